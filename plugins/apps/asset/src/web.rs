@@ -18,13 +18,13 @@ const UNPROCESSABLE: u16 = 422;
 const INTERNAL: u16 = 500;
 const BAD_GATEWAY: u16 = 502;
 
-/// Said when a body is no JSON of the expected form.
+/// Error for a body that is not JSON of the expected form.
 const NOT_UNDERSTOOD: &str = "请求格式不正确";
 
-/// Said of a thread that nobody confirmed in time, or that never was.
+/// Error for a thread that has expired or never existed.
 const EXPIRED: &str = "上次解析结果已过期，请重新输入";
 
-/// The thread, if there is one. Text that cannot be an id names none.
+/// Returns the thread, or `None` if it does not exist. A text that cannot be an id names no thread.
 fn find(thread_id: &str) -> Result<Option<Thread>, Failure> {
     match runs::thread(thread_id) {
         Err(failure) if matches!(failure.code.as_str(), code::NOT_FOUND | code::INVALID) => {
@@ -38,7 +38,8 @@ fn error(status: u16, text: &str) -> Result<Response, Failure> {
     Response::json(status, &json!({ "error": text }))
 }
 
-/// The message of a failure for users: the reason alone, without the names of nodes and plugins.
+/// Returns the message of a failure for users, which does not name nodes and plugins. A failure
+/// without one has only its own message.
 fn reason(failure: &Failure) -> &str {
     detail(failure, confirm::REASON).and_then(Value::as_str).unwrap_or(&failure.message)
 }

@@ -1,9 +1,9 @@
-// The endpoints of the app and the documents that they take and give.
+// Endpoints of the app, with the documents of their requests and responses.
 import { request } from "@wattle/page";
 
 export type TaskType = "operation" | "holding" | "unknown";
 
-/** One trade of a review. What was not found is `null`, or empty for texts. */
+/** A trade of a review. Values that were not found are `null`, or empty for texts. */
 export interface OperationRow {
   ticker: string;
   name: string;
@@ -24,7 +24,7 @@ export interface HoldingRow {
   currency: string;
 }
 
-/** What a person is to confirm. */
+/** The review that a person has to confirm. */
 export interface ReviewPayload {
   type: TaskType;
   rows: (OperationRow | HoldingRow)[];
@@ -32,7 +32,7 @@ export interface ReviewPayload {
   warnings: string[];
 }
 
-/** What a person confirms. */
+/** The data that a person confirmed. */
 export interface ConfirmedData {
   type: "operation" | "holding";
   rows: (OperationRow | HoldingRow)[];
@@ -55,7 +55,7 @@ export interface Portfolio {
   name: string;
 }
 
-/** A thread with its open question, or with what was stored of it. */
+/** A thread with its pending review, or with the result of the write. */
 export interface ThreadView {
   threadId: string;
   reviewPayload?: ReviewPayload;
@@ -89,7 +89,7 @@ export interface Page<R> {
   nextBefore: number | null;
 }
 
-/** Starts a run and tells of every node. */
+/** Path of the endpoint that starts a run and streams the progress of each node. */
 export const STREAM = "api/ai/asset-graph/stream";
 
 export function readThread(threadId: string): Promise<ThreadView> {
@@ -110,7 +110,7 @@ export function makePortfolio(name: string): Promise<Portfolio> {
   return request<Portfolio>("api/portfolios", { body: { name } });
 }
 
-/** A page of what is stored, of one portfolio or of all. */
+/** Reads a page of the stored rows, of one portfolio or of all. */
 export function listStored<R>(
   kind: "operations" | "holdings",
   portfolioId: number | undefined,

@@ -1,4 +1,4 @@
-// The page: what is stored, and the dialog that adds to it.
+// The page: the stored rows, and the dialog that adds rows.
 import { Button, SelectField, Shell, takeSuggestion, toast, useConnection } from "@wattle/page";
 import { useCallback, useEffect, useState } from "react";
 import { AddAssetModal } from "./add/add-asset-modal.tsx";
@@ -7,12 +7,12 @@ import { listPortfolios, type Portfolio } from "./api.ts";
 import "./app.css";
 import { HoldingList, OperationList } from "./list/stored-list.tsx";
 
-/** How many rows were stored just before the page was loaded again. */
+/** Key under which the number of added rows is kept during a reload. */
 const STORED_KEY = "wattle-asset-stored";
 
 export function App() {
   const [suggested] = useState(takeSuggestion);
-  // A review that waits is shown at once: it expires half an hour after it was asked.
+  // A pending review is shown immediately, because it expires after 30 minutes.
   const [isOpen, setOpen] = useState(() => savedThread() !== undefined || suggested !== "");
   const [portfolios, setPortfolios] = useState<readonly Portfolio[]>([]);
   const [filter, setFilter] = useState("");
@@ -58,7 +58,7 @@ export function App() {
   );
 }
 
-/** Everything is read again, as the documents want it. */
+/** Reloads the page after a write, as S0-91 requires. */
 function reload(count: number): void {
   if (count > 0) sessionStorage.setItem(STORED_KEY, String(count));
   window.location.reload();

@@ -1,4 +1,4 @@
-// What may be stored, column by column.
+// Validation of the draft, column by column.
 import { describe, expect, it } from "vitest";
 import type { ReviewPayload } from "../src/api.ts";
 import {
@@ -34,7 +34,7 @@ function flawOf(field: FieldName, text: string, kind: "operation" | "holding" = 
 }
 
 describe("columns", () => {
-  it("S0-87 have the headings of the documents", () => {
+  it("S0-87 have the required headings", () => {
     const headings = (kind: "operation" | "holding") => COLUMNS[kind].map((it) => it.heading);
     expect(headings("operation")).toEqual([
       "操作",
@@ -48,7 +48,7 @@ describe("columns", () => {
     expect(headings("holding")).toEqual(["股票代码", "股票名称", "持仓数量", "成本价", "币种"]);
   });
 
-  it("check numbers, tickers, currencies and days", () => {
+  it("validate numbers, tickers, currencies and dates", () => {
     const checks: [FieldName, string, boolean][] = [
       ["ticker", "0700.HK", true],
       ["ticker", "unknown", false],
@@ -78,7 +78,7 @@ describe("columns", () => {
 });
 
 describe("rows", () => {
-  it("leave an unknown ticker to the person and keep what else was found", () => {
+  it("clear an unknown ticker and keep all other values", () => {
     const rows = draftOf(payload);
     expect(rows[0]?.texts).toMatchObject({ ticker: "", name: "青杉玩偶", price: "0" });
     expect(flaws("operation", rows).map(({ row, field }) => `${row}.${field}`)).toEqual([
@@ -87,7 +87,7 @@ describe("rows", () => {
     ]);
   });
 
-  it("S0-88 miss a currency where the ticker does not tell it", () => {
+  it("S0-88 require a currency if the ticker does not determine it", () => {
     const [known] = payload.rows;
     if (known === undefined) throw new Error("a row");
     const rows = draftOf({
@@ -106,7 +106,7 @@ describe("rows", () => {
     expect(reasons()).toEqual([]);
   });
 
-  it("are stored as numbers, with what cannot be edited", () => {
+  it("are stored with numbers and with values that cannot be edited", () => {
     const [row] = draftOf(payload);
     if (row === undefined) throw new Error("a row");
     row.texts.ticker = " 9992.hk ";
@@ -127,11 +127,11 @@ describe("rows", () => {
     expect(confirmedRows("holding", [row])[0]).not.toHaveProperty("action");
   });
 
-  it("have keys of their own", () => {
+  it("have unique keys", () => {
     expect(blankRow().key).not.toBe(blankRow().key);
   });
 
-  it("show where the server refused something", () => {
+  it("map rejected fields to cells", () => {
     expect([...refusedCells(["rows[12].ticker", "portfolioId", "rows"])]).toEqual(["12.ticker"]);
   });
 });

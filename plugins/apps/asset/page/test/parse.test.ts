@@ -1,4 +1,4 @@
-// From the stream of the app to a review.
+// Parsing of an input through the app's stream.
 import { afterEach, expect, it, vi } from "vitest";
 import { parse, type Step, withStep } from "../src/add/parse.ts";
 
@@ -14,7 +14,7 @@ function answers(...events: [string, unknown][]) {
 
 const watch = () => ({ onThread: vi.fn(), onSteps: vi.fn() });
 
-it("S0-86 nodes are shown, and then what is to be confirmed", async () => {
+it("S0-86 reports the progress of nodes and returns the review", async () => {
   answers(
     ["start", { threadId: "t" }],
     ["node_start", { node: "ingest", message: "正在读取输入" }],
@@ -28,17 +28,17 @@ it("S0-86 nodes are shown, and then what is to be confirmed", async () => {
   expect(seen.onSteps).toHaveBeenLastCalledWith(done);
 });
 
-it("an error of the run is an error with its message", async () => {
+it("rejects with the message of a failed run", async () => {
   answers(["start", { threadId: "t" }], ["error", { status: 502, error: "AI 解析失败: x" }]);
   await expect(parse({ textInput: "买入" }, watch())).rejects.toThrow("AI 解析失败: x");
 });
 
-it("a stream that ends without a word is not taken for a result", async () => {
+it("rejects if the stream ends without a review", async () => {
   answers();
   await expect(parse({ textInput: "买入" }, watch())).rejects.toThrow();
 });
 
-it("a node keeps its place", () => {
+it("updates the step of a node in place", () => {
   const step = (node: string, isDone: boolean): Step => ({ node, message: node, isDone });
   const steps = [step("a", false), step("b", false)];
   expect(withStep(steps, step("a", true)).map(({ node }) => node)).toEqual(["a", "b"]);

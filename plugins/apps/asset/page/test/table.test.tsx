@@ -1,4 +1,4 @@
-// How much work an edit of a long table is.
+// Rendering of a long table after an edit.
 import { cleanup, render } from "@testing-library/react";
 import { afterEach, expect, it, vi } from "vitest";
 import { AssetConfirmTable } from "../src/confirm/asset-confirm-table.tsx";
@@ -6,7 +6,7 @@ import { blankRow, COLUMNS, type Column } from "../src/confirm/draft.ts";
 
 afterEach(cleanup);
 
-it("renders the edited row of 200 alone", () => {
+it("renders only the edited row of 200", () => {
   // A row checks each of its columns when it is rendered.
   const check = vi.spyOn(COLUMNS.operation[0] as Column, "check");
   const handlers = { onEdit: vi.fn(), onDelete: vi.fn() };

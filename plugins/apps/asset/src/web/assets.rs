@@ -1,4 +1,4 @@
-//! `GET /api/operations` and `GET /api/holdings`: what is stored, newest first, in pages.
+//! `GET /api/operations` and `GET /api/holdings`: pages of the stored rows, newest first.
 
 use wattle_plugin::prelude::{Failure, Request, Response, Value, handler, json, params, sql};
 use wattle_plugin::sql::Row;
@@ -6,11 +6,12 @@ use wattle_plugin::sql::Row;
 use crate::DATABASE;
 use crate::web::{BAD_REQUEST, error};
 
-/// Rows of a page without `limit`, and the most that are given.
+/// Default and maximum number of rows in a page.
 const PAGE: u32 = 200;
 const LARGEST_PAGE: u32 = 1_000;
 
-/// `$1` is the portfolio, `$2` the id before which the page begins; negative ones are not asked for.
+/// `$1` is the portfolio, and `$2` the id before which the page begins. Negative values do not
+/// filter.
 const SELECT_OPERATIONS: &str = r#"SELECT "id", "ticker", "name", "action", "quantity", "price",
     "currency", "tradedAt", "memo", "riskCategory", "portfolioId", "createdAt" FROM "Operation"
     WHERE ($1 < 0 OR "portfolioId" = $1) AND ($2 < 0 OR "id" < $2)
@@ -21,7 +22,7 @@ const SELECT_HOLDINGS: &str = r#"SELECT "id", "ticker", "name", "quantity", "cos
     WHERE ($1 < 0 OR "portfolioId" = $1) AND ($2 < 0 OR "id" < $2)
     ORDER BY "id" DESC LIMIT $3"#;
 
-/// Stands for "not asked for": ids are positive.
+/// Parameter that does not filter: ids are positive.
 const ANY: i64 = -1;
 
 /// Lists trades.
@@ -55,7 +56,8 @@ fn list(
     Response::json(200, &json!({ "items": items, "nextBefore": next }))
 }
 
-/// An id of the query, or [`ANY`]; nothing if it is something else.
+/// Returns an id of the query string, or [`ANY`] without one. Returns `None` if the value is
+/// invalid.
 fn id(request: &Request, name: &str) -> Option<i64> {
     match request.query(name) {
         None | Some("") => Some(ANY),
@@ -63,7 +65,8 @@ fn id(request: &Request, name: &str) -> Option<i64> {
     }
 }
 
-/// How many rows are wanted; nothing if it is no such number.
+/// Returns the requested number of rows, or [`PAGE`] without one. Returns `None` if the value is
+/// invalid.
 fn limit(request: &Request) -> Option<u32> {
     match request.query("limit") {
         None | Some("") => Some(PAGE),
@@ -137,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_where_the_next_begins() {
+    fn page_has_the_cursor_of_the_next_page() {
         let host = host();
         let (status, body) = get(&host, &[("portfolioId", "1"), ("limit", "2")]);
         assert_eq!(status, 200);
@@ -151,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_are_refused() {
+    fn invalid_numbers_are_rejected() {
         let host = host();
         for query in [("portfolioId", "x"), ("before", "0"), ("limit", "0"), ("limit", "1001")] {
             assert_eq!(get(&host, &[query]).0, 400, "{query:?}");

@@ -1,5 +1,5 @@
-//! `POST /api/ai/asset-graph/invoke`: parses an input up to the question to the user. Its twin
-//! `POST /api/ai/asset-graph/stream` tells of every node while it works.
+//! `POST /api/ai/asset-graph/invoke`: parses an input up to the interrupt for the user.
+//! `POST /api/ai/asset-graph/stream` does the same and streams the progress of each node.
 
 use std::borrow::Cow;
 
@@ -16,10 +16,10 @@ use crate::{GRAPH, picture};
 /// Name of the stream in the app's folder.
 const STREAM: &str = "invoke";
 
-/// Bytes of the picture and the text together. Vision models take no larger pictures.
+/// Maximum bytes of the image and the text together. Vision models accept no larger images.
 const INPUT_BYTES: usize = 10 << 20;
 
-/// The body. Texts are borrowed: a picture of megabytes should be in memory once.
+/// Request body. Texts are borrowed, so that an image of megabytes is in memory only once.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
@@ -32,10 +32,10 @@ struct Body<'a> {
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Why an input cannot be taken.
+/// Status and message for an input that is rejected.
 struct Refusal(u16, &'static str);
 
-/// Starts a run and answers with what the user is to confirm.
+/// Starts a run and responds with the review that the user has to confirm.
 #[handler(POST, "/api/ai/asset-graph/invoke")]
 pub(crate) fn invoke(request: &Request) -> Result<Response, Failure> {
     match start(request)? {
@@ -44,7 +44,8 @@ pub(crate) fn invoke(request: &Request) -> Result<Response, Failure> {
     }
 }
 
-/// Starts a run and tells of every node; ends with what the user is to confirm.
+/// Starts a run and streams the progress of each node. The last event has the review that the user
+/// has to confirm.
 #[handler(POST, "/api/ai/asset-graph/stream")]
 pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
     match start(request)? {
@@ -62,7 +63,7 @@ pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
     }
 }
 
-/// The run that an input asks for.
+/// Returns the run for the input, or the reason for which the input is rejected.
 fn start(request: &Request) -> Result<Result<Start, Refusal>, Failure> {
     let Ok(body) = serde_json::from_slice::<Body<'_>>(&request.body) else {
         return Ok(Err(Refusal(BAD_REQUEST, NOT_UNDERSTOOD)));
@@ -77,12 +78,12 @@ fn start(request: &Request) -> Result<Result<Start, Refusal>, Failure> {
     Ok(Ok(Start::graph(GRAPH).input(json!({ "imageData": image, "textInput": text }))))
 }
 
-/// Blank is absent.
+/// Returns the trimmed text, or `None` if it is absent or blank.
 fn present<'a>(text: Option<&'a Text<'_>>) -> Option<&'a str> {
     text.map(|text| text.0.trim()).filter(|text| !text.is_empty())
 }
 
-/// Decodes the picture, if there is one.
+/// Checks the input and decodes its image, if it has one.
 fn check(image: Option<&str>, text: Option<&str>) -> Result<Option<blob::Data>, Refusal> {
     if image.is_none() && text.is_none() {
         return Err(Refusal(BAD_REQUEST, "缺少输入参数"));
@@ -98,7 +99,7 @@ fn check(image: Option<&str>, text: Option<&str>) -> Result<Option<blob::Data>, 
     }
 }
 
-/// Bytes of the picture in a data URL, counted without decoding it.
+/// Returns the size of the image in a data URL in bytes, without decoding it.
 fn decoded_length(url: &str) -> usize {
     let data = url.split_once(',').map_or(url, |(_, data)| data);
     let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_question_is_the_answer() {
+    fn response_has_the_payload_of_the_interrupt() {
         let host = host(asked());
         let (status, body) = post(&host, &json!({"textInput": " 买入腾讯 "}).to_string());
         assert_eq!(status, 200);
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_goes_to_the_blob_store() {
+    fn image_is_stored_as_a_blob() {
         let host = host(asked());
         assert_eq!(post(&host, &json!({"imageData": picture(30)}).to_string()).0, 200);
         let reference = host.started()[0].input["imageData"].as_str().unwrap().to_owned();
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stream_follows_the_run_and_refuses_as_the_answer_does() {
+    fn stream_hands_off_the_run_and_rejects_invalid_input() {
         let host = host(asked());
         let post = |body: &str| {
             let request = Request::new("POST", "/api/ai/asset-graph/stream").with_body(body);
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_input_starts_nothing() {
+    fn invalid_input_starts_no_run() {
         let host = host(asked());
         for (body, error) in [
             ("{}", "缺少输入参数"),
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_counts_picture_and_text() {
+    fn limit_counts_image_and_text() {
         let host = host(asked());
         // A multiple of 3 just below the limit; the rest is text.
         let bytes = INPUT_BYTES / 3 * 3;
@@ -220,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_told_without_decoding() {
+    fn length_is_computed_without_decoding() {
         for (data, length) in [("aGk=", 2), ("aA==", 1), ("aGkh", 3), ("", 0)] {
             assert_eq!(decoded_length(&format!("data:image/png;base64,{data}")), length, "{data}");
         }
     }
 
     #[test]
-    fn a_failed_run_is_a_bad_gateway() {
+    fn failed_run_is_a_bad_gateway() {
         let host = host(Outcome::Failed(Failure::unavailable("model down")));
         let (status, body) = post(&host, r#"{"textInput": "买入"}"#);
         assert_eq!((status, body), (502, json!({"error": "AI 解析失败: model down"})));

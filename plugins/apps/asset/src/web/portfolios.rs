@@ -1,4 +1,4 @@
-//! `/api/portfolios`: portfolios to choose from, and new ones by name.
+//! `/api/portfolios`: lists portfolios and creates them by name.
 
 use wattle_plugin::prelude::{
     Deserialize, Failure, Request, Response, Serialize, handler, params, sql,
@@ -10,7 +10,8 @@ use crate::web::{BAD_REQUEST, NOT_UNDERSTOOD, error};
 
 const SELECT: &str = r#"SELECT "id", "name" FROM "Portfolio" ORDER BY "id""#;
 
-/// A name that is there already gives the portfolio that has it: a double click makes one.
+/// Returns the existing portfolio with this name, if there is one. A double click therefore creates
+/// one portfolio.
 const INSERT: &str = r#"INSERT INTO "Portfolio" ("name") VALUES ($1)
     ON CONFLICT ("name") DO UPDATE SET "name" = excluded."name" RETURNING "id", "name""#;
 
@@ -39,7 +40,7 @@ pub(crate) fn list(_request: &Request) -> Result<Response, Failure> {
     Response::json(200, &portfolios)
 }
 
-/// Makes a portfolio.
+/// Creates a portfolio.
 #[handler(POST, "/api/portfolios")]
 pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
     let Ok(body) = request.json::<Body>() else {
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_portfolio_is_made_by_name() {
+    fn portfolio_is_created_by_name() {
         let host = host();
         let post = |body: &str| {
             let request = Request::new("POST", "/api/portfolios").with_body(body);

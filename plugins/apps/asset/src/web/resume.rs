@@ -1,5 +1,5 @@
-//! `POST /api/ai/asset-graph/resume`: stores what the user confirmed. A double click stores once,
-//! and a table that could not be stored can be corrected and sent again.
+//! `POST /api/ai/asset-graph/resume`: stores the confirmed data. A double click stores it once, and
+//! a table that could not be stored can be corrected and sent again.
 
 use wattle_plugin::prelude::{
     Deserialize, Failure, Request, Response, Value, code, handler, json, log, runs,
@@ -13,7 +13,8 @@ use crate::web::{
     reason,
 };
 
-/// How often somebody else's run is waited for. Each of them may fail and leave the thread to us.
+/// Maximum attempts. Each attempt may wait for a run of another request, which can fail and leave
+/// the thread to this request.
 const ATTEMPTS: u32 = 5;
 
 #[derive(Deserialize)]
@@ -24,7 +25,7 @@ struct Body {
     confirmed_data: Value,
 }
 
-/// Goes on with a thread and answers with what was stored.
+/// Resumes a thread and responds with the result of the write.
 #[handler(POST, "/api/ai/asset-graph/resume")]
 pub(crate) fn resume(request: &Request) -> Result<Response, Failure> {
     let Ok(body) = request.json::<Body>() else {
@@ -41,7 +42,7 @@ pub(crate) fn resume(request: &Request) -> Result<Response, Failure> {
 
 enum Step {
     Answered(Response),
-    /// Somebody else was at work on the thread; look again.
+    /// Another request had a run on the thread; read the thread again.
     Again,
 }
 
@@ -61,7 +62,7 @@ fn step(body: &Body) -> Result<Step, Failure> {
     match (thread.status.as_str(), thread.run_id) {
         ("running", Some(run_id)) => Ok(wait_for(&thread.thread_id, run_id)),
         ("interrupted", _) => store(body),
-        // It failed before it asked anything: nothing is left to confirm.
+        // The run failed before it raised an interrupt, so there is nothing to confirm.
         _ => Step::error(GONE, EXPIRED),
     }
 }
@@ -78,7 +79,7 @@ fn store(body: &Body) -> Result<Step, Failure> {
         Ok(run) => answer(&runs::wait(&run)?).map(Step::Answered),
         Err(failure) => match failure.code.as_str() {
             code::BUSY => Ok(busy(&body.thread_id, &failure)),
-            // The question was answered since we looked.
+            // Another request answered the interrupt in the meantime.
             code::CONFLICT => Ok(Step::Again),
             code::NOT_FOUND | code::EXPIRED => Step::error(GONE, EXPIRED),
             code::INVALID => refusal(&failure).map(Step::Answered),
@@ -87,7 +88,7 @@ fn store(body: &Body) -> Result<Step, Failure> {
     }
 }
 
-/// The failure names the run that is at work.
+/// Waits for the active run, which the failure names.
 fn busy(thread_id: &str, failure: &Failure) -> Step {
     match detail(failure, "run_id").and_then(Value::as_str) {
         Some(run_id) => wait_for(thread_id, run_id.to_owned()),
@@ -95,7 +96,8 @@ fn busy(thread_id: &str, failure: &Failure) -> Step {
     }
 }
 
-/// However that run ends, also if it is refused and never was: the thread tells what is next.
+/// Waits for the run of another request. Its outcome does not matter, not even if the run was
+/// rejected and never existed: the thread determines the next step.
 fn wait_for(thread_id: &str, run_id: String) -> Step {
     if let Err(failure) = runs::wait(&RunRef { thread_id: thread_id.to_owned(), run_id }) {
         log::debug!("wait for the other run of thread `{thread_id}`: {failure}");
@@ -121,7 +123,7 @@ fn stored_answer(stored: &StoreResult) -> Result<Response, Failure> {
     Response::json(200, &json!({ "storeResult": stored }))
 }
 
-/// The user can correct the table and send it again.
+/// Responds with the invalid fields. The user can correct the table and send it again.
 fn refusal(failure: &Failure) -> Result<Response, Failure> {
     let fields = detail(failure, "fields").cloned().unwrap_or_else(|| json!([]));
     Response::json(UNPROCESSABLE, &json!({ "error": reason(failure), "fields": fields }))
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_is_the_answer() {
+    fn response_has_the_result_of_the_write() {
         let host = ends(Outcome::Completed);
         assert_eq!(post(&host, &body()), (200, stored()));
         let resumed = &host.resumed()[0];
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_thread_answers_the_same_again() {
+    fn second_resume_of_a_stored_thread_gets_the_same_response() {
         let host = FakeHost::new().thread(thread("idle", stored()));
         assert_eq!(post(&host, &body()), (200, stored()));
         assert!(host.resumed().is_empty());
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_tell_the_user_what_to_do() {
+    fn failures_have_a_message_for_the_user() {
         let details = json!({"fields": ["rows[0].ticker"], "reason": "确认数据有误"});
         let wrong = Failure::new("validation", "node: 确认数据有误").with_details(details);
         assert_eq!(
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn misshapen_bodies_are_refused() {
+    fn malformed_bodies_are_rejected() {
         let host = ends(Outcome::Completed);
         assert_eq!(post(&host, &json!({"confirmedData": {}})).0, 400);
         let (status, answer) = post(&host, &json!({"threadId": "t"}));
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_run_is_waited_for() {
+    fn run_of_another_request_is_awaited() {
         let waited = Rc::new(RefCell::new(Vec::new()));
         let seen = Rc::clone(&waited);
         let mut is_first = true;
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_stays_busy_is_given_up() {
+    fn thread_that_stays_busy_is_an_error() {
         let host = ends(Outcome::Completed).resumes(|_| Err(Failure::new("busy", "at work")));
         let (status, answer) = post(&host, &body());
         assert_eq!(status, 500);

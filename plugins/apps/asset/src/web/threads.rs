@@ -1,5 +1,5 @@
-//! `GET /api/ai/asset-graph/threads/{threadId}`: what the user is to confirm, once more, so that a
-//! page that was opened again can go on.
+//! `GET /api/ai/asset-graph/threads/{threadId}`: the review of a thread, with which a reloaded page
+//! continues.
 
 use wattle_plugin::prelude::{Failure, Request, Response, handler, json, runs};
 use wattle_plugin::runs::RunRef;
@@ -7,13 +7,13 @@ use wattle_plugin::runs::RunRef;
 use crate::state::StoreResult;
 use crate::web::{EXPIRED, GONE, error, find};
 
-/// Answers with the open question of a thread, or with what was stored of it.
+/// Responds with the pending review of a thread, or with the result of the write.
 #[handler(GET, "/api/ai/asset-graph/threads/{threadId}")]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     let thread_id: String = request.param("threadId")?;
     let Some(mut thread) = find(&thread_id)? else { return error(GONE, EXPIRED) };
     if let ("running", Some(run_id)) = (thread.status.as_str(), thread.run_id.clone()) {
-        // A page that was opened again while the models were at work gets what they come to.
+        // A page that is reloaded during the run gets the result of the run.
         runs::wait(&RunRef { thread_id: thread_id.clone(), run_id })?;
         match find(&thread_id)? {
             Some(later) => thread = later,
@@ -28,7 +28,7 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
             200,
             &json!({ "threadId": thread_id, "reviewPayload": question.payload }),
         ),
-        // It failed before it asked anything.
+        // The run failed before it raised an interrupt.
         None => error(GONE, EXPIRED),
     }
 }
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn the_open_question_is_shown_again() {
+    fn pending_review_is_returned() {
         let payload = json!({"type": "unknown", "rows": [], "missingFields": [], "warnings": []});
         let mut thread = Thread::new("t", "AssetGraph", "interrupted", json!({}));
         thread.interrupts = vec![Interrupt::new("q", "present_review", payload.clone())];
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_thread_says_what_was_stored() {
+    fn stored_thread_returns_the_result_of_the_write() {
         let stored = json!({"storeResult": {"success": true, "ids": [3]}});
         let host = FakeHost::new().thread(Thread::new("t", "AssetGraph", "idle", stored));
         let body = json!({"threadId": "t", "storeResult": {"success": true, "ids": [3]}});

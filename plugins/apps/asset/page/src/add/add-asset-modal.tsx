@@ -1,4 +1,4 @@
-// The dialog of one round: an input, then its result to confirm. It holds the id of the thread only.
+// Dialog of one round: an input, then its result to confirm. It stores only the id of the thread.
 import { Announce, ApiError, Banner, Composer, Dialog, Toasts, useFiles } from "@wattle/page";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { type Input, readThread } from "../api.ts";
@@ -9,7 +9,7 @@ import { ACCEPT, dataUrl, MOST_BYTES } from "./picture.ts";
 import { Progress } from "./progress.tsx";
 import { forgetThread, savedThread, saveThread, watchThread } from "./thread.ts";
 
-/** The two phases; an input may be at work or wait for what a saved thread came to. */
+/** Phase of the dialog. The phase `work` parses an input or restores a saved thread. */
 type Phase =
   | { name: "input"; message?: string }
   | { name: "work"; steps: readonly Step[] }
@@ -17,13 +17,13 @@ type Phase =
 
 interface Props {
   open: boolean;
-  /** Text that the field begins with. */
+  /** Initial text of the field. */
   initial: string;
   onClose: () => void;
   onStored: (count: number) => void;
 }
 
-/** Dialog in which assets are added. */
+/** Dialog that adds assets. */
 export function AddAssetModal({ open, initial, onClose, onStored }: Props) {
   return (
     <Dialog open={open} title="新增资产" onClose={onClose} wide>
@@ -117,7 +117,7 @@ function Round({ initial, onStored }: Pick<Props, "initial" | "onStored">) {
   );
 }
 
-/** Goes on with the saved thread. One that has expired is forgotten without a word. */
+/** Continues the saved thread. An expired thread is removed without a message. */
 function goOn(show: (phase: Phase) => void, onStored: (count: number) => void): void {
   const threadId = savedThread();
   if (threadId === undefined) return;
@@ -139,7 +139,7 @@ function goOn(show: (phase: Phase) => void, onStored: (count: number) => void): 
   );
 }
 
-/** Another tab has stored the thread or dropped it: this one starts over, too. */
+/** Starts over after another tab has stored or dropped the thread. */
 function goOnAfterOther(show: (phase: Phase) => void, onStored: (count: number) => void): void {
   show({ name: "input" });
   onStored(0);

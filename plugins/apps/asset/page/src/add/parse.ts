@@ -1,10 +1,10 @@
-// From an input to a review: the stream of the app, and what helps if it is cut.
+// Parses an input into a review, through the app's stream. Recovers from a lost connection.
 import { ApiError } from "@wattle/page";
 import { connected } from "@wattle/page/connection";
 import { streamEvents } from "@wattle/page/sse";
 import { type Input, type ReviewPayload, readThread, STREAM } from "../api.ts";
 
-/** A node at work, or done. */
+/** Progress of a node. */
 export interface Step {
   node: string;
   message: string;
@@ -21,7 +21,7 @@ interface Watch {
   onSteps: (steps: readonly Step[]) => void;
 }
 
-/** The newest step of each node, in the order in which the nodes began. */
+/** Returns the newest step of each node, in the order in which the nodes started. */
 export function withStep(steps: readonly Step[], step: Step): readonly Step[] {
   const others = steps.filter(({ node }) => node !== step.node);
   return others.length === steps.length
@@ -29,7 +29,7 @@ export function withStep(steps: readonly Step[], step: Step): readonly Step[] {
     : steps.map((known) => (known.node === step.node ? step : known));
 }
 
-/** Sends an input and follows the run until a person is asked. */
+/** Sends an input and reads the stream of the run until its review. */
 export async function parse(input: Input, { onThread, onSteps }: Watch): Promise<Review> {
   let steps: readonly Step[] = [];
   let threadId: string | undefined;
@@ -58,7 +58,7 @@ export async function parse(input: Input, { onThread, onSteps }: Watch): Promise
       onEvent: ({ event, data }) => apply(event, JSON.parse(data) as Record<string, unknown>),
     });
   } catch (error) {
-    // The run goes on without its watcher; the thread says what it came to.
+    // The run continues without the stream, and the thread has its result.
     const isCut = error instanceof ApiError && error.kind === "network";
     if (!isCut || threadId === undefined) throw error;
     return reread(threadId);
@@ -68,7 +68,7 @@ export async function parse(input: Input, { onThread, onSteps }: Watch): Promise
   return review;
 }
 
-/** Reads the review of a thread, as soon as the server can be reached. */
+/** Reads the review of a thread once the server is reachable. */
 async function reread(threadId: string): Promise<Review> {
   for (;;) {
     await connected();

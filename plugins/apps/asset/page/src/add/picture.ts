@@ -1,12 +1,12 @@
-// Screenshots: which kinds models can read, and how they are sent.
+// Screenshots: accepted types, maximum size and encoding.
 
-/** Kinds that vision models read. */
+/** Media types that vision models read. */
 export const ACCEPT = "image/png,image/jpeg,image/webp,image/gif";
 
-/** The most that the server takes. */
+/** Maximum bytes that the server accepts. */
 export const MOST_BYTES = 10 << 20;
 
-/** The file as a data URL. */
+/** Returns the file as a data URL. */
 export function dataUrl(file: Blob): Promise<string> {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();

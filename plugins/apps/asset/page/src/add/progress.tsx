@@ -1,7 +1,7 @@
-// What the graph is at, node by node.
+// Progress of the graph, node by node.
 import type { Step } from "./parse.ts";
 
-/** The nodes that have begun, the last one at work. */
+/** Lists the started nodes. The last one may still run. */
 export function Progress({ steps }: { steps: readonly Step[] }) {
   return (
     <ol className="a-progress" aria-label="处理进度">

@@ -1,8 +1,9 @@
-// The one thing that the page keeps of a round: the id of its thread. A reload goes on with it.
+// Id of the thread of a round, which is all that the page stores. A reload continues with the
+// thread.
 
 const KEY = "wattle-asset-thread";
 
-/** The thread that waits to be confirmed. */
+/** Returns the id of the thread whose review is pending. */
 export function savedThread(): string | undefined {
   try {
     return localStorage.getItem(KEY) ?? undefined;
@@ -19,16 +20,22 @@ export function saveThread(threadId: string): void {
   }
 }
 
-/** Forgets the thread, unless another tab has begun another one. */
+/**
+ * Removes the saved id. A given id is removed only if it is the saved one, because another tab may
+ * have saved the id of its own thread.
+ */
 export function forgetThread(threadId: string | undefined): void {
   try {
     if (threadId === undefined || savedThread() === threadId) localStorage.removeItem(KEY);
   } catch {
-    // There is nothing to forget.
+    // Without storage no id is saved.
   }
 }
 
-/** Calls back when another tab has finished or dropped the thread. */
+/**
+ * Calls `onGone` when another tab has stored or dropped the thread. Returns a function that removes
+ * the listener.
+ */
 export function watchThread(onGone: () => void): () => void {
   const listen = (event: StorageEvent) => {
     if (event.key === KEY && event.newValue === null) onGone();

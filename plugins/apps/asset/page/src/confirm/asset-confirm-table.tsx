@@ -1,4 +1,4 @@
-// The table in which a person checks, completes and deletes what was found.
+// Table in which a person checks, completes and deletes rows.
 import { Fragment, memo, useCallback, useLayoutEffect, useRef, useState } from "react";
 import { COLUMNS, type Column, type DraftRow, type FieldName, flawOf, type Kind } from "./draft.ts";
 import "./confirm.css";
@@ -9,15 +9,15 @@ const ROW_PX = 44;
 interface Props {
   kind: Kind;
   rows: readonly DraftRow[];
-  /** Cells that the server refused: `0.ticker`. */
+  /** Cells that the server rejected, such as `0.ticker`. */
   refused: ReadonlySet<string>;
   onEdit: (key: number, field: FieldName, text: string) => void;
   onDelete: (key: number) => void;
-  /** A row whose first field takes the focus, because it was added. */
+  /** Key of an added row, whose first field gets the focus. */
   fresh: number | undefined;
 }
 
-/** Rows in sight exist; the others are room above and below them. */
+/** Renders the visible rows, and empty space in place of the others. */
 export function AssetConfirmTable(props: Props) {
   const { kind, rows, refused, onEdit, onDelete, fresh } = props;
   const box = useRef<HTMLDivElement>(null);
@@ -26,7 +26,7 @@ export function AssetConfirmTable(props: Props) {
   const columns = COLUMNS[kind];
   const freshIndex = rows.findIndex(({ key }) => key === fresh);
   useLayoutEffect(() => {
-    // A row that was added stands at the end, perhaps out of sight.
+    // An added row is the last one and may be outside of the visible area.
     const element = box.current;
     if (element !== null && freshIndex >= 0) element.scrollTop = freshIndex * ROW_PX;
   }, [freshIndex]);
@@ -90,14 +90,14 @@ function indexOf(target: EventTarget): number | undefined {
   return Number.isNaN(index) ? undefined : index;
 }
 
-/** The refused fields of a row as one text, so that rows are compared by value. */
+/** Returns the rejected fields of a row as one text, so that `memo` compares them by value. */
 function refusedOf(refused: ReadonlySet<string>, index: number): string {
   const start = `${index}.`;
   const fields = [...refused].filter((cell) => cell.startsWith(start));
   return fields.map((cell) => cell.slice(start.length)).join(" ");
 }
 
-/** The place of rows that do not exist now. */
+/** Empty space in place of rows that are not rendered. */
 function Gap({ rows, span }: { rows: number; span: number }) {
   if (rows <= 0) return null;
   return (

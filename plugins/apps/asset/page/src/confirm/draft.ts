@@ -1,7 +1,7 @@
-// The table while a person edits it: texts as they were typed, and what is wrong with them.
+// Draft of the table: the texts that a person types, and their validation.
 import type { ConfirmedData, HoldingRow, OperationRow, ReviewPayload } from "../api.ts";
 
-/** Which table the rows go to. */
+/** Database table of the rows. */
 export type Kind = "operation" | "holding";
 
 export type FieldName =
@@ -16,26 +16,26 @@ export type FieldName =
 
 export interface Column {
   field: FieldName;
-  /** The heading, in the words of the documents. */
+  /** Heading as in S0-87. */
   heading: string;
-  /** What is wrong with a text; nothing if it may be stored. */
+  /** Returns why a text is invalid, or `undefined` if it can be stored. */
   check: (text: string) => string | undefined;
   width: number;
-  /** The form of a text that may be empty. */
+  /** Placeholder of a cell that may stay empty. */
   sample?: string;
 }
 
-/** A row as it is typed. */
+/** A row as a person types it. */
 export interface DraftRow {
   /** Stable while rows are added and deleted. */
   key: number;
   texts: Record<FieldName, string>;
   memo: string | undefined;
-  /** A ticker that does not tell its currency, as the review says. */
+  /** Ticker that does not determine its currency, according to the review. */
   undecided: string | undefined;
 }
 
-/** Stands in a review for a ticker that nobody knows. */
+/** Ticker of a row whose security no source knows. */
 const UNKNOWN = "UNKNOWN";
 
 const MISSING = "请补充";
@@ -71,7 +71,7 @@ function currency(text: string): string | undefined {
   return isCode ? undefined : "币种必须是三个字母，如 HKD";
 }
 
-/** A real day of the calendar; empty means today. */
+/** Checks that a text is an existing date. An empty text means the current date. */
 function day(typed: string): string | undefined {
   const text = typed.trim();
   if (text === "") return undefined;
@@ -119,7 +119,7 @@ export function blankRow(): DraftRow {
   return { key: lastKey, texts, memo: undefined, undecided: undefined };
 }
 
-/** The rows of a review. A ticker that nobody knows is left to the person. */
+/** Returns the rows of a review. An unknown ticker is empty, so that the person enters it. */
 export function draftOf(payload: ReviewPayload): DraftRow[] {
   return payload.rows.map((row, index) => {
     const blank = blankRow();
@@ -147,14 +147,16 @@ export interface Flaw {
   reason: string;
 }
 
-/** What is wrong with a cell. An empty currency is, beside a ticker that does not tell it. */
+/**
+ * Returns why a cell is invalid. An empty currency is invalid if the ticker does not determine it.
+ */
 export function flawOf(row: DraftRow, { field, check }: Column): string | undefined {
   const { texts, undecided } = row;
   const isEmpty = field === "currency" && texts.currency.trim() === "";
   return isEmpty && texts.ticker.trim() === undecided ? MISSING : check(texts[field]);
 }
 
-/** Everything that keeps the rows from being stored, by row and column. */
+/** Returns all invalid cells, by row and column. */
 export function flaws(kind: Kind, rows: readonly DraftRow[]): Flaw[] {
   return rows.flatMap((draft, row) =>
     COLUMNS[kind].flatMap((column) => {
@@ -164,7 +166,7 @@ export function flaws(kind: Kind, rows: readonly DraftRow[]): Flaw[] {
   );
 }
 
-/** The rows as they are stored. Only for rows without a flaw. */
+/** Converts valid rows into the rows that are stored. */
 export function confirmedRows(kind: Kind, rows: readonly DraftRow[]): ConfirmedData["rows"] {
   return rows.map(({ texts, memo }) => {
     const shared = {
@@ -184,7 +186,10 @@ export function confirmedRows(kind: Kind, rows: readonly DraftRow[]): ConfirmedD
   });
 }
 
-/** Cells that the server refused, such as `rows[0].ticker`, as places of the table. */
+/**
+ * Converts fields that the server rejected, such as `rows[0].ticker`, into cells such as
+ * `0.ticker`.
+ */
 export function refusedCells(fields: readonly string[]): Set<string> {
   const cells = fields.map((name) => /^rows\[(\d+)\]\.(\w+)$/.exec(name));
   return new Set(cells.flatMap((match) => (match ? [`${match[1]}.${match[2]}`] : [])));

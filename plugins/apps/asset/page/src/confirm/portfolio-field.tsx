@@ -1,8 +1,8 @@
-// Which portfolio the rows go to: one that is there, or a new one by its name.
+// Field for the portfolio of the rows: an existing one, or a new one by name.
 import { SelectField, TextField } from "@wattle/page";
 import type { Portfolio } from "../api.ts";
 
-/** Nothing chosen, an id, or the name of a new one. */
+/** The chosen portfolio: none, an existing one by id, or a new one by name. */
 export type Choice =
   | { kind: "none" }
   | { kind: "known"; id: number }

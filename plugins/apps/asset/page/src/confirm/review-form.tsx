@@ -1,4 +1,4 @@
-// A review: warnings, the table, portfolio and risk category, and the button that stores it.
+// Form of a review: warnings, table, portfolio, risk category, and the button that stores the rows.
 import {
   Announce,
   ApiError,
@@ -24,7 +24,7 @@ import {
 } from "./draft.ts";
 import { type Choice, isChosen, PortfolioField } from "./portfolio-field.tsx";
 
-/** The server has forgotten the thread. */
+/** Status of a thread that has expired. */
 const GONE = 410;
 
 export const RISKS = [
@@ -37,7 +37,7 @@ export const RISKS = [
 interface Props {
   review: Review;
   onStored: (count: number) => void;
-  /** The thread has expired; the message is the server's. */
+  /** Called if the thread has expired, with the message of the server. */
   onExpired: (message: string) => void;
   onAgain: () => void;
 }
@@ -154,7 +154,7 @@ export function ReviewForm({ review, onStored, onExpired, onAgain }: Props) {
   );
 }
 
-/** What is left to do, in one sentence. */
+/** Returns what is left to do as one sentence, which is empty if nothing is left. */
 function hint(kind: Kind, count: number, found: ReturnType<typeof flaws>, choice: Choice): string {
   const [first] = found;
   if (count === 0) return "请添加至少一行";
@@ -173,7 +173,7 @@ async function portfolioOf(choice: Choice, onMade: (made: Portfolio) => void): P
   return made.id;
 }
 
-/** The fields that the server names in an answer such as `{error, fields}`. */
+/** Returns the invalid fields of an error response such as `{error, fields}`. */
 function fieldsOf(failure: ApiError): string[] {
   const { body } = failure;
   const fields: unknown = typeof body === "object" && body ? Reflect.get(body, "fields") : [];

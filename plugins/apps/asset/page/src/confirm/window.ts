@@ -1,10 +1,12 @@
-// Which rows of a long table exist: those in sight, and the one that has the focus.
+// Virtual scrolling: a long table renders only the visible rows and the row with the focus.
 import { type RefObject, useLayoutEffect, useState } from "react";
 
-/** Rows before and behind those in sight, so that Tab always finds the next one. */
+/** Rendered rows before and after the visible ones, so that Tab always reaches the next row. */
 const OVERSCAN = 8;
 
-/** Indices from `first` to `last` around what is in sight, and `kept` besides. */
+/**
+ * Returns the indices of the visible rows, of `OVERSCAN` rows around them, and of the row `kept`.
+ */
 export function rowsInSight(
   top: number,
   height: number,
@@ -25,7 +27,7 @@ interface Sight {
   height: number;
 }
 
-/** Follows how far an element is scrolled and how tall it is. */
+/** Returns the scroll position and the height of an element, also after they change. */
 export function useSight(box: RefObject<HTMLElement | null>): Sight {
   const [sight, setSight] = useState<Sight>({ top: 0, height: 480 });
   useLayoutEffect(() => {

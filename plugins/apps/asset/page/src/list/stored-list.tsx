@@ -1,4 +1,4 @@
-// What is stored: trades and holdings, of one portfolio or of all.
+// Lists of the stored trades and holdings, of one portfolio or of all.
 import { Button, Panel, toast } from "@wattle/page";
 import { type Column, DataTable } from "@wattle/page/table";
 import { useCallback, useEffect, useState } from "react";
@@ -10,7 +10,7 @@ const NUMBERS = new Intl.NumberFormat("zh-CN", { maximumFractionDigits: 8 });
 interface Props {
   portfolioId: number | undefined;
   portfolios: readonly Portfolio[];
-  /** Grows each time that the list is to be read again. */
+  /** Counter; the list is read again when it changes. */
   version: number;
 }
 
