@@ -1,4 +1,4 @@
-//! The bookings of a month: what was booked, the sums of its days and of its categories.
+//! The bookings of a month, with sums by day and by category.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use wattle_plugin::clock::{self, Civil};
 use wattle_plugin::prelude::{Failure, settings};
 
-/// Setting with the IANA name of the zone whose midnight a day begins at.
+/// Setting with the IANA name of the time zone in which days begin.
 const ZONE_SETTING: &str = "date_time_zone";
 
-/// The zone without a setting.
+/// Time zone if the setting is missing or empty.
 const DEFAULT_ZONE: &str = "Asia/Shanghai";
 
-/// Years that have bookings.
+/// Years that a month can have.
 const YEARS: std::ops::RangeInclusive<i32> = 1970..=9999;
 
 /// A month of a year.
@@ -23,7 +23,7 @@ pub(crate) struct Month {
 }
 
 impl Month {
-    /// Reads `2025-01`.
+    /// Parses a month such as `2025-01`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (year, month) = text.split_once('-')?;
         let digits = |text: &str, length| {
@@ -36,12 +36,12 @@ impl Month {
         (YEARS.contains(&year) && (1..=12).contains(&month)).then_some(Self { year, month })
     }
 
-    /// The month of a date.
+    /// Returns the month of a date.
     pub(crate) fn of(civil: &Civil) -> Self {
         Self { year: civil.year, month: civil.month }
     }
 
-    /// The month as `2025-01`.
+    /// Returns the month as `2025-01`.
     pub(crate) fn text(self) -> String {
         format!("{:04}-{:02}", self.year, self.month)
     }
@@ -68,21 +68,20 @@ impl Month {
     }
 }
 
-/// A month by the clocks of the app's zone.
+/// A month in the app's time zone.
 #[derive(Debug)]
 pub(crate) struct Calendar {
-    /// The month.
     pub(crate) month: Month,
-    /// Name of the zone.
+    /// IANA name of the time zone.
     pub(crate) zone: String,
-    /// The date of today.
+    /// Current date as `2025-01-15`.
     pub(crate) today: String,
-    /// Where each day begins, and the day after the last.
+    /// Start of each day and of the day after the last, in milliseconds since the Unix epoch.
     begins_ms: Vec<i64>,
 }
 
 impl Calendar {
-    /// A month; the one that it is now without a word.
+    /// Creates the calendar of a month, by default of the current one.
     pub(crate) fn new(month: Option<Month>) -> Result<Self, Failure> {
         let zone = settings::get::<String>(ZONE_SETTING)?.filter(|zone| !zone.is_empty());
         let zone = zone.unwrap_or_else(|| DEFAULT_ZONE.to_owned());
@@ -95,13 +94,14 @@ impl Calendar {
         Ok(Self { month, zone, today: today.date(), begins_ms })
     }
 
-    /// The first instant of the month, and the one after its last.
+    /// Returns the first instant of the month and that of the next month, in milliseconds since the
+    /// Unix epoch.
     pub(crate) fn period(&self) -> (i64, i64) {
         let (first, last) = (self.begins_ms.first(), self.begins_ms.last());
         (first.copied().unwrap_or_default(), last.copied().unwrap_or_default())
     }
 
-    /// The date of an instant; `None` outside of the month.
+    /// Returns the date of an instant, or `None` outside of the month.
     fn date(&self, date_ms: i64) -> Option<String> {
         let (from, to) = self.period();
         let day = self.begins_ms.partition_point(|begins| *begins <= date_ms);
@@ -110,7 +110,7 @@ impl Calendar {
     }
 }
 
-/// Whether money went or came.
+/// Kind of a booking: an expense or income.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -118,7 +118,7 @@ pub(crate) enum Kind {
     Income,
 }
 
-/// One row, as the tool reads it.
+/// A row of the table, as the tool returns it.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Row {
     id: String,
@@ -131,22 +131,22 @@ pub(crate) struct Row {
     date_ms: i64,
 }
 
-/// One booking.
+/// A booking.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Booking {
     id: String,
-    /// The day as `2025-01-14`.
+    /// Date such as `2025-01-14`.
     date: String,
     date_ms: i64,
     remark: String,
     category: String,
-    /// Yuan; nothing where the cell is empty.
+    /// Amount in yuan, or `None` if the cell is empty.
     amount: Option<f64>,
     kind: Kind,
 }
 
-/// What a day came to, in yuan.
+/// Sums of a day in yuan.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Day {
     date: String,
@@ -155,7 +155,7 @@ pub(crate) struct Day {
     count: usize,
 }
 
-/// What a category came to, in yuan.
+/// Sum of a category in yuan.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Category {
     category: String,
@@ -164,13 +164,13 @@ pub(crate) struct Category {
     count: usize,
 }
 
-/// What a month came to, in yuan.
+/// Sums of a month in yuan.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Sums {
     consume: f64,
     income: f64,
     count: usize,
-    /// The greatest first.
+    /// Largest amount first.
     categories: Vec<Category>,
 }
 
@@ -184,7 +184,7 @@ pub(crate) struct Book {
     bookings: Vec<Booking>,
 }
 
-/// A sum in hundredths of a yuan, which are exact, and how many amounts are in it.
+/// Sum in hundredths of a yuan, which is exact, with the number of its amounts.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     fen: i64,
@@ -203,7 +203,7 @@ impl Sum {
 }
 
 impl Book {
-    /// Sums up the rows of a month. Rows outside of it are left out.
+    /// Sums up the rows of a month. Rows outside of the month are ignored.
     pub(crate) fn new(calendar: &Calendar, rows: Vec<Row>) -> Self {
         let mut kinds: BTreeMap<Kind, Sum> = BTreeMap::new();
         let mut days: BTreeMap<(String, Kind), Sum> = BTreeMap::new();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn months_are_read_and_nothing_else() {
+    fn only_months_are_parsed() {
         assert_eq!(Month::parse("2025-01").map(Month::text).as_deref(), Some("2025-01"));
         for text in ["", "2025", "2025-1", "2025-13", "2025-00", "1969-12", "+025-01", "2025-01-01"]
         {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_month_begins_and_ends_at_midnight_of_the_zone() {
+    fn month_begins_and_ends_at_midnight_in_the_zone() {
         let january = calendar(None);
         assert_eq!((january.month.text().as_str(), &*january.today), ("2025-01", "2025-01-15"));
         assert_eq!(january.period(), (1_735_660_800_000, 1_738_339_200_000));

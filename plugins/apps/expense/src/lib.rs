@@ -1,13 +1,13 @@
-//! Expenses: a conversation that books expenses and income.
+//! Expenses: an agent that books expenses and income from a conversation.
 //!
-//! The conversation is a graph of ready nodes (see `graph.toml`) with two tools of other plugins.
-//! What is here are the endpoints of the app.
+//! The graph (`graph.toml`) has nodes of the plugin `std` and tools of the plugins `date` and
+//! `lark`. This crate has only the endpoints of the app.
 //!
 //! # Layout
 //!
-//! * `web`: the endpoints, one a file, and what they share.
-//! * `talk`: what a conversation in the state says: the reply, and the steps to it.
-//! * `shown`: a conversation as messages of a page.
+//! * `web`: the endpoints, one path per file, and the code that they share.
+//! * `talk`: the reply to the last user message, and the steps that led to it.
+//! * `shown`: the conversation as messages of the AI SDK.
 //! * `book`: the bookings of a month, with sums.
 
 mod book;
@@ -30,5 +30,5 @@ wattle_plugin::export! {
 /// Name of the graph in `graph.toml`.
 const GRAPH: &str = "expense";
 
-/// The channel with the conversation.
+/// Channel with the conversation.
 const MESSAGES: &str = "messages";

@@ -1,6 +1,6 @@
-//! What the prompt of the agent must contain.
+//! Tests of the rules in the agent's prompt.
 
-/// The prompt, as people edit it.
+/// Text of the prompt.
 const AGENT: &str = include_str!("../prompts/agent.md");
 
 fn contains_all(wanted: &[&str]) {
@@ -10,14 +10,14 @@ fn contains_all(wanted: &[&str]) {
 }
 
 #[test]
-fn s2_31_nothing_in_it_is_filled_in() {
+fn s2_31_prompt_has_no_placeholders() {
     for word in ["CURRENT_TIME", "{{", "}}}"] {
         assert!(!AGENT.contains(word), "{word}");
     }
 }
 
 #[test]
-fn s2_32_it_has_the_five_date_rules_and_the_emphasis() {
+fn s2_32_prompt_has_the_five_date_rules() {
     contains_all(&[
         r#"昨天 → {"type": "relative", "offset": -1, "unit": "day"}"#,
         r#"前天 → {"type": "relative", "offset": -2, "unit": "day"}"#,
@@ -34,7 +34,7 @@ fn s2_32_it_has_the_five_date_rules_and_the_emphasis() {
 }
 
 #[test]
-fn s2_22_users_are_led_to_standard_dates() {
+fn s2_22_prompt_asks_users_for_standard_dates() {
     contains_all(&[
         "本周一",
         "请用户改用标准说法，并举例：昨天、3天前、1月2日、2025年1月2日",
@@ -44,7 +44,7 @@ fn s2_22_users_are_led_to_standard_dates() {
 }
 
 #[test]
-fn s2_24_it_names_all_categories() {
+fn s2_24_prompt_lists_all_categories() {
     let line = AGENT.lines().find(|line| line.starts_with("分类只能")).expect("the line");
     let (_, list) = line.split_once('：').expect("the list");
     let names: Vec<&str> = list.trim_end_matches('。').split('、').collect();
@@ -71,19 +71,19 @@ fn s2_24_it_names_all_categories() {
 }
 
 #[test]
-fn s2_33_s2_34_it_has_a_whole_dialogue() {
+fn s2_33_s2_34_prompt_has_a_complete_dialogue() {
     let (_, example) = AGENT.split_once("## 完整示例").expect("the example");
     let parts =
         ["用户：", "你调用 parseDateExpression：", "你调用 saveExpenseToLark：", "你回复："];
     let places: Vec<usize> = parts.iter().filter_map(|part| example.find(part)).collect();
     assert_eq!(places.len(), parts.len());
     assert!(places.is_sorted(), "one step after the other");
-    // What it shows is true: 2024-06-13 in Shanghai.
+    // The timestamp of the example is correct: midnight of 2024-06-13 in Shanghai.
     assert_eq!(example.matches("1718208000000").count(), 3);
 }
 
 #[test]
-fn s2_35_it_says_how_to_reply() {
+fn s2_35_prompt_has_the_format_of_replies() {
     let format =
         "✅ 记账成功！\n\n💰 备注\n📅 YYYY-MM-DD HH:mm:ss\n🏷️ 分类 | 💵 ¥金额 | 📊 支出或收入\n";
     contains_all(&["## 回复格式", "每一笔按下面的格式回复", format]);
@@ -93,7 +93,7 @@ fn s2_35_it_says_how_to_reply() {
 }
 
 #[test]
-fn s2_36_what_is_missing_is_asked_for() {
+fn s2_36_prompt_asks_users_for_missing_values() {
     contains_all(&[
         "备注、分类和金额缺一不可",
         "备注或金额不清楚时，先友好地问用户，不要调用工具，也不要猜",
@@ -103,7 +103,7 @@ fn s2_36_what_is_missing_is_asked_for() {
 }
 
 #[test]
-fn s2_37_s2_38_it_says_what_to_do_with_several_and_with_errors() {
+fn s2_37_s2_38_prompt_covers_several_expenses_and_errors() {
     contains_all(&[
         "一句话里有几笔，就分别保存几次",
         r#"工具返回 "status": "error" 时，把原因告诉用户，不要说已经成功"#,

@@ -1,16 +1,17 @@
-//! A conversation in the state as messages of the AI SDK: one of the user, then one of the
-//! assistant with its words and tool calls, as the host streams them.
+//! Conversion of the conversation in the state into messages of the AI SDK. Each message of the
+//! user is followed by one message of the assistant with texts and tool calls, as in the host's
+//! stream.
 
 use serde::Deserialize;
 use wattle_plugin::prelude::{Value, json};
 
 use crate::talk::{Message, answer_of, text};
 
-/// What is said of a call that nobody answers any more.
+/// Error of a tool call without a result.
 const UNANSWERED: &str = "这一步没有完成";
 
-/// The messages of a channel. Without `whole`, what was said after the last message of the user is
-/// left out.
+/// Returns the messages of a channel. If `whole` is false, the messages after the last one of the
+/// user are omitted.
 pub(crate) fn messages(channel: &Value, whole: bool) -> Vec<Value> {
     let all = channel.as_array().map(Vec::as_slice).unwrap_or_default();
     let all: Vec<Message> = all.iter().filter_map(|it| Message::deserialize(it).ok()).collect();
@@ -31,7 +32,7 @@ pub(crate) fn messages(channel: &Value, whole: bool) -> Vec<Value> {
     shown
 }
 
-/// Everything that follows one message of the user.
+/// Returns one message for all messages that follow a message of the user.
 fn assistant(messages: &[Message]) -> Option<Value> {
     let first = messages.iter().find(|message| message.role == "assistant")?;
     let turns = messages.iter().filter(|message| message.role == "assistant");
@@ -39,7 +40,7 @@ fn assistant(messages: &[Message]) -> Option<Value> {
     Some(json!({ "id": first.id, "role": "assistant", "parts": parts }))
 }
 
-/// One turn of the model with the answers of its tools.
+/// Returns the parts of a model turn, with the results of its tool calls.
 fn parts(turn: &Message, messages: &[Message]) -> Vec<Value> {
     let mut parts = vec![json!({ "type": "step-start" })];
     let words = text(&turn.content);
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_one_message_with_its_calls_and_their_answers() {
+    fn assistant_message_has_tool_calls_with_results() {
         let shown = messages(&channel(), true);
         assert_eq!(shown.len(), 4);
         let text = |text: &str| json!({"type": "text", "text": text, "state": "done"});
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_said_is_left_out() {
+    fn messages_of_an_active_run_are_omitted() {
         let shown = messages(&channel(), false);
         let ids: Vec<&str> = shown.iter().filter_map(|it| it["id"].as_str()).collect();
         assert_eq!(ids, ["u1", "a1", "u2"]);

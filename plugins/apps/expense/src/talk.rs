@@ -1,9 +1,9 @@
-//! What a conversation in the state says: the reply to the last user message, and the steps to it.
+//! The reply to the last user message of a conversation, and the steps that led to it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One message, as the state holds it.
+/// A message in the state.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Message {
     #[serde(default)]
@@ -24,13 +24,13 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// Whether a person said it.
+    /// Returns true if the user sent the message.
     pub(crate) fn is_user(&self) -> bool {
         self.role == "user"
     }
 }
 
-/// A call that a model asked for.
+/// A tool call that a model requested.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Call {
     pub(crate) id: String,
@@ -39,28 +39,28 @@ pub(crate) struct Call {
     pub(crate) arguments: Value,
 }
 
-/// One step on the way to a reply.
+/// A step that led to a reply.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub(crate) enum Step {
-    /// A model turn: what it said and what it wanted called.
+    /// A model turn: its text and the tool calls that it requested.
     Model { content: String, tool_calls: Vec<Call> },
-    /// A tool: what it was called with and what it answered.
+    /// A tool call: its arguments and its result.
     Tool { call_id: String, tool: String, arguments: Value, status: String, result: Value },
 }
 
-/// What became of the last user message.
+/// The reply to the last user message, with its steps.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Talk {
-    /// The model's last words; empty if it had none.
+    /// Text of the last model turn; empty if it has none.
     pub(crate) reply: String,
     /// In order.
     pub(crate) steps: Vec<Step>,
 }
 
 impl Talk {
-    /// Reads the channel with the conversation. Messages that cannot be read are left out: a
-    /// reply must not be lost because of what somebody put beside it.
+    /// Reads the channel with the conversation. Invalid messages are skipped, so that they do not
+    /// suppress the reply.
     pub(crate) fn read(messages: &Value) -> Self {
         let all = messages.as_array().map(Vec::as_slice).unwrap_or_default();
         let all: Vec<Message> =
@@ -84,7 +84,8 @@ impl Talk {
     }
 }
 
-/// Whether the last thing that was said is an answer in words. An empty conversation needs none.
+/// Returns true if the last message is an assistant message without tool calls. A conversation
+/// without a valid last message needs no reply, so the result is true as well.
 pub(crate) fn is_answered(messages: &Value) -> bool {
     let last = messages.as_array().and_then(|all| all.last());
     match last.map(Message::deserialize) {
@@ -105,7 +106,7 @@ fn tool(message: &Message, since: &[Message]) -> Step {
     }
 }
 
-/// What a tool answered: as data if it gave any.
+/// Returns the result of a tool: its structured output, or its text without one.
 pub(crate) fn answer_of(message: &Message) -> Value {
     match &message.structured {
         Value::Null => Value::String(text(&message.content)),
@@ -113,7 +114,7 @@ pub(crate) fn answer_of(message: &Message) -> Value {
     }
 }
 
-/// The text of a message, which may be a list of parts.
+/// Returns the text of a message, whose content may be a list of parts.
 pub(crate) fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_those_since_the_last_user_message() {
+    fn steps_begin_after_the_last_user_message() {
         let talk = Talk::read(&messages());
         assert_eq!(talk.reply, "好了");
         let steps = serde_json::to_value(&talk.steps).unwrap();
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_answered_when_the_model_has_the_last_words() {
+    fn conversation_is_answered_by_a_last_message_of_the_model() {
         let messages = messages();
         let all = messages.as_array().unwrap();
         let answered: Vec<bool> =
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_conversation_says_nothing() {
+    fn invalid_conversations_have_no_reply() {
         for messages in [json!(null), json!([]), json!([1, {"role": 2}])] {
             assert_eq!(Talk::read(&messages), Talk::default());
         }

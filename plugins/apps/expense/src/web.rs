@@ -11,7 +11,7 @@ use wattle_plugin::runs::{RunRef, Thread};
 
 use crate::{GRAPH, MESSAGES, talk};
 
-/// The node whose words are the conversation.
+/// Node whose completions are streamed to clients.
 const AGENT: &str = "agent";
 
 const ACCEPTED: u16 = 202;
@@ -22,10 +22,11 @@ const TOO_LARGE: u16 = 413;
 const UNPROCESSABLE: u16 = 422;
 const BAD_GATEWAY: u16 = 502;
 
-/// Characters of a message: far more than a day's expenses, far less than a model reads at once.
+/// Maximum characters of a message: far more than the expenses of a day need, and far fewer than a
+/// model accepts.
 const MESSAGE_CHARS: usize = 4_000;
 
-/// The body of both endpoints.
+/// Request body of both chat endpoints.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Body {
@@ -33,12 +34,12 @@ struct Body {
     thread_id: Option<String>,
     #[serde(default)]
     message: String,
-    /// Whether the last message is to be answered, which a run has failed to do.
+    /// Requests a reply to the last message after a failed run, in place of a new message.
     #[serde(default)]
     retry: bool,
 }
 
-/// Starts a run with the message of a request, or answers with what keeps it from that.
+/// Starts a run with the message of a request, or returns the response that rejects it.
 fn start(request: &Request) -> Result<Result<RunRef, Response>, Failure> {
     let Ok(body) = request.json::<Body>() else {
         return error(BAD_REQUEST, "请求格式不正确").map(Err);
@@ -62,7 +63,7 @@ fn start(request: &Request) -> Result<Result<RunRef, Response>, Failure> {
     started(start)
 }
 
-/// Starts a run without a new message: said twice, an expense might be booked twice.
+/// Starts a run without a new message: an expense that is sent twice could be booked twice.
 fn retry(thread_id: Option<String>) -> Result<Result<RunRef, Response>, Failure> {
     let thread = thread_id.as_deref().map(find).transpose()?.flatten();
     let Some(thread) = thread else {
@@ -81,7 +82,7 @@ fn started(start: runs::Start) -> Result<Result<RunRef, Response>, Failure> {
     }
 }
 
-/// A conversation of the app by the id of its thread.
+/// Returns the conversation with this thread id, or `None` if the app has none.
 fn find(thread_id: &str) -> Result<Option<Thread>, Failure> {
     match runs::thread(thread_id) {
         Ok(thread) => Ok(thread.filter(|thread| thread.graph == GRAPH)),
@@ -90,7 +91,7 @@ fn find(thread_id: &str) -> Result<Option<Thread>, Failure> {
     }
 }
 
-/// Why no run was started.
+/// Returns the response for a run that could not start.
 fn refused(failure: Failure) -> Result<Response, Failure> {
     log::debug!("start a run: {failure}");
     match failure.code.as_str() {

@@ -1,4 +1,4 @@
-//! `GET /api/bookings`: what was booked in a month, with sums by day and by category.
+//! `GET /api/bookings`: the bookings of a month, with sums by day and by category.
 
 use serde::Deserialize;
 use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, json, log, tools};
@@ -6,10 +6,10 @@ use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, j
 use crate::book::{Book, Calendar, Month, Row};
 use crate::web::{BAD_GATEWAY, BAD_REQUEST, error};
 
-/// The tool that reads the table.
+/// Tool that reads the table.
 const LIST: &str = "lark/listExpensesFromLark";
 
-/// What the tool answers.
+/// Output of the tool.
 #[derive(Deserialize)]
 struct Answer {
     status: String,
@@ -25,7 +25,7 @@ struct Data {
     truncated: bool,
 }
 
-/// The bookings of `month` (`2025-01`), of this month without it.
+/// Responds with the bookings of `month`, such as `2025-01`, by default of the current month.
 #[handler(GET, "/api/bookings")]
 pub(crate) fn bookings(request: &Request) -> Result<Response, Failure> {
     let month = match request.query("month") {
@@ -48,7 +48,7 @@ pub(crate) fn bookings(request: &Request) -> Result<Response, Failure> {
     Ok(Response::json(200, &body)?.with_header("cache-control", "no-store"))
 }
 
-/// The rows of the month, or what a person can do about it that there are none.
+/// Reads the rows of the month. The error is a message for users.
 fn read(calendar: &Calendar) -> Result<Data, String> {
     let (from, to) = calendar.period();
     let output = tools::Call::new(LIST, json!({ "from": from, "to": to })).call();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_month_is_asked_for_and_summed_up() {
+    fn month_is_read_and_summed_up() {
         let host = host(one);
         let (status, body) = get(&host, None);
         assert_eq!(status, 200, "{body}");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_month_is_refused() {
+    fn invalid_months_are_rejected() {
         let host = host(one);
         for month in ["2025-1", "", "x"] {
             assert_eq!(get(&host, Some(month)).0, 400, "{month}");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_cannot_be_read_is_said_to_be() {
+    fn unreadable_table_is_a_bad_gateway() {
         let refused = || ToolOutput::json(&json!({"status": "error", "message": "没有配置"}));
         let (status, body) = get(&host(refused), None);
         assert_eq!((status, body), (502, json!({"error": "没有配置"})));

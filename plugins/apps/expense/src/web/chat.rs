@@ -1,4 +1,4 @@
-//! `POST /api/chat`: one message, and the reply with the steps to it.
+//! `POST /api/chat`: sends a message and responds with the reply and its steps.
 
 use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, json, log, runs};
 use wattle_plugin::runs::{EndedRun, Interrupt, Outcome};
@@ -21,7 +21,7 @@ fn answer(ended: &EndedRun) -> Result<Response, Failure> {
     let talk = Talk::read(ended.state.get(MESSAGES).unwrap_or(&Value::Null));
     let (status, mut body) = match &ended.outcome {
         Outcome::Completed => (200, json!({ "threadId": thread, "reply": talk.reply })),
-        // Only if the operator lets somebody approve tool calls.
+        // Occurs only if the operator requires approval of tool calls.
         Outcome::Interrupted(questions) => {
             let questions: Vec<Value> = questions.iter().map(shown).collect();
             (ACCEPTED, json!({ "threadId": thread, "reply": talk.reply, "questions": questions }))
@@ -41,7 +41,8 @@ fn shown(question: &Interrupt) -> Value {
     json!({ "id": question.id, "payload": question.payload })
 }
 
-/// What a person can do about a failure. The conversation stays, so the next message goes on.
+/// Returns the status and the message for a failed run. The thread is kept, so the next message
+/// continues the conversation.
 fn told(failure: &Failure) -> (u16, &'static str) {
     match failure.code.as_str() {
         code::LIMIT => (UNPROCESSABLE, "处理步骤过多，请把内容分成几条发送"),
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_starts_a_run_and_gets_the_reply() {
+    fn message_starts_a_run_and_gets_the_reply() {
         let host = host(Outcome::Completed);
         let (status, body) = post(&host, &json!({"message": " 早 "}));
         let steps = json!([{"type": "model", "content": "早上好", "toolCalls": []}]);
@@ -88,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_goes_on() {
+    fn message_continues_a_thread() {
         let host = host(Outcome::Completed).thread(Thread::new("t", "expense", "idle", json!({})));
         assert_eq!(post(&host, &json!({"threadId": "t", "message": "早"})).0, 200);
         assert_eq!(host.started()[0].thread_id.as_deref(), Some("t"));
     }
 
     #[test]
-    fn a_message_without_an_answer_is_answered_without_being_said_again() {
+    fn retry_runs_without_a_new_message() {
         let thread = |id: &str, messages: Value| {
             Thread::new(id, "expense", "error", json!({ "messages": messages }))
         };
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_starts_nothing() {
+    fn invalid_messages_start_no_run() {
         let host = host(Outcome::Completed);
         for (body, status) in [
             (json!({}), 400),
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_say_what_to_do_and_keep_the_thread() {
+    fn failed_runs_have_a_message_and_keep_the_thread() {
         let failed = |code: &str| Outcome::Failed(Failure::new(code, "why"));
         for (outcome, status) in [
             (failed(code::LIMIT), 422),
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_to_a_person_is_handed_on() {
+    fn pending_interrupts_are_returned() {
         let asked = Interrupt::new("q", "tools", json!({"kind": "tool_approval"}));
         let (status, body) =
             post(&host(Outcome::Interrupted(vec![asked])), &json!({"message": "早"}));

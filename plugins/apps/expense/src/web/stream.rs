@@ -1,12 +1,11 @@
-//! `POST /api/chat/stream`: one message, and everything that happens until the reply, as it
-//! happens.
+//! `POST /api/chat/stream`: sends a message and streams the run.
 
 use wattle_plugin::prelude::{Failure, Request, Response, StreamFormat, handler};
 use wattle_plugin::web::HandOff;
 
 use crate::web::{self, AGENT, BAD_REQUEST, error};
 
-/// Header that names the conversation, so that the next message can go on with it.
+/// Header with the thread id, with which the next message can continue the conversation.
 const THREAD_HEADER: &str = "x-thread-id";
 
 /// Sends a message to a conversation and streams the run: as the host's own events, or with
@@ -35,7 +34,7 @@ mod tests {
     use super::stream;
 
     #[test]
-    fn the_host_streams_the_run() {
+    fn response_hands_off_the_run() {
         let host = FakeHost::new();
         let request = Request::new("POST", "/api/chat/stream").with_body(r#"{"message": "早"}"#);
         let response = host.run(|| stream(&request)).unwrap();
@@ -45,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_asks_for_the_form_that_it_reads() {
+    fn query_selects_the_stream_format() {
         let post = |format: &str| {
             let request = Request::new("POST", "/api/chat/stream").with_query("format", format);
             let request = request.with_body(r#"{"message": "早"}"#);
@@ -58,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn invalid_messages_are_rejected() {
         let request = Request::new("POST", "/api/chat/stream").with_body("{}");
         assert_eq!(FakeHost::new().run(|| stream(&request)).unwrap().status, 400);
     }

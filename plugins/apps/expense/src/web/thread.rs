@@ -1,5 +1,5 @@
-//! `GET /api/threads/{id}`: a conversation for a page that is opened on it, and `/stream`: the run
-//! that is under way.
+//! `GET /api/threads/{id}`: a conversation for a page that opens it.
+//! `GET /api/threads/{id}/stream`: the stream of its active run.
 
 use wattle_plugin::prelude::{Failure, Request, Response, StreamFormat, Value, handler, json};
 use wattle_plugin::runs::Thread;
@@ -10,11 +10,11 @@ use crate::{MESSAGES, shown};
 
 const NO_CONTENT: u16 = 204;
 
-/// What a thread is called while a run is under way.
+/// Status of a thread with an active run.
 const RUNNING: &str = "running";
 
-/// The messages of a conversation in the form of the AI SDK. What a run that is under way says is
-/// not among them: its stream tells it from the beginning.
+/// Responds with the messages of a conversation in the form of the AI SDK. Messages of the active
+/// run are omitted, because its stream has them from the beginning.
 #[handler(GET, "/api/threads/{id}")]
 pub(crate) fn thread(request: &Request) -> Result<Response, Failure> {
     let Some(thread) = find(request)? else { return missing() };
@@ -24,7 +24,7 @@ pub(crate) fn thread(request: &Request) -> Result<Response, Failure> {
     Ok(Response::json(200, &body)?.with_header("cache-control", "no-store"))
 }
 
-/// The stream of the run that is under way, from its beginning; 204 if none is.
+/// Streams the active run from its beginning. Responds with 204 if there is none.
 #[handler(GET, "/api/threads/{id}/stream")]
 pub(crate) fn resume(request: &Request) -> Result<Response, Failure> {
     let Some(thread) = find(request)? else { return missing() };
@@ -37,7 +37,7 @@ pub(crate) fn resume(request: &Request) -> Result<Response, Failure> {
     }
 }
 
-/// The conversation that a request names.
+/// Returns the conversation that a request names.
 fn find(request: &Request) -> Result<Option<Thread>, Failure> {
     web::find(&request.param::<String>("id")?)
 }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_shown_without_what_is_still_said() {
+    fn messages_of_an_active_run_are_omitted() {
         let body = get("idle").json_body().unwrap();
         assert_eq!((&body["threadId"], &body["status"]), (&json!("idle"), &json!("idle")));
         assert_eq!(body["messages"].as_array().unwrap().len(), 2);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_comes_back_gets_the_run_that_is_under_way() {
+    fn stream_hands_off_the_active_run() {
         let get = |id: &str| host().run(|| resume(&request(id))).unwrap();
         assert_eq!((get("idle").status, get("nobody").status), (204, 404));
         let Body::HandOff(hand_off) = get("busy").body else { panic!("no stream") };
