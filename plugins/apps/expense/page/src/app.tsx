@@ -1,4 +1,4 @@
-// The page: the conversation, and the book beside it.
+// The page: the conversation and the book.
 import { ApiError, Button, Segments, Shell, useConnection } from "@wattle/page";
 import { useCallback, useEffect, useState } from "react";
 import { DEFAULT_ZONE } from "./book.ts";
@@ -10,7 +10,7 @@ import "./page.css";
 const TITLE = "记账助手";
 const GONE = "对话不存在或已过期，已开始新的对话。";
 
-/** What is known of the conversation that the address names. */
+/** State of the conversation that the URL names. */
 type Loading = { state: "loading" | "failed"; why?: string } | { state: "ready"; thread?: Thread };
 
 export function App() {

@@ -1,4 +1,4 @@
-// The book: the bookings of a day or a month, with sums and a plot by category.
+// The book: the bookings of a day or a month, with sums and a chart by category.
 import { Button, later, Segments, useConnection, useTabs } from "@wattle/page";
 import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import {
@@ -19,9 +19,9 @@ const Categories = later(() => import("./categories.tsx"));
 type Scope = "day" | "month";
 
 interface BookPanelProps {
-  /** Grows with every booking of this page: the book is read again. */
+  /** Counter of the bookings on this page; the book is read again when it changes. */
   booked: number;
-  /** Where days begin, as soon as the app has said it. */
+  /** Called with the time zone of the book. */
   onZone: (zone: string) => void;
 }
 
@@ -77,13 +77,16 @@ export function BookPanel({ booked, onZone }: BookPanelProps) {
   );
 }
 
-/** Today if it is in the month, else the last day with bookings, else the first. */
+/**
+ * Returns the current date if it is in the month, otherwise the last day with bookings, otherwise
+ * the first day.
+ */
 function dayOf(book: Book): string {
   if (book.today.startsWith(book.month)) return book.today;
   return book.days.at(-1)?.date ?? `${book.month}-01`;
 }
 
-/** A month as it was read last. What is shown stays until there is something newer. */
+/** Reads a month. The previous book stays visible until the new one is read. */
 function useBook(month: string | undefined, booked: number) {
   const [book, setBook] = useState<Book>();
   const [error, setError] = useState<string>();
@@ -91,7 +94,7 @@ function useBook(month: string | undefined, booked: number) {
   const [count, setCount] = useState(0);
   const read = useCallback(() => setCount((count) => count + 1), []);
   const last = useRef<AbortController>(undefined);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: both counts ask for another reading.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: either count triggers a read.
   useEffect(() => {
     const control = new AbortController();
     last.current?.abort();

@@ -1,4 +1,4 @@
-// The bookings of a month: their documents, and parts of them.
+// The bookings of a month: documents, requests and sums.
 import { ApiError, request } from "@wattle/page";
 
 export type Kind = "consume" | "income";
@@ -9,7 +9,7 @@ export interface Booking {
   dateMs: number;
   remark: string;
   category: string;
-  /** Nothing where the cell of the table is empty. */
+  /** Amount in yuan, or `null` if the cell of the table is empty. */
   amount: number | null;
   kind: Kind;
 }
@@ -35,7 +35,7 @@ export interface Sums {
   categories: Category[];
 }
 
-/** A month as the app answers it. */
+/** Response of `GET /api/bookings`. */
 export interface Book {
   month: string;
   today: string;
@@ -46,26 +46,26 @@ export interface Book {
   truncated: boolean;
 }
 
-/** Where days begin before the app has said it. */
+/** Time zone until the app has responded. */
 export const DEFAULT_ZONE = "Asia/Shanghai";
 
-/** Reads a month; this one without a name. */
+/** Reads a month, by default the current one. */
 export function readBook(month: string | undefined, signal: AbortSignal): Promise<Book> {
   const query = month === undefined ? "" : `?month=${month}`;
   return request<Book>(`api/bookings${query}`, { signal });
 }
 
-/** What a person can do about a month that was not read. */
+/** Returns the message for a month that could not be read. */
 export function whyUnread(error: unknown): string {
   return error instanceof ApiError ? error.message : "账目暂时无法读取，请稍后再试";
 }
 
-/** Sums of amounts, in hundredths, which are exact. */
+/** Adds amounts in hundredths, so that the sum is exact. */
 function add(amounts: readonly (number | null)[]): number {
   return amounts.reduce<number>((sum, amount) => sum + Math.round((amount ?? 0) * 100), 0) / 100;
 }
 
-/** What one day came to, by the same rules as the month. */
+/** Returns the sums of a day, by the same rules as those of a month. */
 export function sumsOf(bookings: readonly Booking[]): Sums {
   const of = (kind: Kind) => bookings.filter((booking) => booking.kind === kind);
   const categories = (["consume", "income"] as const).flatMap((kind) => {
@@ -83,7 +83,7 @@ export function sumsOf(bookings: readonly Booking[]): Sums {
   };
 }
 
-/** Bookings by day, the newest day first. */
+/** Groups bookings by day, the newest day first. */
 export function byDay(bookings: readonly Booking[]): [string, Booking[]][] {
   const days = new Map<string, Booking[]>();
   for (const booking of bookings) {

@@ -1,4 +1,4 @@
-// The sums of categories as bars: a list that reads well without seeing them.
+// Sums of the categories as bars, in a list that is readable without the bars.
 import type { Category, Kind } from "./book.ts";
 import { yuan } from "./format.ts";
 

@@ -1,4 +1,4 @@
-// The conversation as it is seen.
+// The view of the conversation.
 import { Button, Composer, JsonView, MessageList, Said, ToolCard, toolState } from "@wattle/page";
 import type { UIMessage } from "ai";
 import { useEffect, useRef } from "react";
@@ -6,21 +6,21 @@ import { useConversation } from "./conversation.ts";
 import { stepOf } from "./steps.ts";
 import { countBooked, type Thread } from "./thread.ts";
 
-/** What a newcomer can say. */
+/** Suggested messages in a new conversation. */
 const EXAMPLES = ["昨天打车花了20元", "今天早餐15元，午饭38元", "前天发工资 8000 元"];
 
 const HELP = "说出花在哪里、花了多少，就能记账。日期可以说 昨天、3天前、1月2日 或 2025年1月2日。";
 
-/** Models sometimes say nothing at all. */
+/** Message for a completion without text and tool calls. */
 const EMPTY = "没有得到回答，请换个说法再试。";
 
 interface ChatProps {
   loaded: Thread | undefined;
-  /** A message that the address suggests; only the user sends it. */
+  /** Message that the URL suggests. Only the user sends it. */
   initial: string;
   zone: string;
   onThread: (id: string) => void;
-  /** Something was booked. */
+  /** Called after a booking. */
   onBooked: () => void;
 }
 
@@ -93,7 +93,7 @@ function Welcome({ suggested, onChoose }: WelcomeProps) {
 interface MessageProps {
   message: UIMessage;
   isLive: boolean;
-  /** Something else says already why there is no answer. */
+  /** True if an error already explains the missing reply. */
   hasFailed: boolean;
   zone: string;
 }
@@ -113,7 +113,7 @@ function Message({ message, isLive, hasFailed, zone }: MessageProps) {
   );
 }
 
-/** Whether a part is shown. */
+/** Returns true if a part is visible. */
 function isSeen(part: AnyPart): boolean {
   if (part.type === "text") return part.text.trim() !== "";
   return part.type === "data-interrupt" || "toolCallId" in part;

@@ -1,8 +1,8 @@
-// The chat hook, and what keeps it in step with the server.
+// Chat hook that is synchronized with the server.
 //
-// The server has the conversation. The page shows the stream of an answer as it comes. When it was
-// not there for all of it (another tab, a reload, a lost connection), it reads the conversation
-// again and joins the answer that is under way.
+// The server stores the conversation. The page shows the stream of a reply as it arrives. If it has
+// missed a part of the stream (another tab, a reload, a lost connection), it reads the conversation
+// again and joins the stream of the active run.
 import { useChat } from "@ai-sdk/react";
 import { ApiError, address, inOrder, orNothing, useConnection, useTabs } from "@wattle/page";
 import { textOf, useJoining, withoutLast } from "@wattle/page/ai";
@@ -10,10 +10,10 @@ import { DefaultChatTransport, type UIMessage } from "ai";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { CHANNEL, readThread, type Thread } from "./thread.ts";
 
-/** The header that names the conversation. */
+/** Header with the thread id. */
 const THREAD_HEADER = "x-thread-id";
 
-/** How often a growing answer is rendered. */
+/** Minimum milliseconds between two renderings of a streamed reply. */
 const THROTTLE_MS = 50;
 
 const UNSURE = "连接中断，这条消息可能已经送达：请先核对账本，再决定是否重发。";
@@ -22,16 +22,16 @@ const UNANSWERED = "AI 服务暂时不可用，请稍后再试。";
 export interface Conversation {
   messages: UIMessage[];
   isBusy: boolean;
-  /** Why the last message has no answer. */
+  /** Why the last message has no reply. */
   error: string | undefined;
-  /** Whether the last message can be answered once more. */
+  /** True if a reply to the last message can be requested again. */
   canRetry: boolean;
-  /** Fails if the server did not take the message. */
+  /** Rejects if the server did not accept the message. */
   send: (text: string) => Promise<void>;
   retry: () => void;
 }
 
-/** The conversation of a thread that was read, or a new one. */
+/** Returns the conversation of a loaded thread, or a new one. */
 export function useConversation(
   loaded: Thread | undefined,
   onThread: (id: string) => void,
@@ -88,7 +88,7 @@ export function useConversation(
     await chat.sendMessage({ text });
     const error = refused.current as Error | undefined;
     if (error === undefined) return;
-    // The server did not say that it has the message, so the user keeps it.
+    // The server has not confirmed the message, so the user keeps it.
     latest.current.chat.setMessages((messages) => withoutLast(messages, text));
     latest.current.chat.clearError();
     const isCut = error instanceof ApiError && error.kind === "network";
@@ -108,7 +108,10 @@ export function useConversation(
   return { messages: chat.messages, isBusy, error, canRetry, send, retry };
 }
 
-/** Failures of the run are in the words of its services; those of the app are for users. */
+/**
+ * Returns the message of an error. Failures of a run have messages of services, which are not for
+ * users; failures of the app are for users.
+ */
 function messageOf(error: Error): string {
   return error instanceof ApiError ? error.message : UNANSWERED;
 }
@@ -150,7 +153,10 @@ function makeTransport(
   });
 }
 
-/** Whether both say the same; the ids of streamed messages are others than those of kept ones. */
+/**
+ * Returns true if both have the same content. Ids are ignored, because streamed messages have other
+ * ids than stored ones.
+ */
 export function isSame(one: readonly UIMessage[], other: readonly UIMessage[]): boolean {
   const gist = (messages: readonly UIMessage[]) =>
     JSON.stringify(messages.map((message) => [message.role, textOf(message), calls(message)]));

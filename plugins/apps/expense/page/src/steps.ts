@@ -1,7 +1,7 @@
-// What the tools were asked and answered, in one line for people.
+// Tool calls in one line for users.
 import { dateTime, yuan } from "./format.ts";
 
-/** A card's title and line, and what went wrong. */
+/** Title, summary and error of a card. */
 export interface Step {
   title: string;
   summary: string | undefined;
@@ -31,7 +31,7 @@ function words(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** A date as a person says it; `undefined` for what is none. */
+/** Returns the words for a date expression, or `undefined` if it is invalid. */
 export function saidDate(input: unknown): string | undefined {
   const { type, offset, year, month, day } = fields(input);
   if (type === "relative" && typeof offset === "number") {
@@ -43,7 +43,7 @@ export function saidDate(input: unknown): string | undefined {
   return undefined;
 }
 
-/** What a card says about a call. */
+/** Returns the content of the card of a tool call. */
 export function stepOf(name: string, input: unknown, output: unknown, zone: string): Step {
   const title = TITLES[name] ?? name;
   if (name === "parseDateExpression") return { title, ...parsed(input, fields(output), zone) };

@@ -1,19 +1,22 @@
-// A conversation: its documents, its address, and what is said in it.
+// A conversation: its documents, its URL and its bookings.
 import { ApiError, request } from "@wattle/page";
 import type { UIMessage } from "ai";
 
-/** Tabs post the conversation that has changed. A booking in one shows in the book beside another. */
+/**
+ * Channel on which a tab posts the thread id of a changed conversation. Other tabs then update the
+ * conversation and the book.
+ */
 export const CHANNEL = "wattle-expense";
 
-/** A conversation as the app shows it. */
+/** Response of `GET /api/threads/{id}`. */
 export interface Thread {
   threadId: string;
-  /** `running` while an answer is under way. */
+  /** `running` during a run. */
   status: string;
   messages: UIMessage[];
 }
 
-/** Reads a conversation; `undefined` if there is none of this name any more. */
+/** Reads a conversation. Returns `undefined` if it does not exist. */
 export async function readThread(id: string): Promise<Thread | undefined> {
   try {
     return await request<Thread>(`api/threads/${encodeURIComponent(id)}`);
@@ -23,7 +26,7 @@ export async function readThread(id: string): Promise<Thread | undefined> {
   }
 }
 
-/** What the address of the page says: the conversation, and a message that somebody suggests. */
+/** Returns the thread id and the suggested message in the URL of the page. */
 export function readAddress(href: string): { thread: string | undefined; initial: string } {
   const { searchParams } = new URL(href);
   return {
@@ -32,7 +35,7 @@ export function readAddress(href: string): { thread: string | undefined; initial
   };
 }
 
-/** The same address with another conversation, or none. */
+/** Returns the URL with another thread id, or without one, and without a suggested message. */
 export function withThread(href: string, thread: string | undefined): string {
   const url = new URL(href);
   url.searchParams.delete("initial");
@@ -41,7 +44,10 @@ export function withThread(href: string, thread: string | undefined): string {
   return url.href;
 }
 
-/** How many bookings were made in a conversation: the page reads them again when it grows. */
+/**
+ * Returns the number of bookings in a conversation. The page reads the book again when the number
+ * grows.
+ */
 export function countBooked(messages: readonly UIMessage[]): number {
   const booked = messages.flatMap(({ parts }) =>
     parts.filter((part) => part.type === "tool-saveExpenseToLark" && isDone(part)),

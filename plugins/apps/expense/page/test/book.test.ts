@@ -31,7 +31,7 @@ test("sums are exact, and an empty cell counts as a booking without an amount", 
   expect(sumsOf([])).toEqual({ consume: 0, income: 0, count: 0, categories: [] });
 });
 
-test("days come with the newest first, and rows keep their order", () => {
+test("days are in descending order, and rows keep their order", () => {
   const rows = [row("a", "2025-01-13", 1), row("b", "2025-01-15", 1), row("c", "2025-01-13", 1)];
   const days = byDay(rows).map(([date, rows]) => [date, rows.map(({ id }) => id)]);
   expect(days).toEqual([

@@ -1,4 +1,4 @@
-// The lines of tool cards.
+// Content of tool cards.
 import { expect, test } from "vitest";
 import { saidDate, stepOf } from "../src/steps.ts";
 
@@ -14,11 +14,11 @@ test.each([
   [{ type: "week" }, undefined],
   ["昨天", undefined],
   [undefined, undefined],
-])("%j is said as %s", (input, said) => {
+])("%j is shown as %s", (input, said) => {
   expect(saidDate(input)).toBe(said);
 });
 
-test("a date shows what it was resolved to, and the warning of the tool", () => {
+test("a date card has the resolved date or the warning of the tool", () => {
   const input = { type: "relative", offset: -1, unit: "day" };
   const output = { timestamp: 1_736_784_000_000, input };
   expect(stepOf("parseDateExpression", input, output, ZONE)).toEqual({
@@ -31,7 +31,7 @@ test("a date shows what it was resolved to, and the warning of the tool", () => 
   expect(stepOf("parseDateExpression", input, undefined, ZONE).summary).toBe("昨天");
 });
 
-test("a booking shows what was kept, or why nothing was", () => {
+test("a booking card has the stored fields or the error", () => {
   const input = { remark: "打车", category: "交通", amount: 20 };
   expect(stepOf("saveExpenseToLark", input, undefined, ZONE).summary).toBe(
     "打车 · 交通 · 支出 · ¥20.00",
@@ -44,7 +44,7 @@ test("a booking shows what was kept, or why nothing was", () => {
   expect(stepOf("saveExpenseToLark", input, refused, ZONE).error).toBe("记账失败：没有权限");
 });
 
-test("a tool that the page does not know has its own name", () => {
+test("a card of an unknown tool has the tool's name", () => {
   expect(stepOf("fly", {}, {}, ZONE)).toEqual({
     title: "fly",
     summary: undefined,

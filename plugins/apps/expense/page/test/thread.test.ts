@@ -1,11 +1,11 @@
-// The address of a conversation, and what is said in it.
+// The URL and the content of a conversation.
 import { textOf } from "@wattle/page/ai";
 import type { UIMessage } from "ai";
 import { expect, test } from "vitest";
 import { isSame } from "../src/conversation.ts";
 import { countBooked, readAddress, withThread } from "../src/thread.ts";
 
-test("the address names the conversation and suggests a message", () => {
+test("the URL names the conversation and suggests a message", () => {
   const there = readAddress("http://a.test/apps/expense/?thread=t1&initial=%20打车20元%20");
   expect(there).toEqual({ thread: "t1", initial: "打车20元" });
   expect(readAddress("http://a.test/")).toEqual({ thread: undefined, initial: "" });
@@ -19,13 +19,13 @@ function message(id: string, state: "input-available" | "output-available"): UIM
   return { id, role: "assistant", parts: [{ type: "text", text: "好" }, call] } as UIMessage;
 }
 
-test("bookings are counted when the tool has answered", () => {
+test("bookings are counted once the tool has a result", () => {
   expect(countBooked([message("a", "input-available")])).toBe(0);
   expect(countBooked([message("a", "output-available"), message("b", "output-available")])).toBe(2);
   expect(textOf(message("a", "output-available"))).toBe("好");
 });
 
-test("messages are the same whatever their ids", () => {
+test("messages are compared without their ids", () => {
   const one = [message("a", "output-available")];
   expect(isSame(one, [message("b", "output-available")])).toBe(true);
   expect(isSame(one, [message("a", "input-available")])).toBe(false);
