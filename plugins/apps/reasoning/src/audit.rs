@@ -1,7 +1,8 @@
-//! The audit trail: rows that say what happened in a session, in an order without gaps.
+//! The audit trail of a session: rows with numbers without gaps.
 //!
-//! It is a projection of the event log of the session's thread. So no node writes to it, a crash
-//! loses nothing, and every call of a model or tool is in it because it was made.
+//! The rows of runs are a projection of the event log of the session's thread. Nodes therefore do
+//! not write rows, a crash loses none, and no call of a model or tool is missing. Endpoints append
+//! rows for actions outside of runs.
 
 mod fold;
 mod payload;
@@ -13,12 +14,12 @@ use wattle_plugin::prelude::Value;
 pub(crate) use self::fold::{Ended, Folded, fold};
 pub(crate) use self::table::{Turns, append, list};
 
-/// One row before it has its number.
+/// A row without its number.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
-    /// The run that it comes from; none for what an endpoint did by itself.
+    /// Run of the row; `None` for an action of an endpoint.
     pub(crate) run: Option<String>,
-    /// The part of the work, such as `discovery` or `llm`.
+    /// Step of the work, such as `discovery` or `llm`.
     pub(crate) step: &'static str,
     pub(crate) event_type: String,
     pub(crate) payload: Value,
@@ -26,7 +27,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Something that an endpoint did by itself.
+    /// Creates a row for an action of an endpoint.
     pub(crate) fn of_endpoint(
         step: &'static str,
         event_type: &str,

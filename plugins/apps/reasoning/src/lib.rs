@@ -1,19 +1,19 @@
-//! Reasoning: questions about business data, answered over an ontology.
+//! Reasoning: answers questions about business data over an ontology.
 //!
 //! # Layout
 //!
-//! * `state`: the types of the state channels.
-//! * `node`: one node of the graph a file, with the prompts it uses.
-//! * `executor`: how a chosen capability or object property becomes data.
-//! * `plan`, `catalog`: from what a model wants to what the data service takes.
-//! * `ontology`: what the graph service says of ontologies.
-//! * `prompt`: what the model is instructed, with the texts in the folder `prompts`.
-//! * `model`, `mcp`: calls of the model and of tools, with the failures that clients know.
+//! * `state`: types of the state channels.
+//! * `node`: nodes of the graph, one per file.
+//! * `executor`: gets the data of a chosen capability or object property.
+//! * `plan`, `catalog`: conversion of a model's plan into arguments of the data service.
+//! * `ontology`: ontologies, as the graph service describes them.
+//! * `prompt`: instructions of the model calls, from the folder `prompts`.
+//! * `model`, `mcp`: calls of the model and of tools, with the failures that clients expect.
 //! * `task`: the table of executed tasks.
-//! * `session`: sessions and turns in the database, kept in step with the runs.
+//! * `session`: sessions and turns in the database, which follow the runs.
 //! * `audit`: the audit trail, a projection of the event log.
-//! * `web`: the HTTP endpoints, one resource a file. The page that uses them is in the folder
-//!   `page`, and the host serves it.
+//! * `web`: HTTP endpoints, one resource per file. The page that uses them is in the folder `page`,
+//!   and the host serves it.
 
 mod audit;
 mod catalog;
@@ -60,5 +60,5 @@ const GRAPH: &str = "reasoning";
 /// Name of the database, from the app's manifest.
 const DATABASE: &str = "reasoning";
 
-/// The model route of every call, which a tenant may replace by one of its own.
+/// Model route of every call. A tenant can override it by a route of its own.
 const ROUTE: &str = "reasoning";

@@ -1,8 +1,8 @@
 //! Sessions, turns and clarifications in the database.
 //!
-//! A session is a thread of the host, with the same id; a turn is what one message of the user
-//! leads to, over one run or several. What a run did is read from the thread's event log by
-//! [`sync()`], so the tables are right again whenever somebody looks, also after a crash.
+//! A session is a thread of the host with the same id. A turn is one message of the user, with its
+//! result; it takes one or several runs. [`sync()`] reads what a run did from the thread's event
+//! log before the tables are read, so the tables are correct also after a crash.
 
 mod clarification;
 mod sync;
@@ -25,10 +25,10 @@ const SELECT: &str = "SELECT id, status, metadata_json, event_cursor, created_at
 
 const SET_STATUS: &str = "UPDATE reasoning_session SET status = $1, updated_at = $2 WHERE id = $3";
 
-/// The tenant of requests that name none.
+/// Tenant of requests that name none.
 const DEFAULT_TENANT: &str = "default";
 
-/// How far a session or a turn is.
+/// Status of a session or a turn.
 pub(crate) mod status {
     pub(crate) const CREATED: &str = "created";
     pub(crate) const RUNNING: &str = "running";
@@ -38,27 +38,27 @@ pub(crate) mod status {
     pub(crate) const CANCELLED: &str = "cancelled";
 }
 
-/// One session.
+/// A session.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) status: String,
     pub(crate) metadata: Value,
-    /// The last event of the thread's log that is in the tables.
+    /// Sequence number of the last event that was applied to the tables.
     pub(crate) event_cursor: u64,
     pub(crate) created_at: String,
     pub(crate) updated_at: String,
 }
 
 impl Session {
-    /// Ontologies that the caller prefers, said when the session was made.
+    /// Returns the ontologies that the caller prefers, from the metadata of the session.
     pub(crate) fn preferred(&self) -> Vec<String> {
         let codes = self.metadata.get("preferred_ontology_codes").and_then(Value::as_array);
         codes.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     }
 }
 
-/// Makes a session with its first turn.
+/// Creates a session with its first turn.
 pub(crate) fn create(
     tenant: Option<&str>,
     user_input: &str,
@@ -79,7 +79,7 @@ pub(crate) fn create(
     Ok((session_id, turn))
 }
 
-/// The tenant's session of this id.
+/// Returns the session with this id, if it belongs to the tenant.
 pub(crate) fn find(tenant: Option<&str>, session_id: &str) -> Result<Option<Session>, Failure> {
     let tenant = tenant.unwrap_or(DEFAULT_TENANT);
     let rows = sql::database(DATABASE).query(SELECT, params![session_id, tenant])?;
@@ -94,7 +94,7 @@ pub(crate) fn find(tenant: Option<&str>, session_id: &str) -> Result<Option<Sess
     }))
 }
 
-/// Says how far a session is.
+/// Sets the status of a session.
 pub(crate) fn set_status(
     transaction: &sql::Transaction,
     session_id: &str,
@@ -103,7 +103,8 @@ pub(crate) fn set_status(
     transaction.execute(SET_STATUS, params![status, time::now()?, session_id]).map(|_| ())
 }
 
-/// Closes a session for which nothing is running: its newest turn and open question as well.
+/// Cancels a session without an active run, together with its newest turn and its pending
+/// clarification.
 pub(crate) fn cancel(session: &Session, turn: &TurnRow) -> Result<(), Failure> {
     let transaction = sql::database(DATABASE).begin()?;
     set_status(&transaction, &session.id, status::CANCELLED)?;

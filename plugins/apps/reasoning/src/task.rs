@@ -1,4 +1,4 @@
-//! The table of executed tasks, written by the run itself.
+//! The table of executed tasks. Runs write it themselves.
 
 use wattle_plugin::prelude::{Failure, Serialize, Value, params, random, sql};
 
@@ -19,7 +19,7 @@ const SELECT: &str = "SELECT id, task_type, ontology_code, resource_code, resour
     executor, error, created_at, updated_at FROM reasoning_task \
     WHERE session_id = $1 AND turn_id = $2 ORDER BY created_at, id";
 
-/// What kind of thing a task executes.
+/// Kind of resource that a task executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TaskType {
     Capability,
@@ -35,7 +35,7 @@ impl TaskType {
     }
 }
 
-/// A task that has begun.
+/// A started task.
 pub(crate) struct Task<'a> {
     pub(crate) id: String,
     task_type: TaskType,
@@ -43,7 +43,7 @@ pub(crate) struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// Writes down that a task has begun.
+    /// Records the start of a task.
     pub(crate) fn begin(
         turn: &Turn,
         task_type: TaskType,
@@ -66,12 +66,12 @@ impl<'a> Task<'a> {
         Ok(Self { id, task_type, resource })
     }
 
-    /// Writes down what it brought.
+    /// Records the result of the task.
     pub(crate) fn complete(&self, executor: &str, result: &Value) -> Result<(), Failure> {
         self.end("completed", Some(executor), Some(result.to_string()), None)
     }
 
-    /// Writes down why it failed.
+    /// Records the error of the task.
     pub(crate) fn fail(&self, error: &str) -> Result<(), Failure> {
         self.end("failed", None, None, Some(error))
     }
@@ -87,7 +87,7 @@ impl<'a> Task<'a> {
         sql::database(DATABASE).execute(UPDATE, row).map(|_| ())
     }
 
-    /// The task as results show it.
+    /// Returns the task as a result shows it.
     pub(crate) fn selected(&self, status: &str) -> SelectedTask {
         SelectedTask {
             task_id: self.id.clone(),
@@ -99,7 +99,8 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Closes tasks whose run ended without a word about them: it was cancelled, or its guest was.
+/// Fails the tasks that are still running at the end of their run, because the run or its guest was
+/// cancelled.
 pub(crate) fn abandon(
     transaction: &sql::Transaction,
     session_id: &str,
@@ -124,7 +125,7 @@ pub(crate) struct TaskView {
     updated_at: String,
 }
 
-/// The tasks of a turn, oldest first.
+/// Returns the tasks of a turn, oldest first.
 pub(crate) fn of_turn(session_id: &str, turn_id: &str) -> Result<Vec<TaskView>, Failure> {
     let rows = sql::database(DATABASE).query(SELECT, params![session_id, turn_id])?;
     rows.iter()

@@ -1,4 +1,4 @@
-//! What tests of several files share.
+//! Helpers that tests of several files share.
 
 use wattle_plugin::prelude::{ToolOutput, Value, json};
 use wattle_plugin::testing::FakeHost;
@@ -8,18 +8,18 @@ use crate::ontology::Attribute;
 /// 2025-01-15 10:30:45 in Shanghai.
 pub(crate) const NOW_MS: i64 = 1_736_908_245_000;
 
-/// A host whose clock stands at [`NOW_MS`].
+/// A fake host whose clock is at [`NOW_MS`].
 pub(crate) fn host() -> FakeHost {
     let host = FakeHost::new().now_ms(NOW_MS).zone("Asia/Shanghai", 28_800);
     host.setting("time_zone", "Asia/Shanghai")
 }
 
-/// A tool that always answers with these items.
+/// Adds a tool that always returns these items.
 pub(crate) fn lists(host: FakeHost, tool: &str, items: Value) -> FakeHost {
     host.tool(tool, move |_| ToolOutput::json(&json!({ "items": items })))
 }
 
-/// The attributes of a customer.
+/// Returns the attributes of a customer.
 pub(crate) fn attributes() -> Vec<Attribute> {
     let attribute = |code: &str, name: &str, field: &str| Attribute {
         code: code.to_owned(),

@@ -1,14 +1,15 @@
-//! Times as texts: UTC to the millisecond, so that they sort as they are. And the present day as a
-//! model needs it to understand "last month".
+//! Times as texts in UTC with milliseconds, which sort in order of time. Also the current date,
+//! which models need for relative dates such as "last month".
 
 use wattle_plugin::prelude::{Failure, Value, clock, json, settings};
 
-/// The setting that names the zone in which days begin and end; empty for the host's zone.
+/// Setting with the time zone in which days begin and end. If it is empty, the time zone of the
+/// host applies.
 const TIME_ZONE: &str = "time_zone";
 
 const WEEKDAYS: [&str; 7] = ["星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"];
 
-/// The present day in the zone of the users.
+/// Returns the current date, the weekday and the time zone.
 pub(crate) fn today() -> Result<Value, Failure> {
     let zone: String = settings::require(TIME_ZONE)?;
     let zone = Some(zone.trim()).filter(|zone| !zone.is_empty());
@@ -17,12 +18,12 @@ pub(crate) fn today() -> Result<Value, Failure> {
     Ok(json!({ "date": now.civil.date(), "weekday": weekday, "time_zone": now.zone }))
 }
 
-/// The present instant.
+/// Returns the current time.
 pub(crate) fn now() -> Result<String, Failure> {
     text(clock::now_ms())
 }
 
-/// An instant as `2025-01-15T02:30:45.000Z`.
+/// Formats an instant as `2025-01-15T02:30:45.000Z`.
 pub(crate) fn text(unix_ms: i64) -> Result<String, Failure> {
     let civil = clock::to_zone(unix_ms, Some("UTC"))?.civil;
     let (hour, minute, second) = (civil.hour, civil.minute, civil.second);
@@ -39,7 +40,7 @@ mod tests {
     use super::{now, today};
 
     #[test]
-    fn the_day_is_that_of_the_zone() {
+    fn today_is_the_date_in_the_configured_zone() {
         // 16:30 in London, half past midnight in Shanghai.
         let host = || FakeHost::new().now_ms(1_736_872_200_000).zone("Asia/Shanghai", 28_800);
         let day = |zone: &str| host().setting("time_zone", zone).run(today);

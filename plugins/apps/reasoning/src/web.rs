@@ -1,5 +1,5 @@
-//! The app's HTTP endpoints. Every answer is an envelope `{code, message, data, trace_id}`; `code` is
-//! 0 if it went well.
+//! The app's HTTP endpoints. Every response is an envelope `{code, message, data, trace_id}`;
+//! `code` is 0 on success.
 
 pub(crate) mod cancel;
 pub(crate) mod clarify;
@@ -15,14 +15,14 @@ use self::envelope::{Refusal, answer};
 use crate::session::{self, Clarification, Session, TurnRow, status};
 use crate::{mcp, model, task};
 
-/// The session that a request names, as its tenant may see it.
+/// Returns the session that a request names, if it belongs to the request's tenant.
 fn find(request: &Request) -> Result<Session, Refusal> {
     let id: String = request.param("session_id")?;
     let tenant = request.tenant.as_deref();
     session::find(tenant, &id)?.ok_or_else(|| Refusal::not_found(format!("没有会话 `{id}`")))
 }
 
-/// What a session that ended, or waits, answers.
+/// Returns the response data for a turn that has ended or waits for a clarification.
 fn outcome(session: &Session, turn: &TurnRow) -> Result<Value, Refusal> {
     match turn.status.as_str() {
         status::COMPLETED => Ok(json!({
@@ -44,7 +44,7 @@ fn waiting(session: &Session, turn: &TurnRow, asked: &Clarification) -> Value {
             "clarification": asked.view() })
 }
 
-/// Why a turn failed, with the status that clients of this service know.
+/// Returns the refusal for a failed turn, with the status that clients of this service expect.
 fn failed(error: Option<&Value>) -> Refusal {
     let text = |name: &str| error.and_then(|error| error.get(name)).and_then(Value::as_str);
     let message = text("message").unwrap_or("the run failed");

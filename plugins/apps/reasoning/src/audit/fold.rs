@@ -1,9 +1,9 @@
-//! Events of a thread become rows. Pure: the same events give the same rows.
+//! Folds the events of a thread into rows. The fold is pure: the same events give the same rows.
 //!
-//! A call gives two rows, when it began and when it was answered. Both are known only with its
-//! answer, so the fold stops in front of a call that is under way and goes on from there the next
-//! time. A call that can have no answer any more, since its run ended or was recovered, is
-//! answered with an error: rows always come in pairs.
+//! A call has a row for its start and a row for its result. Both rows need the result, so the fold
+//! stops before a pending call and continues there the next time. A call that can no longer get a
+//! result, because its run ended or was recovered, gets an error instead: the rows of calls always
+//! form pairs.
 
 use wattle_plugin::prelude::{Failure, Value, json};
 use wattle_plugin::runs::{CallKind, CallStarted, Called, Custom, Event, EventKind};
@@ -11,17 +11,17 @@ use wattle_plugin::runs::{CallKind, CallStarted, Called, Custom, Event, EventKin
 use crate::audit::Row;
 use crate::audit::payload;
 
-/// What became of some events.
+/// Result of a fold.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Folded {
     pub(crate) rows: Vec<Row>,
-    /// Number of the last event that is in the rows; 0 if none is.
+    /// Sequence number of the last folded event; 0 if there is none.
     pub(crate) cursor: u64,
     /// The last run that ended.
     pub(crate) ended: Option<Ended>,
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ended {
     pub(crate) run: String,
@@ -30,19 +30,19 @@ pub(crate) struct Ended {
     pub(crate) failure: Option<Failure>,
 }
 
-/// What becomes of a call that began.
+/// Outcome of a started call.
 enum Fate<'a> {
     Answered(&'a Called),
-    /// It never will be, since this event.
+    /// The call can have no result since this event.
     Lost(&'a Event),
     UnderWay,
 }
 
-/// Folds events that follow each other.
+/// Folds consecutive events.
 ///
 /// # Errors
 ///
-/// `invalid`: a document is no event.
+/// `invalid` if a document is not an event.
 pub(crate) fn fold(events: &[Value]) -> Result<Folded, Failure> {
     let events: Vec<Event> = events.iter().map(Event::read).collect::<Result<_, _>>()?;
     let mut folded = Folded::default();
@@ -86,7 +86,7 @@ fn fate<'a>(call: &CallStarted, later: &'a [Event]) -> Fate<'a> {
     Fate::UnderWay
 }
 
-/// The first row of a call; both if it got lost.
+/// Adds the first row of a call, or both rows if it was lost.
 fn begin(folded: &mut Folded, event: &Event, call: &CallStarted, fate: &Fate<'_>) {
     if !is_audited(&call.kind) {
         return;
@@ -113,7 +113,7 @@ fn begin(folded: &mut Folded, event: &Event, call: &CallStarted, fate: &Fate<'_>
     }
 }
 
-/// The first row of a call that was answered without having begun, such as one that was denied.
+/// Adds the first row of a call that has a result and no start, such as a denied call.
 fn begin_late(folded: &mut Folded, event: &Event, called: &Called, before: &[Event]) {
     let has_begun = |earlier: &Event| match &earlier.kind {
         EventKind::CallStarted(call) => {
@@ -161,7 +161,7 @@ fn add(folded: &mut Folded, event: &Event) {
     }
 }
 
-/// The row of a run that ended badly; one that ended well has said so itself.
+/// Returns the row of a run that did not complete. A completed run has emitted its own row.
 fn last_row(event: &Event, ended: &Ended) -> Option<Row> {
     match (ended.status.as_str(), &ended.failure) {
         ("completed", _) => None,
@@ -178,7 +178,7 @@ fn row(event: &Event, step: &'static str, event_type: &str, payload: Value) -> R
     Row { run, step, event_type: event_type.to_owned(), payload, at_ms: event.at_ms }
 }
 
-/// The event types of the two rows of a call.
+/// Returns the event types of the two rows of a call.
 fn types(is_model: bool) -> (&'static str, &'static str) {
     if is_model {
         ("llm_prompt_sent", "llm_response_received")
@@ -197,7 +197,7 @@ fn step_of_call(is_model: bool, method: &str) -> &'static str {
     }
 }
 
-/// The step of an event that a node emitted.
+/// Returns the step of an event that a node emitted.
 fn step_of(name: &str) -> &'static str {
     match name {
         "intent_parsed" => "understanding",

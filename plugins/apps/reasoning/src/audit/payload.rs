@@ -1,17 +1,17 @@
-//! What the rows of calls carry.
+//! Payloads of the rows of calls.
 
 use wattle_plugin::prelude::{Failure, Value, json};
 use wattle_plugin::runs::Called;
 
-/// Bytes of an answer that a row carries whole; of a longer one its beginning.
+/// Maximum bytes of a result in a row. A longer result is truncated.
 const ANSWER_BYTES: usize = 16 << 10;
 
-/// What joins the two rows of a call.
+/// Returns the id that both rows of a call have.
 fn id(called: &Called) -> String {
     format!("{}:{}", called.task, called.call)
 }
 
-/// What was asked of a model.
+/// Returns the payload for the request of a model call.
 pub(super) fn prompt(called: &Called) -> Value {
     let mut payload = json!({ "call_id": id(called), "node": called.node });
     match called.request.get("messages") {
@@ -21,13 +21,13 @@ pub(super) fn prompt(called: &Called) -> Value {
                 called.request.pointer("/response_schema/name").cloned().unwrap_or_default();
             payload["messages"] = messages.clone();
         }
-        // Long requests are kept by their beginning.
+        // The log has only the beginning of a long request.
         None => payload["request"] = called.request.clone(),
     }
     payload
 }
 
-/// What a model answered.
+/// Returns the payload for the result of a model call.
 pub(super) fn response(called: &Called) -> Value {
     let mut payload = ended(called);
     match &called.result {
@@ -47,14 +47,14 @@ pub(super) fn response(called: &Called) -> Value {
     payload
 }
 
-/// What was asked of a tool.
+/// Returns the payload for the request of a tool call.
 pub(super) fn tool_request(called: &Called) -> Value {
     let arguments = called.request.get("arguments").unwrap_or(&called.request);
     json!({ "call_id": id(called), "node": called.node, "method": called.summary,
             "arguments": arguments })
 }
 
-/// What a tool answered.
+/// Returns the payload for the result of a tool call.
 pub(super) fn tool_answer(called: &Called) -> Value {
     let mut payload = ended(called);
     payload["method"] = json!(called.summary);
@@ -75,7 +75,7 @@ fn ended(called: &Called) -> Value {
     json!({ "call_id": id(called), "node": called.node, "duration_ms": called.duration_us / 1_000 })
 }
 
-/// Whether the model that answered was not the first that was asked.
+/// Returns true if the last attempt used another provider or model than the first one.
 fn is_fallback(attempts: &[Value]) -> bool {
     let who = |attempt: &Value| (attempt["provider"].clone(), attempt["model"].clone());
     match (attempts.first(), attempts.last()) {
@@ -84,19 +84,19 @@ fn is_fallback(attempts: &[Value]) -> bool {
     }
 }
 
-/// Code and message of a failure, null if there is none.
+/// Returns the code and the message of a failure, which are null without one.
 pub(super) fn error(failure: Option<&Failure>) -> Value {
     let (code, message) = failure.map(|it| (&it.code, &it.message)).unzip();
     json!({ "code": code, "message": message })
 }
 
-/// The text of a tool's answer.
+/// Returns the text of a tool's output.
 fn text(answer: &Value) -> String {
     let parts = answer["content"].as_array().into_iter().flatten();
     parts.filter_map(|part| part["text"].as_str()).collect()
 }
 
-/// A document, or the beginning of a long one.
+/// Returns a document, or the beginning of the text of a long one.
 fn capped(document: &Value) -> Value {
     let text = document.to_string();
     if text.len() <= ANSWER_BYTES {
@@ -113,7 +113,7 @@ mod tests {
     use super::{ANSWER_BYTES, capped, is_fallback};
 
     #[test]
-    fn long_answers_are_cut_between_characters() {
+    fn long_results_are_truncated_between_characters() {
         let short = json!({"items": [1]});
         assert_eq!(capped(&short), short);
         let long = capped(&json!("值".repeat(ANSWER_BYTES)));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn another_model_than_the_first_is_a_fallback() {
+    fn attempt_with_another_model_is_a_fallback() {
         let (one, two) =
             (json!({"provider": "a", "model": "m"}), json!({"provider": "b", "model": "m"}));
         assert!(is_fallback(&[one.clone(), two]));

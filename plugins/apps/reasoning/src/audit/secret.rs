@@ -1,23 +1,23 @@
-//! Keeps secrets out of the audit trail: values of fields that are named like one, and words of
-//! texts that look like one. Services repeat keys in what they say of errors.
+//! Redacts secrets in the audit trail: values of fields with the name of a secret, and words that
+//! look like a key. Services repeat keys in their error messages.
 
 use wattle_plugin::prelude::{Value, json};
 
 const REDACTED: &str = "[redacted]";
 
-/// Words in the name of a field whose value is never shown.
+/// Parts of the names of fields whose values are redacted.
 const NAMES: &[&str] = &["api_key", "apikey", "authorization", "password", "secret", "token"];
 
-/// Counts of tokens have a name like a secret's.
+/// Parts of the names of token counts, which are not secrets.
 const HARMLESS: &[&str] = &["tokens", "token_count"];
 
-/// How keys of well-known services begin.
+/// Prefixes of keys of well-known services.
 const PREFIXES: &[&str] = &["sk-", "sk_", "AIza", "ghp_", "xoxb-"];
 
-/// Fewest bytes of a key.
+/// Minimum bytes of a key.
 const SHORTEST: usize = 8;
 
-/// The same document without secrets.
+/// Returns the document with all secrets redacted.
 pub(super) fn redacted(document: Value) -> Value {
     match document {
         Value::Object(fields) => fields
@@ -39,7 +39,7 @@ fn is_secret(name: &str) -> bool {
     NAMES.iter().any(|word| name.contains(word)) && !HARMLESS.iter().any(|word| name.contains(word))
 }
 
-/// A text without words that look like keys.
+/// Returns the text with all words redacted that look like keys.
 fn scrubbed(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.~+/=".contains(c);
     let mut kept = String::with_capacity(text.len());
@@ -72,7 +72,7 @@ mod tests {
     use super::{redacted, scrubbed};
 
     #[test]
-    fn s1_66_values_of_secret_names_are_not_shown_whatever_they_are() {
+    fn s1_66_values_of_secret_fields_are_redacted() {
         let shown = redacted(json!({"a": [{"api_key": "sk-1", "X-Api-Key": 7, "input_tokens": 3,
             "token": {"value": "t"}, "password": null, "has_api_key": true}]}));
         assert_eq!(
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn s1_66_keys_in_texts_are_not_shown() {
+    fn s1_66_keys_in_texts_are_redacted() {
         for (text, expected) in [
             ("Incorrect API key: sk-abc123456.", "Incorrect API key: [redacted]"),
             ("Authorization: Bearer abc.def-123", "Authorization: Bearer [redacted]"),

@@ -1,4 +1,4 @@
-//! The rows in the database, numbered in each session from 1 without gaps.
+//! The table of rows, numbered in each session from 1 without gaps.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +19,16 @@ const INSERT: &str = "INSERT INTO reasoning_trace_event \
 const SELECT: &str = "SELECT id, seq, turn_id, step, event_type, payload_json, created_at \
     FROM reasoning_trace_event WHERE session_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 
-/// Which turn each run works for, and the turn of what belongs to no run.
+/// Turn of each run, and turn of the rows without a run.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     pub(crate) by_run: BTreeMap<String, String>,
     pub(crate) newest: Option<String>,
 }
 
-/// Appends rows, without the secrets in them: no row reaches the table another way. The count of the session is taken in the same transaction, so two that append at
-/// once wait for each other and the numbers have no gap.
+/// Appends rows with secrets redacted. Nothing else writes to the table. The transaction also
+/// increments the row count of the session, so concurrent appends wait for each other and the
+/// numbers have no gaps.
 pub(crate) fn append(
     transaction: &Transaction,
     session_id: &str,
@@ -49,7 +50,7 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// A row as the endpoint shows it.
+/// A row as the endpoint returns it.
 #[derive(Debug, Serialize)]
 pub(crate) struct TraceEvent {
     id: i64,
@@ -61,7 +62,7 @@ pub(crate) struct TraceEvent {
     created_at: String,
 }
 
-/// Up to `limit` rows after a number, in their order.
+/// Returns up to `limit` rows with numbers greater than `after`, in ascending order.
 pub(crate) fn list(session_id: &str, after: i64, limit: i64) -> Result<Vec<TraceEvent>, Failure> {
     let rows = sql::database(DATABASE).query(SELECT, params![session_id, after, limit])?;
     rows.iter()

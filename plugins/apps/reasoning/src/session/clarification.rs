@@ -1,4 +1,4 @@
-//! Questions back to the user, and their answers.
+//! Clarifications: questions to the user, and their answers.
 
 use wattle_plugin::prelude::{Failure, Value, clock, json, params, random, sql};
 use wattle_plugin::sql::Transaction;
@@ -24,7 +24,7 @@ const ANSWER: &str = "UPDATE reasoning_clarification \
 const CANCEL: &str = "UPDATE reasoning_clarification SET status = 'cancelled' \
     WHERE session_id = $1 AND status = 'pending'";
 
-/// One question back to the user.
+/// A clarification.
 #[derive(Debug, Clone)]
 pub(crate) struct Clarification {
     pub(crate) id: String,
@@ -35,14 +35,14 @@ pub(crate) struct Clarification {
 }
 
 impl Clarification {
-    /// The question as the endpoints show it.
+    /// Returns the clarification as the endpoints show it.
     pub(crate) fn view(&self) -> Value {
         json!({ "clarification_id": self.id, "question": self.question, "reason": self.reason,
                 "status": self.status })
     }
 }
 
-/// The question that a session waits for; at most one is open at a time.
+/// Returns the pending clarification of a session, which has at most one.
 pub(crate) fn pending(session: &Session) -> Result<Option<Clarification>, Failure> {
     if session.status != status::WAITING {
         return Ok(None);
@@ -58,7 +58,7 @@ pub(crate) fn pending(session: &Session) -> Result<Option<Clarification>, Failur
     }))
 }
 
-/// All questions of a session with what was answered, oldest first.
+/// Returns all clarifications of a session with their answers, oldest first.
 pub(crate) fn asked(session_id: &str) -> Result<Vec<Value>, Failure> {
     let rows = sql::database(DATABASE).query(SELECT_ALL, params![session_id])?;
     rows.iter()
@@ -73,7 +73,7 @@ pub(crate) fn asked(session_id: &str) -> Result<Vec<Value>, Failure> {
         .collect()
 }
 
-/// Writes down a question that a run ended with.
+/// Stores the clarification with which a run ended.
 pub(super) fn ask(
     transaction: &Transaction,
     session_id: &str,
@@ -85,8 +85,9 @@ pub(super) fn ask(
     transaction.execute(INSERT, row).map(|_| ())
 }
 
-/// Takes an answer; the turn can run again with both. Of two answers at once one is taken: the
-/// other finds the question closed and changes nothing.
+/// Stores an answer and appends it to the input of the turn, which can then run again. Returns
+/// false, and changes nothing, if the clarification is no longer pending: only one of several
+/// concurrent answers is stored.
 pub(crate) fn answer(
     session: &Session,
     turn: &TurnRow,
@@ -110,7 +111,7 @@ pub(crate) fn answer(
     Ok(true)
 }
 
-/// Closes the question that a session waits for.
+/// Cancels the pending clarification of a session.
 pub(crate) fn cancel_pending(transaction: &Transaction, session_id: &str) -> Result<(), Failure> {
     transaction.execute(CANCEL, params![session_id]).map(|_| ())
 }

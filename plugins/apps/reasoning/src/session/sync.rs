@@ -1,8 +1,8 @@
-//! Keeps the tables in step with the runs, from the event log of the session's thread.
+//! Synchronizes the tables with the runs, from the event log of the session's thread.
 //!
-//! A request that reads a session folds the new events first. The cursor of the session is
-//! moved in the same transaction and only from where it was read, so of two that fold at once one
-//! does it.
+//! A request that reads a session applies the new events first. The same transaction moves the
+//! cursor of the session, and only from the position that was read. Of several concurrent requests,
+//! therefore, one applies the events.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,11 @@ use crate::session::{self, Session, TurnRow, clarification, status, turn};
 use crate::state::{self, Turn};
 use crate::{DATABASE, task, time};
 
-/// Events that are read at once.
+/// Number of events per read.
 const PAGE: u32 = 500;
 
-/// How often somebody else may be quicker before what stands is good enough.
+/// Maximum attempts to apply new events. A concurrent request can be faster each time; the session
+/// is then recent enough.
 const ATTEMPTS: u32 = 5;
 
 const MOVE_CURSOR: &str = "UPDATE reasoning_session SET event_cursor = $1, updated_at = $2 \
@@ -36,7 +37,7 @@ const SELECT_CONTEXTS: &str =
 const SET_CONTEXT: &str =
     "UPDATE reasoning_context SET context_json = $1, updated_at = $2 WHERE id = $3";
 
-/// Brings a session up to date; its thread too, if it has one.
+/// Applies new events to a session. Returns the session and its thread, if it has one.
 pub(crate) fn sync(
     tenant: Option<&str>,
     mut session: Session,
@@ -63,7 +64,8 @@ pub(crate) fn sync(
     Ok((session, thread))
 }
 
-/// A session whose thread an operator deleted can start a new one, whose events count from 1.
+/// Resets the cursor of a session whose thread an operator deleted. The session can start a new
+/// thread, whose events count from 1.
 fn forget(session: Session) -> Result<Session, Failure> {
     if session.event_cursor == 0 {
         return Ok(session);
@@ -74,7 +76,7 @@ fn forget(session: Session) -> Result<Session, Failure> {
     Ok(Session { event_cursor: 0, ..session })
 }
 
-/// Writes down that a run works for a turn. Both may be there already.
+/// Records that a run belongs to a turn. Both may already be recorded.
 pub(crate) fn adopt(session_id: &str, run_id: &str, turn: &TurnRow) -> Result<(), Failure> {
     let transaction = sql::database(DATABASE).begin()?;
     turn.insert(&transaction, session_id)?;
@@ -86,7 +88,7 @@ pub(crate) fn adopt(session_id: &str, run_id: &str, turn: &TurnRow) -> Result<()
     transaction.commit()
 }
 
-/// A run that was started by somebody who could not write it down: the state tells its turn.
+/// Records a run whose request could not record it. The state of the thread has its turn.
 fn adopt_newest(
     session: &Session,
     thread: &Thread,
@@ -101,13 +103,13 @@ fn adopt_newest(
     adopt(&session.id, run_id, &turn)
 }
 
-/// Which turn each run works for.
+/// Returns the turn of each run.
 fn contexts(session_id: &str) -> Result<BTreeMap<String, String>, Failure> {
     let rows = sql::database(DATABASE).query(SELECT_CONTEXTS, params![session_id])?;
     rows.iter().map(|row| Ok((row.get("id")?, row.get("turn_id")?))).collect()
 }
 
-/// All events after the cursor.
+/// Returns all events after the cursor.
 fn events(session: &Session) -> Result<Vec<Value>, Failure> {
     let mut events: Vec<Value> = Vec::new();
     loop {
@@ -121,12 +123,12 @@ fn events(session: &Session) -> Result<Vec<Value>, Failure> {
     }
 }
 
-/// Writes what was folded; false if somebody else was quicker.
+/// Writes the folded rows. Returns false if a concurrent request was faster.
 fn apply(session: &Session, folded: &Folded) -> Result<bool, Failure> {
     let by_run = contexts(&session.id)?;
     let newest = Some(session::newest_turn(&session.id)?.id);
     let turns = Turns { by_run, newest };
-    // Read before the transaction, which keeps others from writing.
+    // The thread is read before the transaction, which blocks other writers.
     let thread = match &folded.ended {
         Some(_) => runs::thread(&session.id)?,
         None => None,
@@ -152,7 +154,7 @@ fn apply(session: &Session, folded: &Folded) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Writes down how a run ended: with a result, with a question, or badly.
+/// Stores the end of a run: a result, a clarification, a cancel or an error.
 fn settle(
     transaction: &Transaction,
     session_id: &str,
@@ -180,8 +182,8 @@ fn settle(
     transaction.execute(SET_CONTEXT, params![context, time::now()?, &ended.run]).map(|_| ())
 }
 
-/// Code and message of a run that failed, without the names of nodes and plugins if the app said
-/// the reason itself.
+/// Returns the code and the message of a failed run. A reason from the app takes precedence over
+/// the host's message, which also names nodes and plugins.
 fn error_of(ended: &Ended) -> Value {
     let Some(failure) = &ended.failure else {
         return json!({ "code": Value::Null, "message": "the run ended without a result" });

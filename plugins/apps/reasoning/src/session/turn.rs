@@ -1,4 +1,4 @@
-//! Turns: what one message of the user leads to.
+//! Turns: messages of the user, with their results.
 
 use wattle_plugin::prelude::{Failure, Value, json, params, random, sql};
 use wattle_plugin::sql::{Row, Transaction};
@@ -6,7 +6,7 @@ use wattle_plugin::sql::{Row, Transaction};
 use crate::session::status;
 use crate::{DATABASE, time};
 
-/// A turn that is there already stays as it is: two requests may find the same run.
+/// An existing turn is kept, because two requests can find the same run.
 const INSERT: &str = "INSERT INTO reasoning_turn \
     (id, session_id, turn_no, status, user_input, created_at, updated_at) \
     VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT DO NOTHING";
@@ -22,7 +22,7 @@ const SETTLE: &str = "UPDATE reasoning_turn SET status = $1, result_json = $2, e
 const MERGE: &str = "UPDATE reasoning_turn SET user_input = $1, status = $2, updated_at = $3 \
     WHERE id = $4";
 
-/// One turn.
+/// A turn.
 #[derive(Debug, Clone)]
 pub(crate) struct TurnRow {
     pub(crate) id: String,
@@ -34,12 +34,12 @@ pub(crate) struct TurnRow {
 }
 
 impl TurnRow {
-    /// A turn that is not in the database yet.
+    /// Creates a turn with a new id.
     pub(crate) fn fresh(turn_no: i64, user_input: &str) -> Self {
         Self::known(random::uuid(), turn_no, user_input)
     }
 
-    /// The same with an id from elsewhere.
+    /// Creates a turn with an id from elsewhere.
     pub(crate) fn known(id: String, turn_no: i64, user_input: &str) -> Self {
         let status = status::CREATED.to_owned();
         let user_input = user_input.to_owned();
@@ -67,13 +67,13 @@ impl TurnRow {
         transaction.execute(INSERT, row).map(|_| ())
     }
 
-    /// The turn as the endpoints show it.
+    /// Returns the turn as the endpoints show it.
     pub(crate) fn view(&self) -> Value {
         json!({ "turn_id": self.id, "turn_no": self.turn_no, "status": self.status,
                 "user_input": self.user_input })
     }
 
-    /// The turn with what became of it, for who takes a session up again.
+    /// Returns the turn with its result and its error, for clients that continue a session.
     pub(crate) fn whole(&self) -> Value {
         let mut view = self.view();
         view["result"] = json!(self.result);
@@ -82,20 +82,20 @@ impl TurnRow {
     }
 }
 
-/// The turns of a session in their order.
+/// Returns the turns of a session in order.
 pub(crate) fn turns(session_id: &str) -> Result<Vec<TurnRow>, Failure> {
     let rows = sql::database(DATABASE).query(SELECT, params![session_id])?;
     rows.iter().map(TurnRow::read).collect()
 }
 
-/// The newest turn of a session; every session has one.
+/// Returns the newest turn of a session. Every session has a turn.
 pub(crate) fn newest_turn(session_id: &str) -> Result<TurnRow, Failure> {
     turns(session_id)?
         .pop()
         .ok_or_else(|| Failure::not_found(format!("session `{session_id}` has no turn")))
 }
 
-/// The number of a further turn.
+/// Returns the number of the next turn.
 pub(crate) fn next_turn_no(newest: &TurnRow) -> i64 {
     newest.turn_no + 1
 }
@@ -108,7 +108,7 @@ pub(super) fn set_status(
     transaction.execute(SET_STATUS, params![status, time::now()?, turn_id]).map(|_| ())
 }
 
-/// Writes down how a turn ended.
+/// Stores the end of a turn.
 pub(super) fn settle(
     transaction: &Transaction,
     turn_id: &str,
@@ -121,7 +121,7 @@ pub(super) fn settle(
     transaction.execute(SETTLE, row).map(|_| ())
 }
 
-/// Puts an answer to a clarification under what the user said; the turn can run again.
+/// Appends the answer to a clarification to the input of a turn, which can then run again.
 pub(super) fn merge(
     transaction: &Transaction,
     turn: &TurnRow,

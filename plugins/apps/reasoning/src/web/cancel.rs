@@ -1,4 +1,4 @@
-//! `POST /api/v1/reasoning/sessions/{session_id}/cancel`: stops a run and closes the session.
+//! `POST /api/v1/reasoning/sessions/{session_id}/cancel`: cancels a session and its run.
 
 use wattle_plugin::prelude::{Failure, Request, Response, handler, json, runs};
 use wattle_plugin::runs::RunRef;
@@ -6,7 +6,7 @@ use wattle_plugin::runs::RunRef;
 use crate::session::{self, status};
 use crate::web::{answer, find};
 
-/// Closes a session, whatever it does. Closing twice is fine.
+/// Cancels a session in any status, together with its run. Cancelling it again has no effect.
 #[handler(POST, "/api/v1/reasoning/sessions/{session_id}/cancel")]
 pub(crate) fn cancel(request: &Request) -> Result<Response, Failure> {
     answer(request, || {

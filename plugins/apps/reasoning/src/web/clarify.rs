@@ -1,4 +1,4 @@
-//! `POST /api/v1/reasoning/sessions/{session_id}/clarify`: answers a question back to the user.
+//! `POST /api/v1/reasoning/sessions/{session_id}/clarify`: answers a clarification.
 
 use wattle_plugin::prelude::{Deserialize, Failure, Request, Response, Value, handler, json};
 
@@ -6,10 +6,10 @@ use crate::session::{self, status};
 use crate::web::sessions::input;
 use crate::web::{Refusal, answer, find};
 
-/// The only type of answer there is.
+/// The only type of answers.
 const TYPE: &str = "clarification";
 
-/// Fields of an answer that may carry what the user said, the first that is there counts.
+/// Fields of an answer that can have its text. The first one that is present counts.
 const TEXTS: &[&str] = &["text", "content", "value", "answer", "message"];
 
 #[derive(Deserialize)]
@@ -17,7 +17,7 @@ struct Body {
     answer: Value,
 }
 
-/// Takes an answer; the next run sees it under what was asked.
+/// Stores an answer. The next run gets it as a further line of the input.
 #[handler(POST, "/api/v1/reasoning/sessions/{session_id}/clarify")]
 pub(crate) fn clarify(request: &Request) -> Result<Response, Failure> {
     answer(request, || {

@@ -1,4 +1,4 @@
-//! The envelope around every answer, and the codes of those that went wrong.
+//! The envelope of every response, and the codes of errors.
 
 use wattle_plugin::prelude::{Failure, Request, Response, Value, code, json, log, random};
 
@@ -9,8 +9,8 @@ const CONFLICT: u16 = 409;
 const INTERNAL: u16 = 500;
 const BAD_GATEWAY: u16 = 502;
 
-/// The status when no model answers. A client of the service whose place this one takes expects
-/// 400; 502 would say more.
+/// Status of a failed model call. Clients of the service that this app replaces expect 400; 502
+/// would be more precise.
 const LLM_UNAVAILABLE: u16 = BAD_REQUEST;
 
 /// Codes in the envelope.
@@ -21,13 +21,13 @@ const LLM_CODE: u32 = 9000;
 const MCP_CODE: u32 = 9001;
 const INTERNAL_CODE: u32 = 9999;
 
-/// Header in which a caller names its own trace.
+/// Header with the trace id of the caller.
 const TRACE_HEADER: &str = "x-trace-id";
 
-/// Bytes of a caller's trace id that are repeated to it.
+/// Maximum bytes of a caller's trace id. A longer one is replaced by a new id.
 const TRACE_BYTES: usize = 128;
 
-/// Why a request has no good answer.
+/// Error of a request, which becomes the response.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     status: u16,
@@ -36,27 +36,27 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// The request is wrong.
+    /// Returns the refusal of an invalid request.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self { status: BAD_REQUEST, code: INVALID_CODE, message: message.into() }
     }
 
-    /// There is no such thing.
+    /// Returns the refusal of a request for something that does not exist.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self { status: NOT_FOUND, code: NOT_FOUND_CODE, message: message.into() }
     }
 
-    /// The request does not fit the state of the session.
+    /// Returns the refusal of a request that does not match the status of the session.
     pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self { status: CONFLICT, code: CONFLICT_CODE, message: message.into() }
     }
 
-    /// No model answered.
+    /// Returns the refusal for a failed model call.
     pub(crate) fn llm(message: impl Into<String>) -> Self {
         Self { status: LLM_UNAVAILABLE, code: LLM_CODE, message: message.into() }
     }
 
-    /// A service did not answer.
+    /// Returns the refusal for a failed call of a service.
     pub(crate) fn mcp(message: impl Into<String>) -> Self {
         Self { status: BAD_GATEWAY, code: MCP_CODE, message: message.into() }
     }
@@ -75,7 +75,7 @@ impl From<Failure> for Refusal {
     }
 }
 
-/// Answers a request with what was worked out.
+/// Responds to a request with the data or the refusal that `work` returns.
 pub(crate) fn answer(
     request: &Request,
     work: impl FnOnce() -> Result<Value, Refusal>,

@@ -14,7 +14,7 @@ struct Body {
     user_input: Option<String>,
 }
 
-/// Runs a turn to its end, or up to a question back to the user.
+/// Runs a turn until it ends or needs a clarification.
 #[handler(POST, "/api/v1/reasoning/sessions/{session_id}/run")]
 pub(crate) fn run(request: &Request) -> Result<Response, Failure> {
     answer(request, || {
@@ -36,7 +36,7 @@ pub(crate) fn run(request: &Request) -> Result<Response, Failure> {
 }
 
 enum Next {
-    /// It ended before and nothing new was said.
+    /// The turn is completed, and the request has no new input.
     Answered(TurnRow),
     Run(TurnRow),
 }
@@ -46,7 +46,7 @@ fn turn_to_run(session: &Session, newest: TurnRow, said: Option<&str>) -> Result
         return Err(Refusal::conflict("会话已取消，请创建新的会话"));
     }
     let Some(said) = said else {
-        // What failed may work now.
+        // A failed turn is retried.
         let is_over = newest.status == status::COMPLETED;
         return Ok(if is_over { Next::Answered(newest) } else { Next::Run(newest) });
     };
@@ -57,8 +57,9 @@ fn turn_to_run(session: &Session, newest: TurnRow, said: Option<&str>) -> Result
     Ok(Next::Run(TurnRow::fresh(session::next_turn_no(&newest), said)))
 }
 
-/// The run may be written down by somebody else who looks at the session meanwhile; a crash in
-/// between loses nothing, since the state of the run tells its turn.
+/// Starts a run of the turn and waits for it. Another request that reads the session can record the
+/// run in the meantime. After a crash in between nothing is lost, because the state of the run has
+/// its turn.
 fn start(tenant: Option<&str>, session: Session, turn: &TurnRow) -> Result<Value, Refusal> {
     let works_for = Turn {
         session_id: session.id.clone(),

@@ -1,14 +1,15 @@
-//! `/api/v1/reasoning/sessions`: makes sessions and shows them.
+//! `/api/v1/reasoning/sessions`: creates and shows sessions.
 
 use wattle_plugin::prelude::{Deserialize, Failure, Request, Response, Value, handler, json};
 
 use crate::session;
 use crate::web::{Refusal, answer, find};
 
-/// Characters of a message. A question is a few sentences; a book would cost a fortune.
+/// Maximum characters of a message. A question has a few sentences, and a longer text makes model
+/// calls expensive.
 const INPUT_CHARACTERS: usize = 10_000;
 
-/// Bytes of the metadata that are kept with a session.
+/// Maximum bytes of the metadata of a session.
 const METADATA_BYTES: usize = 16 << 10;
 
 #[derive(Deserialize)]
@@ -18,7 +19,7 @@ struct Body {
     metadata: Option<Value>,
 }
 
-/// Makes a session with its first turn.
+/// Creates a session with its first turn.
 #[handler(POST, "/api/v1/reasoning/sessions")]
 pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
     answer(request, || {
@@ -30,7 +31,7 @@ pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
     })
 }
 
-/// What the user said, without blanks around it.
+/// Returns the trimmed input of the user.
 pub(super) fn input(text: &str) -> Result<&str, Refusal> {
     let text = text.trim();
     if text.is_empty() {
@@ -50,7 +51,7 @@ fn metadata(metadata: Option<Value>) -> Result<Value, Refusal> {
     }
 }
 
-/// Shows a session with its turns, what became of them, and what was asked back.
+/// Responds with a session, its turns with their results, and its clarifications.
 #[handler(GET, "/api/v1/reasoning/sessions/{session_id}")]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     answer(request, || {

@@ -1,11 +1,11 @@
-//! `/api/v1/config/tenant-llm`: the model that a tenant brings itself.
+//! `/api/v1/config/tenant-llm`: the model route of a tenant.
 
 use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, json, tenants};
 
 use crate::ROUTE;
 use crate::web::{Refusal, answer};
 
-/// Sets the tenant's model. A key in it is kept by the host and never shown again.
+/// Sets the model route of the tenant. The host stores the key and never returns it.
 #[handler(PUT, "/api/v1/config/tenant-llm")]
 pub(crate) fn put(request: &Request) -> Result<Response, Failure> {
     answer(request, || {
@@ -18,13 +18,13 @@ pub(crate) fn put(request: &Request) -> Result<Response, Failure> {
     })
 }
 
-/// Shows the tenant's model.
+/// Responds with the model route of the tenant.
 #[handler(GET, "/api/v1/config/tenant-llm")]
 pub(crate) fn get(request: &Request) -> Result<Response, Failure> {
     answer(request, || Ok(shown()?))
 }
 
-/// Goes back to the operator's model.
+/// Removes the model route of the tenant, so that the operator's route applies.
 #[handler(DELETE, "/api/v1/config/tenant-llm")]
 pub(crate) fn delete(request: &Request) -> Result<Response, Failure> {
     answer(request, || {
@@ -33,12 +33,13 @@ pub(crate) fn delete(request: &Request) -> Result<Response, Failure> {
     })
 }
 
-/// What the tenant has set; `null` if the operator's model is used.
+/// Returns the model route of the tenant, or `null` if the operator's route applies.
 fn shown() -> Result<Value, Failure> {
     Ok(json!(tenants::get_route(ROUTE)?))
 }
 
-/// What the host does not take is the caller's mistake; so is a forbidden address.
+/// Returns the refusal for a failure of the host. A route that the host rejects, and one with a
+/// forbidden URL, are invalid requests.
 fn refused(failure: Failure) -> Refusal {
     match failure.code.as_str() {
         code::INVALID | code::DENIED => Refusal::invalid(failure.message),

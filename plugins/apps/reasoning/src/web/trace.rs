@@ -5,13 +5,13 @@ use wattle_plugin::prelude::{Failure, Request, Response, handler, json};
 use crate::web::{Refusal, answer, find};
 use crate::{audit, session};
 
-/// Rows of an answer unless the caller says how many.
+/// Default number of rows in a response.
 const LIMIT: i64 = 1_000;
 
-/// Most rows of an answer: each may carry a prompt.
+/// Maximum number of rows in a response, since each row can contain a prompt.
 const MAX_LIMIT: i64 = 5_000;
 
-/// Shows what happened, in order; `after` and `limit` page through it.
+/// Responds with the rows of the audit trail in order, in pages by `after` and `limit`.
 #[handler(GET, "/api/v1/reasoning/sessions/{session_id}/trace")]
 pub(crate) fn trace(request: &Request) -> Result<Response, Failure> {
     answer(request, || {

@@ -1,10 +1,10 @@
-//! Events and the rows that become of them.
+//! Events and their rows.
 
 use wattle_plugin::prelude::{Value, json};
 
 use super::{Folded, fold};
 
-/// Events with their numbers, from `first`.
+/// Returns the events with sequence numbers from `first`.
 fn events(first: u64, kinds: &[Value]) -> Vec<Value> {
     let number = |(kind, seq): (&Value, u64)| {
         let mut event = kind.clone();
@@ -41,7 +41,7 @@ fn types(folded: &Folded) -> Vec<&str> {
 }
 
 #[test]
-fn a_model_call_is_two_rows_with_prompt_and_answer() {
+fn model_call_has_rows_with_prompt_and_completion() {
     let request = json!({"route": "reasoning", "messages": [{"role": "user", "parts": []}],
                          "response_schema": {"name": "reasoning_plan", "schema": {}}});
     let attempts = json!([{"provider": "a", "model": "m1", "error": "down"}, {"provider": "b", "model": "m2"}]);
@@ -71,7 +71,7 @@ fn a_model_call_is_two_rows_with_prompt_and_answer() {
 }
 
 #[test]
-fn tool_calls_say_method_and_error() {
+fn tool_calls_have_method_and_error() {
     let log = events(
         1,
         &[
@@ -97,7 +97,7 @@ fn tool_calls_say_method_and_error() {
 }
 
 #[test]
-fn the_fold_waits_in_front_of_a_call_under_way() {
+fn fold_stops_before_a_pending_call() {
     let custom =
         json!({"type": "custom", "task": "t", "node": "n", "name": "intent_parsed", "data": {}});
     let log = [
@@ -113,7 +113,7 @@ fn the_fold_waits_in_front_of_a_call_under_way() {
 }
 
 #[test]
-fn a_call_that_got_lost_is_a_pair_too() {
+fn lost_call_has_two_rows() {
     let log = events(
         1,
         &[
@@ -140,7 +140,7 @@ fn a_call_that_got_lost_is_a_pair_too() {
 }
 
 #[test]
-fn a_failed_run_says_why() {
+fn failed_run_has_a_row_with_its_error() {
     let failure = json!({"code": "llm", "message": "llm summary failed: down", "retryable": false});
     let log = events(1, &[json!({"type": "run_ended", "status": "failed", "failure": failure})]);
     let folded = fold(&log).unwrap();
@@ -151,7 +151,7 @@ fn a_failed_run_says_why() {
 }
 
 #[test]
-fn folding_in_pieces_gives_the_same_rows() {
+fn split_folds_give_the_same_rows() {
     let log = [
         started(0, "tools.call", "mcp.data.query"),
         json!({"type": "custom", "task": "t", "node": "n", "name": "task_executed", "data": {}}),
@@ -169,7 +169,7 @@ fn folding_in_pieces_gives_the_same_rows() {
 }
 
 #[test]
-fn a_call_that_never_began_is_a_pair_too() {
+fn call_without_a_start_has_two_rows() {
     let denied = json!({"Err": {"code": "denied", "message": "not granted", "retryable": false}});
     let folded = fold(&events(1, &[tool(0, denied)])).unwrap();
     assert_eq!(types(&folded), ["mcp_call_requested", "mcp_call_completed"]);
