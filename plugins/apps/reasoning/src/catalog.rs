@@ -1,4 +1,4 @@
-//! The attribute catalogue of an ontology: which field of the data a name means.
+//! Catalog of an ontology's attributes, which maps names to fields of the data.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,8 @@ impl<'a> Catalog<'a> {
         self.attributes.is_empty()
     }
 
-    /// The field that a model means: it may say the field, the attribute's code or its name.
+    /// Returns the field that a model names, by the field itself or by the code or the name of its
+    /// attribute, ignoring case.
     pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
         let wanted = name.trim().to_lowercase();
         let is_meant = |attribute: &&Attribute| {
@@ -31,12 +32,13 @@ impl<'a> Catalog<'a> {
         self.attributes.iter().find(is_meant).map(field_of)
     }
 
-    /// The first field, for lack of a better choice.
+    /// Returns the first field, which is the default.
     pub(crate) fn first_field(&self) -> Option<&'a str> {
         self.attributes.first().map(field_of)
     }
 
-    /// What people call a field.
+    /// Returns the name of a field for users, which is the field itself if its attribute has no
+    /// name.
     pub(crate) fn label<'b>(&self, field: &'b str) -> &'b str
     where
         'a: 'b,
@@ -45,19 +47,19 @@ impl<'a> Catalog<'a> {
         named.map_or(field, |known| if known.name.is_empty() { field } else { &known.name })
     }
 
-    /// What people call the fields, as far as they have names.
+    /// Returns the names of fields for users. Fields without a name are omitted.
     pub(crate) fn labels(&self) -> BTreeMap<String, String> {
         let named = self.attributes.iter().filter(|known| !known.name.is_empty());
         named.map(|known| (field_of(known).to_owned(), known.name.clone())).collect()
     }
 
-    /// The catalogue as a model reads it.
+    /// Returns the attributes as JSON for the model.
     pub(crate) fn document(&self) -> Result<Value, serde_json::Error> {
         serde_json::to_value(self.attributes)
     }
 }
 
-/// An attribute without a field is its own field.
+/// Returns the field of an attribute, otherwise its code.
 fn field_of(attribute: &Attribute) -> &str {
     if attribute.field_name.is_empty() { &attribute.code } else { &attribute.field_name }
 }
@@ -68,7 +70,7 @@ mod tests {
     use crate::testing::attributes;
 
     #[test]
-    fn a_field_is_found_by_any_of_its_names() {
+    fn field_is_found_by_each_of_its_names() {
         let attributes = attributes();
         let catalog = Catalog::new(&attributes);
         for name in ["phone", "customer_phone", "联系电话", " PHONE "] {

@@ -1,5 +1,5 @@
-//! From a chosen resource to its data. What to execute is decided before; an executor plans how,
-//! from the details of the resource, and does it.
+//! Executors, which get the data of a chosen resource. An executor plans a query from the details
+//! of the resource and executes it.
 
 mod capability;
 mod object_property;
@@ -17,33 +17,34 @@ use crate::plan::{Mode, Operators, Plan, Wanted};
 use crate::state::{Brief, Intent};
 use crate::{mcp, time};
 
-/// Code of the failure of an ontology that has no fields to ask for.
+/// Failure code of an ontology without fields to query.
 pub(crate) const NO_FIELDS: &str = "no-fields";
 
-/// Code of the failure of a relation that leads to several ontologies of which none was chosen.
+/// Failure code of a relation with several target ontologies of which the model chose none.
 pub(crate) const NO_TARGET: &str = "no-target";
 
 /// Gets the data of a capability of an ontology.
 pub(crate) trait CapabilityExecutor {
-    /// Called once for a task. Fails with the model's or the service's failure, or with one that
-    /// only the user can mend: [`NO_FIELDS`] or [`UNSUPPORTED`](crate::plan::UNSUPPORTED).
+    /// Called once per task. Fails with the failure of the model or of the service, or with one
+    /// that only the user can resolve: [`NO_FIELDS`] or [`UNSUPPORTED`](crate::plan::UNSUPPORTED).
     fn execute(&self, order: &Order<'_>) -> Result<Execution, Failure>;
 }
 
-/// Gets the data that an object property leads to.
+/// Gets the data of a target ontology of an object property.
 pub(crate) trait ObjectPropertyExecutor {
-    /// Called once for a task. Fails as a capability does, and if the property leads nowhere.
+    /// Called once per task. Fails like [`CapabilityExecutor::execute`], with [`NO_TARGET`], or if
+    /// the property has no target.
     fn execute(&self, order: &Order<'_>) -> Result<Execution, Failure>;
 }
 
-/// What is to be executed.
+/// A resource to execute, with what an executor needs for it.
 pub(crate) struct Order<'a> {
     pub(crate) query: &'a str,
     pub(crate) intent: &'a Intent,
-    /// The ontology that the resource belongs to.
+    /// Ontology of the resource.
     pub(crate) ontology: &'a Ontology,
     pub(crate) resource: &'a Brief,
-    /// Everything about the resource.
+    /// Details of the resource from the graph service.
     pub(crate) detail: &'a Value,
     pub(crate) services: Services,
 }
@@ -51,35 +52,35 @@ pub(crate) struct Order<'a> {
 /// The calls that an executor may make.
 #[derive(Clone, Copy)]
 pub(crate) struct Services {
-    /// The conditions that the data service can express.
+    /// Returns the operators of conditions that the data service supports.
     pub(crate) operators: fn() -> Result<Operators, Failure>,
     /// Reads an ontology with its attributes.
     pub(crate) ontology: fn(&str) -> Result<Option<Ontology>, Failure>,
-    /// Asks the data service.
+    /// Queries the data service.
     pub(crate) data: fn(Mode, Value) -> Result<Value, Failure>,
 }
 
-/// The calls as they are made for real.
+/// The calls of the MCP servers.
 pub(crate) const SERVICES: Services =
     Services { operators: Operators::declared, ontology: read_ontology, data: mcp::data };
 
-/// What was done.
+/// Result of an executor.
 pub(crate) struct Execution {
-    /// Which executor did it.
+    /// Name of the executor.
     pub(crate) executor: &'static str,
     pub(crate) mode: Mode,
     pub(crate) plan: Plan,
-    /// Whose data it is.
+    /// Ontology of the data.
     pub(crate) ontology: Brief,
     pub(crate) class_id: String,
-    /// What people call the fields of the data.
+    /// Names of the fields for users.
     pub(crate) labels: BTreeMap<String, String>,
-    /// What the data service answered.
+    /// Output of the data service.
     pub(crate) data: Value,
 }
 
 impl Order<'_> {
-    /// What every plan is made from.
+    /// Returns the facts that every plan needs.
     fn facts(&self, operators: &Operators) -> Result<Value, Failure> {
         Ok(json!({
             "query": self.query, "today": time::today()?, "intent": self.intent,
@@ -88,7 +89,7 @@ impl Order<'_> {
         }))
     }
 
-    /// Carries a plan out on an ontology.
+    /// Executes a plan on an ontology.
     fn carry_out(
         &self,
         executor: &'static str,
@@ -102,7 +103,7 @@ impl Order<'_> {
     }
 }
 
-/// The fields of an ontology.
+/// Returns the catalog of an ontology. Fails with [`NO_FIELDS`] if it has no attributes.
 fn catalog(ontology: &Ontology) -> Result<Catalog<'_>, Failure> {
     let catalog = Catalog::new(&ontology.attributes);
     if catalog.is_empty() {
@@ -112,8 +113,8 @@ fn catalog(ontology: &Ontology) -> Result<Catalog<'_>, Failure> {
     Ok(catalog)
 }
 
-/// A plan that says which conditions there are, on fields that exist. The last answer is taken as
-/// it is: conditions that cannot be executed are reported.
+/// Checks that a plan has a list of conditions, and that their fields exist. At the last attempt
+/// every plan is accepted: conditions on unknown fields are then reported and not executed.
 fn on_fields(wanted: Wanted, catalog: &Catalog<'_>, attempt: Attempt) -> Result<Wanted, String> {
     if attempt == Attempt::Last {
         return Ok(wanted);

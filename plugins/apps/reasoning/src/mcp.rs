@@ -7,28 +7,29 @@ use wattle_plugin::prelude::{Failure, ToolOutput, Value, json, tools};
 
 use crate::plan::Mode;
 
-/// Code of the failure of a service that cannot be used.
+/// Failure code of a failed call of a service.
 pub(crate) const MCP: &str = "mcp";
 
-/// Finds data attributes by words.
+/// Tool that searches for data attributes.
 pub(crate) const LIST_DATA_ATTRIBUTES: &str = "graph.list_data_attributes";
-/// Finds the ontologies that have data attributes.
+/// Tool that returns the ontologies of data attributes.
 pub(crate) const RELATED_ONTOLOGIES: &str = "graph.get_data_attribute_related_ontologies";
-/// Finds ontologies by words.
+/// Tool that searches for ontologies.
 pub(crate) const LIST_ONTOLOGIES: &str = "graph.list_ontologies";
-/// Everything about ontologies.
+/// Tool that returns the details of ontologies.
 pub(crate) const ONTOLOGY_DETAILS: &str = "graph.get_ontology_details";
-/// Everything about capabilities.
+/// Tool that returns the details of capabilities.
 pub(crate) const CAPABILITY_DETAILS: &str = "graph.get_capability_details";
-/// Everything about object properties.
+/// Tool that returns the details of object properties.
 pub(crate) const OBJECT_PROPERTY_DETAILS: &str = "graph.get_object_property_details";
 
-/// Makes one call and returns the items of its answer.
+/// Calls a tool and returns the items of its output.
 pub(crate) fn items<T: DeserializeOwned>(tool: &str, arguments: Value) -> Result<Vec<T>, Failure> {
     read(tool, &call(tool, arguments)?)
 }
 
-/// Makes calls of one tool at once; the items of each answer in the order of the calls.
+/// Calls one tool several times concurrently. Returns the items of each output in the order of the
+/// calls.
 pub(crate) fn items_of_all<T: DeserializeOwned>(
     tool: &str,
     arguments: Vec<Value>,
@@ -38,7 +39,7 @@ pub(crate) fn items_of_all<T: DeserializeOwned>(
     answers.map(|answer| read(tool, &document(tool, answer)?)).collect()
 }
 
-/// Asks the data service.
+/// Queries the data service.
 pub(crate) fn data(mode: Mode, arguments: Value) -> Result<Value, Failure> {
     call(mode.tool(), arguments)
 }
@@ -47,7 +48,8 @@ fn call(tool: &str, arguments: Value) -> Result<Value, Failure> {
     document(tool, tools::Call::new(tool, arguments).call())
 }
 
-/// The document of an answer: its data, or its text read as JSON for servers that send text only.
+/// Returns the structured output of a call, or its text parsed as JSON for servers that send only
+/// text.
 fn document(tool: &str, answer: Result<ToolOutput, Failure>) -> Result<Value, Failure> {
     let output = answer.map_err(|failure| failed(tool, &failure.message, &failure.code))?;
     let text = output.text_content();
@@ -61,8 +63,8 @@ fn document(tool: &str, answer: Result<ToolOutput, Failure>) -> Result<Value, Fa
     }
 }
 
-/// The document that a text is, or the parts of it without the line breaks between them: a server that cuts a document
-/// into parts may cut it within a string.
+/// Parses a text as JSON. If that fails, parses its parts without the line breaks between them,
+/// because a server can split a document within a string.
 fn parsed(text: &str, parts: &[Part]) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| {
         let texts = parts.iter().filter_map(|part| match part {
@@ -73,14 +75,14 @@ fn parsed(text: &str, parts: &[Part]) -> Result<Value, serde_json::Error> {
     })
 }
 
-/// The list of an answer, bare or under `items`.
+/// Returns the list in a document, which is the document itself or its field `items`.
 fn read<T: DeserializeOwned>(tool: &str, document: &Value) -> Result<Vec<T>, Failure> {
     let list = document.get("items").unwrap_or(document);
     Vec::<T>::deserialize(list)
         .map_err(|error| failed(tool, &format!("its answer has another form: {error}"), "invalid"))
 }
 
-/// Final for the node: whether a service is tried again is the operator's choice, at the service.
+/// Returns a failure that is not retryable: the operator configures the retries of a service.
 fn failed(tool: &str, reason: &str, cause: &str) -> Failure {
     let message = format!("mcp call failed ({tool}): {reason}");
     let details = json!({ "reason": message, "cause": cause });
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_data_or_text() {
+    fn outputs_are_structured_or_text() {
         assert_eq!(check(ToolOutput::json(&json!({"items": [1]}))), Ok(vec![json!(1)]));
         assert_eq!(check(Ok(ToolOutput::text("[1, 2]"))).map(|items| items.len()), Ok(2));
         let parts = ToolOutput::text("[1,").with_part("2]");

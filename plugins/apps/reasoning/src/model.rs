@@ -1,24 +1,24 @@
-//! Calls of the model: a decision as a document, or a summary in words.
+//! Calls of the model, for a decision or a summary.
 //!
-//! Retries, fallback models and the one repair of a wrong answer are the host's. What fails here
-//! has failed for good, so no node is tried again for it: the user gets the failure at once.
+//! The host performs retries, fallbacks and the repair of an invalid completion. A failure that
+//! arrives here is final, so the node is not retried and the user gets the failure immediately.
 
 use serde::de::DeserializeOwned;
 use wattle_plugin::prelude::{Completion, Failure, JsonSchema, Value, json, llm};
 
 use crate::ROUTE;
 
-/// Code of the failure of a model that cannot be used.
+/// Failure code of a failed model call.
 pub(crate) const LLM: &str = "llm";
 
-/// What clients look for in the message of a decision that failed.
+/// Text that clients expect in the message of a failed decision.
 const DECISION_FAILED: &str = "llm decision failed (task)";
 
-/// What clients look for in the message of a summary that failed.
+/// Text that clients expect in the message of a failed summary.
 const SUMMARY_FAILED: &str = "llm summary failed";
 
-/// Lets the model decide: instructions, the facts as a document, the answer as a type. `name`
-/// names the schema, and with it what is decided.
+/// Requests a decision of the type `T` from the model. `facts` is the document in the user message.
+/// `name` names the schema and thereby the decision.
 pub(crate) fn decide<T>(name: &str, instructions: &str, facts: &Value) -> Result<T, Failure>
 where
     T: DeserializeOwned + JsonSchema,
@@ -27,19 +27,19 @@ where
     answer.map_err(|failure| unavailable(&format!("{DECISION_FAILED}: {name}"), &failure))
 }
 
-/// Which answer of a model it is.
+/// Attempt of the model at a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// It can still be corrected.
+    /// An invalid choice is corrected.
     First,
-    /// It cannot.
+    /// An invalid choice is not corrected.
     Last,
 }
 
-/// Lets the model decide among things that the facts list. `settle` reads the answer; for one that
-/// names something else it says what is wrong, and the model is asked once more, with that as the
-/// fact `correction`. Nothing if the second answer is wrong too: then only the user can tell.
-/// `settle` learns whether it is the second, since some mistakes can be lived with.
+/// Requests a choice among things that the facts list. `settle` converts the decision of the model.
+/// If it returns an error, the model decides once more, with the error as the fact `correction`.
+/// Returns `None` if the second choice is invalid as well, so that the user has to choose. `settle`
+/// gets the attempt, because some errors are acceptable in the second one.
 pub(crate) fn choose<T, C>(
     name: &str,
     instructions: &str,
@@ -58,7 +58,7 @@ where
     Ok(settle(decide(name, instructions, &corrected)?, Attempt::Last).ok())
 }
 
-/// Lets the model sum up.
+/// Requests a summary of the type `T` from the model, like [`decide`].
 pub(crate) fn summarize<T>(name: &str, instructions: &str, facts: &Value) -> Result<T, Failure>
 where
     T: DeserializeOwned + JsonSchema,
@@ -98,7 +98,8 @@ mod tests {
         code: String,
     }
 
-    /// What is chosen by a model that gives these answers, and how often it was asked.
+    /// Returns the choice of a model with these decisions, the number of its requests, and the text
+    /// of the last one.
     fn chosen(answers: &'static [&'static str]) -> (Option<String>, usize, String) {
         let mut answers = answers.iter();
         let next = move |_: &_| {
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn s1_40_a_wrong_choice_is_corrected_once() {
+    fn s1_40_invalid_choice_is_corrected_once() {
         assert_eq!(chosen(&["order"]).1, 1);
         let (found, asked, facts) = chosen(&["ship", "order"]);
         assert_eq!((found.as_deref(), asked), (Some("order"), 2));
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_say_what_clients_look_for_and_are_final() {
+    fn failures_have_the_expected_message_and_are_not_retryable() {
         let host = FakeHost::new().llm(|_| Err(Failure::unavailable("model down")));
         let failure = host.run(|| decide::<Answer>("reasoning_plan", "", &json!({}))).unwrap_err();
         assert_eq!(failure.message, "llm decision failed (task): reasoning_plan: model down");

@@ -1,4 +1,4 @@
-//! The nodes of the graph, one a file.
+//! Nodes of the graph, one per file.
 
 pub(crate) mod discover_candidates;
 pub(crate) mod execute;
@@ -11,7 +11,7 @@ use wattle_plugin::prelude::{Failure, emit};
 
 use crate::state::Clarification;
 
-/// Asks the user back: the run ends after this node.
+/// Requests a clarification from the user. The run ends after this node.
 fn clarify(reason: &str, question: &str) -> Result<Clarification, Failure> {
     let asked = Clarification { reason: reason.to_owned(), question: question.to_owned() };
     emit::custom("clarification_asked", serde_json::to_value(&asked)?)?;

@@ -1,29 +1,29 @@
-//! What the graph service says of ontologies, as far as this app reads it.
+//! Ontologies of the graph service, with the fields that this app reads.
 
 use wattle_plugin::prelude::{Deserialize, JsonSchema, Serialize, Value};
 
 use crate::state::Brief;
 
-/// One ontology: a kind of business object with the fields of its data.
+/// An ontology: a kind of business object, with the fields of its data.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Ontology {
     pub(crate) code: String,
     pub(crate) name: String,
     pub(crate) description: String,
-    /// Its name at the data service, if that is not its code.
+    /// Name at the data service, if it differs from the code.
     #[serde(alias = "classId", skip_serializing_if = "Option::is_none")]
     pub(crate) class_id: Option<String>,
     pub(crate) attributes: Vec<Attribute>,
-    /// What can be done on it. Read to choose from, never carried on.
+    /// Capabilities to choose from. They are read and never written to the state.
     #[serde(skip_serializing)]
     pub(crate) capabilities: Vec<Brief>,
-    /// Its relations to others. Read to choose from, never carried on.
+    /// Relations to other ontologies to choose from. They are read and never written to the state.
     #[serde(alias = "objectProperties", skip_serializing)]
     pub(crate) object_properties: Vec<Brief>,
 }
 
-/// One attribute and the field of the data behind it.
+/// An attribute, with its field in the data.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Attribute {
@@ -37,12 +37,12 @@ pub(crate) struct Attribute {
 }
 
 impl Ontology {
-    /// What the data service calls it.
+    /// Returns the name at the data service.
     pub(crate) fn class_id(&self) -> &str {
         self.class_id.as_deref().unwrap_or(&self.code)
     }
 
-    /// As much as is needed to name it.
+    /// Returns code, name and description.
     pub(crate) fn brief(&self) -> Brief {
         Brief {
             code: self.code.clone(),
@@ -51,14 +51,14 @@ impl Ontology {
         }
     }
 
-    /// Whether there is anything on it that can be executed.
+    /// Returns true if the ontology has a capability or an object property.
     pub(crate) fn is_executable(&self) -> bool {
         !self.capabilities.is_empty() || !self.object_properties.is_empty()
     }
 }
 
-/// The ontologies that an object property leads to from `current`: its range if `current` is in
-/// its domain, else its domain, without `current` itself.
+/// Returns the ontologies at the other end of an object property: its range if `current` is in its
+/// domain, otherwise its domain. `current` itself is omitted.
 pub(crate) fn reachable(detail: &Value, current: &str) -> Vec<String> {
     let domain = codes(detail.get("domain"));
     let range = codes(detail.get("range"));
@@ -66,8 +66,8 @@ pub(crate) fn reachable(detail: &Value, current: &str) -> Vec<String> {
     other_end.into_iter().filter(|code| code != current).collect()
 }
 
-/// Codes of ontologies that are listed as texts or as objects with a code; a single one may stand
-/// for a list of one.
+/// Returns the codes of ontologies, which are texts or objects with a code, in a list or as a
+/// single value.
 fn codes(list: Option<&Value>) -> Vec<String> {
     let code = |item: &Value| item.get("code").unwrap_or(item).as_str().map(str::to_owned);
     match list {
@@ -84,7 +84,7 @@ mod tests {
     use super::{Ontology, reachable};
 
     #[test]
-    fn the_other_end_is_reachable() {
+    fn ontologies_at_the_other_end_are_reachable() {
         let check = |detail: Value, current: &str, expected: &[&str]| {
             assert_eq!(reachable(&detail, current), expected, "{detail} from {current}");
         };
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_chosen_is_not_carried_on() {
+    fn resources_are_not_serialized() {
         let document = json!({"code": "order", "capabilities": [{"code": "c", "steps": [1]}],
             "attributes": [{"code": "a", "fieldName": "amount"}], "classId": "T_ORDER"});
         let ontology: Ontology = serde_json::from_value(document).unwrap();

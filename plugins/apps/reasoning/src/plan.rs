@@ -1,4 +1,4 @@
-//! From the plan that a model wants to the arguments that the data service takes.
+//! Plans: what a model writes, the normalized plan, and the arguments of the data service.
 
 mod normal;
 mod operator;
@@ -8,18 +8,18 @@ use wattle_plugin::prelude::{Deserialize, JsonSchema, Serialize, Value, json};
 pub(crate) use self::normal::normalize;
 pub(crate) use self::operator::{Operators, UNSUPPORTED};
 
-/// How data is asked for.
+/// Kind of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Mode {
     /// Rows.
     Query,
-    /// Numbers by groups.
+    /// Metrics by group.
     GroupAnalysis,
 }
 
 impl Mode {
-    /// The tool of the data service.
+    /// Returns the tool of the data service.
     pub(crate) fn tool(self) -> &'static str {
         match self {
             Self::Query => "mcp.data.query",
@@ -28,13 +28,15 @@ impl Mode {
     }
 }
 
-/// What a model answers. Lenient: whatever is missing or odd is put right by [`normalize`].
+/// A plan as a model writes it.
+// Every field may be missing or invalid; `normalize` corrects it. The schema has the line above as
+// its description, which the model reads.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Wanted {
     /// `query` for rows, `group-analysis` for numbers by groups.
     pub(crate) mode: String,
-    // Without the field nobody knows which conditions there are: the model is asked again.
+    // Without the field it is unclear whether there are conditions, so the model is asked again.
     #[schemars(with = "Vec<WantedFilter>")]
     pub(crate) filters: Option<Vec<WantedFilter>>,
     /// Fields to group by.
@@ -69,12 +71,12 @@ pub(crate) struct WantedMetric {
     pub(crate) alias: Option<String>,
 }
 
-/// A plan that the data service takes.
+/// A normalized plan, which the data service accepts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Plan {
     pub(crate) mode: Mode,
     pub(crate) filters: Vec<Filter>,
-    /// Conditions on fields that the ontology does not have. They are not executed, and said.
+    /// Conditions on fields that the ontology does not have. They are reported and not executed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) ignored: Vec<WantedFilter>,
     pub(crate) group_by: Vec<String>,
@@ -93,7 +95,7 @@ pub(crate) struct Filter {
     pub(crate) value: Value,
 }
 
-/// A number by groups.
+/// A metric of each group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Metric {
     pub(crate) agg: &'static str,
@@ -103,7 +105,7 @@ pub(crate) struct Metric {
 }
 
 impl Plan {
-    /// The arguments of the call for a class of the data.
+    /// Returns the arguments of the tool call for a class of the data service.
     pub(crate) fn arguments(&self, class_id: &str) -> Value {
         let mut arguments = json!({
             "class_id": class_id, "filters": self.filters,

@@ -1,8 +1,8 @@
-//! The types of the state channels.
+//! Types of the state channels.
 
 use wattle_plugin::prelude::{Context, Deserialize, JsonSchema, Serialize};
 
-/// For what a run works. A run that was started past the app's endpoints has none.
+/// Session and turn of a run. A run that was not started by the app's endpoints has none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Turn {
     pub(crate) session_id: String,
@@ -14,7 +14,8 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// The turn of a run; thread and run stand in for a session and turn that are not there.
+    /// Returns the turn of a run. Without a turn, the ids of thread and run serve as those of
+    /// session and turn.
     pub(crate) fn of(turn: Option<Turn>, context: &Context) -> Self {
         turn.unwrap_or_else(|| Self {
             session_id: context.thread_id.clone(),
@@ -38,7 +39,7 @@ pub(crate) struct Intent {
     pub(crate) intent_summary: String,
 }
 
-/// Something that fits the question, and how well.
+/// An attribute or ontology that matches the question, with its score.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Candidate {
@@ -48,7 +49,7 @@ pub(crate) struct Candidate {
     pub(crate) score: f64,
 }
 
-/// As much of a thing as is needed to choose it.
+/// Code, name and description, from which a thing is chosen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Brief {
@@ -57,8 +58,9 @@ pub(crate) struct Brief {
     pub(crate) description: String,
 }
 
-/// Which of some things a model means that answers with `word`: the one with that code, or else the
-/// only one that is called so. Things are given as code and name.
+/// Returns the index of the thing that a model names with `word`: the thing with this code,
+/// otherwise the only thing with this code in any case or with this name. `things` are pairs of
+/// code and name.
 pub(crate) fn meant<'a>(
     things: impl Iterator<Item = (&'a str, &'a str)>,
     word: &str,
@@ -78,12 +80,12 @@ pub(crate) fn meant<'a>(
     }
 }
 
-/// A question back to the user.
+/// A question to the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Clarification {
-    /// A word for programs, such as `no_attribute_match`.
+    /// Reason for programs, such as `no_attribute_match`.
     pub(crate) reason: String,
-    /// What the user reads.
+    /// Text for the user.
     pub(crate) question: String,
 }
 
@@ -95,7 +97,7 @@ pub(crate) enum Action {
     ExecuteObjectProperty,
 }
 
-/// What was decided to execute.
+/// The chosen resource, and what to do with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ExecutionDecision {
     pub(crate) action: Action,
@@ -103,7 +105,7 @@ pub(crate) struct ExecutionDecision {
     pub(crate) reason: String,
 }
 
-/// What was decided so far; nodes add to it.
+/// Decisions of the nodes so far. Each node adds to it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct PlanState {
@@ -115,12 +117,12 @@ pub(crate) struct PlanState {
     pub(crate) selection_reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) execution_decision: Option<ExecutionDecision>,
-    /// Which executor did it.
+    /// Name of the executor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) executor: Option<String>,
 }
 
-/// A task as results show it.
+/// A task as a result shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SelectedTask {
     pub(crate) task_id: String,
@@ -136,7 +138,7 @@ mod tests {
     use super::meant;
 
     #[test]
-    fn a_thing_is_meant_by_its_code_or_by_a_name_of_its_own() {
+    fn things_are_named_by_code_or_unique_name() {
         let things = [("order", "订单"), ("customer", "客户"), ("vip", "客户")];
         let check = |word: &str| meant(things.into_iter(), word);
         assert_eq!((check("order"), check(" ORDER "), check("订单")), (Some(0), Some(0), Some(0)));

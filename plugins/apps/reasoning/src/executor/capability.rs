@@ -1,4 +1,4 @@
-//! A capability: the model plans over the fields of its ontology.
+//! Executor of capabilities: the model plans a query over the fields of the ontology.
 
 use wattle_plugin::prelude::{Failure, json};
 
@@ -8,7 +8,7 @@ use crate::{model, prompt};
 
 const NAME: &str = "LLMCapabilityExecutor";
 
-/// Plans with the model.
+/// Executor that plans with the model.
 pub(crate) struct LlmCapabilityExecutor;
 
 impl CapabilityExecutor for LlmCapabilityExecutor {

@@ -1,5 +1,5 @@
-//! An object property: the model chooses among the ontologies at its other end and plans over the
-//! fields of the chosen one.
+//! Executor of object properties: the model chooses a target ontology and plans a query over its
+//! fields.
 
 use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, json};
 
@@ -11,10 +11,10 @@ use crate::{model, prompt, state};
 
 const NAME: &str = "LLMObjectPropertyExecutor";
 
-/// Plans with the model.
+/// Executor that plans with the model.
 pub(crate) struct LlmObjectPropertyExecutor;
 
-/// What the model answers: where to, and the plan there.
+/// A target ontology, and the plan for it.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct WantedThere {
@@ -45,7 +45,7 @@ impl ObjectPropertyExecutor for LlmObjectPropertyExecutor {
     }
 }
 
-/// The target that a model means, by its code or its name. With a single one there is no choice.
+/// Returns the target that the model names by code or name. A single target needs no choice.
 fn target<'a>(targets: &'a [Ontology], wanted: &str) -> Result<&'a Ontology, String> {
     let names = targets.iter().map(|target| (&*target.code, &*target.name));
     match (targets, state::meant(names, wanted)) {
@@ -55,14 +55,14 @@ fn target<'a>(targets: &'a [Ontology], wanted: &str) -> Result<&'a Ontology, Str
     }
 }
 
-/// The relation leads to several ontologies, and nobody said to which.
+/// Returns the failure of a relation with several targets of which the model chose none.
 fn undecided(targets: &[Ontology]) -> Failure {
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     let message = "the model chose none of the ontologies that the relation leads to";
     Failure::new(NO_TARGET, message).with_details(json!({ "targets": names }))
 }
 
-/// The ontologies at the other end, as far as the graph service knows them.
+/// Returns the target ontologies that the graph service knows.
 fn targets(order: &Order<'_>) -> Result<Vec<Ontology>, Failure> {
     let codes = reachable(order.detail, &order.ontology.code);
     let mut targets = Vec::new();

@@ -1,4 +1,4 @@
-//! `discover_candidates`: which data attributes and ontologies fit the question.
+//! `discover_candidates`: finds data attributes and ontologies that match the question.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,23 @@ use crate::mcp;
 use crate::node::clarify;
 use crate::state::{Candidate, Clarification, Intent};
 
-/// Words of each kind that are searched for, beside the question itself.
+/// Maximum keywords and maximum business elements that are searched for, in addition to the
+/// question.
 const WORDS: usize = 4;
 
-/// Attributes that one search may find, and that are kept in all.
+/// Maximum attributes of one search and of the result.
 const ATTRIBUTES: usize = 20;
 
-/// Best attributes whose ontologies are asked for.
+/// Number of best attributes whose ontologies are requested.
 const RELATED: usize = 8;
 
-/// Searches for ontologies by words.
+/// Maximum searches for ontologies.
 const ONTOLOGY_SEARCHES: usize = 2;
 
-/// Ontologies that are kept.
+/// Maximum ontologies of the result.
 const ONTOLOGIES: usize = 20;
 
-/// What each attribute that leads to an ontology adds to its score.
+/// Score that each attribute adds to an ontology.
 const SCORE_PER_HIT: f64 = 0.1;
 
 const NO_ATTRIBUTE: &str = "未定位到关键数据属性，请补充更具体的业务要素或字段。";
@@ -53,7 +54,7 @@ struct Related {
     ontologies: Vec<Candidate>,
 }
 
-/// Finds candidates by the words of the question, best first.
+/// Finds candidates for the question, best first.
 #[node]
 pub(crate) fn discover_candidates(_context: &Context, input: Input) -> Result<Update, Failure> {
     let queries = queries(&input.query, &input.intent);
@@ -74,7 +75,7 @@ pub(crate) fn discover_candidates(_context: &Context, input: Input) -> Result<Up
     Ok(Update { candidate_attributes: attributes, candidate_ontologies: ontologies, clarification })
 }
 
-/// The question, its keywords and its business elements, each once.
+/// Returns the question, its keywords and its business elements, without duplicates.
 fn queries(query: &str, intent: &Intent) -> Vec<String> {
     let words = intent.keywords.iter().take(WORDS);
     let words = words.chain(intent.business_elements.iter().take(WORDS)).map(String::as_str);
@@ -106,7 +107,7 @@ fn ontologies(queries: &[String], attributes: &[Candidate]) -> Result<Vec<Candid
     Ok(best(by_hits(related).into_iter().chain(named.into_iter().flatten()), ONTOLOGIES))
 }
 
-/// Ontologies by how many of the attributes they have.
+/// Scores ontologies by the number of attributes that they have.
 fn by_hits(related: Vec<Related>) -> Vec<Candidate> {
     let mut hits: BTreeMap<String, (u32, Candidate)> = BTreeMap::new();
     for ontology in related.into_iter().flat_map(|related| related.ontologies) {
@@ -117,7 +118,8 @@ fn by_hits(related: Vec<Related>) -> Vec<Candidate> {
     scored.map(|(hits, ontology)| Candidate { score: score(hits), ..ontology }).collect()
 }
 
-/// Each code once, with its highest score; best first, ties by code.
+/// Returns at most `most` candidates with the highest score of each code, in descending order of
+/// scores and, for equal scores, in the order of codes.
 fn best(candidates: impl Iterator<Item = Candidate>, most: usize) -> Vec<Candidate> {
     let mut by_code: BTreeMap<String, Candidate> = BTreeMap::new();
     for candidate in candidates.filter(|candidate| !candidate.code.is_empty()) {
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_searched_and_hits_are_counted() {
+    fn words_are_searched_and_hits_are_scored() {
         let customer = json!({"code": "customer", "name": "客户"});
         let order = json!({"code": "order", "name": "订单"});
         let related = json!([
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn without_attributes_or_ontologies_the_user_is_asked() {
+    fn missing_attributes_or_ontologies_request_a_clarification() {
         let (decision, host) = run(json!([]), json!([]), json!([]));
         let asked = decision.update("clarification").unwrap();
         assert_eq!(asked["reason"], "no_attribute_match");
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_score_holds_and_ties_go_by_code() {
+    fn highest_score_counts_and_ties_are_ordered_by_code() {
         let found =
             |code: &str, score| Candidate { code: code.into(), score, ..Candidate::default() };
         let all =

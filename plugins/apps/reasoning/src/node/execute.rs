@@ -1,4 +1,4 @@
-//! `execute`: has an executor get the data, under a task that tells how it went.
+//! `execute`: gets the data with an executor, and records the execution as a task.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, Value, emit, json, node,
@@ -42,7 +42,7 @@ pub(crate) struct Update {
     clarification: Option<Clarification>,
 }
 
-/// Executes what was chosen.
+/// Executes the chosen capability or object property.
 #[node]
 pub(crate) fn execute(context: &Context, input: Input) -> Result<Update, Failure> {
     let (task_type, resource, detail) = chosen(&input)?;
@@ -63,7 +63,7 @@ pub(crate) fn execute(context: &Context, input: Input) -> Result<Update, Failure
     executed.map_or_else(|failure| give_up(&task, failure), |execution| finish(&task, execution))
 }
 
-/// What is to be executed, with its details.
+/// Returns the chosen resource, with its details.
 fn chosen(input: &Input) -> Result<(TaskType, &Brief, &Value), Failure> {
     const NOTHING: &Value = &Value::Null;
     let capability = input.selected_capability.as_ref();
@@ -81,7 +81,8 @@ fn chosen(input: &Input) -> Result<(TaskType, &Brief, &Value), Failure> {
     }
 }
 
-/// The task failed, and with it the run. What the user can mend is asked about instead.
+/// Records the failure of the task. Requests a clarification if the user can resolve the failure;
+/// otherwise the run fails.
 fn give_up(task: &Task<'_>, failure: Failure) -> Result<Update, Failure> {
     task.fail(&failure.message)?;
     let Some((reason, question)) = question(&failure) else {
@@ -91,7 +92,7 @@ fn give_up(task: &Task<'_>, failure: Failure) -> Result<Update, Failure> {
     Ok(Update { clarification, ..Update::default() })
 }
 
-/// What the user is asked about a failure, if it is the user's to mend.
+/// Returns the reason and the question of a clarification, if the user can resolve the failure.
 fn question(failure: &Failure) -> Option<(&'static str, String)> {
     let detail = |name: &str| failure.details.as_ref().map(|details| details[name].clone());
     match failure.code.as_str() {
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capability_gets_its_data_under_a_task() {
+    fn capability_is_executed_as_a_task() {
         let filters = json!([{"field": "联系电话", "op": "eq", "value": "13800138000"}]);
         let host = services(json!({"mode": "query", "filters": filters}));
         let decision = run(&host, &input("capability", json!({"code": "c"}), "customer")).unwrap();
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_property_gets_the_data_of_its_target() {
+    fn object_property_gets_the_data_of_its_target() {
         let host = services(json!({"target_ontology_code": "fleet", "mode": "query"}));
         let target = json!([{"code": "order", "name": "订单", "classId": "T_ORDER",
                              "attributes": [{"code": "amount", "fieldName": "amt"}]}]);
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn s1_51_of_several_targets_one_must_be_chosen() {
+    fn s1_51_undecided_target_requests_a_clarification() {
         let host = services(json!({"target_ontology_code": "fleet", "mode": "query"}));
         let target = |code: &str, name: &str| json!({"code": code, "name": name, "attributes": [{"code": "amount"}]});
         let targets = json!([target("order", "订单"), target("contract", "合同")]);
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_cannot_be_expressed_is_asked_about() {
+    fn unsupported_condition_requests_a_clarification() {
         let filters = json!([{"field": "phone", "op": "ne", "value": "13800138000"}]);
         let host = services(json!({"mode": "query", "filters": filters}));
         let decision = run(&host, &input("capability", json!({}), "customer")).unwrap();
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_fails_its_task() {
+    fn failed_call_fails_the_task() {
         let broken =
             services(json!({})).tool("mcp.data.group-analysis", |_| Ok(ToolOutput::error("no")));
         let host = broken.llm(|_| Ok(Completion::of_json(json!({"mode": "group-analysis"}))));
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_property_that_leads_nowhere_fails() {
+    fn object_property_without_a_target_fails() {
         let host = services(json!({}));
         let failure = run(&host, &input("object_property", json!({}), "customer")).unwrap_err();
         assert!(failure.message.contains("leads to no other ontology"), "{failure}");

@@ -1,4 +1,4 @@
-//! `finalize`: the summary, and the structured result around it.
+//! `finalize`: writes the summary and the structured result.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, Value, emit, json, llm, node, settings,
@@ -9,7 +9,7 @@ use crate::plan::Mode;
 use crate::state::{Candidate, Intent, PlanState, SelectedTask};
 use crate::{ROUTE, model, prompt, time};
 
-/// Rows that the model sees: enough to speak of, few enough to be cheap.
+/// Maximum rows in the request for the summary, which bounds its cost.
 const SUMMARIZED_ITEMS: usize = 20;
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,7 +35,7 @@ struct Summary {
     summary: String,
 }
 
-/// Sums up and puts the result together.
+/// Writes the summary and the structured result.
 #[node]
 pub(crate) fn finalize(_context: &Context, input: Input) -> Result<Update, Failure> {
     let Summary { summary } =
@@ -80,7 +80,7 @@ mod tests {
     use crate::testing::host;
 
     #[test]
-    fn the_result_is_whole_and_the_prompt_is_not() {
+    fn result_has_all_rows_and_the_prompt_the_first_ones() {
         let route = RouteInfo {
             provider: "deepseek".to_owned(),
             model: "deepseek-chat".to_owned(),

@@ -1,5 +1,5 @@
-//! `inspect_ontology`: what to execute on an anchor. The choice sees names and descriptions only;
-//! the details of what was chosen are loaded afterwards, for the execution alone.
+//! `inspect_ontology`: chooses what to execute on an anchor. The model sees only names and
+//! descriptions. The details of the chosen resource are loaded afterwards, only for the execution.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, Value, emit, json, node,
@@ -13,7 +13,7 @@ use crate::{mcp, model, prompt};
 const NOTHING_TO_EXECUTE: &str =
     "找到了相关的业务对象，但它没有可执行的能力或关系，请换一种问法或补充业务对象。";
 
-/// Resources that the user is offered.
+/// Maximum resources in the question to the user.
 const OFFERED: usize = 8;
 
 #[derive(Deserialize, JsonSchema)]
@@ -90,7 +90,7 @@ fn first_executable(anchors: &[String]) -> Result<Option<Ontology>, Failure> {
     Ok(None)
 }
 
-/// What the choice is made from: no detail of any resource is among it.
+/// Returns the facts for the choice, which have no details of resources.
 fn facts(input: &Input, ontology: &Ontology) -> Value {
     json!({
         "query": input.query,
@@ -102,8 +102,8 @@ fn facts(input: &Input, ontology: &Ontology) -> Value {
     })
 }
 
-/// The resource that was chosen, by its code or its name. It tells what to do with it: a model
-/// that puts a code into the other field means the same.
+/// Returns the action and the resource that the model named by code or name. The resource
+/// determines the action, so a code in the field of the other kind is accepted.
 fn settle(choice: &Choice, ontology: &Ontology) -> Result<(Action, Brief), String> {
     let (given, other) = match choice.action {
         Action::ExecuteCapability => (&choice.capability_code, &choice.object_property_code),
@@ -126,7 +126,7 @@ fn settle(choice: &Choice, ontology: &Ontology) -> Result<(Action, Brief), Strin
     }
 }
 
-/// What the user is asked, with what can be done.
+/// Returns the question to the user, with the resources to choose from.
 fn question(ontology: &Ontology) -> String {
     let all = ontology.capabilities.iter().chain(&ontology.object_properties);
     let names: Vec<&str> = all.take(OFFERED).map(|known| &*known.name).collect();
@@ -137,7 +137,7 @@ fn question(ontology: &Ontology) -> String {
     )
 }
 
-/// Everything about a resource; nothing if the service does not know it any more.
+/// Loads the details of a resource. Returns an empty object if the service does not know it.
 fn detail(action: Action, code: &str) -> Result<Value, Failure> {
     let (tool, arguments) = match action {
         Action::ExecuteCapability => {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capability_is_chosen_and_then_looked_at() {
+    fn details_of_a_chosen_capability_are_loaded() {
         let (decision, host) = run(
             json!({"action": "execute_capability", "capability_code": "count", "reason": "数"}),
         );
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_property_is_chosen_and_then_looked_at() {
+    fn details_of_a_chosen_object_property_are_loaded() {
         let (decision, host) =
             run(json!({"action": "execute_object_property", "object_property_code": "places"}));
         assert_eq!(decision.update("selected_object_property_detail").unwrap()["range"][0], "o");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_choice_sees_no_details() {
+    fn request_of_the_choice_has_no_details() {
         let (_, host) = run(json!({"action": "execute_capability", "capability_code": "list"}));
         let asked = host.llm_requests()[0].text();
         assert!(asked.contains("统计") && asked.contains("下单"));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn s1_40_a_code_that_is_not_there_is_asked_about_and_nothing_is_executed() {
+    fn s1_40_unknown_code_requests_a_clarification() {
         let (decision, host) =
             run(json!({"action": "execute_capability", "capability_code": "fly"}));
         let asked = decision.update("clarification").unwrap();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn s1_40_a_name_or_a_code_in_the_other_field_means_the_same() {
+    fn s1_40_names_and_codes_in_the_other_field_are_accepted() {
         for choice in [
             json!({"action": "execute_capability", "capability_code": "统计"}),
             json!({"action": "execute_capability", "object_property_code": "places"}),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn without_anything_to_execute_the_user_is_asked() {
+    fn missing_resources_request_a_clarification() {
         let host = lists(FakeHost::new(), mcp::ONTOLOGY_DETAILS, json!([{"code": "bare"}]));
         let input =
             json!({"query": "查", "intent": {}, "plan_state": {"input_ontology_codes": ["bare"]}});

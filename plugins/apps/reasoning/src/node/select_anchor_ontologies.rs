@@ -1,4 +1,4 @@
-//! `select_anchor_ontologies`: from which ontologies to start, and which to reach.
+//! `select_anchor_ontologies`: chooses the ontologies to start from and the target ontologies.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, emit, json, node,
@@ -10,10 +10,10 @@ use crate::{model, prompt};
 
 const NO_ANCHOR: &str = "无法确定从哪个业务对象入手，请说明您要查的是哪一类对象。";
 
-/// The reason that is kept when the caller's preference decides.
+/// Selection reason if the preference of the caller decides.
 const PREFERRED: &str = "模型没有选出候选本体，按调用方指定的偏好选择";
 
-/// Candidates that the user is offered.
+/// Maximum candidates in the question to the user.
 const OFFERED: usize = 5;
 
 #[derive(Deserialize, JsonSchema)]
@@ -68,8 +68,8 @@ pub(crate) fn select_anchor_ontologies(
     Ok(Update { plan_state, clarification })
 }
 
-/// The choice without what is no candidate. Only codes that are none are an error: an empty choice
-/// says that no candidate fits.
+/// Returns the choice without codes that are not candidates. It is an error if no anchor is left of
+/// a non-empty choice. An empty choice means that no candidate matches.
 fn settle(selection: Selection, candidates: &[Candidate]) -> Result<PlanState, String> {
     let Some(codes) = selection.input_ontology_codes else {
         return Err("缺少 input_ontology_codes，没有符合的候选时写空数组".to_owned());
@@ -87,7 +87,8 @@ fn settle(selection: Selection, candidates: &[Candidate]) -> Result<PlanState, S
     })
 }
 
-/// The codes of the candidates that are meant, each once, in their order.
+/// Returns the codes of the candidates that `words` name, without duplicates, in the order of
+/// `words`.
 fn known(words: &[String], candidates: &[Candidate]) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for word in words {
@@ -100,12 +101,12 @@ fn known(words: &[String], candidates: &[Candidate]) -> Vec<String> {
     kept
 }
 
-/// The best candidate among those that the caller asked for.
+/// Returns the best candidate that the caller prefers.
 fn preferred<'a>(turn: &Turn, candidates: &'a [Candidate]) -> Option<&'a Candidate> {
     candidates.iter().find(|found| turn.preferred_ontology_codes.contains(&found.code))
 }
 
-/// What the user is asked, with the objects that may be meant.
+/// Returns the question to the user, with the objects to choose from.
 fn question(candidates: &[Candidate]) -> String {
     let names: Vec<&str> = candidates.iter().take(OFFERED).map(|found| &*found.name).collect();
     if names.is_empty() {
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn only_candidates_are_chosen() {
+    fn codes_that_are_not_candidates_are_dropped() {
         let candidates =
             json!([{"code": "order", "score": 0.9}, {"code": "customer", "score": 0.5}]);
         let answer = json!({"input_ontology_codes": ["customer", "ship", "customer"],
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn s1_33_names_of_candidates_mean_their_codes() {
+    fn s1_33_candidates_can_be_chosen_by_name() {
         let candidates = json!([{"code": "order", "name": "订单"}, {"code": "customer"}]);
         let decision =
             run(json!({"input_ontology_codes": ["订单", "Customer"]}), candidates, Value::Null);
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn s1_33_without_a_choice_the_callers_preference_holds_or_the_user_is_asked() {
+    fn s1_33_missing_choice_uses_the_preference_or_requests_a_clarification() {
         let candidates = json!([{"code": "order", "name": "订单"}, {"code": "customer"}]);
         let turn = json!({"session_id": "s", "turn_id": "t", "turn_no": 1,
                           "preferred_ontology_codes": ["customer"]});

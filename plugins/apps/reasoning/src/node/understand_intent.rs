@@ -1,5 +1,5 @@
-//! `understand_intent`: what the question is about. A run starts here, so what an earlier run of
-//! the same session left in the state ends here.
+//! `understand_intent`: extracts the intent of the question. Every run starts here, so this node
+//! also clears what an earlier run of the session left in the state.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Empty, Failure, JsonSchema, Outcome, Serialize, emit, json, node,
@@ -17,7 +17,7 @@ pub(crate) struct Input {
     query: String,
 }
 
-/// What was understood, and a clean table for the nodes that follow.
+/// The intent, and empty values for the channels of all later nodes.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Update {
     intent: Intent,
@@ -36,7 +36,7 @@ pub(crate) struct Update {
     model_output: Option<Empty>,
 }
 
-/// Reads keywords, business elements, actions and the intent out of the question.
+/// Extracts keywords, business elements, actions and the intent from the question.
 #[node]
 pub(crate) fn understand_intent(
     _context: &Context,
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_run_left_is_cleared() {
+    fn channels_of_an_earlier_run_are_cleared() {
         let (decision, _) = run(json!({"keywords": ["客户"]}));
         for channel in ["clarification", "model_output", "selected_task", "data_execution"] {
             assert_eq!(decision.update(channel), Some(&Value::Null), "{channel}");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_understood_is_asked_back() {
+    fn empty_intent_requests_a_clarification() {
         let (decision, host) = run(json!({}));
         assert_eq!(decision.update("clarification").unwrap()["reason"], "intent_unclear");
         assert_eq!(host.emitted()[1].0, "clarification_asked");

@@ -1,6 +1,6 @@
-//! Puts a model's plan right: names become fields, words become those that the data service knows,
-//! and numbers come into their bounds. Which conditions there are and what they mean is the
-//! model's alone: nothing is added to them, and none is turned into another one.
+//! Normalizes the plan of a model: maps names to fields, maps words to those of the data service,
+//! and limits numbers to their ranges. Only the model decides about conditions: normalization adds
+//! none, and changes the meaning of none.
 
 use wattle_plugin::prelude::{Failure, Value};
 
@@ -8,13 +8,14 @@ use crate::catalog::Catalog;
 use crate::plan::operator::{Operator, Operators};
 use crate::plan::{Filter, Metric, Mode, Plan, Wanted, WantedFilter, WantedMetric};
 
-/// Rows of a page unless the model says how many.
+/// Default number of rows in a page.
 const PAGE_SIZE: i64 = 20;
 
-/// Most rows of a page: results travel whole through state, database and answer.
+/// Maximum number of rows in a page. A result is copied as a whole into state, database and
+/// response.
 const MAX_PAGE_SIZE: i64 = 200;
 
-/// Puts a plan right for the fields of a catalogue and the operators of the data service.
+/// Normalizes a plan for the fields of a catalog and the operators of the data service.
 ///
 /// # Errors
 ///
@@ -53,7 +54,7 @@ fn mode(wanted: &Wanted) -> Mode {
     }
 }
 
-/// The conditions on known fields, and those on fields that do not exist, which are reported.
+/// Returns the conditions on known fields, and those on unknown fields, which are reported.
 fn filters(
     wanted: &Wanted,
     catalog: &Catalog<'_>,
@@ -71,7 +72,8 @@ fn filters(
     Ok((filters, ignored))
 }
 
-/// A condition without a value is a model's way to leave a field open.
+/// Returns true if a condition has a value. A model writes a condition without a value for a field
+/// that it leaves open.
 fn has_value(wanted: &WantedFilter) -> bool {
     match &wanted.value {
         Value::Null => false,
@@ -103,7 +105,8 @@ fn metrics(wanted: &Wanted, catalog: &Catalog<'_>, mode: Mode) -> Vec<Metric> {
     if metrics.is_empty() { vec![metric(&WantedMetric::default(), catalog)] } else { metrics }
 }
 
-/// Anything but a count needs a field; without one, rows are counted.
+/// Returns a metric. Every aggregation except `count` requires a field; without one, rows are
+/// counted.
 fn metric(wanted: &WantedMetric, catalog: &Catalog<'_>) -> Metric {
     let field = wanted.field.as_deref().and_then(|name| catalog.field(name));
     let agg = ["sum", "avg", "min", "max"]
@@ -136,7 +139,7 @@ fn sort_field(
     alias.or(group).or_else(|| metrics.first().map(|metric| metric.alias.clone()))
 }
 
-/// Rows come in ascending order, groups with the largest first.
+/// Returns the sort order, which by default is ascending for rows and descending for groups.
 fn sort_order(wanted: &Wanted, mode: Mode) -> &'static str {
     match wanted.sort_order.as_deref().unwrap_or_default().trim().to_lowercase().as_str() {
         "asc" => "asc",
@@ -162,13 +165,13 @@ mod tests {
         normalize(&wanted, &Catalog::new(&attributes), &Operators::usual()).unwrap()
     }
 
-    /// The arguments that become of a plan.
+    /// Returns the arguments of the normalized plan.
     fn check(wanted: Value) -> Value {
         plan(wanted).arguments("customer")
     }
 
     #[test]
-    fn an_empty_plan_is_the_first_page_of_rows() {
+    fn empty_plan_requests_the_first_page_of_rows() {
         assert_eq!(
             check(json!({})),
             json!({"class_id": "customer", "filters": [], "page": 1, "page_size": 20,
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_into_their_bounds() {
+    fn page_and_page_size_are_limited() {
         for (page, size, expected) in [
             (json!(0), json!(0), (1, 20)),
             (json!(-3), json!(9_999), (1, 200)),
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_of_known_fields_and_operators() {
+    fn filters_have_known_fields_and_operators() {
         let filters = json!([
             {"field": "联系电话", "op": "=", "value": "13800138000"},
             {"field": "customer_region", "op": "LIKE", "value": "华"},
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn s1_48_values_are_those_of_the_model() {
+    fn s1_48_conditions_are_those_of_the_model() {
         let said = json!({"filters": [{"field": "电话", "op": "eq", "value": "1"},
                                       {"field": "联系电话", "op": "eq", "value": "13800138000"}]});
         let plan = plan(said);
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_count_by_the_first_field_unless_said() {
+    fn groups_count_by_the_first_field_by_default() {
         let plan = check(json!({"mode": "group_analysis"}));
         assert_eq!(plan["group_by"], json!(["customer_id"]));
         assert_eq!(plan["metrics"], json!([{"agg": "count", "alias": "count"}]));
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_put_right() {
+    fn groups_and_metrics_are_normalized() {
         let plan = check(json!({"mode": "group-analysis", "group_by": ["客户区域", "color"],
                    "metrics": [{"agg": "SUM", "field": "累计金额"}, {"agg": "sum", "field": "color"},
                                {"agg": "median", "field": "amount", "alias": "m"}],

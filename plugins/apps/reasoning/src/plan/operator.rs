@@ -1,20 +1,20 @@
-//! The operators of conditions: what a model writes, what the data service takes.
+//! Operators of conditions, as models write them and as the data service accepts them.
 //!
-//! A condition keeps its meaning or is not executed. The data service declares its operators in
-//! the schema of its tool; one that it does not take is written in an equivalent form if there is
-//! one, and is the user's to replace otherwise.
+//! A condition keeps its meaning or is not executed. The data service declares its operators in the
+//! schema of its tool. A condition with another operator is written in an equivalent form if there
+//! is one; otherwise the user has to replace it.
 
 use wattle_plugin::prelude::{Failure, Value, json, tools};
 
 use crate::plan::{Filter, Mode};
 
-/// Code of the failure of a condition that the data service cannot express.
+/// Failure code of a condition that the data service cannot express.
 pub(crate) const UNSUPPORTED: &str = "unsupported-condition";
 
-/// What a data service takes that does not declare its operators.
+/// Operators of a data service that declares none.
 const USUAL: &[Operator] = &[Operator::Eq, Operator::Like, Operator::In];
 
-/// A comparison.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operator {
     Eq,
@@ -29,8 +29,8 @@ pub(crate) enum Operator {
     Lte,
 }
 
-/// Each operator with its name at the data service, the other spellings that models use, and what
-/// it is called in a question to the user.
+/// Each operator with its name at the data service, the other forms that models write, and its name
+/// in questions to the user.
 const ALL: &[(Operator, &str, &[&str], &str)] = &[
     (Operator::Eq, "eq", &["", "=", "==", "equals", "is", "等于"], "等于"),
     (Operator::Ne, "ne", &["!=", "<>", "neq", "not_eq", "not", "is_not", "不等于"], "不等于"),
@@ -45,7 +45,7 @@ const ALL: &[(Operator, &str, &[&str], &str)] = &[
 ];
 
 impl Operator {
-    /// The operator that a model means. A word that names none of them means `eq`.
+    /// Returns the operator that a word names. A word that names none means `eq`.
     pub(crate) fn read(word: &str) -> Self {
         let word = word.trim().to_lowercase().replace([' ', '-'], "_");
         let is_meant = |(_, name, others, _): &&(Self, &str, &[&str], &str)| {
@@ -54,7 +54,7 @@ impl Operator {
         ALL.iter().find(is_meant).map_or(Self::Eq, |(operator, ..)| *operator)
     }
 
-    /// Its name at the data service.
+    /// Returns the name at the data service.
     pub(crate) fn name(self) -> &'static str {
         ALL.iter().find(|(operator, ..)| *operator == self).map_or("eq", |(_, name, ..)| name)
     }
@@ -64,18 +64,18 @@ impl Operator {
     }
 }
 
-/// The operators that the data service takes.
+/// Operators that the data service supports.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Operators(Vec<Operator>);
 
 impl Operators {
-    /// What a service takes that says nothing.
+    /// Returns the operators of a service that declares none.
     #[cfg(test)]
     pub(crate) fn usual() -> Self {
         Self(USUAL.to_vec())
     }
 
-    /// Reads them from the schema that the service declares for its tool.
+    /// Reads the operators from the schema that the service declares for its tool.
     pub(crate) fn declared() -> Result<Self, Failure> {
         let tool = Mode::Query.tool();
         let known = tools::list()?.into_iter().find(|info| info.name == tool);
@@ -93,12 +93,12 @@ impl Operators {
         if known.is_empty() { Self(USUAL.to_vec()) } else { Self(known) }
     }
 
-    /// Their names, for the model.
+    /// Returns the names of the operators, for the model.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         self.0.iter().map(|operator| operator.name()).collect()
     }
 
-    /// Conditions that together mean this one, in operators that the service takes.
+    /// Returns conditions with supported operators that together have the same meaning.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl Operators {
             single => vec![single.clone()],
         };
         match (operator, values.as_slice()) {
-            // Several values can only be meant as a choice.
+            // Several values always mean a choice among them.
             (Operator::Eq | Operator::In, _) if value.is_array() || operator == Operator::In => {
                 match values.as_slice() {
                     _ if has(Operator::In) => Ok(one(Operator::In, Value::Array(values))),
@@ -168,7 +168,7 @@ mod tests {
         Operators::of_schema(&json!({ "properties": { "filters": filters } }))
     }
 
-    /// The conditions as `op value`, or the failed condition.
+    /// Returns the conditions as `op value`, or the condition of the failure.
     fn express(names: &[&str], op: &str, value: Value) -> Vec<String> {
         match service(names).express("phone", "客户电话", Operator::read(op), &value) {
             Ok(filters) => filters.iter().map(|it| format!("{} {}", it.op, it.value)).collect(),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn s1_50_words_that_name_no_operator_mean_eq() {
+    fn s1_50_unknown_operators_mean_eq() {
         for word in ["eq", "=", "等于", "", "median"] {
             assert_eq!(Operator::read(word), Operator::Eq, "{word}");
         }
@@ -187,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn s1_50_a_service_that_declares_nothing_takes_three() {
+    fn s1_50_service_without_declared_operators_has_three() {
         assert_eq!(Operators::of_schema(&json!({})).names(), ["eq", "like", "in"]);
         assert_eq!(service(&["eq", "ne", "soundex"]).names(), ["eq", "ne"]);
     }
 
     #[test]
-    fn an_exclusion_stays_one_or_is_refused() {
+    fn exclusions_keep_their_meaning_or_are_rejected() {
         let everybody_but = |names: &[&str], value| express(names, "ne", value);
         assert_eq!(everybody_but(&["eq", "ne"], json!("1")), ["ne \"1\""]);
         assert_eq!(everybody_but(&["eq", "not_in"], json!("1")), ["not_in [\"1\"]"]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_never_become_equal() {
+    fn comparisons_never_become_equality() {
         assert_eq!(express(&["eq", "gt"], ">", json!(5)), ["gt 5"]);
         assert_eq!(express(&["eq"], ">", json!(5)), ["\"客户电话 大于 5\""]);
         assert_eq!(express(&["eq", "in"], "eq", json!([1, 2])), ["in [1,2]"]);
