@@ -1,4 +1,4 @@
-// How the page is built: as all pages are.
+// Build configuration that all pages share.
 import { appPage } from "../../../page/vite.ts";
 
 export default appPage();

@@ -1,4 +1,4 @@
-// The card of a completed turn: summary, where the data comes from, the rows, the plan.
+// Card of a completed turn: summary, source of the data, rows and plan.
 import { JsonView } from "@wattle/page";
 import { type Column, DataTable } from "@wattle/page/table";
 import { useState } from "react";
@@ -27,7 +27,7 @@ export function Answer({ result }: { result: Result }) {
   );
 }
 
-/** Conditions that the data has no field for: the result does not keep to them. */
+/** Conditions without a field in the data, which were not executed. */
 function Ignored({ conditions }: { conditions: Condition[] }) {
   if (conditions.length === 0) return null;
   const texts = conditions.map(({ field, op, value }) => `${field} ${op} ${shown(value)}`);
@@ -45,7 +45,7 @@ function Rows({ items, result }: { items: Row[]; result: Result }) {
   return <DataTable label="结果明细" columns={columns} rows={items} maxHeight={380} />;
 }
 
-/** Filled when it is opened, since most never are. */
+/** Rendered only when it is opened, because most plans never are. */
 function Plan({ plan }: { plan: unknown }) {
   const [isOpen, setOpen] = useState(false);
   return (

@@ -1,4 +1,4 @@
-// The endpoints of the app. Every answer is an envelope `{code, message, data, trace_id}`.
+// Endpoints of the app. Every response is an envelope `{code, message, data, trace_id}`.
 import { request } from "@wattle/page";
 
 const SESSIONS = "api/v1/reasoning/sessions";
@@ -24,14 +24,14 @@ export interface Condition {
   value: unknown;
 }
 
-/** What a turn led to. */
+/** Result of a turn. */
 export interface Result {
   summary?: string;
   data_execution_mode?: string;
   data_execution?: {
     ontology?: Named;
     plan?: { ignored?: Condition[] };
-    /** What people call the fields. */
+    /** Names of the fields for users. */
     labels?: Record<string, string>;
     total?: number | null;
     items?: Row[] | null;
@@ -46,7 +46,7 @@ export interface Turn {
   turn_id: string;
   turn_no: number;
   status: Status;
-  /** What the user said, with the answers to questions back as further lines. */
+  /** Message of the user, with the answers to clarifications as further lines. */
   user_input: string;
   result?: Result | null;
   error?: { code?: string; message?: string } | null;
@@ -60,12 +60,12 @@ export interface Clarification {
   answer?: { text?: string; [more: string]: unknown } | null;
 }
 
-/** A session with everything that was said in it. */
+/** A session with its turns and clarifications. */
 export interface Session {
   session_id: string;
   status: Status;
   turns: Turn[];
-  /** The question back to the user that is open. */
+  /** The pending clarification. */
   clarification: Clarification | null;
   clarifications: Clarification[];
 }

@@ -1,4 +1,4 @@
-// The page: the conversation, and the audit trail beside it.
+// The page: the conversation and the audit trail.
 import { Button, Composer, Shell, takeSuggestion, useConnection } from "@wattle/page";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { Audit } from "./audit.tsx";
@@ -7,10 +7,10 @@ import { Log } from "./log.tsx";
 import { sessionIn, withSession } from "./place.ts";
 import "./page.css";
 
-/** Milliseconds between two looks at the trail: while something runs, and otherwise. */
+/** Milliseconds between two reads of the trail, during a run and otherwise. */
 const LOOK_MS = { running: 1_000, idle: 3_000 };
 
-/** Width from which conversation and panel have room for both. */
+/** Windows that are wide enough for conversation and panel. */
 const WIDE = "(min-width: 1100px)";
 
 const PLACEHOLDERS = { ask: "例如：统计各区域的客户数量", answer: "请回答上面的问题" };
@@ -90,18 +90,18 @@ export function App() {
   );
 }
 
-/** Without a session there is nothing to stop yet. */
+/** Returns the function that stops the run, or `undefined` without a session. */
 function stopOf(conversation: Conversation, { id }: State): (() => void) | undefined {
   return id === null ? undefined : () => thenWrite(() => void conversation.stop());
 }
 
-/** The button that was pressed goes away, so the focus goes where the user writes. */
+/** Moves the focus to the input field and calls `act`: the pressed button disappears. */
 function thenWrite(act: () => void): void {
   document.querySelector("textarea")?.focus();
   act();
 }
 
-/** Keeps the address of the page at the session, so that a reload goes on with it. */
+/** Keeps the session in the URL of the page, so that a reload continues with it. */
 function usePlace(conversation: Conversation, id: string | null): void {
   useEffect(() => {
     const follow = () => void conversation.open(sessionIn(location.hash));
@@ -114,7 +114,7 @@ function usePlace(conversation: Conversation, id: string | null): void {
   }, [id]);
 }
 
-/** Looks for what is new: often while something runs, seldom otherwise, never without a server. */
+/** Reads new rows in an interval, which is shorter during a run. Pauses without a connection. */
 function useLooks(conversation: Conversation, id: string | null, running: boolean): void {
   const connection = useConnection(() => void conversation.refresh());
   useEffect(() => {
@@ -131,7 +131,7 @@ function useLooks(conversation: Conversation, id: string | null, running: boolea
   }, [conversation, connection, id, running]);
 }
 
-/** Opens and closes the panel; the focus goes along when the user does it. */
+/** Opens and closes the panel. If the user does so, the focus moves with it. */
 function useAudit() {
   const [isOpen, setOpen] = useState(() => matchMedia(WIDE).matches);
   const toggle = useRef<HTMLButtonElement>(null);

@@ -1,4 +1,4 @@
-// The audit panel: the rows of the trace endpoint, each opens to its payload.
+// Audit panel: the rows of the trace endpoint, each of which expands to its payload.
 import { Button, JsonView } from "@wattle/page";
 import { type KeyboardEvent, type RefObject, useMemo, useState } from "react";
 import type { TraceEvent } from "./api.ts";
@@ -9,7 +9,7 @@ const EMPTY = "会话开始后，这里按顺序列出每一步和每一次模�
 interface AuditProps {
   events: readonly TraceEvent[];
   problem: string;
-  /** There is a session to read of. */
+  /** True if there is a session to read. */
   hasSession: boolean;
   onRefresh: () => void;
   onClose: () => void;

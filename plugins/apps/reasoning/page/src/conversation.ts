@@ -1,5 +1,5 @@
-// One conversation: the server knows what was said, this keeps up with it. So a reload, another
-// tab and a connection that was away for a while show the same.
+// A conversation that is synchronized with the server. It is the same after a reload, in another
+// tab and after a lost connection.
 import { ApiError } from "@wattle/page";
 import { api, type Session, type TraceEvent } from "./api.ts";
 import { type Entry, entriesOf, saidIn } from "./entries.ts";
@@ -8,15 +8,15 @@ export interface State {
   id: string | null;
   session: Session | null;
   events: readonly TraceEvent[];
-  /** Entries of sessions before this one that stay in sight. */
+  /** Entries of earlier sessions that stay visible. */
   before: readonly Entry[];
-  /** What the user said and no session knows yet. */
+  /** Message of the user that is not yet in a session. */
   pending: { text: string; after: number } | null;
-  /** A failure that no session knows. */
+  /** Failure that is not in a session. */
   failure: { message: string; code: string } | null;
-  /** A request of this tab is under way. */
+  /** True during a request of this tab. */
   isActing: boolean;
-  /** Why the audit trail could not be read. */
+  /** Why the audit trail could not be read; empty if it was read. */
   problem: string;
 }
 
@@ -31,14 +31,17 @@ const NOTHING: State = {
   problem: "",
 };
 
-/** Milliseconds between two attempts to learn how far a session came, without a connection. */
+/** Milliseconds between two attempts to read a session without a connection. */
 const PAUSE_MS = 1_000;
 
 export class Conversation {
   #state: State;
   #watchers = new Set<() => void>();
   #reading: Promise<void> | null = null;
-  /** Goes up when another session is taken up: what began before speaks of no longer shown ones. */
+  /**
+   * Incremented when another session is opened. Requests of earlier epochs are about a session that
+   * is no longer shown.
+   */
   #epoch = 0;
 
   constructor(id: string | null) {
@@ -57,7 +60,7 @@ export class Conversation {
     for (const watcher of [...this.#watchers]) watcher();
   }
 
-  /** Takes a session up, or none. */
+  /** Opens a session, or none. */
   async open(id: string | null): Promise<void> {
     if (id !== this.#state.id) {
       this.#epoch += 1;
@@ -67,7 +70,7 @@ export class Conversation {
     await this.refresh();
   }
 
-  /** Reads what is new. Two readings at once would show rows twice, so they are one. */
+  /** Reads new rows. Concurrent calls share one read, because two reads would show rows twice. */
   refresh(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = null;
@@ -87,7 +90,7 @@ export class Conversation {
     }
   }
 
-  /** A session that does not exist is left; anything else may be better the next time. */
+  /** Leaves a session that does not exist. Other errors are shown and may be transient. */
   #unread(id: string, error: unknown): void {
     const { message, code } = failureOf(error);
     const isGone = error instanceof ApiError && error.status === 404;
@@ -95,7 +98,7 @@ export class Conversation {
     else this.#change({ id, problem: message });
   }
 
-  /** Whether there is anything that the shown session does not have. */
+  /** Reads new rows of the trail. Returns true if the shown session is outdated. */
   async #readTrail(id: string): Promise<boolean> {
     let isNew = this.#state.session === null;
     for (let more = true; more; ) {
@@ -117,8 +120,8 @@ export class Conversation {
   }
 
   /**
-   * Sends a message: an answer, the first of a session, or a further question. Fails if nothing
-   * was stored, so that the text is not lost.
+   * Sends a message: an answer to a clarification, the first message of a session, or a further
+   * question. Rejects if the message was not stored, so that the text is not lost.
    */
   async send(text: string): Promise<void> {
     if (isRunning(this.#state)) throw new Error("a run is under way");
@@ -157,7 +160,7 @@ export class Conversation {
     await this.#perform(() => api.run(id));
   }
 
-  /** Stops what runs, which closes the session. What becomes of the run is its own answer. */
+  /** Cancels the session and its run. The request that started the run reports how it ended. */
   async stop(): Promise<void> {
     const { id } = this.#state;
     if (id === null) return;
@@ -174,14 +177,14 @@ export class Conversation {
     this.#change(NOTHING);
   }
 
-  /** The entries of a closed session stay in sight above those of the next. */
+  /** Leaves a cancelled session. Its entries stay visible above those of the next one. */
   #leave(): void {
     const lasting = entries(this.#state).filter(({ kind }) => kind !== "unrun");
     const before = lasting.map((entry) => ({ ...entry, key: `before-${entry.key}` }));
     this.#change({ ...NOTHING, before });
   }
 
-  /** Does something that ends as a run does. */
+  /** Performs an action that runs a turn, and then reads the session. */
   async #perform(act: () => Promise<unknown>): Promise<void> {
     const epoch = this.#epoch;
     this.#change({ isActing: true });
@@ -195,10 +198,10 @@ export class Conversation {
     this.#change({ isActing: false });
   }
 
-  /** Learns how far the session came, however long the connection is away. */
+  /** Reads the session. Without a connection it retries until the connection is back. */
   async #settle(): Promise<void> {
     const { id } = this.#state;
-    // A reading that began before may not have seen the end.
+    // A read that started earlier may have missed the end of the run.
     await this.#reading;
     await this.refresh();
     while (id !== null && this.#state.id === id && this.#state.problem !== "") {
@@ -207,7 +210,7 @@ export class Conversation {
     }
   }
 
-  /** Says what went wrong, unless the session says it itself or goes on all the same. */
+  /** Shows an error, unless the session shows it or continues in spite of it. */
   #explain(error: unknown): void {
     const { session, pending } = this.#state;
     const ends = ["failed", "cancelled", "running", "completed", "waiting_clarification"];
@@ -216,23 +219,23 @@ export class Conversation {
   }
 }
 
-/** Whether something runs, here or elsewhere. */
+/** Returns true during a run, of this tab or of another client. */
 export function isRunning({ isActing, session }: State): boolean {
   return isActing || session?.status === "running";
 }
 
-/** Everything that stands in the conversation. */
+/** Returns the entries of the conversation. */
 export function entries(state: State): Entry[] {
   const { before, session, pending, failure } = state;
   const list = [...before, ...(session ? entriesOf(session) : [])];
-  // A turn that is about to run is no turn that never ran.
+  // A turn that is about to run is not shown as one that never ran.
   const shown = isRunning(state) ? list.filter(({ kind }) => kind !== "unrun") : list;
   if (pending) shown.push({ kind: "said", key: "pending", text: pending.text });
   if (failure) shown.push({ kind: "failed", key: "failure", ...failure, mayRetry: false });
   return isRunning(state) ? shown.filter((entry) => !isRetried(entry)) : shown;
 }
 
-/** A failed turn that runs again has not failed yet. */
+/** Returns true for the failure of a turn that is retried. */
 function isRetried(entry: Entry): boolean {
   return entry.kind === "failed" && entry.mayRetry;
 }

@@ -1,4 +1,4 @@
-// What stands in the conversation, worked out from what the server knows of a session.
+// Entries of the conversation, derived from the session on the server.
 import type { Clarification, Result, Session, Turn } from "./api.ts";
 
 export type Entry =
@@ -11,11 +11,11 @@ export type Entry =
 
 const STOPPED = "已停止。下一条消息将开始新的会话。";
 
-/** Codes of the endpoints for what turns fail with; 9999 for anything else. */
+/** Codes in responses by failure code of a turn; 9999 for any other failure. */
 const CODES: Record<string, string> = { llm: "9000", mcp: "9001" };
 const OTHER_CODE = "9999";
 
-/** The entries of a session in their order. */
+/** Returns the entries of a session in order. */
 export function entriesOf(session: Session): Entry[] {
   return session.turns.flatMap((turn, index) => {
     const asked = session.clarifications.filter(({ turn_id }) => turn_id === turn.turn_id);
@@ -25,7 +25,7 @@ export function entriesOf(session: Session): Entry[] {
   });
 }
 
-/** How many messages of the user a session holds. */
+/** Returns the number of user messages in a session. */
 export function saidIn(session: Session | null): number {
   if (session === null) return 0;
   const answers = session.clarifications.filter(({ status }) => status === "answered");
@@ -40,14 +40,14 @@ function dialog(asked: Clarification): Entry[] {
   return entries;
 }
 
-/** What was answered. Other clients put it into a field of another name. */
+/** Returns the text of an answer. Other clients use other names for its field. */
 function answerOf({ status, answer }: Clarification): string | undefined {
   if (status !== "answered" || !answer) return undefined;
   const fields = [answer.text, answer.content, answer.value, answer.answer, answer.message];
   return fields.find((field) => typeof field === "string")?.trim();
 }
 
-/** The input of a turn without the answers that were put under it. */
+/** Returns the input of a turn without the answers that were appended to it. */
 function question(turn: Turn, asked: Clarification[]): string {
   let text = turn.user_input;
   for (const answer of asked.map(answerOf).reverse()) {

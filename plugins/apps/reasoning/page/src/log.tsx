@@ -1,4 +1,4 @@
-// The conversation: what was said, asked back, answered.
+// The entries of the conversation.
 import { Button, MessageList, Said } from "@wattle/page";
 import { Answer } from "./answer.tsx";
 import type { Entry } from "./entries.ts";

@@ -1,11 +1,14 @@
-// The session in the address of the page: `#session=<id>`.
+// The session in the URL of the page: `#session=<id>`.
 
-/** The session that a fragment names. */
+/** Returns the session in a URL fragment. */
 export function sessionIn(hash: string): string | null {
   return new URLSearchParams(hash.replace(/^#/, "")).get("session") || null;
 }
 
-/** The address with a session, or without one. It is whole, since the document has a base. */
+/**
+ * Returns the URL with a session, or without one. It is absolute, because the document has a base
+ * URL.
+ */
 export function withSession(id: string | null): string {
   const fragment = id === null ? "" : `#session=${encodeURIComponent(id)}`;
   return location.origin + location.pathname + location.search + fragment;

@@ -1,12 +1,12 @@
-// A result as people read it.
+// Formats of a result.
 import type { Result, Row } from "./api.ts";
 
 const MODES: Record<string, string> = { query: "明细查询", "group-analysis": "分组统计" };
 
-/** What the number of rows of a group is called, unless the model says otherwise. */
+/** Field and name of the number of rows in a group, unless the model sets another alias. */
 const COUNT = ["count", "数量"] as const;
 
-/** Where the data comes from. */
+/** Returns the facts about the source of the data, as pairs of name and value. */
 export function factsOf(result: Result): [string, string][] {
   const { data_execution: execution, data_execution_mode: mode, llm_route: route } = result;
   const told: [string, string | undefined][] = [
@@ -26,12 +26,12 @@ export function countOf(count: number, total: number | null | undefined): string
 
 export interface ResultColumn {
   key: string;
-  /** What the attribute is called; the field if it has no name. */
+  /** Name of the attribute, or the field if it has no name. */
   header: string;
   isNumber: boolean;
 }
 
-/** What the columns of a result are called. */
+/** Returns the names of the columns by field. */
 function namesIn(result: Result): Map<string, string> {
   const names = new Map<string, string>([COUNT]);
   for (const { code, name } of result.candidate_attributes ?? []) {
@@ -43,7 +43,7 @@ function namesIn(result: Result): Map<string, string> {
   return names;
 }
 
-/** The columns of rows in the order in which they appear. */
+/** Returns the columns of the rows, in order of appearance. */
 export function columnsOf(items: readonly Row[], result: Result): ResultColumn[] {
   const names = namesIn(result);
   const keys = [...new Set(items.flatMap((item) => Object.keys(Object(item))))];

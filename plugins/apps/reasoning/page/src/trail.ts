@@ -1,4 +1,4 @@
-// The rows of the audit trail as the panel lists them.
+// Rows of the audit trail for the panel.
 import type { TraceEvent } from "./api.ts";
 
 const STEPS: Record<string, string> = {
@@ -18,12 +18,15 @@ const STEPS: Record<string, string> = {
 export interface TrailRow {
   event: TraceEvent;
   step: string;
-  /** What was called, and how long it took. */
+  /** Name of the call, and its duration. */
   method: string;
   error: string;
 }
 
-/** The rows of events. The answer of a model does not say for what it was asked. */
+/**
+ * Returns the rows of events. The row of a model response takes its name from the row of the
+ * request.
+ */
 export function trailRows(events: readonly TraceEvent[]): TrailRow[] {
   const methods = new Map<string, string>();
   return events.map((event) => {

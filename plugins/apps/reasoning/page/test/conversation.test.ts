@@ -1,10 +1,10 @@
-// A conversation with a server that is a script.
+// A conversation with a scripted server.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Conversation, entries, isRunning } from "../src/conversation.ts";
 
 type Answer = [status: number, body: unknown];
 
-/** What the server knows, and what it was asked to do. */
+/** State of the scripted server, the requests that it received, and its responses. */
 let known: { status: string; turns: unknown[]; clarifications: unknown[]; clarification: unknown };
 let posts: [string, unknown][];
 let answers: Map<string, () => Answer | Promise<Answer>>;
@@ -40,7 +40,7 @@ afterEach(() => vi.unstubAllGlobals());
 
 const kinds = (it: Conversation) => entries(it.state()).map(({ kind }) => kind);
 
-test("S1-69: the first message makes a session and runs it", async () => {
+test("S1-69: the first message creates a session and runs it", async () => {
   const it = new Conversation(null);
   answers.set("", () => good({ session_id: "s1" }));
   answers.set("/s1/run", () => {
@@ -58,7 +58,7 @@ test("S1-69: the first message makes a session and runs it", async () => {
   expect(kinds(it)).toEqual(["said", "answer"]);
 });
 
-test("S1-70: while a question is open the next message answers it", async () => {
+test("S1-70: a message answers the pending clarification", async () => {
   const asked = { clarification_id: "c", turn_id: "t-查", question: "?", status: "pending" };
   const turns = [turnOf("查", "waiting_clarification")];
   known = { status: "waiting_clarification", turns, clarification: asked, clarifications: [asked] };
@@ -78,7 +78,7 @@ test("S1-70: while a question is open the next message answers it", async () => 
   expect(kinds(it)).toEqual(["said", "asked", "said", "answer"]);
 });
 
-test("S1-75: a failed turn is shown once, by the session", async () => {
+test("S1-75: a failed turn is shown once", async () => {
   const it = new Conversation(null);
   answers.set("", () => good({ session_id: "s1" }));
   answers.set("/s1/run", () => {
@@ -90,14 +90,14 @@ test("S1-75: a failed turn is shown once, by the session", async () => {
   expect(kinds(it)).toEqual(["said", "failed"]);
 });
 
-test("a message that was not stored is given back", async () => {
+test("sending rejects if the message was not stored", async () => {
   const it = new Conversation(null);
   await expect(it.send("查")).rejects.toThrow();
   expect(kinds(it)).toEqual(["failed"]);
   expect(it.state().failure?.code).toBe("network");
 });
 
-test("a second message while the first runs does nothing", async () => {
+test("a second message during a run is rejected", async () => {
   const it = new Conversation(null);
   let go = () => {};
   const gate = new Promise<void>((resolve) => {

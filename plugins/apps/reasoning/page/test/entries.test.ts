@@ -1,4 +1,4 @@
-// The conversation as it is worked out from a session.
+// Entries that are derived from a session.
 import { expect, test } from "vitest";
 import type { Clarification, Session, Turn } from "../src/api.ts";
 import { entriesOf, saidIn } from "../src/entries.ts";
@@ -32,7 +32,7 @@ const asked = (more: Partial<Clarification>): Clarification => ({
 const told = (it: Session) =>
   entriesOf(it).map((entry) => [entry.kind, "text" in entry ? entry.text : undefined]);
 
-test("answers to questions back stand under the questions", () => {
+test("answers follow their clarifications", () => {
   const it = session({
     turns: [turn({ user_input: "火星\n[clarification] 客户\n[clarification] 区域", result: {} })],
     clarifications: [asked({}), asked({ clarification_id: "c2", answer: { content: " 区域 " } })],
@@ -48,12 +48,12 @@ test("answers to questions back stand under the questions", () => {
   expect(saidIn(it)).toBe(3);
 });
 
-test("a text that looks like an answer stays with the question", () => {
+test("a text that looks like an answer stays in the question", () => {
   const it = session({ turns: [turn({ user_input: "a\n[clarification] b", result: {} })] });
   expect(told(it)[0]).toEqual(["said", "a\n[clarification] b"]);
 });
 
-test("only the newest failure can be tried again", () => {
+test("only the newest failure can be retried", () => {
   const failed = { status: "failed" as const, error: { code: "llm", message: "down" } };
   const turns = [turn(failed), turn({ ...failed, turn_id: "t2" })];
   const cards = entriesOf(session({ status: "failed", turns })).filter(
@@ -65,7 +65,7 @@ test("only the newest failure can be tried again", () => {
   ]);
 });
 
-test("a turn that never ran can be run, and a closed session says so", () => {
+test("a turn that never ran can be run, and a cancelled session has a notice", () => {
   const unrun = session({ status: "created", turns: [turn({ status: "created" })] });
   expect(told(unrun).at(-1)?.[0]).toBe("unrun");
   const closed = session({ status: "cancelled", turns: [turn({ status: "cancelled" })] });

@@ -1,11 +1,11 @@
-// Results, the trail and the address, as people read them.
+// Formats of results, of the trail and of the URL.
 import { expect, test } from "vitest";
 import type { TraceEvent } from "../src/api.ts";
 import { sessionIn, withSession } from "../src/place.ts";
 import { columnsOf, countOf, factsOf, shown } from "../src/result.ts";
 import { trailRows } from "../src/trail.ts";
 
-test("columns have the names of attributes, and numbers are told apart", () => {
+test("columns have the names of attributes, and columns of numbers are marked", () => {
   const result = {
     candidate_attributes: [{ code: "amount", name: "订单金额" }],
     data_execution: { labels: { no: "编号" } },
@@ -21,7 +21,7 @@ test("columns have the names of attributes, and numbers are told apart", () => {
   ]);
 });
 
-test("what is not there is a dash, and documents are text", () => {
+test("missing values are dashes, and documents are JSON", () => {
   expect([null, undefined, "", 0, false, { a: 1 }].map(shown)).toEqual([
     "—",
     "—",
@@ -32,20 +32,20 @@ test("what is not there is a dash, and documents are text", () => {
   ]);
 });
 
-test("counts say how much of all is shown", () => {
+test("counts have the shown and the total number of rows", () => {
   expect(countOf(0, 0)).toBe("没有符合条件的数据。");
   expect(countOf(3, 3)).toBe("显示 3 行");
   expect(countOf(20, 120)).toBe("共 120 行，显示 20 行");
 });
 
-test("facts that are missing are left out", () => {
+test("missing facts are omitted", () => {
   expect(factsOf({ data_execution_mode: "query", selected_ontology: { name: "客户" } })).toEqual([
     ["业务对象", "客户"],
     ["执行方式", "明细查询"],
   ]);
 });
 
-test("S1-71: an answer is named by what it answers", () => {
+test("S1-71: a response has the name of its request", () => {
   const event = (seq: number, payload: TraceEvent["payload"]) => ({
     seq,
     step: "llm",
@@ -63,7 +63,7 @@ test("S1-71: an answer is named by what it answers", () => {
   ]);
 });
 
-test("the session stands in the address", () => {
+test("the URL contains the session", () => {
   expect(sessionIn("#session=a%2Fb")).toBe("a/b");
   expect([sessionIn(""), sessionIn("#session=")]).toEqual([null, null]);
   expect(withSession("a/b")).toMatch(/#session=a%2Fb$/);
