@@ -1,41 +1,43 @@
-//! Fields that somebody may have meant by a name that is not there.
+//! Finds the fields that a missing name may mean.
 
 use std::collections::BTreeSet;
 
 use crate::knowledge::{Column, Knowledge, Table};
 use crate::state::FieldCandidate;
 
-/// Candidates of one name: more would not help a model to choose.
+/// Maximum number of candidates of one name. More would not help a model to choose.
 const CANDIDATES: usize = 12;
 
-/// Likeness from which a field counts as a candidate, from 0 to 1.
+/// Minimum similarity of a candidate, from 0 to 1.
 const ALIKE: f64 = 0.34;
 
-/// A like field of the very table that was named comes before all others.
+/// Bonus for candidates of the table in the name, so that they come before all others.
 const SAME_TABLE: f64 = 1.0;
 
-/// Fewest letters of a word in which one may be wrong: shorter words are soon other words.
+/// Minimum length of a word that may have a wrong letter. One letter turns a shorter word into
+/// another word too easily.
 const SLIP_LETTERS: usize = 4;
 
-/// What a name leaves out of a figure without another meaning.
+/// Prefix that short names of metrics omit.
 const TOTAL: &str = "total_";
 
-/// What a name leaves out of a foreign key.
+/// Suffix that short names of foreign keys omit.
 const KEY: &str = "_id";
 
-/// How close a name comes to a field that can be put in its place, the closest first.
+/// How closely a name matches a field that can replace it, the closest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Closeness {
-    /// It is the field's name or what people call the field, but for the name of the table.
+    /// The name is that of the field or an alias, apart from the name of the table.
     Same,
-    /// Each of its words has at most one letter wrong.
+    /// Each word has at most one wrong letter, or only the underscores differ.
     Misspelled,
-    /// It leaves out what goes without saying: `amount` for `total_amount`, `customer` for a
-    /// `customer_id` that points to customers.
+    /// The name omits a part without a meaning of its own: `amount` for `total_amount`, `customer`
+    /// for a `customer_id` that references customers.
     Shortened,
 }
 
-/// How close a name comes to a field; nothing if it would be a guess to put the field in its place.
+/// Returns how closely a name matches a field; `None` if a replacement by the field would be a
+/// guess.
 pub(crate) fn closeness(
     name: &str,
     table: &Table,
@@ -59,7 +61,7 @@ pub(crate) fn closeness(
     (is_total || is_key).then_some(Closeness::Shortened)
 }
 
-/// Whether a field is a foreign key to the table of a name, which may be in the singular.
+/// Returns true if a field is a foreign key to the table with a name, which may be singular.
 fn points_to(table: &Table, column: &Column, name: &str, knowledge: &Knowledge) -> bool {
     let from = named(table, column);
     let mut links = knowledge.links.iter().filter(|link| link.from.eq_ignore_ascii_case(&from));
@@ -69,7 +71,7 @@ fn points_to(table: &Table, column: &Column, name: &str, knowledge: &Knowledge) 
     })
 }
 
-/// Whether a name is another one with slips of the pen, or without its underscores.
+/// Returns true if a name is a field's name with misspelled words, or with other underscores.
 fn is_misspelled(name: &str, field: &str) -> bool {
     if name.replace('_', "") == field.replace('_', "") {
         return true;
@@ -79,8 +81,9 @@ fn is_misspelled(name: &str, field: &str) -> bool {
         && ours.zip(theirs).all(|(one, two)| one == two || is_slip(one.as_bytes(), two.as_bytes()))
 }
 
-/// Whether two words are one but for a letter that is missing, too much or wrong, or for two that
-/// changed places. The first letter and digits say too much to be a slip.
+/// Returns true if two words differ by one missing, additional or wrong letter, or by two swapped
+/// letters. The first letters must be equal, and words with digits never match, because a first
+/// letter or a digit distinguishes names.
 fn is_slip(one: &[u8], two: &[u8]) -> bool {
     let is_word = |it: &[u8]| it.len() >= SLIP_LETTERS && it.iter().all(u8::is_ascii_alphabetic);
     is_word(one) && is_word(two) && one[0] == two[0] && is_one_edit(&one[1..], &two[1..])
@@ -101,12 +104,12 @@ fn is_one_edit(one: &[u8], two: &[u8]) -> bool {
     }
 }
 
-/// Candidates for names of fields, given as `table.field` or as the field alone.
+/// Returns the candidates for names of fields, given as `table.field` or as the field alone.
 pub(crate) fn for_fields(missing: &[String], knowledge: &Knowledge) -> Vec<FieldCandidate> {
     missing.iter().map(|name| candidate(name, for_field(name, knowledge))).collect()
 }
 
-/// Candidates for names of tables: the fields of those that are called alike.
+/// Returns the candidates for names of tables: the fields of tables with similar names.
 pub(crate) fn for_tables(missing: &[String], knowledge: &Knowledge) -> Vec<FieldCandidate> {
     let fields_of = |name: &String| {
         let bare = name.rsplit('.').next().unwrap_or(name);
@@ -157,7 +160,8 @@ fn likeness_of_column(name: &str, table: &Table, column: &Column) -> f64 {
     aliases.fold(likeness(name, own_words(&column.name, table)), f64::max)
 }
 
-/// The name without the name of its table in front, which says nothing: `order_no` in `orders`.
+/// Removes the table's name from the front of a name, where it has no meaning: `order_no` in
+/// `orders`.
 fn own_words<'a>(name: &'a str, table: &Table) -> &'a str {
     let singular = table.name.strip_suffix('s').unwrap_or(&table.name);
     let rest = name.strip_prefix(singular).and_then(|rest| rest.strip_prefix('_'));
@@ -169,7 +173,7 @@ fn likeness_of_table(name: &str, table: &Table) -> f64 {
     aliases.fold(likeness(name, &table.name), f64::max)
 }
 
-/// Pairs of neighboring characters that two names share (Dice), from 0 to 1.
+/// Returns the share of common pairs of neighboring characters (Dice coefficient), from 0 to 1.
 fn likeness(one: &str, two: &str) -> f64 {
     let (one, two) = (one.to_lowercase(), two.to_lowercase());
     if one == two {
@@ -195,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_likest_field_of_the_same_table_comes_first() {
+    fn most_similar_field_of_the_same_table_comes_first() {
         let found = fields("orders.order_amount");
         assert_eq!(found[0], "orders.total_amount", "{found:?}");
         assert!(found.contains(&"order_items.amount".to_owned()), "{found:?}");
@@ -203,22 +207,22 @@ mod tests {
         assert_eq!(fields("town.cities")[0], "customers.city");
     }
 
-    // What is put in the place of a field without a word in common would answer another question.
+    // A field without a word in common would answer another question.
     #[test]
-    fn without_a_like_name_there_is_no_candidate() {
+    fn dissimilar_names_have_no_candidates() {
         assert!(fields("customers.password").is_empty());
         assert!(fields("zzz").is_empty());
     }
 
     #[test]
-    fn tables_are_found_too() {
+    fn similar_tables_are_found() {
         let found = for_tables(&["shop.order".to_owned()], &knowledge()).remove(0);
         assert_eq!(found.missing, "shop.order");
         assert_eq!(found.candidates[0], "orders.id");
     }
 
     #[test]
-    fn what_is_close_leaves_no_doubt() {
+    fn only_unambiguous_names_are_close() {
         let mut knowledge = knowledge();
         knowledge.tables[1].columns[4].description.aliases.push("金额".to_owned());
         let close = |name: &str, field: &str| {
@@ -251,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_differ_in_meaning_are_no_slips() {
+    fn words_with_different_meanings_are_not_misspellings() {
         let mut knowledge = knowledge();
         for (name, field) in [
             ("min_price", "max_price"),

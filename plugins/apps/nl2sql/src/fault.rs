@@ -1,10 +1,10 @@
-//! What kind of error a text reports, and which name is wrong. The text is all there
-//! is: of our own checks, of SQLite, of PostgreSQL, or of MySQL.
+//! Classifies errors and extracts the missing names. Only the text of an error is available: of the
+//! app's own checks, of the host, of SQLite, of PostgreSQL, or of MySQL.
 
 use crate::state::ErrorType;
 
-/// Beginnings and pieces of texts, in lower case, the more telling first. In parentheses stands the
-/// rule by which the host refused a statement.
+/// Parts of error texts in lower case, the most specific first. A word in parentheses is the rule
+/// by which the host refused a statement.
 const SIGNS: [(ErrorType, &[&str]); 4] = [
     (
         ErrorType::UnknownColumn,
@@ -53,7 +53,7 @@ const SIGNS: [(ErrorType, &[&str]); 4] = [
     ),
 ];
 
-/// Texts that stand before the name that is missing, and what ends it.
+/// Texts before a missing name, with the characters that end the name.
 const BEFORE_NAME: [(&str, &[char]); 10] = [
     ("sql_generation_unknown_field: ", &[]),
     ("sql_generation_unknown_table: ", &[]),
@@ -67,7 +67,7 @@ const BEFORE_NAME: [(&str, &[char]); 10] = [
     ("the table `", &['`']),
 ];
 
-/// Kind of the error.
+/// Returns the kind of an error.
 pub(crate) fn classify(text: &str) -> ErrorType {
     let lower = text.to_lowercase();
     let is_mysql_table = lower.contains("table '") && lower.contains("doesn't exist");
@@ -78,7 +78,7 @@ pub(crate) fn classify(text: &str) -> ErrorType {
     found.map_or(ErrorType::ExecutionError, |(kind, _)| *kind)
 }
 
-/// Names that are missing, as the text has them.
+/// Returns the missing names, as the text writes them.
 pub(crate) fn missing_names(text: &str) -> Vec<String> {
     let found = BEFORE_NAME.iter().find_map(|(before, ends)| {
         let (_, rest) = text.split_once(before)?;
@@ -96,7 +96,7 @@ mod tests {
     };
 
     #[test]
-    fn texts_of_all_databases_are_understood() {
+    fn error_texts_of_all_databases_are_classified() {
         for (text, kind, names) in [
             ("cannot query database `b`: no such column: o.paid", UnknownColumn, vec!["o.paid"]),
             ("no such table: refunds", UnknownTable, vec!["refunds"]),

@@ -1,32 +1,32 @@
-//! Which field represents what the question names. Models are imprecise here although their
-//! statement is right, so a mapping is read as it is meant: from the fields and the conditions
-//! that the checked statement really has. Only a thing that the statement leaves out is refused.
+//! Maps the entities of a question to fields. Models write imprecise mappings for correct
+//! statements, so the fields and conditions of the checked statement correct a mapping. Only an
+//! entity that the statement leaves out is refused.
 //!
-//! Mappings explain a statement to people. What it may read is decided by `statement` alone.
+//! Mappings explain a statement to people. `statement` alone decides what a statement may read.
 
 use crate::candidate;
 use crate::knowledge::Knowledge;
 use crate::state::{EntityMapping, TaskEntity};
 use crate::statement::{Checked, Comparison};
 
-/// What the text of a refusal begins with.
+/// Prefix of the text of a refusal.
 const REFUSED: &str = "sql_generation_entity_mapping: ";
 
-/// What stands before the statement in the text of a refusal. A failed generation has no field
-/// for its statement, and the next one needs it.
+/// Separates the reason of a refusal from the statement. A failed generation has no field for its
+/// statement, and the next attempt needs it.
 const STATEMENT: &str = "\n上一条 SQL：\n";
 
-/// Why a mapping is there that the model did not give.
+/// Reason of a mapping that is derived from the statement.
 const DERIVED: &str = "由 SQL 的条件得出";
 
-/// Fewest characters of a value that may be part of another: `北京` in `北京市`.
+/// Minimum number of characters of a value that may be part of another: `北京` in `北京市`.
 const PART_CHARACTERS: usize = 2;
 
-/// Fields that a refusal proposes.
+/// Maximum number of fields that a refusal proposes.
 const PROPOSED: usize = 5;
 
-/// The mappings of a statement, each with a field that the statement uses. Says what to change if
-/// the statement leaves out something that the question names.
+/// Returns the mappings of a statement, each with a field that the statement uses. Returns a text
+/// that says what to change if the statement leaves out an entity of the question.
 pub(crate) fn settle(
     given: Vec<EntityMapping>,
     entities: &[TaskEntity],
@@ -43,7 +43,7 @@ pub(crate) fn settle(
             None if entities.iter().any(|it| is_alike(&it.value, &mapping.value)) => {
                 complaints.push(reader.complaint(&mapping));
             }
-            // It is about something that the task does not name, such as a figure.
+            // The task does not name it: it may be a metric.
             None => {}
         }
     }
@@ -65,7 +65,7 @@ pub(crate) fn settle(
     Err(format!("{REFUSED}{}{STATEMENT}{}", complaints.join("；"), checked.sql))
 }
 
-/// The text of a refusal without its statement, and the statement.
+/// Splits the text of a refusal into its reason and the statement.
 pub(crate) fn split(error: &str) -> (&str, Option<&str>) {
     match error.split_once(STATEMENT) {
         Some((reason, sql)) if error.starts_with(REFUSED) => (reason, Some(sql)),
@@ -79,8 +79,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The field of the statement that a name means: in another case, in quotes, by an alias, by
-    /// a CTE, or with its schema in front. A field that was replaced means the one in its place.
+    /// Returns the field of the statement that a name means. The name may be in another case, in
+    /// quotes, qualified by an alias, a CTE or a schema. The name of a replaced field means its
+    /// replacement.
     fn field(&self, written: &str) -> Option<String> {
         let bare = unquoted(written);
         let mut replaced = self.checked.replacements.iter();
@@ -104,7 +105,7 @@ impl Reader<'_> {
         self.checked.fields.contains(&field).then_some(field)
     }
 
-    /// The only field of the statement with this column.
+    /// Returns the only field of the statement with this column.
     fn only(&self, column: &str) -> Option<String> {
         let is_called = |field: &&String| {
             field.split_once('.').is_some_and(|(_, name)| name.eq_ignore_ascii_case(column))
@@ -114,7 +115,7 @@ impl Reader<'_> {
         found.next().is_none().then(|| first.clone())
     }
 
-    /// The field that the statement compares with a value.
+    /// Returns the field that the statement compares with a value.
     fn compared(&self, value: &str) -> Option<String> {
         let fits = |it: &&Comparison| is_alike(it.value.trim_matches('%'), value);
         let mut found = self.checked.comparisons.iter().filter(fits);
@@ -140,7 +141,7 @@ impl Reader<'_> {
         )
     }
 
-    /// Fields with a like name.
+    /// Returns fields with similar names, in parentheses.
     fn proposed(&self, field: &str) -> String {
         let found = candidate::for_fields(&[field.to_owned()], self.knowledge);
         let fields: Vec<String> =
@@ -166,13 +167,13 @@ impl Reader<'_> {
     }
 }
 
-/// Without the quotes of any dialect: `"customers"."city"`, `[customers].[city]`.
+/// Removes the quotes of all dialects: `"customers"."city"`, `[customers].[city]`.
 fn unquoted(field: &str) -> String {
     let is_quote = |it: char| matches!(it, '"' | '`' | '\'' | '[' | ']') || it.is_whitespace();
     field.chars().filter(|it| !is_quote(*it)).collect()
 }
 
-/// Whether two texts name the same value: equal, or one is part of the other.
+/// Returns true if two texts name the same value: they are equal, or one is part of the other.
 fn is_alike(one: &str, two: &str) -> bool {
     let (one, two) = (plain(one), plain(two));
     if one == two {
@@ -186,7 +187,7 @@ fn is_alike(one: &str, two: &str) -> bool {
     is_part(&one, &two) || is_part(&two, &one)
 }
 
-/// Letters and digits in lower case: quotes and spaces around a value say nothing.
+/// Returns a value in lower case, without quotes, spaces and punctuation around it.
 fn plain(value: &str) -> String {
     let is_edge = |it: char| !it.is_alphanumeric();
     value.trim_matches(is_edge).to_lowercase()
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn s4_31_a_field_is_known_in_every_spelling() {
+    fn s4_31_a_field_is_resolved_in_every_spelling() {
         for written in [
             "customers.city",
             "CUSTOMERS.City",
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn s4_31_conditions_say_what_a_mapping_leaves_open() {
+    fn s4_31_conditions_complete_imprecise_mappings() {
         for (value, field) in [
             ("北京", "customers.city"),
             ("北京市", "customers.city"),
@@ -264,7 +265,7 @@ mod tests {
             for given in [
                 vec![],
                 vec![(value, "customers.town")],
-                // Known, but not used by this statement.
+                // A known field that this statement does not use.
                 vec![(value, "orders.order_no")],
             ] {
                 let found = settled(SQL, &[value], &given);
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn s4_31_a_mapping_of_nothing_that_was_named_is_left_out() {
+    fn s4_31_a_mapping_of_no_entity_is_dropped() {
         let given = [("北京", "c.city"), ("订单数", "COUNT(orders.id)"), ("去年", "nowhere")];
         let found = settled(SQL, &["北京"], &given);
         assert_eq!(found, Ok(vec![pair("北京", "customers.city")]));
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn s4_31_what_the_statement_leaves_out_is_refused_with_what_to_change() {
+    fn s4_31_a_missing_entity_is_refused_with_what_to_change() {
         let sql = "WITH x AS (SELECT orders.id AS id FROM orders) SELECT COUNT(id) AS n FROM x";
         let error = settled(sql, &["北京"], &[("北京", "customers.city")]).unwrap_err();
         assert!(error.starts_with("sql_generation_entity_mapping: 实体“北京”"), "{error}");
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_follows_its_replaced_field() {
+    fn mapping_follows_its_replaced_field() {
         let candidates = [FieldCandidate {
             missing: "orders.order_amount".to_owned(),
             candidates: vec!["orders.total_amount".to_owned()],

@@ -1,5 +1,4 @@
-//! Values that fields really hold, so that the next statement compares with something that is
-//! there.
+//! Samples values of fields, so that the next statement compares with values that exist.
 
 use wattle_plugin::prelude::{Failure, params, sql};
 
@@ -8,24 +7,23 @@ use crate::knowledge::{Column, Knowledge, Table};
 use crate::rows::{objects, shown};
 use crate::state::{ParseResult, ProbeSample, SqlGenerationResult};
 
-/// Probes of one step.
+/// Maximum number of probes of one step.
 const PROBES: usize = 24;
 
-/// Values of one field.
+/// Maximum number of values of one field.
 const VALUES: usize = 20;
 
-/// Candidates of one missing name that are probed.
+/// Maximum number of candidates of one missing name that are probed.
 const CANDIDATES: usize = 3;
 
-/// Column that marks rows as gone, in tables that have it.
+/// Column that marks rows as deleted, in tables that have it.
 const DELETED: &str = "is_deleted";
 
-/// Words in the names of types whose values a sample says nothing about.
+/// Parts of the names of types whose values are not worth a sample.
 const NUMBERS_AND_TIMES: [&str; 10] =
     ["int", "num", "dec", "real", "double", "float", "date", "time", "serial", "blob"];
 
-/// Fields worth a probe: what is filtered by, what entities were mapped to, what may have been
-/// meant; texts only.
+/// Returns the text fields to probe: fields of filters, fields of entity mappings, and candidates.
 pub(crate) fn fields(
     task: Option<&ParseResult>,
     generated: Option<&SqlGenerationResult>,
@@ -51,7 +49,7 @@ pub(crate) fn fields(
     fields
 }
 
-/// Asks the database for values of a field. An error is part of the sample.
+/// Queries values of a field. An error becomes part of the sample.
 pub(crate) fn sample(field: &str, knowledge: &Knowledge) -> Option<ProbeSample> {
     let (table, column) = knowledge.field(field)?;
     let probe_sql = statement(table, column);
@@ -87,7 +85,7 @@ fn is_text(column: &Column) -> bool {
     !NUMBERS_AND_TIMES.iter().any(|word| kind.contains(word))
 }
 
-/// Plain names stay as they are.
+/// Quotes a name unless it is plain.
 fn quoted(name: &str) -> String {
     let is_plain =
         name.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_');
@@ -102,7 +100,7 @@ mod tests {
     use crate::testing::{business, knowledge, task};
 
     #[test]
-    fn texts_that_the_question_is_about_are_probed() {
+    fn text_fields_of_the_question_are_probed() {
         let mut task = task();
         task["filters"] = json!([
             {"field": "customers.city", "op": "=", "value": "北京市"},
@@ -125,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_gone_are_left_out_where_that_is_known() {
+    fn deleted_rows_are_excluded_if_marked() {
         let host = business(|_| {
             Ok(sql::Rows::new(["value"], vec![params!["北京"], params!["上海"]]).into())
         });
@@ -142,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_part_of_the_sample() {
+    fn error_is_part_of_the_sample() {
         let host = business(|_| Err(Failure::timeout("too slow")));
         let found = host.run(|| sample("customers.city", &knowledge())).unwrap();
         assert_eq!(found.error.as_deref(), Some("too slow"));

@@ -1,5 +1,5 @@
-//! What a generated statement may be, read from its syntax tree. The host and the database check
-//! again that it only reads; what is checked here is what makes a good answer.
+//! Checks a generated statement on its syntax tree. The host and the database check again that it
+//! only reads; the checks here are for a good answer.
 
 mod compared;
 mod cut;
@@ -21,31 +21,31 @@ use self::scope::Findings;
 use crate::knowledge::Knowledge;
 use crate::state::{AppliedFieldReplacement, FieldCandidate};
 
-/// Tokens of a statement: the tree is walked by recursion, and a guest's stack is small. Real
-/// answers have a few hundred.
+/// Maximum number of tokens of a statement. The walk over the tree is recursive, and the stack of a
+/// guest is small. Real statements have a few hundred tokens.
 const TOKENS: usize = 1_500;
 
-/// What the refusal of texts in the wrong quotes begins with.
+/// Prefix of the refusal of texts in double quotes.
 pub(crate) const QUOTED_TEXT: &str = "sql_generation_quoted_text";
 
-/// What the refusal of names begins with that the database does not know yet where they stand.
+/// Prefix of the refusal of aliases that the database does not know yet at their position.
 pub(crate) const EARLY_NAME: &str = "sql_generation_early_name";
 
 /// A statement that may be executed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Checked {
     pub(crate) sql: String,
-    /// Fields of the white-list that it uses, as `table.field`, in their order.
+    /// Fields of the allowlist that the statement uses, as `table.field`, in order of appearance.
     pub(crate) fields: Vec<String>,
     pub(crate) replacements: Vec<AppliedFieldReplacement>,
-    /// Names under which tables are read, in lower case, with the tables.
+    /// Tables by the names under which the statement reads them, in lower case.
     pub(crate) aliases: BTreeMap<String, String>,
-    /// Values that it compares columns with.
+    /// Values that the statement compares columns with.
     pub(crate) comparisons: Vec<Comparison>,
 }
 
-/// Why a statement is not taken. The text begins with a word for programs: it is all that the
-/// next step gets to know.
+/// The reason why a statement is refused. Its text begins with a code for programs, because the
+/// next step gets only the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Empty,
@@ -54,12 +54,12 @@ pub(crate) enum Refusal {
     NotOneQuery,
     NotCte,
     UnknownTables(Vec<String>),
-    /// Forms of `FROM`, by their names.
+    /// Unsupported forms of `FROM`, by their names.
     UnsupportedFrom(Vec<&'static str>),
     UnknownFields(Vec<String>),
-    /// Names in double quotes that are no fields. Most are texts; others the projection gives, but
-    /// SQLite does not know them yet and would take them for texts. Beside them may be fields that
-    /// are unknown.
+    /// Names in double quotes that are not fields. Most are texts. Those in `early` are aliases of
+    /// the projection that SQLite does not know yet and would interpret as texts. Unknown fields of
+    /// the same statement are in `fields`.
     QuotedTexts {
         texts: Vec<String>,
         early: Vec<String>,
@@ -129,8 +129,8 @@ fn in_quotes(names: &[String]) -> String {
     names.join("、")
 }
 
-/// Checks a statement against the white-list. Fields that are missing are replaced by one of
-/// their candidates, if only one is close.
+/// Checks a statement against the allowlist. Replaces a missing field by one of its candidates, if
+/// only one is close.
 pub(crate) fn check(
     text: &str,
     dialect: &Dialect,
@@ -142,7 +142,7 @@ pub(crate) fn check(
     let Err(refusal) = check_fields(&findings) else {
         return Ok(Checked::new(sql, findings, comparisons, Vec::new()));
     };
-    // What may be a text is never a field with a wrong name.
+    // A name that may be a text is not a misspelled field, so nothing is replaced.
     if !findings.quoted.is_empty() || !findings.early.is_empty() {
         return Err(refusal);
     }
@@ -152,7 +152,8 @@ pub(crate) fn check(
         Ok((findings, comparisons)) if check_fields(&findings).is_ok() => {
             Ok(Checked::new(sql, findings, comparisons, replacements))
         }
-        // The next attempt has candidates only for what this one names: everything.
+        // The first refusal names all missing fields, and the next attempt gets candidates only for
+        // named ones.
         _ => Err(refusal),
     }
 }
@@ -169,7 +170,7 @@ impl Checked {
     }
 }
 
-/// The statement with at most `rows` rows, if it does not say by itself how many.
+/// Limits a statement to `rows` rows, unless it has a limit.
 pub(crate) fn limited(sql: &str, dialect: &Dialect, rows: usize) -> String {
     match query(sql, dialect) {
         Ok(query) if query.limit_clause.is_none() && query.fetch.is_none() => {
@@ -179,7 +180,7 @@ pub(crate) fn limited(sql: &str, dialect: &Dialect, rows: usize) -> String {
     }
 }
 
-/// Names that a statement has in double quotes, with no table in front. It may be one that only
+/// Returns the names in double quotes without a table in front. The statement may be one that only
 /// the database refused.
 pub(crate) fn quoted(sql: &str, dialect: &Dialect) -> Vec<String> {
     let mut names = Vec::new();
@@ -196,18 +197,18 @@ pub(crate) fn quoted(sql: &str, dialect: &Dialect) -> Vec<String> {
     names
 }
 
-/// Names that the projections of a statement give, in lower case. It may be one that only the
-/// database refused.
+/// Returns the aliases of all projections of a statement, in lower case. The statement may be one
+/// that only the database refused.
 pub(crate) fn given(sql: &str, dialect: &Dialect) -> BTreeSet<String> {
     query(sql, dialect).map(|query| scope::given(&query)).unwrap_or_default()
 }
 
-/// A text as SQL writes it.
+/// Returns a text as an SQL literal.
 pub(crate) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Aliases of relations with their tables, for errors that name an alias.
+/// Returns the table that an alias refers to, for errors that name an alias.
 pub(crate) fn table_of_alias(
     sql: &str,
     dialect: &Dialect,
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_found_wherever_they_stand() {
+    fn fields_are_found_in_every_clause() {
         assert_eq!(
             fields(
                 "WITH x AS (SELECT c.city AS place, COUNT(o.id) AS n FROM orders o
@@ -317,7 +318,7 @@ mod tests {
             ["orders.total_amount"]
         );
         assert_eq!(fields("WITH x AS (SELECT 1 AS a) SELECT a FROM x"), Vec::<String>::new());
-        // The database says that it is a circle.
+        // The database reports the cycle.
         assert_eq!(
             fields(
                 "WITH orders AS (SELECT id FROM orders WHERE status = 'paid')
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_white_list_is_refused() {
+    fn fields_outside_of_the_allowlist_are_refused() {
         let unknown = |fields: &[&str]| {
             Err(Refusal::UnknownFields(fields.iter().map(|it| (*it).to_owned()).collect()))
         };
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_told_from_ctes_by_scope() {
+    fn tables_and_ctes_are_distinguished_by_scope() {
         let refused = |text: &str, tables: &[&str]| {
             let tables = tables.iter().map(|it| (*it).to_owned()).collect();
             assert_eq!(checked(text), Err(Refusal::UnknownTables(tables)), "{text}");
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn s4_35_which_ctes_see_each_other_depends_on_the_database() {
+    fn s4_35_visibility_of_ctes_depends_on_the_database() {
         for (text, postgres) in [
             ("WITH secrets AS (SELECT * FROM secrets) SELECT * FROM secrets", Some("secrets")),
             ("WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a", Some("b")),
@@ -414,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_query_that_begins_with_a_cte_is_taken() {
+    fn only_one_query_that_begins_with_a_cte_is_accepted() {
         assert_eq!(checked(" ; "), Err(Refusal::Empty));
         assert_eq!(checked("SELECT 1"), Err(Refusal::NotCte));
         assert_eq!(checked("DELETE FROM orders"), Err(Refusal::NotOneQuery));
@@ -428,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn wrapping_of_models_is_taken_off() {
+    fn wrapping_of_models_is_removed() {
         for text in [
             "WITH x AS (SELECT `id` FROM `orders`) SELECT '`' FROM x;",
             "```sql\nWITH x AS (SELECT `id` FROM `orders`) SELECT '`' FROM x;\n```",
@@ -477,7 +478,7 @@ mod tests {
         assert!(found.unwrap().contains(written));
     }
 
-    /// What stands around may use the name.
+    /// The queries around may use the name.
     #[test]
     fn s4_31_a_column_of_a_projection_keeps_its_name() {
         let total: &[&str] = &["orders.total_amount"];
@@ -505,12 +506,12 @@ mod tests {
                 assert_eq!(replaced(from, &[(missing, total)]), Ok(to.to_owned()), "{missing}");
             }
         }
-        // What stands around uses the right name.
+        // The query around uses the correct name.
         let text =
             "WITH x AS (SELECT total_amout FROM orders) SELECT SUM(total_amount) AS n FROM x";
         let found = replaced(text, &[("orders.total_amout", total)]).unwrap();
         assert!(found.contains("(SELECT orders.total_amount FROM"), "{found}");
-        // No alias can stand behind the name alone.
+        // No alias can follow the name inside of the parentheses.
         let text = "WITH x AS (SELECT (total_amout) FROM orders) SELECT * FROM x";
         let unknown = Err(Refusal::UnknownFields(vec!["orders.total_amout".to_owned()]));
         assert_eq!(replaced(text, &[("orders.total_amout", total)]), unknown);
@@ -526,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn s4_31_one_candidate_must_be_meant_and_no_other() {
+    fn s4_31_exactly_one_candidate_must_match() {
         let unknown = |field: &str| Err(Refusal::UnknownFields(vec![field.to_owned()]));
         let two = |field: &str| {
             format!(
@@ -548,11 +549,11 @@ mod tests {
             ("o.citty", vec!["customers.city", "orders.status"], Some("c.city AS citty")),
             ("o.city", vec!["customers.city"], Some("c.city")),
             ("o.nmae", vec!["customers.name"], Some("c.name AS nmae")),
-            // Nothing but a like name.
+            // Fields that are only similar.
             ("o.client", vec!["customers.name", "orders.customer_id"], None),
             ("o.paid", vec!["orders.total_amount"], None),
             ("o.completed", vec!["customers.is_deleted"], None),
-            // A table that is not read.
+            // A field of a table that is not read.
             ("o.amount_", vec!["order_items.amount"], None),
         ] {
             let missing = field.replace("o.", "orders.");
@@ -568,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_added_where_there_is_none() {
+    fn limit_is_added_if_there_is_none() {
         let sql = "WITH x AS (SELECT 1 LIMIT 1) SELECT * FROM x -- all";
         assert_eq!(limited(sql, &Dialect::Sqlite, 5), format!("{sql}\nLIMIT 5"));
         let sql = "WITH x AS (SELECT 1) SELECT * FROM x LIMIT 3 OFFSET 1";
@@ -576,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_lead_to_tables() {
+    fn aliases_resolve_to_tables() {
         let sql = "WITH x AS (SELECT o.id FROM orders AS o) SELECT id FROM x AS y";
         let table = |alias: &str| table_of_alias(sql, &Dialect::Sqlite, &knowledge(), alias);
         assert_eq!(table("o").as_deref(), Some("orders"));

@@ -1,25 +1,25 @@
 //! The values that a statement compares its columns with: `customers.city = '北京'`.
 //!
-//! Names are taken as they are written. What is found here explains a statement; it permits
-//! nothing, so the scopes of `scope` are of no use here.
+//! Names are taken as written, without the scopes of `scope`: comparisons explain a statement and
+//! permit nothing.
 
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{BinaryOperator, Expr, Query, Value, Visit as _, Visitor};
 
-/// A value and the column that it is compared with.
+/// A value, and the column that it is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Comparison {
     /// The value as text, without quotes.
     pub(crate) value: String,
-    /// The column as it is written, without quotes: `c.city` or `city`.
+    /// The column as written, without quotes: `c.city` or `city`.
     pub(crate) column: String,
 }
 
-/// All comparisons of a query, in their order.
+/// Returns all comparisons of a query, in order of appearance.
 pub(super) fn comparisons(query: &Query) -> Vec<Comparison> {
     let mut walk = Walk::default();
-    // It never breaks: everything is found at once.
+    // The visitor never breaks.
     let _ = query.visit(&mut walk);
     walk.found
 }
@@ -71,7 +71,7 @@ fn compares(operator: &BinaryOperator) -> bool {
     )
 }
 
-/// The only column of an expression, also inside of a function: `LOWER(c.city)`.
+/// Returns the only column of an expression, also from inside of a function: `LOWER(c.city)`.
 fn column(expression: &Expr) -> Option<String> {
     let mut columns = Columns::default();
     let _ = expression.visit(&mut columns);

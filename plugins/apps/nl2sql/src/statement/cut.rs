@@ -1,4 +1,4 @@
-//! Taking off what models put around a statement, and MySQL's quotes.
+//! Removes what models put around a statement, and replaces MySQL's quotes.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,13 @@ use crate::statement::{Refusal, tokens};
 #[derive(Debug)]
 pub(super) struct Cut {
     pub(super) sql: String,
-    /// Names that stood in MySQL's quotes and stand in double quotes now. They are no texts.
+    /// Names that were in MySQL's quotes and are in double quotes now. They are not texts.
     pub(super) names: BTreeSet<String>,
 }
 
-/// The bare statement: without Markdown fence, without semicolon at its end, with quotes that the
-/// database knows. SQLite knows MySQL's, and takes nothing in them for a text.
+/// Returns the bare statement: without a Markdown fence and without a trailing semicolon, with
+/// quotes that the database knows. SQLite knows MySQL's quotes, and interprets nothing in them as a
+/// text.
 pub(super) fn clean(text: &str, dialect: &Dialect) -> Result<Cut, Refusal> {
     let text = unfenced(text);
     let Cut { sql, names } = match dialect {
@@ -36,7 +37,7 @@ pub(super) fn clean(text: &str, dialect: &Dialect) -> Result<Cut, Refusal> {
     if sql.is_empty() { Err(Refusal::Empty) } else { Ok(Cut { sql, names }) }
 }
 
-/// Bytes before a place in a text. Lines and columns count characters from 1.
+/// Returns the byte offset of a location. Lines and columns count characters from 1.
 pub(super) fn offset(text: &str, place: Location) -> usize {
     let mut at = 0;
     for _ in 1..place.line {
@@ -55,7 +56,7 @@ fn unfenced(text: &str) -> &str {
     inner.rsplit_once("```").map_or(inner, |(before, _)| before)
 }
 
-/// MySQL's backticks become the quotes of standard SQL, outside of comments and other quotes.
+/// Replaces MySQL's backticks by the quotes of standard SQL, outside of comments and other quotes.
 fn standard_quotes(text: &str) -> Cut {
     let mut sql = String::with_capacity(text.len());
     let mut names = BTreeSet::new();
@@ -76,7 +77,8 @@ fn standard_quotes(text: &str) -> Cut {
     Cut { sql, names }
 }
 
-/// Bytes of the first piece of a text: a comment, something in quotes, or one character.
+/// Returns the length of the first piece of a text in bytes: a comment, a quoted text, or one
+/// character.
 fn length(before: &str, text: &str) -> usize {
     match text.as_bytes() {
         [b'-', b'-', ..] => text.find(['\n', '\r']).unwrap_or(text.len()),
@@ -89,7 +91,7 @@ fn length(before: &str, text: &str) -> usize {
     }
 }
 
-/// PostgreSQL's comments nest.
+/// Returns the length of a comment. PostgreSQL's comments nest.
 fn comment_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut depth = 0;
@@ -113,7 +115,7 @@ fn comment_length(text: &str) -> usize {
     text.len()
 }
 
-/// A quote that is doubled does not end what stands in quotes.
+/// Returns the length of a quoted text. A doubled quote does not end it.
 fn quoted_length(text: &str, quote: char, has_escapes: bool) -> usize {
     let mut characters = text.char_indices().skip(1).peekable();
     while let Some((at, character)) = characters.next() {
@@ -126,13 +128,14 @@ fn quoted_length(text: &str, quote: char, has_escapes: bool) -> usize {
     text.len()
 }
 
-/// Whether a text of PostgreSQL begins here in which a backslash escapes: `E'it\'s'`.
+/// Returns true if a PostgreSQL text with backslash escapes begins after `before`: `E'it\'s'`.
 fn has_escapes(before: &str) -> bool {
     let mut characters = before.chars().rev();
     matches!(characters.next(), Some('e' | 'E')) && !characters.next().is_some_and(is_name_part)
 }
 
-/// A text in dollars, `$$it's$$` or `$tag$it's$tag$`, or the dollar alone.
+/// Returns the length of a dollar-quoted text, `$$it's$$` or `$tag$it's$tag$`, or of the dollar
+/// alone.
 fn dollar_length(before: &str, text: &str) -> usize {
     let is_inside = before.chars().next_back().is_some_and(is_name_part);
     let Some(end) = text[1..].find('$').filter(|_| !is_inside) else { return 1 };
@@ -144,7 +147,7 @@ fn dollar_length(before: &str, text: &str) -> usize {
     rest.find(mark).map_or(text.len(), |at| at + 2 * mark.len())
 }
 
-/// Whether a character may stand in a name without quotes.
+/// Returns true if a name without quotes may contain a character.
 pub(super) fn is_name_part(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '$') || !character.is_ascii()
 }
@@ -156,7 +159,7 @@ mod tests {
     use super::{clean, standard_quotes};
 
     #[test]
-    fn s4_31_backticks_become_quotes_where_they_are_quotes() {
+    fn s4_31_backticks_become_quotes_outside_of_texts_and_comments() {
         for (text, standard) in [
             ("SELECT `a` -- it's `b`\n, `c`", "SELECT \"a\" -- it's `b`\n, \"c\""),
             ("-- it's\nSELECT `id`", "-- it's\nSELECT \"id\""),
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_around_a_statement_stay() {
+    fn comments_around_a_statement_are_kept() {
         for dialect in [Dialect::Sqlite, Dialect::Postgres] {
             let cleaned = |text: &str| clean(text, &dialect).unwrap().sql;
             assert_eq!(cleaned("-- it's\nSELECT 1; -- end"), "-- it's\nSELECT 1");

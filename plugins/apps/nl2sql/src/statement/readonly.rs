@@ -1,4 +1,4 @@
-//! Whether a statement only reads, by its syntax tree alone.
+//! Checks that a statement only reads, by its syntax tree alone.
 
 use std::ops::ControlFlow;
 
@@ -7,7 +7,7 @@ use wattle_plugin::sql::Dialect;
 
 use crate::statement::query;
 
-/// Whether it is one query in which nothing writes, locks or creates.
+/// Returns true if a statement is one query in which nothing writes, locks or creates.
 pub(crate) fn is_read_only(sql: &str, dialect: &Dialect) -> bool {
     query(sql, dialect).is_ok_and(|query| query.visit(&mut OnlyReads).is_continue())
 }
@@ -44,7 +44,7 @@ mod tests {
     use super::is_read_only;
 
     #[test]
-    fn queries_read() {
+    fn queries_are_read_only() {
         for sql in [
             "WITH x AS (SELECT 1) SELECT * FROM x",
             "SELECT 1 UNION SELECT 2",
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_does_not() {
+    fn other_statements_are_not_read_only() {
         for sql in [
             "",
             "DELETE FROM orders",

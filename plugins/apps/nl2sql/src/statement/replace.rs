@@ -1,7 +1,7 @@
-//! Putting fields that are there in the place of fields that are not, in the text as it stands.
+//! Replaces missing fields by existing ones in the text of a statement.
 //!
-//! A replacement changes what is asked, so it must leave no doubt: the name comes close to one
-//! field of what is read at its place, and to no other. Everything else is for the model to repair.
+//! A replacement changes what is queried, so it must be unambiguous: the name is close to exactly
+//! one field of the tables at its position. The model repairs everything else.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::state::{AppliedFieldReplacement, FieldCandidate};
 use crate::statement::cut::{is_name_part, offset};
 use crate::statement::scope::Missing;
 
-/// Replaces every missing field that has one close candidate; nothing if none has one.
+/// Replaces every missing field that has one close candidate. Returns `None` if no field has one.
 pub(super) fn replace(
     sql: &str,
     missing: &[Missing],
@@ -20,7 +20,7 @@ pub(super) fn replace(
 ) -> Option<(String, Vec<AppliedFieldReplacement>)> {
     let mut text = sql.to_owned();
     let mut applied: Vec<AppliedFieldReplacement> = Vec::new();
-    // From the end, so that places before stay where they are.
+    // Replacing from the end keeps earlier positions valid.
     let mut places: Vec<&Missing> = missing.iter().collect();
     places.sort_by_key(|it| std::cmp::Reverse(offset(sql, it.span.start)));
     for place in places {
@@ -39,8 +39,9 @@ pub(super) fn replace(
     if applied.is_empty() { None } else { Some((text, applied)) }
 }
 
-/// The alias with which a column of a projection keeps its name, because the queries around may use
-/// it. There is none if they use the name of the field: then the slip is in this place alone.
+/// Returns the alias with which a column of a projection keeps its name, because the queries around
+/// may use it. Returns `None` if they use the name of the field: then only this position is
+/// misspelled.
 fn alias(place: &Missing, to: &str, sql: &str, missing: &[Missing]) -> Option<String> {
     let (item, (_, column)) = (place.item.as_ref()?, to.split_once('.')?);
     let is_same = |it: &&Missing| split(&it.name).1.eq_ignore_ascii_case(&item.value);
@@ -51,19 +52,19 @@ fn alias(place: &Missing, to: &str, sql: &str, missing: &[Missing]) -> Option<St
     (item.to_string() != column && (is_used || !is_known)).then(|| item.to_string())
 }
 
-/// A field that may be put in the place of another.
+/// A field that may replace another.
 struct Close<'c> {
-    /// Whether it is of the table that the statement names, or of the only one that it reads.
+    /// True for a field of the table that the statement names, or of the only table that it reads.
     is_own: bool,
     closeness: Closeness,
-    /// How it is written at that place.
+    /// The field as written at that position.
     written: String,
     field: &'c str,
 }
 
-/// How the new field is written, and its name. Fields of tables that the statement does not read
-/// at this place would be no help. Candidates of the same name count whatever stands before it: the
-/// database may have refused the name without its table.
+/// Returns the new field as written, and its name. Fields of tables that the statement does not
+/// read at this position are not considered. Candidates count whatever precedes the same name,
+/// because the database may have refused the name without its table.
 fn choose(
     missing: &Missing,
     candidates: &[FieldCandidate],
@@ -82,7 +83,7 @@ fn choose(
     let mut close: Vec<Close<'_>> = close.collect();
     close.sort_by_key(|it| (!it.is_own, it.closeness));
     let [first, rest @ ..] = close.as_slice() else { return None };
-    // One that is as close, or one of another table that has the very name.
+    // A rival is equally close, or has exactly the name in another table.
     let is_rival = |it: &Close<'_>| {
         let is_as_close = it.is_own == first.is_own && it.closeness == first.closeness;
         is_as_close || it.closeness == Closeness::Same && first.closeness != Closeness::Same
@@ -93,7 +94,7 @@ fn choose(
     Some((first.written.clone(), first.field.to_owned()))
 }
 
-/// The table of a field, if it is said, and its own name.
+/// Splits a field into its table, if it has one, and its own name.
 fn split(field: &str) -> (Option<&str>, &str) {
     field.split_once('.').map_or((None, field), |(table, name)| (Some(table), name))
 }

@@ -1,12 +1,13 @@
-//! Which tables and fields a query uses, with names resolved as the database resolves them.
+//! Determines the tables and fields that a query uses. Names are resolved as the database does.
 //!
-//! A name in `FROM` is a CTE only where that CTE can be seen: not outside of the query that defines
-//! it, and on PostgreSQL without `RECURSIVE` not inside itself or one that stands before it. What
-//! stands in `WITH` or in `FROM` does not see what is read beside it; a subquery in an expression
-//! does.
+//! A name in `FROM` refers to a CTE only where that CTE is visible: not outside of the query that
+//! defines it, and on PostgreSQL without `RECURSIVE` not in itself or in a CTE before it. A query
+//! in `WITH` or in `FROM` does not see the other relations of the `FROM`; a subquery in an
+//! expression does.
 //!
-//! Only what surely is no field is reported as missing. What a CTE or a function may have is left
-//! to the database, except for a name in double quotes on SQLite: it would be taken for a text.
+//! Only a name that is certainly not a field is reported as missing. The database decides what a
+//! CTE or a function may have, except for a name in double quotes on SQLite, which SQLite would
+//! interpret as a text.
 
 mod name;
 mod relation;
@@ -26,45 +27,45 @@ use wattle_plugin::sql::Dialect;
 use self::relation::{Ctes, Known, Relation, implied, lower, namesake};
 use crate::knowledge::Knowledge;
 
-/// What a query uses.
+/// The tables, fields and errors of a query.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// Known fields as `table.field`, in their order.
+    /// Known fields as `table.field`, in order of appearance.
     pub(super) fields: Vec<String>,
-    /// Relations that are neither in the white-list nor a CTE that can be seen there.
+    /// Relations that are neither in the allowlist nor visible CTEs.
     pub(super) unknown_tables: Vec<String>,
     /// Forms of `FROM` that are neither table, query nor function.
     pub(super) unsupported: Vec<&'static str>,
-    /// Fields that no table at that place has.
+    /// Fields that no table at their position has.
     pub(super) missing: Vec<Missing>,
-    /// Names in double quotes that are no fields at their place. Most are texts in the wrong
-    /// quotes, and SQLite takes them for texts.
+    /// Names in double quotes that are not fields at their position. Most are texts in the wrong
+    /// quotes, and SQLite interprets them as texts.
     pub(super) quoted: Vec<String>,
-    /// Names in double quotes that the projection gives, where SQLite does not know them yet.
+    /// Aliases of a projection in double quotes, used where SQLite does not know them yet.
     pub(super) early: Vec<String>,
-    /// Names under which tables are read, with the tables.
+    /// Tables by the names under which the query reads them.
     pub(super) aliases: BTreeMap<String, String>,
 }
 
-/// A field that is not there.
+/// A missing field.
 #[derive(Debug)]
 pub(super) struct Missing {
-    /// `table.field`, or the field alone if it could be of several tables.
+    /// `table.field`, or the field alone if several tables may have it.
     pub(super) name: String,
-    /// Where it stands.
+    /// Position in the statement.
     pub(super) span: Span,
-    /// What stands before its dot.
+    /// Qualifier before the dot, as written.
     qualifier: Option<String>,
-    /// The name of the column, if the field without an alias is an item of a projection.
+    /// Name of the column, if the field is an item of a projection without an alias.
     pub(super) item: Option<Ident>,
-    /// Tables that can be reached from there, with the names they have there. None if the name is
-    /// not surely meant as a field of what is read there.
+    /// Tables that are visible at this position, with their names. Empty if the name is not
+    /// certainly a field of one of them.
     tables: Vec<(String, String)>,
 }
 
 impl Missing {
-    /// How a `table.field` is written at this place: behind the name that stands there, if that
-    /// is the table's, or else behind the only name that the table has there.
+    /// Returns how to write a `table.field` at this position: with the qualifier of the missing
+    /// field if it is that of the table, or else with the only name of the table.
     pub(super) fn written(&self, field: &str) -> Option<String> {
         let (table, column) = field.split_once('.')?;
         let own = self.name.split_once('.').map(|(own, _)| own);
@@ -78,8 +79,8 @@ impl Missing {
     }
 }
 
-/// Looks at the whole query. Some names in double quotes are `names` and no texts: they stood in
-/// other quotes.
+/// Examines a whole query. The names in `names` are in double quotes, but are not texts, because
+/// they were in other quotes.
 pub(super) fn examine(
     query: &Query,
     dialect: &Dialect,
@@ -101,15 +102,15 @@ pub(super) fn examine(
         open_windows: 0,
         findings: Findings::default(),
     };
-    // It never breaks: everything is found at once.
+    // The visitor never breaks.
     let _ = query.visit(&mut walk);
     walk.findings
 }
 
-/// Names that projections give anywhere in a query, in lower case.
+/// Returns the aliases of all projections of a query, in lower case.
 pub(super) fn given(query: &Query) -> BTreeSet<String> {
     let mut given = Given::default();
-    // It never breaks.
+    // The visitor never breaks.
     let _ = query.visit(&mut given);
     given.names
 }
@@ -131,14 +132,15 @@ impl Visitor for Given {
     }
 }
 
-/// What can be named inside a `SELECT`.
+/// The names that are visible in a `SELECT`.
 struct Scope {
     relations: Vec<Relation>,
-    /// Names that the projection gives, each with whether it is surely a number.
+    /// Output columns of the projection. The value is true for a column that is certainly a number.
     outputs: BTreeMap<String, bool>,
-    /// The condition of `WHERE`, by its address.
+    /// Address of the `WHERE` condition.
     condition: Option<usize>,
-    /// Whether SQLite knows the names of the projection where the walk is: behind it.
+    /// True if SQLite knows the output columns at the current position, which is after the
+    /// projection.
     knows_outputs: bool,
 }
 
@@ -161,7 +163,7 @@ impl Scope {
         }
     }
 
-    /// What `ORDER BY` names behind a `UNION`.
+    /// Returns the scope of an `ORDER BY` after a `UNION`.
     fn unknown() -> Self {
         Self {
             relations: vec![Relation::unknown(None)],
@@ -172,15 +174,15 @@ impl Scope {
     }
 }
 
-/// A query on the way to the place where the walk is.
+/// A query that encloses the current position.
 struct Frame {
-    /// CTEs that can be seen in it.
+    /// Visible CTEs.
     ctes: Ctes,
-    /// Scopes of the queries around that can be named in it, the outermost first.
+    /// Visible scopes of the enclosing queries, the outermost first.
     outer: Vec<usize>,
-    /// Its own scopes that can be named where the walk is.
+    /// Its own scopes that are visible at the current position.
     own: Vec<usize>,
-    /// Whether it is one `SELECT`, and not a `UNION` or the like.
+    /// True if the query is one `SELECT`, and not a `UNION` or similar.
     is_select: bool,
     /// The scope of that `SELECT`.
     select: Option<usize>,
@@ -188,28 +190,28 @@ struct Frame {
 
 struct Walk<'a> {
     knowledge: &'a Knowledge,
-    /// Names in double quotes that stood in MySQL's quotes.
+    /// Names in double quotes that were in MySQL's quotes.
     names: &'a BTreeSet<String>,
     is_sqlite: bool,
-    /// The queries around, the innermost last.
+    /// The enclosing queries, the innermost last.
     frames: Vec<Frame>,
     /// All scopes so far.
     scopes: Vec<Scope>,
-    /// What the bodies of CTEs can see. Parts of the tree are identified by their addresses, which
+    /// CTEs that the bodies of CTEs see. Parts of the tree are identified by their addresses, which
     /// are stable while the tree is borrowed.
     bodies: BTreeMap<usize, Ctes>,
-    /// Queries in `FROM` that do not see what is read beside them.
+    /// Queries in `FROM`, which do not see the other relations of the `FROM`.
     apart: BTreeSet<usize>,
-    /// Names that something is compared with, so that they may be texts.
+    /// Names that may be texts because of what they are compared with.
     values: BTreeSet<usize>,
     /// Identifiers that name an argument of a function or a part of a value.
     labels: BTreeSet<usize>,
-    /// Fields that give their names to items of a projection, each with whether it is the whole
-    /// item.
+    /// Fields that give their names to items of a projection. The value is true if the field is the
+    /// whole item.
     namesakes: BTreeMap<usize, bool>,
-    /// Expressions of the windows behind `WINDOW`.
+    /// Expressions of the windows in `WINDOW` clauses.
     windows: BTreeSet<usize>,
-    /// Those of them that the walk is in.
+    /// Number of these expressions that enclose the current position.
     open_windows: usize,
     findings: Findings,
 }
@@ -253,7 +255,7 @@ impl Visitor for Walk<'_> {
     }
 
     fn pre_visit_order_by(&mut self, _order_by: &OrderBy) -> ControlFlow<()> {
-        // It belongs to the query but names what its `SELECT` reads.
+        // `ORDER BY` belongs to the query, but refers to the relations of its `SELECT`.
         let select = self.frames.last().and_then(|frame| frame.select);
         let index = select.unwrap_or_else(|| self.add(Scope::unknown()));
         self.open(index);
@@ -267,7 +269,7 @@ impl Visitor for Walk<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-        // SQLite reads arguments and conditions in `FROM` when it knows the projection.
+        // SQLite knows the projection when it resolves arguments and conditions in `FROM`.
         self.know_outputs();
         match factor {
             TableFactor::Table { name, args: None, .. } if self.is_known(name) => {}
@@ -331,7 +333,7 @@ impl Visitor for Walk<'_> {
     }
 }
 
-/// The way through the tree.
+/// Traversal of the tree.
 impl Walk<'_> {
     fn frame(&mut self, query: &Query) -> Frame {
         let body = self.bodies.remove(&address(query));
@@ -357,7 +359,7 @@ impl Walk<'_> {
         Frame { ctes, outer, own: Vec::new(), is_select, select: None }
     }
 
-    /// What names stand for where these CTEs can be seen.
+    /// Returns a resolver for a position with these visible CTEs.
     fn known<'k>(&'k self, ctes: &'k Ctes) -> Known<'k> {
         Known { knowledge: self.knowledge, is_sqlite: self.is_sqlite, ctes }
     }
@@ -396,19 +398,19 @@ impl Walk<'_> {
         self.innermost().is_some_and(|it| self.scopes[it].condition == Some(place(expression)))
     }
 
-    /// Scopes that can be named here, the nearest first.
+    /// Returns the visible scopes, the nearest first.
     fn reachable(&self) -> impl Iterator<Item = &Scope> {
         let frame = self.frames.last().into_iter();
         let scopes = frame.flat_map(|it| it.own.iter().rev().chain(it.outer.iter().rev()));
         scopes.map(move |scope| &self.scopes[*scope])
     }
 
-    /// Relations that can be named here, the nearest first.
+    /// Returns the visible relations, the nearest first.
     fn around(&self) -> impl Iterator<Item = &Relation> {
         self.reachable().flat_map(|scope| &scope.relations)
     }
 
-    /// Notes what matters in parts of a `SELECT`.
+    /// Records the items of the projection and the windows of a `SELECT`.
     fn note_items(&mut self, select: &Select) {
         for item in &select.projection {
             if let SelectItem::UnnamedExpr(expression) = item
@@ -425,7 +427,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Names of arguments are no fields: `make_interval(days => 3)`.
+    /// Records the names of arguments, which are not fields: `make_interval(days => 3)`.
     fn note_labels(&mut self, arguments: &[FunctionArg]) {
         for argument in arguments {
             let FunctionArg::ExprNamed { name, operator, .. } = argument else { continue };

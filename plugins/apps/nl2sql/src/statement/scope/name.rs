@@ -1,21 +1,21 @@
-//! What a name stands for where it is written: a table, a field, a name that the projection gives,
-//! or a text in the wrong quotes.
+//! Resolves a name to a table, a field, an output column of a projection, or a text in the wrong
+//! quotes.
 
 use sqlparser::ast::{Expr, Ident, ObjectName, Spanned as _, TableFactor};
 
 use crate::statement::scope::relation::{Relation, lower, unfolded};
 use crate::statement::scope::{Missing, Walk, place};
 
-/// Schemas that the white-listed tables are in, as a statement may write them.
+/// Schemas of the tables in the allowlist, as a statement may write them.
 const SCHEMAS: [&str; 2] = ["main", "public"];
 
 /// Schema of PostgreSQL's own functions.
 const BUILT_IN: &str = "pg_catalog";
 
-/// What the names of functions begin with that tell of PostgreSQL itself.
+/// Prefix of the functions that expose PostgreSQL itself.
 const CATALOG_FUNCTIONS: &str = "pg_";
 
-/// Columns that every table of SQLite has without saying so.
+/// Hidden columns of every table of SQLite.
 const HIDDEN_COLUMNS: [&str; 3] = ["rowid", "oid", "_rowid_"];
 
 impl Walk<'_> {
@@ -36,9 +36,9 @@ impl Walk<'_> {
         ctes.is_some_and(|ctes| self.known(ctes).cte(name).is_some())
     }
 
-    /// Whether a function may stand in `FROM`. What it does is for the host to judge. It must not
-    /// be a way around the list of tables: a table of SQLite can be called like a function, and
-    /// both databases tell of themselves in functions.
+    /// Returns true if a function is permitted in `FROM`. The host decides what the function may
+    /// do. A function must not bypass the list of tables: on SQLite a table can be called like a
+    /// function, and functions of both databases expose the database itself.
     pub(super) fn may_call(&self, name: &ObjectName) -> bool {
         let parts = name.0.iter().map(|part| part.as_ident().map(lower));
         let parts: Option<Vec<String>> = parts.collect();
@@ -74,8 +74,8 @@ impl Walk<'_> {
         let is_read = found.is_some();
         let table = match found {
             Some(table) => table,
-            // Left to the database, which knows more ways to name things; but a wrong field of
-            // a table is wrong in any case.
+            // An unknown relation is left to the database, which knows more ways to name things. A
+            // wrong field of a known table is wrong in any case.
             None => self.knowledge.table(&wanted).map(|table| table.name.clone()),
         };
         let Some(table) = table else { return };
@@ -87,7 +87,7 @@ impl Walk<'_> {
         self.miss(format!("{table}.{}", column.value), column, expression, qualifier, is_read);
     }
 
-    /// Notes a field that is not there. It may be replaced if it surely is one.
+    /// Records a missing field. It can be replaced if it is certainly a field.
     fn miss(
         &mut self,
         name: String,
@@ -96,7 +96,7 @@ impl Walk<'_> {
         qualifier: Option<String>,
         is_sure: bool,
     ) {
-        // In a cast the field gives the column its name, but no alias can stand behind it.
+        // In a cast the field gives the column its name, but no alias can follow it.
         let is_item = self.namesakes.get(&place(expression)).copied();
         let tables = if is_sure && is_item != Some(false) { self.tables() } else { Vec::new() };
         self.findings.missing.push(Missing {
@@ -121,7 +121,7 @@ impl Walk<'_> {
         if tables.iter().any(|table| self.uses(table, &wanted)) {
             return;
         }
-        // A CTE or a subquery may have it, or it is a row as a whole.
+        // A CTE or a subquery may have the column, or the name is a whole row.
         let may_be = |it: &Relation| match it.table {
             None if may_be_text => it.may_have(&wanted),
             None => true,
@@ -148,8 +148,8 @@ impl Walk<'_> {
         self.miss(missing, name, expression, None, name.quote_style.is_none());
     }
 
-    /// Whether a projection gives the name. SQLite does not know its names before its end: there,
-    /// one in quotes would be a text.
+    /// Returns true if a projection defines the name. SQLite does not know the output columns
+    /// before the end of the projection: it interprets a name in double quotes there as a text.
     fn is_output(&self, name: &str, may_be_text: bool) -> bool {
         if may_be_text {
             return self.output(name).is_some();
@@ -157,7 +157,8 @@ impl Walk<'_> {
         self.reachable().any(|scope| scope.outputs.contains_key(name))
     }
 
-    /// What SQLite knows under a name of a projection where the walk is: whether it is a number.
+    /// Returns true if an output column is certainly a number; `None` if SQLite does not know the
+    /// column at the current position.
     pub(super) fn output(&self, name: &str) -> Option<bool> {
         if self.open_windows > 0 {
             return None;
@@ -166,14 +167,14 @@ impl Walk<'_> {
         known.find_map(|scope| scope.outputs.get(name).copied())
     }
 
-    /// Whether the name is a column that tables have without saying so. Only they have it: of a
-    /// CTE, one in quotes would be a text.
+    /// Returns true if the name is a hidden column of a table. A CTE has no hidden columns, so
+    /// SQLite would interpret a name in double quotes as a text.
     fn is_hidden(&self, name: &str, may_be_text: bool) -> bool {
         HIDDEN_COLUMNS.contains(&name)
             && (!may_be_text || self.around().any(|it| it.table.is_some()))
     }
 
-    /// Notes a field, if the table has it.
+    /// Records a field. Returns false if the table does not have it.
     fn uses(&mut self, table: &str, column: &str) -> bool {
         let Some(table) = self.knowledge.table(table) else { return false };
         let Some(column) = table.column(column) else { return false };
@@ -184,14 +185,14 @@ impl Walk<'_> {
         true
     }
 
-    /// Tables that can be named here, with their names.
+    /// Returns the visible tables, with their names.
     fn tables(&self) -> Vec<(String, String)> {
         let tables = self.around().filter_map(|it| Some((it.table.clone()?, it.written.clone())));
         tables.collect()
     }
 }
 
-/// What a form of `FROM` is called that no database here has, or that the host does not let by.
+/// Returns the name of a form of `FROM` that no supported database has, or that the host refuses.
 fn form(factor: &TableFactor) -> &'static str {
     match factor {
         TableFactor::JsonTable { .. } => "JSON_TABLE",

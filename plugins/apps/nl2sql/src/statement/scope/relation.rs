@@ -1,7 +1,7 @@
-//! What a name in `FROM` stands for, and which columns it has.
+//! Resolves a name in `FROM`, and determines the columns of the relation.
 //!
-//! Columns are known as far as the statement says them: those of a table, of a CTE or a subquery
-//! by its projection, of a function that unfolds a document. Anything else may have any column.
+//! The columns are known for a table, for a CTE or a subquery by its projection, and for a function
+//! that expands a document. Any other relation may have any column.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -13,12 +13,12 @@ use sqlparser::ast::{
 
 use crate::knowledge::Knowledge;
 
-/// Columns that SQLite gives to the parts of a document.
+/// Columns of the functions that expand a document on SQLite.
 const DOCUMENT: &[&str] =
     &["key", "value", "type", "atom", "id", "parent", "fullkey", "path", "json", "root"];
 
-/// Functions of SQLite that give rows and read no table, with their columns: those that the host
-/// lets by.
+/// Functions of SQLite that return rows and read no table, with their columns. The host permits
+/// them.
 const UNFOLDING: [(&str, &[&str]); 5] = [
     ("generate_series", &["value", "start", "stop", "step"]),
     ("json_each", DOCUMENT),
@@ -27,19 +27,19 @@ const UNFOLDING: [(&str, &[&str]); 5] = [
     ("jsonb_tree", DOCUMENT),
 ];
 
-/// Columns of a function of SQLite that gives rows and reads no table.
+/// Returns the columns of a function of SQLite that returns rows and reads no table.
 pub(super) fn unfolded(function: &str) -> Option<&'static [&'static str]> {
     UNFOLDING.iter().find(|(name, _)| *name == function).map(|(_, columns)| *columns)
 }
 
-/// What a name in `FROM` refers to.
+/// A relation in `FROM`.
 #[derive(Debug, Clone)]
 pub(super) struct Relation {
-    /// As the statement writes it.
+    /// The name as written.
     pub(super) written: String,
-    /// In lower case, without quotes.
+    /// The name in lower case, without quotes.
     pub(super) name: String,
-    /// The table; nothing for what has columns of its own, such as a CTE.
+    /// The table; `None` for a relation with columns of its own, such as a CTE.
     pub(super) table: Option<String>,
     columns: Columns,
 }
@@ -54,23 +54,23 @@ impl Relation {
         }
     }
 
-    /// Something that may have any column.
+    /// Creates a relation that may have any column.
     pub(super) fn unknown(called: Option<&Ident>) -> Self {
         Self::new(called, Columns::any())
     }
 
-    /// Whether it may have a column, given in lower case.
+    /// Returns true if the relation may have a column, given in lower case.
     pub(super) fn may_have(&self, column: &str) -> bool {
         self.columns.is_open || self.columns.names.contains(column)
     }
 }
 
-/// The columns that something has.
+/// The columns of a relation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Columns {
-    /// In lower case.
+    /// Names in lower case.
     names: BTreeSet<String>,
-    /// Whether there may be others.
+    /// True if there may be other columns.
     is_open: bool,
 }
 
@@ -89,7 +89,7 @@ impl Columns {
         self.is_open |= others.is_open;
     }
 
-    /// The columns under the names that an alias gives them, if it does.
+    /// Replaces the names of the columns by those of an alias, if it has any.
     fn renamed(self, alias: Option<&TableAlias>) -> Self {
         match alias {
             Some(alias) if !alias.columns.is_empty() => {
@@ -103,27 +103,27 @@ impl Columns {
 /// CTEs by their names in lower case.
 pub(super) type Ctes = BTreeMap<String, Columns>;
 
-/// What names can stand for at some place.
+/// Resolver of names at one position.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub(super) knowledge: &'a Knowledge,
     pub(super) is_sqlite: bool,
-    /// CTEs that can be seen there.
+    /// Visible CTEs.
     pub(super) ctes: &'a Ctes,
 }
 
 impl<'a> Known<'a> {
-    /// The columns of the CTE that a name stands for. A name with a schema is never a CTE.
+    /// Returns the columns of the CTE with a name. A name with a schema is never a CTE.
     pub(super) fn cte(self, name: &ObjectName) -> Option<&'a Columns> {
         let [part] = name.0.as_slice() else { return None };
         self.ctes.get(&lower(part.as_ident()?))
     }
 
-    /// The CTEs that can be seen behind a `WITH`, and those that each of its bodies sees.
+    /// Returns the CTEs that are visible after a `WITH`, and those that each of its bodies sees.
     ///
-    /// On SQLite, which does not mind the word `RECURSIVE`, and behind that word on PostgreSQL, a
-    /// body sees all of them. A circle is an error of the database. So that it gets to say so, a
-    /// body without `UNION` that reads its own name uses the fields of the table of that name.
+    /// A body sees all CTEs on SQLite, which ignores the word `RECURSIVE`, and on PostgreSQL with
+    /// that word. A cycle is an error of the database. So that the database reports it, a body
+    /// without `UNION` that reads its own name uses the fields of the table with that name.
     pub(super) fn with(self, with: &With) -> (Ctes, Vec<Ctes>) {
         let mut ctes = self.ctes.clone();
         if !self.is_sqlite && !with.recursive {
@@ -155,7 +155,7 @@ impl<'a> Known<'a> {
         (ctes, bodies)
     }
 
-    /// The same where other CTEs can be seen.
+    /// Returns a resolver with other visible CTEs.
     fn seeing<'c>(self, ctes: &'c Ctes) -> Known<'c>
     where
         'a: 'c,
@@ -163,12 +163,12 @@ impl<'a> Known<'a> {
         Known { knowledge: self.knowledge, is_sqlite: self.is_sqlite, ctes }
     }
 
-    /// The columns of a CTE that is defined there.
+    /// Returns the columns of a CTE definition.
     fn defined(self, cte: &Cte) -> Columns {
         self.query(&cte.query).renamed(Some(&cte.alias))
     }
 
-    /// Everything that a `FROM` reads, in its order.
+    /// Returns all relations of a `FROM`, in order.
     pub(super) fn relations(self, from: &[TableWithJoins]) -> Vec<Relation> {
         from.iter().flat_map(|joined| self.joined(joined)).collect()
     }
@@ -214,7 +214,7 @@ impl<'a> Known<'a> {
         let Some(table) = last.and_then(|last| self.knowledge.table(&last.value)) else {
             return Relation::unknown(called);
         };
-        // With new names, its columns are no fields of the table any more.
+        // With new names, its columns are no longer fields of the table.
         let is_renamed = alias.is_some_and(|alias| !alias.columns.is_empty());
         if is_renamed {
             return Relation::unknown(called);
@@ -231,7 +231,7 @@ impl<'a> Known<'a> {
 
     fn body(self, body: &SetExpr) -> Columns {
         let mut body = body;
-        // The first arm gives the names.
+        // The first operand names the columns.
         while let SetExpr::SetOperation { left, .. } = body {
             body = left;
         }
@@ -280,7 +280,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// CTEs that see each other, each behind those that it reads.
+/// Sorts CTEs that see each other so that each follows those that it reads.
 fn in_order(tables: &[Cte]) -> Vec<&Cte> {
     let mut pending: Vec<(&Cte, BTreeSet<String>)> =
         tables.iter().map(|cte| (cte, read_by(&cte.query))).collect();
@@ -292,17 +292,17 @@ fn in_order(tables: &[Cte]) -> Vec<&Cte> {
             let own = lower(&cte.alias.name);
             read.iter().all(|name| *name == own || !names.contains(name))
         });
-        // In a circle there is none.
+        // There is none in a cycle.
         let (cte, _) = pending.remove(next.unwrap_or_default());
         ordered.push(cte);
     }
     ordered
 }
 
-/// The names without a schema that a query reads anywhere.
+/// Returns the names without a schema that a query reads anywhere.
 fn read_by(query: &Query) -> BTreeSet<String> {
     let mut read = Read::default();
-    // It never breaks.
+    // The visitor never breaks.
     let _ = query.visit(&mut read);
     read.names
 }
@@ -323,7 +323,7 @@ impl Visitor for Read {
     }
 }
 
-/// A function in `FROM`.
+/// Returns the relation of a function in `FROM`.
 fn called(name: &ObjectName, alias: Option<&TableAlias>) -> Relation {
     let last = name.0.last().and_then(|part| part.as_ident());
     let columns = last
@@ -332,7 +332,8 @@ fn called(name: &ObjectName, alias: Option<&TableAlias>) -> Relation {
     Relation::new(alias.map(|alias| &alias.name).or(last), columns.renamed(alias))
 }
 
-/// The name that SQLite gives a column without an alias: its own, or its text.
+/// Returns the name that SQLite gives a column without an alias: the name of the field, or the text
+/// of the expression.
 fn name_of(expression: &Expr) -> String {
     match expression {
         Expr::Identifier(name) => lower(name),
@@ -342,7 +343,7 @@ fn name_of(expression: &Expr) -> String {
     }
 }
 
-/// The field whose name a column without an alias gets.
+/// Returns the field that gives its name to a column without an alias.
 pub(super) fn namesake(expression: &Expr, is_sqlite: bool) -> Option<&Expr> {
     match expression {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Some(expression),
@@ -356,7 +357,7 @@ pub(super) fn namesake(expression: &Expr, is_sqlite: bool) -> Option<&Expr> {
     }
 }
 
-/// The name that PostgreSQL gives a column without an alias, if it is not that of a field.
+/// Returns the name that PostgreSQL gives a column without an alias, if no field gives it.
 pub(super) fn implied(expression: &Expr) -> Option<String> {
     match expression {
         Expr::Function(function) => {
@@ -369,7 +370,7 @@ pub(super) fn implied(expression: &Expr) -> Option<String> {
     }
 }
 
-/// A name without its quotes. Databases fold ASCII only.
+/// Returns a name in lower case, without its quotes. Databases fold ASCII only.
 pub(super) fn lower(name: &Ident) -> String {
     name.value.to_ascii_lowercase()
 }

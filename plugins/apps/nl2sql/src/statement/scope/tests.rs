@@ -1,5 +1,5 @@
-//! Names of fields as statements write them, as tables: which are fields, which are texts, which
-//! are replaced.
+//! Names as statements write them, in tables: which are fields, which are texts, and which are
+//! replaced.
 
 use wattle_plugin::sql::Dialect;
 
@@ -9,7 +9,7 @@ use crate::testing::knowledge;
 
 const BOTH: [Dialect; 2] = [Dialect::Sqlite, Dialect::Postgres];
 
-/// The names that are refused because they stand in double quotes.
+/// Returns the names that are refused because they are in double quotes.
 fn texts(text: &str, dialect: &Dialect) -> Vec<String> {
     match check(text, dialect, &knowledge(), &[]) {
         Err(Refusal::QuotedTexts { texts, .. }) => texts,
@@ -22,7 +22,7 @@ fn accepts(text: &str, dialect: &Dialect) {
     assert!(found.is_ok(), "{dialect:?} {text}: {found:?}");
 }
 
-/// The statement with the candidates that the next attempt gets.
+/// Checks the statement with the candidates that the next attempt gets.
 fn repaired(text: &str) -> Result<String, Refusal> {
     let knowledge = knowledge();
     let missing = match check(text, &Dialect::Sqlite, &knowledge, &[]) {
@@ -34,7 +34,7 @@ fn repaired(text: &str) -> Result<String, Refusal> {
 }
 
 #[test]
-fn s4_31_a_text_in_double_quotes_is_no_field() {
+fn s4_31_a_text_in_double_quotes_is_not_a_field() {
     for (text, names) in [
         (
             "WITH x AS (SELECT id FROM orders WHERE status = \"completed\")
@@ -103,11 +103,11 @@ fn s4_31_a_text_in_double_quotes_is_no_field() {
     }
 }
 
-/// PostgreSQL refuses these by itself.
+/// PostgreSQL refuses these itself.
 #[test]
-fn s4_31_sqlite_would_take_these_for_texts() {
+fn s4_31_sqlite_would_interpret_these_as_texts() {
     for (text, name) in [
-        // What a CTE or a subquery does not have.
+        // Names that a CTE or a subquery does not have.
         (
             "WITH x AS (SELECT status FROM orders)
              SELECT COUNT(*) AS n FROM x WHERE status = \"completed\"",
@@ -120,7 +120,7 @@ fn s4_31_sqlite_would_take_these_for_texts() {
             "completed",
         ),
         ("WITH v(a) AS (VALUES (1)) SELECT \"column1\" FROM v", "column1"),
-        // The same name is given to something else.
+        // Names that are aliases of something else.
         (
             "WITH x AS (SELECT id, status AS completed FROM orders WHERE status = \"completed\")
              SELECT COUNT(*) AS n FROM x",
@@ -137,9 +137,9 @@ fn s4_31_sqlite_would_take_these_for_texts() {
             "completed",
         ),
         ("WITH x AS (SELECT \"orders\" AS n FROM orders) SELECT n FROM x", "orders"),
-        // A CTE has no number of its rows.
+        // A CTE has no row id.
         ("WITH x AS (SELECT id FROM orders) SELECT MAX(\"rowid\") AS n FROM x", "rowid"),
-        // What a CTE that stands behind has.
+        // Names that a later CTE does not have.
         (
             "WITH a AS (SELECT COUNT(*) AS n FROM b WHERE status = \"completed\"),
              b AS (SELECT * FROM c), c AS (SELECT status FROM orders) SELECT n FROM a",
@@ -155,9 +155,9 @@ fn s4_31_sqlite_would_take_these_for_texts() {
     }
 }
 
-/// The projection gives the same name to something: SQLite would take that.
+/// The projection has an alias of the same name, which SQLite would use.
 #[test]
-fn s4_31_what_is_compared_with_a_text_is_a_text() {
+fn s4_31_a_name_that_is_compared_like_a_text_is_a_text() {
     for (rest, name) in [
         ("WHERE status IN (\"completed\")", "completed"),
         ("WHERE status = (\"completed\")", "completed"),
@@ -186,7 +186,7 @@ fn s4_31_what_is_compared_with_a_text_is_a_text() {
 
 /// A hint about single quotes would lead to another number.
 #[test]
-fn s4_31_names_of_a_projection_are_compared() {
+fn s4_31_aliases_of_a_projection_are_compared() {
     for rest in [
         "HAVING \"本月\" <> \"上月\"",
         "HAVING (\"本月\") = \"上月\"",
@@ -215,7 +215,7 @@ fn s4_31_names_of_a_projection_are_compared() {
 }
 
 #[test]
-fn s4_31_sqlite_does_not_know_names_of_a_projection_everywhere() {
+fn s4_31_sqlite_does_not_know_aliases_of_a_projection_everywhere() {
     for text in [
         "WITH x AS (SELECT COUNT(*) AS \"订单数\", \"订单数\" * 2 AS n FROM orders) SELECT * FROM x",
         "WITH x AS (SELECT COUNT(*) AS \"订单数\", RANK() OVER (ORDER BY \"订单数\" DESC) AS place
@@ -234,9 +234,9 @@ fn s4_31_sqlite_does_not_know_names_of_a_projection_everywhere() {
     }
 }
 
-/// MySQL's quotes never hold a text, and SQLite takes nothing in brackets for one.
+/// MySQL's quotes never contain a text, and SQLite interprets nothing in brackets as a text.
 #[test]
-fn s4_31_names_in_other_quotes_are_no_texts() {
+fn s4_31_names_in_other_quotes_are_not_texts() {
     for (field, dialect) in [
         ("`total_amout`", Dialect::Sqlite),
         ("[total_amout]", Dialect::Sqlite),
@@ -281,7 +281,7 @@ fn s4_31_fields_in_double_quotes_are_fields() {
 }
 
 #[test]
-fn s4_31_the_refusal_of_a_text_says_how_to_write_it() {
+fn s4_31_the_refusal_of_a_text_shows_the_literal() {
     let refused =
         |text: &str| check(text, &Dialect::Sqlite, &knowledge(), &[]).unwrap_err().to_string();
     let told = refused("WITH x AS (SELECT id FROM orders WHERE status = \"it's\") SELECT * FROM x");
@@ -293,7 +293,7 @@ fn s4_31_the_refusal_of_a_text_says_how_to_write_it() {
 }
 
 #[test]
-fn s4_31_a_field_is_replaced_where_it_surely_is_one() {
+fn s4_31_only_a_certain_field_is_replaced() {
     for (text, written) in [
         (
             "WITH x AS (SELECT SUM(total_amout) AS n FROM orders) SELECT n FROM x",
@@ -309,13 +309,13 @@ fn s4_31_a_field_is_replaced_where_it_surely_is_one() {
              WHERE c.id = o.customer)) SELECT COUNT(*) AS n FROM x",
             Some("c.id = o.customer_id"),
         ),
-        // Of which of the two?
+        // Either of the two tables may have the field.
         (
             "WITH x AS (SELECT total_amout FROM orders a JOIN orders b ON a.id = b.id)
              SELECT * FROM x",
             None,
         ),
-        // What is read beside a subquery or a CTE cannot be named in it.
+        // A subquery or a CTE does not see the other relations of the `FROM`.
         (
             "WITH x AS (SELECT o.id FROM orders o JOIN (SELECT c.total_amout FROM customers c) d
              ON 1 = 1) SELECT * FROM x",
@@ -326,7 +326,7 @@ fn s4_31_a_field_is_replaced_where_it_surely_is_one() {
              SELECT * FROM x, y, orders",
             None,
         ),
-        // The table is not read there.
+        // The table is not read at this position.
         (
             "WITH x AS (SELECT id FROM orders)
              SELECT orders.citty FROM x JOIN customers c ON c.id = x.id",
@@ -351,7 +351,7 @@ fn s4_31_a_field_is_replaced_where_it_surely_is_one() {
 }
 
 #[test]
-fn s4_31_what_a_cte_may_have_is_left_to_the_database() {
+fn s4_31_columns_of_a_cte_are_left_to_the_database() {
     let text = "WITH x AS (SELECT id FROM orders) SELECT total_amout FROM x";
     let candidates = candidate::for_fields(&["orders.total_amout".to_owned()], &knowledge());
     let checked = check(text, &Dialect::Sqlite, &knowledge(), &candidates).unwrap();
@@ -359,7 +359,7 @@ fn s4_31_what_a_cte_may_have_is_left_to_the_database() {
 }
 
 #[test]
-fn s4_31_both_databases_have_these_forms() {
+fn s4_31_forms_of_both_databases_are_accepted() {
     for text in [
         "-- it's\nWITH x AS (SELECT `id` FROM `orders`) SELECT COUNT(`id`) AS n FROM `x`",
         "WITH x AS (SELECT id /* \"it's\" */ FROM orders -- `end\n) SELECT COUNT(*) AS n FROM x --",
@@ -393,7 +393,7 @@ fn s4_31_both_databases_have_these_forms() {
 }
 
 #[test]
-fn s4_31_sqlite_has_these_forms() {
+fn s4_31_forms_of_sqlite_are_accepted() {
     for text in [
         "WITH x AS (SELECT [id] FROM [orders]) SELECT COUNT([id]) AS n FROM [x]",
         "WITH x AS (SELECT id FROM orders WHERE order_no GLOB 'it''s*') SELECT id FROM x",
@@ -406,7 +406,7 @@ fn s4_31_sqlite_has_these_forms() {
 }
 
 #[test]
-fn s4_31_postgres_has_these_forms() {
+fn s4_31_forms_of_postgres_are_accepted() {
     for text in [
         "/* a /* it's */ ` */ WITH x AS (SELECT `id` FROM orders) SELECT id FROM x",
         "WITH x AS (SELECT id FROM orders WHERE order_no IN ($$it's$$, $a$`b`$a$, E'it\\'s'))
@@ -446,7 +446,7 @@ fn s4_31_postgres_has_these_forms() {
 }
 
 #[test]
-fn s4_35_a_function_is_no_way_around_the_list_of_tables() {
+fn s4_35_a_function_does_not_bypass_the_list_of_tables() {
     for (text, dialect, table) in [
         ("SELECT * FROM pragma_table_info('orders')", Dialect::Sqlite, "pragma_table_info"),
         ("SELECT * FROM secrets('x')", Dialect::Sqlite, "secrets"),
@@ -466,7 +466,7 @@ fn s4_35_a_function_is_no_way_around_the_list_of_tables() {
 }
 
 #[test]
-fn s4_31_a_form_of_from_that_no_database_reads_is_named() {
+fn s4_31_an_unsupported_form_of_from_is_named() {
     for (from, form) in [
         ("JSON_TABLE('[1]', '$[*]' COLUMNS (a INT PATH '$')) AS j", "JSON_TABLE"),
         ("XMLTABLE('/r' PASSING '<r/>' COLUMNS a INT PATH '@a') AS t", "XMLTABLE"),
@@ -483,7 +483,7 @@ fn s4_31_a_form_of_from_that_no_database_reads_is_named() {
 }
 
 #[test]
-fn s4_31_what_surely_is_no_field_is_refused_in_every_form() {
+fn s4_31_unknown_fields_are_refused_in_every_clause() {
     for (text, field) in [
         ("SELECT citty FROM customers UNION ALL SELECT status FROM orders", "customers.citty"),
         ("SELECT SUM(amount) OVER (PARTITION BY stauts) FROM order_items", "order_items.stauts"),

@@ -1,8 +1,9 @@
-//! Names in double quotes that may be texts although a projection gives the same name to something.
-//! SQLite takes them for what the projection gives, whatever was meant.
+//! Names in double quotes that may be texts although a projection has an alias of the same name.
+//! SQLite uses the alias, whatever was meant.
 //!
-//! `status = "completed"` asks for a text, also beside `SUM(...) AS completed`. `"2024" <> "2023"`
-//! compares two figures if the projection gives both, and `"orders" > 5` asks for no text at all.
+//! `status = "completed"` compares with a text, even if there is a `SUM(...) AS completed`. `"2024"
+//! <> "2023"` compares two metrics if the projection defines both, and `"orders" > 5` compares with
+//! no text at all.
 
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
@@ -12,7 +13,7 @@ use sqlparser::ast::{
 use crate::statement::scope::relation::{Relation, lower};
 use crate::statement::scope::{Walk, place};
 
-/// Functions whose values are numbers.
+/// Functions that return numbers.
 const NUMBERS: &[&str] = &[
     "abs",
     "avg",
@@ -34,22 +35,22 @@ const NUMBERS: &[&str] = &[
     "total",
 ];
 
-/// Functions whose value is one of their arguments.
+/// Functions that return one of their arguments.
 const CHOOSING: &[&str] = &["coalesce", "ifnull", "max", "min", "nullif"];
 
-/// Parts of the names of types that hold numbers.
+/// Parts of the names of numeric types.
 const NUMERIC: &[&str] = &["INT", "NUM", "DEC", "REAL", "DOUB", "FLOA"];
 
-/// What a comparison asks for.
+/// The kind of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Comparison {
     Equal,
-    /// The order of two values. Texts are compared so if they are dates.
+    /// The order of two values. Texts are compared in this way if they are dates.
     Order,
 }
 
 impl Walk<'_> {
-    /// Notes the names of a comparison that may be texts.
+    /// Records the names in a comparison that may be texts.
     pub(super) fn note_texts(&mut self, expression: &Expr) {
         match expression {
             Expr::BinaryOp { left, op, right } => {
@@ -97,7 +98,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a name may be a text because of what it is compared with.
+    /// Returns true if a name may be a text, by what it is compared with.
     fn may_be_text(&self, name: &Ident, other: &Expr, comparison: Comparison) -> bool {
         let may_be = comparison == Comparison::Equal || is_dated(name);
         match other {
@@ -112,7 +113,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a value is surely a number, by itself or by the type of its field.
+    /// Returns true if a value is certainly a number, by itself or by the type of its field.
     fn holds_number(&self, expression: &Expr) -> bool {
         let kind = match expression {
             Expr::Identifier(name) => self.around().find_map(|it| self.kind(it, name)),
@@ -127,14 +128,14 @@ impl Walk<'_> {
         kind.is_some_and(|kind| NUMERIC.iter().any(|part| kind.contains(*part)))
     }
 
-    /// The type of a field, in upper case.
+    /// Returns the type of a field, in upper case.
     fn kind(&self, relation: &Relation, name: &Ident) -> Option<String> {
         let table = self.knowledge.table(relation.table.as_ref()?)?;
         Some(table.column(&name.value)?.kind.to_ascii_uppercase())
     }
 
-    /// What the projection gives under a name that is known here and is no field: whether it is a
-    /// number.
+    /// Returns true if an output column with this name is certainly a number; `None` if the name
+    /// may be a field, or the column is not known at the current position.
     fn given(&self, name: &Ident) -> Option<bool> {
         let name = lower(name);
         let is_field = |it: &Relation| it.may_have(&name);
@@ -156,7 +157,7 @@ fn comparison(operator: &BinaryOperator) -> Option<Comparison> {
     }
 }
 
-/// An expression without what changes nothing about its name.
+/// Removes what does not change the name of an expression.
 fn inner(expression: &Expr) -> &Expr {
     match expression {
         Expr::Nested(nested) | Expr::Collate { expr: nested, .. } => inner(nested),
@@ -164,12 +165,12 @@ fn inner(expression: &Expr) -> &Expr {
     }
 }
 
-/// Whether a name looks like a date or a part of one: `2024-01`.
+/// Returns true if a name looks like a date or a part of one: `2024-01`.
 fn is_dated(name: &Ident) -> bool {
     name.value.starts_with(|it: char| it.is_ascii_digit())
 }
 
-/// Whether a value is surely a number.
+/// Returns true if a value is certainly a number.
 pub(super) fn is_number(expression: &Expr) -> bool {
     match inner(expression) {
         Expr::Value(value) => matches!(value.value, Value::Number(..) | Value::Null),
