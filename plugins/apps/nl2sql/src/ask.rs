@@ -1,14 +1,17 @@
-//! Asking a model for a document, once more if its answer is none. A step that takes a question
-//! in has no other step behind it that would learn from a failure: it ends the workflow.
+//! Requests a document from a model, and repeats the request once if the completion violates its
+//! schema. No later step could correct a failure of the steps that use it, so such a failure ends
+//! the workflow.
 
 use serde::de::DeserializeOwned;
 use wattle_plugin::prelude::{Completion, Failure, llm};
 
-/// Where a failure has the answer that did not fit; other failures have none.
+/// Key in the details of a failure whose completion violates the schema. Other failures do not have
+/// it.
 const ANSWER: &str = "answer";
 
-/// The document of an answer, and the answer. The host has a wrong answer corrected once. If the
-/// correction is wrong as well, the question is put a second time, without what was said before.
+/// Returns the document of a completion, and the completion. The host requests one correction of an
+/// invalid completion. If the correction is invalid too, the request is sent a second time, without
+/// the rejected completion.
 pub(crate) fn document<T: DeserializeOwned>(
     request: &llm::Request,
 ) -> Result<(T, Completion), Failure> {
@@ -50,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misshapen_answer_is_asked_for_twice_and_no_more() {
+    fn invalid_completion_is_requested_at_most_twice() {
         let misshapen = Failure::invalid("not in shape").with_details(json!({"answer": "{"}));
         assert_eq!(asked(1, misshapen.clone()), (Ok(json!({"ok": true})), 2));
         let (found, count) = asked(2, misshapen);
@@ -58,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn other_failures_are_final() {
+    fn other_failures_are_not_retried() {
         let refused = Failure::invalid("bad request").with_details(json!({"status": 400}));
         for failure in [refused, Failure::unavailable("model down")] {
             assert_eq!(asked(1, failure).1, 1);

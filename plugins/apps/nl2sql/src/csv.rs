@@ -1,18 +1,18 @@
-//! A result as CSV for spreadsheets: UTF-8 with a mark, CR LF, and no cell that a spreadsheet
-//! would take for a formula.
+//! Writes a result as CSV for spreadsheets: UTF-8 with a byte order mark, CR LF, and no cell that a
+//! spreadsheet would interpret as a formula.
 
 use wattle_plugin::prelude::Value;
 
 use crate::rows::shown;
 use crate::state::Row;
 
-/// Without it spreadsheets guess another encoding.
+/// Byte order mark. Without it, spreadsheets guess another encoding.
 const MARK: &str = "\u{feff}";
 
-/// What makes a cell a formula.
+/// Characters that begin a formula.
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// Writes all rows under the names of the first one's columns.
+/// Writes all rows. The columns are those of the first row.
 pub(crate) fn write(rows: &[Row], guard: bool) -> String {
     let mut text = MARK.to_owned();
     let Some(first) = rows.first() else { return text };
@@ -33,7 +33,7 @@ fn line(text: &mut String, cells: impl Iterator<Item = String>) {
 fn cell(value: Option<&Value>, guard: bool) -> String {
     match value {
         None => String::new(),
-        // A number is no formula, whatever its sign.
+        // A number is not a formula, whatever its sign.
         Some(Value::String(text)) if text.parse::<f64>().is_err() => guarded(text.clone(), guard),
         Some(value) => shown(value),
     }
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_quoted_where_they_must() {
+    fn cells_with_separators_are_quoted() {
         let rows = rows(json!([
             {"名称": "甲,乙", "n": 1.5, "空": null},
             {"名称": "说\"好\"", "n": -2, "空": true},
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn formulas_are_made_texts() {
+    fn formulas_are_escaped() {
         let rows = rows(json!([{"a": "=1+1", "b": "@x", "c": "-12.5", "d": "-x", "e": "\t=1"}]));
         assert_eq!(write(&rows, true), "\u{feff}a,b,c,d,e\r\n'=1+1,'@x,-12.5,'-x,'\t=1\r\n");
         assert_eq!(write(&rows, false), "\u{feff}a,b,c,d,e\r\n=1+1,@x,-12.5,-x,\t=1\r\n");

@@ -1,15 +1,15 @@
-//! The host's clock in the operator's zone, in the forms that are shown and stored.
+//! The current time in the operator's time zone, in the formats that are shown and stored.
 
 use wattle_plugin::clock::Civil;
 use wattle_plugin::prelude::{Failure, clock, settings};
 
-/// What the clocks of the operator show now.
+/// The current local time.
 pub(crate) struct Now {
     civil: Civil,
     offset_seconds: i32,
 }
 
-/// The present instant, in the zone of the setting `time_zone` or else the host's.
+/// Returns the current time in the zone of the setting `time_zone`, or else in the host's zone.
 pub(crate) fn now() -> Result<Now, Failure> {
     let zone = settings::get::<String>("time_zone")?.filter(|zone| !zone.is_empty());
     let zoned = clock::to_zone(clock::now_ms(), zone.as_deref())?;
@@ -17,12 +17,12 @@ pub(crate) fn now() -> Result<Now, Failure> {
 }
 
 impl Now {
-    /// `2025-01-15`.
+    /// Returns the date: `2025-01-15`.
     pub(crate) fn day(&self) -> String {
         self.civil.date()
     }
 
-    /// `2025-01-15T10:30:45+08:00`.
+    /// Returns the time with its offset: `2025-01-15T10:30:45+08:00`.
     pub(crate) fn iso(&self) -> String {
         let Civil { hour, minute, second, .. } = self.civil;
         let minutes = self.offset_seconds.abs() / 60;
@@ -31,7 +31,7 @@ impl Now {
         format!("{}T{hour:02}:{minute:02}:{second:02}{sign}{east:02}:{rest:02}", self.day())
     }
 
-    /// `20250115103045`, for file names.
+    /// Returns the time as digits for file names: `20250115103045`.
     pub(crate) fn digits(&self) -> String {
         let Civil { hour, minute, second, .. } = self.civil;
         format!("{}{hour:02}{minute:02}{second:02}", self.day().replace('-', ""))
@@ -44,7 +44,7 @@ mod tests {
     use crate::testing::host;
 
     #[test]
-    fn times_say_their_offset() {
+    fn times_include_the_offset() {
         let now = host().run(now).unwrap();
         assert_eq!(now.day(), "2025-01-15");
         assert_eq!(now.iso(), "2025-01-15T10:30:45+08:00");

@@ -1,5 +1,5 @@
-//! The schema knowledge base: which tables and fields the business database has, from the
-//! database itself, and what they mean, from the setting `schema`.
+//! The schema knowledge base: the tables and fields of the business database, read from the
+//! database, and their meaning, from the setting `schema`.
 
 mod read;
 mod text;
@@ -10,26 +10,25 @@ use wattle_plugin::prelude::{Deserialize, Failure, settings};
 
 use crate::state::KbSummary;
 
-/// Words about a table or a field.
+/// Description of a table or a field.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Description {
-    /// What it holds.
     pub(crate) description: String,
-    /// What people call it.
+    /// Other names that users have for it.
     pub(crate) aliases: Vec<String>,
 }
 
-/// One field.
+/// A field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,
-    /// The database's name of its type.
+    /// Type, as the database names it.
     pub(crate) kind: String,
     pub(crate) description: Description,
 }
 
-/// One table or view.
+/// A table or a view.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) name: String,
@@ -37,23 +36,23 @@ pub(crate) struct Table {
     pub(crate) columns: Vec<Column>,
 }
 
-/// A foreign key, as `table.field` on both sides.
+/// A foreign key. Both sides are `table.field`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) from: String,
     pub(crate) to: String,
 }
 
-/// Everything that may be asked about: the white-list.
+/// The tables that questions may be about: the allowlist of statements.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Knowledge {
     pub(crate) tables: Vec<Table>,
     pub(crate) links: Vec<Link>,
-    /// How a figure is computed, by its name.
+    /// Formulas of metrics, by name.
     pub(crate) metrics: BTreeMap<String, String>,
 }
 
-/// The setting `schema`.
+/// Value of the setting `schema`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Descriptions {
@@ -69,7 +68,7 @@ struct TableDescription {
     columns: BTreeMap<String, Description>,
 }
 
-/// Reads the knowledge base. It is never older than the node that asks.
+/// Reads the knowledge base. Nothing is cached, so it is never older than the calling node.
 pub(crate) fn read() -> Result<Knowledge, Failure> {
     let mut knowledge = read::from_database()?;
     if let Some(descriptions) = settings::get::<Descriptions>("schema")? {
@@ -79,26 +78,27 @@ pub(crate) fn read() -> Result<Knowledge, Failure> {
 }
 
 impl Table {
-    /// A field by its name, in any case.
+    /// Returns a field by its name, in any case.
     pub(crate) fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name))
     }
 }
 
 impl Knowledge {
-    /// A table by its name, in any case.
+    /// Returns a table by its name, in any case.
     pub(crate) fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.name.eq_ignore_ascii_case(name))
     }
 
-    /// A field by `table.field`, with its table.
+    /// Returns a field, given as `table.field`, with its table.
     pub(crate) fn field(&self, field: &str) -> Option<(&Table, &Column)> {
         let (table, column) = field.split_once('.')?;
         let table = self.table(table)?;
         Some((table, table.column(column)?))
     }
 
-    /// What somebody may have meant by a field: itself, or the only field of this name or alias.
+    /// Resolves a name to `table.field`: the field itself, or the only field with this name or
+    /// alias.
     pub(crate) fn resolve(&self, field: &str) -> Option<String> {
         if let Some((table, column)) = self.field(field) {
             return Some(format!("{}.{}", table.name, column.name));
@@ -117,7 +117,7 @@ impl Knowledge {
         if found.len() == 1 { found.pop() } else { None }
     }
 
-    /// How much there is.
+    /// Counts tables and fields.
     pub(crate) fn summary(&self) -> KbSummary {
         KbSummary {
             table_count: self.tables.len(),
@@ -163,14 +163,14 @@ mod tests {
     use crate::testing::{host, knowledge};
 
     #[test]
-    fn it_is_what_the_database_has() {
+    fn knowledge_base_matches_the_database() {
         let read = host().run(read).unwrap();
         assert_eq!(read, knowledge());
         assert_eq!((read.summary().table_count, read.summary().field_count), (3, 13));
     }
 
     #[test]
-    fn only_chosen_tables_may_be_asked_about() {
+    fn only_configured_tables_are_included() {
         let host = host().setting("business_tables", json!(["customers"]));
         let read = host.run(read).unwrap();
         assert_eq!(read.tables.len(), 1);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_found_by_what_people_call_them() {
+    fn fields_are_resolved_by_alias() {
         let schema = json!({"tables": {"orders": {"aliases": ["订单"], "columns": {
             "total_amount": {"description": "总金额", "aliases": ["金额"]}}}}});
         let knowledge = host().setting("schema", schema).run(read).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelled_description_is_refused() {
+    fn unknown_key_of_the_schema_setting_is_rejected() {
         let host = host().setting("schema", json!({"tabels": {}}));
         assert!(host.run(read).unwrap_err().message.contains("schema"));
     }

@@ -1,16 +1,16 @@
-//! Questions about a business database, answered with SQL that can only read.
+//! Answers questions about a business database with read-only SQL.
 //!
 //! # Layout
 //!
 //! * `state`: the types of the state channels.
 //! * `node`: one node of the graph a file.
-//! * `ask`: a question to a model, put again if the answer has another form.
-//! * `prompt`: the prompts, which are files of `prompts`.
-//! * `step`: what all nodes have around them: the node-I/O record and the log of failures.
-//! * `knowledge`: which tables and fields the business database has, and what they mean.
-//! * `statement`: what a generated statement may be, read from its syntax tree.
-//! * `mapping`: which field of the statement represents what the question names.
-//! * `fault`, `candidate`, `probe`: what a failed statement teaches the next one.
+//! * `ask`: a model request that is repeated if the completion violates its schema.
+//! * `prompt`: the prompts, which are files in `prompts`.
+//! * `step`: the node-I/O record and the failure log of all nodes.
+//! * `knowledge`: the tables and fields of the business database, with their descriptions.
+//! * `statement`: the checks of a generated statement, on its syntax tree.
+//! * `mapping`: the fields of a statement that represent the entities of the question.
+//! * `fault`, `candidate`, `probe`: the context that a failed statement gives the next attempt.
 //! * `rows`, `csv`, `reply`: a result for programs, for spreadsheets and for people.
 //! * `store`: sessions, history, log and downloads in the app's own database.
 //! * `web`: the app's HTTP endpoints, one resource a file.
@@ -62,8 +62,8 @@ wattle_plugin::export! {
 /// Name of the graph in `graph.toml`.
 const GRAPH: &str = "UnifiedChatGraph";
 
-/// The app's own database.
+/// Name of the app's own database.
 const DATABASE: &str = "nl2sql";
 
-/// The database that is asked about; the app may only read it.
+/// Name of the database that questions are about. The app may only read it.
 const BUSINESS: &str = "business";

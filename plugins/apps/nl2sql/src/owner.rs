@@ -1,30 +1,31 @@
-//! Whose session it is: an admin, on a host with tenants within one of them.
+//! The owner of a session: an admin, and on a host with tenants an admin of one tenant.
 
 use wattle_plugin::prelude::{Context, Deserialize, Failure, Request, Serialize};
 
 use crate::setting;
 
-/// Header that names the admin. It is no proof of who somebody is: a proxy in front sets it.
+/// Header with the id of the admin. It does not authenticate the caller: a proxy in front must set
+/// it.
 pub(crate) const ADMIN_HEADER: &str = "x-admin-id";
 
 /// Status of a request with a malformed header.
 const BAD_REQUEST: u16 = 400;
 
-/// An admin of a tenant; the tenant is empty on a host without.
+/// An admin of a tenant. The tenant is empty on a host without tenants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) tenant: String,
     pub(crate) admin_id: i64,
 }
 
-/// The context of a run: its session.
+/// The run context.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RunContext {
     pub(crate) admin_id: i64,
 }
 
 impl Owner {
-    /// Who sent a request.
+    /// Returns the owner of a request.
     pub(crate) fn of_request(request: &Request) -> Result<Self, Failure> {
         let admin_id = match request.header(ADMIN_HEADER).map(str::trim) {
             None | Some("") => setting::default_admin()?,
@@ -36,7 +37,8 @@ impl Owner {
         Ok(Self { tenant: request.tenant.clone().unwrap_or_default(), admin_id })
     }
 
-    /// For whom a run works. One that was started without the app's endpoints has no context.
+    /// Returns the owner of a run. A run that the app's endpoints did not start has no context and
+    /// belongs to the default admin.
     pub(crate) fn of_run(context: &Context) -> Result<Self, Failure> {
         let admin_id = match context.run_context::<RunContext>() {
             Ok(run) => run.admin_id,
@@ -54,7 +56,7 @@ mod tests {
     use crate::testing::host;
 
     #[test]
-    fn the_header_names_the_admin() {
+    fn header_names_the_admin() {
         host().run(|| {
             let request = Request::new("GET", "/").with_header(ADMIN_HEADER, " 7 ");
             assert_eq!(Owner::of_request(&request).unwrap().admin_id, 7);
@@ -65,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_knows_its_admin() {
+    fn run_context_names_the_admin() {
         host().run(|| {
             let context = Context { context: json!({"admin_id": 9}), ..Context::default() };
             assert_eq!(Owner::of_run(&context).unwrap().admin_id, 9);

@@ -1,18 +1,19 @@
-//! The prompts, one file of `prompts` each. [`wattle_plugin::prompt::fill`] fills their placeholders.
+//! The prompts, one file in `prompts` each. [`wattle_plugin::prompt::fill`] fills their
+//! placeholders.
 
-/// Chat or a question about the data.
+/// Prompt of `intent_recognition`.
 pub(crate) const INTENT_RECOGNITION: &str = include_str!("../prompts/intent_recognition.md");
 
-/// The question taken apart.
+/// Prompt of `task_parse`.
 pub(crate) const TASK_PARSE: &str = include_str!("../prompts/task_parse.md");
 
-/// Fields of the task that are not in the white-list.
+/// Message that names the fields of a task that are not in the allowlist.
 pub(crate) const TASK_PARSE_REPAIR: &str = include_str!("../prompts/task_parse_repair.md");
 
-/// The statement.
+/// Prompt of `sql_generation`.
 pub(crate) const SQL_GENERATION: &str = include_str!("../prompts/sql_generation.md");
 
-/// The answer in words.
+/// Prompt of `result_return`.
 pub(crate) const RESULT_RETURN: &str = include_str!("../prompts/result_return.md");
 
 #[cfg(test)]
@@ -91,12 +92,12 @@ mod tests {
                 "白名单：\n{{schema}}",
             ],
         );
-        // The words by which a figure of 0 is noticed (S4-33).
+        // Words by which a metric of 0 is detected (S4-33).
         insist(SQL_GENERATION, &["count、total、avg"]);
     }
 
     #[test]
-    fn s4_42_the_summary_prompt_asks_for_figures_as_they_are() {
+    fn s4_42_the_summary_prompt_asks_for_exact_figures() {
         insist(
             RESULT_RETURN,
             &[

@@ -1,15 +1,15 @@
-//! What the user reads: the text without a model, and the table of the first rows.
+//! The text that the user reads: predefined texts, and the table of the first rows.
 
 use crate::rows::shown;
 use crate::state::{FinalStatus, ReasonCode, Row};
 
-/// Rows that are shown; the rest is in the file.
+/// Maximum number of rows in the text. The CSV file has all rows.
 pub(crate) const SHOWN_ROWS: usize = 10;
 
-/// Characters of a cell.
+/// Maximum number of characters of a cell.
 const CELL_CHARACTERS: usize = 60;
 
-/// The text when no model has one.
+/// Returns the predefined text for an answer without a model's summary.
 pub(crate) fn canned(status: FinalStatus, reason: Option<ReasonCode>, rows: usize) -> String {
     match (reason, status) {
         (Some(ReasonCode::IntentIsChat), _) => {
@@ -32,7 +32,7 @@ pub(crate) fn canned(status: FinalStatus, reason: Option<ReasonCode>, rows: usiz
     }
 }
 
-/// The summary with the first rows as a table below it.
+/// Returns the summary, followed by a table of the first rows.
 pub(crate) fn assistant(summary: &str, rows: &[Row], download_url: Option<&str>) -> String {
     let Some(first) = rows.first() else { return summary.to_owned() };
     let names: Vec<&String> = first.keys().collect();
@@ -70,7 +70,7 @@ mod tests {
     use crate::state::{FinalStatus, ReasonCode, Row};
 
     #[test]
-    fn rows_are_a_table() {
+    fn rows_become_a_table() {
         let rows: Vec<Row> =
             serde_json::from_value(json!([{"name": "a|b", "n": 1}, {"name": null, "n": 2}]))
                 .unwrap();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_has_its_words() {
+    fn every_outcome_has_a_text() {
         assert_eq!(
             canned(FinalStatus::Success, Some(ReasonCode::IntentIsChat), 0),
             "当前问题被识别为闲聊，已跳过数据查询流程。"

@@ -1,24 +1,24 @@
-//! A result as JSON, and whether it says anything.
+//! Converts a result to JSON, and detects empty results and metrics of 0.
 //!
-//! Whole numbers beyond 2^53 and decimals stay texts, so that no digit is lost in a program that
-//! counts in doubles; dates and times are ISO 8601; bytes are base64.
+//! Integers beyond 2^53 and decimals are texts, so that programs that calculate in doubles lose no
+//! digit. Dates and times are ISO 8601, and bytes are base64.
 
 use wattle_plugin::prelude::Value;
 use wattle_plugin::sql::{self, Rows};
 
 use crate::state::Row;
 
-/// Largest whole number that a double holds exactly.
+/// Largest integer up to which a double is exact.
 const EXACT: u64 = 1 << 53;
 
-/// Words that make a column's name that of a figure.
+/// Words in column names that identify a metric.
 const METRIC_WORDS: [&str; 9] =
     ["count", "sum", "avg", "total", "num", "cnt", "ratio", "rate", "percent"];
 
-/// The same in Chinese, where words have no gaps between them.
+/// Chinese words that identify a metric. They have no separators around them.
 const METRIC_CHARACTERS: [&str; 8] = ["数", "额", "率", "占比", "总", "平均", "均价", "合计"];
 
-/// Rows as objects. Columns of one name get a number behind it.
+/// Converts rows to objects. A repeated column name gets a number as suffix.
 pub(crate) fn objects(rows: &Rows) -> Vec<Row> {
     let names = names(rows);
     let object = |values: &Vec<sql::Value>| {
@@ -29,7 +29,7 @@ pub(crate) fn objects(rows: &Rows) -> Vec<Row> {
     rows.values.iter().map(object).collect()
 }
 
-/// No row, or one row of aggregates over nothing.
+/// Returns true if there is no row, or only one row of aggregates over nothing.
 pub(crate) fn is_empty(rows: &[Row]) -> bool {
     match rows {
         [] => true,
@@ -38,13 +38,13 @@ pub(crate) fn is_empty(rows: &[Row]) -> bool {
     }
 }
 
-/// Whether the first row has a figure that is 0.
+/// Returns true if the first row has a metric of 0.
 pub(crate) fn has_zero_metric(rows: &[Row]) -> bool {
     let first = rows.first().into_iter().flatten();
     first.into_iter().any(|(name, value)| is_metric(name) && is_zero(value))
 }
 
-/// A text that shows the value to people.
+/// Returns the text that shows a value to people.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_counts_if_it_is_a_figure() {
+    fn zero_counts_only_in_a_metric() {
         for (name, value, zero) in [
             ("order_count", json!(0), true),
             ("COUNT(*)", json!(0), true),

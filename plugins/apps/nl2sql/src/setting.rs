@@ -4,28 +4,28 @@ use std::collections::BTreeMap;
 
 use wattle_plugin::prelude::{Failure, llm, settings};
 
-/// Confidence below which a message counts as chat.
+/// Default confidence below which a message counts as chat.
 const THRESHOLD: f64 = 0.7;
 
-/// User messages of a session in a request to the model.
+/// Default number of user messages of a session in a request to the model.
 const HISTORY_MESSAGES: u32 = 4;
 
-/// Model of a request that names none.
+/// Default model of a request that names none.
 const MODEL_INTENT: &str = "qwen-plus";
 
-/// Rows of a result that are kept. State and events carry them, so they are not without a price.
+/// Default number of rows that are kept. State and events contain them, so they take space.
 const RESULT_ROWS: usize = 1_000;
 
-/// Hours that a CSV file can be downloaded.
+/// Default time in hours for which a CSV file can be downloaded.
 const RETENTION_HOURS: u32 = 72;
 
-/// Schema of PostgreSQL that the business tables are in.
+/// Default schema of the business tables on PostgreSQL.
 const BUSINESS_SCHEMA: &str = "public";
 
-/// Admin of a request that names none.
+/// Default admin of a request that names none.
 const DEFAULT_ADMIN: i64 = 1;
 
-/// Answers should vary little.
+/// Temperature of all model requests. It is low, so that completions vary little.
 const TEMPERATURE: f64 = 0.1;
 
 pub(crate) fn threshold() -> Result<f64, Failure> {
@@ -56,33 +56,35 @@ pub(crate) fn business_schema() -> Result<String, Failure> {
     Ok(settings::get("business_schema")?.unwrap_or_else(|| BUSINESS_SCHEMA.to_owned()))
 }
 
-/// Tables that may be asked about; empty for all that the grant lets be seen.
+/// Returns the tables that questions may be about; if empty, all granted tables.
 pub(crate) fn business_tables() -> Result<Vec<String>, Failure> {
     Ok(settings::get("business_tables")?.unwrap_or_default())
 }
 
-/// Questions that a page may offer.
+/// Returns the example questions for a page.
 pub(crate) fn suggestions() -> Result<Vec<String>, Failure> {
     Ok(settings::get("suggestions")?.unwrap_or_default())
 }
 
-/// Name of the model that answers if the caller names none.
+/// Returns the name of the model for requests that name none.
 pub(crate) fn default_model() -> Result<String, Failure> {
     Ok(settings::get("llm_model_intent")?.unwrap_or_else(|| MODEL_INTENT.to_owned()))
 }
 
-/// Name of the model that writes SQL: the setting goes before what the caller named.
+/// Returns the name of the model that writes SQL. The setting takes precedence over the model of
+/// the request.
 pub(crate) fn sql_model(state_model: &str) -> Result<String, Failure> {
     let set: Option<String> = settings::get("llm_model_sql_generation")?;
     Ok(set.filter(|name| !name.is_empty()).unwrap_or_else(|| state_model.to_owned()))
 }
 
-/// Models that a caller may name, with the routes that lead to them.
+/// Returns the models that a request may name, with their routes.
 pub(crate) fn models() -> Result<BTreeMap<String, String>, Failure> {
     Ok(settings::get("models")?.unwrap_or_default())
 }
 
-/// A model call in a role. A model that the caller named goes before the role's own route.
+/// Creates a model request for a role. A model that the caller names takes precedence over the
+/// route of the role.
 pub(crate) fn ask(role: &str, model_name: &str) -> Result<llm::Request, Failure> {
     let named = if model_name == default_model()? { None } else { models()?.remove(model_name) };
     let route = named.unwrap_or_else(|| role.to_owned());
@@ -97,7 +99,7 @@ mod tests {
     use crate::testing::host;
 
     #[test]
-    fn a_named_model_goes_before_the_role() {
+    fn named_model_takes_precedence_over_the_role() {
         let host = host().setting("models", json!({"deepseek-chat": "deepseek"}));
         host.run(|| {
             assert_eq!(ask("intent", "qwen-plus").unwrap().route, "intent");
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_setting_chooses_the_model_for_sql() {
+    fn setting_selects_the_model_for_sql() {
         let host = host().setting("llm_model_sql_generation", json!("qwen3-coder-plus"));
         assert_eq!(host.run(|| sql_model("other")).unwrap(), "qwen3-coder-plus");
         let host = host_without();

@@ -1,4 +1,4 @@
-//! The types of the state channels, with the names of the JSON documents.
+//! Types of the state channels, under the names of their JSON documents.
 
 use schemars::{Schema, SchemaGenerator};
 use wattle_plugin::prelude::{Deserialize, JsonSchema, Serialize, Value};
@@ -14,7 +14,7 @@ pub(crate) enum Intent {
     BusinessQuery,
 }
 
-/// What the user wants, with what was said before worked in.
+/// The intent of a message, with queries that are completed from earlier messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IntentResult {
@@ -124,7 +124,7 @@ pub(crate) struct EntityMapping {
     pub(crate) reason: String,
 }
 
-/// A field that was not there, and the one that was put in its place.
+/// A missing field, and the field that replaced it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AppliedFieldReplacement {
@@ -142,7 +142,7 @@ pub(crate) struct SqlGenerationSuccess {
     pub(crate) applied_field_replacements: Vec<AppliedFieldReplacement>,
 }
 
-/// Why there is no statement. The empty fields are part of the form.
+/// The reason why there is no statement. The empty fields are part of the format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SqlGenerationFailed {
@@ -169,7 +169,7 @@ impl SqlGenerationFailed {
     }
 }
 
-/// What the generation came to.
+/// The result of the generation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum SqlGenerationResult {
@@ -177,7 +177,7 @@ pub(crate) enum SqlGenerationResult {
     Success(SqlGenerationSuccess),
 }
 
-/// What the database said.
+/// The result of the execution.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SqlValidateResult {
@@ -191,13 +191,13 @@ pub(crate) struct SqlValidateResult {
 }
 
 impl SqlValidateResult {
-    /// Nothing was executed.
+    /// Creates the result of a statement that was not executed.
     pub(crate) fn refused(error: &str) -> Self {
         Self { error: Some(error.to_owned()), ..Self::default() }
     }
 }
 
-/// What went wrong, for choosing what to tell the model.
+/// The kind of an error, which selects the hint for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ErrorType {
@@ -208,7 +208,7 @@ pub(crate) enum ErrorType {
     ObjectNotFound,
 }
 
-/// Fields that may have been meant.
+/// Fields that a missing name may mean.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FieldCandidate {
@@ -216,7 +216,7 @@ pub(crate) struct FieldCandidate {
     pub(crate) candidates: Vec<String>,
 }
 
-/// Values that a field really holds.
+/// Sampled values of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProbeSample {
@@ -227,7 +227,7 @@ pub(crate) struct ProbeSample {
     pub(crate) error: Option<String>,
 }
 
-/// How much the schema knowledge base holds.
+/// Size of the schema knowledge base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KbSummary {
@@ -235,7 +235,7 @@ pub(crate) struct KbSummary {
     pub(crate) field_count: usize,
 }
 
-/// What the next generation is told and the user is not.
+/// Context for the next generation, which the user does not see.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HiddenContextResult {
@@ -247,11 +247,11 @@ pub(crate) struct HiddenContextResult {
     pub(crate) probe_samples: Vec<ProbeSample>,
     pub(crate) hints: Vec<String>,
     pub(crate) kb_summary: KbSummary,
-    /// Set by the node, not by the function that looks into the error.
+    /// Number of this retry. The node sets it, and not the function that analyzes the error.
     pub(crate) retry_count: u32,
 }
 
-/// How a question ended.
+/// The outcome of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FinalStatus {
@@ -260,7 +260,7 @@ pub(crate) enum FinalStatus {
     Failed,
 }
 
-/// Why it ended so.
+/// The reason of the outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ReasonCode {
@@ -285,7 +285,7 @@ impl ReasonCode {
     }
 }
 
-/// What the caller gets.
+/// The result that the caller gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResultReturnResult {
@@ -308,7 +308,8 @@ pub(crate) struct ResultReturnResult {
     pub(crate) hidden_context_retry_count: u32,
 }
 
-/// Any scalar, or a list of them: models are told what a filter may be compared with.
+/// Returns the schema of a scalar or a list of scalars. It tells models with what a filter may
+/// compare.
 fn scalar_or_list(_generator: &mut SchemaGenerator) -> Schema {
     let scalar = ["string", "number", "boolean", "null"];
     schemars::json_schema!({
@@ -326,7 +327,7 @@ mod tests {
     use super::{SqlGenerationFailed, SqlGenerationResult, TaskFilter};
 
     #[test]
-    fn a_failed_generation_is_told_from_a_success() {
+    fn failed_generation_is_distinguished_from_a_success() {
         let failed = SqlGenerationResult::Failed(SqlGenerationFailed::new("no"));
         let document = json!({
             "sql": "", "entity_mappings": [], "sql_fields": [], "generation_failed": true,

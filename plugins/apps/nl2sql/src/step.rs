@@ -1,5 +1,4 @@
-//! What all nodes have around them: the node-I/O record, and the log of a failure that ends the
-//! workflow.
+//! The node-I/O record of all nodes, and the log of a failure that ends the workflow.
 
 use wattle_plugin::prelude::{Context, Failure, Serialize, Value, blob, emit, json, log};
 
@@ -10,25 +9,25 @@ use crate::store::workflow_log;
 /// Name of the event that the host projects into files.
 const EVENT: &str = "node_io";
 
-/// Weight above which an input or output becomes a blob: an event holds 64 KiB in all.
+/// Size in bytes above which an input or output becomes a blob. An event holds 64 KiB in total.
 const INLINE_BYTES: usize = 24 << 10;
 
-/// Where a step runs.
+/// The step that runs.
 pub(crate) struct Step<'a> {
     pub(crate) name: &'static str,
     pub(crate) context: &'a Context,
     pub(crate) owner: Owner,
 }
 
-/// What a step came to.
+/// The outcome of a step.
 pub(crate) enum Done<O> {
-    /// It worked.
+    /// The step succeeded.
     Success(O),
-    /// It did not, but the workflow goes on with what there is instead.
+    /// The step failed, but the workflow continues with a substitute output.
     Degraded(O, String),
 }
 
-/// Runs a step, and records what went in and what came out.
+/// Runs a step, and records its input and output.
 pub(crate) fn run<I: Serialize, O: Serialize>(
     context: &Context,
     name: &'static str,
@@ -47,7 +46,7 @@ pub(crate) fn run<I: Serialize, O: Serialize>(
         }
         Err(failure) => {
             step.record(input, None::<&O>, Some(&failure.message))?;
-            // The first failure is reported, also if the log cannot be written.
+            // The failure of the step is returned even if the log cannot be written.
             if let Err(unlogged) = workflow_log::write_failure(&step, &failure) {
                 log::warn!("cannot log the failure of {name}: {}", unlogged.message);
             }
@@ -77,7 +76,7 @@ impl Step<'_> {
     }
 }
 
-/// The value itself, or `{"$blob": reference}` to its JSON if it is too large for an event.
+/// Returns the value, or `{"$blob": reference}` to its JSON if it is too large for an event.
 fn small(value: Value) -> Result<Value, Failure> {
     let text = value.to_string();
     if text.len() <= INLINE_BYTES {
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_recorded_and_logged() {
+    fn failure_is_recorded_and_logged() {
         let host = host();
         let failed = host.run(|| {
             run(&Context::default(), "task_parse", &json!({}), |_| {
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_large_becomes_a_blob() {
+    fn large_input_becomes_a_blob() {
         let host = host();
         let input = json!({"rows": "x".repeat(30_000)});
         let output = host.run(|| run(&Context::default(), "x", &input, |_| Ok(Done::Success(1))));

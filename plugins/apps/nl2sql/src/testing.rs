@@ -1,4 +1,4 @@
-//! What tests of several modules share: a small business database and a host that answers for it.
+//! Test support that several modules share: a small business database, and a host that serves it.
 
 use std::collections::BTreeMap;
 
@@ -27,13 +27,13 @@ const COLUMNS: [(&str, &str, &str); 13] = [
     ("order_items", "amount", "NUMERIC(12,2)"),
 ];
 
-/// A host whose clock stands at [`NOW_MS`] in Shanghai and whose databases answer with nothing,
-/// but for the schema of the business database.
+/// Returns a host whose clock is at [`NOW_MS`] in Shanghai. Its databases return nothing, except
+/// for the schema of the business database.
 pub(crate) fn host() -> FakeHost {
     business(|_| Ok(sql::Rows::default().into()))
 }
 
-/// The same, with a script for other statements.
+/// Returns such a host with a script for all other statements.
 pub(crate) fn business(
     mut script: impl FnMut(&Statement) -> Result<SqlAnswer, Failure> + 'static,
 ) -> FakeHost {
@@ -56,7 +56,7 @@ fn columns() -> sql::Rows {
     sql::Rows::new(["table_name", "column_name", "data_type"], rows.collect())
 }
 
-/// What is known of that database, without asking it.
+/// Returns the knowledge base of that database, without querying it.
 pub(crate) fn knowledge() -> Knowledge {
     let mut tables: Vec<Table> = Vec::new();
     for (table, column, kind) in COLUMNS {
@@ -74,7 +74,7 @@ pub(crate) fn knowledge() -> Knowledge {
     Knowledge { tables, links: vec![link], metrics: BTreeMap::new() }
 }
 
-/// A parsed task: how many orders.
+/// Returns a parsed task that counts orders.
 pub(crate) fn task() -> Value {
     json!({
         "intent": "business_query", "entities": [], "dimensions": [], "metrics": ["order_count"],
@@ -83,7 +83,7 @@ pub(crate) fn task() -> Value {
     })
 }
 
-/// A business question.
+/// Returns the intent of a business question.
 pub(crate) fn intent() -> Value {
     json!({
         "intent": "business_query", "is_followup": false, "confidence": 0.9,

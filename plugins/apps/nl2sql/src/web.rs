@@ -1,6 +1,6 @@
 //! The app's HTTP endpoints, one resource a file.
 //!
-//! Every answer is `{code, message, data}`; the code is 0, or the HTTP status if it is not 200.
+//! Every response is `{code, message, data}`. The code is 0, or the HTTP status if that is not 200.
 
 pub(crate) mod chat;
 pub(crate) mod downloads;
@@ -16,11 +16,11 @@ const CONFLICT: u16 = 409;
 const INTERNAL: u16 = 500;
 const BAD_GATEWAY: u16 = 502;
 
-/// Items of a list that is asked for without a limit, and the most that are given.
+/// Default and maximum number of items in a list.
 const PAGE: u32 = 50;
 const LARGEST_PAGE: u32 = 200;
 
-/// Longest name of a session; it names files too.
+/// Maximum length of a session id, which also names files.
 const SESSION_CHARACTERS: usize = 64;
 
 fn ok(data: &impl Serialize) -> Result<Response, Failure> {
@@ -31,7 +31,7 @@ fn error(status: u16, message: &str) -> Result<Response, Failure> {
     Response::json(status, &json!({ "code": status, "message": message, "data": null }))
 }
 
-/// Turns what a handler came to into an answer in the app's own form.
+/// Converts the result of a handler to a response in the app's format.
 fn answer(worked: Result<Response, Failure>) -> Result<Response, Failure> {
     match worked {
         Ok(response) => Ok(response),
@@ -41,7 +41,8 @@ fn answer(worked: Result<Response, Failure>) -> Result<Response, Failure> {
     }
 }
 
-/// Models and databases are behind this app's gate; everything else is the app's own fault.
+/// Returns the status of a failure. Models and databases are upstream of this app; other failures
+/// are its own.
 fn status(failure: &Failure) -> u16 {
     match failure.code.as_str() {
         code::BUSY | code::CONFLICT => CONFLICT,
@@ -54,7 +55,7 @@ fn refuse(status: u16, message: impl Into<String>) -> Failure {
     Failure::invalid(message).with_status(status)
 }
 
-/// `offset` and `limit` of a list.
+/// Parses `offset` and `limit` of a list.
 fn page(request: &Request) -> Result<(u32, u32), Failure> {
     let number = |name: &str, default: u32| match request.query(name) {
         None | Some("") => Ok(default),
@@ -69,7 +70,7 @@ fn page(request: &Request) -> Result<(u32, u32), Failure> {
     Ok((number("offset", 0)?, limit))
 }
 
-/// Names of sessions are names of threads and of folders.
+/// Checks a session id, which is also the id of a thread and the name of a folder.
 fn check_session(name: &str) -> Result<(), Failure> {
     let is_name = (1..=SESSION_CHARACTERS).contains(&name.len())
         && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_');

@@ -6,7 +6,7 @@ use wattle_plugin::sql::{Dialect, Rows};
 use crate::knowledge::{Column, Description, Knowledge, Link, Table};
 use crate::{BUSINESS, setting};
 
-/// Tables that the host keeps for itself in databases with migrations or transactions.
+/// Prefix of the tables that the host creates in databases with migrations or transactions.
 const HOST_TABLES: &str = "_wattle_";
 
 const SQLITE_COLUMNS: &str =
@@ -47,7 +47,7 @@ pub(super) fn from_database() -> Result<Knowledge, Failure> {
     };
     let tables = tables(&columns, &setting::business_tables()?)?;
     let mut knowledge = Knowledge { tables, ..Knowledge::default() };
-    // A role that may only read often may not see constraints. They help the model, no more.
+    // Foreign keys only help the model, and a role with read access often cannot see constraints.
     knowledge.links = links.and_then(|rows| read_links(&rows)).unwrap_or_default();
     let known = knowledge.clone();
     knowledge.links.retain(|it| known.field(&it.from).is_some() && known.field(&it.to).is_some());

@@ -1,9 +1,9 @@
-//! The knowledge base as a model reads it.
+//! The knowledge base as text for prompts.
 
 use crate::knowledge::{Column, Description, Knowledge, Table};
 
 impl Knowledge {
-    /// Tables with their fields, foreign keys and figures, one a line.
+    /// Returns tables with their fields, foreign keys and metrics, one per line.
     pub(crate) fn prompt(&self) -> String {
         let mut lines: Vec<String> = self.tables.iter().flat_map(table).collect();
         lines.extend(self.links.iter().map(|link| format!("关联：{} = {}", link.from, link.to)));
@@ -38,7 +38,7 @@ mod tests {
     use crate::testing::knowledge;
 
     #[test]
-    fn every_field_has_its_line() {
+    fn every_field_has_a_line() {
         let text = knowledge().prompt();
         assert!(text.starts_with("表 customers\n  - customers.id INTEGER\n"), "{text}");
         assert!(text.ends_with("关联：orders.customer_id = customers.id"), "{text}");

@@ -1,4 +1,4 @@
-//! `hidden_context`: what a failed or empty statement teaches the next one.
+//! `hidden_context`: collects what a failed or empty statement teaches the next attempt.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, json, node, sql,
@@ -12,10 +12,10 @@ use crate::state::{
 use crate::step::{self, Done};
 use crate::{BUSINESS, candidate, fault, mapping, probe, statement};
 
-/// Said for a statement that found nothing.
+/// Error of a statement that found nothing.
 const EMPTY: &str = "empty_result";
 
-/// Said for a statement whose figure is 0.
+/// Error of a statement whose metric is 0.
 const ZERO: &str = "zero_metric_result";
 
 #[derive(Deserialize, JsonSchema)]
@@ -33,7 +33,7 @@ pub(crate) struct Update {
     hidden_context_retry_count: u32,
 }
 
-/// What was found out, before the node counts the attempt.
+/// The result, before the node counts the attempt.
 struct Insight {
     error_type: ErrorType,
     error: String,
@@ -61,7 +61,7 @@ impl Insight {
     }
 }
 
-/// Finds out what may help the next generation.
+/// Collects information that helps the next generation.
 #[node]
 pub(crate) fn hidden_context(context: &Context, input: Input) -> Result<Update, Failure> {
     let next = input.hidden_context_retry_count + 1;
@@ -121,7 +121,7 @@ fn error(input: &Input) -> String {
     }
 }
 
-/// What was executed, or else what was to be.
+/// Returns the refused statement, or else the executed one, or else the generated one.
 fn failed_sql(input: &Input) -> String {
     let validated = input.sql_validate_result.as_ref();
     let refused = validated.and_then(|it| mapping::split(it.error.as_deref()?).1);
@@ -136,7 +136,8 @@ fn failed_sql(input: &Input) -> String {
     executed.filter(|sql| !sql.is_empty()).unwrap_or(written).to_owned()
 }
 
-/// Names that were replaced in the statement. The next one may have them again.
+/// Returns the names that were replaced in the statement. The next statement may contain them
+/// again.
 fn replaced(input: &Input) -> Vec<String> {
     match &input.sql_result {
         Some(SqlGenerationResult::Success(success)) => {
@@ -146,13 +147,12 @@ fn replaced(input: &Input) -> Vec<String> {
     }
 }
 
-/// Names that are no fields and stand in double quotes. A field with a like name would only
-/// mislead.
+/// Names in double quotes that are not fields. Fields with similar names would mislead the model.
 #[derive(Default)]
 struct Quoted {
-    /// Names of a projection, where the database does not know them.
+    /// Aliases of a projection, used where the database does not know them yet.
     early: Vec<String>,
-    /// Most likely texts.
+    /// Names that are most likely texts.
     texts: Vec<String>,
 }
 
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_field_gets_candidates() {
+    fn missing_field_gets_candidates() {
         let sql = "WITH x AS (SELECT o.order_amount FROM orders AS o) SELECT * FROM x";
         let (result, count) = run(&cities(), invalid("no such column: o.order_amount"), sql);
         assert_eq!(count, 2);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_in_double_quotes_gets_no_candidates() {
+    fn text_in_double_quotes_gets_no_candidates() {
         let sql = "WITH x AS (SELECT status FROM orders) \
                    SELECT COUNT(*) AS n FROM x WHERE status = \"completed\"";
         let told = "column \"completed\" does not exist (SQLSTATE 42703)";
@@ -307,7 +307,7 @@ mod tests {
 
     // `HAVING '本月' <> '上月'` would be true for every row.
     #[test]
-    fn a_name_of_the_projection_is_no_text() {
+    fn alias_of_a_projection_is_not_a_text() {
         let sql = "WITH x AS (SELECT status, COUNT(*) AS \"本月\" FROM orders GROUP BY status \
                    HAVING \"本月\" > 5) SELECT * FROM x";
         let told = "column \"本月\" does not exist (SQLSTATE 42703)";
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_was_replaced_keeps_its_candidates() {
+    fn replaced_field_keeps_its_candidates() {
         let input = json!({
             "intent_result": intent(), "parse_result": task(),
             "sql_result": {"sql": "WITH x", "entity_mappings": [], "sql_fields": [],
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_result_gets_real_values() {
+    fn empty_result_gets_existing_values() {
         let empty = json!({"is_valid": true, "error": null, "rows": 0, "result": [],
                            "executed_sql": "WITH y", "empty_result": true,
                            "zero_metric_result": false});
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_probe_fails_nothing() {
+    fn failed_probe_does_not_fail_the_step() {
         let host = business(|_| Err(Failure::timeout("too slow")));
         let (result, _) = run(&host, invalid("no such table: refunds"), "");
         assert_eq!(result["error_type"], "unknown_table");

@@ -1,4 +1,5 @@
-//! `intent_recognition`: chat or a question about the data, with earlier questions worked in.
+//! `intent_recognition`: classifies a message as chat or question, and completes a question from
+//! earlier ones.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, json, node, sql,
@@ -35,7 +36,7 @@ struct Answer {
     rewritten_query: String,
 }
 
-/// Tells questions about the data from chat.
+/// Classifies a message as chat or as a question about the data.
 #[node]
 pub(crate) fn intent_recognition(context: &Context, input: Input) -> Result<Update, Failure> {
     let work = |step: &Step<'_>| {
@@ -46,8 +47,8 @@ pub(crate) fn intent_recognition(context: &Context, input: Input) -> Result<Upda
     Ok(Update { intent_result })
 }
 
-/// Writes the message into the history. The run does it, not the endpoint: it then happens once,
-/// also when the host is stopped in between.
+/// Writes the message to the history. The run does it and not the endpoint, so that it happens once
+/// even if the host stops in between.
 fn remember(step: &Step<'_>, message: &str) -> Result<(), Failure> {
     let transaction = sql::database(DATABASE).begin()?;
     let session = &step.context.thread_id;
@@ -72,7 +73,7 @@ fn recognize(input: &Input) -> Result<IntentResult, Failure> {
 
 fn judged(answer: Answer, input: &Input) -> IntentResult {
     let confidence = answer.confidence.clamp(0.0, 1.0);
-    // At the threshold itself it still counts as a question.
+    // A confidence equal to the threshold counts as a question.
     let intent = if confidence < input.threshold { Intent::Chat } else { answer.intent };
     let said = |text: String| {
         if text.trim().is_empty() { input.message.clone() } else { text }
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sure_enough_is_chat() {
+    fn uncertain_message_is_chat() {
         for (confidence, intent) in
             [(0.69, "chat"), (0.7, "business_query"), (0.95, "business_query")]
         {
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_filled_from_the_message() {
+    fn missing_queries_default_to_the_message() {
         let result = run(&answered("business_query", 0.9)).unwrap();
         assert_eq!(result["merged_query"], "有多少订单");
         assert_eq!(result["rewritten_query"], "订单总数是多少");
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_is_kept_before_anybody_is_asked() {
+    fn message_is_stored_before_the_model_call() {
         let host = host().llm(|_| Err(Failure::unavailable("model down")));
         assert_eq!(run(&host).unwrap_err().message, "model down");
         let texts: Vec<String> = host.statements().into_iter().map(|it| it.text).collect();

@@ -1,4 +1,4 @@
-//! `result_return`: judges how the question ended, words the answer, and keeps it.
+//! `result_return`: determines the outcome of a question, writes the answer, and stores it.
 
 use wattle_plugin::prelude::{
     BlobRef, Context, Deserialize, Failure, JsonSchema, Serialize, Value, blob, json, log, node,
@@ -16,7 +16,7 @@ use crate::store::downloads::Download;
 use crate::store::{downloads, history, sessions, workflow_log};
 use crate::{DATABASE, csv, date, prompt, reply, setting};
 
-/// Path of a download, before the file's name.
+/// Path of downloads, before the file name.
 const DOWNLOADS: &str = "/api/chat/downloads/";
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -42,7 +42,7 @@ struct Summary {
     summary: String,
 }
 
-/// Words the answer and keeps it.
+/// Writes the answer and stores it.
 #[node]
 pub(crate) fn result_return(context: &Context, input: Input) -> Result<Update, Failure> {
     let result_return_result = step::run(context, "result_return", &input, |step| {
@@ -83,7 +83,7 @@ fn finish(step: &Step<'_>, input: &Input) -> Result<ResultReturnResult, Failure>
     Ok(result)
 }
 
-/// The first condition that holds decides.
+/// Returns the status and reason of the first condition that is true.
 fn verdict(intent: Intent, input: &Input) -> (FinalStatus, Option<ReasonCode>) {
     if intent == Intent::Chat {
         return (FinalStatus::Success, Some(ReasonCode::IntentIsChat));
@@ -104,7 +104,7 @@ fn verdict(intent: Intent, input: &Input) -> (FinalStatus, Option<ReasonCode>) {
     }
 }
 
-/// Rows for people: of lists, the same row is shown once.
+/// Returns the rows to show. Equal rows of a list or ranking are shown once.
 fn rows(input: &Input) -> Vec<Row> {
     let Some(validated) = input.sql_validate_result.as_ref().filter(|it| it.is_valid) else {
         return Vec::new();
@@ -121,7 +121,8 @@ fn rows(input: &Input) -> Vec<Row> {
     validated.result.iter().filter(is_new).cloned().collect()
 }
 
-/// A name that cannot be guessed; whose it is, is checked all the same.
+/// Stores the rows as CSV under a name that cannot be guessed. A download checks the owner
+/// nevertheless.
 fn file(step: &Step<'_>, rows: &[Row]) -> Result<Download, Failure> {
     let text = csv::write(rows, setting::formula_guard()?);
     let blob = blob::put(text.as_bytes(), "text/csv; charset=utf-8")?;
@@ -131,7 +132,8 @@ fn file(step: &Step<'_>, rows: &[Row]) -> Result<Download, Failure> {
     Ok(Download { file, blob, rows: rows.len() })
 }
 
-/// Words of the model, or ready ones if it has none: an answer is not lost for want of words.
+/// Returns the summary of the model, or a predefined text if the model has none, so that the result
+/// is not lost.
 fn summary(message: &str, status: FinalStatus, reason: Option<ReasonCode>, rows: &[Row]) -> String {
     match ask(message, status, reason, rows) {
         Ok(text) if !text.trim().is_empty() => text.trim().to_owned(),
@@ -189,7 +191,7 @@ fn keep(
     transaction.commit()
 }
 
-/// A blob with all rows, if there are more than the history shows. Lists of messages stay small.
+/// Stores all rows as a blob if the history shows only some. Lists of messages stay small.
 fn all_rows(result: &ResultReturnResult) -> Result<Option<BlobRef>, Failure> {
     match &result.sql_validate_result {
         Some(validated) if validated.result.len() > SHOWN_ROWS => {
@@ -200,7 +202,7 @@ fn all_rows(result: &ResultReturnResult) -> Result<Option<BlobRef>, Failure> {
     }
 }
 
-/// The history keeps the rows that are shown.
+/// Reduces a result to the rows that the history shows.
 fn shortened(result: &ResultReturnResult) -> ResultReturnResult {
     let mut result = result.clone();
     if let Some(validated) = &mut result.sql_validate_result {
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_condition_that_holds_decides() {
+    fn first_matching_condition_decides() {
         let mut chat = input(json!(null));
         chat["intent_result"]["intent"] = json!("chat");
         let mut unparsed = input(json!(null));
@@ -280,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn without_words_of_a_model_there_are_ready_ones() {
+    fn predefined_text_replaces_a_missing_summary() {
         let host = host().llm(|_| Err(Failure::unavailable("model down")));
         let result = run(&host, &input(validated(json!([{"n": 7}]), false, false))).unwrap();
         assert_eq!(result["summary"], "查询执行成功，已返回结果，共1行。");
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn long_results_become_a_file() {
+    fn long_result_becomes_a_file() {
         let host = worded();
         let rows: Vec<Value> = (0..11).map(|n| json!({"n": n, "name": "=1"})).collect();
         let result = run(&host, &input(validated(json!(rows), false, false))).unwrap();
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_row_of_a_list_is_shown_once() {
+    fn equal_rows_of_a_list_are_shown_once() {
         let rows: Vec<Value> = (0..12).map(|n| json!({"n": n % 3})).collect();
         let mut detail = input(validated(json!(rows), false, false));
         detail["parse_result"]["operation"] = json!("detail");
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_and_log_are_kept_together() {
+    fn answer_and_log_are_written_in_one_transaction() {
         let host = worded();
         run(&host, &input(validated(json!([{"n": 7}]), false, false))).unwrap();
         let texts: Vec<String> = host.statements().into_iter().map(|it| it.text).collect();
@@ -322,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_intent_there_is_no_answer() {
+    fn missing_intent_is_an_error() {
         let mut input = input(json!(null));
         input["intent_result"] = json!(null);
         assert!(run(&host(), &input).is_err());

@@ -1,5 +1,5 @@
-//! `sql_generation`: lets a model write the statement and checks it. What goes wrong here does
-//! not end the workflow: the next step learns from it.
+//! `sql_generation`: has a model write the statement, and checks it. A failure does not end the
+//! workflow, because the next step learns from it.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, json, node, sql,
@@ -68,7 +68,8 @@ pub(crate) fn sql_generation(context: &Context, input: Input) -> Result<Update, 
     Ok(Update { sql_result, sql_validate_result })
 }
 
-/// The checked statement, or why there is none as a text: that is all a state can carry.
+/// Returns the checked statement, or the reason why there is none. The reason is a text, because
+/// the state holds nothing else.
 fn generate(query: &str, model: &str, input: &Input) -> Result<SqlGenerationSuccess, String> {
     let failed = |failure: Failure| format!("sql_generation_{}: {}", failure.code, failure.message);
     let knowledge = knowledge::read().map_err(failed)?;
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checked_statement_comes_with_its_fields() {
+    fn checked_statement_has_its_fields() {
         let (result, validated) = run(&writes(GOOD, json!([])), &input());
         assert_eq!(
             result,
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_goes_wrong_degrades() {
+    fn every_error_degrades_the_step() {
         let down = host().llm(|_| Err(Failure::unavailable("model down")));
         let garbage = host().llm(|_| Ok(Completion::of_json(json!({"x": 1}))));
         let mapped = json!([{"type": "city", "value": "北京", "field": "customers.city",

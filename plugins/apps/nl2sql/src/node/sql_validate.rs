@@ -1,4 +1,4 @@
-//! `sql_validate`: executes the statement, which can only read, and judges what comes back.
+//! `sql_validate`: executes the statement with read-only access, and checks the rows.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, code, node, params, sql,
@@ -8,10 +8,10 @@ use crate::state::{SqlGenerationResult, SqlValidateResult};
 use crate::step::{self, Done};
 use crate::{BUSINESS, rows, setting, statement};
 
-/// There is nothing to execute.
+/// Error of a result without a statement.
 const MISSING: &str = "sql_validate_missing_sql";
 
-/// It would do more than read.
+/// Error of a statement that does more than read.
 const READONLY: &str = "sql_validate_readonly_violation";
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ pub(crate) struct Update {
 #[node]
 pub(crate) fn sql_validate(context: &Context, input: Input) -> Result<Update, Failure> {
     let sql_validate_result = step::run(context, "sql_validate", &input, |_| {
-        // A statement that does not work is an answer, not a failure of this step.
+        // A failed statement is a result of this step, not a failure.
         validate(input.sql_result.as_ref()).map(Done::Success)
     })?;
     Ok(Update { sql_validate_result })
@@ -57,7 +57,7 @@ fn validate(generated: Option<&SqlGenerationResult>) -> Result<SqlValidateResult
         }
         Err(failure) => {
             let refused = SqlValidateResult::refused(&told(&failure));
-            // What the host refuses never reaches the database.
+            // The host refuses a statement before it reaches the database.
             let is_executed = failure.code != code::DENIED;
             let executed_sql = if is_executed { executed_sql } else { String::new() };
             Ok(SqlValidateResult { executed_sql, ..refused })
@@ -78,7 +78,8 @@ fn judged(result: Vec<crate::state::Row>, executed_sql: String) -> SqlValidateRe
     }
 }
 
-/// The message, with PostgreSQL's code behind it: its texts may be in any language.
+/// Returns the message of a failure, followed by PostgreSQL's SQLSTATE, because its messages may be
+/// in any language, or by the rule of the host.
 fn told(failure: &Failure) -> String {
     let detail = |name: &str| failure.details.as_deref()?.get(name)?.as_str();
     match (detail("sqlstate"), detail("rule")) {
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_judged() {
+    fn rows_determine_the_flags() {
         let count = |values: Vec<Vec<sql::Value>>| finding(sql::Rows::new(["n_count"], values));
         for (host, rows, empty, zero) in [
             (count(vec![params![7]]), 1, false, false),
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_only_read_is_not_executed() {
+    fn statement_that_does_more_than_read_is_not_executed() {
         let host = host();
         for (sql, error) in [
             ("", "sql_validate_missing_sql"),
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_the_database_are_told() {
+    fn errors_of_the_database_are_reported() {
         let host = business(|_| {
             Err(Failure::invalid("column \"x\" does not exist")
                 .with_details(json!({"dialect": "postgres", "sqlstate": "42703"})))

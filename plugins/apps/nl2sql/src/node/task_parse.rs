@@ -1,4 +1,4 @@
-//! `task_parse`: takes a question apart, with fields of the white-list only.
+//! `task_parse`: parses a question into a task, with fields of the allowlist only.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, Value, json, llm, node,
@@ -20,7 +20,7 @@ pub(crate) struct Update {
     parse_result: ParseResult,
 }
 
-/// Takes the question apart.
+/// Parses a question into a task.
 #[node]
 pub(crate) fn task_parse(context: &Context, input: Input) -> Result<Update, Failure> {
     let recorded = json!({ "intent_result": or_empty(input.intent_result.as_ref())? });
@@ -32,12 +32,12 @@ pub(crate) fn task_parse(context: &Context, input: Input) -> Result<Update, Fail
     Ok(Update { parse_result })
 }
 
-/// The value, or `{}` if there is none.
+/// Returns the value, or `{}` if there is none.
 pub(super) fn or_empty(value: Option<&impl Serialize>) -> Result<Value, Failure> {
     Ok(value.map_or(Ok(json!({})), serde_json::to_value)?)
 }
 
-/// A task with a field outside of the white-list is sent back to the model once.
+/// Parses a question. A task with a field outside of the allowlist is sent back to the model once.
 fn parse(query: &str, knowledge: &Knowledge) -> Result<ParseResult, Failure> {
     let request = request(query, knowledge)?;
     let (mut task, document) = ask(&request)?;
@@ -56,7 +56,7 @@ fn parse(query: &str, knowledge: &Knowledge) -> Result<ParseResult, Failure> {
 }
 
 fn request(query: &str, knowledge: &Knowledge) -> Result<llm::Request, Failure> {
-    // The role has no model of its own in the state: its route alone decides.
+    // The state has no model for this role, so its route alone decides.
     let request = setting::ask("parse", &setting::default_model()?)?;
     let today = date::now()?.day();
     let facts = [("today", today.as_str()), ("schema", &knowledge.prompt())];
@@ -72,7 +72,7 @@ fn ask(request: &llm::Request) -> Result<(ParseResult, String), Failure> {
     Ok((task, completion.text()))
 }
 
-/// Brings the fields of filters into the form of the white-list, and names those that are not in it.
+/// Resolves the fields of filters to those of the allowlist. Returns the fields that are not in it.
 fn resolve(task: &mut ParseResult, knowledge: &Knowledge) -> Vec<String> {
     let mut unknown = Vec::new();
     for filter in &mut task.filters {
@@ -98,7 +98,7 @@ mod tests {
         Ok(decision.update("parse_result").cloned().unwrap())
     }
 
-    /// A host whose model filters by one field after the other.
+    /// Returns a host whose model filters by these fields, one per call.
     fn filtering(fields: &'static [&'static str]) -> FakeHost {
         let mut fields = fields.iter();
         host().llm(move |request| {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_brought_into_form() {
+    fn fields_are_normalized() {
         let host = filtering(&["city"]);
         assert_eq!(run(&host).unwrap()["filters"][0]["field"], "customers.city");
         assert_eq!(host.llm_requests().len(), 1);
@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn a_field_outside_of_the_white_list_is_asked_for_again() {
+    fn field_outside_of_the_allowlist_is_requested_again() {
         let host = filtering(&["customers.town", "customers.city"]);
         assert_eq!(run(&host).unwrap()["filters"][0]["field"], "customers.city");
         assert!(host.llm_requests()[1].text().contains("customers.town"));
     }
 
     #[test]
-    fn twice_wrong_is_a_failure() {
+    fn second_unknown_field_is_a_failure() {
         let host = filtering(&["customers.town", "customers.place"]);
         assert!(run(&host).unwrap_err().message.contains("customers.place"));
         assert_eq!(host.emitted()[0].1["output"], Value::Null);

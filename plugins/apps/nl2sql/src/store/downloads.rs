@@ -1,4 +1,4 @@
-//! `chat_download`: CSV files that can be fetched, and for how long.
+//! `chat_download`: CSV files for download, and how long they are available.
 
 use wattle_plugin::prelude::{BlobRef, Failure, clock, params};
 use wattle_plugin::sql::Transaction;
@@ -20,14 +20,14 @@ const SELECT: &str = "SELECT d.blob FROM chat_download AS d
     JOIN chat_session AS s ON s.session_id = d.session_id
     WHERE d.file = $1 AND s.tenant = $2 AND s.admin_id = $3 AND d.created_ms >= $4";
 
-/// A file that was made for a session.
+/// A CSV file of a session.
 pub(crate) struct Download {
     pub(crate) file: String,
     pub(crate) blob: BlobRef,
     pub(crate) rows: usize,
 }
 
-/// Notes a file inside a transaction, and forgets those whose time is over.
+/// Records a file inside of a transaction, and deletes the records of expired files.
 pub(crate) fn add(
     transaction: &Transaction,
     session_id: &str,
@@ -40,19 +40,19 @@ pub(crate) fn add(
     transaction.execute(INSERT, parameters).map(|_| ())
 }
 
-/// The bytes of a file, for its owner and as long as it is kept.
+/// Returns the blob of a file, if the file belongs to the owner and has not expired.
 pub(crate) fn find(file: &str, owner: &Owner) -> Result<Option<BlobRef>, Failure> {
     let parameters = params![file, &owner.tenant, owner.admin_id, oldest()?];
     let rows = database().query(SELECT, parameters)?;
     rows.first().map(|row| row.get::<String>("blob").map(BlobRef)).transpose()
 }
 
-/// Forgets the files of a session.
+/// Deletes the records of a session's files.
 pub(crate) fn delete(session_id: &str) -> Result<(), Failure> {
     database().execute(DELETE, params![session_id]).map(|_| ())
 }
 
-/// Files from before this instant are gone.
+/// Returns the time before which files have expired, in milliseconds since 1970.
 fn oldest() -> Result<i64, Failure> {
     Ok(clock::now_ms() - i64::from(setting::retention_hours()?) * MS_PER_HOUR)
 }

@@ -1,4 +1,4 @@
-//! `chat_history`: what was said in a session.
+//! `chat_history`: the messages of a session.
 
 use wattle_plugin::prelude::{BlobRef, Failure, Serialize, Value, params};
 use wattle_plugin::sql::{Row, Transaction};
@@ -26,7 +26,7 @@ const COUNT: &str = "SELECT COUNT(*) AS total FROM chat_history WHERE session_id
 
 const DELETE: &str = "DELETE FROM chat_history WHERE session_id = $1";
 
-/// One message in a list.
+/// A message in a list.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Message {
     id: i64,
@@ -36,14 +36,14 @@ pub(crate) struct Message {
     created_at: String,
 }
 
-/// Name of the user in `role`.
+/// `role` of the user.
 const USER: &str = "user";
 
-/// Name of the application in `role`.
+/// `role` of the application.
 const ASSISTANT: &str = "assistant";
 
-/// An answer with its `ResultReturnResult`, which holds the first rows only, and a blob with all
-/// rows if there are more.
+/// An answer with its `ResultReturnResult`, which has only the first rows, and a blob with all rows
+/// if there are more.
 pub(crate) struct Answer<'a> {
     pub(crate) content: &'a str,
     pub(crate) result: &'a Value,
@@ -52,13 +52,13 @@ pub(crate) struct Answer<'a> {
 
 /// Rows of an answer.
 pub(crate) enum AnswerRows {
-    /// The answer shows all of them.
+    /// All rows, because the answer shows them.
     Shown(Vec<Value>),
-    /// They are in a blob.
+    /// A blob with all rows.
     Kept(BlobRef),
 }
 
-/// Adds what the user said, inside a transaction.
+/// Adds a message of the user, inside of a transaction.
 pub(crate) fn add_message(
     transaction: &Transaction,
     session_id: &str,
@@ -69,7 +69,7 @@ pub(crate) fn add_message(
     transaction.execute(INSERT, parameters).map(|_| ())
 }
 
-/// Adds an answer inside a transaction.
+/// Adds an answer, inside of a transaction.
 pub(crate) fn add_answer(
     transaction: &Transaction,
     session_id: &str,
@@ -82,7 +82,7 @@ pub(crate) fn add_answer(
     transaction.execute(INSERT, parameters).map(|_| ())
 }
 
-/// The rows of an answer; nothing if there is no such answer.
+/// Returns the rows of an answer; `None` if there is no such answer.
 pub(crate) fn rows(session_id: &str, message: i64) -> Result<Option<AnswerRows>, Failure> {
     let found = database().query(ROWS, params![session_id, message])?;
     let Some(row) = found.first() else { return Ok(None) };
@@ -94,13 +94,13 @@ pub(crate) fn rows(session_id: &str, message: i64) -> Result<Option<AnswerRows>,
     Ok(Some(AnswerRows::Shown(shown.cloned().unwrap_or_default())))
 }
 
-/// Whether the last thing said is a question that has no answer.
+/// Returns true if the last message is a question without an answer.
 pub(crate) fn is_unanswered(session_id: &str) -> Result<bool, Failure> {
     let rows = database().query(LAST_ROLE, params![session_id])?;
     Ok(rows.first().map(|row| row.get::<String>("role")).transpose()?.as_deref() == Some(USER))
 }
 
-/// The last things the user said, the oldest first.
+/// Returns the last messages of the user, the oldest first.
 pub(crate) fn last_of_user(session_id: &str, limit: u32) -> Result<Vec<String>, Failure> {
     let rows = database().query(LAST_OF_USER, params![session_id, limit])?;
     let mut messages: Vec<String> = rows.column("content")?;
@@ -108,7 +108,7 @@ pub(crate) fn last_of_user(session_id: &str, limit: u32) -> Result<Vec<String>, 
     Ok(messages)
 }
 
-/// Messages of a session, the oldest first, and how many there are.
+/// Returns messages of a session, the oldest first, and the number of all messages.
 pub(crate) fn list(
     session_id: &str,
     offset: u32,
@@ -120,7 +120,7 @@ pub(crate) fn list(
     Ok((messages, count.one()?.get("total")?))
 }
 
-/// Forgets what was said in a session.
+/// Deletes the messages of a session.
 pub(crate) fn delete(session_id: &str) -> Result<(), Failure> {
     database().execute(DELETE, params![session_id]).map(|_| ())
 }
@@ -135,7 +135,7 @@ fn read(row: Row<'_>) -> Result<Message, Failure> {
     })
 }
 
-/// The `ResultReturnResult` of a row; `null` for what the user said.
+/// Returns the `ResultReturnResult` of a row; `null` for a message of the user.
 fn document(row: Row<'_>) -> Result<Value, Failure> {
     let text: Option<String> = row.get("result")?;
     Ok(text.map(|text| serde_json::from_str(&text)).transpose()?.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! `chat_session`: whose a session is, and what it is called in lists.
+//! `chat_session`: owners and titles of sessions.
 
 use wattle_plugin::prelude::{Failure, Serialize, params};
 use wattle_plugin::sql::{Row, Transaction};
@@ -7,10 +7,10 @@ use crate::date;
 use crate::owner::Owner;
 use crate::store::database;
 
-/// Characters of the first message that make a title.
+/// Number of characters of the first message that become the title.
 const TITLE_CHARACTERS: usize = 40;
 
-/// Status of a request for somebody else's session, the same as for one that does not exist.
+/// Status of a request for a session of another owner, equal to that for a missing session.
 const NOT_FOUND: u16 = 404;
 
 const INSERT: &str = "INSERT INTO chat_session
@@ -31,7 +31,7 @@ const COUNT: &str =
 
 const DELETE: &str = "DELETE FROM chat_session WHERE session_id = $1";
 
-/// One session in a list.
+/// A session in a list.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Session {
     session_id: String,
@@ -41,7 +41,7 @@ pub(crate) struct Session {
     message_count: i64,
 }
 
-/// Makes a session if it is not there yet, and refuses one that is somebody else's.
+/// Creates a session if it does not exist, and refuses a session of another owner.
 pub(crate) fn open(session_id: &str, owner: &Owner, message: &str) -> Result<(), Failure> {
     let now = date::now()?.iso();
     let parameters = params![session_id, &owner.tenant, owner.admin_id, title(message), &now, &now];
@@ -49,7 +49,7 @@ pub(crate) fn open(session_id: &str, owner: &Owner, message: &str) -> Result<(),
     require(session_id, owner)
 }
 
-/// Refuses a session that is not this owner's.
+/// Refuses a session of another owner.
 pub(crate) fn require(session_id: &str, owner: &Owner) -> Result<(), Failure> {
     let rows = database().query(SELECT, params![session_id])?;
     let is_own = match rows.first() {
@@ -65,7 +65,8 @@ pub(crate) fn require(session_id: &str, owner: &Owner) -> Result<(), Failure> {
     Err(Failure::not_found(format!("会话 `{session_id}` 不存在")).with_status(NOT_FOUND))
 }
 
-/// Makes a session inside a transaction if it is not there yet, and says that it was used.
+/// Creates a session inside of a transaction if it does not exist, and updates the time of its last
+/// use.
 pub(crate) fn touch(
     transaction: &Transaction,
     session_id: &str,
@@ -79,7 +80,7 @@ pub(crate) fn touch(
     Ok(())
 }
 
-/// An owner's sessions, the last used first, and how many there are.
+/// Returns an owner's sessions, the last used first, and the number of all sessions.
 pub(crate) fn list(owner: &Owner, offset: u32, limit: u32) -> Result<(Vec<Session>, i64), Failure> {
     let rows = database().query(LIST, params![&owner.tenant, owner.admin_id, limit, offset])?;
     let sessions = rows.iter().map(read).collect::<Result<_, _>>()?;

@@ -1,4 +1,4 @@
-//! `workflow_log`: how each question went, one row a run.
+//! `workflow_log`: the outcome of each question, one row per run.
 
 use wattle_plugin::prelude::{Failure, params};
 use wattle_plugin::sql::{Row, Transaction};
@@ -17,7 +17,7 @@ const INSERT: &str = "INSERT INTO workflow_log (run_id, session_id, tenant, admi
 const LAST_FAILURE: &str = "SELECT error_step, error_message FROM workflow_log
     WHERE session_id = $1 AND final_status = 'error' ORDER BY created_at DESC LIMIT 1";
 
-/// Notes a question that was answered, inside a transaction.
+/// Records an answered question, inside of a transaction.
 pub(crate) fn add(
     transaction: &Transaction,
     step: &Step<'_>,
@@ -44,7 +44,7 @@ pub(crate) fn add(
     transaction.execute(INSERT, parameters).map(|_| ())
 }
 
-/// Notes a question that a failed step ended.
+/// Records a question that a failed step ended.
 pub(crate) fn write_failure(step: &Step<'_>, failure: &Failure) -> Result<(), Failure> {
     let parameters = params![
         &step.context.run_id,
@@ -65,7 +65,7 @@ pub(crate) fn write_failure(step: &Step<'_>, failure: &Failure) -> Result<(), Fa
     database().execute(INSERT, parameters).map(|_| ())
 }
 
-/// The step that ended the last question of a session that has no answer, and why.
+/// Returns the step and the message of the last failure in a session.
 pub(crate) fn last_failure(session_id: &str) -> Result<Option<(String, String)>, Failure> {
     let rows = database().query(LAST_FAILURE, params![session_id])?;
     let read = |row: Row<'_>| Ok((row.get("error_step")?, row.get("error_message")?));

@@ -1,4 +1,4 @@
-//! `POST /api/chat` and `POST /api/chat/stream`: one question, answered at once or step by step.
+//! `POST /api/chat` and `POST /api/chat/stream`: answer one question, at once or step by step.
 
 use wattle_plugin::prelude::{
     Deserialize, Failure, Request, Response, StreamFormat, Value, code, handler, json, random, runs,
@@ -11,16 +11,17 @@ use crate::store::{history, sessions};
 use crate::web::{BAD_REQUEST, CONFLICT, answer, check_session, ok, refuse};
 use crate::{GRAPH, setting};
 
-/// Longest question. Longer ones are documents, and models would lose the thread.
+/// Maximum number of characters of a question. Longer messages are documents, in which models lose
+/// the question.
 const MESSAGE_CHARACTERS: usize = 4_000;
 
-/// Bytes of a fresh session's name, written as twice as many hex digits.
+/// Number of random bytes in a new session id, which has two hex digits per byte.
 const SESSION_BYTES: u32 = 8;
 
 /// Name of the stream in the app's folder.
 const STREAM: &str = "chat";
 
-/// The body.
+/// The request body.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {
@@ -40,7 +41,7 @@ pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
     }))
 }
 
-/// Answers a question and tells of every step.
+/// Answers a question and streams every step.
 #[handler(POST, "/api/chat/stream")]
 pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
     answer(question(request).and_then(|start| {
@@ -55,8 +56,8 @@ pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
     }))
 }
 
-/// The run that answers a question. A session has one thread; each question is a run of its own
-/// that finds nothing of the question before, but for the history.
+/// Creates the run that answers a question. A session has one thread. Each question is a run of its
+/// own, which gets nothing of earlier questions except the history.
 fn question(request: &Request) -> Result<Start, Failure> {
     let owner = Owner::of_request(request)?;
     let body: Body = request
@@ -103,7 +104,7 @@ fn begin(start: Start) -> Result<runs::RunRef, Failure> {
 }
 
 fn result(ended: &EndedRun) -> Result<Value, Failure> {
-    // Details of what failed inside are no status of this answer.
+    // The details of an inner failure must not determine the status of this response.
     let state = ended.completed().map_err(|failure| Failure { details: None, ..failure })?;
     match state.get("result_return_result") {
         Some(result @ Value::Object(_)) => Ok(result.clone()),
@@ -111,7 +112,8 @@ fn result(ended: &EndedRun) -> Result<Value, Failure> {
     }
 }
 
-/// A model must be one that the operator put on the list: names do not reach providers.
+/// Returns the name of a model. Names do not reach providers, so it must be a name that the
+/// operator listed.
 fn model(wanted: Option<String>) -> Result<String, Failure> {
     let default = setting::default_model()?;
     let Some(name) = wanted.filter(|name| !name.trim().is_empty()) else { return Ok(default) };
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_a_run_with_a_clean_state() {
+    fn question_is_a_run_with_a_clean_state() {
         let host = host(Outcome::Completed);
         let (status, body) = post(&host, &json!({"message": " 有多少订单 "}), "7");
         assert_eq!(
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_requests_start_nothing() {
+    fn invalid_requests_start_no_run() {
         let host = host(Outcome::Completed);
         for (body, admin, status) in [
             (json!({}), "7", 400),
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_workflow_is_an_error() {
+    fn failed_workflow_is_an_error() {
         let (status, body) = post(
             &host(Outcome::Failed(Failure::unavailable("model down").with_status(503))),
             &json!({"message": "x"}),
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_handed_to_the_host() {
+    fn stream_is_handed_off_to_the_host() {
         let host = host(Outcome::Completed);
         let request = Request::new("POST", "/api/chat/stream")
             .with_body(r#"{"message": "x", "session_id": "s"}"#)

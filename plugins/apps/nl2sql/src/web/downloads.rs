@@ -1,4 +1,4 @@
-//! `GET /api/chat/downloads/{file}`: a result as CSV, for the admin who asked.
+//! `GET /api/chat/downloads/{file}`: a result as CSV, for its owner.
 
 use wattle_plugin::prelude::{Failure, Request, Response, handler};
 
@@ -11,7 +11,7 @@ use crate::web::{NOT_FOUND, answer, refuse};
 pub(crate) fn download(request: &Request) -> Result<Response, Failure> {
     answer(Owner::of_request(request).and_then(|owner| {
         let file: String = request.param("file")?;
-        // Somebody else's file gets the same answer as one that does not exist.
+        // A file of another owner gets the same response as a missing file.
         let missing = || refuse(NOT_FOUND, "文件不存在或已过期");
         if !is_name(&file) {
             return Err(missing());
@@ -22,7 +22,7 @@ pub(crate) fn download(request: &Request) -> Result<Response, Failure> {
     }))
 }
 
-/// A name as the app gives them: no part of a path.
+/// Returns true for a file name that the app creates, which is never a path.
 fn is_name(file: &str) -> bool {
     file.strip_suffix(".csv").is_some_and(|stem| {
         !stem.is_empty() && stem.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-')
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_sent_as_an_attachment() {
+    fn file_is_sent_as_an_attachment() {
         let response = get("a-1.csv");
         assert!(matches!(response.body, Body::Blob(_)));
         let header =
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_not_there() {
+    fn other_names_are_not_found() {
         for file in ["b-1.csv", "..", "../a-1.csv", "a-1.csv/..", ".csv", "a-1.txt", "a\".csv"] {
             assert_eq!(get(file).status, 404, "{file}");
         }

@@ -1,4 +1,4 @@
-//! `/api/chat/sessions/{id}/messages`: what was said in a session, and the rows of answers.
+//! `/api/chat/sessions/{id}/messages`: the messages of a session, and the rows of answers.
 
 use wattle_plugin::prelude::{Failure, Request, Response, Value, blob, code, handler, json, runs};
 
@@ -7,7 +7,7 @@ use crate::store::{downloads, history, workflow_log};
 use crate::web::sessions::{delete_thread, owned};
 use crate::web::{NOT_FOUND, answer, ok, page, refuse};
 
-/// Status of a thread that a run works on.
+/// Status of a thread with an active run.
 const RUNNING: &str = "running";
 
 /// Lists the messages, the oldest first.
@@ -15,7 +15,7 @@ const RUNNING: &str = "running";
 pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
     answer(owned(request).and_then(|session_id| {
         let (offset, limit) = page(request)?;
-        // Before the messages: an answer that is written in between is then in the list.
+        // Read before the messages, so that the list has an answer that is written in between.
         let pending = pending(&session_id)?;
         let (messages, total) = history::list(&session_id, offset, limit)?;
         ok(&json!({
@@ -25,7 +25,7 @@ pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
     }))
 }
 
-/// Gives all rows of an answer, of which the list shows the first ones.
+/// Returns all rows of an answer, of which the list has the first ones.
 #[handler(GET, "/api/chat/sessions/{id}/messages/{message}/rows")]
 pub(crate) fn rows(request: &Request) -> Result<Response, Failure> {
     answer(owned(request).and_then(|session_id| {
@@ -44,8 +44,8 @@ pub(crate) fn rows(request: &Request) -> Result<Response, Failure> {
     }))
 }
 
-/// What became of a question that has no answer: `running`, or `failed` with the reason. A page
-/// that was loaded in the middle learns from it whether there is something to wait for.
+/// Returns the status of a question without an answer: `running`, or `failed` with the reason. A
+/// page that was loaded in the middle of a question learns from it whether to wait.
 fn pending(session_id: &str) -> Result<Value, Failure> {
     let thread = runs::thread(session_id)?;
     if thread.is_some_and(|thread| thread.status == RUNNING) {
@@ -58,7 +58,7 @@ fn pending(session_id: &str) -> Result<Value, Failure> {
     Ok(json!({ "status": "failed", "step": step, "message": message }))
 }
 
-/// Forgets what was said. The session stays, and its next question has no history.
+/// Deletes the messages. The session remains, and its next question has no history.
 #[handler(DELETE, "/api/chat/sessions/{id}/messages")]
 pub(crate) fn remove(request: &Request) -> Result<Response, Failure> {
     answer(owned(request).and_then(|session_id| {

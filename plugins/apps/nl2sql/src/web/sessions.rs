@@ -16,7 +16,7 @@ pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
     }))
 }
 
-/// Deletes a session with all that belongs to it.
+/// Deletes a session with all its data.
 #[handler(DELETE, "/api/chat/sessions/{id}")]
 pub(crate) fn remove(request: &Request) -> Result<Response, Failure> {
     answer(owned(request).and_then(|session_id| {
@@ -26,7 +26,7 @@ pub(crate) fn remove(request: &Request) -> Result<Response, Failure> {
     }))
 }
 
-/// The session that a path names, if it is the caller's.
+/// Returns the session in the path, if it belongs to the caller.
 pub(super) fn owned(request: &Request) -> Result<String, Failure> {
     let owner = Owner::of_request(request)?;
     let session_id: String = request.param("id")?;
@@ -35,7 +35,7 @@ pub(super) fn owned(request: &Request) -> Result<String, Failure> {
     Ok(session_id)
 }
 
-/// A session whose first question never began has no thread.
+/// Deletes the thread of a session. A session whose first question never started has no thread.
 pub(super) fn delete_thread(session_id: &str) -> Result<(), Failure> {
     match runs::delete_thread(session_id) {
         Err(failure) if failure.code == code::NOT_FOUND => Ok(()),

@@ -1,11 +1,11 @@
-//! `GET /api/chat/suggestions`: questions that a page may offer, from the settings.
+//! `GET /api/chat/suggestions`: example questions for a page, from the settings.
 
 use wattle_plugin::prelude::{Failure, Request, Response, handler, json};
 
 use crate::setting;
 use crate::web::{answer, ok};
 
-/// Lists them.
+/// Lists the example questions.
 #[handler(GET, "/api/chat/suggestions")]
 pub(crate) fn list(_request: &Request) -> Result<Response, Failure> {
     answer(setting::suggestions().and_then(|found| ok(&json!({ "suggestions": found }))))
@@ -19,7 +19,7 @@ mod tests {
     use crate::testing::host;
 
     #[test]
-    fn questions_are_those_of_the_operator() {
+    fn suggestions_are_those_of_the_settings() {
         let get = |host: wattle_plugin::testing::FakeHost| {
             let response = host.run(|| list(&Request::new("GET", "/"))).unwrap();
             response.json_body().unwrap()["data"].clone()
