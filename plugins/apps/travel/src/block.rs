@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::draft::{BLOCKS, Draft, check, sanitize};
 
-/// What a block is about.
+/// The subject of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum BlockType {
-    /// Something to eat or drink.
+    /// Food or drink.
     Food,
-    /// A place to see; the only type that gets coordinates.
+    /// A place to see. Only spots get coordinates.
     Spot,
-    /// How to get about.
+    /// Transport.
     Transport,
-    /// Something to buy.
+    /// Shopping.
     Shopping,
     /// Anything else.
     Other,
@@ -31,7 +31,7 @@ impl BlockType {
     pub(crate) const ALL: [Self; 5] =
         [Self::Food, Self::Spot, Self::Transport, Self::Shopping, Self::Other];
 
-    /// As documents have it.
+    /// Returns the name that documents use.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Food => "food",
@@ -52,7 +52,7 @@ impl JsonSchema for BlockType {
         true
     }
 
-    // The derived schema has a `const` for each documented variant, which not all providers know.
+    // The derived schema has a `const` for each documented variant, which some providers reject.
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({
             "type": "string",
@@ -71,7 +71,7 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// Whether there is such a place.
+    /// Returns true if the coordinates are in the valid range.
     pub(crate) fn is_on_globe(self) -> bool {
         (-90.0..=90.0).contains(&self.lat) && (-180.0..=180.0).contains(&self.lng)
     }
@@ -96,7 +96,7 @@ pub(crate) struct Block {
     pub(crate) smart_tags: Vec<String>,
 }
 
-/// The blocks that are spots, in their order.
+/// Returns the blocks that are spots, in order.
 pub(crate) fn spots(blocks: &[Block]) -> Vec<Block> {
     blocks.iter().filter(|block| block.kind == BlockType::Spot).cloned().collect()
 }

@@ -1,4 +1,5 @@
-//! Coordinates of places, from Nominatim: one request a second at most, and none for what is known.
+//! Coordinates of places, from Nominatim: at most one request per second, and none for a cached
+//! query.
 
 mod cache;
 mod nominatim;
@@ -10,30 +11,33 @@ use crate::block::Location;
 use crate::geocode::cache::{Known, key};
 use crate::geocode::nominatim::{Answer, Nominatim};
 
-/// Failures in a row after which the service counts as down: more would only keep the user waiting.
+/// Number of consecutive failures after which the service counts as down. Further requests would
+/// only delay the user.
 const MOST_FAILURES: u32 = 3;
 
-/// Finds places, for one call of the tool.
+/// A geocoder for one call of the tool.
 pub(crate) struct Geocoder {
     service: Nominatim,
-    /// Keys of queries that failed in this call. They are not stored, but not asked twice either.
+    /// Keys of queries that failed in this call. They are not cached, but not sent again either.
     failed: Vec<String>,
     failures_in_row: u32,
     stopped: bool,
 }
 
 impl Geocoder {
-    /// The service of the settings.
+    /// Creates a geocoder from the settings.
     pub(crate) fn of_settings() -> Result<Self, Failure> {
         let service = Nominatim::of_settings()?;
         Ok(Self { service, failed: Vec::new(), failures_in_row: 0, stopped: false })
     }
 
-    /// Where a query leads; nowhere if it finds nothing, or if the service cannot be asked.
+    /// Returns the coordinates of a query; `None` if it finds nothing or the service is not
+    /// available.
     ///
     /// # Errors
     ///
-    /// Those of the database, without which nobody knows when the service may be asked.
+    /// Returns failures of the database, without which the time of the next request is unknown, and
+    /// the failures `cancelled` and `denied` of the service.
     pub(crate) fn locate(&mut self, query: &str) -> Result<Option<Location>, Failure> {
         let key = key(query);
         if key.is_empty() || self.failed.contains(&key) {

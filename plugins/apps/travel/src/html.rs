@@ -1,9 +1,9 @@
-//! From what a model calls HTML to the page that is kept and shown.
+//! Converts a model's HTML to the page that is stored and shown.
 //!
-//! The page is third-party text that a model turned into markup, so nothing in it is trusted: it is
-//! parsed (`read`) and rebuilt from allowlists (`allow`, `tag`, `url`,
-//! `css`). It runs nothing, even without the content security policy under which it is served.
-//! A page that went through once stays as it is when it goes through again.
+//! A page is third-party text that a model turned into markup, so it is untrusted: it is parsed
+//! (`read`) and rebuilt from allowlists (`allow`, `tag`, `url`, `css`). A rebuilt page runs
+//! nothing, even without the content security policy under which it is served. Rebuilding it again
+//! does not change it.
 
 mod allow;
 mod css;
@@ -22,33 +22,33 @@ use self::url::Pictures;
 pub(crate) use self::url::{Sources, is_blob, is_link};
 use crate::image::ImageAsset;
 
-/// Bytes of a page. Text and styles are far below it; what is above carries data.
+/// Maximum size of a page in bytes. Text and styles take far less; a larger page has embedded data.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
-/// Attribute of the section with the video's picture.
+/// Attribute of the section with the video's image.
 const THUMBNAIL_HEADER: &str = "data-video-thumbnail-header";
 
 /// Attribute of the link to the video.
 const ORIGIN_LINK: &str = "data-origin-video-link";
 
-/// What the link to the video says.
+/// Text of the link to the video.
 const ORIGIN_TEXT: &str = "Watch Origin Video";
 
-/// Makes a page fit for small screens, if the document does not say how.
+/// Viewport for small screens, for documents that have none.
 const VIEWPORT: &str = "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">";
 
-/// Why a text is no page. Models read it, and do better.
+/// The reason why a text is not a page. Models read it to correct the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HtmlError {
     /// More than [`MAX_BYTES`].
     TooLong(usize),
-    /// Elements inside of elements without end.
+    /// Too deeply nested elements.
     TooDeep,
     /// No `<html>`.
     NoHtml,
     /// No `<body>`.
     NoBody,
-    /// The parser gave up.
+    /// The parser failed.
     Unreadable(String),
 }
 
@@ -76,8 +76,8 @@ impl fmt::Display for HtmlError {
 
 impl std::error::Error for HtmlError {}
 
-/// Makes a page of an editor's text. The video's picture stands on top unless the page shows it
-/// already, the link to the video at the end.
+/// Makes a page from an editor's text. The video's image is at the top, unless the page shows it
+/// already, and the link to the video is at the end.
 pub(crate) fn page(
     raw: &str,
     thumbnail: Option<&str>,
@@ -87,9 +87,9 @@ pub(crate) fn page(
     finish(raw, thumbnail, video_url, &Pictures::any(sources))
 }
 
-/// The same for a model's text. Who wrote what the model has read may have talked it into a picture
-/// that tells somebody who looks at the page, so of pictures from elsewhere only `images` and the
-/// video's may be shown, which were prepared for it.
+/// Makes a page from a model's text. The text that the model has read may have induced it to show
+/// an image that reports the reader. From other origins the page may therefore show only `images`
+/// and the video's image, which were prepared for it.
 pub(crate) fn made_page(
     raw: &str,
     thumbnail: Option<&str>,
@@ -111,7 +111,7 @@ fn finish(
     let thumbnail = thumbnail.map(url::tidy).filter(|address| pictures.is_image(address));
     let video_url = video_url.map(url::tidy).filter(|address| is_link(address));
     let (thumbnail, replaces_link) = (thumbnail.as_deref(), video_url.is_some());
-    // Browsers drop the character in text and keep it in tags, which hides names.
+    // Browsers drop the character in text and keep it in tags, where it hides names.
     let text = raw.replace('\0', "");
     let parts = read::parts(fence::inside(&text), Wanted { thumbnail, pictures, replaces_link })?;
     let header = thumbnail.filter(|_| !parts.has_thumbnail).map(header);
@@ -131,7 +131,7 @@ fn put_together(
 ) -> Result<String, HtmlError> {
     let html = parts.html.as_deref().ok_or(HtmlError::NoHtml)?;
     let body = parts.body.as_deref().ok_or(HtmlError::NoBody)?;
-    // The first that a browser reads, so that it takes no other encoding for granted.
+    // The encoding is the first element, so that a browser assumes no other.
     let mut lines = vec!["<!DOCTYPE html>", html, "<head>", "<meta charset=\"utf-8\">"];
     if !parts.has_viewport {
         lines.push(VIEWPORT);

@@ -1,5 +1,5 @@
-//! Pictures of a guide: for which blocks (`target`), of what (`plan`), and from where: found
-//! (`unsplash`) or made (`generate`). What both tools share is `step`.
+//! Images of a guide: for which blocks (`target`), with what content (`plan`), and from which
+//! source, found (`unsplash`) or generated (`generate`). Both tools share `step`.
 
 pub(crate) mod generate;
 pub(crate) mod plan;
@@ -22,37 +22,34 @@ pub(crate) enum ImageSource {
     Imagen,
 }
 
-/// A picture of one block.
+/// An image of one block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ImageAsset {
-    /// The block.
     pub(crate) block_id: String,
-    /// Its title.
     pub(crate) block_title: String,
-    /// What was searched for.
+    /// The search query.
     pub(crate) query: String,
-    /// What it shows, for who cannot see it.
+    /// The alternative text.
     pub(crate) alt: String,
-    /// Where it is: an address of Unsplash, or a path of this host. Never a data URL.
+    /// A URL of Unsplash, or a path of this host. Never a data URL.
     pub(crate) image_url: String,
-    /// Where it comes from.
     pub(crate) source: ImageSource,
     /// The page of the photograph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) source_page: Option<String>,
-    /// Whom to thank.
+    /// The credit line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) credit: Option<String>,
-    /// Pixels.
+    /// Width in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) width: Option<u32>,
-    /// Pixels.
+    /// Height in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) height: Option<u32>,
 }
 
 impl ImageAsset {
-    /// A picture of a planned block, without what only its source knows.
+    /// Creates an image of a planned block, without the fields that only its source knows.
     fn of(planned: &Planned, source: ImageSource, image_url: String) -> Self {
         Self {
             block_id: planned.block_id.clone(),
@@ -69,7 +66,7 @@ impl ImageAsset {
     }
 }
 
-/// Where a set of pictures comes from: photographs, as soon as there is one.
+/// Returns the source of a set of images: Unsplash if at least one is a photograph.
 pub(crate) fn mode(images: &[ImageAsset]) -> ImageSource {
     let is_found = images.iter().any(|image| image.source == ImageSource::Unsplash);
     if is_found { ImageSource::Unsplash } else { ImageSource::Imagen }

@@ -1,4 +1,4 @@
-//! Blocks as a model proposes them: what must be right about them, and what is made of them.
+//! Blocks as a model drafts them: their checks, and their conversion to blocks of the guide.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::block::{Block, BlockType, id};
 
-/// How many blocks make a guide.
+/// Number of blocks in a guide.
 pub(crate) const BLOCKS: std::ops::RangeInclusive<usize> = 4..=16;
 
 /// What a model answers.
@@ -39,7 +39,7 @@ pub(crate) struct DraftBlock {
     pub(crate) smart_tags: Vec<String>,
 }
 
-/// What is wrong with a draft, a sentence each.
+/// Returns the errors of a draft, one sentence each.
 pub(crate) fn check(draft: &Draft) -> Vec<String> {
     let mut errors = Vec::new();
     if !BLOCKS.contains(&draft.blocks.len()) {
@@ -57,7 +57,7 @@ pub(crate) fn check(draft: &Draft) -> Vec<String> {
     errors
 }
 
-/// The spots must be the blocks of that type, no more, no fewer and no others.
+/// Checks that the spots are exactly the blocks of type `spot`.
 fn check_spots(draft: &Draft) -> Vec<String> {
     let mut errors = Vec::new();
     let mut open: Vec<&DraftBlock> = draft.blocks.iter().filter(|block| block.is_spot()).collect();
@@ -108,8 +108,8 @@ impl DraftBlock {
     }
 }
 
-/// Blocks of a draft that passed: with ids of ours, without places, with clean tags. The ids depend
-/// on nothing but the video and the draft, so a step that is repeated gives them again.
+/// Converts a checked draft to blocks: with new ids, without coordinates, with clean tags. The ids
+/// depend only on the video and the draft, so a repeated step creates equal ids.
 pub(crate) fn sanitize(draft: Draft, video_id: &str) -> Vec<Block> {
     let mut taken = HashSet::new();
     let blocks = draft.blocks.into_iter().enumerate();
@@ -129,7 +129,7 @@ pub(crate) fn sanitize(draft: Draft, video_id: &str) -> Vec<Block> {
         .collect()
 }
 
-/// Tags that say something, each once.
+/// Returns the tags that are not empty, without duplicates.
 fn clean(tags: &[String]) -> Vec<String> {
     let mut seen = HashSet::new();
     let tags = tags.iter().map(|tag| tag.trim()).filter(|tag| !tag.is_empty());
@@ -148,7 +148,7 @@ mod tests {
             "description": "Words", "location": null, "smart_tags": [" a ", "a", "", "b"]})
     }
 
-    /// Four blocks of which two are spots, changed by a test.
+    /// Creates a draft of four blocks, two of them spots, and changes it.
     fn draft(change: impl FnOnce(&mut Value)) -> Draft {
         let mut draft = json!({
             "blocks": [
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_21_a_good_draft_has_no_errors() {
+    fn s3_21_a_valid_draft_has_no_errors() {
         assert!(errors(|_| {}).is_empty());
     }
 
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_22_ids_places_and_tags_are_ours() {
+    fn s3_22_ids_coordinates_and_tags_are_replaced() {
         let blocks = sanitize(draft(|it| it["blocks"][0]["title"] = json!(" Tower ")), "vid");
         assert_eq!(blocks[0].title, "Tower");
         assert_eq!(blocks[0].smart_tags, ["a", "b"]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_23_spots_carry_the_ids_of_their_blocks_and_a_repeated_step_gives_the_same() {
+    fn s3_23_spots_have_the_ids_of_their_blocks_and_a_repeated_step_is_equal() {
         let blocks = sanitize(draft(|_| {}), "vid");
         let ids: Vec<_> = spots(&blocks).into_iter().map(|spot| spot.block_id).collect();
         assert_eq!(ids, [blocks[0].block_id.clone(), blocks[2].block_id.clone()]);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_11_s3_21_the_schema_allows_no_place_and_no_other_type() {
+    fn s3_11_s3_21_the_schema_permits_no_coordinates_and_no_other_type() {
         let schema = schemars::schema_for!(Draft).to_value();
         let definition = &schema["$defs"]["DraftBlock"]["properties"];
         assert_eq!(definition["location"]["type"], "null");

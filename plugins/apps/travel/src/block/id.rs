@@ -1,14 +1,14 @@
-//! Ids of blocks: eight characters that depend on nothing but what the block is.
+//! Ids of blocks: eight characters that depend only on the video, the position and the title.
 
 use std::collections::HashSet;
 
 /// 64 characters, six bits each.
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
 
-/// Characters of an id.
+/// Number of characters of an id.
 const CHARS: u32 = 8;
 
-/// An id that is not taken yet; it is then.
+/// Returns an id that is not in `taken`, and inserts it.
 pub(super) fn unique(
     taken: &mut HashSet<String>,
     video_id: &str,
@@ -30,8 +30,8 @@ fn written(hash: u64) -> String {
     (0..CHARS).map(|at| char::from(ALPHABET[six(at)])).collect()
 }
 
-/// FNV-1a with a zero byte after every text, stirred by the finalizer of SplitMix64: FNV leaves
-/// texts that differ in their last character with similar high bits. Nothing here is a secret.
+/// FNV-1a with a zero byte after every text, mixed by the finalizer of SplitMix64: FNV alone gives
+/// texts that differ in their last character similar high bits. The hash protects no secret.
 fn hash(texts: &[&str]) -> u64 {
     let bytes = texts.iter().flat_map(|text| text.bytes().chain([0]));
     let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

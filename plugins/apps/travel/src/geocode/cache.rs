@@ -1,4 +1,4 @@
-//! What the geocoder answered before, that it found nothing included.
+//! The cache of geocoder results, including queries that found nothing.
 
 use wattle_plugin::prelude::{Failure, params, sql};
 
@@ -6,10 +6,10 @@ use crate::DATABASE;
 use crate::block::Location;
 use crate::session::plain;
 
-/// How long an answer holds: places seldom move.
+/// Time for which a place is cached. Places seldom move.
 const FOUND_MS: i64 = 90 * DAY_MS;
 
-/// How long it holds that there is none: maps are worked on every day.
+/// Time for which the absence of a place is cached. Maps change every day.
 const NOT_FOUND_MS: i64 = DAY_MS;
 
 const DAY_MS: i64 = 86_400_000;
@@ -20,7 +20,7 @@ const PUT: &str = "INSERT INTO geocode_cache (query, lat, lng, found, fetched_ms
     VALUES ($1, $2, $3, $4, $5) ON CONFLICT (query) DO UPDATE SET lat = excluded.lat, \
     lng = excluded.lng, found = excluded.found, fetched_ms = excluded.fetched_ms";
 
-/// What was answered.
+/// A cached result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Known {
     /// The place.
@@ -29,12 +29,12 @@ pub(super) enum Known {
     Nowhere,
 }
 
-/// The form in which a query is known: case and white space mean nothing to the geocoder.
+/// Returns the cache key of a query. The geocoder ignores case and white space.
 pub(super) fn key(query: &str) -> String {
     plain(query).to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What is known of a query, if anything.
+/// Returns the cached result of a query, unless it has expired.
 pub(super) fn get(key: &str, now_ms: i64) -> Result<Option<Known>, Failure> {
     let rows = sql::database(DATABASE).query(GET, params![key])?;
     let Some(row) = rows.first() else { return Ok(None) };
@@ -47,7 +47,7 @@ pub(super) fn get(key: &str, now_ms: i64) -> Result<Option<Known>, Failure> {
     if found { place().map(Some) } else { Ok(Some(Known::Nowhere)) }
 }
 
-/// Keeps an answer.
+/// Stores a result.
 pub(super) fn put(key: &str, found: Option<Location>, now_ms: i64) -> Result<(), Failure> {
     let (lat, lng) = (found.map(|it| it.lat), found.map(|it| it.lng));
     let values = params![key, lat, lng, found.is_some(), now_ms];

@@ -1,4 +1,4 @@
-//! Nominatim: one place by its name.
+//! Client for Nominatim: finds one place by its name.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,26 +8,26 @@ use wattle_plugin::prelude::{Failure, code, settings};
 use crate::block::Location;
 use crate::text::head;
 
-/// Where Nominatim is without a setting.
+/// Default base URL.
 const BASE_URL: &str = "https://nominatim.openstreetmap.org";
 
-/// Who we are without a setting: the service refuses the names of HTTP libraries.
+/// Default `User-Agent`. The service refuses the names of HTTP libraries.
 const USER_AGENT: &str = concat!("wattle-travel/", env!("CARGO_PKG_VERSION"));
 
-/// Between two requests without a setting. The service allows one a second; the rest makes up for
-/// what passes between taking a turn and sending.
+/// Default time between two requests, in milliseconds. The service permits one request per second;
+/// the rest covers the delay between taking a turn and sending.
 const INTERVAL_MS: u32 = 1_100;
 
-/// Longest interval: a typing error would otherwise hold back every request for ever.
+/// Maximum interval. Without it, a typing error could block every request forever.
 const LONGEST_INTERVAL_MS: u32 = 10_000;
 
-/// For one answer.
+/// Timeout of a request.
 const TIMEOUT_MS: u32 = 15_000;
 
-/// Characters of the service's own words in a message.
+/// Maximum number of characters of the service's response in a message.
 const QUOTED_CHARS: usize = 200;
 
-/// The service, and how it is asked.
+/// The service with its settings.
 pub(super) struct Nominatim {
     base_url: String,
     user_agent: String,
@@ -35,20 +35,20 @@ pub(super) struct Nominatim {
     pub(super) interval_ms: u32,
 }
 
-/// What became of a question.
+/// The result of a query.
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer {
     /// The place.
     Found(Location),
     /// There is no such place.
     Nothing,
-    /// The service wants no more questions.
+    /// The service refuses further requests.
     Refused(String),
-    /// It could not answer this one.
+    /// The request failed.
     Failed(String),
 }
 
-/// One hit. Numbers come as texts.
+/// A place in a response. Numbers are texts.
 #[derive(Deserialize)]
 struct Hit {
     lat: Value,
@@ -56,7 +56,7 @@ struct Hit {
 }
 
 impl Nominatim {
-    /// The service of the settings.
+    /// Creates a client from the settings.
     pub(super) fn of_settings() -> Result<Self, Failure> {
         let base_url = set("nominatim_base_url", BASE_URL)?.trim_end_matches('/').to_owned();
         let interval_ms = settings::get::<u32>("nominatim_interval_ms")?.unwrap_or(INTERVAL_MS);
@@ -67,11 +67,11 @@ impl Nominatim {
         })
     }
 
-    /// Asks once, after a pause.
+    /// Sends a query once, after a delay.
     ///
     /// # Errors
     ///
-    /// Only `cancelled` and `denied`, with which no other question would fare better.
+    /// Returns only `cancelled` and `denied`, with which every other query would fail too.
     pub(super) fn ask(&self, query: &str, delay_ms: u32) -> Result<Answer, Failure> {
         let request = Request::get(format!("{}/search", self.base_url))
             .query("q", query)
@@ -118,7 +118,7 @@ fn found(text: &str) -> Result<Answer, &'static str> {
     Ok(Answer::Found(Location { lat, lng }))
 }
 
-/// A number of degrees within its range.
+/// Parses a number of degrees within its range.
 fn degrees(value: &Value, most: f64) -> Option<f64> {
     let number = match value {
         Value::String(text) => text.trim().parse().ok()?,
@@ -135,7 +135,7 @@ mod tests {
     use crate::block::Location;
 
     #[test]
-    fn s3_25_answers_are_read_and_checked() {
+    fn s3_25_responses_are_parsed_and_checked() {
         let at = |lat, lng| Answer::Found(Location { lat, lng });
         for (body, expected) in [
             (
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_27_a_refusal_is_no_failure_like_others() {
+    fn s3_27_a_refusal_is_distinguished_from_a_failure() {
         for status in [403, 429] {
             let answer = read(&Response::new(status, "blocked"));
             let told = format!("the geocoder answered with status {status}: blocked");

@@ -1,4 +1,4 @@
-//! When the geocoder is asked, and what is remembered.
+//! Requests to the geocoder, and the cache of their results.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,15 +13,15 @@ use crate::testing::geocode_tables;
 
 const TOWER: Location = Location { lat: 35.5, lng: 139.5 };
 
-/// What the service says of it.
+/// Response of the service for the tower.
 const KNOWN: &str = r#"[{"lat":"35.5","lon":"139.5"}]"#;
 
-#[expect(clippy::unnecessary_wraps, reason = "what a fake of the service answers")]
+#[expect(clippy::unnecessary_wraps, reason = "the return type of a fake service")]
 fn answer(status: u16, body: &str) -> Result<Response, Failure> {
     Ok(Response::new(status, body))
 }
 
-/// A service that knows the tower only.
+/// Returns a host with a service that knows only the tower.
 fn host() -> FakeHost {
     geocode_tables(FakeHost::new())
         .http(|request| answer(200, if request.url.contains("q=Tower&") { KNOWN } else { "[]" }))
@@ -39,7 +39,7 @@ fn delays(host: &FakeHost) -> Vec<u32> {
 }
 
 #[test]
-fn s3_26_the_service_is_asked_as_its_documents_say() {
+fn s3_26_requests_follow_the_documentation_of_the_service() {
     let host = host().setting("nominatim_base_url", "http://osm.test/");
     assert_eq!(locate(&host, &["Tower"]), [Some(TOWER)]);
     let request = &host.http_requests()[0];
@@ -65,7 +65,7 @@ fn s3_27_requests_are_more_than_a_second_apart() {
 }
 
 #[test]
-fn s3_27_other_runs_take_turns_too_up_to_the_longest_wait() {
+fn s3_27_all_runs_share_the_turns_up_to_the_longest_wait() {
     let host = host();
     let queries: Vec<String> = (0..14).map(|n| format!("Place {n}")).collect();
     let queries: Vec<&str> = queries.iter().map(String::as_str).collect();
@@ -79,7 +79,7 @@ fn s3_27_other_runs_take_turns_too_up_to_the_longest_wait() {
 }
 
 #[test]
-fn s3_27_identical_queries_are_asked_once_whatever_they_find() {
+fn s3_27_equal_queries_are_sent_once() {
     let host = host();
     let found = locate(&host, &["Tower", "  tower ", "TOWER", "Nowhere", "nowhere", ""]);
     assert_eq!(found, [Some(TOWER), Some(TOWER), Some(TOWER), None, None, None]);
@@ -89,7 +89,7 @@ fn s3_27_identical_queries_are_asked_once_whatever_they_find() {
 }
 
 #[test]
-fn what_is_remembered_grows_old() {
+fn cached_results_expire() {
     let host = host();
     locate(&host, &["Tower", "Nowhere"]);
     host.advance_ms(2 * 86_400_000);
@@ -103,7 +103,7 @@ fn what_is_remembered_grows_old() {
 }
 
 #[test]
-fn s3_27_failures_are_not_remembered() {
+fn s3_27_failures_are_not_cached() {
     let is_up = Rc::new(Cell::new(false));
     let up = Rc::clone(&is_up);
     let host = geocode_tables(FakeHost::new())
@@ -115,14 +115,14 @@ fn s3_27_failures_are_not_remembered() {
 }
 
 #[test]
-fn a_service_that_is_down_is_left_alone() {
+fn unavailable_service_gets_no_further_requests() {
     let host = geocode_tables(FakeHost::new()).http(|_| Err(Failure::timeout("silent")));
     assert_eq!(locate(&host, &["a1", "b2", "c3", "d4", "e5"]), [None; 5]);
     assert_eq!(host.http_requests().len(), 3);
 }
 
 #[test]
-fn s3_27_after_a_refusal_nothing_more_is_asked_but_what_is_known_is_told() {
+fn s3_27_after_a_refusal_only_the_cache_is_used() {
     for status in [403, 429] {
         let host = geocode_tables(FakeHost::new()).http(move |request| {
             if request.url.contains("Tower") {
@@ -138,7 +138,7 @@ fn s3_27_after_a_refusal_nothing_more_is_asked_but_what_is_known_is_told() {
 }
 
 #[test]
-fn a_missing_grant_and_a_cancelled_run_are_failures() {
+fn missing_grant_and_cancelled_run_are_failures() {
     for code in ["denied", "cancelled"] {
         let host = geocode_tables(FakeHost::new()).http(move |_| Err(Failure::new(code, "no")));
         let failure = host.run(|| Geocoder::of_settings()?.locate("Tower")).unwrap_err();
@@ -147,7 +147,7 @@ fn a_missing_grant_and_a_cancelled_run_are_failures() {
 }
 
 #[test]
-fn the_interval_is_the_operators() {
+fn interval_is_configurable() {
     let host = host().setting("nominatim_interval_ms", 0);
     locate(&host, &["Tower", "Temple"]);
     assert_eq!(delays(&host), [0, 0]);

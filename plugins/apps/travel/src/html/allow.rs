@@ -1,7 +1,6 @@
-//! What a page may consist of. Everything else is left out: an element of no list loses its tags
-//! and keeps what it contains.
+//! The allowlists of a page. An element that is on no list loses its tags and keeps its content.
 
-/// Elements that are written as they are.
+/// Elements that are kept.
 const WRITTEN: [&str; 67] = [
     "a",
     "abbr",
@@ -72,8 +71,8 @@ const WRITTEN: [&str; 67] = [
     "wbr",
 ];
 
-/// Elements that go with all they contain: what runs, plays, embeds or asks, what a browser reads
-/// by rules of its own, and drawings, which are documents with scripts.
+/// Elements that are removed with their content: those that run, play, embed or request something,
+/// those that browsers parse by special rules, and drawings, which are documents with scripts.
 const HIDDEN: [&str; 25] = [
     "applet",
     "audio",
@@ -102,19 +101,19 @@ const HIDDEN: [&str; 25] = [
     "xmp",
 ];
 
-/// Elements without an end.
+/// Elements without an end tag.
 const VOID: [&str; 5] = ["br", "col", "hr", "img", "wbr"];
 
-/// Elements that end where their parent or the next of their kind does. An end tag too many of one
-/// of them could begin another.
+/// Elements that end with their parent or with the next element of their kind. A superfluous end
+/// tag of one of them could start another element.
 const OPEN_ENDED: [&str; 12] =
     ["caption", "colgroup", "dd", "dt", "li", "p", "tbody", "td", "tfoot", "th", "thead", "tr"];
 
-/// Names of `<meta>` that say something harmless.
+/// Harmless names of `<meta>`.
 const META_NAMES: [&str; 6] =
     ["author", "color-scheme", "description", "keywords", "theme-color", "viewport"];
 
-/// Attributes of every element. Those that begin with `aria-` or `data-` are allowed, too.
+/// Attributes of every element. Those that begin with `aria-` or `data-` are also permitted.
 const ATTRIBUTES: [(&str, Value); 10] = [
     ("align", Value::Text),
     ("class", Value::Text),
@@ -128,7 +127,7 @@ const ATTRIBUTES: [(&str, Value); 10] = [
     ("valign", Value::Text),
 ];
 
-/// Attributes of some elements.
+/// Attributes of certain elements.
 const OWN_ATTRIBUTES: [(&str, &[(&str, Value)]); 13] = [
     ("a", &[("href", Value::Link)]),
     ("col", &[("span", Value::Text)]),
@@ -163,31 +162,31 @@ const OWN_ATTRIBUTES: [(&str, &[(&str, Value)]); 13] = [
     ("time", &[("datetime", Value::Text)]),
 ];
 
-/// What the value of an attribute is.
+/// The kind of an attribute's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
-    /// Words, which mean nothing to a browser.
+    /// Text that browsers do not interpret.
     Text,
-    /// Declarations of a style.
+    /// Style declarations.
     Style,
-    /// Where a link leads.
+    /// The URL of a link.
     Link,
-    /// Where a picture is.
+    /// The URL of an image.
     Image,
 }
 
-/// What happens to an element.
+/// The treatment of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It stays.
+    /// The element is kept.
     Written,
-    /// It goes, what it contains stays.
+    /// The element is removed, and its content is kept.
     Unwrapped,
-    /// It goes with all it contains.
+    /// The element is removed with its content.
     Hidden,
 }
 
-/// What happens to an element that has no part in a page's structure.
+/// Returns the treatment of an element that has no part in the structure of a page.
 pub(super) fn fate(element: &str) -> Fate {
     if WRITTEN.contains(&element) {
         Fate::Written
@@ -198,22 +197,22 @@ pub(super) fn fate(element: &str) -> Fate {
     }
 }
 
-/// Whether an element never has an end tag.
+/// Returns true if an element never has an end tag.
 pub(super) fn is_void(element: &str) -> bool {
     VOID.contains(&element)
 }
 
-/// Whether an element needs no end tag when its parent ends.
+/// Returns true if an element needs no end tag when its parent ends.
 pub(super) fn is_open_ended(element: &str) -> bool {
     OPEN_ENDED.contains(&element)
 }
 
-/// Whether `<meta>` may have this name.
+/// Returns true if `<meta>` may have this name.
 pub(super) fn is_meta_name(name: &str) -> bool {
     META_NAMES.contains(&name)
 }
 
-/// What the value of an attribute is; `None` if it must go.
+/// Returns the kind of an attribute's value; `None` if the attribute is not permitted.
 pub(super) fn attribute(element: &str, name: &str) -> Option<Value> {
     let own = OWN_ATTRIBUTES.iter().find(|(owner, _)| *owner == element);
     let mut known = own.map_or(&[][..], |(_, known)| *known).iter().chain(&ATTRIBUTES);
@@ -221,7 +220,7 @@ pub(super) fn attribute(element: &str, name: &str) -> Option<Value> {
     known.or_else(|| is_free(name).then_some(Value::Text))
 }
 
-/// Whether an attribute is for scripts and readers only.
+/// Returns true for an attribute that only scripts and screen readers use.
 fn is_free(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
     ["aria-", "data-"].iter().any(|prefix| {
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn handlers_and_addresses_of_other_elements_are_unknown() {
+    fn handlers_and_urls_of_other_elements_are_not_permitted() {
         for (element, name) in [
             ("img", "onerror"),
             ("img", "srcset"),

@@ -1,21 +1,21 @@
-//! Styles: what a stylesheet may load, and how it stands in a page without ending early.
+//! Cleans styles: limits what a stylesheet loads, and keeps it from ending early inside of a page.
 //!
-//! A style never runs anything in today's browsers, but it loads: other stylesheets, which are
-//! refused, and pictures, for which the rule of the page's pictures holds. Names are compared as
-//! browsers read them, with their escapes; `u\72l(` loads like `url(`.
+//! A style runs no code in current browsers, but it loads: other stylesheets, which are removed,
+//! and images, which follow the rule of the page's images. Names are compared as browsers read
+//! them, with their escapes; `u\72l(` loads like `url(`.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use crate::html::url::{self, Pictures};
 
-/// Rules up to a semicolon that load or redefine.
+/// Rules that end with a semicolon and load or redefine something.
 const RULES: [&str; 3] = ["@import", "@charset", "@namespace"];
 
-/// Functions whose argument is an address.
+/// Functions whose argument is a URL.
 const ADDRESSES: [&str; 2] = ["url", "src"];
 
-/// Functions that show a picture whose address may be a mere string, or that of something else.
+/// Functions that show an image whose URL may be a plain string, or another element as an image.
 const IMAGES: [&str; 10] = [
     "-moz-element",
     "-webkit-canvas",
@@ -32,17 +32,17 @@ const IMAGES: [&str; 10] = [
 /// Names by which old browsers ran scripts.
 const SCRIPTS: [&str; 3] = ["expression", "behavior", "-moz-binding"];
 
-/// What stands where something was taken out: nothing, that still separates what is around it.
+/// Replaces removed text, and still separates the text around it.
 const GAP: char = ' ';
 
-/// The value in place of an address that is refused.
+/// Replaces a removed URL, function or name.
 const NONE: &str = "none";
 
-/// Digits of the longest escape.
+/// Maximum number of digits of an escape.
 const ESCAPE_DIGITS: usize = 6;
 
-/// A stylesheet, or the declarations of a `style` attribute, without what it may not have. Fit to
-/// stand between `<style>` and `</style>`. What is clean stays as it is.
+/// Removes what is not permitted from a stylesheet, or from the declarations of a `style`
+/// attribute. The result may be put between `<style>` and `</style>`. A clean style is not changed.
 pub(super) fn clean(css: &str, pictures: &Pictures) -> String {
     let mut cleaner = Cleaner { rest: css.chars().peekable(), clean: String::new(), pictures };
     while cleaner.step() {}
@@ -55,14 +55,14 @@ struct Cleaner<'a> {
     pictures: &'a Pictures,
 }
 
-/// A name as it stands there and as it reads.
+/// A name as written, and as browsers read it.
 struct Name {
     raw: String,
     read: String,
 }
 
 impl Cleaner<'_> {
-    /// Takes the next piece over; `false` at the end.
+    /// Processes the next piece. Returns false at the end.
     fn step(&mut self) -> bool {
         let Some(&next) = self.rest.peek() else {
             return false;
@@ -81,7 +81,7 @@ impl Cleaner<'_> {
         true
     }
 
-    /// A comment is a gap; it may hide anything.
+    /// Replaces a comment by a gap, because it may hide anything.
     fn slash(&mut self) {
         self.rest.next();
         if self.rest.next_if_eq(&'*').is_none() {
@@ -98,7 +98,7 @@ impl Cleaner<'_> {
         self.clean.push(GAP);
     }
 
-    /// Only a comparison keeps its sign: nothing else may look like a tag.
+    /// Keeps the sign only in a comparison, because nothing else may look like a tag.
     fn less_than(&mut self) {
         self.rest.next();
         let is_comparison = self.rest.peek().is_some_and(|c| matches!(c, ' ' | '='));
@@ -112,7 +112,7 @@ impl Cleaner<'_> {
         }
     }
 
-    /// The inside of a string; `None` if it does not end on its line.
+    /// Returns the content of a string; `None` if it does not end on its line.
     fn quoted(&mut self, quote: char) -> Option<Name> {
         self.rest.next();
         let mut inside = Name { raw: String::new(), read: String::new() };
@@ -128,7 +128,7 @@ impl Cleaner<'_> {
         }
     }
 
-    /// What follows a backslash. `None` if that is no escape.
+    /// Reads the text after a backslash. Returns `None` if it is not an escape.
     fn escape(&mut self, name: &mut Name) -> Option<()> {
         let mut digits = String::new();
         while digits.len() < ESCAPE_DIGITS
@@ -146,7 +146,7 @@ impl Cleaner<'_> {
             }
             return Some(());
         }
-        // One blank ends an escape; with it nothing that comes later can be read as a digit.
+        // One white space ends an escape. With it, no later character can be read as a digit.
         self.rest.next_if(|c| c.is_whitespace());
         let code = u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32);
         name.raw.push_str(&format!("\\{digits} "));
@@ -206,7 +206,7 @@ impl Cleaner<'_> {
         }
     }
 
-    /// Skips the arguments of a function with its end.
+    /// Skips the arguments of a function with its closing parenthesis.
     fn skip_arguments(&mut self) {
         self.clean.push_str(NONE);
         let mut open = 1_usize;
@@ -228,7 +228,7 @@ impl Cleaner<'_> {
         }
     }
 
-    /// The argument of `url(` and its end.
+    /// Reads the argument of `url(` with its closing parenthesis, and writes it if it is permitted.
     fn address(&mut self) {
         let address = self.argument().map(|address| url::tidy(&address));
         let is_allowed = |address: &String| {
@@ -262,7 +262,7 @@ impl Name {
         self.read.push(character);
     }
 
-    /// Writes a character so that HTML cannot see it.
+    /// Writes a character as an escape, which HTML does not interpret.
     fn push_escaped(&mut self, character: char) {
         self.raw.push_str(&format!("\\{:x} ", u32::from(character)));
         self.read.push(character);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn harmless_styles_stay_as_they_are() {
+    fn harmless_styles_are_unchanged() {
         for css in [
             "body{margin:0;font-family:\"Noto Sans\",'A',sans-serif}",
             "@media (max-width: 600px){.a>b::after{content:\"\\201C \"}}",
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_loads_or_ran_is_taken_out() {
+    fn loads_and_scripts_are_removed() {
         for (css, expected) in [
             ("@import url(https://a/b.css);a{}", " a{}"),
             ("@im\\70ort 'x;y';a{}", " a{}"),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_that_are_not_known_are_not_loaded() {
+    fn unknown_images_are_not_loaded() {
         let known = Pictures::known(&Sources::default(), ["https://a/b.png"]);
         let css = "a{b:url(https://a/b.png) url(https://evil/) url(/blobs/~/a)}";
         assert_eq!(super::clean(css, &known), {
@@ -352,7 +352,8 @@ mod tests {
         }
     }
 
-    /// A style with its escapes read, those of no letters as one.
+    /// Decodes the escapes of a style. An escape of another character than a letter or digit
+    /// becomes `x`.
     fn unescaped(css: &str) -> String {
         let mut pieces = css.split('\\');
         let mut read = pieces.next().unwrap_or_default().to_owned();
@@ -378,7 +379,7 @@ mod tests {
         })]
 
         #[test]
-        fn cleaning_twice_changes_nothing_more(
+        fn cleaning_is_idempotent(
             pieces in prop::collection::vec(
                 prop::sample::select(vec![
                     "url(", "u", "rl(", ")", "\\", "\\75", "\\72 ", "/*", "*/", "\"", "'", "\n",
@@ -395,7 +396,7 @@ mod tests {
             prop_assert_eq!(clean(&once), once.clone(), "{}", css);
             let read = unescaped(&once);
             for (at, _) in read.match_indices("url(") {
-                // What follows is allowed, or it ends a longer name or stands in a string.
+                // The URL is permitted, or the text ends a longer name or is in a string.
                 let own = ["url(\"https://", "url(\"#"];
                 let is_own = own.iter().any(|own| read[at..].starts_with(own));
                 let last = read[..at].chars().next_back();

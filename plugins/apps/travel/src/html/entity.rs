@@ -1,12 +1,12 @@
-//! Character references of HTML: read where an address or a style must be understood, written
-//! where text goes into a page.
+//! Character references of HTML: decoded where a URL or a style is interpreted, encoded where text
+//! is put into a page.
 
-/// References that a model or an attacker writes for characters of markup. Other names stay as
-/// they are: no address or style begins with one of their characters.
+/// References that a model or an attacker writes for characters of markup. Other names are kept,
+/// because no URL or style begins with one of their characters.
 const NAMED: [(&str, char); 6] =
     [("amp", '&'), ("lt", '<'), ("gt", '>'), ("quot", '"'), ("apos", '\''), ("nbsp", '\u{a0}')];
 
-/// Reads the references of an attribute's value.
+/// Decodes the references in an attribute's value.
 pub(super) fn decode(raw: &str) -> String {
     let mut decoded = String::with_capacity(raw.len());
     let mut rest = raw;
@@ -21,12 +21,12 @@ pub(super) fn decode(raw: &str) -> String {
     decoded
 }
 
-/// The character of a reference that a text begins with, and the bytes of the reference.
+/// Returns the character of the reference at the start of a text, and its length in bytes.
 fn reference(text: &str) -> Option<(char, usize)> {
     text.strip_prefix("&#").map_or_else(|| named(text), |digits| numeric(text, digits))
 }
 
-/// A browser takes a number without a semicolon, too.
+/// Decodes a numeric reference. Browsers accept a number without a semicolon, too.
 fn numeric(text: &str, digits: &str) -> Option<(char, usize)> {
     let (digits, radix) = match digits.strip_prefix(['x', 'X']) {
         Some(digits) => (digits, 16),
@@ -42,7 +42,8 @@ fn numeric(text: &str, digits: &str) -> Option<(char, usize)> {
     Some((character, text.len() - rest.strip_prefix(';').unwrap_or(rest).len()))
 }
 
-/// Without a semicolon a name must not go on, nor be one of a query: `?a=1&lt=2`.
+/// Decodes a named reference. Without a semicolon, no letter, digit or `=` may follow the name,
+/// which would be that of a query parameter: `?a=1&lt=2`.
 fn named(text: &str) -> Option<(char, usize)> {
     NAMED.into_iter().find_map(|(name, character)| {
         let rest = text.strip_prefix('&')?.strip_prefix(name)?;
@@ -55,12 +56,12 @@ fn named(text: &str) -> Option<(char, usize)> {
     })
 }
 
-/// Writes plain text, for an attribute's value in double quotes or between tags.
+/// Encodes plain text for an attribute's value in double quotes, or for text between tags.
 pub(super) fn encode(text: &str) -> String {
     quote(&text.replace('&', "&amp;"))
 }
 
-/// Makes text that has references already fit between double quotes, without a character that
+/// Encodes text that already has references for double quotes. The result has no character that
 /// could begin or end a tag.
 pub(super) fn quote(raw: &str) -> String {
     raw.replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
@@ -71,7 +72,7 @@ mod tests {
     use super::{decode, encode};
 
     #[test]
-    fn references_are_read_as_browsers_read_them() {
+    fn references_are_decoded_as_in_browsers() {
         for (raw, expected) in [
             ("a&amp;b", "a&b"),
             ("a&ampb", "a&ampb"),
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_back() {
+    fn encoded_text_decodes_to_itself() {
         for text in ["", "a&b", "&amp;", "<\"'>", "&#60;", "?a=1&lt=2&copy=3"] {
             assert_eq!(decode(&encode(text)), text);
         }

@@ -1,9 +1,9 @@
-//! The code fence that models like to put around a page, with words before and after it.
+//! Removes the code fence that models put around a page, with the text before and after it.
 
-/// What a fence is made of.
+/// The marker of a fence.
 const FENCE: &str = "```";
 
-/// The text inside of the first fence that holds a document; the whole text if there is none.
+/// Returns the text inside of the first fence with a document; the whole text if there is none.
 pub(super) fn inside(text: &str) -> &str {
     let text = text.trim_start_matches('\u{feff}').trim();
     if text.starts_with('<') {
@@ -15,7 +15,7 @@ pub(super) fn inside(text: &str) -> &str {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let opened = after.trim_start_matches(word).trim_start();
         if opened.starts_with('<') {
-            // A page may quote a fence: the last one closes.
+            // A page may quote a fence, so the last fence closes.
             let end = opened.rfind(FENCE).unwrap_or(opened.len());
             return opened[..end].trim_end_matches('`').trim_end();
         }
@@ -29,7 +29,7 @@ mod tests {
     use super::inside;
 
     #[test]
-    fn s3_35_a_fence_is_stripped_with_the_words_around_it() {
+    fn s3_35_a_fence_is_removed_with_the_text_around_it() {
         for text in [
             "<p>a</p>",
             "```html\n<p>a</p>\n```",
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_a_fence_stays() {
+    fn text_without_a_fence_is_unchanged() {
         assert_eq!(inside("sorry"), "sorry");
         assert_eq!(inside("```\nno page\n```"), "```\nno page\n```");
         assert_eq!(inside("<p>```</p>"), "<p>```</p>");

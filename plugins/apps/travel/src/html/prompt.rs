@@ -1,4 +1,4 @@
-//! What the model is asked for a page.
+//! The request for a page.
 
 use serde::Serialize;
 use wattle_plugin::prelude::{Failure, json};
@@ -8,29 +8,28 @@ use crate::block::Block;
 use crate::image::ImageAsset;
 use crate::prompt::HANDBOOK;
 
-/// Widths in pixels at which pages are shown: on a desk, on a phone.
+/// Widths in pixels at which pages are shown: on a desktop and on a phone.
 pub(crate) const WIDTHS: (u32, u32) = (720, 375);
 
-/// The system message about pages.
+/// Returns the system message about pages.
 pub(crate) fn system() -> Result<String, Failure> {
     let (desktop, mobile) = (WIDTHS.0.to_string(), WIDTHS.1.to_string());
     fill(HANDBOOK, &[("desktop_width", &desktop), ("mobile_width", &mobile)])
 }
 
-/// What a page is made from.
+/// The content of a page.
 #[derive(Debug)]
 pub(crate) struct Ask<'a> {
-    /// Its title.
     pub(crate) title: &'a str,
-    /// The picture on top.
+    /// The image at the top.
     pub(crate) thumbnail_url: Option<&'a str>,
-    /// What it tells of.
+    /// The blocks that the page describes.
     pub(crate) blocks: &'a [Block],
-    /// What it shows.
+    /// The images that the page shows.
     pub(crate) images: &'a [ImageAsset],
 }
 
-/// A block, as the model sees it.
+/// A block in the request.
 #[derive(Serialize)]
 struct Told<'a> {
     #[serde(flatten)]
@@ -40,7 +39,7 @@ struct Told<'a> {
 }
 
 impl Ask<'_> {
-    /// The question as a document.
+    /// Returns the request as a JSON document.
     pub(crate) fn text(&self) -> Result<String, Failure> {
         let blocks: Vec<Told<'_>> = self.blocks.iter().map(told).collect();
         let question = json!({
@@ -53,7 +52,8 @@ impl Ask<'_> {
     }
 }
 
-/// The link to the map is made here: coordinates are the geocoder's business.
+/// Converts a block. The link to the map is made here, because coordinates come only from the
+/// geocoder.
 fn told(block: &Block) -> Told<'_> {
     let map_url = block.location.map(|location| {
         let (lat, lng) = (location.lat, location.lng);

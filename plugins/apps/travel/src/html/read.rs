@@ -1,10 +1,10 @@
 //! Reads a document token by token and collects the parts of a page.
 //!
-//! `lol_html` reads, but nothing of what it would write is used: it passes end tags without a
-//! beginning and cut off tags through, and knows nothing of what a browser makes of a tag once
-//! another one before it is gone. Everything in [`Parts`] is written here. Each `<` in it begins a
-//! tag of `allow`, whose attributes are `tag`'s, so a browser finds no other tags in it, in
-//! whatever state it reads.
+//! `lol_html` parses the document, but its output is not used: it passes superfluous end tags and
+//! truncated tags through, and does not know how browsers read a tag once a tag before it has been
+//! removed. Everything in [`Parts`] is written here. Each `<` in it begins a tag that `allow`
+//! permits, with the attributes of `tag`, so a browser finds no other tags in it, in any state of
+//! its parser.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,34 +18,35 @@ use crate::html::tag::{self, Attribute};
 use crate::html::url::Pictures;
 use crate::html::{HtmlError, ORIGIN_LINK, css, entity};
 
-/// Elements inside of each other, where browsers stop, too. Every end tag is looked for among them.
+/// Maximum nesting of elements, which is also that of browsers. Every end tag is searched among
+/// them.
 const MAX_DEPTH: usize = 512;
 
-/// What a document consists of, fit for a page.
+/// The parts of a document that a page may have.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     /// The start tag of `<html>`.
     pub(super) html: Option<String>,
     /// Elements of `<head>`.
     pub(super) head: Vec<String>,
-    /// Whether one of them describes the viewport.
+    /// True if one of them describes the viewport.
     pub(super) has_viewport: bool,
     /// The start tag of `<body>`.
     pub(super) body: Option<String>,
-    /// What stands in it.
+    /// The content of `<body>`.
     pub(super) content: String,
-    /// Whether it shows the thumbnail.
+    /// True if the content shows the thumbnail.
     pub(super) has_thumbnail: bool,
 }
 
-/// What the page is to have, whatever the document says.
+/// The requirements of a page, whatever the document has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
-    /// The picture on top.
+    /// The image at the top.
     pub(super) thumbnail: Option<&'a str>,
-    /// The pictures that it may show.
+    /// The images that the page may show.
     pub(super) pictures: &'a Pictures,
-    /// Whether the link to the video is replaced.
+    /// True if the link to the video is replaced.
     pub(super) replaces_link: bool,
 }
 
@@ -58,7 +59,7 @@ pub(super) fn parts(text: &str, wanted: Wanted<'_>) -> Result<Parts, HtmlError> 
             reader.borrow_mut().text(text);
             Ok(())
         })],
-        // A document that browsers read in another way cannot do harm: see above.
+        // A document that browsers read in another way is harmless, for the reason above.
         strict: false,
         ..Settings::new()
     };
@@ -74,20 +75,20 @@ fn unreadable(error: RewritingError) -> HtmlError {
     }
 }
 
-/// Where in the document the reader is.
+/// The position of the reader in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Before `<html>`, where models explain themselves.
+    /// Before `<html>`, where models write explanations.
     Before,
-    /// Inside.
+    /// Between `<html>` and `</body>`.
     Inside,
-    /// After `</body>`, where browsers still put things into the body.
+    /// After `</body>`, where browsers still add text to the body.
     Behind,
     /// After `</html>`.
     After,
 }
 
-/// What becomes of what stands in an element.
+/// The treatment of the content of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Written, with tags.
@@ -96,14 +97,14 @@ enum Kind {
     Unwrapped,
     /// Left out.
     Hidden,
-    /// Collected: the text of `<style>` and `<title>`, which hold no elements.
+    /// Collected: the text of `<style>` and `<title>`, which contain no elements.
     Captured,
 }
 
 /// An open element.
 #[derive(Debug)]
 struct Open {
-    /// In the order of start tags.
+    /// Number of the start tag, in document order.
     number: u64,
     name: String,
     kind: Kind,
@@ -116,14 +117,14 @@ struct Reader {
     /// Open elements, the innermost last.
     open: Vec<Open>,
     next: u64,
-    /// Start tag and text of what is collected.
+    /// Start tag and text of the collected element.
     captured: (String, String),
     has_title: bool,
 }
 
-/// As [`Wanted`]; handlers of end tags live as long as they like.
+/// Owned form of [`Wanted`], because handlers of end tags have a static lifetime.
 struct OwnedWanted {
-    /// The attribute that shows it, as it is written.
+    /// The attribute that shows the thumbnail, as written.
     thumbnail: Option<String>,
     pictures: Pictures,
     replaces_link: bool,
@@ -144,7 +145,7 @@ impl Reader {
         }
     }
 
-    /// Handles a start tag, and has the end tag reported.
+    /// Handles a start tag, and registers a handler for its end tag.
     fn start(
         reader: &Rc<RefCell<Self>>,
         element: &mut Element<'_, '_>,
@@ -155,7 +156,7 @@ impl Reader {
             attributes.map(|attribute| (attribute.name(), attribute.value())).collect();
         let kind = reader.borrow_mut().begin(&name, &attributes);
         let Some(handlers) = element.end_tag_handlers() else {
-            // In foreign content `<a/>` is whole, in a page it would stay open.
+            // In foreign content `<a/>` is a whole element; in a page it would stay open.
             if kind == Kind::Written && !allow::is_void(&name) {
                 reader.borrow_mut().write_end(&name);
             }
@@ -180,13 +181,13 @@ impl Reader {
         Ok(number)
     }
 
-    /// What stands here is left out or collected.
+    /// Returns true if the content at this position is left out or collected.
     fn is_closed(&self) -> bool {
         let kind = self.open.last().map(|open| open.kind);
         matches!(kind, Some(Kind::Hidden | Kind::Captured))
     }
 
-    /// Takes a start tag over.
+    /// Processes a start tag.
     fn begin(&mut self, name: &str, attributes: &[Attribute]) -> Kind {
         match (name, self.place) {
             _ if self.is_closed() => Kind::Hidden,
@@ -219,7 +220,7 @@ impl Reader {
         }
     }
 
-    /// Whether nothing of the body was read.
+    /// Returns true if nothing of the body has been read.
     fn is_in_head(&self) -> bool {
         self.parts.body.is_none() && self.parts.content.is_empty()
     }
@@ -259,7 +260,7 @@ impl Reader {
         tag::start(name, attributes, &self.wanted.pictures)
     }
 
-    /// Takes a piece of text over.
+    /// Processes a piece of text.
     fn text(&mut self, text: &TextChunk<'_>) {
         let is_plain = matches!(text.text_type(), TextType::Data | TextType::CDataSection);
         let text = text.as_str();
@@ -276,8 +277,8 @@ impl Reader {
         }
     }
 
-    /// Closes an element and all in it. Called for each of them, in any order, with the name of
-    /// the one end tag.
+    /// Closes an element and all elements in it. The parser calls this for each of them, in any
+    /// order, with the name of the one end tag.
     fn end(&mut self, number: u64, name: &str) {
         let Ok(at) = self.open.binary_search_by_key(&number, |open| open.number) else {
             return;
@@ -291,7 +292,7 @@ impl Reader {
         }
     }
 
-    /// `is_meant`: by an end tag of its own.
+    /// Closes an element. `is_meant` is true if the end tag is its own.
     fn close(&mut self, open: &Open, is_meant: bool) {
         match open.kind {
             Kind::Captured => self.put_captured(&open.name),
@@ -316,7 +317,7 @@ impl Reader {
         }
     }
 
-    /// Puts a style or a title where it belongs, whole.
+    /// Writes a collected style or title.
     fn put_captured(&mut self, name: &str) {
         let (start, text) = std::mem::take(&mut self.captured);
         let is_title = name == "title";
@@ -337,7 +338,7 @@ impl Reader {
         }
     }
 
-    /// What the end of the document leaves open is closed.
+    /// Closes the elements that the end of the document leaves open.
     fn finish(&mut self) -> Parts {
         while let Some(open) = self.open.pop() {
             self.close(&open, false);

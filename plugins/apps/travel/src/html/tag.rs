@@ -1,5 +1,5 @@
-//! Start tags, rebuilt from what an element may keep: lower case, every value in double
-//! quotes, no character in it that could begin or end a tag.
+//! Start tags, rebuilt from what an element may keep: in lower case, with every value in double
+//! quotes, and without a character in a value that could begin or end a tag.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use crate::html::allow::{self, Value};
 use crate::html::url::Pictures;
 use crate::html::{css, entity, url};
 
-/// An attribute as it stood in the document: its name in lower case, its value with references.
+/// An attribute of the document: its name in lower case, and its value with references.
 pub(super) type Attribute = (String, String);
 
-/// Most attributes of an element that are kept; what has more is made to keep readers busy.
+/// Maximum number of attributes of an element. More are an attempt to keep readers busy.
 const MAX_ATTRIBUTES: usize = 64;
 
-/// What stands after a link that leads out of the page: the page may be shown in a frame, and one
-/// that opens must not get hold of it.
+/// Follows the URL of a link that leaves the page. The page may be shown in a frame, and a window
+/// that the link opens must not get access to it.
 const LEADS_OUT: &str = " target=\"_blank\" rel=\"noopener\"";
 
 /// Writes a start tag.
@@ -23,7 +23,7 @@ pub(super) fn start(element: &str, attributes: &[Attribute], pictures: &Pictures
     let mut known = BTreeSet::new();
     let mut kept = 0;
     for (name, raw) in attributes {
-        // Of two attributes with one name the first counts.
+        // The first of two attributes with the same name counts.
         if let Some(kind) = allow::attribute(element, name)
             && known.insert(name.as_str())
             && let Some(value) = value(kind, raw, pictures)
@@ -42,7 +42,7 @@ pub(super) fn start(element: &str, attributes: &[Attribute], pictures: &Pictures
     tag
 }
 
-/// The value of an attribute, with its references read.
+/// Returns the value of an attribute, with its references decoded.
 pub(super) fn read(attributes: &[Attribute], name: &str) -> Option<String> {
     let found = attributes.iter().find(|(known, _)| known == name);
     found.map(|(_, raw)| entity::decode(raw))
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_is_written_anew() {
+    fn permitted_attributes_are_rebuilt() {
         check("p", &[("class", "a"), ("title", "a \"<b>\" &amp; c")], {
             r#"<p class="a" title="a &quot;&lt;b&gt;&quot; &amp; c">"#
         });
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_follow_their_rules() {
+    fn urls_follow_their_rules() {
         check("a", &[("href", " https://a/?b=1&c=2 "), ("target", "_top"), ("rel", "opener")], {
             r#"<a href="https://a/?b=1&amp;c=2" target="_blank" rel="noopener">"#
         });
@@ -98,7 +98,7 @@ mod tests {
         check("img", &[("src", "/blobs/~/a.b")], r#"<img src="/blobs/~/a.b">"#);
     }
     #[test]
-    fn many_attributes_are_few_and_quickly_read() {
+    fn number_of_attributes_is_limited() {
         let attributes = |count: usize, prefix: &str| -> Vec<_> {
             (0..count).map(|n| (format!("{prefix}{n}"), String::new())).collect()
         };
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn links_within_the_page_stay_in_it() {
+    fn links_within_the_page_open_no_window() {
         check("a", &[("target", "_blank"), ("href", "#food")], r##"<a href="#food">"##);
         check("a", &[("href", "tel:+81")], r#"<a href="tel:+81" target="_blank" rel="noopener">"#);
         check("a", &[("target", "_blank")], "<a>");

@@ -1,4 +1,4 @@
-//! What becomes of documents: good ones, untidy ones, hostile ones.
+//! Pages that good, untidy and hostile documents become.
 
 mod harmless;
 mod soup;
@@ -10,17 +10,17 @@ use crate::image::ImageAsset;
 const THUMBNAIL: &str = "https://i.ytimg.com/vi/abc/hq.jpg?a=1&b=2";
 const VIDEO: &str = "https://www.youtube.com/watch?v=abcdef";
 
-/// The page of an editor's text, with the services of the default settings.
+/// Makes a page from an editor's text, with the services of the default settings.
 fn page(raw: &str, thumbnail: Option<&str>, video_url: Option<&str>) -> Result<String, HtmlError> {
     super::page(raw, thumbnail, video_url, &Sources::default())
 }
 
-/// A document around a body.
+/// Returns a document with a body.
 fn document(body: &str) -> String {
     format!("<!DOCTYPE html><html><head><title>T</title></head><body>{body}</body></html>")
 }
 
-/// The body of the page that a document becomes; checks what holds for every page.
+/// Returns the body of the page that a document becomes, and checks what holds for every page.
 fn body(document: &str) -> String {
     let made = page(document, None, None).unwrap();
     assert_harmless(&made);
@@ -34,7 +34,7 @@ fn check(hostile: &str, expected: &str) {
 }
 
 #[test]
-fn s3_35_a_good_page_stays_and_gets_what_is_missing() {
+fn s3_35_a_good_page_is_kept_and_completed() {
     let good = "Sure!\n```html\n<html lang='en'><head><meta charset=latin1>\
         <title> A &amp; B </title><meta name=description content=x><style>p{color:red}</style>\
         <link rel=stylesheet href=https://a/b.css></head>\n<body class=x>\n<h1>Tokyo</h1>\n\
@@ -49,7 +49,7 @@ fn s3_35_a_good_page_stays_and_gets_what_is_missing() {
 }
 
 #[test]
-fn s3_36_what_is_no_document_is_an_error() {
+fn s3_36_a_text_without_a_document_is_an_error() {
     for (text, error) in [
         ("", HtmlError::NoHtml),
         ("I am sorry", HtmlError::NoHtml),
@@ -65,17 +65,17 @@ fn s3_36_what_is_no_document_is_an_error() {
 }
 
 #[test]
-fn pages_have_a_limit_and_say_so() {
+fn page_size_and_nesting_are_limited() {
     let error = page(&document(&"x".repeat(5 << 20)), None, None).unwrap_err();
     assert!(error.to_string().contains(&format!("{MAX_BYTES} are allowed")), "{error}");
-    // What grows over the limit is refused, too: it could not be read again.
+    // A page that grows over the limit is refused too, because it could not be read again.
     let grows = document(&"<".repeat(MAX_BYTES - 200));
     assert!(matches!(page(&grows, None, None), Err(HtmlError::TooLong(_))));
     assert_eq!(page(&document(&"<div>".repeat(9_000)), None, None), Err(HtmlError::TooDeep));
 }
 
 #[test]
-fn s3_35_players_and_frames_go() {
+fn s3_35_players_and_frames_are_removed() {
     check("a<video src=x controls><source src=y>No video</video>b", "ab");
     check("<iframe src=\"https://www.youtube.com/embed/x\"></iframe>a", "a");
     check("<iframe src=\"//youtu.be/x\" srcdoc=\"<script>x</script>\"></iframe>a", "a");
@@ -87,7 +87,7 @@ fn s3_35_players_and_frames_go() {
 }
 
 #[test]
-fn scripts_and_handlers_go_wherever_they_hide() {
+fn scripts_and_handlers_are_removed_everywhere() {
     check("<script>alert(1)</script>a", "a");
     check("<scr\0ipt>alert(1)</scr\0ipt>a", "a");
     check("<SCRIPT/x>alert(1)</SCRIPT >a", "a");
@@ -108,7 +108,7 @@ fn scripts_and_handlers_go_wherever_they_hide() {
 }
 
 #[test]
-fn what_is_left_of_a_tag_is_text() {
+fn remains_of_a_tag_are_text() {
     check("a<!-- <script>x</script> -->b<!--[if IE]><script>x</script><![endif]-->", "ab");
     check("a<![CDATA[<script>x</script>]]>", "ax]]>");
     check("a<?php echo '<script>x'?>", "ax'?>");
@@ -122,7 +122,7 @@ fn what_is_left_of_a_tag_is_text() {
 }
 
 #[test]
-fn nothing_gets_out_of_a_style_or_a_title() {
+fn styles_and_titles_cannot_end_early() {
     check("<style>a{}</style/x><script>y</script></style>a", "<style>a{}</style>a");
     check("<style>a{b:'<img src=x onerror=y>'}</style>", {
         "<style>a{b:'\\3c img src=x onerror=y>'}</style>"
@@ -134,7 +134,7 @@ fn nothing_gets_out_of_a_style_or_a_title() {
 }
 
 #[test]
-fn broken_nesting_is_closed_as_browsers_would() {
+fn broken_nesting_is_closed_as_in_browsers() {
     check("<b><i>a</b>b</i>", "<b><i>a</i></b>b");
     check("<div><p>a<p>b</div>c", "<div><p>a<p>b</div>c");
     check("<ul><li>a<li>b</ul>", "<ul><li>a<li>b</ul>");
@@ -144,7 +144,7 @@ fn broken_nesting_is_closed_as_browsers_would() {
 }
 
 #[test]
-fn links_that_lead_out_open_a_window_without_an_opener() {
+fn external_links_open_a_window_without_an_opener() {
     check("<a href=https://a target=_top rel=opener>a</a>", {
         "<a href=\"https://a\" target=\"_blank\" rel=\"noopener\">a</a>"
     });
@@ -172,7 +172,7 @@ fn s3_35_s3_39_the_thumbnail_and_the_link_are_added_once() {
 }
 
 #[test]
-fn s3_39_a_thumbnail_that_is_shown_is_not_added() {
+fn s3_39_a_thumbnail_in_the_page_is_not_added() {
     for shown in [
         "<header><img src=\"https://i.ytimg.com/vi/abc/hq.jpg?a=1&amp;b=2\"></header>",
         "<img alt=x src='https://i.ytimg.com/vi/abc/hq.jpg?a=1&b=2 '>",
@@ -193,7 +193,7 @@ fn s3_39_a_thumbnail_that_is_shown_is_not_added() {
 }
 
 #[test]
-fn addresses_of_the_video_that_are_none_are_left_out() {
+fn invalid_urls_of_the_video_are_left_out() {
     let plain = page(&document("a"), Some("javascript:x"), Some("javascript:y")).unwrap();
     assert!(!plain.contains("<img") && !plain.contains("<a"), "{plain}");
     let quoted = page(&document("a"), Some("https://a/\"onerror=\"x"), Some("")).unwrap();
@@ -201,7 +201,7 @@ fn addresses_of_the_video_that_are_none_are_left_out() {
 }
 
 #[test]
-fn a_link_to_another_video_is_replaced_and_a_known_one_kept() {
+fn link_to_another_video_is_replaced() {
     let own = document("<a data-origin-video-link href=https://evil>x</a>b");
     let made = page(&own, None, Some(VIDEO)).unwrap();
     assert!(!made.contains("evil") && made.matches("data-origin-video-link").count() == 1);
@@ -209,7 +209,7 @@ fn a_link_to_another_video_is_replaced_and_a_known_one_kept() {
 }
 
 #[test]
-fn a_page_that_a_model_made_shows_only_what_was_prepared_for_it() {
+fn page_of_a_model_shows_only_prepared_images() {
     let prepared: ImageAsset = serde_json::from_value(serde_json::json!({"block_id": "a",
         "block_title": "t", "query": "q", "alt": "a", "source": "unsplash",
         "image_url": "https://images.unsplash.com/a?x=1&y=2"}))
@@ -234,7 +234,7 @@ fn a_page_that_a_model_made_shows_only_what_was_prepared_for_it() {
 }
 
 #[test]
-fn elements_with_many_attributes_are_kept_as_they_are_once() {
+fn elements_with_many_attributes_are_stable() {
     let many: String = (0..200).map(|n| format!(" data-a{n}=x")).collect();
     let once = body(&document(&format!("<a href=https://a{many}>a</a><img{many} src=/blobs/a>")));
     assert!(once.contains("data-a62=") && !once.contains("data-a64="), "{once}");

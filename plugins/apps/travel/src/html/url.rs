@@ -1,21 +1,22 @@
-//! Which addresses a page may name. What is not known to be harmless is left out.
+//! The URLs that a page may have. A URL that is not known to be harmless is left out.
 
 use wattle_plugin::prelude::{Failure, settings};
 
-/// What a path of the host's own pictures begins with.
+/// Path prefix of the host's own images.
 const BLOBS: &str = "/blobs/";
 
-/// Setting: the base address of photographs. Default of [`Sources::photographs`].
+/// Setting with the base URL of photographs, and its default.
 const PHOTOGRAPHS: (&str, &str) = ("unsplash_image_base_url", "https://images.unsplash.com");
 
-/// Setting: the base addresses of pictures of videos. Default of [`Sources::thumbnails`].
+/// Setting with the base URLs of images of videos, and its default.
 const THUMBNAILS: (&str, [&str; 2]) =
     ("thumbnail_base_urls", ["https://i.ytimg.com", "https://img.youtube.com"]);
 
-/// What links may begin with.
+/// Prefixes of links.
 const LINKS: [&str; 4] = ["https://", "http://", "mailto:", "tel:"];
 
-/// What pictures inside of a page may begin with. A vector picture is a document of its own.
+/// Prefixes of images inside of a page. Vector images are not among them, because each is a
+/// document of its own.
 const PICTURES: [&str; 5] = [
     "data:image/png;base64,",
     "data:image/jpeg;base64,",
@@ -24,7 +25,7 @@ const PICTURES: [&str; 5] = [
     "data:image/gif;base64,",
 ];
 
-/// The services whose pictures guides show, as base addresses that end with a slash.
+/// The services whose images guides show, as base URLs with a trailing slash.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sources {
     photographs: String,
@@ -32,11 +33,11 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// The services that the settings of the application name.
+    /// Reads the services from the settings.
     ///
     /// # Errors
     ///
-    /// `invalid` if a setting is no address of a service.
+    /// Returns `invalid` if a setting is not the URL of a service.
     pub(crate) fn read() -> Result<Self, Failure> {
         let photographs = settings::get::<String>(PHOTOGRAPHS.0)?;
         let thumbnails = settings::get::<Vec<String>>(THUMBNAILS.0)?;
@@ -51,7 +52,7 @@ impl Sources {
         })
     }
 
-    /// Whether a page may show a picture from there: from elsewhere by `https`, from a service of the
+    /// Returns true if a page may show an image: from any host by `https`, from a service of the
     /// settings, from this host's blob store, or as a part of the page.
     pub(crate) fn is_image(&self, url: &str) -> bool {
         self.is_elsewhere(url) && is_printable(url)
@@ -61,23 +62,24 @@ impl Sources {
                 .any(|prefix| begins_with(url, prefix) && is_base64(&url[prefix.len()..]))
     }
 
-    /// Whether it is a picture that a tool's argument may name: a photograph or one of this host.
+    /// Returns true if the argument of a tool may name an image: a photograph, or an image of this
+    /// host.
     pub(crate) fn is_given_image(&self, url: &str) -> bool {
         self.is_image(url) && (url.starts_with(&self.photographs) || is_blob(url))
     }
 
-    /// Whether it is a picture of a video that a tool's argument may name.
+    /// Returns true if the argument of a tool may name an image of a video.
     pub(crate) fn is_given_thumbnail(&self, url: &str) -> bool {
         self.is_image(url) && self.thumbnails.iter().any(|base| url.starts_with(base))
             || self.is_given_image(url)
     }
 
-    /// Base address of photographs.
+    /// Returns the base URL of photographs.
     pub(crate) fn photographs(&self) -> &str {
         &self.photographs
     }
 
-    /// The services that a policy for `https` alone would refuse, such as those of a test.
+    /// Returns the services that a policy for `https` alone would refuse, such as those of a test.
     pub(crate) fn plain(&self) -> impl Iterator<Item = &str> {
         self.all().filter(|base| !begins_with(base, "https://"))
     }
@@ -100,8 +102,8 @@ impl Default for Sources {
     }
 }
 
-/// The base address of a setting, with a slash at its end. It becomes a part of a policy, where a
-/// blank or a semicolon would begin another rule.
+/// Returns the base URL of a setting, with a trailing slash. It becomes a part of a policy, where a
+/// space or a semicolon would begin another rule.
 fn base(setting: &str, address: &str) -> Result<String, Failure> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/[]".contains(c);
     let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
@@ -115,21 +117,22 @@ fn base(setting: &str, address: &str) -> Result<String, Failure> {
     }
 }
 
-/// Which pictures a page may show.
+/// The images that a page may show.
 #[derive(Debug, Clone)]
 pub(super) struct Pictures {
     sources: Sources,
-    /// Of those from elsewhere only these; each other one could tell its host who reads the page.
+    /// The permitted images from other origins; `None` permits all. Any other image could report
+    /// the reader to its host.
     known: Option<Vec<String>>,
 }
 
 impl Pictures {
-    /// Any that a page may show at all.
+    /// Permits all images that a page may show.
     pub(super) fn any(sources: &Sources) -> Self {
         Self { sources: sources.clone(), known: None }
     }
 
-    /// Those from elsewhere that are known.
+    /// Permits only known images from other origins.
     pub(super) fn known<'a>(
         sources: &Sources,
         addresses: impl IntoIterator<Item = &'a str>,
@@ -138,12 +141,12 @@ impl Pictures {
         Self { sources: sources.clone(), known: Some(known) }
     }
 
-    /// Whether a page may show a picture from there at all.
+    /// Returns true if any page may show the image.
     pub(super) fn is_image(&self, url: &str) -> bool {
         self.sources.is_image(url)
     }
 
-    /// Whether the page may show this one.
+    /// Returns true if this page may show the image.
     pub(super) fn allow(&self, url: &str) -> bool {
         let is_known = self.known.as_ref().is_none_or(|known| {
             !self.sources.is_elsewhere(url) || known.iter().any(|known| known == url)
@@ -152,28 +155,28 @@ impl Pictures {
     }
 }
 
-/// Whether it is a path to a blob of this host and to nothing else: no way up, no query.
+/// Returns true for a path to a blob of this host, without `..` and without a query.
 pub(crate) fn is_blob(url: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~' | '/');
     url.strip_prefix(BLOBS)
         .is_some_and(|path| !path.is_empty() && path.chars().all(is_plain) && !path.contains(".."))
 }
 
-/// Whether a page may lead there.
+/// Returns true if a page may link to a URL.
 pub(crate) fn is_link(url: &str) -> bool {
     let leads_out = LINKS.iter().any(|prefix| begins_with(url, prefix));
     (leads_out || url.starts_with('#')) && is_printable(url) || is_blob(url)
 }
 
-/// An address as it stands in a page, without what browsers ignore around and in it. Blanks and
-/// apostrophes in the middle, which names of places have, are encoded.
+/// Returns a URL as a page has it, without the characters that browsers ignore. Spaces and
+/// apostrophes in it, which names of places have, are encoded.
 pub(super) fn tidy(url: &str) -> String {
     let is_blank = |c: char| c.is_ascii_control() || c == ' ';
     let url: String = url.trim_matches(is_blank).chars().filter(|c| !is_break(*c)).collect();
     url.replace(' ', "%20").replace('\'', "%27")
 }
 
-/// Characters that browsers take out of an address.
+/// Returns true for characters that browsers remove from a URL.
 fn is_break(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r')
 }
@@ -183,7 +186,7 @@ fn begins_with(url: &str, prefix: &str) -> bool {
     head.is_some_and(|head| head.eq_ignore_ascii_case(prefix.as_bytes()))
 }
 
-/// Whether an address means the same in HTML and in CSS.
+/// Returns true if a URL means the same in HTML and in CSS.
 fn is_printable(url: &str) -> bool {
     !url.chars().any(|c| c.is_control() || matches!(c, ' ' | '"' | '\'' | '<' | '>' | '\\'))
 }
@@ -200,7 +203,7 @@ mod tests {
     use super::{Pictures, Sources, is_link, tidy};
 
     #[test]
-    fn pictures_come_from_https_blobs_or_the_page() {
+    fn images_come_from_https_blobs_or_the_page() {
         for url in [
             "https://images.unsplash.com/photo-1?w=1080&q=80",
             "HTTPS://A",
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_from_elsewhere_may_have_to_be_known() {
+    fn images_from_other_origins_can_be_limited_to_known_ones() {
         let any = Pictures::any(&Sources::default());
         let known =
             Pictures::known(&Sources::default(), ["https://a/b c.png", "http://a/plain.png"]);
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_name_pictures_of_few_hosts() {
+    fn arguments_name_images_of_few_hosts() {
         let sources = Sources::default();
         let is_given_image = |url: &str| sources.is_given_image(url);
         let is_given_thumbnail = |url: &str| sources.is_given_thumbnail(url);
@@ -289,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_is_no_address_is_refused() {
+    fn setting_that_is_not_a_url_is_rejected() {
         for address in ["", "images.example", "https://", "https://a b", "https://a;script-src *"] {
             let host = FakeHost::new().setting("unsplash_image_base_url", address);
             let failure = host.run(Sources::read).unwrap_err();
@@ -326,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_tidied_as_browsers_do() {
+    fn urls_are_normalized_as_in_browsers() {
         assert_eq!(tidy(" \u{1}java\tscr\nipt:x \r"), "javascript:x");
         assert_eq!(tidy("https://a/Tokyo Tower"), "https://a/Tokyo%20Tower");
     }

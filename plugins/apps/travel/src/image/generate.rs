@@ -1,8 +1,9 @@
-//! Pictures that a model makes, one request each, so that one that is refused costs no other.
+//! Images that a model generates, one request each, so that a refused image does not affect the
+//! others.
 //!
-//! Each picture takes up to minutes, so there is an end to it: after [`BUDGET_MS`] no further one
-//! is begun, and a service that is too slow twice in a row counts as down. What was made until then
-//! is what there is.
+//! Each image can take minutes, so the time is limited: after [`BUDGET_MS`] no further image is
+//! begun, and a service that is too slow twice in a row counts as down. The result has the images
+//! that were generated until then.
 
 use wattle_plugin::Failure;
 use wattle_plugin::llm::ImageRequest;
@@ -12,40 +13,41 @@ use crate::html::is_blob;
 use crate::image::plan::Planned;
 use crate::image::{ImageAsset, ImageSource};
 
-/// The route of models that make pictures.
+/// The route of image models.
 const ROUTE: &str = "handbook_image";
 
-/// The shape in which handbooks show pictures.
+/// Aspect ratio of the images in handbooks.
 const ASPECT_RATIO: &str = "16:9";
 
-/// How long a picture may take.
+/// Timeout of one attempt.
 const TIMEOUT_MS: u32 = 90_000;
 
-/// Further attempts of a model at a picture.
+/// Retries of one model for one image.
 const RETRIES: u32 = 1;
 
-/// How long pictures are begun: the reader of a chat waits no longer for what is only decoration.
+/// Time after which no further image is begun. Images are decoration, so the user waits no longer
+/// for them.
 const BUDGET_MS: i64 = 300_000;
 
-/// Requests in a row without an answer in time, after which no other is worth its minutes.
+/// Number of consecutive timeouts after which no further request is sent.
 const MOST_TIMEOUTS: u32 = 2;
 
-/// What became of several plans.
+/// The result of several plans.
 #[derive(Debug, Default)]
 pub(crate) struct Made {
-    /// The pictures, in the order of their plans.
+    /// The images, in the order of their plans.
     pub(crate) images: Vec<ImageAsset>,
-    /// The models that made them, each once.
+    /// The models that generated them, without duplicates.
     pub(crate) models: Vec<String>,
-    /// Why the last missing picture is missing.
+    /// Error of the last missing image.
     pub(crate) error: Option<String>,
 }
 
-/// Makes a picture for each plan; those that cannot be made are left out.
+/// Generates an image for each plan. Images that cannot be generated are left out.
 ///
 /// # Errors
 ///
-/// `cancelled`, after which nothing more is to be paid for.
+/// Returns `cancelled`, after which no request may cost anything.
 pub(crate) fn generate<'a>(plans: impl IntoIterator<Item = &'a Planned>) -> Result<Made, Failure> {
     let mut made = Made::default();
     let mut plans = plans.into_iter().peekable();
@@ -85,9 +87,9 @@ pub(crate) fn generate<'a>(plans: impl IntoIterator<Item = &'a Planned>) -> Resu
 
 /// The models of the route, for one call of a tool.
 struct Studio {
-    /// How many there are.
+    /// Number of models.
     models: u32,
-    /// The model that is asked first: the one that answered last, since the others did not.
+    /// The model that is called first: the one that succeeded last.
     first: u32,
     opened_ms: i64,
     timeouts_in_row: u32,
@@ -99,17 +101,18 @@ impl Studio {
         Ok(Self { models, first: 0, opened_ms: clock::now_ms(), timeouts_in_row: 0 })
     }
 
-    /// Why no further request is to be made.
+    /// Returns the reason why no further request may be sent.
     fn closed(&self) -> Option<&'static str> {
         if self.timeouts_in_row >= MOST_TIMEOUTS {
             return Some("the models do not answer in time");
         }
-        // A clock that was set back must not keep it open for hours.
+        // A clock that was set back must not extend the budget by hours.
         let is_open = (0..BUDGET_MS).contains(&(clock::now_ms() - self.opened_ms));
         (!is_open).then_some("it took too long")
     }
 
-    /// Asks one model after the other. If none makes the picture, the last one says why.
+    /// Calls one model after the other. Returns the failure of the last one if none generates the
+    /// image.
     fn make(&mut self, planned: &Planned) -> Result<(ImageAsset, String), Failure> {
         let others = (0..self.models).filter(|other| *other != self.first);
         let turns: Vec<u32> = std::iter::once(self.first).chain(others).collect();

@@ -1,4 +1,4 @@
-//! What the pictures are to show: a query for who searches, a prompt for who paints.
+//! Plans of images: a query for the search, and a prompt for the generation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,19 +11,19 @@ use crate::prompt;
 use crate::task::{IMAGE_PLAN, Structured, run_structured_task};
 use crate::text::head;
 
-/// Fewest characters of a query, a prompt and a description: less says nothing.
+/// Minimum number of characters of a query, a prompt and an alternative text.
 const MIN_CHARS: [(&str, usize); 3] = [("query", 3), ("prompt", 10), ("alt", 3)];
 
-/// Most characters of a query that are searched for.
+/// Maximum number of characters of a query.
 const QUERY_CHARS: usize = 120;
 
-/// Most characters of a prompt that are painted.
+/// Maximum number of characters of a prompt.
 const PROMPT_CHARS: usize = 1_500;
 
-/// Most characters of a description.
+/// Maximum number of characters of an alternative text.
 const ALT_CHARS: usize = 300;
 
-/// Characters of a block's description that the model reads.
+/// Maximum number of characters of a block's description in the request.
 const DESCRIPTION_CHARS: usize = 600;
 
 /// What the model answers.
@@ -46,31 +46,29 @@ struct Item {
     alt: String,
 }
 
-/// A plan that was paid for and of which no picture came: who tries again need not plan again.
+/// A plan that was paid for and that gave no image. The next attempt uses it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    /// Who planned, as `provider:model (attempts=n)`.
+    /// Model that made the plan, as `provider:model (attempts=n)`.
     model: String,
-    /// One for each block.
+    /// One plan for each block.
     pictures: Vec<Planned>,
 }
 
-/// The picture of one block, as it was planned.
+/// The plan of one block's image.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Planned {
-    /// The block.
     pub(crate) block_id: String,
-    /// Its title.
     pub(crate) block_title: String,
-    /// What to search for.
+    /// Search query.
     pub(crate) query: String,
-    /// What to paint.
+    /// Prompt for an image model.
     pub(crate) prompt: String,
-    /// What it shows.
+    /// Alternative text.
     pub(crate) alt: String,
 }
 
-/// A block, as the model sees it.
+/// A block in the request.
 #[derive(Serialize)]
 struct Told<'a> {
     block_id: &'a str,
@@ -81,7 +79,7 @@ struct Told<'a> {
     smart_tags: &'a [String],
 }
 
-/// Plans a picture for each block, in their order. `guide` is the title of the guide.
+/// Plans an image for each block, in order. `guide` is the title of the guide.
 pub(crate) fn plan(
     guide: Option<&str>,
     targets: &[&Block],
@@ -99,12 +97,12 @@ pub(crate) fn plan(
 }
 
 impl Kept {
-    /// Keeps a plan.
+    /// Keeps a plan for the next attempt.
     pub(crate) fn of(plan: &Structured<Vec<Planned>>) -> Self {
         Self { model: plan.model.clone(), pictures: plan.value.clone() }
     }
 
-    /// The plan, if it is for these blocks.
+    /// Returns the plan, if it is for these blocks.
     pub(crate) fn fitting(&self, targets: &[&Block]) -> Option<Structured<Vec<Planned>>> {
         let planned = self.pictures.iter().map(|it| (&it.block_id, &it.block_title));
         let fits = planned.eq(targets.iter().map(|block| (&block.block_id, &block.title)));
@@ -145,7 +143,7 @@ impl Item {
     }
 }
 
-/// What is wrong with a plan, a sentence each.
+/// Returns the errors of a plan, one sentence each.
 fn violations(plan: &Plan, targets: &[&Block]) -> Vec<String> {
     let mut wrong = Vec::new();
     for block in targets {

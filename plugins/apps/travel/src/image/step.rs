@@ -1,4 +1,4 @@
-//! What both tools for pictures do before and after.
+//! Start and end of both image tools.
 
 use serde_json::{Map, Value, json};
 use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, ToolContext, ToolOutput};
@@ -9,7 +9,7 @@ use crate::image::{ImageAsset, mode, target};
 use crate::task::Structured;
 use crate::tool::answer::answer_and_forget;
 
-/// What no longer holds when there are other pictures.
+/// Tools whose outputs new images invalidate.
 const LATER: [&str; 1] = ["generate_handbook_html"];
 
 /// How many pictures are wanted.
@@ -21,7 +21,8 @@ pub(crate) struct Input {
     count: Option<u32>,
 }
 
-/// Plans the pictures of a guide; or says which step is missing.
+/// Plans the images of a guide. Returns an output that names the missing step if there are no
+/// blocks.
 pub(crate) fn planned(
     context: &ToolContext,
     state: &State,
@@ -43,12 +44,12 @@ pub(crate) fn planned(
     plan(guide, &targets).map(Ok)
 }
 
-/// Says that there is no picture at all. The plan is kept for another try.
+/// Returns the output for no image at all, and keeps the plan for the next attempt.
 pub(crate) fn none(text: String, plan: &Structured<Vec<Planned>>) -> ToolOutput {
     ToolOutput::error(text).with_overwrite(IMAGE_PLAN, json!(Kept::of(plan)))
 }
 
-/// Tells of prepared pictures; `more` stands beside what both tools tell.
+/// Returns the output with the prepared images. `more` has the fields that only one tool has.
 pub(crate) fn tell(
     context: &ToolContext,
     state: &State,
@@ -66,7 +67,7 @@ pub(crate) fn tell(
     output.insert("images".to_owned(), json!(images));
     let answer = answer_and_forget(&context.tool, &output, &LATER)?;
     let answer = answer.with_overwrite(IMAGES, json!(images)).with_overwrite(IMAGE_MODE, mode);
-    // Who asks for pictures once more wants others.
+    // A later request for images must give other images, so the plan is dropped.
     let is_kept = state.image_plan.is_some();
     Ok(if is_kept { answer.with_overwrite(IMAGE_PLAN, Value::Null) } else { answer })
 }

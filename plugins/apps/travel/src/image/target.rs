@@ -1,15 +1,15 @@
-//! Which blocks get a picture.
+//! The blocks that get an image.
 
 use crate::block::{Block, BlockType};
 
-/// Most pictures of a guide: each is searched for or paid for.
+/// Maximum number of images of a guide. Each is searched or paid for.
 pub(crate) const MAX_IMAGES: usize = 6;
 
-/// Kinds of blocks, those that are nicest to look at first.
+/// Types of blocks, those with the best images first.
 const ORDER: [BlockType; 5] =
     [BlockType::Spot, BlockType::Food, BlockType::Shopping, BlockType::Transport, BlockType::Other];
 
-/// Chooses blocks, at most `count` or as many as a guide has.
+/// Returns the blocks that get an image: at most `count`, or the maximum of a guide.
 pub(crate) fn choose(blocks: &[Block], count: Option<u32>) -> Vec<&Block> {
     let count = count.map_or(MAX_IMAGES, |count| (count as usize).clamp(1, MAX_IMAGES));
     let of_kind = |kind| blocks.iter().filter(move |block| block.kind == kind);
@@ -29,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_30_s3_31_spots_come_first_and_six_are_enough() {
+    fn s3_30_s3_31_spots_come_first_and_six_images_are_the_maximum() {
         let kinds = [
             ("o", BlockType::Other),
             ("t", BlockType::Transport),

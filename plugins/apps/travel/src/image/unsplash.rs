@@ -1,4 +1,4 @@
-//! Photographs of Unsplash. Whatever does not work there is left to who makes pictures.
+//! Photographs of Unsplash. If the service fails, the caller generates images instead.
 
 use wattle_plugin::Failure;
 use wattle_plugin::http::{self, Request, Response};
@@ -8,22 +8,22 @@ use crate::html::{Sources, is_link};
 use crate::image::plan::Planned;
 use crate::image::{ImageAsset, ImageSource};
 
-/// Where the service is, unless the setting `unsplash_base_url` says otherwise.
+/// Default of the setting `unsplash_base_url`.
 const BASE_URL: &str = "https://api.unsplash.com";
 
-/// How the service knows who asks; the host puts the secret in.
+/// Credentials of the service. The host inserts the secret.
 const AUTHORIZATION: &str = "Client-ID {{secret:UNSPLASH_ACCESS_KEY}}";
 
-/// How long a search may take.
+/// Timeout of a request.
 const TIMEOUT_MS: u32 = 15_000;
 
-/// Status of a denied request, which is also what too many requests get.
+/// Status of a denied request, and of a request above the rate limit.
 const FORBIDDEN: u16 = 403;
 
-/// What the text of a 403 begins with when there were too many requests.
+/// Prefix of a 403 response to a request above the rate limit.
 const RATE_LIMIT: &str = "Rate Limit Exceeded";
 
-/// The answer to a search, as far as it is of use. What the service leaves out is `null`.
+/// The used fields of a search response. The service may send `null` for each.
 #[derive(Deserialize)]
 struct Found {
     results: Vec<Photo>,
@@ -57,19 +57,19 @@ struct User {
     username: Option<String>,
 }
 
-/// Why there is no photograph.
+/// The reason why there is no photograph.
 enum Miss {
-    /// The service wants fewer requests.
+    /// The rate limit is exceeded.
     RateLimited,
-    /// Anything else, in words.
+    /// Any other reason, as text.
     Other(String),
 }
 
-/// Searches for a photograph for each plan, all at once; `None` where there is none.
+/// Searches a photograph for each plan, all in parallel; `None` where there is none.
 ///
 /// # Errors
 ///
-/// `cancelled`, after which nobody is to be asked.
+/// Returns `cancelled`, after which no request may be sent.
 pub(crate) fn search(plans: &[Planned]) -> Result<Vec<Option<ImageAsset>>, Failure> {
     if !settings::get("unsplash_enabled")?.unwrap_or(true) {
         return Ok(plans.iter().map(|_| None).collect());
@@ -130,7 +130,7 @@ fn signed(request: Request) -> Request {
         .timeout_ms(TIMEOUT_MS)
 }
 
-/// The picture and where to tell that it is used.
+/// Returns the image, and the URL to which its use is reported.
 fn read(
     response: Response,
     planned: &Planned,
@@ -171,14 +171,14 @@ impl Photo {
     }
 }
 
-/// Tells the service which photographs are used, as its rules want. Their authors are counted by
-/// it; the guide does not depend on it.
+/// Reports the used photographs to the service, as its rules demand. The service counts them for
+/// their authors; the guide does not depend on it.
 ///
 /// # Errors
 ///
-/// `cancelled`.
+/// Returns `cancelled`.
 fn tell_used(base: &str, used: &[String]) -> Result<(), Failure> {
-    // The key goes to the service and to nobody whom an answer names.
+    // The key is sent only to the service, and never to a host that a response names.
     let is_own =
         |address: &&String| address.strip_prefix(base).is_some_and(|rest| rest.starts_with('/'));
     let requests: Vec<Request> =

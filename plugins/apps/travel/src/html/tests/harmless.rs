@@ -1,7 +1,7 @@
-//! Whether a page is harmless, found out without any part of what made it: every `<` must begin a
-//! tag that is known, spelled in the one way in which pages are written.
+//! Checks that a page is harmless, without any part of the code that made it: every `<` must begin
+//! a known tag, written in the one way in which pages are written.
 
-/// Elements that load, run or change how the rest is read.
+/// Elements that load, run, or change how the rest is read.
 const BAD_ELEMENTS: [&str; 24] = [
     "applet",
     "audio",
@@ -29,11 +29,11 @@ const BAD_ELEMENTS: [&str; 24] = [
     "xmp",
 ];
 
-/// Beginnings of addresses that a page may have.
+/// Prefixes of URLs that a page may have.
 const ADDRESSES: [&str; 8] =
     ["https://", "http://", "mailto:", "tel:", "#", "/blobs/", "data:image/", "https&amp;"];
 
-/// Fails with the piece that is not harmless.
+/// Panics with the piece that is not harmless.
 pub(super) fn assert_harmless(page: &str) {
     let rest = page.strip_prefix("<!DOCTYPE html>\n").expect("a doctype");
     let head = "\n<head>\n<meta charset=\"utf-8\">\n";
@@ -48,7 +48,7 @@ pub(super) fn assert_harmless(page: &str) {
     }
 }
 
-/// Only a comparison in a style has a sign that begins no tag.
+/// Returns true inside of a style, where a comparison has a sign that begins no tag.
 fn is_in_style(before: &str) -> bool {
     before.rfind("<style").is_some_and(|at| !before[at..].contains("</style>"))
 }

@@ -1,11 +1,11 @@
-//! Documents put together from pieces that break parsers and sanitizers: whatever they become is
-//! harmless, and becomes the same again.
+//! Documents made from pieces that break parsers and sanitizers. Each becomes a harmless page, and
+//! that page does not change any more.
 
 use proptest::prelude::{ProptestConfig, Strategy, any, prop, prop_assert_eq, proptest};
 
 use super::{THUMBNAIL, VIDEO, assert_harmless, page};
 
-/// Pieces. Each opens, closes or confuses something.
+/// Pieces that open, close or confuse something.
 const PIECES: [&str; 118] = [
     "<html>",
     "</html>",
@@ -127,14 +127,14 @@ const PIECES: [&str; 118] = [
     "\u{feff}\u{2028}é",
 ];
 
-/// Pieces and what is between them.
+/// Generates documents of pieces and other text.
 fn soup() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(PIECES.to_vec()).prop_map(str::to_owned);
     let piece = proptest::prop_oneof![12 => piece, 1 => any::<String>()];
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// What holds for every document.
+/// Checks what holds for every document.
 fn check(document: &str, thumbnail: Option<&str>, video_url: Option<&str>) {
     let Ok(once) = page(document, thumbnail, video_url) else { return };
     assert_harmless(&once);
@@ -150,7 +150,7 @@ proptest! {
     })]
 
     #[test]
-    fn s3_39_soup_becomes_a_harmless_page_that_stays(
+    fn s3_39_soup_becomes_a_harmless_and_stable_page(
         before in soup(),
         inside in soup(),
         is_whole in any::<bool>(),
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_in_a_body_becomes_the_same_page_again(text in any::<String>()) {
+    fn any_text_in_a_body_becomes_a_stable_page(text in any::<String>()) {
         let document = format!("<html><body>{text}</body></html>");
         check(&document, None, Some(VIDEO));
         prop_assert_eq!(page(&document, None, None).is_ok(), true);

@@ -1,4 +1,4 @@
-//! Who is asked for pictures, how often, and when that ends.
+//! Which models are called for images, how often, and when the calls end.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -22,18 +22,18 @@ fn plans(count: usize) -> Vec<Planned> {
     (0..count).map(plan).collect()
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "an answer of a script, which may fail")]
+#[expect(clippy::unnecessary_wraps, reason = "the return type of a script, which may fail")]
 fn picture() -> Pictures {
     Ok(vec![("image/png".to_owned(), b"png".to_vec())])
 }
 
-/// A host with its models, which are asked in this order.
+/// A host, and its models in the order in which they were called.
 struct Slow {
     host: Rc<FakeHost>,
     asked: Rc<RefCell<Vec<u64>>>,
 }
 
-/// Models that need so long for an answer.
+/// Returns a host whose models take `ms` milliseconds for a response.
 fn slow(ms: u32, answer: impl Fn(u64) -> Pictures + 'static) -> Slow {
     let asked = Rc::new(RefCell::new(Vec::new()));
     let noted = Rc::clone(&asked);
@@ -73,7 +73,7 @@ fn s3_33_s3_46_a_model_has_two_attempts_of_90_seconds() {
 }
 
 #[test]
-fn s3_32_who_answered_last_is_asked_first() {
+fn s3_32_the_model_that_succeeded_last_is_called_first() {
     let host = slow(1_000, |model| match model {
         0 => Err(Failure::not_found("no such model")),
         _ => picture(),
@@ -84,7 +84,7 @@ fn s3_32_who_answered_last_is_asked_first() {
 }
 
 #[test]
-fn s3_31_pictures_are_made_for_five_minutes() {
+fn s3_31_images_are_generated_for_five_minutes() {
     let host = slow(100_000, |_| picture());
     assert_eq!(host.run(6).images.len(), 3, "{BUDGET_MS}");
     let host = slow(200_000, |_| Err(Failure::unavailable("busy")));
@@ -94,7 +94,7 @@ fn s3_31_pictures_are_made_for_five_minutes() {
 }
 
 #[test]
-fn s3_31_models_that_are_late_twice_in_a_row_are_left() {
+fn s3_31_two_timeouts_in_a_row_end_the_generation() {
     let host = slow(1, |_| Err(Failure::timeout("no answer in time")));
     let made = host.run(6);
     assert!(made.images.is_empty() && made.error.is_some());
@@ -108,14 +108,14 @@ fn s3_31_models_that_are_late_twice_in_a_row_are_left() {
 }
 
 #[test]
-fn without_a_route_there_is_a_reason_and_no_request_without_a_plan() {
+fn missing_route_is_reported_and_no_plan_sends_no_request() {
     let made = FakeHost::new().run(|| generate(&plans(2))).unwrap();
     assert!(made.images.is_empty() && made.error.unwrap().contains("handbook_image"));
     assert!(FakeHost::new().run(|| generate(&[])).unwrap().error.is_none());
 }
 
 #[test]
-fn a_cancelled_run_asks_nobody_else() {
+fn cancelled_run_calls_no_further_model() {
     let host = slow(1, |_| Err(Failure::new(code::CANCELLED, "stopped")));
     assert_eq!(host.host.run(|| generate(&plans(2))).unwrap_err().code, code::CANCELLED);
     assert_eq!(host.asked(), [0]);

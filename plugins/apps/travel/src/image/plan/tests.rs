@@ -1,4 +1,4 @@
-//! Tests of plans, and the blocks that tests of pictures share.
+//! Tests of plans, and the blocks that tests of images share.
 
 use serde_json::{Value, json};
 use wattle_plugin::prelude::Completion;
@@ -9,7 +9,7 @@ use crate::block::{Block, BlockType};
 use crate::task::IMAGE_PLAN;
 use crate::testing::route;
 
-/// A block.
+/// Creates a block.
 pub(crate) fn block(id: &str, kind: BlockType) -> Block {
     Block {
         block_id: id.to_owned(),
@@ -21,7 +21,7 @@ pub(crate) fn block(id: &str, kind: BlockType) -> Block {
     }
 }
 
-/// What a good model answers for blocks with these ids.
+/// Returns the document of a good model for blocks with these ids.
 pub(crate) fn planned(ids: &[&str]) -> Value {
     let item = |id: &&str| {
         json!({
@@ -34,7 +34,7 @@ pub(crate) fn planned(ids: &[&str]) -> Value {
     json!({ "images": ids.iter().map(item).collect::<Vec<_>>() })
 }
 
-/// A host whose models answer with these documents in turn.
+/// Returns a host whose models return these documents in turn.
 fn host(answers: Vec<Value>) -> FakeHost {
     let mut answers = answers.into_iter();
     route(FakeHost::new(), IMAGE_PLAN)
@@ -57,7 +57,7 @@ fn s3_30_every_target_gets_one_item_in_the_order_of_the_targets() {
 }
 
 #[test]
-fn s3_30_wrong_plans_are_refused_with_reasons() {
+fn s3_30_invalid_plans_are_refused_with_reasons() {
     let blocks = [block("a", BlockType::Spot), block("b", BlockType::Food)];
     let targets: Vec<&Block> = blocks.iter().collect();
     let mut short = planned(&["a", "b"]);

@@ -1,4 +1,4 @@
-//! What is asked of the service, what is made of its answers, and what happens without them.
+//! Requests to the service, its responses, and its failures.
 
 use serde_json::{Value, json};
 use wattle_plugin::Failure;
@@ -39,7 +39,7 @@ fn is_search(url: &str) -> bool {
     url.contains("/search/photos")
 }
 
-/// Searches for two blocks, each with this answer.
+/// Searches for two blocks, each with this response.
 fn check(answer: impl Fn() -> Result<Response, Failure> + 'static) -> (Vec<bool>, FakeHost) {
     let host = FakeHost::new().http(move |_| answer());
     let images = host.run(|| search(&[planned("a"), planned("b")])).unwrap();
@@ -47,7 +47,7 @@ fn check(answer: impl Fn() -> Result<Response, Failure> + 'static) -> (Vec<bool>
 }
 
 #[test]
-fn s3_28_s3_30_a_photograph_is_searched_and_credited() {
+fn s3_28_s3_30_a_photograph_is_found_and_credited() {
     let host = FakeHost::new().http(|_| Ok(found(&[photo()])));
     let images = host.run(|| search(&[planned("a")])).unwrap();
     let expected = ImageAsset {
@@ -76,7 +76,7 @@ fn s3_28_s3_30_a_photograph_is_searched_and_credited() {
 }
 
 #[test]
-fn the_service_is_told_of_used_photographs_only() {
+fn only_used_photographs_are_reported() {
     let host = FakeHost::new().http(|request| {
         let photos = if request.url.contains("20b&") { vec![] } else { vec![photo()] };
         Ok(found(&photos))
@@ -90,7 +90,7 @@ fn the_service_is_told_of_used_photographs_only() {
 }
 
 #[test]
-fn the_key_goes_to_nobody_whom_an_answer_names() {
+fn key_is_sent_only_to_the_service() {
     for address in ["https://evil.example/d", "https://api.unsplash.com.evil.example/d"] {
         let mut photo = photo();
         photo["links"]["download_location"] = json!(address);
@@ -101,7 +101,7 @@ fn the_key_goes_to_nobody_whom_an_answer_names() {
 }
 
 #[test]
-fn failing_to_tell_changes_nothing() {
+fn failed_report_changes_nothing() {
     let host = FakeHost::new().http(|request| {
         let is_search = is_search(&request.url);
         Ok(if is_search { found(&[photo()]) } else { Response::new(500, "") })
@@ -110,7 +110,7 @@ fn failing_to_tell_changes_nothing() {
 }
 
 #[test]
-fn s3_29_after_a_rate_limit_nothing_more_is_asked() {
+fn s3_29_after_a_rate_limit_no_request_is_sent() {
     for (status, text) in [(403, "Rate Limit Exceeded"), (429, "")] {
         let host = FakeHost::new().http(move |request| {
             let is_first = request.url.contains("20a&");
@@ -123,7 +123,7 @@ fn s3_29_after_a_rate_limit_nothing_more_is_asked() {
 }
 
 #[test]
-fn s3_29_s3_31_whatever_goes_wrong_leaves_the_picture_to_others() {
+fn s3_29_s3_31_every_failure_leaves_the_image_to_the_generation() {
     let bodies = [
         "",
         "not json",
@@ -147,7 +147,7 @@ fn s3_29_s3_31_whatever_goes_wrong_leaves_the_picture_to_others() {
 }
 
 #[test]
-fn nobody_is_asked_when_it_is_switched_off_or_the_run_was_cancelled() {
+fn disabled_search_and_cancelled_run_send_no_request() {
     let host = FakeHost::new().setting("unsplash_enabled", false);
     assert_eq!(host.run(|| search(&[planned("a")])), Ok(vec![None]));
     let host = FakeHost::new().http(|_| Err(Failure::new("cancelled", "stopped")));
@@ -155,7 +155,7 @@ fn nobody_is_asked_when_it_is_switched_off_or_the_run_was_cancelled() {
 }
 
 #[test]
-fn the_address_of_the_service_is_a_setting() {
+fn base_url_is_configurable() {
     let host = FakeHost::new().setting("unsplash_base_url", "http://127.0.0.1:9/");
     let host = host.http(|_| Ok(Response::new(404, "")));
     host.run(|| search(&[planned("a")])).unwrap();
@@ -163,7 +163,7 @@ fn the_address_of_the_service_is_a_setting() {
 }
 
 #[test]
-fn a_photographer_without_a_name_is_still_credited() {
+fn photographer_without_a_name_is_credited() {
     let users = [
         (json!({"name": " ", "username": "jo"}), "Photo by jo on Unsplash"),
         (json!({"name": null}), "Photo on Unsplash"),
