@@ -16,7 +16,7 @@ use self::part::Part;
 pub(crate) use self::read::read;
 pub(crate) use self::table::{keep, list, put, replace_those_of_runs};
 
-/// Who speaks.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
@@ -38,19 +38,18 @@ impl Role {
     }
 }
 
-/// One message.
+/// A message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct UiMessage {
     /// Unique in its session.
     pub(crate) id: String,
-    /// Who speaks.
     pub(crate) role: Role,
-    /// What is said and done, in order.
+    /// Text, reasoning, files and tool calls, in order.
     pub(crate) parts: Vec<Value>,
 }
 
 impl UiMessage {
-    /// The text parts alone.
+    /// Returns the text parts.
     pub(crate) fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match Part::of(part) {
             Part::Text(text) => Some(text),

@@ -1,8 +1,8 @@
 //! Sessions: one guide each, with its messages, steps and snapshot.
 //!
-//! A session is a thread of the host, with the same id. What its runs did is read from the
-//! thread's event log by [`sync()`], so the tables are right again whenever somebody looks, also
-//! after a crash.
+//! A session is a thread of the host, with the same id. [`sync()`] reads the output of its runs
+//! from the thread's event log whenever a session is read, so the tables are correct also after a
+//! crash.
 
 pub(crate) mod log;
 mod newest;
@@ -27,28 +27,28 @@ pub(crate) use self::table::{create, delete, find, list, lock, set_title};
 use crate::session::step::Step;
 use crate::time;
 
-/// The title of a session that has no other.
+/// Title of a session without another one.
 pub(crate) const UNTITLED: &str = "Untitled Guide";
 
-/// Characters of a title. YouTube allows 100.
+/// Maximum number of characters of a title. YouTube allows 100.
 pub(crate) const TITLE_CHARS: usize = 200;
 
-/// The tenant of requests that name none.
+/// Tenant of requests that name none.
 const DEFAULT_TENANT: &str = "default";
 
-/// How a session stands.
+/// The status of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// Nothing has run.
+    /// No run has started.
     #[default]
     Idle,
-    /// A run is under way.
+    /// A run is active.
     Running,
-    /// The last run ended well.
+    /// The last run ended without a remaining failure.
     Completed,
-    /// Something was left undone.
+    /// The last run failed, or a failure remains.
     Error,
-    /// The last run was stopped.
+    /// The last run was cancelled.
     Cancelled,
 }
 
@@ -56,7 +56,7 @@ impl Status {
     const ALL: [Self; 5] =
         [Self::Idle, Self::Running, Self::Completed, Self::Error, Self::Cancelled];
 
-    /// As the database and the endpoints have it.
+    /// Returns the name in the database and in responses.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Idle => "IDLE",
@@ -72,43 +72,38 @@ impl Status {
     }
 }
 
-/// One session.
+/// A session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Session {
     /// Also the id of its thread.
     pub(crate) id: String,
-    /// Whose it is.
     pub(crate) tenant: String,
-    /// What it is called.
     pub(crate) title: String,
-    /// How it stands.
     pub(crate) status: Status,
-    /// The tool that is at work.
+    /// The tool that is running.
     pub(crate) current_step: Option<String>,
     /// The tool that failed last.
     pub(crate) failed_step: Option<String>,
-    /// Why.
+    /// Error message of the last failure.
     pub(crate) last_error: Option<String>,
     /// The newest run.
     pub(crate) run_id: Option<String>,
-    /// The event before the run that is under way.
+    /// Sequence number before the first event of the active run.
     run_cursor: u64,
-    /// The last event that is in the tables.
+    /// Sequence number of the last event that is in the tables.
     event_cursor: u64,
-    /// When the first run began.
+    /// Start of the first run.
     pub(crate) started_ms: Option<i64>,
-    /// When the last run ended well.
+    /// End of the last run, if it completed.
     pub(crate) completed_ms: Option<i64>,
-    /// When the last run was stopped.
+    /// End of the last run, if it was cancelled.
     pub(crate) cancelled_ms: Option<i64>,
-    /// When it was made.
     pub(crate) created_ms: i64,
-    /// When it last changed.
     pub(crate) updated_ms: i64,
 }
 
 impl Session {
-    /// Whether a run is under way.
+    /// Returns true if a run is active.
     pub(crate) fn is_running(&self) -> bool {
         self.status == Status::Running
     }
@@ -127,18 +122,19 @@ impl Session {
         (self.failed_step, self.last_error) = (None, None);
     }
 
-    /// A step did not work.
+    /// Records a failed step.
     fn fail(&mut self, step: &Step) {
         self.failed_step = Some(step.tool.clone());
         self.last_error.clone_from(&step.error);
     }
 
-    /// The time that a summary shows: when the first run began, before that when it was made.
+    /// Returns the time for a summary: the start of the first run, or else the creation of the
+    /// session.
     fn final_time(&self) -> Result<String, Failure> {
         time::text(self.started_ms.unwrap_or(self.created_ms))
     }
 
-    /// The session as the endpoints show it.
+    /// Returns the session as the endpoints show it.
     pub(crate) fn view(&self) -> Result<Value, Failure> {
         Ok(json!({
             "id": self.id, "title": self.title, "status": self.status.name(),
@@ -151,22 +147,23 @@ impl Session {
     }
 }
 
-/// A time that may not have come yet.
+/// Formats an optional time.
 pub(crate) fn at(unix_ms: Option<i64>) -> Result<Option<String>, Failure> {
     unix_ms.map(time::text).transpose()
 }
 
-/// The tenant of a request.
+/// Returns the tenant of a request.
 pub(crate) fn owner(tenant: Option<&str>) -> &str {
     tenant.unwrap_or(DEFAULT_TENANT)
 }
 
-/// A text that every database takes: PostgreSQL has no NUL in texts.
+/// Removes NUL characters, which PostgreSQL does not store in texts.
 pub(crate) fn plain(text: &str) -> String {
     text.replace('\0', "")
 }
 
-/// Rows that are all there: half of them would be taken for the whole.
+/// Returns rows that are complete. Truncated rows are an error, because they would be taken for the
+/// whole result.
 pub(crate) fn whole(rows: Rows) -> Result<Rows, Failure> {
     if rows.truncated {
         let message =
@@ -188,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_68_the_final_time_is_that_of_the_first_run_or_of_the_making() {
+    fn s3_68_the_final_time_is_that_of_the_first_run_or_of_the_creation() {
         let mut session = Session { created_ms: 1_000, ..Session::default() };
         assert_eq!(view(&session)["finalTime"], "1970-01-01T00:00:01.000Z");
         session.begin("run-1", 5_000);

@@ -1,4 +1,4 @@
-//! The app's HTTP endpoints. What goes wrong is `{"error": "..."}`.
+//! The app's HTTP endpoints. Errors are `{"error": "..."}`.
 
 pub(crate) mod cancel;
 pub(crate) mod chat;
@@ -26,13 +26,13 @@ const INTERNAL: u16 = 500;
 const CREATED: u16 = 201;
 const NO_CONTENT: u16 = 204;
 
-/// Setting: how long a run goes on without a page.
+/// Setting with the time in milliseconds for which a run continues after its page disconnected.
 const GRACE: &str = "disconnect_grace_ms";
 
-/// Unless it is set: a reload takes a few seconds at most.
+/// Default of that time. A reload takes a few seconds at most.
 const DEFAULT_GRACE_MS: u64 = 5_000;
 
-/// Why a request has no good answer.
+/// The reason of an error response.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     status: u16,
@@ -40,22 +40,22 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// The request is wrong.
+    /// Creates the refusal of an invalid request.
     fn invalid(message: impl Into<String>) -> Self {
         Self { status: BAD_REQUEST, message: message.into() }
     }
 
-    /// The request is more than is kept.
+    /// Creates the refusal of a request that exceeds a limit.
     fn too_large(message: impl Into<String>) -> Self {
         Self { status: TOO_LARGE, message: message.into() }
     }
 
-    /// There is no such thing.
+    /// Creates the refusal of a request for something that does not exist.
     fn not_found(message: impl Into<String>) -> Self {
         Self { status: NOT_FOUND, message: message.into() }
     }
 
-    /// Something else is under way.
+    /// Creates the refusal of a request during a run.
     fn busy() -> Self {
         let message = "the session is at work; wait until it has ended, or stop it first";
         Self { status: CONFLICT, message: message.to_owned() }
@@ -75,32 +75,33 @@ impl From<Failure> for Refusal {
     }
 }
 
-/// Turns what a handler came to into an answer.
+/// Converts the result of a handler to a response.
 fn answer(work: impl FnOnce() -> Result<Response, Refusal>) -> Result<Response, Failure> {
     work()
         .or_else(|Refusal { status, message }| Response::json(status, &json!({ "error": message })))
 }
 
-/// The session that a request names, as its tenant may see it, up to date.
+/// Returns the session in the path, if it belongs to the tenant, up to date.
 fn find(request: &Request) -> Result<Session, Refusal> {
     let id: String = request.param("id")?;
     found(request, &id)
 }
 
-/// The same by an id from elsewhere.
+/// Returns the session with an id, if it belongs to the tenant, up to date.
 fn found(request: &Request, id: &str) -> Result<Session, Refusal> {
     let session = crate::session::find(request.tenant.as_deref(), id)?
         .ok_or_else(|| Refusal::not_found(format!("there is no session `{id}`")))?;
     Ok(crate::session::sync(session)?)
 }
 
-/// Whether a header with entity tags names this one.
+/// Returns true if a header with entity tags has this one.
 fn names(request: &Request, header: &str, tag: &str) -> bool {
     let known = request.header(header);
     known.is_some_and(|tags| tags.split(',').map(str::trim).any(|it| it == tag || it == "*"))
 }
 
-/// The stream of a run. It shows what the agent says, and the run ends when nobody listens.
+/// Returns the stream of a run. It shows the output of the agent, and the run ends when no client
+/// listens.
 fn stream_of(run: &RunRef) -> Result<Response, Failure> {
     let grace_ms = settings::get(GRACE)?.unwrap_or(DEFAULT_GRACE_MS);
     let hand_off = HandOff::run(&run.thread_id, &run.run_id, StreamFormat::AiSdk)
@@ -109,7 +110,7 @@ fn stream_of(run: &RunRef) -> Result<Response, Failure> {
     Ok(Response::hand_off_from(hand_off))
 }
 
-/// The run that is under way.
+/// Returns the active run.
 fn running(session: &Session) -> Option<RunRef> {
     let run_id = session.run_id.clone().filter(|_| session.is_running())?;
     Some(RunRef { thread_id: session.id.clone(), run_id })

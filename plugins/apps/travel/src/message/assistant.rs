@@ -1,5 +1,5 @@
-//! What a run said and did, as one message of the page: the same that the page put together from
-//! the stream, also if nobody listened.
+//! The output of a run as one message of the page. It equals the message that the page builds from
+//! the stream, also if no client has read the stream.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,25 @@ use crate::session::log::{AGENT, Run, TOOLS, begins_turn, ends_turn, is_talk};
 use crate::session::step::{self, Step, StepStatus, messages, text_of};
 use crate::session::stored;
 
-/// What the id of the message begins with; the run's follows, as in the stream.
+/// Prefix of the id of the message, before the id of the run, as in the stream.
 const PREFIX: &str = "msg_";
 
-/// What a call is answered with whose arguments are no JSON, as in the stream.
+/// Error of a call whose arguments are not valid JSON, as in the stream.
 const UNREADABLE: &str = "the arguments of the call are not valid JSON";
 
-/// What one model call said.
+/// The output of one model call.
 #[derive(Debug, Default)]
 struct Turn {
     /// Task and number of the call.
     call: (String, u32),
     text: String,
     reasoning: String,
-    /// The calls that it asked for: id, tool and arguments.
+    /// The requested tool calls: id, tool and arguments.
     wanted: Vec<(String, String, Value)>,
     is_answered: bool,
 }
 
-/// The message of a run; `None` if it said nothing.
+/// Returns the message of a run; `None` if the run has no output.
 pub(crate) fn said(run: &Run, steps: &[Step]) -> Option<UiMessage> {
     let mut folding = Folding::default();
     for event in &run.events {
@@ -59,14 +59,14 @@ pub(crate) fn said(run: &Run, steps: &[Step]) -> Option<UiMessage> {
 #[derive(Default)]
 struct Folding {
     turns: Vec<Turn>,
-    /// Answers to calls that no tool was made for, by the id of the call.
+    /// Messages of calls that no tool executed, by the id of the call.
     refused: BTreeMap<String, Value>,
 }
 
 impl Folding {
     fn add(&mut self, event: &Event) {
         match &event.kind {
-            // Requests without an answer are made again.
+            // Model calls without a completion are made again.
             EventKind::RunStarted(run) if run.reason == "recovery" => {
                 self.turns.retain(|turn| turn.is_answered);
             }
@@ -96,7 +96,7 @@ impl Folding {
         &mut self.turns[place]
     }
 
-    /// The calls as they went into the conversation, under ids of their own.
+    /// Replaces the requested calls by those of the conversation, which have unique ids.
     fn ask(&mut self, task: &TaskFinished) {
         let Some(turn) = self.turns.last_mut() else { return };
         let calls = messages(task).filter_map(|message| message["tool_calls"].as_array());
@@ -122,7 +122,7 @@ impl Turn {
         }
     }
 
-    /// The whole answer is right, whatever the pieces were. Without one the pieces stay.
+    /// Replaces the deltas by the whole completion. A failed call keeps its deltas.
     fn end(&mut self, called: &Called) {
         self.is_answered = true;
         if let Ok(answer) = &called.result {
@@ -136,8 +136,8 @@ impl Turn {
     }
 }
 
-/// The calls of an answer that the agent may ask for once more, without keeping them in the
-/// conversation.
+/// Returns the calls of a completion with unreadable arguments. The agent may request them again
+/// without keeping them in the conversation.
 fn unreadable_calls(answer: &Value) -> Vec<(String, String, Value)> {
     let parts = answer["parts"].as_array().into_iter().flatten();
     let calls = parts.filter_map(|part| part.get("tool_call"));
@@ -145,7 +145,7 @@ fn unreadable_calls(answer: &Value) -> Vec<(String, String, Value)> {
     unreadable.map(call).collect()
 }
 
-/// Id, tool and arguments of a call.
+/// Returns id, tool and arguments of a call.
 fn call(call: &Value) -> (String, String, Value) {
     let text = |key: &str| call[key].as_str().unwrap_or_default().to_owned();
     (text("id"), text("name"), call["arguments"].clone())

@@ -1,9 +1,9 @@
-//! Messages as a run is given them: without the pages in them, which no model is shown.
+//! Messages for a run, without their pages, which no model reads.
 
 use crate::message::UiMessage;
 use crate::session::stored;
 
-/// Takes the pages out of messages.
+/// Removes the pages from messages.
 pub(crate) fn lean(mut messages: Vec<UiMessage>) -> Vec<UiMessage> {
     let parts = messages.iter_mut().flat_map(|message| &mut message.parts);
     parts.filter_map(|part| part.get_mut("output")).for_each(stored::drop_page);

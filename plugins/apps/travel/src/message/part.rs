@@ -1,53 +1,53 @@
-//! Parts of a message, as far as they mean something here.
+//! The parts of a message that are used here.
 
 use wattle_plugin::prelude::Value;
 
-/// What the type of a tool's part begins with; the name of the tool follows.
+/// Prefix of the type of a tool's part, before the name of the tool.
 const TOOL: &str = "tool-";
 
-/// One part.
+/// A part of a message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Part<'a> {
     /// Text.
     Text(&'a str),
-    /// What the model thought.
+    /// Reasoning of the model.
     Reasoning(&'a str),
-    /// A model call begins.
+    /// Start of a model call.
     StepStart,
-    /// A file, by its name.
+    /// Name of a file.
     File(&'a str),
-    /// A tool was called.
+    /// A tool call.
     Tool(ToolPart<'a>),
-    /// Nothing that is known here.
+    /// Any other part.
     Other,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ToolPart<'a> {
-    /// The tool.
+    /// Name of the tool.
     pub(super) name: &'a str,
-    /// The model's id of the call.
+    /// Id that the model gave the call.
     pub(super) call_id: &'a str,
-    /// What it was called with; null if it is not known.
+    /// Arguments; null if they are unknown.
     pub(super) input: &'a Value,
-    /// What it answered.
+    /// Result of the call.
     pub(super) answer: Answer<'a>,
 }
 
-/// What a tool answered.
+/// The result of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Answer<'a> {
-    /// Nothing yet, or never.
+    /// No result, yet or at all.
     None,
-    /// This.
+    /// The output.
     Output(&'a Value),
-    /// That it did not work.
+    /// The error.
     Error(&'a str),
 }
 
 impl<'a> Part<'a> {
-    /// Reads a part.
+    /// Parses a part.
     pub(super) fn of(part: &'a Value) -> Self {
         let text = || part["text"].as_str().unwrap_or_default();
         match part["type"].as_str().unwrap_or_default() {
@@ -84,7 +84,7 @@ mod tests {
     use super::{Answer, Part, ToolPart};
 
     #[test]
-    fn parts_of_both_kinds_of_tools_are_read() {
+    fn both_kinds_of_tool_parts_are_parsed() {
         let input = json!({"count": 2});
         for kind in [json!("tool-search_image"), json!("dynamic-tool")] {
             let part = json!({"type": kind, "toolName": "search_image", "toolCallId": "c1",
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_nothing() {
+    fn unknown_parts_are_ignored() {
         for part in [
             json!({"type": "data-step", "data": {}}),
             json!({"type": "tool-search_image", "state": "output-available"}),

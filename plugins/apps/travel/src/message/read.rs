@@ -1,4 +1,4 @@
-//! Messages as a request brings them, checked and cut down to what is kept.
+//! Messages of a request, checked and reduced to what is stored.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,17 @@ use crate::message::{Role, UiMessage};
 use crate::session::stored;
 use crate::youtube;
 
-/// Messages of a session: months of talking, and still one page.
+/// Maximum number of messages of a session: months of conversation, and still one page.
 const MESSAGES: usize = 500;
 
-/// Parts of a message. A run has at most nine model calls, each with a few parts.
+/// Maximum number of parts of a message. A run has at most nine model calls, each with a few parts.
 const PARTS: usize = 500;
 
-/// Characters of an id. Clients make ids of some twenty.
+/// Maximum number of characters of an id. Ids of clients have about twenty.
 const ID_CHARS: usize = 200;
 
-/// Characters of what a person says at once: a long letter; a book would cost a fortune.
+/// Maximum number of characters of a user message: a long letter, but not a book, which would be
+/// expensive.
 const TEXT_CHARS: usize = 20_000;
 
 #[derive(Deserialize)]
@@ -28,16 +29,16 @@ struct Raw {
     role: Role,
     #[serde(default)]
     parts: Vec<Value>,
-    /// What older clients send in place of parts.
+    /// Older clients send it instead of parts.
     #[serde(default)]
     content: Option<Value>,
 }
 
-/// Reads the messages of a request. The last one must be the user's, since it is answered.
+/// Reads the messages of a request. The last one must be the user's, because the run answers it.
 ///
 /// # Errors
 ///
-/// A sentence for who sent them.
+/// Returns a message for the sender.
 pub(crate) fn read(messages: &Value) -> Result<Vec<UiMessage>, String> {
     let messages =
         messages.as_array().ok_or_else(|| "`messages` must be a list of messages".to_owned())?;
@@ -85,7 +86,7 @@ fn one(message: &Value, index: usize) -> Result<UiMessage, String> {
     Ok(message)
 }
 
-/// A part as it is kept: files by their name, what is not known not at all.
+/// Returns a part as it is stored: a file by its name, and no unknown part.
 fn kept(part: Value) -> Option<Value> {
     match Part::of(&part) {
         Part::Other => None,
@@ -97,7 +98,7 @@ fn kept(part: Value) -> Option<Value> {
     }
 }
 
-/// A call of a tool whose answer is no longer than those of runs.
+/// Shortens the output of a tool call to the length of outputs of runs.
 fn short(mut part: Value) -> Value {
     if let Some(output) = part.get_mut("output") {
         *output = stored::of_message(output);
@@ -105,7 +106,7 @@ fn short(mut part: Value) -> Value {
     part
 }
 
-/// A first message that is nothing but an address asks for a guide.
+/// Converts a first message that is only a URL to a request for a guide.
 fn prompt(first: &mut UiMessage) {
     if let [part] = first.parts.as_mut_slice()
         && let Part::Text(text) = Part::of(part)
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_01_a_first_message_that_is_an_address_asks_for_a_guide() {
+    fn s3_01_a_first_message_that_is_a_url_asks_for_a_guide() {
         let asked = read(&json!([user("a", "https://youtu.be/dQw4w9WgXcQ?t=3")])).unwrap();
         let prompt = "Create a travel guide from this video: \
             https://www.youtube.com/watch?v=dQw4w9WgXcQ";
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_05_what_is_not_known_is_left_out() {
+    fn s3_05_unknown_parts_are_left_out() {
         let messages = json!([
             {"id": "s", "role": "system", "parts": [{"type": "text", "text": "x"}], "metadata": 1},
             {"id": "u", "role": "user", "parts": [
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_answered_is_refused() {
+    fn invalid_conversations_are_refused() {
         let assistant = json!({"id": "b", "role": "assistant", "parts": []});
         let long = "x".repeat(TEXT_CHARS + 1);
         let many: Vec<Value> = (0..=MESSAGES).map(|n| user(&n.to_string(), "x")).collect();

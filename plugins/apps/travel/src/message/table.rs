@@ -1,7 +1,7 @@
 //! The table of messages.
 //!
-//! What a client sends is kept as it sends it, but for what a run said: that is known from the
-//! event log, and a client that went away in the middle knows less.
+//! Messages of a client are stored as sent, except for those of runs: the event log has them, and a
+//! client that disconnected during a run knows less.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ const SELECT_IDS: &str = "SELECT external_id, source FROM chat_messages WHERE se
 
 const DELETE: &str = "DELETE FROM chat_messages WHERE session_id = $1 AND external_id = $2";
 
-/// Puts what runs said in the place of what a client thinks they said.
+/// Replaces messages of runs in a request by the stored ones.
 pub(crate) fn replace_those_of_runs(
     session_id: &str,
     messages: &mut [UiMessage],
@@ -46,15 +46,15 @@ pub(crate) fn replace_those_of_runs(
                 (message.role, message.parts) = (Role::Assistant, parts);
             }
         }
-        // More than is given at once: the rest is asked for.
+        // The rest of a truncated result is read in the next iteration.
         if !rows.truncated || rows.is_empty() {
             return whole(rows).map(drop);
         }
     }
 }
 
-/// Keeps the messages of a request. The session must be locked. With `instead` those that the
-/// client has dropped are taken away, as when it wants another answer.
+/// Stores the messages of a request. The session must be locked. With `instead`, the messages that
+/// the client has dropped are deleted, as when it requests another answer.
 pub(crate) fn keep(
     transaction: &Transaction,
     session: &Session,
@@ -77,7 +77,7 @@ pub(crate) fn keep(
     Ok(())
 }
 
-/// Keeps what a run said. The session must be locked.
+/// Stores the message of a run. The session must be locked.
 pub(crate) fn put(
     transaction: &Transaction,
     session: &Session,
@@ -105,7 +105,7 @@ fn write(
     transaction.execute(PUT, row).map(|_| ())
 }
 
-/// The newest messages of a session as the endpoints show them, in order.
+/// Returns the newest messages of a session as the endpoints show them, in order.
 pub(crate) fn list(session_id: &str, room: &mut usize) -> Result<Newest, Failure> {
     let rows = sql::database(DATABASE).query(SELECT, params![session_id])?;
     Newest::of(&rows, room, |row| {

@@ -1,20 +1,21 @@
-//! Events of a thread, as far as they mean something to a session.
+//! The events of a thread that a session uses.
 
 use wattle_plugin::prelude::{Failure, Value, code, runs};
 use wattle_plugin::runs::{CallStarted, Called, Event, EventKind, RunEnded, Streamed};
 
 use crate::channel;
 
-/// Events that are read at once. Some carry all that a video says, so a page is small.
+/// Number of events per request. Some contain all text of a video, so a page is small.
 const PAGE: u32 = 100;
 
-/// The node that talks.
+/// The node that calls the model.
 pub(crate) const AGENT: &str = "agent";
 
 /// The node that calls tools.
 pub(crate) const TOOLS: &str = "tools";
 
-/// Whether an event changes what is known of a session: pieces of text come by the hundred.
+/// Returns true if an event changes a session. Deltas of text do not, and there are hundreds of
+/// them.
 pub(crate) fn matters(event: &Event) -> bool {
     match &event.kind {
         EventKind::RunStarted(_) | EventKind::RunEnded(_) => true,
@@ -24,27 +25,27 @@ pub(crate) fn matters(event: &Event) -> bool {
     }
 }
 
-/// Whether the graph calls a tool. Calls that tools make are no steps of a session.
+/// Returns true if the graph starts a tool call. Calls that tools make are not steps of a session.
 pub(crate) fn begins_step(call: &CallStarted) -> bool {
     call.scope.is_empty() && call.kind.is_tool()
 }
 
-/// Whether the graph called a tool.
+/// Returns true if a tool call of the graph has ended.
 pub(crate) fn ends_step(called: &Called) -> bool {
     called.scope.is_empty() && called.node == TOOLS && called.kind.is_tool()
 }
 
-/// Whether the graph asks a model.
+/// Returns true if the graph starts a model call.
 pub(crate) fn begins_turn(call: &CallStarted) -> bool {
     call.scope.is_empty() && call.kind.is_model()
 }
 
-/// Whether the graph asked a model.
+/// Returns true if a model call of the agent has ended.
 pub(crate) fn ends_turn(called: &Called) -> bool {
     called.scope.is_empty() && called.node == AGENT && called.kind.is_model()
 }
 
-/// Whether pieces of an answer are part of the conversation.
+/// Returns true if deltas are part of the conversation.
 pub(crate) fn is_talk(pieces: &Streamed) -> bool {
     pieces.scope.is_empty() && pieces.node == AGENT
 }
@@ -52,14 +53,13 @@ pub(crate) fn is_talk(pieces: &Streamed) -> bool {
 /// The events of one run.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
-    /// Its id.
     pub(crate) id: String,
-    /// In order, never none.
+    /// Events in order, at least one.
     pub(crate) events: Vec<Event>,
 }
 
 impl Run {
-    /// The event with which it ended, when, and how.
+    /// Returns sequence number, time and content of the event that ended the run.
     pub(crate) fn ended(&self) -> Option<(u64, i64, &RunEnded)> {
         self.events.iter().rev().find_map(|event| match &event.kind {
             EventKind::RunEnded(ended) => Some((event.seq, event.at_ms, ended)),
@@ -68,7 +68,7 @@ impl Run {
     }
 }
 
-/// Puts the events of each run together. Runs of a thread follow each other.
+/// Groups events by run. Runs of a thread follow each other.
 pub(crate) fn runs_of(events: Vec<Event>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for event in events {
@@ -80,7 +80,7 @@ pub(crate) fn runs_of(events: Vec<Event>) -> Vec<Run> {
     runs
 }
 
-/// All events of a thread after one; `None` if there is no such thread.
+/// Returns all events of a thread after a sequence number; `None` if there is no such thread.
 pub(crate) fn events(thread_id: &str, after: u64) -> Result<Option<Vec<Event>>, Failure> {
     let mut events: Vec<Event> = Vec::new();
     loop {
@@ -99,11 +99,12 @@ pub(crate) fn events(thread_id: &str, after: u64) -> Result<Option<Vec<Event>>, 
     }
 }
 
-/// An event without what is of no use here: tasks write and calls answer long documents.
+/// Parses an event, without the parts that are not used here: writes of tasks and results of calls
+/// are long documents.
 ///
 /// # Errors
 ///
-/// It is none.
+/// Returns an error if the value is not an event.
 pub(crate) fn read(event: &Value) -> Result<Event, Failure> {
     let mut event = Event::read(event)?;
     match &mut event.kind {

@@ -1,4 +1,4 @@
-//! The newest rows of a table, as many as an answer has room for.
+//! The newest rows of a table, limited to the size of a response.
 
 use wattle_plugin::prelude::{Failure, Value};
 use wattle_plugin::sql::{Row, Rows};
@@ -8,12 +8,12 @@ use wattle_plugin::sql::{Row, Rows};
 pub(crate) struct Newest {
     /// In order, the newest last.
     pub(crate) shown: Vec<Value>,
-    /// Whether older ones are left out.
+    /// True if older rows are left out.
     pub(crate) is_cut: bool,
 }
 
 impl Newest {
-    /// Takes rows, the newest first, while there is room for them, in bytes.
+    /// Takes rows, the newest first, while they fit into `room`, which is in bytes.
     pub(crate) fn of(
         rows: &Rows,
         room: &mut usize,
@@ -22,7 +22,7 @@ impl Newest {
         let mut newest = Self { shown: Vec::new(), is_cut: rows.truncated };
         for row in rows.iter() {
             let row = view(row)?;
-            // With the comma after it.
+            // Includes the comma after the row.
             let Some(rest) = room.checked_sub(row.to_string().len() + 1) else {
                 newest.is_cut = true;
                 break;
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_are_shown_in_order() {
+    fn newest_rows_are_shown_in_order() {
         let rows =
             |n: std::ops::Range<i64>| Rows::new(["n"], n.rev().map(|n| params![n]).collect());
         let mut room = 100;

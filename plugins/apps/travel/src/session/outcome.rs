@@ -1,7 +1,7 @@
-//! How a session stands after what a run did.
+//! The status of a session after the events of a run.
 //!
-//! A tool that failed makes no session fail if the model went on without it: what counts is
-//! whether something is left undone when the run ends.
+//! A failed tool does not fail the session if the model continued without it. The session fails if
+//! a failure remains when the run ends.
 
 use wattle_plugin::prelude::Failure;
 use wattle_plugin::runs::RunEnded;
@@ -10,32 +10,29 @@ use crate::session::log::Run;
 use crate::session::step::{Step, StepStatus};
 use crate::session::{Session, Status};
 
-/// Makes the page.
+/// The tool that makes the page.
 const HTML_TOOL: &str = "generate_handbook_html";
 
-/// Either of them prepares the pictures.
+/// The tools that prepare images, either of which is sufficient.
 const IMAGE_TOOLS: [&str; 2] = ["search_image", "generate_image"];
 
-/// A guide is good without coordinates.
+/// The tool whose failure does not fail a guide.
 const OPTIONAL_TOOL: &str = "resolve_spot_coordinates";
 
 /// A run as the session sees it.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
-    /// The run.
     pub(crate) run: String,
-    /// Its first event.
+    /// Sequence number of its first event.
     pub(crate) first: u64,
-    /// When it began.
     pub(crate) started_ms: i64,
-    /// Its steps.
     pub(crate) steps: Vec<Step>,
-    /// The event with which it ended, when, and how.
+    /// Sequence number, time and content of the event that ended it.
     pub(crate) ended: Option<(u64, i64, RunEnded)>,
 }
 
 impl View {
-    /// What is known of a run; `None` for one without events.
+    /// Creates the view of a run; `None` for a run without events.
     pub(crate) fn of(run: &Run, steps: Vec<Step>) -> Option<Self> {
         let first = run.events.first()?;
         let ended = run.ended().map(|(seq, at_ms, ended)| (seq, at_ms, ended.clone()));
@@ -43,7 +40,7 @@ impl View {
         Some(Self { run: run.id.clone(), first: seq, started_ms, steps, ended })
     }
 
-    /// How the session stands after the run, as far as it is known beyond `cursor`.
+    /// Applies the events of the run after `cursor` to the session.
     pub(crate) fn apply(&self, session: &mut Session, cursor: u64) {
         if self.first > cursor {
             session.begin(&self.run, self.started_ms);
@@ -83,7 +80,7 @@ impl View {
             }
             _ => {
                 session.status = Status::Error;
-                // The one that the failure of the run cut off, not one that failed by itself.
+                // The step that the failure of the run cut off, and not one that failed by itself.
                 let cut = self.steps.iter().rfind(|step| step.ended_seq == Some(seq));
                 session.failed_step = cut.map(|step| step.tool.clone());
                 session.last_error = Some(message(ended.failure.as_ref()));
@@ -91,8 +88,8 @@ impl View {
         }
     }
 
-    /// The last step that failed and was not made good: neither by the same tool later, nor by a
-    /// page that was made all the same.
+    /// Returns the last failed step that was not resolved, neither by a later success of the same
+    /// kind nor by a page.
     fn left_failed(&self) -> Option<&Step> {
         let is_made = |step: &Step| step.tool == HTML_TOOL && step.status == StepStatus::Success;
         if self.steps.iter().any(is_made) {
@@ -108,7 +105,7 @@ impl View {
     }
 }
 
-/// Whether two steps do the same for a guide.
+/// Returns true if two steps have the same purpose in a guide.
 fn does(one: &Step, other: &Step) -> bool {
     let is_image = |step: &Step| IMAGE_TOOLS.contains(&step.tool.as_str());
     one.tool == other.tool || (is_image(one) && is_image(other))
@@ -169,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_72_what_was_made_good_is_no_error() {
+    fn s3_72_resolved_failures_are_no_error() {
         use StepStatus::{Error, Success};
         for steps in [
             &[][..],
@@ -187,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_67_what_is_left_undone_is_an_error() {
+    fn s3_67_remaining_failures_are_an_error() {
         use StepStatus::{Error, Success};
         for (steps, failed) in [
             (&[("crawl_youtube_videos", Error)][..], "crawl_youtube_videos"),
@@ -207,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_67_a_failure_is_told_while_the_run_goes_on() {
+    fn s3_67_a_failure_is_shown_while_the_run_continues() {
         let steps =
             [("crawl_youtube_videos", StepStatus::Error), ("search_image", StepStatus::Running)];
         let session = after(&steps, None);
@@ -217,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_other_than_good_ones() {
+    fn cancelled_and_failed_runs_set_the_status() {
         let session = after(&[("search_image", StepStatus::Cancelled)], Some("cancelled"));
         assert_eq!((session.status, session.cancelled_ms), (Status::Cancelled, Some(2_000)));
         assert_eq!(session.current_step, None);
@@ -227,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_67_the_failed_step_is_the_one_that_the_error_is_about() {
+    fn s3_67_the_failed_step_is_the_one_of_the_error() {
         use StepStatus::{Error, Success};
         let earlier = [("crawl_youtube_videos", Error), ("crawl_youtube_videos", Success)];
         for steps in [&earlier[..], &earlier[..1]] {
@@ -243,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_65_what_was_made_good_before_a_stop_is_forgotten() {
+    fn s3_65_failures_that_were_resolved_before_a_stop_are_not_shown() {
         use StepStatus::{Cancelled, Error, Success};
         let mut steps = vec![("search_image", Error), ("generate_image", Success)];
         steps.push(("generate_handbook_html", Cancelled));
@@ -255,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_73_a_later_run_clears_what_went_wrong() {
+    fn s3_73_a_later_run_clears_failures() {
         let mut session = Session {
             status: Status::Error,
             failed_step: Some("search_image".to_owned()),
@@ -273,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_folded_before_is_not_folded_again() {
+    fn events_before_the_cursor_are_not_applied_again() {
         let mut session = Session { status: Status::Idle, ..Session::default() };
         view(&[], Some("completed")).apply(&mut session, 20);
         assert_eq!(session.status, Status::Idle);

@@ -1,7 +1,7 @@
-//! Snapshots: what has been made so far, so that a later run can go on from it.
+//! Snapshots: the results of a session, from which a later run continues.
 //!
-//! Written after every successful step, and by the editor of the page. The last write wins,
-//! column by column.
+//! Every successful step writes the snapshot, and so does the editor of the page. The last write
+//! wins, column by column.
 
 mod patch;
 mod table;
@@ -22,35 +22,36 @@ use crate::{time, tool};
 /// The tool whose pages count as versions.
 const HTML_TOOL: &str = "generate_handbook_html";
 
-/// Steps after which an earlier page shows what is no longer so.
+/// Steps after which an earlier page is outdated.
 const BEFORE_HTML: [&str; 3] = ["resolve_spot_coordinates", "search_image", "generate_image"];
 
-/// What has been made so far. Documents that were never written are `null`.
+/// The results of a session. Documents that were never written are `null`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Snapshot {
-    /// `video`, `videos`, `images`, `imageMode` and `imagePlan`: what the editor does not touch.
+    /// `video`, `videos`, `images`, `imageMode` and `imagePlan`, which the editor does not change.
     pub(crate) context: Value,
     /// All blocks.
     pub(crate) blocks: Value,
-    /// Those that are spots.
+    /// The blocks that are spots.
     pub(crate) spot_blocks: Value,
     /// The last output of every tool, without the page.
     pub(crate) tool_outputs: Value,
     /// The page.
     pub(crate) html: Option<String>,
-    /// `videoUrl` and `thumbnailUrl` of the page: another video may have been crawled since.
+    /// `videoUrl` and `thumbnailUrl` of the page, because another video may have been crawled
+    /// since.
     pub(crate) page_video: Value,
-    /// How often the tool has made one.
+    /// Number of pages that the tool has made.
     pub(crate) version: i64,
-    /// Where the page can be looked at.
+    /// Path of the page.
     pub(crate) preview_path: Option<String>,
-    /// When something last changed; 0 for never. Each write has a later time than the one before, so
-    /// this is also the revision of the snapshot.
+    /// Time of the last change; 0 if there is none. Each write has a later time than the one
+    /// before, so this is also the revision of the snapshot.
     pub(crate) updated_ms: i64,
 }
 
 impl Snapshot {
-    /// Takes over what a step wrote to the state.
+    /// Applies the writes of a step to the state.
     pub(crate) fn apply(&mut self, preview: &Preview, step: &Step) {
         for write in &step.writes {
             let value = &write.value;
@@ -80,7 +81,7 @@ impl Snapshot {
         self.context[key] = value.clone();
     }
 
-    /// An output of `null` is one that no longer holds.
+    /// Merges outputs by tool. An output of `null` removes the stored one.
     fn merge_outputs(&mut self, outputs: &Value) {
         if !self.tool_outputs.is_object() {
             self.tool_outputs = json!({});
@@ -97,8 +98,8 @@ impl Snapshot {
         }
     }
 
-    /// A page is cleaned once more: the tool may be of the version with which its thread began,
-    /// and what is known to be harmful has grown since.
+    /// Stores a page after cleaning it again: the tool may be of the version with which its thread
+    /// began, and the current version removes more.
     fn set_page(&mut self, preview: &Preview, step: &Step, page: &Value) {
         let Some(page) = page.as_str() else {
             (self.html, self.page_video) = (None, Value::Null);
@@ -122,27 +123,27 @@ impl Snapshot {
         }
     }
 
-    /// The tools whose outputs hold, in the order of a guide.
+    /// Returns the tools with an output, in the order of a guide.
     pub(crate) fn finished(outputs: &Value) -> Vec<&'static str> {
         tool::NAMES.into_iter().filter(|name| !outputs[*name].is_null()).collect()
     }
 
-    /// Address of the picture of the page's video.
+    /// Returns the URL of the image of the page's video.
     pub(crate) fn thumbnail(&self) -> Option<&str> {
         self.video()["thumbnailUrl"].as_str()
     }
 
-    /// Address of the page's video.
+    /// Returns the URL of the page's video.
     pub(crate) fn video_url(&self) -> Option<&str> {
         self.video()["videoUrl"].as_str()
     }
 
-    /// The video that the page was made from; without a page, that of the guide.
+    /// Returns the video that the page was made from; without a page, that of the guide.
     fn video(&self) -> &Value {
         if self.page_video.is_object() { &self.page_video } else { &self.context["video"] }
     }
 
-    /// What a run is given.
+    /// Returns the snapshot as a run gets it.
     pub(crate) fn for_run(&self) -> Value {
         json!({
             "context": self.context, "blocks": self.blocks, "spotBlocks": self.spot_blocks,
@@ -150,7 +151,7 @@ impl Snapshot {
         })
     }
 
-    /// The snapshot as the endpoints show it.
+    /// Returns the snapshot as the endpoints show it.
     pub(crate) fn view(&self) -> Result<Value, Failure> {
         let mut view = self.for_run();
         view["handbookVersion"] = json!(self.version);

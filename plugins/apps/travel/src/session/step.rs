@@ -1,8 +1,8 @@
-//! Steps: calls of tools, folded from the event log. Pure: the same events give the same
+//! Steps: tool calls, folded from the event log. The fold is pure: the same events give the same
 //! steps.
 //!
-//! A call that is answered without its tool, since its arguments cannot be read, is a failed step.
-//! A call of a tool that does not exist is no step.
+//! A call that gets an error without its tool, because its arguments are unreadable, is a failed
+//! step. A call of a tool that does not exist is not a step.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +13,28 @@ use crate::channel;
 use crate::session::log::{AGENT, TOOLS, begins_step, ends_step};
 use crate::tool;
 
-/// What is said of a step that was stopped.
+/// Error of a step that was cancelled.
 pub(crate) const CANCELLED: &str = "the step was cancelled";
 
-/// What is said of a step whose run failed around it.
+/// Error of a step whose run failed.
 const LOST: &str = "the run ended before the step was finished";
 
-/// How far a step is.
+/// The status of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum StepStatus {
-    /// The tool is at work.
+    /// The tool is running.
     Running,
-    /// It answered.
+    /// The tool succeeded.
     Success,
-    /// It did not work.
+    /// The tool failed.
     Error,
-    /// Somebody stopped it.
+    /// The run was cancelled.
     Cancelled,
 }
 
 impl StepStatus {
-    /// As the database has it.
+    /// Returns the name in the database.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Running => "RUNNING",
@@ -45,34 +45,29 @@ impl StepStatus {
     }
 }
 
-/// One step.
+/// A step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Step {
     /// Task and number of the call.
     pub(crate) id: String,
-    /// The tool.
+    /// Name of the tool.
     pub(crate) tool: String,
-    /// The model's id of the call.
+    /// Id that the model gave the call.
     pub(crate) call_id: Option<String>,
-    /// How far it is.
     pub(crate) status: StepStatus,
-    /// What the tool was called with.
+    /// Arguments of the call.
     pub(crate) input: Option<Value>,
-    /// What it answered, whole.
+    /// Output of the tool, not shortened.
     pub(crate) output: Option<Value>,
-    /// Why it did not work.
     pub(crate) error: Option<String>,
-    /// How long it took.
     pub(crate) duration_ms: Option<i64>,
-    /// The event with which it began.
+    /// Sequence number of the event that started it.
     pub(crate) seq: u64,
-    /// When it began.
     pub(crate) started_ms: i64,
-    /// The event with which it ended.
+    /// Sequence number of the event that ended it.
     pub(crate) ended_seq: Option<u64>,
-    /// When it ended.
     pub(crate) ended_ms: Option<i64>,
-    /// What it wrote to the state.
+    /// Writes to the state.
     pub(crate) writes: Vec<Write>,
 }
 
@@ -96,20 +91,20 @@ impl Step {
         }
     }
 
-    /// The event that changed it last.
+    /// Returns the sequence number of the event that changed it last.
     pub(crate) fn touched(&self) -> u64 {
         self.ended_seq.unwrap_or(self.seq)
     }
 }
 
-/// A call that the model asked for and that no step has taken yet.
+/// A call that the model requested and that has no step yet.
 struct Wanted {
     id: String,
     name: String,
     arguments: Value,
 }
 
-/// The steps of a run, in order.
+/// Returns the steps of a run, in order.
 pub(crate) fn steps(events: &[Event]) -> Vec<Step> {
     let mut folding = Folding::default();
     for event in events {
@@ -135,7 +130,7 @@ struct Folding {
 impl Folding {
     fn begin(&mut self, event: &Event, call: &CallStarted) {
         let id = format!("{}:{}", call.task, call.call);
-        // After a restart of the host a call may begin again.
+        // A call may start again after a restart of the host.
         if !self.places.contains_key(&id) {
             self.add(event, id, &call.summary);
         }
@@ -155,7 +150,7 @@ impl Folding {
         Some(self.steps.len() - 1)
     }
 
-    /// Calls that were answered without their tools.
+    /// Adds the calls that got an error without their tools.
     fn refuse(&mut self, event: &Event, task: &TaskFinished) {
         for answer in messages(task).filter(|message| message["role"] == "tool") {
             let is_answered = |call: &Wanted| answer["tool_call_id"] == call.id.as_str();
@@ -199,7 +194,7 @@ impl Folding {
         }
     }
 
-    /// Steps that have no answer when their run ends will never have one.
+    /// Ends the steps that have no result when their run ends.
     fn cut(&mut self, event: &Event, ended: &RunEnded) {
         let (status, error) = match ended.status.as_str() {
             "cancelled" => (StepStatus::Cancelled, CANCELLED),
@@ -213,11 +208,11 @@ impl Folding {
     }
 }
 
-/// Whether a name is that of a tool, as `session_steps.tool_name` may have it.
+/// Checks that a name is that of a tool, as `session_steps.tool_name` may have it.
 ///
 /// # Errors
 ///
-/// A sentence for who has added a tool.
+/// Returns a message for the developer who has added a tool.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     if tool::NAMES.contains(&name) {
         return Ok(());
@@ -229,7 +224,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// The calls in what an agent wrote.
+/// Returns the calls that an agent has written.
 fn wanted(task: &TaskFinished) -> Vec<Wanted> {
     messages(task)
         .filter_map(|message| message["tool_calls"].as_array())
@@ -242,7 +237,7 @@ fn wanted(task: &TaskFinished) -> Vec<Wanted> {
         .collect()
 }
 
-/// The messages that a task wrote.
+/// Returns the messages that a task has written.
 pub(crate) fn messages(task: &TaskFinished) -> impl Iterator<Item = &Value> {
     let writes = task.writes.iter().filter(|write| write.channel == channel::MESSAGES);
     writes.flat_map(|write| match &write.value {
@@ -263,7 +258,7 @@ fn writes(updates: &Value) -> Vec<Write> {
     updates.filter_map(|update| Write::deserialize(update).ok()).collect()
 }
 
-/// The text of a list of parts, or of a text.
+/// Returns the text of a list of parts, or a plain text.
 pub(crate) fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

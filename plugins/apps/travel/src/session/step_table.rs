@@ -19,7 +19,7 @@ const SELECT: &str = "SELECT id, run_id, tool_name, tool_call_id, status, input,
     error_message, duration_ms, started_ms, completed_ms FROM session_steps \
     WHERE session_id = $1 ORDER BY seq DESC";
 
-/// Writes a step down, or how it went on.
+/// Writes a new step, or the progress of a stored one.
 pub(super) fn put(
     transaction: &Transaction,
     session: &Session,
@@ -45,7 +45,7 @@ pub(super) fn put(
     transaction.execute(PUT, row).map(|_| ())
 }
 
-/// The newest steps of a session as the endpoints show them, in order.
+/// Returns the newest steps of a session as the endpoints show them, in order.
 pub(crate) fn list(session_id: &str, room: &mut usize) -> Result<Newest, Failure> {
     let rows = sql::database(DATABASE).query(SELECT, params![session_id])?;
     Newest::of(&rows, room, view)

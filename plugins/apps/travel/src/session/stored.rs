@@ -1,32 +1,33 @@
-//! Outputs of tools as they are stored: what later steps read is in the snapshot, once, so the
-//! outputs beside it have the beginning of long texts.
+//! Outputs of tools as they are stored. The snapshot has what later steps read, so the other stored
+//! outputs have only the beginning of long texts.
 
 use wattle_plugin::prelude::Value;
 
 use crate::text::head;
 
-/// Characters of a video's subtitles and description: more than a model is shown of them.
+/// Maximum number of characters of a video's subtitles and description: more than a model reads of
+/// them.
 const VIDEO_CHARS: usize = 1_000;
 
-/// Characters of any other text: a description of a block has some hundred.
+/// Maximum number of characters of any other text. Descriptions of blocks have some hundred.
 const TEXT_CHARS: usize = 20_000;
 
-/// Bytes of a page in a message: a model writes a quarter of it at most.
+/// Maximum size of a page in a message, in bytes. A model writes at most a quarter of it.
 const PAGE_BYTES: usize = 256 << 10;
 
-/// Bytes of an output when its long texts are cut. One above it is of a client's making.
+/// Maximum size of an output with shortened texts, in bytes. Only a client can make a larger one.
 const OUTPUT_BYTES: usize = 512 << 10;
 
-/// What stands where a text was cut.
+/// Suffix of a text that was cut.
 const NOTE: &str = "... (cut)";
 
-/// Field of a page.
+/// Field with a page.
 const PAGE: &str = "html";
 
-/// Fields of a video that are long.
+/// Long fields of a video.
 const LONG: [&str; 2] = ["subtitles", "description"];
 
-/// An output as messages have it, with a page if it is not too long.
+/// Returns an output as messages have it, with a page if it is not too long.
 pub(crate) fn of_message(output: &Value) -> Value {
     let mut output = output.clone();
     let page = output.get(PAGE).cloned();
@@ -40,7 +41,8 @@ pub(crate) fn of_message(output: &Value) -> Value {
     if output.to_string().len() > OUTPUT_BYTES { Value::Null } else { output }
 }
 
-/// An output as steps and the snapshot have it: the page is in the snapshot.
+/// Returns an output as steps and the snapshot have it, without the page, which the snapshot
+/// stores.
 pub(crate) fn of_step(output: &Value) -> Value {
     let mut output = output.clone();
     drop_page(&mut output);
@@ -48,7 +50,7 @@ pub(crate) fn of_step(output: &Value) -> Value {
     output
 }
 
-/// Takes the page out of an output.
+/// Removes the page from an output.
 pub(crate) fn drop_page(output: &mut Value) {
     if let Some(fields) = output.as_object_mut() {
         fields.shift_remove(PAGE);
@@ -82,7 +84,7 @@ fn shorten_all(value: &mut Value) {
     }
 }
 
-/// Cuts a text, once: one that was cut before is not longer than the note.
+/// Cuts a text. A text that was cut before is not cut again.
 fn cut(value: &mut Value, chars: usize) {
     if let Value::String(text) = value
         && text.len() > chars + NOTE.len()
@@ -102,7 +104,7 @@ mod tests {
     use super::{OUTPUT_BYTES, PAGE_BYTES, of_message, of_step};
 
     #[test]
-    fn texts_of_videos_are_stored_by_their_beginning() {
+    fn long_texts_of_videos_are_cut() {
         let long = "\u{6771}".repeat(24_000);
         let output = json!({"count": 1, "videos": [{"id": "v", "subtitles": long,
             "description": "d"}]});
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_in_messages_unless_it_is_too_long() {
+    fn page_is_in_messages_unless_it_is_too_long() {
         let output = json!({"html": "<p>".repeat(20_000), "title": "t"});
         assert_eq!(of_message(&output), output, "it is not cut in the middle");
         assert_eq!(of_step(&output), json!({"title": "t"}));
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_tool_answers_is_not_kept() {
+    fn oversized_output_is_not_stored() {
         let output = json!(vec!["x".repeat(1_000); OUTPUT_BYTES / 1_000]);
         assert!(of_message(&output).is_null());
         assert_eq!(of_message(&json!("x")), json!("x"));

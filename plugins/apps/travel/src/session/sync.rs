@@ -1,8 +1,8 @@
-//! Keeps the tables in step with the runs, from the event log of the session's thread.
+//! Synchronizes the tables with the event log of the session's thread.
 //!
-//! A request that reads a session folds the new events first. The cursor of the session is
-//! moved in the same transaction and only from where it was read, so of two that fold at once one
-//! does it, and what happens once in the log, such as a new version of the page, is counted once.
+//! A request that reads a session folds the new events first. The same transaction advances the
+//! cursor of the session, and only from the value that was read. Of two concurrent requests only
+//! one therefore writes, and an event such as a new version of the page is counted once.
 
 use wattle_plugin::prelude::{Failure, clock, params, sql};
 use wattle_plugin::sql::Transaction;
@@ -15,19 +15,20 @@ use crate::session::step::{Step, StepStatus, steps};
 use crate::session::{Session, step_table, table};
 use crate::{DATABASE, message};
 
-/// How often somebody else may be quicker before what stands is good enough.
+/// Maximum number of attempts if other requests are faster. After them, the stored session is
+/// returned.
 const ATTEMPTS: u32 = 5;
 
-/// The tool that knows what the video is called.
+/// The tool whose output has the title of the video.
 const CRAWL_TOOL: &str = "crawl_youtube_videos";
 
-/// A session whose thread is gone has nothing under way, unless somebody has begun a new one
-/// since it was looked at.
+/// Resets a session whose thread was deleted: it has no active run. A session that has changed
+/// since it was read is not reset, because it may have a new thread.
 const FORGET: &str = "UPDATE sessions SET event_cursor = 0, run_cursor = 0, updated_ms = $1, \
     status = CASE WHEN status = 'RUNNING' THEN 'CANCELLED' ELSE status END, current_step = NULL \
     WHERE id = $2 AND event_cursor = $3";
 
-/// Brings a session up to date.
+/// Applies the new events of a session's thread.
 pub(crate) fn sync(mut session: Session) -> Result<Session, Failure> {
     for _ in 0..ATTEMPTS {
         let Some(fresh) = events(&session.id, session.event_cursor)? else {
@@ -51,7 +52,7 @@ pub(crate) fn sync(mut session: Session) -> Result<Session, Failure> {
     Ok(session)
 }
 
-/// A session whose thread an operator deleted can start a new one, whose events count from 1.
+/// Resets a session whose thread an operator deleted. Events of a new thread count from 1.
 fn forget(session: Session) -> Result<Session, Failure> {
     if session.event_cursor == 0 {
         return Ok(session);
@@ -62,7 +63,7 @@ fn forget(session: Session) -> Result<Session, Failure> {
     Ok(found.unwrap_or(session))
 }
 
-/// Writes what is new in runs; `None` if somebody else was quicker.
+/// Writes the new events of runs. Returns `None` if another request was faster.
 fn apply(session: &Session, runs: &[Run]) -> Result<Option<Session>, Failure> {
     let cursor = session.event_cursor;
     let views: Vec<View> =
@@ -93,8 +94,8 @@ fn apply(session: &Session, runs: &[Run]) -> Result<Option<Session>, Failure> {
     table::find(Some(&after.tenant), &after.id).map(|found| found.or(Some(after)))
 }
 
-/// Writes down steps that went on, and what they made: one that failed may keep something for the
-/// next try.
+/// Writes the steps that have changed, and their results. A failed step may have a result for the
+/// next attempt.
 fn keep_steps(
     transaction: &Transaction,
     session: &Session,
@@ -121,7 +122,7 @@ fn keep_steps(
     snapshot::write(transaction, session, &state)
 }
 
-/// What the video is called, from the step that fetched it.
+/// Returns the title of the video, from the step that crawled it.
 fn title(step: &Step) -> Option<&str> {
     let output = step.output.as_ref().filter(|_| step.tool == CRAWL_TOOL)?;
     output["videos"][0]["title"].as_str()

@@ -34,7 +34,7 @@ const DELETE: [&str; 4] = [
     "DELETE FROM sessions WHERE id = $1",
 ];
 
-/// Makes a session. A title makes it the user's word, which no video replaces.
+/// Creates a session. A given title is the user's, which no video replaces.
 pub(crate) fn create(tenant: Option<&str>, title: Option<&str>) -> Result<Session, Failure> {
     let (id, now) = (random::uuid(), clock::now_ms());
     let (title, source) = match title {
@@ -47,9 +47,9 @@ pub(crate) fn create(tenant: Option<&str>, title: Option<&str>) -> Result<Sessio
     Ok(Session { id, tenant, title, created_ms: now, updated_ms: now, ..Session::default() })
 }
 
-/// The tenant's session of this id.
+/// Returns a tenant's session by its id.
 pub(crate) fn find(tenant: Option<&str>, session_id: &str) -> Result<Option<Session>, Failure> {
-    // No database has such an id, and PostgreSQL takes no such text.
+    // No session has such an id, and PostgreSQL refuses such a text.
     if session_id.contains('\0') {
         return Ok(None);
     }
@@ -58,7 +58,7 @@ pub(crate) fn find(tenant: Option<&str>, session_id: &str) -> Result<Option<Sess
     rows.first().map(read).transpose()
 }
 
-/// The tenant's sessions, the newest first.
+/// Returns a tenant's sessions, the newest first.
 pub(crate) fn list(tenant: Option<&str>, limit: u32, offset: u32) -> Result<Vec<Session>, Failure> {
     let select = format!(
         "SELECT {COLUMNS} FROM sessions WHERE tenant = $1 \
@@ -89,18 +89,18 @@ fn read(row: Row<'_>) -> Result<Session, Failure> {
     })
 }
 
-/// Lets nobody else write to a session until the transaction ends.
+/// Locks a session until the transaction ends.
 pub(crate) fn lock(transaction: &Transaction, session_id: &str) -> Result<(), Failure> {
     transaction.execute(TOUCH, params![clock::now_ms(), session_id]).map(|_| ())
 }
 
-/// Gives a session the title that its user wants.
+/// Sets the title that the user has chosen.
 pub(crate) fn set_title(session_id: &str, title: &str) -> Result<(), Failure> {
     let row = params![plain(title), clock::now_ms(), session_id];
     sql::database(DATABASE).execute(SET_TITLE, row).map(|_| ())
 }
 
-/// Gives a session the title of a video, unless its user has said another.
+/// Sets the title of a video, unless the user has chosen another one.
 pub(super) fn name(
     transaction: &Transaction,
     session_id: &str,
@@ -114,7 +114,7 @@ pub(super) fn name(
     transaction.execute(NAME, params![title, session_id]).map(|_| ())
 }
 
-/// Writes down how a session stands; false if somebody else was quicker.
+/// Writes the status of a session. Returns false if another request was faster.
 pub(super) fn advance(
     transaction: &Transaction,
     session: &Session,
@@ -138,7 +138,7 @@ pub(super) fn advance(
     Ok(transaction.execute(MOVE, row)?.rows_affected > 0)
 }
 
-/// Deletes a session with all that belongs to it.
+/// Deletes a session with all its rows.
 pub(crate) fn delete(session_id: &str) -> Result<(), Failure> {
     let transaction = sql::database(DATABASE).begin()?;
     for statement in DELETE {

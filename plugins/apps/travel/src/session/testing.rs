@@ -1,10 +1,10 @@
-//! What tests of several files share: event logs, written as what happened.
+//! Test support that several modules share: event logs, written by what happens.
 
 use wattle_plugin::prelude::{Value, json};
 
 use crate::session::log::{Run, read, runs_of};
 
-/// A log that grows.
+/// An event log that grows.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) events: Vec<Value>,
@@ -13,14 +13,14 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// A log with a run that has begun.
+    /// Creates a log with a run that has started.
     pub(crate) fn of_run(run: &str) -> Self {
         let mut log = Self::default();
         log.begin(run);
         log
     }
 
-    /// A further run begins.
+    /// Starts a further run.
     pub(crate) fn begin(&mut self, run: &str) {
         run.clone_into(&mut self.run);
         self.add(
@@ -28,7 +28,7 @@ impl Log {
         );
     }
 
-    /// One more event, a second after the last.
+    /// Adds an event, one second after the last one.
     pub(crate) fn add(&mut self, mut event: Value) {
         let seq = self.events.len() + 1;
         event["seq"] = json!(seq);
@@ -37,14 +37,14 @@ impl Log {
         self.events.push(event);
     }
 
-    /// Pieces of what the model says in its present turn.
+    /// Adds deltas of the model in its current turn.
     pub(crate) fn says(&mut self, text: &str) {
         let task = self.agent();
         self.add(json!({"type": "streamed", "task": task, "node": "agent", "call": 1,
             "deltas": [{"kind": "reasoning", "text": "hm"}, {"kind": "text", "text": text}]}));
     }
 
-    /// The model has answered, and asks for tools: ids, names and arguments.
+    /// Completes a model call, with the requested tool calls: ids, names and arguments.
     pub(crate) fn answers(&mut self, text: &str, calls: &[(&str, &str, Value)]) {
         let (task, turn) = (self.agent(), self.turn);
         let parts = json!([{"reasoning": "hm"}, {"text": text}]);
@@ -61,17 +61,17 @@ impl Log {
         self.turn = turn + 1;
     }
 
-    /// A tool is called.
+    /// Starts a tool call.
     pub(crate) fn calls(&mut self, tool: &str, call: u32) {
         let task = self.tools();
         self.add(json!({"type": "call_started", "task": task, "call": call,
             "function": "tools.call", "summary": format!("travel/{tool}")}));
-        // What it does inside.
+        // A model call inside of the tool.
         self.add(json!({"type": "call_started", "task": task, "scope": [call], "call": 0,
             "function": "llm.complete", "summary": "x"}));
     }
 
-    /// A tool answers.
+    /// Ends a tool call.
     pub(crate) fn returns(&mut self, tool: &str, call: u32, result: Value) {
         let task = self.tools();
         self.add(json!({"type": "called", "task": task, "node": "tools", "call": call,
@@ -80,24 +80,24 @@ impl Log {
             "summary": format!("travel/{tool}")}));
     }
 
-    /// The answers go into the conversation.
+    /// Writes the results into the conversation.
     pub(crate) fn writes(&mut self, messages: Value) {
         let task = self.tools();
         self.add(json!({"type": "task_finished", "task": task, "node": "tools", "base": "b",
             "writes": [{"channel": "messages", "value": messages}], "duration_us": 1}));
     }
 
-    /// The run ends.
+    /// Ends the run.
     pub(crate) fn ends(&mut self, status: &str) {
         self.add(json!({"type": "run_ended", "status": status}));
     }
 
-    /// The runs so far.
+    /// Returns the runs so far.
     pub(crate) fn runs(&self) -> Vec<Run> {
         runs_of(self.events.iter().map(|event| read(event).unwrap()).collect())
     }
 
-    /// The only run.
+    /// Returns the only run.
     pub(crate) fn run(&self) -> Run {
         let mut runs = self.runs();
         assert_eq!(runs.len(), 1);
@@ -113,13 +113,13 @@ impl Log {
     }
 }
 
-/// A good answer of a tool.
+/// Returns the result of a tool that succeeded.
 pub(crate) fn good(output: Value, updates: Value) -> Value {
     let content = json!([{"text": "for the model"}]);
     json!({"Ok": {"content": content, "structured": output, "updates": updates}})
 }
 
-/// An answer that a model should read as a failure.
+/// Returns a result that a model reads as an error.
 pub(crate) fn bad(text: &str) -> Value {
     json!({"Ok": {"content": [{"text": text}], "is_error": true}})
 }

@@ -5,8 +5,8 @@ use wattle_plugin::prelude::{Failure, Request, Response, handler, runs};
 use crate::session::{self, Session};
 use crate::web::{answer, find, running};
 
-/// Stops what is under way and answers with the session as it stands then. Stopping what has
-/// ended changes nothing.
+/// Stops the active run and returns the session after it has ended. Without an active run nothing
+/// changes.
 #[handler(POST, "/api/sessions/{id}/cancel")]
 pub(crate) fn cancel(request: &Request) -> Result<Response, Failure> {
     answer(|| {
@@ -32,7 +32,7 @@ mod tests {
     use crate::web::testing::{IDLE, RUN, RUNNING, sessions};
 
     #[test]
-    fn s3_65_a_run_is_stopped_and_waited_for() {
+    fn s3_65_a_cancel_waits_for_the_end_of_the_run() {
         let host = sessions().run_ends(|run| EndedRun {
             run: run.clone(),
             outcome: Outcome::Cancelled,
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_71_stopping_what_does_not_run_is_fine() {
+    fn s3_71_a_cancel_without_a_run_succeeds() {
         let host = sessions();
         let request = Request::new("POST", "/x").with_param("id", IDLE);
         let response = host.run(|| cancel(&request)).unwrap();

@@ -10,16 +10,17 @@ use crate::session::{self, Session, snapshot};
 use crate::web::{Refusal, answer, found, stream_of};
 use crate::{DATABASE, GRAPH, channel};
 
-/// What a page says that wants another answer to the same message.
+/// Value of `trigger` with which a page requests another answer to the same message.
 const REGENERATE: &str = "regenerate-message";
 
-/// Bytes of a body. Pages send the whole conversation each time, with what the tools answered.
+/// Maximum size of a body, in bytes. Pages send the whole conversation each time, with the outputs
+/// of tools.
 const BODY_BYTES: usize = 8 << 20;
 
-/// Bytes of the messages in it without what is not kept: a run is given all of them at once.
+/// Maximum size of the stored messages, in bytes. A run gets all of them at once.
 const MESSAGES_BYTES: usize = 3 << 20;
 
-/// What `useChat` sends beside this is left out.
+/// The request body. Further fields of `useChat` are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Body {
@@ -31,7 +32,7 @@ struct Body {
     trigger: Value,
 }
 
-/// Keeps the messages, starts a run on the session and hands its stream over.
+/// Stores the messages, starts a run on the session and hands its stream off.
 #[handler(POST, "/api/chat")]
 pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
     answer(|| {
@@ -52,13 +53,13 @@ pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
         message::replace_those_of_runs(&session.id, &mut messages)?;
         let input = input(&session, message::lean(messages))?;
         let run = keep_and_start(&session, &sent, body.trigger == REGENERATE, input)?;
-        // So that the session is seen to run from now on, also in a list.
+        // From now on the session is shown as running, also in a list.
         session::sync(session)?;
         Ok(stream_of(&run)?)
     })
 }
 
-/// A conversation is kept whole or not at all.
+/// Checks the size of a conversation, which is stored whole or not at all.
 fn check_size(messages: &[UiMessage]) -> Result<(), Refusal> {
     if json!(messages).to_string().len() <= MESSAGES_BYTES {
         return Ok(());
@@ -67,7 +68,7 @@ fn check_size(messages: &[UiMessage]) -> Result<(), Refusal> {
     Err(Refusal::too_large(why))
 }
 
-/// What a run is started with.
+/// Returns the input of a run.
 fn input(session: &Session, messages: Vec<UiMessage>) -> Result<Value, Refusal> {
     check_size(&messages)?;
     let snapshot = snapshot::read(None, &session.id)?.for_run();
@@ -75,8 +76,8 @@ fn input(session: &Session, messages: Vec<UiMessage>) -> Result<Value, Refusal> 
     Ok(json!({ channel::REQUEST: request }))
 }
 
-/// Keeps the messages and starts a run, or does neither: a refused request changes nothing. No
-/// other request sees the messages before the run exists, and so before its answer.
+/// Stores the messages and starts a run, or does neither: a refused request changes nothing. Other
+/// requests see the messages only when the run exists, and before its answer is stored.
 fn keep_and_start(
     session: &Session,
     messages: &[UiMessage],
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_05_what_is_missing_is_said_as_json() {
+    fn s3_05_invalid_requests_get_a_json_error() {
         let host = sessions();
         for (body, status) in [
             (json!({"messages": hello()}), 400),
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_75_a_session_at_work_takes_no_second_message() {
+    fn s3_75_a_running_session_takes_no_second_message() {
         let host = sessions();
         let response = post(&host, &json!({"sessionId": RUNNING, "messages": hello()}));
         assert_eq!(response.status, 409);

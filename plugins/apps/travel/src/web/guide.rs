@@ -1,7 +1,7 @@
 //! `GET /api/guide/{id}`: the page of a guide.
 //!
-//! It is the work of a model that has read the texts of strangers, so it may look as it likes and
-//! do nothing: no scripts, no forms, no frames, and an origin of its own.
+//! A model that has read untrusted text made the page, so the page may have any appearance and no
+//! abilities: no scripts, no forms, no frames, and an origin of its own.
 
 use wattle_plugin::prelude::{Failure, Request, Response, handler};
 
@@ -11,8 +11,8 @@ use crate::web::{NOT_MODIFIED, Refusal, answer, find, names};
 
 const PERMANENT_REDIRECT: u16 = 308;
 
-/// The policy of a page with pictures of some services. Links may be followed, in a window of their
-/// own, where the page elsewhere is as usual.
+/// Returns the policy of a page with images of some services. Links may be followed in a new
+/// window, to which the restrictions do not apply.
 fn policy(sources: &Sources) -> String {
     let plain: String = sources.plain().map(|base| format!(" {base}")).collect();
     format!(
@@ -22,7 +22,7 @@ fn policy(sources: &Sources) -> String {
     )
 }
 
-/// Shows the page; 404 as long as there is none.
+/// Shows the page; 404 if there is none.
 #[handler(GET, "/api/guide/{id}")]
 pub(crate) fn guide(request: &Request) -> Result<Response, Failure> {
     answer(|| {
@@ -46,12 +46,13 @@ pub(crate) fn guide(request: &Request) -> Result<Response, Failure> {
     })
 }
 
-/// An edited page has the version of the one before, but another time.
+/// Returns the entity tag. An edited page keeps its version but has another time.
 fn tag(state: &Snapshot) -> String {
     format!("\"{}-{}\"", state.version, state.updated_ms)
 }
 
-/// Where the page was in earlier versions. The path is relative, so that it holds below a prefix.
+/// Redirects from the path of earlier versions. The target is relative, so it is valid below a
+/// prefix.
 #[handler(GET, "/api/handbook/{id}")]
 pub(crate) fn handbook(request: &Request) -> Result<Response, Failure> {
     answer(|| {
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_55_a_page_is_shown_where_it_can_do_nothing() {
+    fn s3_55_a_page_is_shown_with_type_and_entity_tag() {
         let host = sessions();
         let request = Request::new("GET", "/x").with_param("id", RUNNING);
         let shown = host.run(|| guide(&request)).unwrap();
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_names_services_of_the_settings_that_have_no_https() {
+    fn policy_names_configured_services_without_https() {
         let host = sessions().setting("unsplash_image_base_url", "http://127.0.0.1:9");
         let request = Request::new("GET", "/x").with_param("id", RUNNING);
         let shown = host.run(|| guide(&request)).unwrap();
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_55_without_a_page_there_is_none() {
+    fn s3_55_a_missing_page_is_not_found() {
         let host = sessions();
         for id in [IDLE, "nobody"] {
             let request = Request::new("GET", "/x").with_param("id", id);

@@ -1,4 +1,4 @@
-//! `/api/sessions/{id}`: shows a session, renames and deletes it.
+//! `/api/sessions/{id}`: shows, renames and deletes a session.
 
 use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, json, runs};
 
@@ -8,15 +8,17 @@ use crate::web::cancel::stop;
 use crate::web::sessions::title;
 use crate::web::{NO_CONTENT, Refusal, answer, find};
 
-/// Bytes of messages, steps and snapshot in an answer, which may have four MiB with all around it.
+/// Maximum size of messages, steps and snapshot in a response, in bytes. The whole response may
+/// have 4 MiB.
 const ANSWER_BYTES: usize = 15 << 18;
 
-/// Bytes of a snapshot that is shown whole: messages and steps need room as well.
+/// Maximum size of a snapshot that is shown whole, in bytes. Messages and steps need space as well.
 const STATE_BYTES: usize = 3 << 20;
 
-/// Shows a session with its messages, steps and snapshot; with `truncated` if the oldest messages
-/// and steps, or subtitles of videos, are left out, since the answer would be too long. What a run that is under way says is not
-/// among the messages: its stream tells it from the beginning.
+/// Shows a session with its messages, steps and snapshot. `truncated` is true if the oldest
+/// messages and steps, or subtitles of videos, are left out, because the response would be too
+/// large. The messages do not include the output of an active run, which its stream has from the
+/// beginning.
 #[handler(GET, "/api/sessions/{id}")]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     answer(|| {
@@ -37,7 +39,7 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     })
 }
 
-/// The snapshot, and whether subtitles are left out since there are too many.
+/// Returns the snapshot, and true if subtitles are left out because it is too large.
 fn state(session: &Session) -> Result<(Value, bool), Failure> {
     let mut state = snapshot::read(None, &session.id)?.view()?;
     let is_large = state.to_string().len() > STATE_BYTES;
@@ -47,7 +49,7 @@ fn state(session: &Session) -> Result<(Value, bool), Failure> {
     Ok((state, is_large))
 }
 
-/// Renames a session: `{title}`. No video replaces the title any more.
+/// Renames a session: `{title}`. From then on, no video replaces the title.
 #[handler(PATCH, "/api/sessions/{id}")]
 pub(crate) fn rename(request: &Request) -> Result<Response, Failure> {
     answer(|| {
@@ -63,7 +65,7 @@ pub(crate) fn rename(request: &Request) -> Result<Response, Failure> {
     })
 }
 
-/// Deletes a session with its thread. A run that is under way is stopped first.
+/// Deletes a session with its thread. An active run is stopped first.
 #[handler(DELETE, "/api/sessions/{id}")]
 pub(crate) fn delete(request: &Request) -> Result<Response, Failure> {
     answer(|| {

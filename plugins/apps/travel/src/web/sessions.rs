@@ -1,15 +1,15 @@
-//! `/api/sessions`: makes sessions and lists them.
+//! `/api/sessions`: creates sessions and lists them.
 
 use wattle_plugin::prelude::{Failure, Request, Response, Value, handler, json};
 
 use crate::session::{self, Session, TITLE_CHARS};
 use crate::web::{CREATED, Refusal, answer};
 
-/// Sessions of a list that is asked for without a limit, and the most that are given.
+/// Default and maximum number of sessions in a list.
 const PAGE: u32 = 50;
 const LARGEST_PAGE: u32 = 200;
 
-/// Makes a session: `{title?}`.
+/// Creates a session: `{title?}`.
 #[handler(POST, "/api/sessions")]
 pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
     answer(|| {
@@ -27,7 +27,7 @@ pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
         let limit = number(request, "limit")?.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
         let offset = number(request, "offset")?.unwrap_or(0);
         let sessions = session::list(request.tenant.as_deref(), limit, offset)?;
-        // Only those at work can have changed since somebody looked.
+        // Only running sessions can have changed since they were last read.
         let sync = |session: Session| {
             let session = if session.is_running() { session::sync(session)? } else { session };
             session.view()
@@ -38,7 +38,7 @@ pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
     })
 }
 
-/// The title in a body; `None` if there is none.
+/// Returns the title in a body; `None` if there is none.
 pub(super) fn title(body: &Value) -> Result<Option<&str>, Refusal> {
     let title = match body.get("title") {
         None | Some(Value::Null) => return Ok(None),
@@ -67,7 +67,7 @@ mod tests {
     use crate::web::testing::{IDLE, sessions};
 
     #[test]
-    fn s3_54_sessions_are_made_with_a_title_or_without() {
+    fn s3_54_sessions_are_created_with_a_title_or_without() {
         let host = sessions();
         for (body, title) in [("", "Untitled Guide"), ("{\"title\": \" Tokyo \"}", "Tokyo")] {
             let request = Request::new("POST", "/api/sessions").with_body(body);

@@ -1,4 +1,4 @@
-//! `/api/sessions/{id}/state`: what has been made, and what the editor of the page writes back.
+//! `/api/sessions/{id}/state`: the snapshot, and its changes by the editor of the page.
 
 use wattle_plugin::prelude::{Failure, Request, Response, Value, handler, json, sql};
 
@@ -10,8 +10,8 @@ use crate::web::{NOT_MODIFIED, Refusal, answer, find, names};
 
 const PRECONDITION_FAILED: u16 = 412;
 
-/// Shows the snapshot. A page that sends the `etag` it has gets status 304, which costs little, as long
-/// as nothing has changed: this is how two pages of one session see each other's edits.
+/// Shows the snapshot. A request with the current `etag` gets status 304, which costs little. By
+/// this, two pages of one session see each other's edits.
 #[handler(GET, "/api/sessions/{id}/state")]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     answer(|| {
@@ -24,10 +24,10 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     })
 }
 
-/// Takes any of `blocks`, `spotBlocks`, `toolOutputs`, `handbookHtml` and `previewPath`. The last
-/// one who writes is right, also against a run; the version of the page does not change. With
-/// `if-match` a page writes only over the revision that it knows: else nothing is written, and the
-/// answer is 412 with the present state.
+/// Changes any of `blocks`, `spotBlocks`, `toolOutputs`, `handbookHtml` and `previewPath`. The last
+/// write wins, also against a run; the version of the page does not change. With `if-match` a
+/// request writes only over the revision that it names: otherwise nothing is written, and the
+/// response is 412 with the current state.
 #[handler(PATCH, "/api/sessions/{id}/state")]
 pub(crate) fn patch(request: &Request) -> Result<Response, Failure> {
     answer(|| {
@@ -59,7 +59,7 @@ fn written(session: &Session) -> Result<Response, Refusal> {
     tagged(200, &state.view()?, &state)
 }
 
-/// The answer to a page that would overwrite a revision that it has not seen.
+/// Returns the response to a request that would overwrite a revision that it does not know.
 fn overtaken(state: &Snapshot) -> Result<Response, Refusal> {
     let error = "the guide was changed elsewhere in the meantime; nothing was saved";
     tagged(PRECONDITION_FAILED, &json!({ "error": error, "state": state.view()? }), state)
@@ -69,7 +69,7 @@ fn tagged(status: u16, document: &Value, state: &Snapshot) -> Result<Response, R
     Ok(Response::json(status, document)?.with_header("etag", tag(state)))
 }
 
-/// The revision as an entity tag.
+/// Returns the revision as an entity tag.
 fn tag(state: &Snapshot) -> String {
     format!("\"{}\"", state.updated_ms)
 }
@@ -103,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn s3_52_without_a_condition_the_last_one_who_writes_is_right() {
+    fn s3_52_without_a_condition_the_last_write_wins() {
         let host = sessions();
         assert_eq!(save(&host, None).status, 200);
         assert_eq!(writes(&host), 1);
     }
 
     #[test]
-    fn s3_52_a_page_writes_over_the_revision_that_it_knows() {
+    fn s3_52_a_known_revision_is_overwritten() {
         for known in ["\"5\"", "*", "\"1\", \"5\""] {
             let host = sessions();
             assert_eq!(save(&host, Some(known)).status, 200, "{known}");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_52_a_page_that_was_overtaken_is_told_and_changes_nothing() {
+    fn s3_52_an_unknown_revision_is_not_overwritten() {
         let host = sessions();
         let refused = save(&host, Some("\"4\""));
         let told = refused.json_body().unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_knows_the_revision_is_told_nothing_new() {
+    fn known_revision_is_not_modified() {
         let host = sessions();
         let request = Request::new("GET", "/x").with_param("id", RUNNING);
         let shown = host.run(|| show(&request)).unwrap();

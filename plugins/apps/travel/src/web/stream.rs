@@ -1,10 +1,10 @@
-//! `GET /api/chat/{id}/stream`: the stream of a run for a page that comes back.
+//! `GET /api/chat/{id}/stream`: the stream of a run, for a page that reconnects.
 
 use wattle_plugin::prelude::{Failure, Request, Response, handler};
 
 use crate::web::{NO_CONTENT, answer, find, running, stream_of};
 
-/// Hands over the stream of the run that is under way, from its beginning; 204 if none is.
+/// Hands off the stream of the active run, from its beginning; 204 if there is none.
 #[handler(GET, "/api/chat/{id}/stream")]
 pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
     answer(|| match running(&find(request)?) {
@@ -22,7 +22,7 @@ mod tests {
     use crate::web::testing::{IDLE, RUN, RUNNING, sessions};
 
     #[test]
-    fn a_page_that_comes_back_gets_the_run_that_is_under_way() {
+    fn reconnected_page_gets_the_active_run() {
         let host = sessions();
         let get = |id: &str| {
             let request = Request::new("GET", "/api/chat/x/stream").with_param("id", id);

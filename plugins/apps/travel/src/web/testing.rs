@@ -1,19 +1,19 @@
-//! What tests of the endpoints share: a database with two sessions.
+//! Test support for the endpoints: a database with two sessions.
 
 use wattle_plugin::params;
 use wattle_plugin::sql::{Rows, Value};
 use wattle_plugin::testing::{FakeHost, SqlAnswer, Statement};
 
-/// A session in which nothing has happened.
+/// A session without a run.
 pub(super) const IDLE: &str = "idle";
 
-/// A session at work, which has a page from before.
+/// A session with an active run, and a page of an earlier run.
 pub(super) const RUNNING: &str = "running";
 
-/// Its run.
+/// The active run of that session.
 pub(super) const RUN: &str = "run-7";
 
-/// A host with both. Statements that write do nothing.
+/// Returns a host with both sessions. Statements that write have no effect.
 pub(super) fn sessions() -> FakeHost {
     FakeHost::new().sql(|statement| Ok(answer(statement)))
 }

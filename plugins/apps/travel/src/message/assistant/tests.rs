@@ -1,4 +1,4 @@
-//! Runs and the messages that become of them.
+//! Runs, and the messages that they become.
 
 use wattle_plugin::prelude::{Value, json};
 
@@ -49,7 +49,7 @@ fn s3_49_a_run_is_one_message_with_its_steps() {
 }
 
 #[test]
-fn s3_66_what_was_said_before_a_stop_is_kept() {
+fn s3_66_output_before_a_stop_is_kept() {
     let mut log = Log::of_run("r");
     log.answers("First.", &[("c1", "search_image", json!({}))]);
     log.calls("search_image", 0);
@@ -65,7 +65,7 @@ fn s3_66_what_was_said_before_a_stop_is_kept() {
 }
 
 #[test]
-fn calls_that_reached_no_tool_have_their_answers_too() {
+fn calls_without_a_tool_have_their_errors() {
     let mut log = Log::of_run("r");
     let calls = [("a", "fly", json!({})), ("b", "search_image", json!({}))];
     log.answers("", &calls);
@@ -82,7 +82,7 @@ fn calls_that_reached_no_tool_have_their_answers_too() {
 }
 
 #[test]
-fn what_is_said_again_after_a_restart_is_said_once() {
+fn repeated_output_after_a_restart_appears_once() {
     let mut log = Log::of_run("r");
     log.says("Hel");
     log.add(json!({"type": "run_started", "graph": "travel", "reason": "recovery"}));
@@ -100,7 +100,7 @@ fn what_is_said_again_after_a_restart_is_said_once() {
 }
 
 #[test]
-fn a_call_that_could_not_be_read_is_shown_before_the_one_that_was_made() {
+fn unreadable_call_is_shown_before_the_repeated_one() {
     let mut log = Log::of_run("r");
     let broken = json!({"id": "a", "name": "search_image", "arguments": "{\"count\": "});
     let parts = json!([{"text": "Pictures."}, {"tool_call": broken}]);
@@ -119,7 +119,7 @@ fn a_call_that_could_not_be_read_is_shown_before_the_one_that_was_made() {
 }
 
 #[test]
-fn a_run_that_said_nothing_is_no_message() {
+fn run_without_output_has_no_message() {
     let mut log = Log::of_run("r");
     log.add(json!({"type": "called", "task": "agent-r-0", "node": "agent", "call": 1,
         "function": "llm.complete", "request": {}, "duration_us": 1,

@@ -1,4 +1,4 @@
-//! What the editor of the page writes back.
+//! Changes of a snapshot by the editor of the page.
 
 use std::collections::HashSet;
 
@@ -10,25 +10,27 @@ use crate::preview::Preview;
 use crate::session::snapshot::Snapshot;
 use crate::session::{step, stored};
 
-/// Bytes of a document from an editor. A guide has some ten kilobytes of blocks, the outputs of
-/// tools carry the subtitles of a video.
+/// Maximum size of a document from an editor, in bytes. Blocks of a guide take some ten kilobytes,
+/// and outputs of tools contain the subtitles of a video.
 const DOCUMENT_BYTES: usize = 2 << 20;
 
-/// Bytes of a page from an editor: pages of models have less than a hundred kilobytes.
+/// Maximum size of a page from an editor, in bytes. Pages of models take less than a hundred
+/// kilobytes.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// Bytes of everything that is kept of a session: all of it must fit into one answer.
+/// Maximum size of the stored results of a session, in bytes. All of them must fit into one
+/// response.
 const STATE_BYTES: usize = 3 << 20;
 
-/// Blocks of a guide: the tool makes 16 at most, a person may add some.
+/// Maximum number of blocks of a guide. The tool makes at most 16, and a person may add some.
 const BLOCKS: usize = 100;
 
-/// Why something is not taken, for who sent it.
+/// The reason why a change is refused, for its sender.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Refused {
-    /// It is wrong.
+    /// The change is invalid.
     Invalid(String),
-    /// It is more than is kept.
+    /// The change exceeds a limit.
     TooLarge(String),
 }
 
@@ -44,12 +46,12 @@ impl From<&str> for Refused {
     }
 }
 
-/// Takes over what is in a document with any of `blocks`, `spotBlocks`, `toolOutputs`,
-/// `handbookHtml` and `previewPath`, which can be no other than the session's own.
+/// Applies a document with any of `blocks`, `spotBlocks`, `toolOutputs`, `handbookHtml` and
+/// `previewPath`. The path must be the session's own.
 ///
 /// # Errors
 ///
-/// What is wrong with it; the snapshot may have been changed in part.
+/// Returns the error of the document. The snapshot may have been changed in part.
 pub(crate) fn patch(
     snapshot: &mut Snapshot,
     patch: &Value,
@@ -105,7 +107,8 @@ fn blocks(key: &str, value: &Value) -> Result<Option<Vec<Block>>, Refused> {
     Ok(Some(read))
 }
 
-/// Pictures and coordinates belong to blocks by their ids, and a map has no place off the globe.
+/// Checks ids and coordinates: images and coordinates belong to blocks by their ids, and a map
+/// shows only valid coordinates.
 fn check(key: &str, blocks: &[Block]) -> Result<(), Refused> {
     let mut ids = HashSet::new();
     for (at, block) in blocks.iter().enumerate() {
@@ -140,7 +143,7 @@ fn small(key: &str, value: &Value) -> Result<(), Refused> {
     Err(Refused::TooLarge(format!("`{key}` is larger than {DOCUMENT_BYTES} bytes")))
 }
 
-/// A page from an editor is as little trusted as one from a model.
+/// Cleans a page from an editor, which is as untrusted as one from a model.
 fn page(snapshot: &Snapshot, value: &Value, preview: &Preview) -> Result<Option<String>, Refused> {
     match value {
         Value::Null => Ok(None),
@@ -156,7 +159,8 @@ fn page(snapshot: &Snapshot, value: &Value, preview: &Preview) -> Result<Option<
     }
 }
 
-/// The page is shown in a frame from there, so it is the session's own.
+/// Checks the path. The app shows the page at this path in a frame, so it must be the session's
+/// own.
 fn path(value: &Value, preview: &str) -> Result<Option<String>, Refused> {
     match value {
         Value::Null => Ok(None),

@@ -20,8 +20,8 @@ const PUT: &str = "INSERT INTO session_state (session_id, tenant, context, block
     handbook_version = excluded.handbook_version, preview_path = excluded.preview_path, \
     updated_ms = excluded.updated_ms";
 
-/// The snapshot of a session; an empty one if there is none. Within a transaction that is going to
-/// write it the session must be locked.
+/// Returns the snapshot of a session; an empty one if there is none. A transaction that will write
+/// the snapshot must lock the session first.
 pub(crate) fn read(
     transaction: Option<&Transaction>,
     session_id: &str,
@@ -64,7 +64,8 @@ pub(crate) fn write(
         document(&snapshot.page_video),
         snapshot.version,
         snapshot.preview_path.as_deref().map(plain),
-        // Two writes within a millisecond, or after the clock was set back, must differ.
+        // Two writes within a millisecond, or after the clock was set back, must have different
+        // revisions.
         clock::now_ms().max(snapshot.updated_ms + 1),
     ];
     transaction.execute(PUT, row).map(|_| ())

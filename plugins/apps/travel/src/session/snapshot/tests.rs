@@ -1,4 +1,4 @@
-//! What steps and editors add to a snapshot.
+//! Changes of a snapshot by steps and editors.
 
 use wattle_plugin::prelude::{Value, json};
 
@@ -62,7 +62,7 @@ fn s3_51_every_step_adds_to_the_snapshot() {
     );
 }
 
-/// A page of a video.
+/// Returns a step that made a page of a video.
 fn page(html: &str, video: &str) -> Step {
     let output = json!({"html": html, "videoUrl": format!("https://www.youtube.com/watch?v={video}"),
         "thumbnailUrl": format!("https://i.example/{video}.jpg")});
@@ -85,7 +85,7 @@ fn s3_37_a_page_is_a_version_with_a_path() {
 }
 
 #[test]
-fn s3_62_a_page_of_an_older_version_is_cleaned_by_this_one() {
+fn s3_62_a_page_of_an_older_version_is_cleaned_again() {
     let mut snapshot = Snapshot::default();
     let evil = PAGE.replace("<p>", "<script>x()</script><p onclick=\"x()\">");
     snapshot.apply(&preview(), &page(&evil, "abcdef"));
@@ -109,7 +109,7 @@ fn s3_39_an_edited_page_keeps_its_own_video() {
 }
 
 #[test]
-fn s3_51_subtitles_are_kept_once() {
+fn s3_51_subtitles_are_stored_once() {
     let videos = json!([{"id": "v", "subtitles": "x".repeat(24_000)}]);
     let updates = json!([{"channel": "videos", "value": videos},
         {"channel": "tool_outputs", "value": {"crawl_youtube_videos": {"videos": videos}}}]);
@@ -123,7 +123,7 @@ fn s3_51_subtitles_are_kept_once() {
 }
 
 #[test]
-fn s3_52_what_is_too_large_is_refused() {
+fn s3_52_large_changes_are_refused() {
     let many = json!({"x": vec!["y".repeat(10_000); 150]});
     for (document, is_refused) in [
         (json!({"toolOutputs": {"search_image": many}}), false),
@@ -141,7 +141,7 @@ fn s3_52_what_is_too_large_is_refused() {
 }
 
 #[test]
-fn outputs_that_no_longer_hold_are_no_finished_steps() {
+fn invalidated_outputs_are_not_finished_steps() {
     let outputs = json!({"search_image": {}, "parse_youtube_input": {}});
     let mut snapshot = Snapshot { tool_outputs: outputs, ..Snapshot::default() };
     let updates = json!([{"channel": "tool_outputs", "value": {"search_image": null, "x": 1}}]);
@@ -151,7 +151,7 @@ fn outputs_that_no_longer_hold_are_no_finished_steps() {
 }
 
 #[test]
-fn s3_09_after_new_pictures_the_page_is_to_be_made_again() {
+fn s3_09_new_images_require_a_new_page() {
     let outputs = json!({"search_image": {}, "generate_handbook_html": {}});
     let html = Some("old".to_owned());
     let mut snapshot = Snapshot { tool_outputs: outputs, html, ..Snapshot::default() };
@@ -161,7 +161,7 @@ fn s3_09_after_new_pictures_the_page_is_to_be_made_again() {
 }
 
 #[test]
-fn s3_52_the_editor_writes_columns_and_no_version() {
+fn s3_52_the_editor_writes_columns_without_a_version() {
     let mut snapshot = Snapshot { version: 3, html: Some("old".to_owned()), ..Snapshot::default() };
     let blocks = json!([block("a", "spot"), block("b", "food")]);
     patch(&mut snapshot, &json!({"blocks": blocks}), &preview()).unwrap();
@@ -176,7 +176,7 @@ fn s3_52_the_editor_writes_columns_and_no_version() {
 }
 
 #[test]
-fn s3_39_an_edited_page_is_processed_like_a_made_one() {
+fn s3_39_an_edited_page_is_cleaned_like_a_made_one() {
     let context = json!({"video": {"thumbnailUrl": "https://i.example/t.jpg",
         "videoUrl": "https://www.youtube.com/watch?v=abcdef"}});
     let mut snapshot = Snapshot { context, ..Snapshot::default() };
@@ -189,7 +189,7 @@ fn s3_39_an_edited_page_is_processed_like_a_made_one() {
     assert_eq!(snapshot.html, Some(once));
 }
 
-/// A block with coordinates.
+/// Returns a block with coordinates.
 fn at(lat: f64, lng: f64) -> Value {
     let mut block = block("a", "spot");
     block["location"] = json!({"lat": lat, "lng": lng});
@@ -197,7 +197,7 @@ fn at(lat: f64, lng: f64) -> Value {
 }
 
 #[test]
-fn s3_52_what_is_wrong_is_refused() {
+fn s3_52_invalid_changes_are_refused() {
     for (document, why) in [
         (json!([]), "a JSON object"),
         (json!({"title": "x"}), "unknown key `title`"),

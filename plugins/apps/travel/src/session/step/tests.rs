@@ -1,4 +1,4 @@
-//! Calls of tools and the steps that become of them.
+//! Tool calls, and the steps that they become.
 
 use wattle_plugin::prelude::{Value, json};
 use wattle_plugin::testing::FakeHost;
@@ -16,7 +16,7 @@ fn asked(log: &mut Log, tool: &str) {
 }
 
 #[test]
-fn s3_50_a_step_runs_from_its_call_to_its_answer() {
+fn s3_50_a_step_runs_from_its_call_to_its_result() {
     let mut log = Log::of_run("r");
     asked(&mut log, "crawl_youtube_videos");
     let running = of(&log).remove(0);
@@ -34,7 +34,7 @@ fn s3_50_a_step_runs_from_its_call_to_its_answer() {
 }
 
 #[test]
-fn s3_50_a_tool_that_says_no_is_a_failed_step() {
+fn s3_50_an_error_of_a_tool_is_a_failed_step() {
     for (answer, why) in [
         (bad("no video found"), "no video found"),
         (json!({"Err": {"code": "timeout", "message": "too slow"}}), "too slow"),
@@ -49,7 +49,7 @@ fn s3_50_a_tool_that_says_no_is_a_failed_step() {
 }
 
 #[test]
-fn s3_50_a_call_that_is_answered_without_its_tool_is_a_failed_step() {
+fn s3_50_a_call_that_fails_without_its_tool_is_a_failed_step() {
     let mut log = Log::of_run("r");
     let (cut, whole) = (json!("{\"count\": "), json!({"count": 2}));
     log.answers(
@@ -74,7 +74,7 @@ fn s3_50_a_call_that_is_answered_without_its_tool_is_a_failed_step() {
 }
 
 #[test]
-fn s3_50_a_step_that_was_cut_is_cancelled() {
+fn s3_50_an_unfinished_step_ends_with_its_run() {
     for (status, expected) in [("cancelled", StepStatus::Cancelled), ("failed", StepStatus::Error)]
     {
         let mut log = Log::of_run("r");
@@ -110,7 +110,7 @@ fn calls_of_one_turn_have_their_own_inputs() {
 }
 
 #[test]
-fn a_call_that_begins_again_after_a_restart_is_one_step() {
+fn call_that_starts_again_after_a_restart_is_one_step() {
     let mut log = Log::of_run("r");
     asked(&mut log, "search_image");
     log.add(json!({"type": "run_started", "graph": "travel", "reason": "recovery"}));
@@ -120,7 +120,7 @@ fn a_call_that_begins_again_after_a_restart_is_one_step() {
 }
 
 #[test]
-fn s3_70_an_unknown_tool_is_no_step_and_is_told() {
+fn s3_70_an_unknown_tool_is_no_step_and_is_logged() {
     let why = check_name("fly").unwrap_err();
     assert!(
         why.starts_with("Expected SessionToolName") && why.contains("0001_tables.sql"),

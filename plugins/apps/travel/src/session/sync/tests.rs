@@ -1,4 +1,4 @@
-//! Logs and what is written to the tables.
+//! Event logs, and what is written to the tables.
 
 use wattle_plugin::prelude::{Failure, json};
 use wattle_plugin::sql::{Rows, Value};
@@ -8,7 +8,7 @@ use super::{forget, sync};
 use crate::session::testing::{Log, good};
 use crate::session::{Session, Status};
 
-/// A database whose cursor can be moved, or was moved by somebody else.
+/// Returns a host with a database whose cursor can be advanced, or was advanced by another request.
 fn host(log: &Log, is_moved: bool) -> FakeHost {
     let answer = move |statement: &Statement| -> Result<SqlAnswer, Failure> {
         if statement.text.starts_with("UPDATE sessions SET status = $1") {
@@ -37,14 +37,14 @@ fn log() -> Log {
     log
 }
 
-/// The statements that write to a table.
+/// Returns the statements that write to a table.
 fn writes(host: &FakeHost, table: &str) -> Vec<Statement> {
     let start = format!("INSERT INTO {table}");
     host.statements().into_iter().filter(|it| it.text.starts_with(&start)).collect()
 }
 
 #[test]
-fn what_is_new_is_written_in_one_transaction_with_the_cursor() {
+fn new_events_are_written_in_one_transaction_with_the_cursor() {
     let mut log = log();
     log.ends("completed");
     let host = host(&log, true);
@@ -63,7 +63,7 @@ fn what_is_new_is_written_in_one_transaction_with_the_cursor() {
 }
 
 #[test]
-fn s3_51_what_was_written_is_not_written_again() {
+fn s3_51_written_events_are_not_written_again() {
     let mut log = log();
     log.ends("completed");
     let host = host(&log, true);
@@ -75,7 +75,7 @@ fn s3_51_what_was_written_is_not_written_again() {
 }
 
 #[test]
-fn of_two_that_look_at_once_one_writes() {
+fn one_of_two_concurrent_requests_writes() {
     let host = host(&log(), false);
     host.run(|| sync(session(0, 0))).unwrap_err();
     assert!(writes(&host, "session_steps").is_empty());
@@ -83,7 +83,7 @@ fn of_two_that_look_at_once_one_writes() {
 }
 
 #[test]
-fn pieces_of_text_are_no_reason_to_write() {
+fn text_deltas_cause_no_write() {
     let mut log = Log::of_run("r");
     log.says("Hel");
     log.says("lo");
@@ -94,7 +94,7 @@ fn pieces_of_text_are_no_reason_to_write() {
 }
 
 #[test]
-fn a_thread_that_is_gone_is_forgotten_only_as_it_was_seen() {
+fn deleted_thread_resets_only_an_unchanged_session() {
     let host = host(&Log::default(), true);
     host.run(|| forget(session(7, 0))).unwrap_err();
     let forgot = host.statements().remove(0);
@@ -103,7 +103,7 @@ fn a_thread_that_is_gone_is_forgotten_only_as_it_was_seen() {
 }
 
 #[test]
-fn what_is_stored_has_no_character_that_postgres_refuses() {
+fn stored_text_has_no_nul_character() {
     let mut log = Log::of_run("r");
     log.answers("", &[("c\0", "search_image", json!({}))]);
     log.calls("search_image", 0);
