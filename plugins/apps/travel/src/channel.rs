@@ -1,4 +1,4 @@
-//! The state channels, and what tools see of them.
+//! The state channels, and the state that tools see.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -10,30 +10,30 @@ use crate::image::plan::Kept;
 use crate::image::{ImageAsset, ImageSource};
 use crate::video::{Video, VideoContext};
 
-/// What a run starts with: the messages of the chat page and the snapshot of the session.
+/// The input of a run: the messages of the chat page and the snapshot of the session.
 pub(crate) const REQUEST: &str = "request";
 /// The conversation.
 pub(crate) const MESSAGES: &str = "messages";
 /// Crawled videos, the newest last.
 pub(crate) const VIDEOS: &str = "videos";
-/// What later steps need to know of the video.
+/// The part of the video that later steps need.
 pub(crate) const CONTEXT: &str = "context";
 /// All blocks.
 pub(crate) const BLOCKS: &str = "blocks";
 /// The blocks that are spots.
 pub(crate) const SPOT_BLOCKS: &str = "spot_blocks";
-/// Prepared pictures.
+/// Prepared images.
 pub(crate) const IMAGES: &str = "images";
-/// Where the prepared pictures come from.
+/// Source of the prepared images.
 pub(crate) const IMAGE_MODE: &str = "image_mode";
-/// What the pictures are to show, as long as there are none.
+/// Plan of the last attempt that prepared no image.
 pub(crate) const IMAGE_PLAN: &str = "image_plan";
 /// The page.
 pub(crate) const HTML: &str = "html";
 /// The last output of every tool, without the page.
 pub(crate) const TOOL_OUTPUTS: &str = "tool_outputs";
 
-/// What tools see of the state: the channels under `state` of the agent in `graph.toml`.
+/// The state that tools see: the channels under `state` of the agent in `graph.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(crate) struct State {
@@ -58,13 +58,13 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Reads what the caller of a tool shows it.
+    /// Reads the state that the caller of a tool passes.
     pub(crate) fn of(context: &ToolContext) -> Result<Self, Failure> {
         context.state()
     }
 }
 
-/// A channel that was never written is `null`.
+/// Deserializes a channel. The value `null`, of a channel that was never written, is the default.
 fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,

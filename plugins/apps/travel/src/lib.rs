@@ -2,18 +2,18 @@
 //!
 //! # Layout
 //!
-//! * `block`, `video`, `image`: what a guide consists of.
-//! * `channel`: the state channels, and what tools see of them.
+//! * `block`, `video`, `image`: the parts of a guide.
+//! * `channel`: the state channels, and the state that tools see.
 //! * `task`: model calls with validation, retries and fallback.
-//! * `tool`: the six tools, one a file.
+//! * `tool`: the tools, one a file.
 //! * `geocode`: coordinates of places.
-//! * `youtube`: addresses of videos.
-//! * `text`: texts cut to a length.
-//! * `html`: from a model's HTML to the page.
-//! * `preview`: where a page can be looked at.
+//! * `youtube`: URLs of videos.
+//! * `text`: truncation of texts.
+//! * `html`: conversion of a model's HTML to the page.
+//! * `preview`: the path of a page.
 //! * `prompt`: instructions for models, from the files in `prompts`.
 //! * `node`: the first node of the graph.
-//! * `session`: sessions, steps, snapshots and messages in the database, kept in step with runs.
+//! * `session`: sessions, steps, snapshots and messages in the database, synchronized with runs.
 //! * `message`: messages of the chat page, and those of models.
 //! * `web`: the HTTP endpoints, one resource a file.
 

@@ -1,3 +1,3 @@
-//! Nodes of the graph that are the app's own.
+//! The app's own nodes of the graph.
 
 pub(crate) mod begin;

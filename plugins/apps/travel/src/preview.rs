@@ -1,33 +1,33 @@
-//! The page of a guide, as it can be looked at.
+//! The page of a guide, as clients see it.
 
 use wattle_plugin::prelude::{Failure, settings};
 
 use crate::html::Sources;
 
-/// Setting: where the app is mounted, such as `/apps/travel`; nothing for the root.
+/// Setting with the mount of the app, such as `/apps/travel`; empty for the root.
 const PUBLIC_PATH: &str = "public_path";
 
 /// The page of a session.
 #[derive(Debug)]
 pub(crate) struct Preview {
-    /// Its address, see [`path`].
+    /// Its path, see [`path`].
     pub(crate) path: String,
-    /// The services whose pictures it may show.
+    /// The services whose images it may show.
     pub(crate) sources: Sources,
 }
 
 impl Preview {
-    /// The page of a session, as the settings have it.
+    /// Returns the page of a session, as configured in the settings.
     ///
     /// # Errors
     ///
-    /// `invalid` if a setting is wrong.
+    /// Returns `invalid` if a setting is invalid.
     pub(crate) fn of(session_id: &str) -> Result<Self, Failure> {
         Ok(Self { path: path(session_id)?, sources: Sources::read()? })
     }
 }
 
-/// The address of a session's page, with what stands before the app's own paths.
+/// Returns the path of a session's page, with the mount of the app.
 pub(crate) fn path(session_id: &str) -> Result<String, Failure> {
     let public = settings::get::<String>(PUBLIC_PATH)?.unwrap_or_default();
     Ok(format!("{}/api/guide/{session_id}", public.trim_end_matches('/')))
@@ -40,7 +40,7 @@ mod tests {
     use super::path;
 
     #[test]
-    fn s3_55_the_address_has_the_path_of_the_mount() {
+    fn s3_55_the_path_includes_the_mount() {
         for (public, address) in [
             ("", "/api/guide/s"),
             ("/", "/api/guide/s"),

@@ -1,8 +1,8 @@
-//! Tasks for models: one question on one route, with the checks that its answer must pass.
+//! Tasks for models: one request on one route, with the checks that its completion must pass.
 //!
-//! A task has the name of its route. Every model of the route is asked [`Task::retries`] times more
-//! than once, whatever was wrong before: no answer, an answer of another shape, or one that the
-//! caller's check refuses. Then the next model of the route gets its turn.
+//! A task has the name of its route. Every model of the route gets [`Task::retries`] retries,
+//! whatever failed before: no completion, one that violates the schema, or one that the caller's
+//! check refuses. Then the next model of the route follows.
 
 mod ask;
 mod attempt;
@@ -13,20 +13,20 @@ use wattle_plugin::prelude::{Completion, Failure, JsonSchema};
 
 use crate::task::ask::Ask;
 
-/// How long a model may think and speak, and how often it is asked.
+/// Limits of the models of a task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Task {
-    /// Name of the task, of its route and of the schema of its answer.
+    /// Name of the task, of its route and of its response schema.
     pub(crate) name: &'static str,
-    /// Longest answer.
+    /// Maximum length of a completion.
     pub(crate) max_output_tokens: u32,
-    /// Longest wait for a model.
+    /// Timeout of one attempt.
     pub(crate) timeout_ms: u32,
-    /// Further attempts at each model.
+    /// Retries of each model.
     pub(crate) retries: u32,
 }
 
-/// From a video to blocks.
+/// Makes blocks from a video.
 pub(crate) const JSON_COMPILATION: Task = Task {
     name: "json_compilation_strict",
     max_output_tokens: 8_192,
@@ -34,7 +34,7 @@ pub(crate) const JSON_COMPILATION: Task = Task {
     retries: 2,
 };
 
-/// From spots to queries for the geocoder.
+/// Makes queries for the geocoder from spots.
 pub(crate) const SPOT_QUERIES: Task = Task {
     name: "spot_query_normalization",
     max_output_tokens: 4_096,
@@ -42,7 +42,7 @@ pub(crate) const SPOT_QUERIES: Task = Task {
     retries: 2,
 };
 
-/// From blocks to queries and prompts for pictures.
+/// Makes queries and prompts for images from blocks.
 pub(crate) const IMAGE_PLAN: Task = Task {
     name: "handbook_image_query_planning",
     max_output_tokens: 4_096,
@@ -50,7 +50,7 @@ pub(crate) const IMAGE_PLAN: Task = Task {
     retries: 2,
 };
 
-/// From blocks and pictures to a page.
+/// Makes a page from blocks and images.
 pub(crate) const HANDBOOK_HTML: Task = Task {
     name: "handbook_html_generation",
     max_output_tokens: 16_384,
@@ -58,21 +58,21 @@ pub(crate) const HANDBOOK_HTML: Task = Task {
     retries: 1,
 };
 
-/// An answer that passed all checks.
+/// A completion that passed all checks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Structured<T> {
-    /// The answer.
     pub(crate) value: T,
-    /// Who gave it, as `provider:model (attempts=n)`.
+    /// Model of the completion, as `provider:model (attempts=n)`.
     pub(crate) model: String,
 }
 
-/// Asks for a document. `check` says what is wrong with one, a sentence each; what it says stands
-/// in the next attempt's prompt.
+/// Requests a document. `check` returns the errors of a document, one sentence each. The prompt of
+/// the next attempt has these errors.
 ///
 /// # Errors
 ///
-/// `task-failed` if no model of the route gave an answer that passes; `cancelled` if the run was.
+/// Returns `task-failed` if no model of the route returns a document that passes, and `cancelled`
+/// if the run was cancelled.
 pub(crate) fn run_structured_task<T>(
     task: Task,
     system: &str,
@@ -90,11 +90,11 @@ where
     })
 }
 
-/// Asks for a text; the rest is as for [`run_structured_task`].
+/// Requests a text; otherwise like [`run_structured_task`].
 ///
 /// # Errors
 ///
-/// As [`run_structured_task`].
+/// Returns the failures of [`run_structured_task`].
 pub(crate) fn run_text_task(
     task: Task,
     system: &str,
@@ -114,7 +114,7 @@ fn accept<T>(value: T, check: impl Fn(&T) -> Vec<String>) -> Result<T, Vec<Strin
     if errors.is_empty() { Ok(value) } else { Err(errors) }
 }
 
-/// The text of an answer that was not cut off.
+/// Returns the text of a completion that is complete and not empty.
 fn whole(completion: &Completion) -> Result<String, Vec<String>> {
     let text = completion.text();
     let wrong = match completion.finish_reason {

@@ -1,4 +1,4 @@
-//! What tests of several files share.
+//! Test support that several modules share.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use wattle_plugin::testing::{FakeHost, SqlAnswer, Statement};
 
 use crate::task::Task;
 
-/// Puts a route of two models behind a task.
+/// Adds a route with two models for a task.
 pub(crate) fn route(host: FakeHost, task: Task) -> FakeHost {
     let info = RouteInfo {
         provider: "google".to_owned(),
@@ -20,12 +20,12 @@ pub(crate) fn route(host: FakeHost, task: Task) -> FakeHost {
     host.route(task.name, info)
 }
 
-/// Puts a route of two models behind the pictures.
+/// Adds a route with two image models.
 pub(crate) fn image_route(host: FakeHost) -> FakeHost {
     host.route("handbook_image", RouteInfo { has_fallback: true, ..RouteInfo::default() })
 }
 
-/// Puts the tables of the geocoder there.
+/// Adds the tables of the geocoder.
 pub(crate) fn geocode_tables(host: FakeHost) -> FakeHost {
     let mut tables = GeocodeTables::default();
     host.sql(move |statement| Ok(tables.answer(statement)))

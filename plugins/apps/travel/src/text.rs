@@ -1,6 +1,6 @@
-//! Texts of strangers, cut to a length.
+//! Truncation of untrusted text.
 
-/// The first characters of a text.
+/// Returns the first characters of a text.
 pub(crate) fn head(text: &str, chars: usize) -> &str {
     text.char_indices().nth(chars).map_or(text, |(end, _)| &text[..end])
 }

@@ -1,8 +1,8 @@
-//! Times as texts: UTC to the millisecond, so that they sort as they are.
+//! Times as texts: UTC with milliseconds, so that the texts sort by time.
 
 use wattle_plugin::prelude::{Failure, clock};
 
-/// An instant as `2025-01-15T02:30:45.000Z`.
+/// Returns a time as `2025-01-15T02:30:45.000Z`.
 pub(crate) fn text(unix_ms: i64) -> Result<String, Failure> {
     let civil = clock::to_zone(unix_ms, Some("UTC"))?.civil;
     let (hour, minute, second) = (civil.hour, civil.minute, civil.second);

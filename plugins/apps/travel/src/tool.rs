@@ -1,4 +1,4 @@
-//! The six tools, in the order in which a guide is made.
+//! The tools, in the order in which a guide is made.
 
 pub(crate) mod answer;
 pub(crate) mod build_travel_blocks;

@@ -11,43 +11,40 @@ pub(crate) use self::item::{Item, read};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Video {
-    /// Id of YouTube.
+    /// Id at YouTube.
     pub(crate) id: String,
-    /// Its normalized address.
+    /// Normalized URL.
     pub(crate) url: String,
-    /// Its title.
     pub(crate) title: String,
-    /// Who made it.
+    /// Name of the channel that published it.
     pub(crate) channel_name: Option<String>,
-    /// Its picture.
+    /// URL of the thumbnail.
     pub(crate) thumbnail_url: Option<String>,
-    /// Such as `00:10:00`.
+    /// Duration, such as `00:10:00`.
     pub(crate) duration: Option<String>,
-    /// When it was published, as the crawler says it.
+    /// Date of publication, as the crawler reports it.
     pub(crate) date: Option<String>,
-    /// Where it plays, as the crawler says it.
+    /// Location, as the crawler reports it.
     pub(crate) location: Option<String>,
-    /// Its description.
     pub(crate) description: String,
-    /// Its subtitles as plain text.
+    /// Subtitles as plain text.
     pub(crate) subtitles: String,
-    /// Words of the author, such as `#tokyo`.
+    /// Hashtags of the author, such as `#tokyo`.
     pub(crate) hashtags: Vec<String>,
 }
 
-/// What later steps need to know of the video that the guide is made from.
+/// The part of the guide's video that later steps need.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct VideoContext {
-    /// Id of YouTube.
+    /// Id at YouTube.
     pub(crate) video_id: String,
-    /// Its normalized address.
+    /// Normalized URL.
     pub(crate) video_url: String,
-    /// Its title.
     pub(crate) title: String,
-    /// Its picture.
+    /// URL of the thumbnail.
     pub(crate) thumbnail_url: Option<String>,
-    /// Where it plays; put after a query that finds nothing.
+    /// Location, which is added to a query that finds nothing.
     pub(crate) location: Option<String>,
 }
 

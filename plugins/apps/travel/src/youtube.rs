@@ -1,21 +1,22 @@
-//! Addresses of videos, found in texts and brought to one form.
+//! URLs of videos: their extraction from texts, and their normalization.
 
-/// Hosts of YouTube with the slash after them, without what may stand before.
+/// Hosts of YouTube with the slash after them, without subdomains.
 const HOSTS: [&str; 3] = ["youtube.com/", "youtube-nocookie.com/", SHORT_HOST];
 
-/// The host whose path is nothing but an id.
+/// The host whose path is only an id.
 const SHORT_HOST: &str = "youtu.be/";
 
-/// What may stand before a host.
+/// Subdomains of the hosts.
 const SUBDOMAINS: [&str; 3] = ["www.", "m.", "music."];
 
-/// Folders whose next segment is an id.
+/// Path prefixes before an id.
 const FOLDERS: [&str; 4] = ["shorts/", "embed/", "live/", "v/"];
 
-/// Characters of an id: today's have 11, and shorter words after a slash are pages of YouTube.
+/// Number of characters of an id. Current ids have 11, and shorter words after a slash are pages of
+/// YouTube.
 const ID_CHARS: std::ops::RangeInclusive<usize> = 6..=64;
 
-/// The one form of an address, if the text is one and nothing else.
+/// Normalizes a URL; `None` if the text is not one URL of a video and nothing else.
 pub(crate) fn normalize(url: &str) -> Option<String> {
     let url = url.trim();
     let lower = url.to_ascii_lowercase();
@@ -27,7 +28,7 @@ pub(crate) fn normalize(url: &str) -> Option<String> {
     if is_one { extract(url).into_iter().next() } else { None }
 }
 
-/// All addresses in a text, each once, in their order and in one form.
+/// Returns all URLs in a text, normalized, in order and without duplicates.
 pub(crate) fn extract(text: &str) -> Vec<String> {
     let lower = text.to_ascii_lowercase();
     let mut found = Vec::new();
@@ -46,23 +47,23 @@ pub(crate) fn extract(text: &str) -> Vec<String> {
     found
 }
 
-/// The address of a video.
+/// Returns the URL of a video.
 pub(crate) fn address(id: &str) -> String {
     format!("https://www.youtube.com/watch?v={id}")
 }
 
-/// Whether a text has the form of an id.
+/// Returns true if a text has the form of an id.
 pub(crate) fn is_id(text: &str) -> bool {
     ID_CHARS.contains(&text.len()) && text.bytes().all(is_id_byte)
 }
 
-/// The id in an address, whichever its form.
+/// Returns the id in a URL of any form.
 pub(crate) fn id(url: &str) -> Option<String> {
     let normalized = normalize(url)?;
     normalized.split_once("v=").map(|(_, id)| id.to_owned())
 }
 
-/// What a first message says: a bare address becomes a wish, any other text stays.
+/// Returns the text of a first message: a bare URL becomes a request, any other text is unchanged.
 pub(crate) fn to_guide_prompt(text: &str) -> String {
     match normalize(text) {
         Some(url) => format!("Create a travel guide from this video: {url}"),
@@ -70,20 +71,20 @@ pub(crate) fn to_guide_prompt(text: &str) -> String {
     }
 }
 
-/// The next host from a place on.
+/// Returns the next host at or after an offset.
 fn next_host(lower: &str, from: usize) -> Option<(usize, &'static str)> {
     let place = |host: &&'static str| lower[from..].find(*host).map(|at| (from + at, *host));
     HOSTS.iter().filter_map(place).min_by_key(|(at, _)| *at)
 }
 
-/// Whether a host may begin after this text: not in the middle of another name or path.
+/// Returns true if a host may begin after this text, which is not in the middle of a name or path.
 fn begins(before: &str) -> bool {
     let before = SUBDOMAINS.iter().find_map(|name| before.strip_suffix(name)).unwrap_or(before);
     let inside = |c: char| c.is_ascii_alphanumeric() || "-._/@%".contains(c);
     before.ends_with("//") || !before.ends_with(inside)
 }
 
-/// The id after a host.
+/// Returns the id after a host.
 fn id_of<'a>(host: &str, rest: &'a str) -> Option<&'a str> {
     let id = if host == SHORT_HOST {
         rest
@@ -96,7 +97,7 @@ fn id_of<'a>(host: &str, rest: &'a str) -> Option<&'a str> {
     Some(&id[..end]).filter(|id| is_id(id))
 }
 
-/// What the parameter `v` begins with. In HTML an `&` is written as `&amp;`.
+/// Returns the text after the parameter name `v`. HTML writes an `&` as `&amp;`.
 fn id_in_query(query: &str) -> Option<&str> {
     let ends = |c: char| c.is_whitespace() || "\"'<>#".contains(c);
     let query = query.split(ends).next().unwrap_or_default();
@@ -117,7 +118,7 @@ mod tests {
     const ONE: &str = "https://www.youtube.com/watch?v=dQw4w9WgXcQ";
 
     #[test]
-    fn s3_02_every_form_becomes_one() {
+    fn s3_02_every_form_is_normalized() {
         for url in [
             "https://www.youtube.com/watch?v=dQw4w9WgXcQ",
             "http://youtube.com/watch?v=dQw4w9WgXcQ",
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_02_other_addresses_are_none() {
+    fn s3_02_other_urls_are_not_videos() {
         for text in [
             "",
             "https://www.youtube.com/",
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_14_all_addresses_of_a_text_are_found_once_and_in_order() {
+    fn s3_14_all_urls_of_a_text_are_found_once_and_in_order() {
         let text = "去看看https://youtu.be/dQw4w9WgXcQ。还有(https://www.youtube.com/shorts/abc_DEF-123), \
             <a href=\"https://m.youtube.com/watch?t=1&amp;v=zzzzzz&x\">x</a> and again \
             youtube.com/watch?v=dQw4w9WgXcQ";
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_01_only_a_bare_address_becomes_a_wish() {
+    fn s3_01_only_a_bare_url_becomes_a_request() {
         let wish = format!("Create a travel guide from this video: {ONE}");
         assert_eq!(to_guide_prompt("https://youtu.be/dQw4w9WgXcQ?t=3"), wish);
         assert_eq!(to_guide_prompt(&wish), wish);
@@ -179,9 +180,9 @@ mod tests {
         assert_eq!(to_guide_prompt(text), text);
     }
 
-    /// Whatever a text is made of, what is found is in the one form and found again in itself.
+    /// For any text, the found URLs are normalized, and are found again in their own text.
     #[test]
-    fn s3_02_what_is_found_is_always_in_the_one_form() {
+    fn s3_02_found_urls_are_always_normalized() {
         let pieces = [
             "https://",
             "www.",

@@ -1,7 +1,7 @@
-//! `begin`: takes the conversation and the snapshot of the session into the state.
+//! `begin`: loads the conversation and the snapshot of the session into the state.
 //!
-//! The database is right, not what an earlier run left in the state: a person may have edited
-//! the guide in between.
+//! The snapshot in the database takes precedence over the state of an earlier run, because a person
+//! may have edited the guide in between.
 
 use serde::de::DeserializeOwned;
 use wattle_plugin::prelude::{
@@ -16,13 +16,13 @@ use crate::message::{UiMessage, for_model};
 use crate::session::Snapshot;
 use crate::video::{Video, VideoContext};
 
-/// Its output tells best where the pictures of the guide come from.
+/// The tool whose output names the source of the guide's images most reliably.
 const HTML_TOOL: &str = "generate_handbook_html";
 
-/// What a run is started with.
+/// The input of a run.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Input {
-    /// Messages and snapshot; null in a run that was started without.
+    /// Messages and snapshot; null in a run that was started without them.
     #[serde(default)]
     request: Value,
 }
@@ -34,7 +34,7 @@ struct Request {
     snapshot: Stored,
 }
 
-/// The snapshot as the endpoint hands it over.
+/// The snapshot as the endpoint passes it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Stored {
@@ -61,8 +61,8 @@ pub(crate) struct Updates {
     tool_outputs: Value,
 }
 
-/// Begins a run: the messages of the page become those of the model, and what the session has made
-/// so far becomes the state, so that the model goes on from there.
+/// Begins a run: the messages of the page become those of the model, and the results of the session
+/// become the state, so that the model continues from there.
 #[node]
 pub(crate) fn begin(_context: &Context, input: Input) -> Result<Outcome<Updates>, Failure> {
     let request: Request = match input.request {
@@ -77,7 +77,7 @@ pub(crate) fn begin(_context: &Context, input: Input) -> Result<Outcome<Updates>
         if told.is_null() { sound::<ImageSource>(&context["imageMode"]) } else { told };
     let updates = Updates {
         messages: for_model(&request.messages, &finished)?,
-        // It is long, and from here on in the other channels.
+        // It is long, and from here on the other channels have its content.
         request: Value::Null,
         videos: sound::<Vec<Video>>(&context["videos"]),
         images: sound::<Vec<ImageAsset>>(&context["images"]),
@@ -92,8 +92,8 @@ pub(crate) fn begin(_context: &Context, input: Input) -> Result<Outcome<Updates>
     Ok(Outcome::new(updates).overwrite(channel::MESSAGES).overwrite(channel::TOOL_OUTPUTS))
 }
 
-/// A stored value, if the tools can read it. What they cannot, such as one that an editor or an
-/// earlier version wrote, is as if it had never been made: a session can always go on.
+/// Returns a stored value if the tools can read it. Any other value, such as one of an editor or of
+/// an earlier version, is treated as absent, so that a session can always continue.
 fn sound<T: DeserializeOwned>(value: &Value) -> Value {
     if T::deserialize(value).is_ok() { value.clone() } else { Value::Null }
 }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_09_the_page_tells_the_image_mode_first() {
+    fn s3_09_the_page_determines_the_image_mode() {
         let snapshot = json!({"context": {"imageMode": "unsplash"},
             "toolOutputs": {"generate_handbook_html": {"image_mode": "imagen"}}});
         let state = run(json!({"messages": asked(), "snapshot": snapshot}));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_that_no_tool_can_read_stops_no_session() {
+    fn unreadable_snapshot_does_not_stop_a_session() {
         let snapshot = json!({
             "context": {"video": 7, "videos": {}, "images": [7], "imageMode": "x", "imagePlan": []},
             "blocks": [{"block_id": 7}], "spotBlocks": "x", "handbookHtml": 7,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_session_begins_with_nothing() {
+    fn new_session_has_an_empty_state() {
         for request in [json!(null), json!({"messages": asked(), "snapshot": {}})] {
             let state = run(request);
             assert_eq!((&state["blocks"], &state["tool_outputs"]), (&Value::Null, &json!({})));

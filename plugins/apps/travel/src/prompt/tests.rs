@@ -1,4 +1,4 @@
-//! What prompts must say. The prompts are read as models read them: with everything filled in.
+//! Content of the prompts. They are read as models read them, with all placeholders filled.
 
 use wattle_plugin::prompt::fill;
 
@@ -26,7 +26,7 @@ const FILES: [(&str, &str); 9] = [
     ("refused_answer.md", include_str!("../../prompts/refused_answer.md")),
 ];
 
-/// Asserts that a prompt says all of this.
+/// Asserts that a prompt contains all parts.
 fn says(prompt: &str, parts: &[&str]) {
     for part in parts {
         assert!(prompt.contains(part), "`{part}` is missing in:\n{prompt}");
@@ -34,7 +34,7 @@ fn says(prompt: &str, parts: &[&str]) {
 }
 
 #[test]
-fn no_prompt_has_the_name_of_a_route_of_a_stand_in_or_of_a_test() {
+fn no_prompt_names_a_route_a_stand_in_or_a_test() {
     let routes = ["json_compilation_strict", "spot_query_normalization", "chat_orchestration"];
     for (name, text) in FILES {
         for word in routes.iter().chain(&["Task:", "stand-in", "standin", "test"]) {
@@ -46,7 +46,7 @@ fn no_prompt_has_the_name_of_a_route_of_a_stand_in_or_of_a_test() {
 }
 
 #[test]
-fn the_agent_of_the_graph_has_the_instructions_from_their_file() {
+fn agent_of_the_graph_uses_the_instructions_file() {
     let node = GRAPH.split("[graphs.").find(|table| table.starts_with("travel.nodes.agent]"));
     let node = node.expect("the node `agent`");
     assert!(node.contains("with_files = { system = \"prompts/agent.md\" }"), "{node}");
@@ -54,7 +54,7 @@ fn the_agent_of_the_graph_has_the_instructions_from_their_file() {
 }
 
 #[test]
-fn s3_10_the_agent_is_told_the_steps_in_their_order() {
+fn s3_10_the_agent_gets_the_steps_in_order() {
     let steps = [
         "1. parse_youtube_input",
         "2. crawl_youtube_videos",
@@ -85,7 +85,7 @@ fn s3_10_the_agent_is_told_the_steps_in_their_order() {
 }
 
 #[test]
-fn s3_11_the_agent_is_told_what_it_may_not_make_up() {
+fn s3_11_the_agent_must_not_make_up_facts() {
     says(
         AGENT,
         &[
@@ -98,7 +98,7 @@ fn s3_11_the_agent_is_told_what_it_may_not_make_up() {
 }
 
 #[test]
-fn s3_09_s3_67_the_agent_is_told_how_to_go_on_and_what_to_do_about_errors() {
+fn s3_09_s3_67_the_agent_continues_and_handles_errors() {
     says(
         AGENT,
         &[
@@ -116,7 +116,7 @@ fn s3_09_s3_67_the_agent_is_told_how_to_go_on_and_what_to_do_about_errors() {
 }
 
 #[test]
-fn s3_21_blocks_are_asked_for_as_they_are_checked() {
+fn s3_21_the_block_prompt_states_the_checked_rules() {
     let prompt = crate::tool::build_travel_blocks::system().unwrap();
     says(
         &prompt,
@@ -136,7 +136,7 @@ fn s3_21_blocks_are_asked_for_as_they_are_checked() {
 }
 
 #[test]
-fn s3_26_spots_are_asked_for_exactly_once_each() {
+fn s3_26_each_spot_is_requested_exactly_once() {
     let prompt = fill(super::SPOTS, &[]).unwrap();
     says(
         &prompt,
@@ -151,7 +151,7 @@ fn s3_26_spots_are_asked_for_exactly_once_each() {
 }
 
 #[test]
-fn s3_30_pictures_are_planned_with_query_prompt_and_alt() {
+fn s3_30_images_are_planned_with_query_prompt_and_alt() {
     let prompt = fill(IMAGE_PLAN, &[]).unwrap();
     says(
         &prompt,
@@ -166,7 +166,7 @@ fn s3_30_pictures_are_planned_with_query_prompt_and_alt() {
 }
 
 #[test]
-fn s3_34_s3_35_a_page_is_asked_for_as_it_is_kept() {
+fn s3_34_s3_35_the_page_prompt_states_the_checked_rules() {
     let prompt = fill(HANDBOOK, &[("desktop_width", "720"), ("mobile_width", "375")]).unwrap();
     says(
         &prompt,
@@ -185,7 +185,7 @@ fn s3_34_s3_35_a_page_is_asked_for_as_it_is_kept() {
 }
 
 #[test]
-fn s3_45_a_refused_answer_is_told_with_its_reasons() {
+fn s3_45_a_refused_answer_is_repeated_with_its_reasons() {
     let told = fill(REFUSED, &[("reasons", "- a\n- b")]).unwrap();
     assert!(told.contains("reasons:\n- a\n- b\n"), "{told}");
     says(&told, &["Answer again, whole, with all of them corrected."]);

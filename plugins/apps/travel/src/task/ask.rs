@@ -1,4 +1,4 @@
-//! The request of a task: what to do, about what, and what was wrong with the answer before.
+//! The request of a task: instructions, material, and the errors of the last completion.
 
 use wattle_plugin::Failure;
 use wattle_plugin::llm::Request;
@@ -7,13 +7,13 @@ use wattle_plugin::prompt::fill;
 use crate::prompt::REFUSED;
 use crate::task::Task;
 
-/// Errors of an answer that the next prompt tells: a model corrects a few at a time.
+/// Maximum number of errors in the next prompt. A model corrects a few at a time.
 pub(super) const TOLD_ERRORS: usize = 12;
 
-/// Characters of one error: some repeat what they are about.
+/// Maximum number of characters of one error. Some repeat the text that they are about.
 const ERROR_CHARS: usize = 300;
 
-/// What a task asks of every model.
+/// The request that every model of a task gets.
 pub(super) struct Ask<'a> {
     pub(super) task: Task,
     pub(super) system: &'a str,
@@ -21,7 +21,7 @@ pub(super) struct Ask<'a> {
 }
 
 impl Ask<'_> {
-    /// The request for one attempt.
+    /// Returns the request of one attempt.
     pub(super) fn request(&self, errors: &[String]) -> Result<Request, Failure> {
         let Self { task, system, user } = self;
         Ok(Request::route(task.name)
@@ -32,7 +32,7 @@ impl Ask<'_> {
     }
 }
 
-/// What was wrong with the answer before; nothing if there was none.
+/// Returns the errors of the last completion as text; empty if there are none.
 fn complaint(errors: &[String]) -> Result<String, Failure> {
     if errors.is_empty() {
         return Ok(String::new());
@@ -42,7 +42,7 @@ fn complaint(errors: &[String]) -> Result<String, Failure> {
     Ok(format!("\n\n{told}"))
 }
 
-/// Errors within the bounds of a prompt.
+/// Limits errors to the bounds of a prompt.
 pub(super) fn told(errors: &[String]) -> Vec<String> {
     let one_line = |error: &String| error.split_whitespace().collect::<Vec<_>>().join(" ");
     let cut = |error: String| error.chars().take(ERROR_CHARS).collect();

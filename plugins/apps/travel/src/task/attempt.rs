@@ -1,4 +1,4 @@
-//! Attempts at the models of a route, until one gives an answer that is good.
+//! Attempts with the models of a route, until one returns a valid completion.
 
 use serde::Serialize;
 use wattle_plugin::llm::{self, Request, RouteInfo};
@@ -7,22 +7,22 @@ use wattle_plugin::prelude::{Completion, Failure, Value, code, json, log};
 use crate::task::ask::told;
 use crate::task::{Structured, Task};
 
-/// Code of the failure of a task that no model could do.
+/// Failure code of a task at which every model failed.
 pub(crate) const TASK_FAILED: &str = "task-failed";
 
-/// How a model failed at a task.
+/// The failure of one model.
 #[derive(Debug, Serialize)]
 struct GaveUp {
     /// `provider:model`.
     model: String,
-    /// How often it was asked.
+    /// Number of attempts.
     attempts: u32,
-    /// What was wrong in the end.
+    /// Errors of the last attempt.
     errors: Vec<String>,
 }
 
-/// Asks the models one after the other. `ask` makes a request that tells errors of the answer
-/// before, `read` the answer or its errors.
+/// Calls the models one after the other. `ask` makes a request with the errors of the last
+/// completion, and `read` returns the value of a completion or its errors.
 pub(super) fn run<T>(
     task: Task,
     ask: impl Fn(&[String]) -> Result<Request, Failure>,
@@ -44,29 +44,29 @@ pub(super) fn run<T>(
     Err(all_failed(task, &failed))
 }
 
-/// One model of a route, at one task.
+/// One model of a route, for one task.
 struct Candidate<'a> {
     task: Task,
     number: u32,
     route: &'a RouteInfo,
 }
 
-/// What became of a request.
+/// The result of a request.
 enum Verdict<T> {
-    /// A good answer.
+    /// A valid completion.
     Good(T),
-    /// An answer, with what is wrong with it.
+    /// A completion with errors.
     Wrong(Vec<String>),
-    /// No answer, though there may be one next time.
+    /// No completion, but a retry may succeed.
     Away(Vec<String>),
-    /// No answer, and none to be hoped for.
+    /// No completion, and a retry cannot succeed.
     Never(Vec<String>),
 }
 
 impl Candidate<'_> {
-    /// Asks until the answer is good or the model had all its attempts. The outer failure ends the
-    /// task, the inner one only this model's turn. `errors` are those of the last answer, of
-    /// whichever model.
+    /// Calls the model until a completion is valid or no attempt is left. The outer failure ends
+    /// the task, the inner one only the turn of this model. `errors` are those of the last
+    /// completion, of any model.
     fn run<T>(
         &self,
         errors: &mut Vec<String>,
@@ -76,7 +76,7 @@ impl Candidate<'_> {
         let allowed = self.task.retries + 1;
         let (mut attempts, mut model) = (0, self.name());
         loop {
-            // A wrong answer is ours to complain about, with all that is wrong with it.
+            // The next prompt lists all errors, so the host does not repair the completion.
             let request = ask(errors)?.candidate(self.number).without_repair();
             let answer = request.retries(allowed - attempts - 1).complete();
             let asked = Asked::of(&answer);
@@ -100,7 +100,7 @@ impl Candidate<'_> {
         }
     }
 
-    /// What is known of the model before it was asked.
+    /// Returns the name of the model before its first response.
     fn name(&self) -> String {
         let RouteInfo { provider, model, .. } = self.route;
         match self.number {
@@ -110,11 +110,11 @@ impl Candidate<'_> {
     }
 }
 
-/// What an answer is worth.
+/// Judges the result of a request.
 ///
 /// # Errors
 ///
-/// The failure `cancelled`, after which nobody is to be asked.
+/// Returns `cancelled`, after which no request may be sent.
 fn judge<T>(
     answer: Result<Completion, Failure>,
     read: impl Fn(&Completion) -> Result<T, Vec<String>>,
@@ -128,7 +128,7 @@ fn judge<T>(
     })
 }
 
-/// Which model was asked, and how often, as far as the host says.
+/// The model and the number of tries, if the host reports them.
 struct Asked {
     model: Option<String>,
     tries: u32,
@@ -151,14 +151,14 @@ impl Asked {
     }
 }
 
-/// Whether the model answered, though not in the shape that it was asked for: the host keeps its
-/// answer then.
+/// Returns true if the completion violates the schema. The details of such a failure have the
+/// completion.
 fn is_wrong_shape(failure: &Failure) -> bool {
     failure.details.as_ref().is_some_and(|details| details["answer"].is_string())
 }
 
-/// Whether the same request may succeed at once. A provider that asks for a longer pause than the
-/// host takes is left for the next one.
+/// Returns true if the same request may succeed now. If a provider demands a longer delay than the
+/// host accepts, the next model follows.
 fn may_pass(failure: &Failure) -> bool {
     let details = failure.details.as_ref();
     failure.retryable && details.is_none_or(|details| details["retry_after_ms"].is_null())

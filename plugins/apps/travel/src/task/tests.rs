@@ -1,4 +1,4 @@
-//! Which model is asked how often, with what, and what is reported in the end.
+//! Which models get which requests, and which failure is reported.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ struct Answer {
     number: u32,
 }
 
-/// Runs a task whose answer must be even, with one answer after the other.
+/// Runs a task that requires an even number, with one result after the other.
 fn run(
     answers: Vec<Result<Completion, Failure>>,
 ) -> (Result<Structured<Answer>, Failure>, Vec<Request>) {
@@ -35,7 +35,7 @@ fn number(number: u32) -> Completion {
     Completion::of_json(json!({ "number": number }))
 }
 
-/// The model of each request.
+/// Returns the model of each request.
 fn asked(requests: &[Request]) -> Vec<u64> {
     requests.iter().map(|request| request.extra["candidate"].as_u64().unwrap()).collect()
 }
@@ -50,7 +50,7 @@ fn told(model: &str, tries: u32) -> Value {
 }
 
 #[test]
-fn s3_46_the_policy_of_the_task_goes_with_every_request() {
+fn s3_46_every_request_has_the_limits_of_the_task() {
     let (answer, requests) = run(vec![Ok(number(4))]);
     assert_eq!(answer.unwrap().value, Answer { number: 4 });
     let request = &requests[0];
@@ -76,7 +76,7 @@ fn s3_46_the_planner_model_is_named_with_its_attempts() {
 }
 
 #[test]
-fn s3_45_refused_answers_are_told_to_the_next_attempt() {
+fn s3_45_errors_are_in_the_next_prompt() {
     let (answer, requests) = run(vec![Ok(number(3)), Err(wrong_shape())]);
     assert_eq!(answer.unwrap().value.number, 2);
     assert!(requests[1].text().contains("refused for these reasons:\n- 3 is odd\n"));
@@ -86,7 +86,7 @@ fn s3_45_refused_answers_are_told_to_the_next_attempt() {
 }
 
 #[test]
-fn s3_46_every_model_is_asked_three_times_in_all() {
+fn s3_46_every_model_has_three_attempts() {
     let away = || Err(Failure::unavailable("away"));
     let (answer, requests) = run(vec![away(), Err(wrong_shape()), Ok(number(1)), away()]);
     assert_eq!(answer.unwrap().model, "fallback 1 (attempts=2)");
@@ -103,7 +103,7 @@ fn s3_46_attempts_of_the_host_count() {
 }
 
 #[test]
-fn s3_47_what_cannot_pass_goes_to_the_fallback_at_once() {
+fn s3_47_a_permanent_failure_leads_to_the_fallback_at_once() {
     let refused = Failure::invalid("no such model").with_details(json!({"status": 404}));
     let busy = Failure::unavailable("busy").with_details(json!({"retry_after_ms": 90_000}));
     for failure in [refused, busy] {
@@ -130,13 +130,13 @@ fn s3_45_the_last_failure_names_the_task_the_models_and_their_errors() {
 }
 
 #[test]
-fn a_cancelled_run_asks_nobody_else() {
+fn cancelled_run_sends_no_further_request() {
     let (answer, requests) = run(vec![Err(Failure::new(code::CANCELLED, "stopped"))]);
     assert_eq!((answer.unwrap_err().code.as_str(), requests.len()), (code::CANCELLED, 1));
 }
 
 #[test]
-fn s3_46_no_more_than_twelve_errors_are_told() {
+fn s3_46_a_prompt_has_at_most_twelve_errors() {
     let host = route(FakeHost::new(), JSON_COMPILATION).llm(|_| Ok(number(1)));
     let many = |_: &Answer| (0..40).map(|n| format!("error {n} {}", "x".repeat(900))).collect();
     host.run(|| run_structured_task(JSON_COMPILATION, "", "", many)).unwrap_err();
@@ -166,7 +166,7 @@ fn s3_45_texts_are_checked_retried_and_fall_back() {
 }
 
 #[test]
-fn a_route_that_is_not_there_is_told_with_the_task() {
+fn missing_route_is_reported_with_the_task() {
     let host = FakeHost::new();
     let failure = host.run(|| run_text_task(HANDBOOK_HTML, "", "", |_| Vec::new())).unwrap_err();
     assert!(failure.message.starts_with("handbook_html_generation: "), "{}", failure.message);

@@ -1,5 +1,5 @@
-//! What every tool answers: its output for programs, a shorter view for the model, and a note in
-//! the state that later turns and sessions go on from.
+//! The output of every tool: whole for programs, shorter for the model, and recorded in the state
+//! for later turns and sessions.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -9,14 +9,14 @@ use wattle_plugin::prelude::{Part, ToolOutput};
 use crate::channel::TOOL_OUTPUTS;
 use crate::tool::view::{model_view, without_page};
 
-/// The answer of a tool, which may write more channels.
+/// Returns the output of a tool, to which the tool may add further writes.
 pub(crate) fn answer(tool: &str, output: &impl Serialize) -> Result<ToolOutput, Failure> {
     answer_and_forget(tool, output, &[])
 }
 
-/// The same for a tool after which the outputs of `later` ones no longer hold: they are noted as
-/// `null`, which is as if these had not been called. All of them are, known or not: a call of the
-/// same turn may have made one, of which this one does not see the note.
+/// Returns the output of a tool that invalidates the outputs of `later` tools: they become `null`
+/// in the state, as if these tools had not been called. This includes outputs that are not in the
+/// visible state, because another call of the same turn may write one.
 pub(crate) fn answer_and_forget(
     tool: &str,
     output: &impl Serialize,
@@ -38,7 +38,7 @@ mod tests {
     use super::{answer, answer_and_forget};
 
     #[test]
-    fn an_output_goes_to_programs_the_model_and_the_state() {
+    fn output_goes_to_programs_the_model_and_the_state() {
         let output = json!({"html": "<p>", "title": "x"});
         let answer = answer("generate_handbook_html", &output).unwrap();
         assert_eq!(answer.structured, Some(output));
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_that_no_longer_hold_are_forgotten() {
+    fn invalidated_outputs_are_null() {
         let answer = answer_and_forget("a", &json!({}), &["b", "c"]).unwrap();
         assert_eq!(answer.updates[0].value, json!({"b": null, "c": null, "a": {}}));
     }

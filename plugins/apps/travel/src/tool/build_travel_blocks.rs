@@ -1,4 +1,4 @@
-//! `build_travel_blocks`: from a video to the blocks of a guide.
+//! `build_travel_blocks`: makes the blocks of a guide from a video.
 
 mod prompt;
 
@@ -15,7 +15,7 @@ use crate::tool::answer::answer_and_forget;
 use crate::video::{Video, VideoContext};
 use crate::youtube;
 
-/// What no longer holds when there are other blocks.
+/// Tools whose outputs new blocks invalidate.
 const LATER: [&str; 4] =
     ["resolve_spot_coordinates", "search_image", "generate_image", "generate_handbook_html"];
 
@@ -44,13 +44,13 @@ pub(crate) fn build_travel_blocks(
     tell(context, video, draft)
 }
 
-/// The video with an id, or the latest one; else what to do first.
+/// Returns the video with an id, or the latest one. The error names the step that is missing.
 fn choose<'a>(videos: &'a [Video], id: Option<&str>) -> Result<&'a Video, String> {
     let latest = videos.last().ok_or(
         "no video was crawled yet; call `crawl_youtube_videos` before `build_travel_blocks`",
     )?;
     let Some(id) = id.map(str::trim).filter(|id| !id.is_empty()) else { return Ok(latest) };
-    // Models give the address where the id is asked for.
+    // Models may pass the URL instead of the id.
     let named = youtube::id(id);
     let id = named.as_deref().unwrap_or(id);
     videos.iter().find(|video| video.id == id).ok_or_else(|| {
@@ -80,7 +80,7 @@ fn tell(context: &ToolContext, video: &Video, draft: Draft) -> Result<ToolOutput
         .with_overwrite(CONTEXT, json!(VideoContext::from(video)))
         .with_overwrite(BLOCKS, json!(blocks))
         .with_overwrite(SPOT_BLOCKS, json!(spot_blocks))
-        // Pictures belong to blocks.
+        // Images belong to blocks.
         .with_overwrite(IMAGES, json!([]))
         .with_overwrite(IMAGE_MODE, Value::Null))
 }

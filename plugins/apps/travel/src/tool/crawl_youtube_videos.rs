@@ -1,4 +1,4 @@
-//! `crawl_youtube_videos`: titles, pictures and subtitles of videos, by Apify.
+//! `crawl_youtube_videos`: fetches titles, images and subtitles of videos with Apify.
 
 mod apify;
 
@@ -16,13 +16,13 @@ use crate::tool::crawl_youtube_videos::apify::Apify;
 use crate::video::{Item, Video, VideoContext};
 use crate::youtube;
 
-/// Videos of one call: a guide is made from one, and each costs money and seconds.
+/// Maximum number of videos of one call. A guide needs one, and each costs money and seconds.
 const MOST_VIDEOS: usize = 5;
 
-/// Videos that a session keeps: their subtitles travel with every later step.
+/// Maximum number of videos of a session. Every later step gets their subtitles.
 const KEPT_VIDEOS: usize = 10;
 
-/// What no longer holds when the guide is about another video.
+/// Tools whose outputs another video invalidates.
 const LATER: [&str; 5] = [
     "build_travel_blocks",
     "resolve_spot_coordinates",
@@ -74,15 +74,15 @@ pub(crate) fn crawl_youtube_videos(
     tell(context, &state, &apify.actor, &urls, &videos)
 }
 
-/// What makes the request safe to send again after a crash. Apify does not know such keys, but to
-/// crawl twice changes nothing, and nobody heard the first answer.
+/// Returns the idempotency key, with which the host sends the request again after a crash. Apify
+/// ignores it, but a second crawl has no further effect.
 fn key(context: &ToolContext) -> Option<String> {
     let task = context.task_id.as_ref()?;
     Some(format!("{task}:{}", context.call_id))
 }
 
 impl Input {
-    /// All addresses, each once and in one form, those that were given as such first.
+    /// Returns all URLs, normalized and without duplicates, those of `videoUrls` first.
     fn urls(&self) -> Vec<String> {
         let given = self.video_urls.iter().flatten().map(String::as_str);
         let texts: Vec<&str> = given.chain(self.user_text.as_deref()).collect();
@@ -90,7 +90,7 @@ impl Input {
     }
 }
 
-/// Videos, each once, and why items are none.
+/// Returns the videos without duplicates, and the reasons why other items are not videos.
 fn sort(items: Vec<Item>) -> (Vec<Video>, Vec<String>) {
     let (mut videos, mut refused) = (Vec::<Video>::new(), Vec::new());
     for item in items {
@@ -124,22 +124,22 @@ fn tell(
 ) -> Result<ToolOutput, Failure> {
     let kept = keep(&state.videos, videos);
     let about = kept.last().map(VideoContext::from);
-    // What the guide is about, also if a call of the same turn has changed that.
+    // The video of the guide, including a change by an earlier call of the same turn.
     let is_other = state.context.as_ref().map(|known| &known.video_id)
         != about.as_ref().map(|about| &about.video_id);
     let later: &[&str] = if is_other { &LATER } else { &[] };
     let mut output = json!({
         "actorId": actor, "requestedUrls": urls, "count": videos.len(), "videos": videos,
     });
-    // Whole in the channel; the conversation has their beginning only.
+    // The channel has the whole texts; the conversation has only their beginning.
     stored::shorten_videos(&mut output["videos"]);
     let answer = answer_and_forget(&context.tool, &output, later)?;
     let answer = answer.with_overwrite(VIDEOS, json!(kept)).with_overwrite(CONTEXT, json!(about));
-    // Pictures and a page of blocks of another video would be paid for in vain.
+    // Images and a page for blocks of another video would be paid for in vain.
     Ok(if is_other && state.context.is_some() { without_blocks(answer) } else { answer })
 }
 
-/// Forgets the blocks, and the pictures that belong to them.
+/// Removes the blocks, and the images that belong to them.
 fn without_blocks(answer: ToolOutput) -> ToolOutput {
     answer
         .with_overwrite(BLOCKS, json!([]))
@@ -148,8 +148,8 @@ fn without_blocks(answer: ToolOutput) -> ToolOutput {
         .with_overwrite(IMAGE_MODE, Value::Null)
 }
 
-/// All videos of the session, the newest last. Of several new ones the first counts as the newest:
-/// it is the one that a guide is made from unless somebody says otherwise.
+/// Returns all videos of the session, the newest last. Of several new ones the first counts as the
+/// newest, because a guide is made from it by default.
 fn keep(known: &[Video], new: &[Video]) -> Vec<Video> {
     let is_old = |video: &&Video| new.iter().all(|other| other.id != video.id);
     let old: Vec<&Video> = known.iter().filter(is_old).collect();

@@ -1,7 +1,7 @@
-//! `generate_handbook_html`: from blocks and pictures to the page of a guide.
+//! `generate_handbook_html`: makes the page of a guide from blocks and images.
 //!
-//! The guide's own blocks and pictures count. What a model repeats of them in its arguments only
-//! says which: it may forget a word or make up a coordinate.
+//! The page has the guide's own blocks and images. The arguments only select them, because a model
+//! may forget a word or make up a coordinate.
 
 mod choose;
 
@@ -19,10 +19,10 @@ use crate::text::head;
 use crate::tool::answer::answer;
 use crate::video::VideoContext;
 
-/// Title of a guide of which nothing else is known.
+/// Title of a guide without any other title.
 const UNTITLED: &str = "Travel guide";
 
-/// Most characters of a title.
+/// Maximum number of characters of a title.
 const TITLE_CHARS: usize = 200;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -80,14 +80,14 @@ struct GivenImage {
     source_page: Option<String>,
 }
 
-/// What a page is made from.
+/// The content of a page.
 struct Chosen {
     title: String,
     video: VideoContext,
     blocks: Vec<Block>,
-    /// Pictures of these blocks.
+    /// Images of these blocks.
     images: Vec<ImageAsset>,
-    /// How many there were before only these were kept.
+    /// Number of images before the selection.
     image_count: usize,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn generate_handbook_html(
     tell(context, &chosen, page, &model)
 }
 
-/// Has a model write the page, and makes it harmless.
+/// Has a model write the page, and cleans it.
 fn make(chosen: &Chosen, sources: &Sources) -> Result<Structured<String>, Failure> {
     let VideoContext { thumbnail_url, video_url, .. } = &chosen.video;
     let finish = |text: &str| {
@@ -152,7 +152,7 @@ fn tell(
         "handbook_style": {"desktop_width": html::WIDTHS.0, "mobile_width": html::WIDTHS.1},
         "generator_model": model,
         "generated_at": now()?,
-        // As scripts count.
+        // In UTF-16 units, as JavaScript counts.
         "html_length": page.encode_utf16().count(),
         "preview_url": preview,
         "html": page,
@@ -161,7 +161,7 @@ fn tell(
     Ok(answer.with_overwrite(HTML, page).with_overwrite(IMAGE_MODE, mode))
 }
 
-/// The time as `2026-03-01T22:30:00.000Z`.
+/// Returns the time as `2026-03-01T22:30:00.000Z`.
 fn now() -> Result<String, Failure> {
     let civil = clock::to_zone(clock::now_ms(), Some("UTC"))?.civil;
     let clock::Civil { hour, minute, second, millisecond, .. } = civil;
@@ -169,7 +169,7 @@ fn now() -> Result<String, Failure> {
 }
 
 impl Input {
-    /// The title of the page.
+    /// Returns the title of the page.
     fn title(&self, video: &VideoContext) -> String {
         let titles = [self.title.as_deref(), Some(video.title.as_str()), Some(UNTITLED)];
         let mut titles = titles.into_iter().flatten().map(str::trim);

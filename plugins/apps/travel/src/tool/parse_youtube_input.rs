@@ -1,4 +1,4 @@
-//! `parse_youtube_input`: the addresses of videos in what a user wrote.
+//! `parse_youtube_input`: finds the URLs of videos in a user's text.
 
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, json, tool,
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_14_addresses_are_found_and_counted() {
+    fn s3_14_urls_are_found_and_counted() {
         let (output, noted) =
             parse("https://youtu.be/dQw4w9WgXcQ and youtube.com/shorts/dQw4w9WgXcQ");
         let url = "https://www.youtube.com/watch?v=dQw4w9WgXcQ";
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_14_a_text_without_an_address_is_no_error() {
+    fn s3_14_a_text_without_a_url_is_no_error() {
         assert_eq!(parse("three days in Kyoto").0, json!({"videoUrls": [], "count": 0}));
     }
 }

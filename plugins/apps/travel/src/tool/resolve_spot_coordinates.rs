@@ -1,4 +1,4 @@
-//! `resolve_spot_coordinates`: where the spots are.
+//! `resolve_spot_coordinates`: finds the coordinates of spots.
 
 mod queries;
 
@@ -43,8 +43,8 @@ fn ask(spots: &[Block], context: Option<&VideoContext>) -> Result<Vec<SpotQuery>
     Ok(answer.spot_queries)
 }
 
-/// Asks for every spot, and once more with the place of the video after it for those that are not
-/// found.
+/// Queries every spot. A spot that is not found is queried again, with the location of the video
+/// added.
 fn locate(
     queries: &[SpotQuery],
     place: Option<&str>,
@@ -65,7 +65,7 @@ fn locate(
     Ok(found)
 }
 
-/// The blocks with what was found. What was not found this time keeps the place it had.
+/// Sets the found locations. A block that is not found keeps its location.
 fn fill(mut blocks: Vec<Block>, found: &HashMap<String, Location>) -> Vec<Block> {
     for block in &mut blocks {
         block.location = found.get(&block.block_id).copied().or(block.location);

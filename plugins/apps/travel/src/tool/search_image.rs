@@ -1,4 +1,5 @@
-//! `search_image`: photographs for the blocks of a guide, or pictures where there are none.
+//! `search_image`: photographs for the blocks of a guide, and generated images where there are
+//! none.
 
 use wattle_plugin::prelude::{Failure, ToolContext, ToolOutput, tool};
 
@@ -30,7 +31,7 @@ pub(crate) fn search_image(context: &ToolContext, input: Input) -> Result<ToolOu
     tell(context, &state, &plan.model, &images, Default::default())
 }
 
-/// Pictures in the order of their plans.
+/// Sorts images by the order of their plans.
 fn in_order(plans: &[Planned], mut images: Vec<ImageAsset>) -> Vec<ImageAsset> {
     let place =
         |image: &ImageAsset| plans.iter().position(|planned| planned.block_id == image.block_id);

@@ -1,25 +1,25 @@
-//! What a model sees of a tool's output: enough to go on with, without pages, pictures and long
-//! texts, which it would pay for in every later turn.
+//! The tool output that a model sees: enough to continue, without pages, images and long texts,
+//! which every later turn would have to pay for.
 
 use serde_json::Value;
 
 use crate::text::head;
 
-/// Characters of a video's subtitles and description: enough to know what it is about.
+/// Maximum number of characters of a video's subtitles and description, enough to know the subject.
 const HEAD_CHARS: usize = 300;
 
-/// Characters of any other text.
+/// Maximum number of characters of any other text.
 const TEXT_CHARS: usize = 2_000;
 
 /// Key of a page in an output.
 const PAGE: &str = "html";
 
-/// What the model sees of an output of any tool.
+/// Returns the output of a tool as the model sees it.
 pub(crate) fn model_view(tool: &str, output: &Value) -> Value {
     let mut view = without_page(output);
     match tool {
         "crawl_youtube_videos" => shorten_videos(&mut view),
-        // It knows the blocks from the step before, and the coordinates stand beside them.
+        // The model knows the blocks from the step before, and another field has the coordinates.
         "resolve_spot_coordinates" => drop_keys(&mut view, &["blocks", "spot_blocks"]),
         _ => {}
     }
@@ -27,7 +27,7 @@ pub(crate) fn model_view(tool: &str, output: &Value) -> Value {
     view
 }
 
-/// An output as it is kept in the state, where the page has a channel of its own.
+/// Returns an output as the state has it, where the page has a channel of its own.
 pub(super) fn without_page(output: &Value) -> Value {
     let mut output = output.clone();
     drop_keys(&mut output, &[PAGE]);
@@ -51,7 +51,7 @@ fn shorten_videos(output: &mut Value) {
     }
 }
 
-/// Cuts all texts. Data in an address is nothing that a model can read.
+/// Cuts all texts. A model cannot read data in a URL.
 fn shorten(value: &mut Value) {
     match value {
         Value::String(text) if text.starts_with("data:") => "data:...".clone_into(text),
@@ -79,14 +79,14 @@ mod tests {
     use super::model_view;
 
     #[test]
-    fn a_page_is_not_shown() {
+    fn page_is_not_shown() {
         let output = json!({"html": "<html>", "preview_url": "/api/guide/s"});
         let view = model_view("generate_handbook_html", &output);
         assert_eq!(view, json!({"preview_url": "/api/guide/s"}));
     }
 
     #[test]
-    fn long_texts_of_videos_are_shown_by_their_beginning() {
+    fn long_texts_of_videos_are_cut() {
         let long = "\u{6771}".repeat(5_000);
         let output = json!({"count": 1, "videos": [{"id": "abcdef", "subtitles": long,
             "description": "short", "title": "t"}, null]});
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_stays() {
+    fn other_values_are_unchanged() {
         for output in [Value::Null, json!("x"), json!([1, 2.5, true])] {
             assert_eq!(model_view("crawl_youtube_videos", &output), output);
         }

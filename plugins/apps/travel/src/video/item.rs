@@ -1,7 +1,7 @@
-//! From an item of the crawler's data set to a video.
+//! Converts an item of the crawler's data set to a video.
 //!
-//! The items come from a service that changes without notice, so nothing but the id is required,
-//! and every text is cut: all later steps carry the videos with them.
+//! The service changes its items without notice, so only the id is required. Every text is cut,
+//! because all later steps get the videos.
 
 use serde_json::Value;
 
@@ -9,32 +9,32 @@ use crate::text::head;
 use crate::video::Video;
 use crate::youtube;
 
-/// Characters of subtitles that are kept: three times what the blocks are made from, so that the
-/// limit there can be raised without another crawl.
+/// Maximum number of characters of subtitles: three times the text that blocks are made from, so
+/// that the limit there can be raised without another crawl.
 const SUBTITLES_CHARS: usize = 24_000;
 
-/// Characters of a description that are kept: YouTube's own limit is 5,000.
+/// Maximum number of characters of a description. YouTube's own limit is 5,000.
 const DESCRIPTION_CHARS: usize = 5_000;
 
-/// Characters of any other text.
+/// Maximum number of characters of any other text.
 const TEXT_CHARS: usize = 300;
 
-/// Characters of an address.
+/// Maximum length of a URL.
 const URL_CHARS: usize = 2_000;
 
-/// Hashtags that are kept: YouTube shows none if there are more.
+/// Maximum number of hashtags. YouTube shows none if there are more.
 const HASHTAGS: usize = 60;
 
-/// What an item of the data set is.
+/// A parsed item of the data set.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Item {
     /// A video.
     Video(Box<Video>),
-    /// Why there is none, in the crawler's words.
+    /// The crawler's reason why there is no video.
     Refused(String),
 }
 
-/// Reads an item. Subtitles in `language` are preferred to others.
+/// Parses an item. Subtitles in `language` are preferred.
 pub(crate) fn read(item: &Value, language: &str) -> Item {
     match video(item, language) {
         Some(video) if item["error"].is_null() => Item::Video(Box::new(video)),
@@ -60,7 +60,7 @@ fn video(item: &Value, language: &str) -> Option<Video> {
     })
 }
 
-/// A text that says something.
+/// Returns a text that is not empty.
 fn text(item: &Value, name: &str) -> Option<String> {
     let text = item[name].as_str()?.trim();
     (!text.is_empty()).then(|| head(text, TEXT_CHARS).to_owned())
@@ -70,7 +70,7 @@ fn long(value: &Value, chars: usize) -> String {
     head(value.as_str().unwrap_or_default().trim(), chars).to_owned()
 }
 
-/// The address of the picture, or else of the widest one.
+/// Returns the URL of the thumbnail, or else of the widest image.
 fn thumbnail(item: &Value) -> Option<String> {
     let own = web_address(&item["thumbnailUrl"]);
     own.or_else(|| {
@@ -93,7 +93,7 @@ fn web_address(value: &Value) -> Option<String> {
     (is_web && is_plain).then(|| url.to_owned())
 }
 
-/// The text in the wanted language, or else the first.
+/// Returns the text in the wanted language, or else the first one.
 fn subtitles(value: &Value, language: &str) -> String {
     let tracks = value.as_array().map(Vec::as_slice).unwrap_or_default();
     let says = |track: &&Value| track["plaintext"].as_str().is_some_and(|it| !it.trim().is_empty());
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_15_nothing_but_the_id_is_required() {
+    fn s3_15_only_the_id_is_required() {
         let read = video(json!({"url": "https://m.youtube.com/watch?v=abcdef", "title": null,
             "subtitles": null, "text": 7, "location": " ", "hashtags": "x"}));
         let id = "abcdef".to_owned();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_16_s3_18_the_picture_is_the_own_one_or_the_widest() {
+    fn s3_16_s3_18_the_thumbnail_or_the_widest_image_is_used() {
         let picture = |item: Value| {
             let mut item = item;
             item["id"] = json!("abcdef");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_17_items_that_are_no_video_say_why() {
+    fn s3_17_items_that_are_not_videos_have_a_reason() {
         for (item, words) in [
             (
                 json!({"url": "https://youtu.be/abcdef", "error": "Video unavailable"}),

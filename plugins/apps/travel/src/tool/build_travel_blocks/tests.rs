@@ -1,4 +1,4 @@
-//! Which video is taken, how the model is asked, and what its blocks become.
+//! The choice of the video, the request to the model, and the blocks.
 
 use std::cell::Cell;
 
@@ -28,7 +28,7 @@ fn draft(count: usize) -> Value {
     json!({"blocks": blocks, "spot_blocks": blocks[..2]})
 }
 
-/// A model that answers with so many blocks, one count after the other, then with five.
+/// Returns a host whose model returns these numbers of blocks in turn, then five.
 fn host(counts: &'static [usize]) -> FakeHost {
     let at = Cell::new(0);
     route(FakeHost::new(), JSON_COMPILATION).llm(move |_| {
@@ -77,7 +77,7 @@ fn s3_19_the_latest_video_becomes_blocks() {
 }
 
 #[test]
-fn s3_08_s3_19_blocks_are_written_and_pictures_of_others_forgotten() {
+fn s3_08_s3_19_blocks_are_written_and_images_of_others_removed() {
     let output = call(&host(&[]), json!({ "videos": videos() }), json!({})).unwrap();
     let told = output.structured.as_ref().unwrap();
     assert_eq!(update(&output, "blocks"), &told["blocks"]);
@@ -95,7 +95,7 @@ fn s3_08_s3_19_blocks_are_written_and_pictures_of_others_forgotten() {
 }
 
 #[test]
-fn s3_12_the_next_call_of_a_turn_sees_what_was_written() {
+fn s3_12_the_next_call_of_a_turn_sees_the_writes() {
     let output = call(&host(&[]), json!({ "videos": videos() }), json!({})).unwrap();
     let hidden = output.updates.iter().filter(|update| !update.overwrite);
     let hidden: Vec<&str> = hidden.map(|update| update.channel.as_str()).collect();
@@ -128,7 +128,7 @@ fn s3_12_without_a_video_the_missing_step_is_named() {
 }
 
 #[test]
-fn s3_23_too_few_or_too_many_blocks_are_asked_for_again() {
+fn s3_23_too_few_or_too_many_blocks_are_requested_again() {
     let host = host(&[3, 17]);
     let output = call(&host, json!({ "videos": videos() }), json!({})).unwrap();
     assert_eq!(output.structured.unwrap()["blockCount"], 5);
@@ -138,7 +138,7 @@ fn s3_23_too_few_or_too_many_blocks_are_asked_for_again() {
 }
 
 #[test]
-fn s3_23_then_comes_the_fallback_and_then_a_failure() {
+fn s3_23_after_the_retries_follow_the_fallback_and_a_failure() {
     let host = host(&[3, 3, 3, 3, 3, 3]);
     let failure = call(&host, json!({ "videos": videos() }), json!({})).unwrap_err();
     assert_eq!(host.llm_requests().len(), 6);
@@ -147,7 +147,7 @@ fn s3_23_then_comes_the_fallback_and_then_a_failure() {
 }
 
 #[test]
-fn a_repeated_step_gives_the_same_ids() {
+fn repeated_step_gives_the_same_ids() {
     let blocks = || {
         let output = call(&host(&[]), json!({ "videos": videos() }), json!({})).unwrap();
         output.structured.unwrap()["blocks"].clone()

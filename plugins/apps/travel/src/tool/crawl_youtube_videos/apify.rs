@@ -1,4 +1,4 @@
-//! The crawler: an actor of Apify that answers with its data set.
+//! Client for Apify: runs an actor that returns its data set.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -8,32 +8,33 @@ use wattle_plugin::prelude::{Failure, settings};
 use crate::text::head;
 use crate::video::{self, Item};
 
-/// Where Apify is without a setting.
+/// Default base URL.
 const BASE_URL: &str = "https://api.apify.com";
 
-/// The actor without a setting.
+/// Default actor.
 const ACTOR: &str = "streamers~youtube-scraper";
 
-/// Language of subtitles without a setting.
+/// Default language of subtitles.
 const LANGUAGE: &str = "en";
 
-/// The token, which is the host's: it is named, never held.
+/// Placeholder of the token, which the host inserts.
 const TOKEN: &str = "{{secret:APIFY_TOKEN}}";
 
-/// An actor starts a machine and downloads subtitles; most runs take half a minute.
+/// Timeout of a request. An actor starts a machine and downloads subtitles; most runs take half a
+/// minute.
 const TIMEOUT_MS: u32 = 90_000;
 
-/// Characters of Apify's own words in a failure.
+/// Maximum number of characters of Apify's message in a failure.
 const QUOTED_CHARS: usize = 300;
 
-/// An actor, and how it is asked.
+/// An actor with its settings.
 pub(super) struct Apify {
     base_url: String,
     pub(super) actor: String,
     language: String,
 }
 
-/// What Apify answers instead of a data set.
+/// An error response of Apify.
 #[derive(Deserialize)]
 struct Refusal {
     error: Reason,
@@ -46,7 +47,7 @@ struct Reason {
 }
 
 impl Apify {
-    /// The actor of the settings.
+    /// Creates a client from the settings.
     pub(super) fn of_settings() -> Result<Self, Failure> {
         let actor = set("apify_youtube_actor_id", ACTOR)?.replace('/', "~");
         let is_name = |c: char| c.is_ascii_alphanumeric() || "~._-".contains(c);
@@ -60,8 +61,7 @@ impl Apify {
         Ok(Self { base_url, actor, language: set("subtitles_language", LANGUAGE)? })
     }
 
-    /// Crawls videos and reads what was found of them. After a crash of the host a request with
-    /// a key is sent again.
+    /// Crawls videos and parses the items. The host sends a request with a key again after a crash.
     pub(super) fn crawl(&self, urls: &[String], key: Option<String>) -> Result<Vec<Item>, Failure> {
         let Self { base_url, actor, language } = self;
         let starts: Vec<Value> = urls.iter().map(|url| json!({ "url": url })).collect();
@@ -93,7 +93,7 @@ fn set(name: &str, default: &str) -> Result<String, Failure> {
     Ok(value.unwrap_or_else(|| default.to_owned()))
 }
 
-/// The items of a data set. Addresses are left out of failures, since they carry the token.
+/// Parses the items of a data set. Failures do not contain the URL, because it has the token.
 fn items(response: Response) -> Result<Vec<Value>, Failure> {
     let status = response.status;
     let body = response.text();

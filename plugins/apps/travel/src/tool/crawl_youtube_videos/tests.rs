@@ -1,4 +1,4 @@
-//! What is asked of Apify, and what its answers become.
+//! Requests to Apify, and its responses.
 
 use serde_json::{Value, json};
 use wattle_plugin::http::{Body, Response};
@@ -34,7 +34,7 @@ fn update<'a>(output: &'a ToolOutput, channel: &str) -> &'a Value {
 }
 
 #[test]
-fn s3_15_addresses_of_both_inputs_are_crawled_once() {
+fn s3_15_urls_of_both_inputs_are_crawled_once() {
     let host = answering(201, json!([item("dQw4w9WgXcQ"), item("abcdef")]));
     let input = json!({"videoUrls": ["https://youtu.be/dQw4w9WgXcQ"],
         "userText": "youtube.com/shorts/abcdef and https://youtu.be/dQw4w9WgXcQ"});
@@ -60,7 +60,7 @@ fn s3_15_addresses_of_both_inputs_are_crawled_once() {
 }
 
 #[test]
-fn s3_17_apify_is_asked_as_its_documents_say() {
+fn s3_17_requests_follow_the_documentation_of_apify() {
     let host = answering(200, json!([item("dQw4w9WgXcQ")]))
         .setting("apify_base_url", "http://apify.test/")
         .setting("apify_youtube_actor_id", "me/scraper")
@@ -84,7 +84,7 @@ fn s3_17_apify_is_asked_as_its_documents_say() {
 }
 
 #[test]
-fn s3_17_without_an_address_nothing_is_asked() {
+fn s3_17_without_a_url_no_request_is_sent() {
     for input in
         [json!({}), json!({"videoUrls": [], "userText": "Kyoto"}), json!({"videoUrls": null})]
     {
@@ -152,7 +152,7 @@ fn s3_15_videos_of_the_session_are_kept_up_to_a_limit() {
 }
 
 #[test]
-fn another_video_makes_later_steps_open_again() {
+fn another_video_invalidates_later_steps() {
     let call = |id: &str| {
         let host = answering(201, json!([item("abcdef")]));
         let state = json!({"context": {"videoId": id}, "blocks": []});

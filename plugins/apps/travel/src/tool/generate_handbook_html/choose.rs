@@ -1,4 +1,4 @@
-//! Which blocks, pictures and video a page is made from. An error is for the model to read.
+//! Chooses the blocks, images and video of a page. Errors are messages for the model.
 
 use super::{Chosen, GivenBlock, GivenImage, Input};
 use crate::block::Block;
@@ -17,7 +17,7 @@ const NO_IMAGES: &str = "No prepared images found. Call search_image or generate
 const OTHER_IMAGES: &str = "Prepared images do not match current blocks. Call search_image or \
                             generate_image again before generate_handbook_html.";
 
-/// Chooses from the guide what the arguments name, everything if they name nothing.
+/// Chooses what the arguments name, or everything if they name nothing.
 pub(super) fn choose(state: &State, input: &Input, sources: &Sources) -> Result<Chosen, String> {
     let blocks = blocks(state, input)?;
     let prepared = images(state, input, sources)?;
@@ -67,7 +67,8 @@ fn unknown(id: &str, blocks: &[Block]) -> String {
     )
 }
 
-/// Those of the arguments, as they were prepared; all prepared ones if there are none.
+/// Returns the images in the arguments, as they were prepared; all prepared images if there are
+/// none.
 fn images(state: &State, input: &Input, sources: &Sources) -> Result<Vec<ImageAsset>, String> {
     let given = input.images.as_deref().unwrap_or_default();
     if given.is_empty() {
@@ -82,7 +83,7 @@ fn image(state: &State, given: &GivenImage, sources: &Sources) -> Result<ImageAs
         return Ok(prepared.clone());
     }
     let address = given.image_url.as_deref().unwrap_or_default().trim();
-    // What the model has read may have talked it into an address that counts the readers.
+    // Text that the model has read may have induced it to name a URL that counts the readers.
     if !sources.is_given_image(address) {
         return Err(format!(
             "the picture of block `{}` is none that was prepared, and `{address}` neither begins \
@@ -107,7 +108,7 @@ fn image(state: &State, given: &GivenImage, sources: &Sources) -> Result<ImageAs
     })
 }
 
-/// The crawled video; what is not known of it is taken from the arguments.
+/// Returns the crawled video. Values that are not known are taken from the arguments.
 fn video(state: &State, input: &Input, sources: &Sources) -> VideoContext {
     let id = input.video_id.as_deref().map(str::trim).filter(|id| !id.is_empty());
     let id = id.map(|id| youtube::id(id).unwrap_or_else(|| id.to_owned()));

@@ -1,4 +1,4 @@
-//! What a page is made from, how the model is asked, and what the tool reports.
+//! The content of a page, the request to the model, and the output of the tool.
 
 use std::cell::Cell;
 
@@ -20,7 +20,7 @@ fn image(block_id: &str, source: &str) -> Value {
         "image_url": format!("https://images.unsplash.com/{block_id}"), "source": source})
 }
 
-/// A guide that wants only its page.
+/// Returns the state of a guide that has everything but its page.
 fn state() -> Value {
     let mut spot = block("s", BlockType::Spot);
     spot.location = Some(crate::block::Location { lat: 35.5, lng: 139.5 });
@@ -33,7 +33,7 @@ fn state() -> Value {
     })
 }
 
-/// A host whose model answers with these texts, the last one again and again.
+/// Returns a host whose model returns these texts in turn, and repeats the last one.
 fn host(answers: &'static [&str]) -> FakeHost {
     let at = Cell::new(0);
     route(FakeHost::new(), HANDBOOK_HTML).now_ms(1_772_404_200_000).llm(move |_| {
@@ -64,7 +64,7 @@ fn update<'a>(output: &'a ToolOutput, channel: &str) -> &'a Value {
 }
 
 #[test]
-fn s3_34_to_s3_37_a_page_is_made_told_and_kept() {
+fn s3_34_to_s3_37_a_page_is_made_reported_and_stored() {
     let host = host(&[PAGE]);
     let output = call(&host, state(), json!({"blocks": [], "title": " "}));
     let mut told = output.structured.clone().unwrap();
@@ -98,7 +98,7 @@ fn s3_34_to_s3_37_a_page_is_made_told_and_kept() {
 }
 
 #[test]
-fn s3_34_the_model_is_asked_with_blocks_pictures_and_maps() {
+fn s3_34_the_request_has_blocks_images_and_maps() {
     let host = host(&[PAGE]);
     call(&host, state(), json!({"title": "My Tokyo"}));
     let asked = host.llm_requests()[0].text();
@@ -116,7 +116,7 @@ fn s3_34_the_model_is_asked_with_blocks_pictures_and_maps() {
 }
 
 #[test]
-fn s3_11_coordinates_of_the_model_do_not_count() {
+fn s3_11_coordinates_of_the_model_are_ignored() {
     let host = host(&[PAGE]);
     let forged = json!({"block_id": "s", "type": "spot", "title": "Forged",
         "location": {"lat": 1.25, "lng": 2.25}});
@@ -131,7 +131,7 @@ fn s3_11_coordinates_of_the_model_do_not_count() {
 }
 
 #[test]
-fn s3_38_s3_69_pictures_come_first_and_belong_to_the_blocks() {
+fn s3_38_s3_69_images_are_required_and_belong_to_the_blocks() {
     let mut state = state();
     state["images"] = json!([image("old", "unsplash")]);
     check_error(state.clone(), json!({}), "Prepared images do not match current blocks");
@@ -149,12 +149,12 @@ fn s3_38_s3_69_pictures_come_first_and_belong_to_the_blocks() {
 }
 
 #[test]
-fn s3_12_blocks_come_first() {
+fn s3_12_blocks_are_required() {
     check_error(json!({}), json!({}), "`build_travel_blocks` before `generate_handbook_html`");
 }
 
 #[test]
-fn s3_34_pictures_of_the_arguments_count_as_they_were_prepared() {
+fn s3_34_images_in_the_arguments_are_used_as_prepared() {
     let host = host(&[PAGE]);
     let given = json!([{"block_id": "s", "image_url": "https://made.up/x.jpg"},
         {"block_id": "f", "image_url": "https://images.unsplash.com/f", "source": "unsplash"}]);
@@ -169,7 +169,7 @@ fn s3_34_pictures_of_the_arguments_count_as_they_were_prepared() {
 }
 
 #[test]
-fn pictures_that_a_model_was_talked_into_do_not_get_onto_the_page() {
+fn images_that_were_not_prepared_are_not_shown() {
     let host = host(&["<html><body><img src=\"https://images.unsplash.com/s\">\
                        <img src=\"https://evil.example/pixel.png?who=1\"></body></html>"]);
     let mut state = state();
@@ -181,7 +181,7 @@ fn pictures_that_a_model_was_talked_into_do_not_get_onto_the_page() {
 }
 
 #[test]
-fn s3_36_s3_45_what_is_no_page_is_asked_for_again() {
+fn s3_36_s3_45_an_invalid_page_is_requested_again() {
     let host = host(&["I cannot do that", "<html><p>no body</p></html>", PAGE]);
     let output = call(&host, state(), json!({}));
     let requests = host.llm_requests();
@@ -192,7 +192,7 @@ fn s3_36_s3_45_what_is_no_page_is_asked_for_again() {
 }
 
 #[test]
-fn a_video_that_is_not_known_is_taken_from_the_arguments() {
+fn unknown_video_is_taken_from_the_arguments() {
     let host = host(&[PAGE]);
     let mut state = state();
     state["context"] = Value::Null;

@@ -1,4 +1,4 @@
-//! Pictures for all blocks, from each model, and what the tool reports.
+//! Images for all blocks, from each model, and the output of the tool.
 
 use serde_json::{Value, json};
 use wattle_plugin::prelude::{Completion, Failure, ToolContext, ToolOutput};
@@ -27,7 +27,7 @@ fn picture() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn s3_32_s3_33_every_block_gets_a_picture_with_a_short_address() {
+fn s3_32_s3_33_every_block_gets_an_image_with_a_short_path() {
     let host = host().images(|_| Ok(picture()));
     let output = call(&host).unwrap();
     let told = output.structured.as_ref().unwrap();
@@ -53,7 +53,7 @@ fn s3_32_s3_33_every_block_gets_a_picture_with_a_short_address() {
 }
 
 #[test]
-fn s3_31_a_picture_that_is_withheld_is_skipped() {
+fn s3_31_a_withheld_image_is_skipped() {
     let host = host().images(|request| {
         let is_withheld = request.prompt.ends_with('s');
         Ok(if is_withheld { Vec::new() } else { picture() })
@@ -63,7 +63,7 @@ fn s3_31_a_picture_that_is_withheld_is_skipped() {
 }
 
 #[test]
-fn s3_31_no_picture_at_all_is_an_error_and_a_cancelled_run_ends() {
+fn s3_31_no_image_at_all_is_an_error_and_a_cancelled_run_ends() {
     let host = host().images(|_| Err(Failure::not_found("route `handbook_image`: no such model")));
     let output = call(&host).unwrap();
     assert!(output.is_error && output.text_content().contains("no such model"));

@@ -1,4 +1,4 @@
-//! What to ask a geocoder for: a model knows under which name a map knows a spot.
+//! Queries for the geocoder. A model knows the name that a map has for a spot.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,10 +11,10 @@ use crate::prompt::SPOTS_USER;
 use crate::text::head;
 use crate::video::VideoContext;
 
-/// Characters of a description that tell which place is meant.
+/// Maximum number of characters of a description in the request, enough to identify the place.
 const DESCRIPTION_CHARS: usize = 300;
 
-/// Characters of a query: the longest names of places have fewer.
+/// Maximum number of characters of a query. The longest names of places have fewer.
 const QUERY_CHARS: usize = 200;
 
 /// What a model answers.
@@ -33,7 +33,7 @@ pub(super) struct SpotQuery {
     pub(super) query: String,
 }
 
-/// The spots, and which video they are from.
+/// Returns the material of the request: the spots, and the video that they are from.
 pub(super) fn user(spots: &[Block], context: Option<&VideoContext>) -> Result<String, Failure> {
     let told = |spot: &Block| {
         json!({
@@ -48,12 +48,12 @@ pub(super) fn user(spots: &[Block], context: Option<&VideoContext>) -> Result<St
         "video_location": context.and_then(|context| context.location.as_ref()),
         "spots": spots,
     });
-    // Nothing inside may look like the end.
+    // Untrusted text must not contain the marker that ends it.
     let material = material.to_string().replace(">>>", "> > >");
     fill(SPOTS_USER, &[("material", &material)])
 }
 
-/// What is wrong with an answer, a sentence each.
+/// Returns the errors of a completion, one sentence each.
 pub(super) fn check(answer: &SpotQueries, spots: &[Block]) -> Vec<String> {
     let mut errors = Vec::new();
     for spot in spots {

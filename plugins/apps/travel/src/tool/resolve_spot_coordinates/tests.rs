@@ -1,4 +1,4 @@
-//! Which spots are asked for, how often, and what comes back.
+//! Queries for spots, and their results.
 
 use std::cell::Cell;
 
@@ -20,7 +20,8 @@ fn blocks() -> Value {
     json!([block("tower", "spot"), block("ramen", "food"), block("temple", "spot")])
 }
 
-/// A model that names the spots by their ids, and a map that knows `tower`, and `temple` in Tokyo.
+/// Returns a host whose model queries spots by their ids, and whose map knows `tower`, and `temple`
+/// in Tokyo.
 fn host() -> FakeHost {
     with_model(FakeHost::new(), || queries(&["tower", "temple"])).http(|request| {
         let known = ["q=tower&", "q=temple%20Tokyo&"];
@@ -51,7 +52,7 @@ fn told(output: ToolOutput) -> Value {
 }
 
 #[test]
-fn s3_25_spots_get_coordinates_and_the_second_try_has_the_place_of_the_video() {
+fn s3_25_spots_get_coordinates_and_the_second_query_has_the_location() {
     let host = host();
     let context = json!({"title": "Tokyo walk", "location": "Tokyo"});
     let output = call(&host, json!({"blocks": blocks(), "context": context})).unwrap();
@@ -84,7 +85,7 @@ fn s3_25_spots_get_coordinates_and_the_second_try_has_the_place_of_the_video() {
 }
 
 #[test]
-fn s3_27_without_a_place_there_is_no_second_try_and_none_found_is_a_success() {
+fn s3_27_without_a_location_there_is_no_second_query_and_none_found_is_a_success() {
     for context in [Value::Null, json!({"location": null}), json!({"location": " "})] {
         let host = with_model(FakeHost::new(), || queries(&["tower", "temple"]))
             .http(|_| Ok(Response::new(200, "[]")));
@@ -106,7 +107,7 @@ fn s3_27_a_service_that_refuses_leaves_the_rest_unresolved() {
 }
 
 #[test]
-fn s3_10_without_spots_nobody_is_asked() {
+fn s3_10_without_spots_no_request_is_sent() {
     let host = FakeHost::new();
     let told = told(call(&host, json!({"blocks": [block("ramen", "food")]})).unwrap());
     assert_eq!((&told["resolved_count"], &told["unresolved_count"]), (&json!(0), &json!(0)));
@@ -151,7 +152,7 @@ fn s3_26_every_spot_is_covered_exactly_once() {
 }
 
 #[test]
-fn a_place_that_is_not_found_again_keeps_its_coordinates() {
+fn place_that_is_not_found_again_keeps_its_coordinates() {
     let mut known = blocks();
     known[2]["location"] = json!({"lat": 1.0, "lng": 2.0});
     let host = host();

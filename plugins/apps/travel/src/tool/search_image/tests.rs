@@ -1,4 +1,4 @@
-//! Photographs where there are some, pictures where there are none, and what the tool reports.
+//! Photographs, generated images, and the output of the tool.
 
 use serde_json::{Value, json};
 use wattle_plugin::http::Response;
@@ -11,7 +11,7 @@ use crate::image::plan::tests::{block, planned};
 use crate::task::IMAGE_PLAN;
 use crate::testing::{image_route, route};
 
-/// A guide of three blocks.
+/// Returns the state of a guide with three blocks.
 fn state() -> Value {
     json!({
         "blocks": [block("f", BlockType::Food), block("s", BlockType::Spot),
@@ -21,7 +21,7 @@ fn state() -> Value {
     })
 }
 
-/// A host that plans for these blocks and finds photographs for queries with these words.
+/// Returns a host that plans for these blocks and finds photographs for queries with these words.
 fn host(ids: &'static [&str], with_photo: &'static [&str]) -> FakeHost {
     image_route(route(FakeHost::new(), IMAGE_PLAN))
         .llm(|_| Ok(Completion::of_json(planned(ids))))
@@ -45,7 +45,7 @@ fn update<'a>(output: &'a ToolOutput, channel: &str) -> &'a Value {
     &output.updates.iter().find(|update| update.channel == channel).unwrap().value
 }
 
-/// Blocks and sources of the pictures.
+/// Returns blocks and sources of the images.
 fn sources(output: &ToolOutput) -> Vec<(String, String)> {
     let images = output.structured.as_ref().unwrap()["images"].as_array().unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -71,7 +71,7 @@ fn s3_28_photographs_are_found_for_the_blocks() {
 }
 
 #[test]
-fn s3_29_s3_31_what_is_not_found_is_made_and_marked() {
+fn s3_29_s3_31_missing_photographs_are_generated_and_marked() {
     let host = host(&["s", "f", "t"], &["t"]);
     let output = call(&host, state(), json!({}));
     let pairs = [("s", "imagen"), ("f", "imagen"), ("t", "unsplash")];
@@ -88,7 +88,7 @@ fn s3_29_s3_31_what_is_not_found_is_made_and_marked() {
 }
 
 #[test]
-fn s3_31_without_a_key_all_pictures_are_made() {
+fn s3_31_without_a_key_all_images_are_generated() {
     let host = host(&["s", "f"], &[])
         .http(|_| Err(Failure::new("denied", "the secret `UNSPLASH_ACCESS_KEY` is not set")));
     let output = call(&host, state(), json!({"count": 2}));
@@ -97,7 +97,7 @@ fn s3_31_without_a_key_all_pictures_are_made() {
 }
 
 #[test]
-fn s3_31_a_block_without_any_picture_is_skipped_and_none_is_an_error() {
+fn s3_31_a_block_without_an_image_is_skipped_and_no_image_is_an_error() {
     let host = host(&["s", "f"], &["f"]).images(|_| Err(Failure::unavailable("withheld")));
     assert_eq!(sources(&call(&host, state(), json!({"count": 2}))).len(), 1);
     let host = self::host(&["s", "f"], &[]).images(|_| Err(Failure::unavailable("withheld")));
@@ -107,7 +107,7 @@ fn s3_31_a_block_without_any_picture_is_skipped_and_none_is_an_error() {
 }
 
 #[test]
-fn s3_09_what_was_planned_in_vain_is_planned_once() {
+fn s3_09_a_plan_without_images_is_used_again() {
     let host = host(&["s", "f"], &[]).images(|_| Err(Failure::unavailable("withheld")));
     let kept = update(&call(&host, state(), json!({"count": 2})), "image_plan").clone();
     let mut state = state();
@@ -123,7 +123,7 @@ fn s3_09_what_was_planned_in_vain_is_planned_once() {
 }
 
 #[test]
-fn s3_12_blocks_come_first() {
+fn s3_12_blocks_are_required() {
     let output = call(&FakeHost::new(), json!({"blocks": null}), json!({}));
     assert!(output.is_error);
     assert!(output.text_content().contains("`build_travel_blocks` before `search_image`"));
