@@ -1,4 +1,4 @@
-// How the page is built: as all pages are.
+// Builds the page with the configuration of all pages.
 import { appPage } from "../../../page/vite.ts";
 
 export default appPage();

@@ -1,4 +1,4 @@
-// The page: sessions beside the conversation that is open.
+// The page: the list of sessions, and the open conversation.
 import { Button, Composer, Dialog, MessageList, Said, Shell, takeSuggestion } from "@wattle/page";
 import { useEffect, useState } from "react";
 import { suggestions } from "./chat/api.ts";
@@ -83,11 +83,11 @@ function Turns({ conversation }: { conversation: Conversation }) {
   );
 }
 
-/** What can be asked, as the operator words it. */
+/** Example questions, as the operator has configured them. */
 function Welcome({ onAsk, busy }: { onAsk: (text: string) => Promise<void>; busy: boolean }) {
   const [examples, setExamples] = useState<readonly string[]>([]);
   useEffect(() => {
-    // Without them there is the field all the same, and the banner says what is wrong.
+    // The field works without them, and the banner shows a lost connection.
     suggestions().then(
       (found) => setExamples(found.suggestions),
       () => undefined,

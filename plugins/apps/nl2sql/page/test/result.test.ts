@@ -1,4 +1,4 @@
-// Rows, and whether they have a natural plot.
+// Rows, and their plots.
 import { expect, test } from "vitest";
 import { described, naturalPlot } from "../src/result/natural.ts";
 import { distinct, isNumeric, numberOf, textOf } from "../src/result/value.ts";
@@ -14,7 +14,7 @@ test("decimals and large numbers keep their digits as texts", () => {
   expect(isNumeric([{ a: null }], "a")).toBe(false);
 });
 
-test("the same row of a list is shown once", () => {
+test("equal rows of a list are shown once", () => {
   const rows = [{ a: 1 }, { a: 1 }, { a: 2 }];
   expect(distinct(rows, "detail")).toHaveLength(2);
   expect(distinct(rows, "trend")).toHaveLength(3);
@@ -49,7 +49,7 @@ test("numbers by one category are bars", () => {
   expect(plot).toMatchObject({ kind: "category", x: { names: ["官网", "门店"] } });
 });
 
-test("a figure that would lie on the axis is left to the table", () => {
+test("a metric that would be on the axis is only in the table", () => {
   const rows = [
     { city: "a", total: 1_000_000, n_count: 3 },
     { city: "b", total: 2_000_000, n_count: 4 },

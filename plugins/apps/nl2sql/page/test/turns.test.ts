@@ -43,7 +43,7 @@ function told(step: Told["step"], status: Told["status"], more: Partial<Told> = 
 
 const states = (turns: readonly Turn[]) => turns.map(({ question, state }) => [question, state]);
 
-test("a history becomes turns, and its last question may be under way", () => {
+test("a history becomes turns, and its last question may be in progress", () => {
   const messages = [
     message(1, "user", "a"),
     message(2, "assistant", "x"),
@@ -113,7 +113,7 @@ test("a reload keeps the steps and the rows that the page has", () => {
   expect(turn?.result?.sql_validate_result?.result).toEqual(rows);
 });
 
-test("a question that the history lacks was not delivered, unless a run has yet to write it", () => {
+test("a question missing in the history was not delivered, unless a run has yet to write it", () => {
   const waiting: Turn = { ...begun("k", "a"), state: "waiting" };
   expect(merged([], [waiting], true)).toEqual([waiting]);
   expect(merged([], [waiting], false)[0]).toMatchObject({ state: "failed" });

@@ -16,7 +16,7 @@ export interface Block {
   smart_tags: string[];
 }
 
-/** A session without what was said and made in it. */
+/** A session without its messages, steps and state. */
 export interface Session {
   id: string;
   title: string;
@@ -31,7 +31,7 @@ export interface Session {
   updatedAt: string;
 }
 
-/** What has been made in a session. */
+/** The results of a session. */
 export interface State {
   blocks: Block[] | null;
   handbookHtml: string | null;
@@ -39,7 +39,7 @@ export interface State {
   updatedAt: string | null;
 }
 
-/** A call of a tool. */
+/** A tool call. */
 export interface Step {
   toolCallId: string;
   status: "RUNNING" | "SUCCESS" | "ERROR" | "CANCELLED";
@@ -51,7 +51,7 @@ export interface WholeSession extends Session {
   state: State;
 }
 
-/** The most that browsers send for a page that is gone, with room for other requests. */
+/** Maximum size of a body that browsers send for a closed page, with room for other requests. */
 const KEEPALIVE_BYTES = 48 << 10;
 
 const path = (id: string, what = "") => `api/sessions/${encodeURIComponent(id)}${what}`;
@@ -63,19 +63,19 @@ export const api = {
   cancel: (id: string) => request<Session>(path(id, "/cancel"), { method: "POST" }),
   saveBlocks: (id: string, blocks: readonly Block[]) => {
     const body = JSON.stringify({ blocks });
-    // What a user edited last is saved also if the page is left at once.
+    // The last edit of a user is saved also if the page is left immediately.
     const keepalive = new Blob([body]).size <= KEEPALIVE_BYTES;
     const headers = { "content-type": "application/json" };
     return request<State>(path(id, "/state"), { method: "PATCH", body, headers, keepalive });
   },
 };
 
-/** The time of a guide: when its first run began, before that when it was made. */
+/** Returns the time of a guide: the start of its first run, or else its creation. */
 export function finalTime({ startedAt, createdAt }: Session): string {
   return startedAt ?? createdAt;
 }
 
-/** Whether a document is a list of blocks, as outputs of tools have them. */
+/** Returns true for a list of blocks, as outputs of tools have it. */
 export function isBlocks(value: unknown): value is Block[] {
   return Array.isArray(value) && value.every(isBlock);
 }

@@ -3,7 +3,7 @@ import { Home } from "./home.tsx";
 import { useRoute } from "./route.ts";
 import { SessionPage } from "./session-page.tsx";
 
-/** What the address asks for. */
+/** Shows what the URL selects. */
 export function App() {
   const route = useRoute();
   if (route.at === "home") return <Home />;

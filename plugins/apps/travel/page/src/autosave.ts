@@ -1,10 +1,10 @@
-// Keeps what a user edits: the newest value, some time after the last change.
+// Saves edits automatically: the newest value, some time after the last change.
 export type SaveState = "saved" | "changed" | "saving" | "failed";
 
-/** How long a user must pause before edits are saved. */
+/** Delay after the last change before edits are saved, in milliseconds. */
 export const DEBOUNCE_MS = 900;
 
-/** Saves values one after the other, the newest last, whatever comes in between. */
+/** Saves values one after the other, the newest last. */
 export class Autosave<T> {
   #save: (value: T) => Promise<unknown>;
   #onState: (state: SaveState) => void;
@@ -17,12 +17,12 @@ export class Autosave<T> {
     this.#onState = onState;
   }
 
-  /** Whether something is not saved yet. */
+  /** True if a value is not saved yet. */
   get isDirty(): boolean {
     return this.#waiting !== undefined || this.#isSaving;
   }
 
-  /** A new value. It takes the place of one that waits. */
+  /** Schedules a new value, which replaces a waiting one. */
   change(value: T): void {
     this.#waiting = { value };
     this.#onState("changed");
@@ -34,13 +34,13 @@ export class Autosave<T> {
     return this.#waiting;
   }
 
-  /** Forgets what waits: it is no longer wanted, or cannot be saved as it is. */
+  /** Drops the waiting value, which is no longer wanted or cannot be saved as it is. */
   drop(): void {
     clearTimeout(this.#timer);
     this.#waiting = undefined;
   }
 
-  /** Saves what waits, now. */
+  /** Saves the waiting value now. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     if (this.#isSaving || this.#waiting === undefined) return;
@@ -51,12 +51,12 @@ export class Autosave<T> {
     try {
       await this.#save(value);
       this.#isSaving = false;
-      // What came in between waits for a pause of its own.
+      // A value that was set in the meantime waits for a delay of its own.
       const later = this.#next();
       if (later === undefined) this.#onState("saved");
       else this.change(later.value);
     } catch {
-      // It is tried again by the user, at the next change, or when the server is back.
+      // The user, the next change or a restored connection retries it.
       this.#isSaving = false;
       this.#waiting ??= { value };
       this.#onState("failed");

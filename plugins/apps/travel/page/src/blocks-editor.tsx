@@ -1,4 +1,4 @@
-// The editor of blocks. What is edited is saved after a pause.
+// The editor of blocks. Edits are saved after a delay.
 import { Button, SelectField, TextField, useConnection } from "@wattle/page";
 import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { api, BLOCK_TYPES, type Block, type BlockType, type State } from "./api.ts";
@@ -26,14 +26,14 @@ const SAVE_NAMES: Record<SaveState | "invalid", string> = {
 
 interface BlocksEditorProps {
   session: string;
-  /** The blocks as the server has them. */
+  /** The blocks that the server has stored. */
   stored: readonly Block[];
-  /** Whether there is something that is not saved. */
+  /** Called with true while there are unsaved edits. */
   onEditing: (isEditing: boolean) => void;
   onSaved: (state: State) => void;
 }
 
-/** The same for blocks that are the same to an editor. */
+/** Returns equal texts for blocks that are equal in an editor. */
 function versionOf(blocks: readonly Block[]): string {
   return JSON.stringify(blocks.map((block) => blockOf(draftOf(block))));
 }
@@ -59,7 +59,7 @@ export function BlocksEditor({ session, stored, onEditing, onSaved }: BlocksEdit
   const isEditing = isInvalid || saveState !== "saved";
   useEffect(() => onEditing(isEditing), [isEditing, onEditing]);
 
-  // Blocks of a run, or of another tab, take the place of those that nobody edits here.
+  // Blocks of a run, or of another tab, replace blocks without unsaved edits.
   useEffect(() => {
     const version = versionOf(stored);
     if (isEditing || autosave.isDirty || version === known.current) return;
@@ -77,7 +77,7 @@ export function BlocksEditor({ session, stored, onEditing, onSaved }: BlocksEdit
       setDrafts((now) => {
         const drafts = next(now);
         const blocks = blocksOf(drafts);
-        // Deferred, since React may call this twice and states are set outside of it.
+        // Deferred, because React may call this twice, and states must be set outside of it.
         queueMicrotask(() => {
           if (blocks === undefined) return autosave.drop();
           unsaved.keep(session, blocks);
@@ -114,7 +114,7 @@ export function BlocksEditor({ session, stored, onEditing, onSaved }: BlocksEdit
   );
 }
 
-/** Saves what waits when the page is hidden or left. */
+/** Saves the waiting value when the page is hidden or left. */
 function useLeaving(autosave: Autosave<Block[]>): void {
   useEffect(() => {
     const leave = () => void autosave.flush();

@@ -1,4 +1,4 @@
-// Blocks while they are edited.
+// Blocks in the editor.
 import type { Block, BlockType } from "./api.ts";
 
 export const TYPE_NAMES: Record<BlockType, string> = {
@@ -9,13 +9,13 @@ export const TYPE_NAMES: Record<BlockType, string> = {
   other: "其他",
 };
 
-/** The most blocks that the app keeps. */
+/** Maximum number of blocks that the app stores. */
 export const MOST_BLOCKS = 100;
 
 const LIMITS = { lat: 90, lng: 180 } as const;
 export type Axis = keyof typeof LIMITS;
 
-/** A block with its fields as they are typed. */
+/** A block with its fields as typed. */
 export interface Draft {
   block_id: string;
   type: BlockType;
@@ -55,7 +55,7 @@ function axisProblem(draft: Draft, axis: Axis): string | undefined {
   return `请输入 -${LIMITS[axis]} 到 ${LIMITS[axis]} 之间的数字`;
 }
 
-/** What is wrong with a draft, by field. */
+/** Returns the errors of a draft, by field. */
 export function problemsOf(draft: Draft): Problems {
   const problems: Problems = {};
   if (draft.title.trim() === "") problems.title = "标题不能为空";
@@ -67,7 +67,7 @@ export function problemsOf(draft: Draft): Problems {
   return problems;
 }
 
-/** The block of a draft without problems. */
+/** Returns the block of a draft without errors. */
 export function blockOf(draft: Draft): Block {
   const { block_id, type, title, description } = draft;
   const [lat, lng] = [number(draft.lat), number(draft.lng)];
@@ -77,13 +77,13 @@ export function blockOf(draft: Draft): Block {
   return { block_id, type, title, description, location, smart_tags };
 }
 
-/** All blocks, or `undefined` as long as one of them has a problem. */
+/** Returns all blocks, or `undefined` while one of them has an error. */
 export function blocksOf(drafts: readonly Draft[]): Block[] | undefined {
   const isBad = drafts.some((draft) => Object.keys(problemsOf(draft)).length > 0);
   return isBad ? undefined : drafts.map(blockOf);
 }
 
-/** The list with the entry at `from` moved to `to`. */
+/** Returns the list with the entry at `from` moved to `to`. */
 export function moved<T>(list: readonly T[], from: number, to: number): T[] {
   const rest = list.filter((_, at) => at !== from);
   const entry = list[from];

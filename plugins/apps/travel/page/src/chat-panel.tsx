@@ -1,4 +1,4 @@
-// The conversation: state of the session, first message, messages, and where to write.
+// The conversation: status of the session, first message, further messages, and the input field.
 import { Announce, Button, Composer, MessageList, useOnce } from "@wattle/page";
 import { textOf } from "@wattle/page/ai";
 import type { Conversation } from "./conversation.ts";
@@ -54,7 +54,7 @@ export function ChatPanel({ conversation, onOpen }: ChatPanelProps) {
   );
 }
 
-/** How the session stands, and its time. */
+/** Status and time of the session. */
 function Summary({ conversation: { session, isBusy, retry } }: { conversation: Conversation }) {
   const status = isBusy ? "RUNNING" : session.status;
   const step = isBusy ? session.currentStep : session.failedStep;
@@ -72,7 +72,7 @@ function Summary({ conversation: { session, isBusy, retry } }: { conversation: C
   );
 }
 
-/** Why there is no answer. */
+/** The reason why there is no answer. */
 function Failure({ conversation: { error, unsent, retry } }: { conversation: Conversation }) {
   if (error === undefined) return null;
   return (

@@ -1,8 +1,7 @@
-// The conversation of a session: the chat hook, and what keeps it in step with the server.
+// The conversation of a session: the chat hook, and its synchronization with the server.
 //
-// The server has the session. The page shows the stream of a run as it comes; whenever it was not
-// there for all of it (another tab, a reload, a lost connection), it reads the session again and
-// joins the run that is under way.
+// The server has the session. The page shows the stream of a run. If it missed a part of the stream
+// (another tab, a reload, a lost connection), it reads the session again and joins the active run.
 import { useChat } from "@ai-sdk/react";
 import { ApiError, address, inOrder, orNothing, useConnection, useTabs } from "@wattle/page";
 import { useJoining, withoutLast } from "@wattle/page/ai";
@@ -13,10 +12,10 @@ import { isFirstVisit } from "./initial.ts";
 import { doneTools } from "./parts.ts";
 import { toGuidePrompt } from "./prompt.ts";
 
-/** How often a growing message is rendered. */
+/** Interval at which a growing message is rendered, in milliseconds. */
 const THROTTLE_MS = 50;
 
-/** Between the end of a stream and that of its run there may be a moment. */
+/** Interval and number of reads after a stream, because its run may end a moment later. */
 const SETTLE_MS = 300;
 const MOST_SETTLES = 10;
 
@@ -25,22 +24,22 @@ const CONTINUE = "请从上次停下的地方继续。";
 export interface Conversation {
   session: Session;
   state: State;
-  /** How many outputs of tools the state has for certain. */
+  /** Number of tool outputs that the state certainly has. */
   settled: number;
   messages: UIMessage[];
-  /** The calls of tools that were stopped. */
+  /** Ids of the tool calls that were cancelled. */
   cancelled: ReadonlySet<string>;
-  /** A run is under way, here or elsewhere. */
+  /** A run is active, here or elsewhere. */
   isBusy: boolean;
-  /** Why the last message has no answer, or only a part of one. */
+  /** Error of the last message, which has no answer or only a part of one. */
   error: string | undefined;
-  /** A message that the server did not take. */
+  /** A message that the server refused. */
   unsent: string | undefined;
   send: (text: string) => void;
-  /** Sends what was not sent, or asks to go on. */
+  /** Sends the refused message again, or asks to continue. */
   retry: () => void;
   stop: () => Promise<void>;
-  /** The editor saved. */
+  /** Called after the editor has saved. */
   onSaved: (state: State) => void;
 }
 
@@ -51,7 +50,7 @@ function messageOf(error: Error): string {
   return error.message || "回答中断。";
 }
 
-/** The conversation of a session that was read. */
+/** Returns the conversation of a session that was read. */
 export function useConversation(loaded: WholeSession, initial: string | undefined): Conversation {
   const { id } = loaded;
   const [session, setSession] = useState<Session>(loaded);
@@ -95,7 +94,7 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
     setCancelled(cancelledCalls(whole));
     return whole;
   }, [readInOrder]);
-  /** Reads the session; shows its messages and joins its run unless this page has a stream. */
+  /** Reads the session. Shows its messages and joins its run, unless this page has a stream. */
   const refresh = useCallback(async () => {
     const whole = await read();
     if (whole === undefined) return;
@@ -136,10 +135,10 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
     setUnsent(undefined);
     failure.current = undefined;
     const { chat } = latest.current;
-    // The first message may be the bare address of a video.
+    // The first message may be only the URL of a video.
     const text = chat.messages.length === 0 ? toGuidePrompt(typed) : typed;
     void chat.sendMessage({ text }).then(() => {
-      // Refused before there was a stream: the server does not have the message.
+      // The request was refused before there was a stream, so the server does not have the message.
       if (!(failure.current instanceof ApiError)) return;
       setUnsent(text);
       chat.setMessages((messages) => withoutLast(messages, text));
@@ -190,7 +189,7 @@ function cancelledCalls({ steps }: WholeSession): ReadonlySet<string> {
   return new Set(cancelled.map(({ toolCallId }) => toolCallId));
 }
 
-/** Calls `onChange` when a stream begins or ends, after the page shows it. */
+/** Calls `onChange` when a stream begins or ends, after the page has rendered it. */
 function useStreamChanges(isStreaming: boolean, onChange: () => void): void {
   const before = useRef(isStreaming);
   const latest = useRef(onChange);

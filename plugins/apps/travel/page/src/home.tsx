@@ -1,4 +1,4 @@
-// The start: a video and wishes begin a session.
+// The start, where a video and wishes begin a session.
 import {
   ApiError,
   Button,
@@ -86,7 +86,7 @@ function Recent() {
     try {
       setSessions((await api.list()).sessions);
     } catch (failure) {
-      // Without a connection the banner says so, and the list comes with it.
+      // The banner shows a lost connection, and the list is loaded when it is restored.
       if (!(failure instanceof ApiError)) throw failure;
     }
   }, []);

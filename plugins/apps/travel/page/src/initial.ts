@@ -1,11 +1,11 @@
-// The message in the address of a new session: it is sent once, also if the page is loaded again.
+// The message in the URL of a new session, which is sent once, also if the page is reloaded.
 import { replace, sessionAddress } from "./route.ts";
 
 const key = (id: string) => `wattle-travel-initial-${id}`;
 
 /**
- * Whether the message in an address is to be sent now. It is noted for this tab, and taken out of
- * the address.
+ * Returns true if the message in a URL must be sent now. Records it for this tab, and removes it
+ * from the URL.
  */
 export function isFirstVisit(id: string, initial: string): boolean {
   const isFirst = sessionStorage.getItem(key(id)) === null;

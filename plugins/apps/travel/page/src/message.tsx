@@ -14,9 +14,9 @@ import { editableBlocks, HTML_TOOL, keyJson, summaryOf, titleOf } from "./tools.
 
 interface MessageProps {
   message: UIMessage;
-  /** More of it may come. */
+  /** The message may still grow. */
   isLive: boolean;
-  /** The calls of tools that were stopped. */
+  /** Ids of the tool calls that were cancelled. */
   cancelled: ReadonlySet<string>;
   onOpen: (view: "blocks" | "html") => void;
 }

@@ -1,9 +1,9 @@
-// What messages are made of.
+// Parts of messages.
 import { getToolName, isToolUIPart, type UIMessage } from "ai";
 import type { Block } from "./api.ts";
 import { editableBlocks, HTML_TOOL } from "./tools.ts";
 
-/** The first message of a user. */
+/** Returns the first message of the user. */
 export function firstOf(messages: readonly UIMessage[]): UIMessage | undefined {
   return messages.find(({ role }) => role === "user");
 }
@@ -12,12 +12,12 @@ function tools(messages: readonly UIMessage[]) {
   return messages.flatMap(({ parts }) => parts).filter(isToolUIPart);
 }
 
-/** How many tools have given an output. */
+/** Returns the number of tool outputs. */
 export function doneTools(messages: readonly UIMessage[]): number {
   return tools(messages).filter(({ state }) => state === "output-available").length;
 }
 
-/** The newest output that can be edited. */
+/** Returns the newest output that can be edited. */
 export function editable(messages: readonly UIMessage[]): Editable | undefined {
   let found: Editable | undefined;
   let done = 0;
@@ -31,14 +31,14 @@ export function editable(messages: readonly UIMessage[]): Editable | undefined {
 }
 
 export interface Editable {
-  /** The call that it is of. */
+  /** Id of its tool call. */
   call: string;
   blocks: Block[];
-  /** Which of the outputs it is, counted from one. */
+  /** Its number among the outputs, counted from 1. */
   done: number;
 }
 
-/** The call that made the newest page. */
+/** Returns the tool call that made the newest page. */
 export function pageCall(messages: readonly UIMessage[]): string | undefined {
   const isPage = (part: ReturnType<typeof tools>[number]) =>
     getToolName(part) === HTML_TOOL && part.state === "output-available";

@@ -1,4 +1,4 @@
-// The page of a guide, as it looks in a window of some width.
+// The page of a guide, as a window of a certain width shows it.
 import { address, Segments } from "@wattle/page";
 import { useState } from "react";
 import type { Session, State } from "./api.ts";
@@ -11,16 +11,16 @@ const WIDTHS = [
 
 type Width = (typeof WIDTHS)[number]["value"];
 
-/** Below this a desktop does not fit. */
+/** Width of the window in pixels below which a desktop does not fit. */
 const NARROW = 720;
 
 /**
- * What the framed page may do: links open in windows of their own. It is the work of a model, so
- * it has no scripts and no origin.
+ * Permissions of the framed page: links open in windows of their own. A model made the page, so it
+ * has no scripts and no origin.
  */
 const SANDBOX = "allow-popups allow-popups-to-escape-sandbox";
 
-/** The address of the page in a frame, which changes with the page. */
+/** Returns the URL of the page in a frame, which changes with the page. */
 export function guideAddress(id: string, { handbookVersion, handbookHtml }: State): string {
   const version = `${handbookVersion}.${handbookHtml?.length ?? 0}`;
   return address(`api/guide/${encodeURIComponent(id)}?v=${version}`);

@@ -1,13 +1,13 @@
-// What a user asks for, as the first message says it.
+// The first message of a user.
 
-/** Characters that an id of a video has at least. */
+/** Minimum number of characters of a video id. */
 const SHORTEST_ID = 6;
 
 const HOSTS = /^(www\.|m\.|music\.)?youtube\.com$/;
 const SHORT_HOST = /^(www\.)?youtu\.be$/;
 const ID = /^[\w-]+$/;
 
-/** The address of a YouTube video in its usual form; `undefined` if the text is no such address. */
+/** Returns the usual URL of a YouTube video; `undefined` if the text is not a URL of one. */
 export function videoUrl(text: string): string | undefined {
   const trimmed = text.trim();
   const href = /^https?:\/\//i.test(trimmed) ? trimmed : `https://${trimmed}`;
@@ -25,13 +25,15 @@ function idOf({ hostname, pathname, searchParams }: URL): string | undefined {
   return first === "shorts" ? second : undefined;
 }
 
-/** A text as the first message: the address of a video becomes a wish, all else stays. */
+/**
+ * Converts a text to the first message: the URL of a video becomes a request, other text is kept.
+ */
 export function toGuidePrompt(text: string): string {
   const url = videoUrl(text);
   return url === undefined ? text.trim() : `Create a travel guide from this video: ${url}`;
 }
 
-/** The first message from the fields of the start: a video, wishes, or both. */
+/** Returns the first message from the fields of the start: a video, wishes, or both. */
 export function firstMessage(video: string, wishes: string): string {
   const parts = [toGuidePrompt(video), wishes.trim()];
   return parts.filter((part) => part !== "").join("\n\n");

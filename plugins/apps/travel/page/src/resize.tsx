@@ -1,4 +1,4 @@
-// The width of the conversation, by dragging its edge or by keyboard.
+// The width of the conversation, which changes by dragging its edge or by keyboard.
 import { usePersistent } from "@wattle/page";
 import type { KeyboardEvent, PointerEvent } from "react";
 
@@ -7,19 +7,19 @@ export const WIDEST = 600;
 const USUAL = 420;
 const STEP = 16;
 
-/** A width within the bounds. */
+/** Returns a width within the bounds. */
 export function bounded(width: number): number {
   return Math.round(Math.min(Math.max(width, NARROWEST), WIDEST));
 }
 
-/** The width that this user likes. */
+/** Returns the width that the user has chosen. */
 export function usePanelWidth(): [number, (width: number) => void] {
   const [width, setWidth] = usePersistent("wattle-travel-panel", USUAL);
   const known = Number.isFinite(width) ? width : USUAL;
   return [bounded(known), (next) => setWidth(bounded(next))];
 }
 
-/** The width after a key; `undefined` for keys that do nothing. */
+/** Returns the width after a key; `undefined` for keys without an effect. */
 export function widthAfter(key: string, width: number): number | undefined {
   const widths: Record<string, number> = {
     ArrowLeft: width + STEP,
@@ -36,7 +36,7 @@ interface PanelHandleProps {
   onChange: (width: number) => void;
 }
 
-/** The edge between both sides. */
+/** The edge between guide and conversation. */
 export function PanelHandle({ width, onChange }: PanelHandleProps) {
   const onPointerDown = (event: PointerEvent<HTMLDivElement>) => {
     event.preventDefault();

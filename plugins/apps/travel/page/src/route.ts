@@ -1,5 +1,5 @@
-// Where in the page a user is: at its start, or at a session. The host serves the same document at
-// both, and says by the document's base where the app is.
+// The route of a page: its start, or a session. The host serves the same document for both, and the
+// base URL of the document is that of the app.
 import { address } from "@wattle/page";
 import { useSyncExternalStore } from "react";
 
@@ -7,7 +7,7 @@ export type Route = { at: "home" } | { at: "session"; id: string; initial: strin
 
 const SESSION = /^session\/([^/]+)\/?$/;
 
-/** The route of an address below a base. */
+/** Returns the route of a URL below a base URL. */
 export function routeOf(href: string, base: string): Route {
   const url = new URL(href);
   const prefix = new URL(base).pathname;
@@ -18,7 +18,7 @@ export function routeOf(href: string, base: string): Route {
   return { at: "session", id: decodeURIComponent(id), initial: initial || undefined };
 }
 
-/** The address of a session, which is what a user shares. */
+/** Returns the URL of a session, which users share. */
 export function sessionAddress(id: string, initial?: string): string {
   const url = new URL(address(`session/${encodeURIComponent(id)}`));
   if (initial !== undefined) url.searchParams.set("initial", initial);
@@ -40,19 +40,19 @@ function moved(): void {
   for (const watcher of [...watchers]) watcher();
 }
 
-/** Goes elsewhere in the page. */
+/** Navigates within the page. */
 export function go(href: string): void {
   history.pushState(null, "", href);
   moved();
 }
 
-/** Names the same place in another way. */
+/** Replaces the URL without an entry in the history. */
 export function replace(href: string): void {
   history.replaceState(null, "", href);
   moved();
 }
 
-/** The route now. */
+/** Returns the current route. */
 export function useRoute(): Route {
   const href = useSyncExternalStore(watch, () => location.href);
   return routeOf(href, document.baseURI);

@@ -7,14 +7,14 @@ import { Workspace } from "./workspace.tsx";
 
 interface SessionPageProps {
   id: string;
-  /** The first message, in the address of a new session. */
+  /** The first message, from the URL of a new session. */
   initial: string | undefined;
 }
 
 export function SessionPage({ id, initial }: SessionPageProps) {
   const [session, setSession] = useState<WholeSession>();
   const [error, setError] = useState<ApiError>();
-  // The address loses the message as soon as it is sent.
+  // The message is removed from the URL as soon as it is sent.
   const [first] = useState(initial);
   const load = useCallback(async () => {
     try {

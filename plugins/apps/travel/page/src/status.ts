@@ -1,4 +1,4 @@
-// Words for the states and times of sessions.
+// Texts for the statuses and times of sessions.
 import { finalTime, type Session, type Status } from "./api.ts";
 
 export const STATUS_NAMES: Record<Status, string> = {
@@ -11,7 +11,7 @@ export const STATUS_NAMES: Record<Status, string> = {
 
 const TIMES = new Intl.DateTimeFormat("zh-CN", { dateStyle: "medium", timeStyle: "short" });
 
-/** The time that a summary shows. */
+/** Returns the time for a summary. */
 export function shownTime(session: Session): string {
   return TIMES.format(new Date(finalTime(session)));
 }

@@ -1,4 +1,4 @@
-// The tools of a guide as a user reads them.
+// The tools of a guide, as users see them.
 import { isBlocks } from "./api.ts";
 
 /** The tool whose output opens the editor. */
@@ -49,16 +49,16 @@ const SUMMARIES: Record<string, (output: Fields) => string> = {
     `《${it.title ?? "旅行手册"}》：${count(it.block_count)} 个内容块，${count(it.matched_image_count)} 张配图`,
 };
 
-/** One line on what came of a tool. */
+/** Returns one line about the output of a tool. */
 export function summaryOf(tool: string, output: unknown): string | undefined {
   return output === undefined ? undefined : SUMMARIES[tool]?.(fieldsOf(output));
 }
 
-/** Texts of an output that a card shows the length of, since nobody reads them as JSON. */
+/** Fields with long texts. A card shows their length, because users do not read them as JSON. */
 const LONG_KEYS = new Set(["html", "subtitles", "description"]);
 const LONG_CHARS = 400;
 
-/** What a card shows of a document: in place of long texts, their length. */
+/** Returns a document for a card, which has the lengths of long texts in their place. */
 export function keyJson(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value ?? null, (key, inner: unknown) => {
@@ -69,7 +69,7 @@ export function keyJson(value: unknown): unknown {
   );
 }
 
-/** The blocks that an output of the editable tool has. */
+/** Returns the blocks in an output of the editable tool. */
 export function editableBlocks(tool: string, output: unknown) {
   const { blocks } = fieldsOf(output);
   return tool === EDITABLE && isBlocks(blocks) ? blocks : undefined;

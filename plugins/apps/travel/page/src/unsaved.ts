@@ -1,21 +1,21 @@
-// Edits that were not saved when the page was left: this tab keeps them until they are.
+// Edits that were not saved when the page was left. This tab keeps them until they are saved.
 import { type Block, isBlocks } from "./api.ts";
 
 const key = (session: string) => `wattle-travel-edit-${session}`;
 
-/** Keeps edits until they are saved. */
+/** Stores edits until they are saved. */
 export function keep(session: string, blocks: readonly Block[]): void {
   sessionStorage.setItem(key(session), JSON.stringify(blocks));
 }
 
-/** Forgets edits that were saved, unless there are newer ones. */
+/** Removes edits that were saved, unless there are newer ones. */
 export function drop(session: string, blocks: readonly Block[]): void {
   if (sessionStorage.getItem(key(session)) === JSON.stringify(blocks)) {
     sessionStorage.removeItem(key(session));
   }
 }
 
-/** The edits that were left. */
+/** Returns the stored edits. */
 export function read(session: string): Block[] | undefined {
   try {
     const blocks: unknown = JSON.parse(sessionStorage.getItem(key(session)) ?? "null");

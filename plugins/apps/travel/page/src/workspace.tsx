@@ -1,5 +1,5 @@
-// A session at work: what is made in the middle, the conversation at the right. On a narrow screen
-// one of both is shown.
+// An open session: the guide in the middle, the conversation on the right. A narrow screen shows
+// one of the two.
 import { Button, copyText, Segments, Shell, toast } from "@wattle/page";
 import { useEffect, useRef, useState } from "react";
 import type { WholeSession } from "./api.ts";
@@ -26,10 +26,10 @@ export function Workspace({ loaded, initial }: WorkspaceProps) {
   const [side, setSide] = useState<Side>(loaded.state.handbookHtml ? "guide" : "chat");
   const [isEditing, setEditing] = useState(false);
   const found = editable(messages);
-  // What is stored has the edits, but was perhaps read before the tool was done.
+  // The stored state has the edits, but may have been read before the tool ended.
   const isNewer = found !== undefined && found.done > conversation.settled;
   const current = isNewer ? found.blocks : (state.blocks ?? found?.blocks);
-  // Before the coordinates are there, a run would write over what is edited.
+  // Before there are coordinates, a run would overwrite edits.
   const blocks = found !== undefined || !conversation.isBusy ? current : undefined;
   const hasPage = state.handbookHtml !== null;
   const [view, setView] = useView(hasPage, found?.call, pageCall(messages), isEditing, () =>
@@ -99,8 +99,8 @@ export function Workspace({ loaded, initial }: WorkspaceProps) {
 }
 
 /**
- * The view in the middle. An editable output that appears opens the blocks, a page that appears is
- * shown unless the user is at work on the blocks.
+ * Returns the view in the middle. A new editable output opens the blocks, and a new page is shown
+ * unless the user has unsaved edits.
  */
 function useView(
   hasPage: boolean,

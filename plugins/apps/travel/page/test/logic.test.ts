@@ -1,4 +1,4 @@
-// What the page decides without a screen.
+// Logic of the page, without a screen.
 import { textOf } from "@wattle/page/ai";
 import type { UIMessage } from "ai";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -24,11 +24,11 @@ test.each([
   ["https://example.com/watch?v=dQw4w9WgXcQ", undefined],
   [`${VIDEO} three days`, undefined],
   ["https://www.youtube.com/watch?v=<script>", undefined],
-])("s3_02 the address %s is %s", (text, url) => {
+])("s3_02 the URL %s is %s", (text, url) => {
   expect(videoUrl(text)).toBe(url);
 });
 
-test("s3_01 an address becomes a wish, all else stays", () => {
+test("s3_01 a URL becomes a request, other text is kept", () => {
   expect(toGuidePrompt(" youtu.be/dQw4w9WgXcQ ")).toBe(
     `Create a travel guide from this video: ${VIDEO}`,
   );
@@ -48,7 +48,7 @@ test("the route is found below any prefix", () => {
   expect(bare).toEqual({ at: "session", id: "7", initial: undefined });
 });
 
-test("s3_03 the first message is sent once, and leaves the address", () => {
+test("s3_03 the first message is sent once, and is removed from the URL", () => {
   history.replaceState(null, "", "/session/s1?initial=hello");
   expect(isFirstVisit("s1", "hello")).toBe(true);
   expect(location.search).toBe("");
@@ -63,7 +63,7 @@ test("s3_63 the panel has 300 to 600 pixels, also by keyboard", () => {
   expect(widthAfter("a", 420)).toBeUndefined();
 });
 
-test("s3_68 the final time is that of the first run or of the making", () => {
+test("s3_68 the final time is that of the first run or of the creation", () => {
   const made = { startedAt: null, createdAt: "2026-01-01T00:00:00.000Z" } as Session;
   expect(finalTime(made)).toBe(made.createdAt);
   expect(finalTime({ ...made, startedAt: "2026-01-02T00:00:00.000Z" })).toContain("01-02");
@@ -78,7 +78,7 @@ const BLOCK: Block = {
   smart_tags: ["a", "b"],
 };
 
-test("a block survives the editor as it is", () => {
+test("a block is not changed by the editor", () => {
   expect(blockOf(draftOf(BLOCK))).toEqual(BLOCK);
   expect(blockOf(draftOf({ ...BLOCK, location: null, smart_tags: [] }))).toEqual({
     ...BLOCK,
@@ -87,7 +87,7 @@ test("a block survives the editor as it is", () => {
   });
 });
 
-test("s3_52 edits that were not saved outlive the page until they are", () => {
+test("s3_52 unsaved edits outlive the page until they are saved", () => {
   expect(unsaved.read("s")).toBeUndefined();
   unsaved.keep("s", [BLOCK]);
   expect(unsaved.read("s")).toEqual([BLOCK]);
@@ -141,7 +141,7 @@ test("s3_59 only the output of the coordinates can be edited", () => {
   expect(firstOf(said) && textOf(firstOf(said) as UIMessage)).toBe("hello");
 });
 
-test("cards tell what came of a tool, and no page as JSON", () => {
+test("cards summarize the output of a tool, and show no page as JSON", () => {
   expect(summaryOf("resolve_spot_coordinates", { resolved_count: 2, unresolved_count: 1 })).toBe(
     "已定位 2 个景点，未找到 1 个",
   );
@@ -156,7 +156,7 @@ test("cards tell what came of a tool, and no page as JSON", () => {
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Saves that end when they are told to. */
+/** Returns an autosave whose saves end when the test ends them. */
 function saver() {
   const sent: { value: number; end: (error?: Error) => void }[] = [];
   const states: SaveState[] = [];
@@ -183,7 +183,7 @@ test("s3_52 edits are saved 900 milliseconds after the last one", async () => {
   expect(autosave.isDirty).toBe(false);
 });
 
-test("s3_52 the newest value is the last that is saved", async () => {
+test("s3_52 the newest value is saved last", async () => {
   const { autosave, sent, states } = saver();
   autosave.change(1);
   await vi.advanceTimersByTimeAsync(DEBOUNCE_MS);
@@ -198,7 +198,7 @@ test("s3_52 the newest value is the last that is saved", async () => {
   expect(states.at(-1)).toBe("saved");
 });
 
-test("s3_52 what was not saved is kept, and saved when it is tried again", async () => {
+test("s3_52 a value that was not saved is kept, and a retry saves it", async () => {
   const { autosave, sent, states } = saver();
   autosave.change(1);
   await vi.advanceTimersByTimeAsync(DEBOUNCE_MS);

@@ -1,17 +1,17 @@
-// The app's endpoints. Their answers are `{code, message, data}`.
+// The app's endpoints. Their responses are `{code, message, data}`.
 import { request } from "@wattle/page/api";
 import { streamEvents } from "@wattle/page/sse";
 import type { Message, Messages, Row, Session, Told } from "./types.ts";
 
 const SESSIONS = "api/chat/sessions";
 
-/** Sessions of one page of the list. */
+/** Number of sessions by which the list grows. */
 export const SESSION_PAGE = 50;
 
-/** Messages of one request: the most that the endpoint gives. */
+/** Messages of one request, the maximum of the endpoint. */
 const MESSAGE_PAGE = 200;
 
-/** The last messages of the stream. */
+/** The last events of the stream. */
 const ENDS = ["workflow_end", "workflow_error"];
 
 async function data<T>(path: string, method = "GET"): Promise<T> {
@@ -31,7 +31,7 @@ export function deleteMessages(id: string): Promise<unknown> {
   return data(`${SESSIONS}/${encodeURIComponent(id)}/messages`, "DELETE");
 }
 
-/** All messages of a session, in as many requests as it takes. */
+/** Returns all messages of a session, in as many requests as necessary. */
 export async function listMessages(id: string): Promise<Messages> {
   const messages: Message[] = [];
   for (;;) {
@@ -45,7 +45,7 @@ export async function listMessages(id: string): Promise<Messages> {
   }
 }
 
-/** All rows of an answer, of which a list of messages has the first ones. */
+/** Returns all rows of an answer, of which a list of messages has the first ones. */
 export async function allRows(id: string, message: number): Promise<Row[]> {
   const path = `${SESSIONS}/${encodeURIComponent(id)}/messages/${message}/rows`;
   return (await data<{ rows: Row[] }>(path)).rows;
@@ -62,7 +62,7 @@ interface Asking {
   onTold: (told: Told) => void;
 }
 
-/** Asks a question and tells of every step. Resolves at the end of the stream. */
+/** Asks a question and reports every step. Resolves at the end of the stream. */
 export function ask({ session, message, onOpen, onTold }: Asking): Promise<void> {
   return streamEvents("api/chat/stream", {
     body: { session_id: session, message },
@@ -72,7 +72,9 @@ export function ask({ session, message, onOpen, onTold }: Asking): Promise<void>
   });
 }
 
-/** A name for a session: the page chooses it, so that a reload in the middle knows it. */
+/**
+ * Creates the id of a session. The page chooses it, so a reload in the middle of a question has it.
+ */
 export function freshSession(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(8));
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,14 +1,14 @@
-// The conversation that is open: loads it, asks, waits for what another page or an earlier load
-// of this one has asked, and agrees with other tabs.
+// The open conversation: loads it, asks questions, waits for questions of another page or of an
+// earlier load of this one, and synchronizes with other tabs.
 import { ApiError, toast, useConnection, useTabs } from "@wattle/page";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { ask, freshSession, listMessages } from "./api.ts";
 import { begun, heard, merged, type Turn, turnsOf } from "./turns.ts";
 
-/** Tabs post the session that has changed. */
+/** Channel on which tabs post the session that has changed. */
 const CHANNEL = "wattle-nl2sql";
 
-/** Pause between two looks at a question that is worked on. */
+/** Interval at which a question in progress is read, in milliseconds. */
 const LOOK_MS = 1_500;
 
 const NOT_FOUND = 404;
@@ -18,16 +18,16 @@ export interface Conversation {
   turns: readonly Turn[];
   /** The history is being loaded. */
   isLoading: boolean;
-  /** A question is worked on. */
+  /** A question is in progress. */
   isBusy: boolean;
   open: (session: string | undefined) => void;
   send: (question: string) => Promise<void>;
   reload: () => Promise<void>;
-  /** Tells other tabs that a session has changed. */
+  /** Notifies other tabs that a session has changed. */
   tell: (session: string) => void;
 }
 
-/** The session in the address, so that a reload opens it again. */
+/** Returns the session in the URL, so that a reload opens it again. */
 function sessionInAddress(): string | undefined {
   return new URLSearchParams(location.search).get("session") ?? undefined;
 }
@@ -47,14 +47,14 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** `onChange` is called when the list of sessions may have changed. */
+/** Returns the open conversation. Calls `onChange` when the list of sessions may have changed. */
 export function useConversation(onChange: () => void): Conversation {
   const [session, setSession] = useState(sessionInAddress);
   const [turns, setTurns] = useState<readonly Turn[]>([]);
   const [isLoading, setLoading] = useState(session !== undefined);
-  // Something works on the session that this page does not hear.
+  // A run is active on the session, and this page does not have its stream.
   const [isRunning, setRunning] = useState(false);
-  // What an answer that arrives late must not touch.
+  // The open session, which late responses for another session must not change.
   const current = useRef(session);
   const asking = useRef(false);
   const changed = useRef(onChange);
@@ -98,7 +98,7 @@ export function useConversation(onChange: () => void): Conversation {
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a session is loaded when it is opened.
   useEffect(() => {
-    // A session that this page has just made has nothing to load.
+    // A session that this page has just created has nothing to load.
     if (!asking.current) void reload();
   }, [session, reload]);
 
@@ -116,7 +116,7 @@ export function useConversation(onChange: () => void): Conversation {
     return () => clearInterval(timer);
   }, [isWaiting, connection, reload]);
 
-  // The end of a question is news for the list.
+  // The end of a question changes the list.
   const finished = turns.filter(({ state }) => state === "done" || state === "failed").length;
   // biome-ignore lint/correctness/useExhaustiveDependencies: each finished question is news.
   useEffect(() => changed.current(), [finished]);
@@ -155,7 +155,7 @@ export function useConversation(onChange: () => void): Conversation {
         onTold: (told) => change((turn) => heard(turn, told)),
       });
     } catch (error) {
-      // Nothing was begun: the text goes back into its field.
+      // Nothing was started, so the text returns to its field.
       if (!isOpen) {
         void afterRefusal(error);
         throw error;
@@ -168,10 +168,10 @@ export function useConversation(onChange: () => void): Conversation {
   }
 
   async function afterRefusal(error: unknown): Promise<void> {
-    // The banner says that the server is away, and the text is in its field again.
+    // The banner shows a lost connection, and the text is in its field again.
     if (!isNetwork(error)) toast(textOf(error), "error");
     asking.current = false;
-    // Another tab may have asked: then this one shows it.
+    // Another tab may have asked a question, which this tab then shows.
     await reload();
   }
 

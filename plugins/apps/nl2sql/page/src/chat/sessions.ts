@@ -9,12 +9,12 @@ export interface Sessions {
   total: number;
   refresh: () => void;
   more: () => void;
-  /** Whether it worked; a failure is shown. */
+  /** Resolves to true if it succeeded. A failure is shown. */
   remove: (id: string) => Promise<boolean>;
   clear: (id: string) => Promise<boolean>;
 }
 
-/** The most that one request lists. */
+/** Maximum number of sessions of one request. */
 const MOST = 200;
 
 export function useSessions(): Sessions {
@@ -27,7 +27,7 @@ export function useSessions(): Sessions {
     try {
       setFound(await listSessions(limit));
     } catch (error) {
-      // The banner says that the server is away.
+      // The banner shows a lost connection.
       if (error instanceof ApiError && error.kind === "network") return;
       toast(`会话列表没有加载：${error instanceof Error ? error.message : error}`, "error");
     }

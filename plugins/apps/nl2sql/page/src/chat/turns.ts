@@ -11,11 +11,11 @@ export interface Step {
 export interface Turn {
   key: string;
   question: string;
-  /** `waiting`: it is worked on, but the page does not hear the steps. */
+  /** `waiting`: it is in progress, but the page does not get its steps. */
   state: "running" | "waiting" | "done" | "failed";
   steps: Step[];
   result?: Result;
-  /** Number of the answer in the history. */
+  /** Id of the answer in the history. */
   messageId?: number;
   error?: string;
 }
@@ -23,7 +23,7 @@ export interface Turn {
 const UNANSWERED = "这个问题没有得到回答。";
 const NOT_DELIVERED = "问题没有送达，请重新发送。";
 
-/** The turns of a history. Only its last question can still be under way. */
+/** Returns the turns of a history. Only its last question can still be in progress. */
 export function turnsOf({ messages, pending }: Messages): Turn[] {
   const turns: Turn[] = [];
   for (const message of messages) {
@@ -55,12 +55,12 @@ function settle(turn: Turn, pending: Pending): void {
   }
 }
 
-/** A question that was just sent. */
+/** Creates the turn of a question that was just sent. */
 export function begun(key: string, question: string): Turn {
   return { key, question, state: "running", steps: [] };
 }
 
-/** The turn after a message of its stream. */
+/** Returns the turn after an event of its stream. */
 export function heard(turn: Turn, told: Told): Turn {
   if (told.step === "workflow") return ended(turn, told);
   const { step: name, message, detail } = told;
@@ -74,7 +74,7 @@ export function heard(turn: Turn, told: Told): Turn {
   return { ...turn, steps };
 }
 
-/** A step that came to its end without what it was for. */
+/** Returns true for a step that ended without its result. */
 function isFailure(detail: Told["detail"]): boolean {
   if (detail === undefined || detail === null) return false;
   if ("generation_failed" in detail) return true;
@@ -91,8 +91,8 @@ function ended(turn: Turn, { status, message, result }: Told): Turn {
 }
 
 /**
- * The history with what only this page knows: the steps that it has heard, and all rows. A
- * question that the history lacks was not delivered, unless a run has yet to write it.
+ * Adds to a history what only this page knows: the steps that it has received, and all rows. A
+ * question that is missing in the history was not delivered, unless a run has yet to write it.
  */
 export function merged(fresh: readonly Turn[], known: readonly Turn[], isRunning: boolean): Turn[] {
   const turns = fresh.map((turn, at) => {
@@ -117,13 +117,13 @@ function joined(turn: Turn, before: Turn): Turn {
   };
 }
 
-/** A step whose end was not heard is not at work in a turn that has ended. */
+/** Ends a step whose end was not received, if its turn has ended. */
 function closed(step: Step, { state }: Turn): Step {
   if (step.status !== "running" || state === "running" || state === "waiting") return step;
   return { ...step, status: state === "done" ? "done" : "failed" };
 }
 
-/** Which attempt a generation is, counted from 1. */
+/** Returns the number of an attempt to generate a statement, counted from 1. */
 export function attempt(steps: readonly Step[], at: number): number {
   return steps.slice(0, at + 1).filter(({ name }) => name === "sql_generation").length;
 }

@@ -1,4 +1,4 @@
-// The documents of the app's endpoints, with the names that they have there.
+// The documents of the app's endpoints, under the names that they have there.
 
 export type StepName =
   | "intent_recognition"
@@ -55,7 +55,7 @@ export interface Validation {
   executed_sql: string;
   empty_result: boolean;
   zero_metric_result: boolean;
-  /** Not in the end of a step, and only the first rows in a list of messages. */
+  /** Missing at the end of a step; only the first rows in a list of messages. */
   result?: Row[];
 }
 
@@ -104,7 +104,7 @@ export interface Message {
   created_at: string;
 }
 
-/** What became of a question without an answer. */
+/** Status of a question without an answer. */
 export type Pending =
   | { status: "running" }
   | { status: "failed"; step: string; message: string }
@@ -116,7 +116,7 @@ export interface Messages {
   pending: Pending;
 }
 
-/** A message of the stream of a question. */
+/** An event of the stream of a question. */
 export interface Told {
   session_id: string;
   step: StepName | "workflow";

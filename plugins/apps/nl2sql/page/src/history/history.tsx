@@ -8,9 +8,9 @@ interface HistoryProps {
   sessions: Sessions;
   current: string | undefined;
   onOpen: (session: string | undefined) => void;
-  /** A session is gone, or its messages are. */
+  /** Called after a session or its messages were deleted. */
   onChanged: (session: string) => void;
-  /** The messages of the session that is open are gone. */
+  /** Called after the messages of the open session were deleted. */
   onCleared: () => void;
 }
 
@@ -32,7 +32,7 @@ const WORDS = {
   },
 } as const;
 
-/** `2025-01-15T10:30:45+08:00` as `01-15 10:30`. */
+/** Formats `2025-01-15T10:30:45+08:00` as `01-15 10:30`. */
 export function shortTime(iso: string): string {
   return iso.slice(5, 16).replace("T", " ");
 }

@@ -1,4 +1,4 @@
-// The plot of a result that has a natural one, with its numbers in words.
+// The plot of a result that suits one, with its numbers as text.
 import { later } from "@wattle/page";
 import { Suspense, useMemo } from "react";
 import type { NaturalPlot } from "./natural.ts";
@@ -7,7 +7,7 @@ import { Otherwise } from "./statement.tsx";
 
 const Plot = later(() => import("@wattle/page/plot"));
 
-/** Characters of a name below its bar; the table has all. */
+/** Maximum number of characters of a name below its bar. The table has the whole name. */
 const NAME_CHARACTERS = 12;
 
 function short(name: string): string {
@@ -18,7 +18,7 @@ function short(name: string): string {
 
 export function Chart({ plot }: { plot: NaturalPlot }) {
   const words = described(plot);
-  // The plot draws itself anew for another object.
+  // The plot is drawn again for another object.
   const x = useMemo(
     () => ("names" in plot.x ? { names: plot.x.names.map(short) } : plot.x),
     [plot],

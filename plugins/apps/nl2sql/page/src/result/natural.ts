@@ -1,25 +1,25 @@
-// Whether a result has a natural plot: numbers over time, or numbers by one category.
+// Selects the plot of a result: numbers over time, or numbers by one category.
 import type { Row } from "../chat/types.ts";
 import { columnsOf, isNumeric, numberOf, textOf } from "./value.ts";
 
 export interface NaturalPlot {
   kind: "time" | "category";
-  /** The column that the numbers stand against. */
+  /** The column of the horizontal axis. */
   by: string;
   x: { time: Date[] } | { names: string[] };
   series: { name: string; values: (number | null)[] }[];
 }
 
-/** Bars beyond that cannot be read. */
+/** Maximum number of bars. More cannot be read. */
 const MOST_CATEGORIES = 40;
 
-/** Lines beyond that cannot be told apart. */
+/** Maximum number of lines. More cannot be distinguished. */
 const MOST_SERIES = 4;
 
-/** A figure that is smaller by this factor would lie on the axis. */
+/** A metric that is smaller by this factor would be on the axis. */
 const VISIBLE_PART = 50;
 
-/** Numbers that name things rather than count them. */
+/** Columns whose numbers are names and not quantities. */
 const NAMING = /(^|_)(id|no|code|year|month|day|hour|week|quarter)$|编号|^年份?$|^月份?$/i;
 
 const YEAR_NAME = /(^|_)year$|^年份?$/i;
@@ -27,7 +27,7 @@ const TIME = /^(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:[T ](\d{2}):(\d{2})(?::(\d{2}
 const FIRST_YEAR = 1900;
 const LAST_YEAR = 2100;
 
-/** The plot of a result; nothing if a table says all. */
+/** Returns the plot of a result; `undefined` if a table is sufficient. */
 export function naturalPlot(rows: readonly Row[]): NaturalPlot | undefined {
   if (rows.length < 2) return undefined;
   const columns = columnsOf(rows);
@@ -48,7 +48,10 @@ export function naturalPlot(rows: readonly Row[]): NaturalPlot | undefined {
   return { kind: "category", by, x: { names: texts }, series: series(rows, figures, order) };
 }
 
-/** The times of a column, if all of its texts are some. A bare year needs the name of one. */
+/**
+ * Returns the times of a column, if all its texts are times. A column of years needs the name of
+ * one.
+ */
 function timesOf(name: string, texts: readonly string[]): Date[] | undefined {
   const times = texts.map(timeOf);
   const areYears = texts.every((text) => /^\d{4}$/.test(text));
@@ -80,7 +83,7 @@ function series(rows: readonly Row[], figures: readonly string[], order: readonl
   return visible.slice(0, MOST_SERIES);
 }
 
-/** The plot in words, for who does not see it. */
+/** Describes the plot as text, for users who do not see it. */
 export function described({ kind, by, x, series }: NaturalPlot): string {
   const names = "time" in x ? x.time.map((time) => dayOf(time)) : x.names;
   const parts = series.map(({ name, values }) => {

@@ -1,4 +1,4 @@
-// The answer: words, plot, table, file and statement.
+// The answer: text, plot, table, file and statement.
 import { Button, saveFile, toast, useOnce } from "@wattle/page";
 import { send } from "@wattle/page/api";
 import { type Column, DataTable } from "@wattle/page/table";
@@ -45,7 +45,7 @@ function statementOf({ sql_validate_result: validated, sql_result: generated }: 
   return (validated?.executed_sql || generated?.sql) ?? "";
 }
 
-/** All rows: those of the answer itself, or of the history once they are loaded. */
+/** Returns all rows: those of the answer itself, or those of the history once they are loaded. */
 function useRows(result: Result, session: string, messageId: number | undefined) {
   const given = rowsOf(result);
   const count = result.sql_validate_result?.rows ?? 0;
@@ -79,7 +79,7 @@ function Table({ rows, isComplete }: { rows: readonly Row[]; isComplete: boolean
           header: name,
           align: isFigure ? "end" : "start",
           value: (row) => (isFigure ? numberOf(row[name]) : textOf(row[name])),
-          // The text itself: a number would lose digits.
+          // The text of the cell, because a number would lose digits.
           render: (row) => <span title={textOf(row[name])}>{textOf(row[name])}</span>,
         };
       }),
@@ -95,7 +95,7 @@ function Table({ rows, isComplete }: { rows: readonly Row[]; isComplete: boolean
   );
 }
 
-/** The file of the endpoint, which is kept for some days only. */
+/** A button for the file of the endpoint, which is available for some days only. */
 function Download({ path }: { path: string }) {
   const [save, isBusy] = useOnce(async () => {
     try {

@@ -1,4 +1,4 @@
-// A statement, highlighted once the highlighter is there.
+// A statement, highlighted once the highlighter is loaded.
 import { later } from "@wattle/page";
 import { Component, type ReactNode, Suspense } from "react";
 
@@ -13,7 +13,7 @@ function Plain({ sql, label }: { sql: string; label: string }) {
   );
 }
 
-/** Shows something else where a part cannot be loaded. */
+/** Shows a replacement if a part cannot be loaded. */
 export class Otherwise extends Component<{ show: ReactNode; children: ReactNode }> {
   override state = { hasFailed: false };
 

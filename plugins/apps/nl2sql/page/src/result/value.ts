@@ -1,33 +1,35 @@
-// Cells of a result: what they are and how they are shown.
+// Cells of a result: their types and how they are shown.
 import type { Cell, Result, Row } from "../chat/types.ts";
 
-/** A number as text: databases give decimals and large whole numbers so, to keep every digit. */
+/** A number as text. Databases return decimals and large integers as texts, to keep every digit. */
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?$/;
 
-/** The number that a cell holds, if it is one. */
+/** Returns the number in a cell, if it is one. */
 export function numberOf(cell: Cell): number | undefined {
   if (typeof cell === "number") return cell;
   return typeof cell === "string" && NUMBER.test(cell) ? Number(cell) : undefined;
 }
 
-/** The cell as a person reads it. */
+/** Returns the text that shows a cell. */
 export function textOf(cell: Cell): string {
   if (cell === null || cell === undefined) return "";
   return typeof cell === "object" ? JSON.stringify(cell) : String(cell);
 }
 
-/** The names of the columns, in the order of the statement. */
+/** Returns the names of the columns, in the order of the statement. */
 export function columnsOf(rows: readonly Row[]): string[] {
   return Object.keys(rows[0] ?? {});
 }
 
-/** Whether all cells of a column that hold something hold numbers. */
+/** Returns true if all cells of a column that are not null are numbers. */
 export function isNumeric(rows: readonly Row[], column: string): boolean {
   const cells = rows.map((row) => row[column]).filter((cell) => cell !== null);
   return cells.length > 0 && cells.every((cell) => numberOf(cell) !== undefined);
 }
 
-/** The rows for people: of lists, the same row is shown once, as in the file and in the text. */
+/**
+ * Returns the rows to show. Equal rows of a list are shown once, as in the file and in the text.
+ */
 export function distinct(rows: readonly Row[], operation?: string): readonly Row[] {
   if (operation !== "detail" && operation !== "ranking") return rows;
   const seen = new Set<string>();
@@ -37,7 +39,7 @@ export function distinct(rows: readonly Row[], operation?: string): readonly Row
   });
 }
 
-/** Rows of an answer that came with it. */
+/** Returns the rows that an answer contains. */
 export function rowsOf(result: Result): readonly Row[] {
   const validated = result.sql_validate_result;
   if (validated === null || !validated.is_valid || validated.empty_result) return [];

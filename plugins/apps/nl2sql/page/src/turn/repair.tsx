@@ -1,4 +1,4 @@
-// What went wrong on the way to an answer, and what was done about it.
+// The errors before an answer, and their corrections.
 import type { HiddenContext, Replacement, Result } from "../chat/types.ts";
 import { Statement } from "../result/statement.tsx";
 
@@ -10,18 +10,18 @@ const KINDS: Record<string, string> = {
   object_not_found: "对象不存在",
 };
 
-/** Texts of the app that stand for a result without an error. */
+/** Texts for the app's codes of a result without an error. */
 const WORDS: Record<string, string> = {
   empty_result: "没有查到数据",
   zero_metric_result: "统计结果为 0",
 };
 
-/** In one word; a result without rows is no error of its execution. */
+/** Returns the cause in a few words. A result without rows is not an execution error. */
 function causeOf({ error, error_type: kind }: HiddenContext): string {
   return WORDS[error] ?? KINDS[kind] ?? kind;
 }
 
-/** Retries of an answer, with the last look at what was wrong. */
+/** The retries of an answer, with the last hidden context. */
 export function Repair({ result }: { result: Result }) {
   const { hidden_context_result: context, hidden_context_retry_count: retries } = result;
   const replaced = result.sql_result?.applied_field_replacements ?? [];
@@ -52,7 +52,7 @@ function Replacements({ replaced }: { replaced: readonly Replacement[] }) {
   );
 }
 
-/** The error, the statement that it was about, and the hints for the next attempt. */
+/** The error, the failed statement, and the hints for the next attempt. */
 export function Hints({ context }: { context: HiddenContext }) {
   const { error, failed_sql: sql, hints } = context;
   return (

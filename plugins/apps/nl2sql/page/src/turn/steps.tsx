@@ -1,4 +1,4 @@
-// The steps of a question as they happen, with what each came to.
+// The steps of a question in progress, with their results.
 import { type ReactNode, useEffect, useState } from "react";
 import { attempt, type Step } from "../chat/turns.ts";
 import type { Generation, HiddenContext, Intent, Task, Validation } from "../chat/types.ts";
@@ -20,11 +20,11 @@ const SIGNS = { running: "…", done: "✓", failed: "✗" } as const;
 interface StepsProps {
   steps: readonly Step[];
   isOpen: boolean;
-  /** What is said below the steps, and need not be said twice. */
+  /** Text that is shown below the steps, and is not repeated in them. */
   said: string | undefined;
 }
 
-/** Open while the question is worked on; the user may open it again. */
+/** Open while the question is in progress. The user may open it again. */
 export function Steps({ steps, isOpen, said }: StepsProps) {
   const [shown, setShown] = useState(isOpen);
   useEffect(() => setShown(isOpen), [isOpen]);

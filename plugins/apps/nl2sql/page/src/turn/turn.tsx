@@ -1,4 +1,4 @@
-// The answer to one question: its steps while it is worked on, then the result.
+// The answer to one question: its steps while it is in progress, then the result.
 import { Announce } from "@wattle/page";
 import type { Turn } from "../chat/turns.ts";
 import { ResultView } from "../result/result.tsx";
@@ -31,9 +31,9 @@ export function TurnView({ turn, session }: { turn: Turn; session: string }) {
   );
 }
 
-/** What is said to who listens: the step that has begun, then the answer. */
+/** Returns the text for screen readers: the step that has started, then the answer. */
 function spoken({ state, steps, result }: Turn): string {
-  // An answer that was loaded with the history is not news.
+  // An answer that was loaded with the history is not announced.
   if (steps.length === 0) return "";
   if (state === "done") return result?.summary ?? "";
   return state === "running" ? (steps.at(-1)?.message ?? "") : "";
