@@ -1,23 +1,23 @@
-// How every page is built: one entry document, files with immutable names below `assets/`, and a
-// compressed sibling beside each file that gains from one.
+// The build of every page: one entry document, files with immutable names below `assets/`, and a
+// compressed sibling of each file that becomes smaller by it.
 //
 // The Content-Security-Policy of a page allows no inline script, no inline style and no other
-// origin, so nothing is inlined and nothing is loaded from elsewhere.
+// origin, so nothing is inlined and nothing is loaded from other origins.
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { defineConfig, type Plugin, type UserConfig } from "vite";
 
-/** Files below this size are sent as they are. */
+/** Files up to this size are not compressed. */
 const SMALLEST_BYTES = 1024;
 
-/** What gains from compression. */
+/** Files that become smaller by compression. */
 const COMPRESSIBLE = /\.(html|js|css|svg|json|txt|map)$/;
 
-/** The oldest browsers that know `light-dark()` and `<dialog>`. */
+/** The oldest browsers that support `light-dark()` and `<dialog>`. */
 const TARGET = ["chrome123", "firefox121", "safari17.5"];
 
-/** Writes `<file>.br` and `<file>.gz` beside each large file of the output. */
+/** Writes `<file>.br` and `<file>.gz` next to each large file of the output. */
 export function compress(): Plugin {
   return {
     name: "wattle-compress",
@@ -32,13 +32,13 @@ export function compress(): Plugin {
   };
 }
 
-/** The folder that the host serves, the one that a build writes, and the one before for a moment. */
+/** The folder that the host serves, the one that a build writes, and the replaced one. */
 const SERVED = "dist";
 const WRITTEN = "dist.part";
 const REPLACED = "dist.old";
 
 /**
- * Puts a whole build in the place of the one before. A host that loads the app meanwhile finds the old page or
+ * Replaces the previous build as a whole. A host that loads the app meanwhile finds the old page or
  * the new one, and never half of one.
  */
 export function replace(): Plugin {
@@ -61,7 +61,7 @@ export function replace(): Plugin {
   };
 }
 
-/** The icon of all pages, which a browser asks for in any case. */
+/** The icon of all pages, which browsers request in any case. */
 export function icon(): Plugin {
   const name = "icon.svg";
   return {
@@ -96,7 +96,7 @@ function compressFile(file: string): void {
   writeFileSync(`${file}.gz`, gzipSync(content, { level: constants.Z_BEST_COMPRESSION }));
 }
 
-/** Libraries mark what a server must not run by directives, which mean nothing here. */
+/** Hides warnings about directives of libraries for server code, which have no effect here. */
 function withoutDirectives(
   level: LogLevel,
   log: { code?: string },
@@ -107,11 +107,11 @@ function withoutDirectives(
 
 type LogLevel = "info" | "debug" | "warn";
 
-/** The configuration of a page; `more` adds to it. */
+/** Returns the configuration of a page. `more` adds to it. */
 export function appPage(more: UserConfig = {}): UserConfig {
   return defineConfig({
     ...more,
-    // The host writes a `<base>` into the entry document, so every address is relative to it.
+    // The host writes a `<base>` into the entry document, so every URL is relative to it.
     base: "./",
     plugins: [...(more.plugins ?? []), icon(), compress(), replace()],
     build: {
@@ -121,10 +121,10 @@ export function appPage(more: UserConfig = {}): UserConfig {
       assetsInlineLimit: 0,
       modulePreload: { polyfill: false },
       reportCompressedSize: false,
-      // What counts is the weight of the first view, which `wattle-page size` checks.
+      // `wattle-page size` checks the size of the first view, which is what matters.
       chunkSizeWarningLimit: 2_000,
       // `wattle-page size` reads from it which files the first view loads. The host serves no name
-      // that begins with a dot, as Vite's own would.
+      // that begins with a dot, such as Vite's default.
       manifest: "manifest.json",
       rolldownOptions: { onLog: withoutDirectives },
       ...more.build,

@@ -1,4 +1,4 @@
-// The package itself is not built; its tests run as those of a page do.
+// Tests of the package, which is not built, run with the configuration of a page.
 import { appPage } from "./vite.ts";
 
 export default appPage();

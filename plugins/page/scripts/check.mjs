@@ -1,4 +1,4 @@
-// Types, lints and format of all workspaces.
+// Checks types, lints and format of all workspaces.
 
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -13,7 +13,7 @@ function run(program, ...args) {
   if (status !== 0) throw new Error(`${program} found errors`);
 }
 
-/** Checks all workspaces at once: one program reads the types of the libraries once. */
+/** Checks all workspaces together, so that the types of libraries are read once. */
 export async function check() {
   await generate();
   run("tsc");

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `wattle-page <command>`: what is done for all workspaces at once.
+// `wattle-page <command>`: commands for all workspaces.
 //
 // | command | does |
 // |---|---|

@@ -1,18 +1,18 @@
-// The weight of the first view of each page: the entry document, and the scripts and style sheets that it loads before a
-// user does anything, compressed as a browser gets them.
+// Measures the first view of each page: the entry document, and the scripts and style sheets that
+// it loads before the user acts, compressed as browsers get them.
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The most that a first view may weigh. */
+/** Maximum size of a first view. */
 const LIMIT_BYTES = 200 * 1024;
 
 const ENTRY = "index.html";
 
 const APPS = fileURLToPath(new URL("../../apps", import.meta.url));
 
-/** The files of the first view: the entry and everything that it imports statically. */
+/** Returns the files of the first view: the entry and everything that it imports statically. */
 function firstView(manifest) {
   const files = new Set([ENTRY]);
   const visited = new Set();
@@ -28,13 +28,15 @@ function firstView(manifest) {
   return [...files];
 }
 
-/** Bytes of a file as it is sent: the build wrote a compressed sibling where one is smaller. */
+/**
+ * Returns the size of a file as it is sent. The build writes a compressed sibling if it is smaller.
+ */
 function weigh(file) {
   const compressed = `${file}.br`;
   return statSync(existsSync(compressed) ? compressed : file).size;
 }
 
-/** Weighs the first view of a built page; whether it is light enough. */
+/** Measures the first view of a built page. Returns true if it is within the limit. */
 function isLight(name, dist) {
   const manifest = JSON.parse(readFileSync(join(dist, "manifest.json"), "utf8"));
   const weights = firstView(manifest).map((file) => ({ file, bytes: weigh(join(dist, file)) }));

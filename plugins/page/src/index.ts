@@ -1,4 +1,4 @@
-// What nearly every page needs. Heavier parts have entries of their own.
+// The parts that nearly every page needs. Larger parts have entries of their own.
 export { ApiError, address, type Problem, request } from "./api/index.ts";
 export { Composer, type ComposerProps } from "./chat/composer.tsx";
 export {

@@ -1,4 +1,4 @@
-// Requests: addresses, bodies and the errors of hosts, apps and proxies.
+// Requests: URLs, bodies and the errors of hosts, apps and proxies.
 import { afterEach, expect, test, vi } from "vitest";
 import { ApiError, address, request } from "../src/api/index.ts";
 import { connection } from "../src/connection/state.ts";
@@ -16,7 +16,7 @@ function base(href: string): void {
   document.head.append(element);
 }
 
-test("an address is below the base of the document", () => {
+test("a URL is below the base of the document", () => {
   base("/apps/travel/");
   expect(new URL(address("api/x")).pathname).toBe("/apps/travel/api/x");
   expect(new URL(address("/api/x")).pathname).toBe("/apps/travel/api/x");
@@ -36,14 +36,14 @@ test.each([
   [{ error: { code: "busy", message: "at work" } }, "at work", "busy"],
   [{ code: 40001, message: "empty" }, "empty", "40001"],
   [{}, "服务返回了错误（409）。", undefined],
-])("an error says what it says: %j", async (body, message, code) => {
+])("an error has the message and the code of its body: %j", async (body, message, code) => {
   vi.stubGlobal("fetch", async () => Response.json(body, { status: 409 }));
   const error = await request("x").catch((error: unknown) => error);
   expect(error).toBeInstanceOf(ApiError);
   expect(error).toMatchObject({ kind: "http", status: 409, message, code, body });
 });
 
-test("the page asks for its server only while it is away", async () => {
+test("the page checks its server only while it is not reachable", async () => {
   vi.useFakeTimers();
   let isUp = false;
   const fetched = vi.fn(async () => {
@@ -63,7 +63,7 @@ test("the page asks for its server only while it is away", async () => {
   expect(fetched.mock.calls.length).toBe(count);
 });
 
-test("a server that starts is not back yet", async () => {
+test("a server that is starting is not reachable yet", async () => {
   vi.useFakeTimers();
   let answer: () => Response = () => {
     throw new TypeError("no connection");
@@ -78,7 +78,7 @@ test("a server that starts is not back yet", async () => {
   expect(connection()).toBe("connected");
 });
 
-test("an older answer that comes late is dropped, and one that fails hides none", async () => {
+test("an older response that is late is dropped, and a failed one hides no other", async () => {
   const ends: ((answer: string | undefined) => void)[] = [];
   const read = inOrder((_key: string) => new Promise<string | undefined>((end) => ends.push(end)));
   const [first, second, third, fourth] = [read("a"), read("a"), read("a"), read("a")];

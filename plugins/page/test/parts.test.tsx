@@ -1,4 +1,4 @@
-// The parts of a page, as a user meets them.
+// The parts of a page, as users see them.
 import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 import { useJoining, withoutLast } from "../src/ai/ai.ts";
@@ -24,7 +24,7 @@ function composer(onSend: (text: string) => unknown) {
   return { field, write: (value: string) => fireEvent.change(field, { target: { value } }) };
 }
 
-test("enter sends, shift and enter does not, and an input method keeps its own", () => {
+test("Enter sends, except with Shift or while an input method composes", () => {
   const sent: string[] = [];
   const { field, write } = composer((text) => sent.push(text));
   fireEvent.keyDown(field, { key: "Enter" });
@@ -39,14 +39,14 @@ test("enter sends, shift and enter does not, and an input method keeps its own",
   expect(field.value).toBe("");
 });
 
-test("a text that was not sent is there again", async () => {
+test("a text that was not sent returns to its field", async () => {
   const { field, write } = composer(() => Promise.reject(new Error("away")));
   write("东京");
   await act(async () => fireEvent.keyDown(field, { key: "Enter" }));
   expect(field.value).toBe("东京");
 });
 
-test("a second click does nothing while the first is at work", async () => {
+test("a second click does nothing while the first is in progress", async () => {
   const ends: (() => void)[] = [];
   const work = vi.fn(() => new Promise<void>((resolve) => ends.push(resolve)));
   const { result } = renderHook(() => useOnce(work));
@@ -62,7 +62,7 @@ test("a second click does nothing while the first is at work", async () => {
   expect(work).toHaveBeenCalledTimes(2);
 });
 
-test("markup in Markdown is text, links open elsewhere, pictures of others are links", () => {
+test("markup in Markdown is text, links open a window, images of other origins are links", () => {
   const hostile = [
     "<script>window.ran = 1</script>",
     '<img src=x onerror="window.ran = 1">',
@@ -82,7 +82,7 @@ test("markup in Markdown is text, links open elsewhere, pictures of others are l
   expect(images).toEqual(["/blobs/1"]);
 });
 
-test("SQL keeps every character and has no element of its own", () => {
+test("SQL keeps every character and creates no other elements", () => {
   const statement = "SELECT '<img src=x onerror=1>' AS a -- <b>\nFROM t WHERE n > 1";
   const { container } = render(<Sql>{statement}</Sql>);
   expect(container.textContent).toBe(statement);
@@ -90,7 +90,7 @@ test("SQL keeps every character and has no element of its own", () => {
   expect(container.querySelector(".w-sql-keyword")?.textContent).toBe("SELECT");
 });
 
-test("rows are sorted by value, without a value at the end, and stay in order if equal", () => {
+test("rows without a value are sorted last, and equal rows keep their order", () => {
   const rows = [{ a: 10 }, { a: null }, { a: 9 }, { a: 10, b: 1 }];
   expect(sorted(rows, ({ a }) => a, "ascending").map(({ a }) => a)).toEqual([9, 10, 10, null]);
   const down = sorted(rows, ({ a }) => a, "descending");
@@ -102,14 +102,14 @@ test("rows are sorted by value, without a value at the end, and stay in order if
   expect(nextSorting(up, "b")).toEqual({ key: "b", direction: "ascending" });
 });
 
-test("files are taken by type or by ending", () => {
+test("files are accepted by type or by extension", () => {
   const png = { name: "a.PNG", type: "image/png" };
   expect(isAccepted(png, "image/*")).toBe(true);
   expect(isAccepted(png, ".csv, .png")).toBe(true);
   expect(isAccepted(png, "image/jpeg,.csv")).toBe(false);
 });
 
-test("a tool without an answer was cancelled if nothing goes on", () => {
+test("a tool call without an output was cancelled if no run is active", () => {
   expect(toolState("input-available", true)).toBe("running");
   expect(toolState("input-streaming", false)).toBe("cancelled");
   expect(toolState("output-available", false)).toBe("done");
@@ -123,7 +123,7 @@ test("bars begin at zero", () => {
   expect(barRange(0, 0)[1]).toBeGreaterThan(0);
 });
 
-test("tabs hear of what another one posts, and of the user who comes back", async () => {
+test("tabs are notified of posts of other tabs and of the user's return", async () => {
   const heard = vi.fn();
   const own = vi.fn();
   renderHook(() => useTabs("test-tabs", heard));
@@ -140,7 +140,7 @@ test("tabs hear of what another one posts, and of the user who comes back", asyn
   result.current("too late");
 });
 
-test("a chat that finds no stream to join looks again, later each time, until it is closed", async () => {
+test("a chat without a stream to join retries with growing delays until it is closed", async () => {
   vi.useFakeTimers();
   const { result, unmount } = renderHook(() => useJoining());
   const { fetch, refresh } = result.current;
@@ -162,7 +162,7 @@ test("a chat that finds no stream to join looks again, later each time, until it
   expect(times.length).toBe(7);
 });
 
-test("the last message is taken back only if the user wrote it", () => {
+test("the last message is removed only if the user wrote it", () => {
   const message = (role: string, text: string) => ({ role, parts: [{ type: "text", text }] });
   const said = [message("assistant", "好"), message("user", "午饭")];
   expect(withoutLast(said, "午饭")).toEqual(said.slice(0, 1));

@@ -12,7 +12,7 @@ function parsed(...chunks: string[]): ServerEvent[] {
 
 afterEach(() => vi.unstubAllGlobals());
 
-test("events are the same however the bytes are split", () => {
+test("events do not depend on how the bytes are split", () => {
   const text = ": hello\r\nid: 7\nevent: a\ndata: one\rdata:two\n\ndata: {}\r\n\r\nevent: none\n\n";
   const whole = parsed(text);
   expect(whole).toEqual([
@@ -22,7 +22,7 @@ test("events are the same however the bytes are split", () => {
   expect(parsed(...text)).toEqual(whole);
 });
 
-/** A body that ends, or is cut, after some text. */
+/** Returns a body that ends, or is cut, after some text. */
 function body(text: string, isCut = false): ReadableStream<Uint8Array> {
   return new ReadableStream({
     start(controller) {
@@ -63,7 +63,7 @@ test("a request that was cut is not sent twice", async () => {
   expect(fetched).toHaveBeenCalledTimes(1);
 });
 
-test("a refusal is not tried again", async () => {
+test("a refused request is not retried", async () => {
   const fetched = vi.fn(async () => Response.json({ detail: "no such run" }, { status: 404 }));
   vi.stubGlobal("fetch", fetched);
   const options = { method: "GET" as const, onEvent: () => {}, isEnd: () => false };

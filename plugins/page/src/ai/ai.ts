@@ -1,43 +1,47 @@
-// What the chat hook of the AI SDK needs to know of the host.
+// Adapts the chat hook of the AI SDK to the host.
 import "./jitless.ts";
 import { useCallback, useEffect, useMemo, useRef } from "react";
 import { connectedFetch, errorOf } from "../api/index.ts";
 import { lost } from "../connection/state.ts";
 
-/** The status of an answer without content. */
+/** Status of a response without content. */
 const NO_CONTENT = 204;
 
 /**
- * The `fetch` of a chat transport. An error answer is thrown as an `ApiError`, whose message can
- * be shown, and a stream that was cut shows the banner.
+ * The `fetch` of a chat transport. It throws an error response as an `ApiError`, whose message can
+ * be shown. A stream that was cut shows the banner.
  */
 export async function streamFetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
   const response = await connectedFetch(input, init);
   if (!response.ok) throw await errorOf(response);
-  // Chromium gives an answer without content an empty body, and makes no `Response` of both.
+  // Chromium gives a response without content an empty body, and refuses to create a `Response`
+  // from the two.
   if (response.body === null || response.status === NO_CONTENT) return response;
   const { status, statusText, headers } = response;
   return new Response(watched(response.body), { status, statusText, headers });
 }
 
-/** Pause before a page looks again for an answer that was under way and had no stream. It doubles each time. */
+/**
+ * Delay before a page reads a conversation again whose active run had no stream. It doubles each
+ * time.
+ */
 const FIRST_PAUSE_MS = 300;
 
-/** The longest pause. */
+/** Maximum of that delay. */
 const LONGEST_PAUSE_MS = 5_000;
 
-/** What a chat needs to join answers that are under way. */
+/** Joins the active runs of a chat. */
 export interface Joining {
-  /** The `fetch` of its transport. */
+  /** The `fetch` of the chat's transport. */
   fetch: typeof streamFetch;
   /**
-   * Reads the conversation again. It is called a while after a request for a stream was answered with none: the answer has
-   * ended since the page read that it is under way, or its run has not gone on yet.
+   * Reads the conversation again. It is called some time after a request for a stream got none: the
+   * run has ended since the page read the conversation, or has not continued yet.
    */
   refresh: { current: () => Promise<void> };
 }
 
-/** Looks again for answers that could not be joined, until the page has a stream or is closed. */
+/** Retries to join active runs, until the page has a stream or is closed. */
 export function useJoining(): Joining {
   const refresh = useRef(async () => {});
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -57,18 +61,18 @@ export function useJoining(): Joining {
   return useMemo(() => ({ fetch, refresh }), [fetch]);
 }
 
-/** What is read of a message of the AI SDK. */
+/** The fields of a message of the AI SDK that are used here. */
 interface Message {
   role: string;
   parts: readonly { type: string; text?: unknown }[];
 }
 
-/** The text of a message without its other parts. */
+/** Returns the text of a message, without its other parts. */
 export function textOf({ parts }: Message): string {
   return parts.map(({ type, text }) => (type === "text" ? text : "")).join("");
 }
 
-/** The messages without the last one, if that is this text of the user. */
+/** Returns the messages without the last one, if that is this text of the user. */
 export function withoutLast<M extends Message>(messages: M[], text: string): M[] {
   const last = messages.at(-1);
   return last?.role === "user" && textOf(last) === text ? messages.slice(0, -1) : messages;
@@ -83,7 +87,7 @@ function watched(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
         if (done) controller.close();
         else controller.enqueue(value);
       } catch (error) {
-        // An abort is a user's; anything else is the connection.
+        // An abort comes from the user; any other error is a lost connection.
         if (!(error instanceof DOMException && error.name === "AbortError")) lost();
         controller.error(error);
       }

@@ -1,7 +1,7 @@
-// Requests to the endpoints of an app, below wherever its page is served.
+// Requests to the endpoints of an app, below the path at which its page is served.
 import { isAway, lost, reached } from "../connection/state.ts";
 
-/** A failure as the host says it: `application/problem+json`. */
+/** A failure in the format of the host: `application/problem+json`. */
 export interface Problem {
   type?: string;
   title?: string;
@@ -11,19 +11,19 @@ export interface Problem {
   [more: string]: unknown;
 }
 
-/** What went wrong: no connection, an answer that is an error, or one that cannot be read. */
+/** The kind of a failure: no connection, an error response, or an unreadable response. */
 export type FailureKind = "network" | "http" | "format";
 
 const NO_CONNECTION = "无法连接到服务，请检查网络后重试。";
 const UNREADABLE = "服务的回答无法读取。";
 
-/** A request without the answer that was asked for. Its message can be shown to a user. */
+/** A failed request. Its message can be shown to a user. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly kind: FailureKind;
   readonly status: number | undefined;
   readonly code: string | undefined;
-  /** The body of the answer, if it was JSON. */
+  /** The body of the response, if it was JSON. */
   readonly body: unknown;
 
   constructor(kind: FailureKind, message: string, answer: Partial<ApiError> = {}) {
@@ -35,29 +35,29 @@ export class ApiError extends Error {
   }
 }
 
-/** The absolute address of a path of the app, such as `api/sessions`. */
+/** Returns the absolute URL of a path of the app, such as `api/sessions`. */
 export function address(path: string): string {
   return new URL(path.replace(/^\/+/, ""), document.baseURI).href;
 }
 
 export interface RequestOptions {
   method?: string;
-  /** Sent as JSON, or as it is if it is form data, a file or a text. */
+  /** Sent as JSON. Form data, a file or a text is sent unchanged. */
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
-  /** The request goes on when the page is left. Its body may have 64 KiB at most. */
+  /** The request continues when the page is left. Its body may have at most 64 KiB. */
   keepalive?: boolean;
 }
 
-/** Sends a request and returns its answer as it came, which is not an error. */
+/** Sends a request and returns the response. Throws an error response as an `ApiError`. */
 export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
   const response = await reach(address(path), options);
   if (response.ok) return response;
   throw await errorOf(response);
 }
 
-/** Sends a request and returns the JSON document of its answer; `undefined` if it is empty. */
+/** Sends a request and returns the JSON document of the response; `undefined` if it is empty. */
 export async function request<T>(path: string, options: RequestOptions = {}): Promise<T> {
   const response = await send(path, options);
   const text = await read(response);
@@ -82,14 +82,16 @@ async function reach(url: string, options: RequestOptions): Promise<Response> {
   return connectedFetch(url, init);
 }
 
-/** `fetch` that tells the banner whether the server was reached, and fails with an `ApiError`. */
+/**
+ * `fetch` that reports to the banner whether the server was reached, and fails with an `ApiError`.
+ */
 export async function connectedFetch(
   input: RequestInfo | URL,
   init?: RequestInit,
 ): Promise<Response> {
   try {
     const response = await fetch(input, init);
-    // One that is back after it was lost may still be starting.
+    // A server that was lost may still be starting.
     if (!isAway(response)) reached();
     return response;
   } catch (error) {
@@ -105,14 +107,14 @@ async function read(response: Response): Promise<string> {
   }
 }
 
-/** An abort stays an abort, since the caller itself stopped the request. */
+/** Converts an error. An abort is kept, because the caller itself stopped the request. */
 function failureOf(error: unknown): Error {
   if (error instanceof DOMException && error.name === "AbortError") return error;
   lost();
   return new ApiError("network", NO_CONNECTION);
 }
 
-/** The error that an answer stands for. Hosts, apps and proxies each have a form of their own. */
+/** Returns the error in a response. Hosts, apps and proxies have different formats. */
 export async function errorOf(response: Response): Promise<ApiError> {
   const { status } = response;
   const text = await read(response);

@@ -1,4 +1,4 @@
-// The native API of the host, typed by its own OpenAPI document.
+// The native API of the host, typed by its OpenAPI document.
 import createClient, { type Client } from "openapi-fetch";
 import { connectedFetch } from "./index.ts";
 import type { components, paths } from "./schema.d.ts";
@@ -7,8 +7,8 @@ import type { components, paths } from "./schema.d.ts";
 export type Schemas = components["schemas"];
 
 /**
- * A client of the native API at the root of the page's origin. On an app's own address only the
- * app answers, so what a page needs there must come from the app's endpoints.
+ * Creates a client of the native API at the root of the page's origin. The own address of an app
+ * serves only the app, so a page gets what it needs there from the app's endpoints.
  */
 export function nativeApi(baseUrl = new URL("/", document.baseURI).href): Client<paths> {
   return createClient<paths>({

@@ -1,33 +1,33 @@
-// Where a user writes.
+// The input field of a conversation.
 import { type FormEvent, type KeyboardEvent, useId, useRef, useState } from "react";
 import { Button } from "../control/button.tsx";
 import { FileButton, FilePreviews, type Files } from "./files.tsx";
 import "./chat.css";
 
-/** What `keyCode` is while an input method composes, in browsers that do not say it otherwise. */
+/** Value of `keyCode` while an input method composes, in browsers without another sign of it. */
 const COMPOSING = 229;
 
 export interface ComposerProps {
   /** Name of the field. */
   label: string;
   placeholder?: string;
-  /** Text that the field begins with. */
+  /** Initial text of the field. */
   initial?: string;
-  /** Called with the trimmed text. What it was stays in the field if the promise fails. */
+  /** Called with the trimmed text. The text returns to the field if the promise fails. */
   onSend: (text: string) => Promise<unknown> | unknown;
-  /** An answer is under way: nothing can be sent, and it can be stopped if there is `onStop`. */
+  /** An answer is in progress: nothing can be sent, and `onStop`, if set, stops the answer. */
   busy?: boolean;
   onStop?: (() => void) | undefined;
-  /** Files that go with the text, from `useFiles`; they can be sent without one. */
+  /** Files that are sent with the text, from `useFiles`. They can be sent without a text. */
   files?: Files;
   /** Text of the button. */
   send?: string;
-  /** Nothing can be written now. */
+  /** Nothing can be written. */
   disabled?: boolean;
   autoFocus?: boolean;
 }
 
-/** A growing field: Enter sends, Shift and Enter begins a line. */
+/** A growing field: Enter sends, and Shift+Enter inserts a line break. */
 export function Composer(props: ComposerProps) {
   const { label, busy = false, disabled = false, files, onStop } = props;
   const [text, setText] = useState(props.initial ?? "");
@@ -43,7 +43,7 @@ export function Composer(props: ComposerProps) {
     try {
       await props.onSend(sent.trim());
     } catch {
-      // `onSend` shows why it failed; the user need not write the text again.
+      // `onSend` shows the error, and the user need not write the text again.
       setText((now) => (now === "" ? sent : now));
     } finally {
       sending.current = false;

@@ -1,4 +1,4 @@
-// Files that a user adds by button, by pasting or by dropping them, with previews.
+// Files that a user adds by button, by paste or by drop, with previews.
 import {
   type ClipboardEvent,
   type DragEvent,
@@ -14,20 +14,20 @@ import "./chat.css";
 export interface Attachment {
   id: number;
   file: File;
-  /** Address of its preview, for pictures. */
+  /** URL of the preview, for images. */
   preview: string | undefined;
 }
 
 interface FilesOptions {
-  /** What can be added, as the attribute `accept` of an input says it: `image/*` or `.csv`. */
+  /** Accepted files, as in the attribute `accept` of an input: `image/*` or `.csv`. */
   accept: string;
-  /** The most that one file may have. */
+  /** Maximum size of one file. */
   maxBytes: number;
-  /** The most files at a time; one by default. A further one takes the place of the first. */
+  /** Maximum number of files; 1 by default. A further file replaces the first one. */
   most?: number;
 }
 
-/** The added files and what adds and removes them. */
+/** The added files, and the functions that change them. */
 export interface Files {
   accept: string;
   most: number;
@@ -44,7 +44,7 @@ export interface Files {
   };
 }
 
-/** Whether a file is one of those that `accept` names. */
+/** Returns true if `accept` permits a file. */
 export function isAccepted(file: { name: string; type: string }, accept: string): boolean {
   return accept.split(",").some((entry) => {
     const rule = entry.trim().toLowerCase();
@@ -66,7 +66,7 @@ function release(items: readonly Attachment[]): void {
   for (const { preview } of items) if (preview) URL.revokeObjectURL(preview);
 }
 
-/** Keeps the files of a field. */
+/** Manages the files of a field. */
 export function useFiles({ accept, maxBytes, most = 1 }: FilesOptions): Files {
   const [items, setItems] = useState<readonly Attachment[]>([]);
   const [isOver, setOver] = useState(false);
@@ -128,7 +128,7 @@ function isFit(file: File, accept: string, maxBytes: number): boolean {
   return true;
 }
 
-/** Opens the browser's chooser. */
+/** A button that opens the browser's file dialog. */
 export function FileButton({ files, label = "添加文件" }: { files: Files; label?: string }) {
   const input = useRef<HTMLInputElement>(null);
   return (
@@ -151,7 +151,7 @@ export function FileButton({ files, label = "添加文件" }: { files: Files; la
         multiple={files.most > 1}
         onChange={(event) => {
           files.add(event.target.files ?? []);
-          // The same file can be chosen again.
+          // Permits choosing the same file again.
           event.target.value = "";
         }}
       />
@@ -159,7 +159,7 @@ export function FileButton({ files, label = "添加文件" }: { files: Files; la
   );
 }
 
-/** What was added, each with a button that removes it. */
+/** The added files, each with a button that removes it. */
 export function FilePreviews({ files }: { files: Files }) {
   if (files.items.length === 0) return null;
   return (

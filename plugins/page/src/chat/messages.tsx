@@ -1,14 +1,14 @@
-// A conversation that stays at its end while it grows, unless the user scrolled up.
+// A conversation that stays scrolled to its end while it grows, unless the user scrolls up.
 import { type ReactNode, useCallback, useLayoutEffect, useRef, useState } from "react";
 import "./chat.css";
 
-/** How far from the end still counts as the end. */
+/** Distance from the end that still counts as the end. */
 const NEAR_PX = 48;
 
 interface MessageListProps {
   /** Name of the list. */
   label?: string;
-  /** Something is being said: who listens hears the rest when it is complete. */
+  /** The last message is growing: screen readers read it when it is complete. */
   busy?: boolean;
   children: ReactNode;
 }
@@ -39,7 +39,7 @@ export function MessageList({ label = "对话", busy = false, children }: Messag
   );
 }
 
-/** Follows the end of what grows inside of a box. */
+/** Keeps a box scrolled to the end of its growing content. */
 function useEnd() {
   const box = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
@@ -59,7 +59,7 @@ function useEnd() {
     let height = element.scrollHeight;
     const scrolled = () => {
       const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_PX;
-      // Content that grew moves the end away from where the user is; that is no scrolling.
+      // Content that grew moves the end away, which is not a scroll of the user.
       if (element.scrollHeight === height || isNear) follows.current = isNear;
       height = element.scrollHeight;
       setAway(!follows.current);
@@ -80,14 +80,14 @@ function useEnd() {
 
 interface SaidProps {
   by: "user" | "assistant" | "system";
-  /** Who says it, for who does not see the side. */
+  /** Name of the sender, for users who do not see the side. */
   name?: string;
   children: ReactNode;
 }
 
 const NAMES = { user: "你", assistant: "助手", system: "系统" } as const;
 
-/** One message. What a user said is plain text: pass a string. */
+/** A message. Pass the text of a user as a string, so that it is plain text. */
 export function Said({ by, name = NAMES[by], children }: SaidProps) {
   return (
     <article className="w-said" data-by={by} aria-label={name}>

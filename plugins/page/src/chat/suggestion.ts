@@ -1,13 +1,14 @@
-// What a link suggests to write: `?initial=`. A page shows it in its field and sends nothing, since a link must not act.
+// The text that a link suggests: `?initial=`. A page shows it in its field and sends nothing,
+// because a link must not act.
 
-/** The longest text that a link may suggest. */
+/** Maximum length of a suggested text. */
 const MOST_CHARACTERS = 2_000;
 
 const NAME = "initial";
 
 /**
- * Takes the suggested text out of the address, so that a reload does not suggest it again. Empty if there is none.
- * Called once, when a page is loaded.
+ * Returns the suggested text, and removes it from the URL, so that a reload does not suggest it
+ * again. Returns an empty text if there is none. Called once, when a page is loaded.
  */
 export function takeSuggestion(): string {
   const url = new URL(window.location.href);

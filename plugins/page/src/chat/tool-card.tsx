@@ -1,4 +1,4 @@
-// What a tool does and did, as a card that opens.
+// A tool call, as a card that opens.
 import { type ReactNode, useState } from "react";
 import "./chat.css";
 
@@ -12,7 +12,7 @@ const STATES: Record<ToolState, string> = {
   cancelled: "已取消",
 };
 
-/** The states of the AI SDK as those of a card. `isLive`: the answer it belongs to goes on. */
+/** Converts a state of the AI SDK to that of a card. `isLive` is true while the message grows. */
 export function toolState(state: string, isLive: boolean): ToolState {
   if (state === "output-available") return "done";
   if (state === "output-error" || state === "output-denied") return "failed";
@@ -21,21 +21,21 @@ export function toolState(state: string, isLive: boolean): ToolState {
 }
 
 interface ToolCardProps {
-  /** Name of the tool as a user calls it. */
+  /** Name of the tool for users. */
   title: string;
-  /** Its name in the program. */
+  /** Name of the tool in the program. */
   name: string;
   state: ToolState;
-  /** One line on what came of it. */
+  /** One line about the output. */
   summary?: ReactNode;
   error?: string | undefined;
-  /** What can be done with it. */
+  /** Buttons of the card. */
   actions?: ReactNode;
   /** Details, shown when the card is open. */
   children?: ReactNode;
 }
 
-/** A card with state and summary; its details are made when it is opened. */
+/** A card with state and summary. Its details are rendered when it is opened. */
 export function ToolCard(props: ToolCardProps) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -61,10 +61,10 @@ export function ToolCard(props: ToolCardProps) {
   );
 }
 
-/** Characters of a document that are shown at first. */
+/** Number of characters of a document that are shown at first. */
 const SHOWN_CHARS = 4_000;
 
-/** A JSON document as text, cut until the user wants all of it. */
+/** A JSON document as text, which is cut until the user asks for all of it. */
 export function JsonView({ value, label }: { value: unknown; label: string }) {
   const [isWhole, setWhole] = useState(false);
   const text = JSON.stringify(value, undefined, 2) ?? "undefined";

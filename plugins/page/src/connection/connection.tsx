@@ -1,10 +1,10 @@
-// What a user sees of the connection.
+// The connection, as users see it.
 import { useEffect, useRef, useSyncExternalStore } from "react";
 import { type Connection, connection, lost, watch } from "./state.ts";
 
 export { connected, lost, reached } from "./state.ts";
 
-/** The state of the connection; `onReturn` is called each time it has come back. */
+/** Returns the state of the connection. `onReturn` is called each time it is restored. */
 export function useConnection(onReturn?: () => void): Connection {
   const state = useSyncExternalStore(watch, connection);
   const before = useRef(state);
@@ -17,7 +17,7 @@ export function useConnection(onReturn?: () => void): Connection {
   return state;
 }
 
-/** Says that the server is away, until it is back. */
+/** Shows that the server is not reachable, until it is. */
 export function Banner() {
   const state = useConnection();
   useEffect(() => {

@@ -1,15 +1,15 @@
-// Whether the server can be reached. Nothing is asked as long as requests come through; after one
-// that did not, the page asks for its own entry document until it gets an answer.
+// The state of the connection to the server. Nothing is checked while requests succeed. After one
+// has failed, the page requests its own entry document until it gets a response.
 
 export type Connection = "connected" | "lost";
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 8_000;
 
-/** Statuses of proxies whose server is away, and of a host that starts. */
+/** Statuses of proxies whose server is not reachable, and of a host that is starting. */
 const AWAY = [502, 503, 504];
 
-/** Whether an answer says that the server itself cannot be reached yet. */
+/** Returns true if a response says that the server itself is not reachable yet. */
 export function isAway(response: Response): boolean {
   return AWAY.includes(response.status);
 }
@@ -22,20 +22,20 @@ export function connection(): Connection {
   return state;
 }
 
-/** Calls `watcher` at each change; returns what ends that. */
+/** Calls `watcher` at each change. Returns the function that ends this. */
 export function watch(watcher: () => void): () => void {
   watchers.add(watcher);
   return () => watchers.delete(watcher);
 }
 
-/** A request came through. */
+/** Records that a request has reached the server. */
 export function reached(): void {
   clearTimeout(timer);
   timer = undefined;
   change("connected");
 }
 
-/** A request did not come through. */
+/** Records that a request has not reached the server. */
 export function lost(): void {
   change("lost");
   if (timer === undefined) ask(FIRST_PAUSE_MS);
@@ -65,7 +65,7 @@ function change(next: Connection): void {
   for (const watcher of [...watchers]) watcher();
 }
 
-/** Resolves when the server can be reached, at once if it can. */
+/** Resolves when the server is reachable, immediately if it is. */
 export function connected(signal?: AbortSignal): Promise<void> {
   if (state === "connected") return Promise.resolve();
   return new Promise((resolve, reject) => {

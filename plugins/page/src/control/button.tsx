@@ -4,11 +4,11 @@ import "./control.css";
 
 interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   kind?: "plain" | "primary" | "danger";
-  /** At work: it can be focused and does nothing. */
+  /** Work is in progress: the button can be focused and does nothing. */
   busy?: boolean;
 }
 
-/** A button that submits nothing unless it says so. */
+/** A button that submits nothing unless its `type` says so. */
 export function Button({
   kind = "plain",
   busy = false,

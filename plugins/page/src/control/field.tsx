@@ -1,4 +1,4 @@
-// Labelled fields.
+// Labeled fields.
 import {
   type InputHTMLAttributes,
   type ReactNode,
@@ -12,18 +12,18 @@ interface Described {
   label: string;
   hint?: string | undefined;
   error?: string | undefined;
-  /** The label is read out but not shown, where the place says what the field is. */
+  /** Only screen readers get the label, if the context shows what the field is. */
   hideLabel?: boolean;
 }
 
-/** What a control needs to belong to its label, hint and error. */
+/** Attributes that connect a control to its label, hint and error. */
 interface ControlProps {
   id: string;
   "aria-invalid"?: true;
   "aria-describedby"?: string;
 }
 
-/** Label, hint and error around a control that `children` makes. */
+/** Label, hint and error around the control that `children` renders. */
 export function Field(props: Described & { children: (control: ControlProps) => ReactNode }) {
   const id = useId();
   const note = props.error ?? props.hint;
@@ -50,7 +50,7 @@ type TextProps = Described & { value: string; onChange: (value: string) => void 
     | ({ rows: number } & Omit<TextareaHTMLAttributes<HTMLTextAreaElement>, "onChange" | "value">)
   );
 
-/** A text of one line, or of several if it has `rows`. */
+/** A text field of one line, or of several lines if it has `rows`. */
 export function TextField({ label, hint, error, hideLabel, onChange, ...rest }: TextProps) {
   return (
     <Field label={label} hint={hint} error={error} hideLabel={hideLabel ?? false}>
@@ -81,7 +81,7 @@ type SelectProps = Described & {
   options: readonly { value: string; name: string }[];
 } & Omit<SelectHTMLAttributes<HTMLSelectElement>, "onChange" | "value">;
 
-/** One of several values. */
+/** A choice of one of several values. */
 export function SelectField(props: SelectProps) {
   const { label, hint, error, hideLabel, options, onChange, ...rest } = props;
   return (

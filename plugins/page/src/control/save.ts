@@ -1,6 +1,6 @@
-// What leaves the page: to the clipboard, or to a file of the user's.
+// Exports from a page: to the clipboard, or to a file.
 
-/** Copies a text; fails where the browser does not allow it. */
+/** Copies a text. Fails if the browser does not allow it. */
 export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard === undefined) throw new Error("the page has no clipboard");
   await navigator.clipboard.writeText(text);
@@ -12,6 +12,6 @@ export function saveFile(name: string, content: BlobPart, type: string): void {
   link.href = URL.createObjectURL(new Blob([content], { type }));
   link.download = name;
   link.click();
-  // The browser has read the address by the next task.
+  // The browser has read the URL by the next task.
   setTimeout(() => URL.revokeObjectURL(link.href));
 }

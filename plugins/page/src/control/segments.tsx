@@ -1,9 +1,9 @@
-// A choice between few values, one of which always holds.
+// A choice between few values, one of which is always selected.
 import { useId } from "react";
 import "./control.css";
 
 interface SegmentsProps<T extends string | number> {
-  /** Name of the choice, for who does not see it. */
+  /** Name of the choice, for screen readers. */
   label: string;
   options: readonly { value: T; name: string; disabled?: boolean }[];
   value: T;

@@ -1,17 +1,17 @@
-// A modal dialog on the browser's own `<dialog>`, which keeps the focus and closes by Escape.
+// A modal dialog with the browser's own `<dialog>`, which keeps the focus and closes on Escape.
 import { type ReactNode, useEffect, useId, useRef } from "react";
 import "./dialog.css";
 
 interface DialogProps {
   open: boolean;
   title: string;
-  /** Called when the user closes it: by Escape, by the button, or beside it. */
+  /** Called when the user closes the dialog: by Escape, by the button, or by a click outside. */
   onClose: () => void;
-  /** Buttons at its end. */
+  /** Buttons at the end of the dialog. */
   footer?: ReactNode;
   /** As wide as the window allows, for tables. */
   wide?: boolean;
-  /** A click beside it closes it. Not where work would be lost. */
+  /** A click outside closes the dialog. Not for dialogs in which work could be lost. */
   closeBeside?: boolean;
   children: ReactNode;
 }
@@ -36,7 +36,7 @@ export function Dialog(props: DialogProps) {
       aria-labelledby={heading}
       onCancel={(event) => {
         // The property decides, so that dialog and page never disagree. A file chooser inside of
-        // the dialog sends a `cancel` of its own.
+        // the dialog sends its own `cancel`.
         if (event.target !== event.currentTarget) return;
         event.preventDefault();
         onClose();

@@ -1,9 +1,10 @@
-// Guards against submitting twice.
+// Prevents double submission.
 import { useCallback, useRef, useState } from "react";
 
 /**
  * Runs `work` at most once at a time: a call while it runs does nothing. Returns the guarded
- * function and whether it runs. The guard holds from the call itself, before React renders.
+ * function, and true while it runs. The guard takes effect with the call itself, before React
+ * renders.
  */
 export function useOnce<A extends unknown[]>(
   work: (...args: A) => Promise<unknown>,

@@ -1,7 +1,7 @@
 // State that outlives a reload.
 import { useCallback, useState } from "react";
 
-/** A value that is kept in `localStorage` under `key`, where the browser allows it. */
+/** Returns a value that `localStorage` keeps under `key`, if the browser allows it. */
 export function usePersistent<T>(key: string, initial: T): [T, (value: T) => void] {
   const [value, setValue] = useState(() => read(key, initial));
   const set = useCallback(
@@ -19,7 +19,7 @@ function read<T>(key: string, initial: T): T {
     const text = localStorage.getItem(key);
     return text === null ? initial : (JSON.parse(text) as T);
   } catch {
-    // No storage, or another value than this page writes.
+    // There is no storage, or it has a value that this page does not write.
     return initial;
   }
 }

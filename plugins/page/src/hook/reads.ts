@@ -1,7 +1,10 @@
-// Reads that may fail or overtake one another.
+// Reads that may fail or overtake each other.
 import { ApiError } from "../api/index.ts";
 
-/** What was read, or `undefined` if the server refused or cannot be reached: the page reads again later. */
+/**
+ * Returns the value, or `undefined` if the server refused or is not reachable: the page reads again
+ * later.
+ */
 export async function orNothing<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
@@ -12,8 +15,8 @@ export async function orNothing<T>(answer: Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * Wraps `read` so that what a page shows never goes back in time. An answer is `undefined` if an answer to a later call
- * has come before it, because that one knows more.
+ * Wraps `read` so that a page never shows older data after newer data. The result is `undefined` if
+ * the result of a later call has arrived before.
  */
 export function inOrder<A extends unknown[], T>(
   read: (...args: A) => Promise<T | undefined>,

@@ -1,9 +1,9 @@
-// Other tabs of the same browser.
+// Communication with other tabs of the same browser.
 import { useCallback, useEffect, useRef } from "react";
 
 /**
- * Calls `onNews` with what another tab posts on the channel, and with nothing when the user comes
- * back to this tab: changes from another machine are seen then. Returns the function that posts to
+ * Calls `onNews` with what another tab posts on the channel, and with `undefined` when the user
+ * returns to this tab, which covers changes on other machines. Returns the function that posts to
  * the other tabs.
  */
 export function useTabs(

@@ -1,11 +1,11 @@
-// Text of models as Markdown, without anything that could act on the page: markup in it is shown
-// as text, links open elsewhere, and pictures of other origins become links.
+// Text of models as Markdown, without anything that could act on the page: markup is shown as text,
+// links open in a new window, and images of other origins become links.
 import { memo } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import "./markdown.css";
 
-/** Whether a picture comes from this page's own origin, or from inside the page. */
+/** Returns true for an image of this page's own origin, or from inside of the page. */
 export function isOwn(src: string): boolean {
   try {
     const { origin, protocol } = new URL(src, document.baseURI);
@@ -43,7 +43,7 @@ const COMPONENTS: Components = {
 
 const PLUGINS = [remarkGfm];
 
-/** Markdown with tables, lists of tasks and bare links. */
+/** Markdown with tables, task lists and bare links. */
 export const Markdown = memo(function Markdown({ children }: { children: string }) {
   return (
     <div className="w-markdown">

@@ -1,7 +1,8 @@
-// Numbers over time or by category. Load it after the first view: `later(() => import("@wattle/page/plot"))`.
+// Numbers over time or by category. Load it after the first view:
+// `later(() => import("@wattle/page/plot"))`.
 //
-// A plot is a picture to who does not see it: it has a name, and the page gives the numbers as a
-// table as well.
+// A plot is an image for screen readers: it has a name, and the page also shows the numbers in a
+// table.
 import { useEffect, useRef } from "react";
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -14,13 +15,13 @@ export interface Series {
 }
 
 interface PlotProps {
-  /** What is shown, as one sentence. */
+  /** The content of the plot, as one sentence. */
   label: string;
-  /** Points in time make lines, names make bars. */
+  /** Times make lines, and names make bars. */
   x: { time: readonly Date[] } | { names: readonly string[] };
   series: readonly Series[];
   height?: number;
-  /** A value as the axis shows it. */
+  /** Formats a value for the axis. */
   format?: (value: number) => string;
 }
 
@@ -33,7 +34,7 @@ const COLORS = [
   ["#0f6f7c", "#7fd6e2"],
 ] as const;
 
-/** Part of its place that a bar takes, and the most pixels. */
+/** Share of its space that a bar takes, and its maximum width in pixels. */
 const BAR_PART = 0.6;
 const BAR_PX = 64;
 
@@ -41,7 +42,7 @@ function numbers(value: number): string {
   return value.toLocaleString("zh-CN", { maximumFractionDigits: 2 });
 }
 
-/** Lines over time or bars by name, as wide as there is room. */
+/** Lines over time or bars by name, as wide as the available space. */
 export function Plot({ label, x, series, height = 260, format = numbers }: PlotProps) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -118,7 +119,7 @@ function values(format: (value: number) => string): (plot: UPlot, splits: number
   return (_, splits) => splits.map(format);
 }
 
-/** Bars begin at zero: their lengths are what is compared. */
+/** Bars begin at zero, because their lengths are compared. */
 function nameScales(names: readonly string[]): UPlot.Scales {
   return {
     x: { time: false, range: [-0.5, names.length - 0.5] },
@@ -130,7 +131,7 @@ function nameAxis(names: readonly string[]): UPlot.Axis {
   return {
     splits: () => names.map((_, at) => at),
     values: (_, splits) => splits.map((at) => names[at] ?? ""),
-    // Many names do not fit beside each other.
+    // Many names do not fit next to each other.
     rotate: names.length > 6 ? -40 : 0,
     size: names.length > 6 ? 90 : 40,
   };

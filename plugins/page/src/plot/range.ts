@@ -1,6 +1,6 @@
-// The values that the axis of bars shows.
+// The range of the axis of bars.
 
-/** Room above the highest bar and below the lowest one. */
+/** Returns the range, with space above the highest bar and below the lowest one. */
 export function barRange(low: number, high: number): [number, number] {
   const [bottom, top] = [Math.min(low, 0), Math.max(high, 0)];
   const room = (top - bottom || 1) * 0.08;

@@ -9,9 +9,9 @@ import "./shell.css";
 interface ShellProps {
   /** Name of the page, in its header and its tab. */
   title: string;
-  /** What the tab says, if it is not the title. */
+  /** Title of the tab, if it is not the title of the page. */
   tab?: string;
-  /** What stands in the header before the theme. */
+  /** Actions in the header, before the theme. */
   actions?: ReactNode;
   /** `fixed`: as tall as the window, so that parts scroll; `flow`: as tall as its content. */
   layout?: "fixed" | "flow";
@@ -45,7 +45,7 @@ export function Shell({ title, tab = title, actions, layout = "flow", children }
   );
 }
 
-/** The document has a base address, so the link itself would leave the page. */
+/** Moves the focus. The document has a base URL, so the link itself would leave the page. */
 function skip(event: { preventDefault(): void }) {
   event.preventDefault();
   document.getElementById("main")?.focus();
@@ -53,7 +53,7 @@ function skip(event: { preventDefault(): void }) {
 
 interface PanelProps {
   title: string;
-  /** What stands beside the title. */
+  /** Actions next to the title. */
   actions?: ReactNode;
   className?: string;
   children: ReactNode;
@@ -72,7 +72,7 @@ export function Panel({ title, actions, className = "", children }: PanelProps) 
   );
 }
 
-/** Shows a page in the element `root` of the entry document. */
+/** Renders a page into the element `root` of the entry document. */
 export function showPage(page: ReactNode): void {
   const place = document.getElementById("root");
   if (place === null) throw new Error("the entry document has no element `root`");

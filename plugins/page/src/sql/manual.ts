@@ -1,4 +1,4 @@
-// Keeps the highlighter from walking through the document on its own. It reads this when loaded.
+// Keeps the highlighter from processing the document by itself. It reads this when it is loaded.
 Object.assign(globalThis, { Prism: { manual: true, disableWorkerMessageHandler: true } });
 
 export {};

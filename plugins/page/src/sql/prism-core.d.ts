@@ -1,4 +1,4 @@
-// The core of the highlighter has the types of the whole.
+// The core of the highlighter has the types of the whole package.
 declare module "prismjs/components/prism-core" {
   import Prism from "prismjs";
   export default Prism;

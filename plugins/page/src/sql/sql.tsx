@@ -1,6 +1,6 @@
-// SQL with its words in colors. Load it after the first view: `later(() => import("@wattle/page/sql"))`.
+// Highlighted SQL. Load it after the first view: `later(() => import("@wattle/page/sql"))`.
 //
-// The highlighter only splits the text; React makes the elements, so nothing in it is markup.
+// The highlighter only splits the text; React creates the elements, so nothing in it is markup.
 import type { Token, TokenStream } from "prismjs";
 import { Fragment, type ReactNode } from "react";
 import "./manual.ts";
@@ -19,7 +19,7 @@ function shown(part: string | Token | TokenStream, key: number): ReactNode {
   );
 }
 
-/** A statement. */
+/** A highlighted statement. */
 export function Sql({ children, label = "SQL" }: { children: string; label?: string }) {
   const { sql } = Prism.languages;
   if (sql === undefined) throw new Error("the grammar of SQL is not loaded");

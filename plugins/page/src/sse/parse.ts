@@ -1,20 +1,20 @@
-// Server-sent events from bytes, as the HTML standard defines the format.
+// Parses server-sent events, as the HTML standard defines the format.
 
 export interface ServerEvent {
-  /** Its name; `message` if it has none. */
+  /** Name of the event; `message` if it has none. */
   event: string;
   data: string;
-  /** The last id that was seen, if any. */
+  /** The last id that was received, if any. */
   id: string | undefined;
 }
 
-/** What a stream says beside events. */
+/** The receiver of a parser's output. */
 interface Sink {
   onEvent: (event: ServerEvent) => void;
   onRetry: (ms: number) => void;
 }
 
-/** Reads text as it comes in and hands on each event when it is complete. */
+/** Parses text as it arrives, and emits each event when it is complete. */
 export class EventParser {
   #sink: Sink;
   #rest = "";

@@ -1,4 +1,4 @@
-// A stream of events that goes on after the connection was lost.
+// A stream of events that continues after a lost connection.
 import { ApiError, address, connectedFetch, errorOf } from "../api/index.ts";
 import { connected, lost } from "../connection/state.ts";
 import { EventParser, type ServerEvent } from "./parse.ts";
@@ -12,13 +12,16 @@ export interface StreamOptions {
   headers?: Record<string, string>;
   signal?: AbortSignal;
   onEvent: (event: ServerEvent) => void;
-  /** Called with each answer, such as for a header that says where the stream can be joined. */
+  /**
+   * Called with each response, such as for a header with the URL at which the stream can be joined.
+   */
   onOpen?: (response: Response) => void;
-  /** Whether an event is the last one. Without it the end of the answer is the end. */
+  /** Returns true for the last event. Without it, the end of the response is the end. */
   isEnd?: (event: ServerEvent) => boolean;
   /**
-   * Where a cut stream is joined, by a GET with `Last-Event-ID`. Without it the first request is
-   * sent again if it was a GET; a POST that was cut fails, since to send it twice does it twice.
+   * Returns the path at which a cut stream is joined, by a GET with `Last-Event-ID`. Without it,
+   * the first request is sent again if it was a GET. A POST fails, because a second POST would act
+   * twice.
    */
   resume?: () => string | undefined;
 }
@@ -26,7 +29,7 @@ export interface StreamOptions {
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 8_000;
 
-/** Attempts in a row that bring no event. */
+/** Maximum number of consecutive attempts without an event. */
 const MOST_ATTEMPTS = 8;
 
 interface Progress {
@@ -70,7 +73,7 @@ function targetAfterCut(target: Target, { resume }: StreamOptions): Target | und
   return target.method === "GET" ? target : undefined;
 }
 
-/** One connection. Returns why it was cut; `undefined` at the end of the stream. */
+/** Reads one connection. Returns the error that cut it; `undefined` at the end of the stream. */
 async function readOnce(
   target: Target,
   options: StreamOptions,
@@ -134,7 +137,7 @@ async function readBody(
   }
 }
 
-/** A cut while reading. An abort stays an abort, since the caller itself made it. */
+/** Converts an error of a read. An abort is kept, because the caller itself made it. */
 function cutBy(error: unknown): Error {
   if (error instanceof DOMException && error.name === "AbortError") return error;
   lost();

@@ -1,4 +1,4 @@
-// The order of a table's rows.
+// Sorting of a table's rows.
 
 export type Direction = "ascending" | "descending";
 
@@ -7,12 +7,14 @@ export interface Sorting {
   direction: Direction;
 }
 
-/** What a cell is sorted by. */
+/** A value by which rows are sorted. */
 export type Sortable = string | number | bigint | boolean | Date | null | undefined;
 
 const COLLATOR = new Intl.Collator("zh-CN", { numeric: true });
 
-/** Cells without a value come last in either direction; numbers come before texts. */
+/**
+ * Returns the rank of a cell in both directions: numbers, then texts, then cells without a value.
+ */
 function rank(value: Sortable): number {
   if (value === null || value === undefined || Number.isNaN(value)) return 2;
   return typeof value === "string" ? 1 : 0;
@@ -24,7 +26,7 @@ function compare(left: Sortable, right: Sortable): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The rows in an order; rows that are equal stay as they were. */
+/** Returns sorted rows. Equal rows keep their order. */
 export function sorted<R>(
   rows: readonly R[],
   keyOf: (row: R) => Sortable,
@@ -40,7 +42,7 @@ export function sorted<R>(
   return keyed.map(({ row }) => row);
 }
 
-/** What a click on a heading leads to: ascending, descending, and as it was. */
+/** Returns the sorting after a click on a heading: ascending, then descending, then none. */
 export function nextSorting(now: Sorting | undefined, key: string): Sorting | undefined {
   if (now?.key !== key) return { key, direction: "ascending" };
   return now.direction === "ascending" ? { key, direction: "descending" } : undefined;

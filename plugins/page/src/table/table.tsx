@@ -1,4 +1,4 @@
-// A table of many rows: only those in sight exist, and headings sort.
+// A table of many rows: only visible rows are rendered, and headings sort.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, useMemo, useRef, useState } from "react";
 import { nextSorting, type Sortable, type Sorting, sorted } from "./sort.ts";
@@ -9,9 +9,9 @@ export type { Sortable } from "./sort.ts";
 export interface Column<R> {
   key: string;
   header: string;
-  /** What a cell shows; the value by default. */
+  /** Content of a cell; the value by default. */
   render?: (row: R, index: number) => ReactNode;
-  /** What the column is sorted by; without it the column is not sorted. */
+  /** Value by which the column is sorted. Without it, the column cannot be sorted. */
   value?: (row: R) => Sortable;
   align?: "start" | "end";
   /** Width in `ch`; estimated from the first rows by default. */
@@ -23,9 +23,9 @@ interface DataTableProps<R> {
   label: string;
   columns: readonly Column<R>[];
   rows: readonly R[];
-  /** Key of a row; its place by default. */
+  /** Key of a row; the index by default. */
   rowKey?: (row: R, index: number) => string | number;
-  /** The most that the table takes of the page's height before it scrolls. */
+  /** Maximum height before the table scrolls. */
   maxHeight?: number;
   /** Shown if there are no rows. */
   empty?: string;
@@ -34,7 +34,7 @@ interface DataTableProps<R> {
 const ROW_PX = 36;
 const OVERSCAN = 12;
 
-/** Rows that an estimate of widths looks at. */
+/** Number of rows that are read to estimate widths. */
 const SAMPLE = 100;
 const NARROWEST_CH = 6;
 const WIDEST_CH = 40;
@@ -44,7 +44,7 @@ function shown(value: Sortable): string {
   return value instanceof Date ? value.toISOString() : String(value);
 }
 
-/** Characters as wide as a digit; those of Chinese take two. */
+/** Returns the width of a text in digits. Chinese characters take two. */
 function widthOf(text: string): number {
   let width = 0;
   for (const char of text) width += (char.codePointAt(0) ?? 0) > 0x2e7f ? 2 : 1;
@@ -58,7 +58,7 @@ function estimate<R>(column: Column<R>, rows: readonly R[]): number {
   return Math.min(Math.max(widest, NARROWEST_CH), WIDEST_CH) + 3;
 }
 
-/** A sortable table that scrolls inside of itself. */
+/** A sortable table in a scrolling box. */
 export function DataTable<R>(props: DataTableProps<R>) {
   const { label, columns, rows, maxHeight = 480, empty = "没有数据" } = props;
   const [sorting, setSorting] = useState<Sorting>();
@@ -127,7 +127,7 @@ export function DataTable<R>(props: DataTableProps<R>) {
   );
 }
 
-/** The place of the rows that do not exist now. */
+/** The space of the rows that are not rendered. */
 function Gap({ height, span }: { height: number; span: number }) {
   if (height <= 0) return null;
   return (

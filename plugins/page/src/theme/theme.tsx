@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, until the user chooses.
+// Light or dark: the theme of the system, until the user chooses one.
 import { useEffect } from "react";
 import { usePersistent } from "../hook/persistent.ts";
 import "./theme.css";
@@ -10,7 +10,7 @@ const NEXT = { system: "light", light: "dark", dark: "system" } as const;
 const NAMES = { system: "跟随系统", light: "浅色", dark: "深色" } as const;
 const SIGNS = { system: "◐", light: "☀", dark: "☾" } as const;
 
-/** The theme that the user chose, put on the document. */
+/** Returns the theme that the user chose, and applies it to the document. */
 export function useTheme(): [Theme, (theme: Theme) => void] {
   const [theme, setTheme] = usePersistent<Theme>(KEY, "system");
   const known = theme in NEXT ? theme : "system";
@@ -21,7 +21,7 @@ export function useTheme(): [Theme, (theme: Theme) => void] {
   return [known, setTheme];
 }
 
-/** Goes through the themes. */
+/** A button that cycles through the themes. */
 export function ThemeToggle() {
   const [theme, setTheme] = useTheme();
   const label = `主题：${NAMES[theme]}`;

@@ -1,4 +1,4 @@
-// Notices that go away by themselves, and live regions.
+// Notices that disappear by themselves, and live regions.
 import { type ReactNode, useSyncExternalStore } from "react";
 import "./toast.css";
 
@@ -10,7 +10,7 @@ interface Toast {
   kind: ToastKind;
 }
 
-/** How long a notice is shown. Errors take longer to read. */
+/** Time for which a notice is shown, in milliseconds. Errors take longer to read. */
 const SHOWN_MS = { info: 4_000, ok: 4_000, error: 10_000 } as const;
 
 let toasts: readonly Toast[] = [];
@@ -39,7 +39,7 @@ function watch(watcher: () => void): () => void {
   return () => watchers.delete(watcher);
 }
 
-/** The place of the notices; `Shell` has it. */
+/** The container of the notices, which `Shell` renders. */
 export function Toasts() {
   const shown = useSyncExternalStore(watch, () => toasts);
   return (
@@ -61,7 +61,7 @@ export function Toasts() {
   );
 }
 
-/** Says a text to who listens to the page, without showing it. */
+/** Passes a text to screen readers, without showing it. */
 export function Announce({ children }: { children: ReactNode }) {
   return (
     <div className="w-hidden" role="status" aria-live="polite">
