@@ -1,5 +1,6 @@
-//! The travel application through its endpoints: the agent of the plugin `std`, the application's
-//! tools, the real server. Tests bear the numbers of the requirements (S3-..).
+//! Tests of the travel application through its endpoints, with the agent of the plugin `std`, the
+//! tools of the application, and the real server. Test names contain the numbers of the
+//! requirements (S3-..).
 
 mod attempts;
 mod chat;

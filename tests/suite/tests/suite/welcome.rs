@@ -1,14 +1,14 @@
-//! The front page: an app that is nothing but a page, on the real host in a real browser.
+//! Tests of the front page, an app without a component, on the real host in a real browser.
 
 use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
 use wattle_suite::server::{Setup, TestServer};
 use wattle_suite::{browser, guests};
 
-/// The front page below the main address.
+/// The path of the front page on the main address.
 const PAGE: &str = "/apps/welcome/";
 
-/// An app of somebody else, dropped into the plugins folder.
+/// The manifest of a third-party app in the plugins folder.
 const NOTES: &str = r#"
 [app]
 name = "notes"
@@ -20,7 +20,8 @@ folder = "page/dist"
 examples = ["write this down"]
 "#;
 
-/// The expense application, the front page with more of its configuration, and a sixth app.
+/// Starts a server with the expense application, the front page with further configuration, and
+/// another app.
 async fn served(more: &str) -> Result<TestServer, LeftOut> {
     clients::page("welcome")?;
     let setup = Setup::expense().await;
@@ -32,21 +33,21 @@ async fn served(more: &str) -> Result<TestServer, LeftOut> {
 }
 
 #[tokio::test]
-async fn the_front_page_shows_all_applications_and_what_to_try() {
+async fn the_front_page_shows_all_applications_and_examples() {
     let server = need!(served("").await);
     need!(browser::at_a_browser("welcome.mjs", "shows", &server.url(PAGE)).await);
 }
 
 #[tokio::test]
-async fn the_front_page_is_of_use_without_its_server() {
+async fn the_front_page_works_without_its_server() {
     let server = need!(served("").await);
     need!(browser::at_a_browser("welcome.mjs", "away", &server.url(PAGE)).await);
 }
 
-/// On an address of its own only the app answers, so the list of apps is out of reach.
+/// The app's own address serves only the app, so the list of apps is unavailable there.
 #[tokio::test]
-async fn the_front_page_is_of_use_where_the_list_of_apps_is_out_of_reach() {
+async fn the_front_page_works_without_the_list_of_apps() {
     let server = need!(served("listen = \"127.0.0.1:0\"\n").await);
-    let address = server.running.app_addrs.values().next().expect("an address of its own");
+    let address = server.running.app_addrs.values().next().expect("the app has its own address");
     need!(browser::at_a_browser("welcome.mjs", "locked", &format!("http://{address}/")).await);
 }

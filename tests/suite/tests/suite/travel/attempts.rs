@@ -1,6 +1,6 @@
-//! How often a model is asked for one thing, whatever was wrong with its answers.
+//! Tests of how often models are called for one task, for each kind of unusable completion.
 //!
-//! The video is short: the journal of the stand-in keeps long prompts by their digest.
+//! The video is short, because the stand-in records only a digest of long prompts.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Entry, Fault, FaultRule, Pattern};
@@ -11,7 +11,7 @@ const BLOCKS: &str = "json_compilation_strict";
 
 const FIRST: &str = "gemini-2.5-pro";
 
-/// Blocks of which the first has a type that there is not.
+/// Blocks of which the first has an unknown type.
 fn wrong_shape() -> Fault {
     let block = |number: u32| {
         let kind = if number == 0 { "museum" } else { "food" };
@@ -22,7 +22,7 @@ fn wrong_shape() -> Fault {
     Fault::Content { text: json!({"blocks": blocks, "spot_blocks": []}).to_string() }
 }
 
-/// Three blocks, which is a shape that is asked for but no guide.
+/// A document of the requested shape that has too few blocks for a guide.
 fn too_few() -> Fault {
     let block = json!({"block_id": "b", "type": "food", "title": "Soup", "description": "Hot.",
         "location": null, "smart_tags": []});
@@ -34,7 +34,7 @@ fn fault(server: &TestServer, fault: Fault, times: u32) {
     server.standin().fault(FaultRule::new(on, fault).times(times));
 }
 
-/// The requests for blocks, in order.
+/// Returns the requests for blocks, in order.
 fn asked(server: &TestServer) -> Vec<Entry> {
     server.requests_for(BLOCKS)
 }
@@ -44,7 +44,7 @@ fn models(entries: &[Entry]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn s3_45_s3_46_an_answer_of_the_wrong_shape_is_one_of_three_attempts() {
+async fn s3_45_s3_46_a_completion_of_the_wrong_shape_is_one_of_three_attempts() {
     let server = Setup::travel().await.start().await;
     fault(&server, wrong_shape(), 9);
     let (_, said) = server.travel().make(OSAKA).await;
@@ -61,7 +61,7 @@ async fn s3_45_s3_46_an_answer_of_the_wrong_shape_is_one_of_three_attempts() {
 }
 
 #[tokio::test]
-async fn s3_46_attempts_are_counted_together_whatever_went_wrong() {
+async fn s3_46_failures_of_all_kinds_share_one_count_of_attempts() {
     let server = Setup::travel().await.start().await;
     let busy = Fault::Status { status: 503, retry_after: None, body: None };
     for wrong in [busy, wrong_shape(), too_few()] {
@@ -73,11 +73,11 @@ async fn s3_46_attempts_are_counted_together_whatever_went_wrong() {
     assert_eq!(models(&entries), [FIRST, FIRST, FIRST, "gemini-2.5-flash"]);
     let last = entries[3].body.as_ref().unwrap().to_string();
     assert!(last.contains("`blocks` has 1 blocks; give 4 to 16"), "{last}");
-    assert!(!last.contains("museum"), "only the last answer's errors are shown: {last}");
+    assert!(!last.contains("museum"), "only the errors of the last completion are sent: {last}");
 }
 
 #[tokio::test]
-async fn s3_46_a_page_is_tried_twice_by_each_model() {
+async fn s3_46_each_model_attempts_a_page_twice() {
     let server = Setup::travel().await.start().await;
     let empty = Fault::Content { text: "I would rather not.".to_owned() };
     server.standin().fault(FaultRule::new(working_on("handbook_html_generation"), empty));

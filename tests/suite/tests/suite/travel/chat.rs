@@ -1,11 +1,11 @@
-//! The conversation: what is kept of it, how it is stopped, and how it goes on.
+//! Tests of the conversation: what is stored, how it stops, and how it continues.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::Pattern;
 use wattle_suite::server::Setup;
 use wattle_suite::travel::{APIFY, CHAT, CHAT_MODEL, MISSING, Stream, TOKYO, UNSPLASH, working_on};
 
-/// Whether nothing is under way any more.
+/// Returns whether the session has no run in progress.
 fn settled(shown: &Value) -> bool {
     shown["status"] != "RUNNING"
 }
@@ -15,7 +15,7 @@ fn steps(shown: &Value) -> Vec<(&str, &str)> {
     steps.map(|it| (it["toolName"].as_str().unwrap(), it["status"].as_str().unwrap())).collect()
 }
 
-/// The part of a tool in a message.
+/// Returns the part of a tool in a message.
 fn part<'a>(message: &'a Value, tool: &str) -> &'a Value {
     let parts = message["parts"].as_array().unwrap();
     let kind = format!("tool-{tool}");
@@ -23,7 +23,7 @@ fn part<'a>(message: &'a Value, tool: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn s3_49_everything_that_a_chat_did_is_kept() {
+async fn s3_49_steps_state_and_messages_of_a_chat_are_stored() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let (session, said) = travel.make(TOKYO).await;
@@ -60,7 +60,7 @@ async fn s3_49_everything_that_a_chat_did_is_kept() {
     let told = said.output("crawl_youtube_videos")["videos"][0]["subtitles"].clone();
     let whole = &state["context"]["videos"][0]["subtitles"];
     let head = told.as_str().unwrap().strip_suffix("... (cut)").unwrap();
-    assert!(whole.as_str().unwrap().starts_with(head), "the tool reports the beginning");
+    assert!(whole.as_str().unwrap().starts_with(head), "the tool returns the beginning");
     let texts = messages[1]["parts"].as_array().unwrap().iter();
     let texts: String =
         texts.filter(|it| it["type"] == "text").map(|it| it["text"].as_str().unwrap()).collect();
@@ -68,7 +68,7 @@ async fn s3_49_everything_that_a_chat_did_is_kept() {
 }
 
 #[tokio::test]
-async fn s3_08_a_later_message_goes_on_from_what_is_there() {
+async fn s3_08_a_later_message_continues_from_the_stored_state() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let (session, _) = travel.make(TOKYO).await;
@@ -82,7 +82,7 @@ async fn s3_08_a_later_message_goes_on_from_what_is_there() {
 }
 
 #[tokio::test]
-async fn s3_05_what_cannot_be_answered_is_said_as_json() {
+async fn s3_05_invalid_requests_are_rejected_with_json() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;
@@ -101,12 +101,12 @@ async fn s3_05_what_cannot_be_answered_is_said_as_json() {
         "messageId": "m", "anything": {"else": true}});
     let talk = Stream::open(travel.request("POST", CHAT).json(&extra)).await;
     let said = talk.rest().await;
-    assert!(said.is_done && said.tools().is_empty(), "it asks for an address: {:#?}", said.chunks);
+    assert!(said.is_done && said.tools().is_empty(), "the reply is a question: {:#?}", said.chunks);
     assert_eq!(travel.session(&session).await["status"], "COMPLETED");
 }
 
 #[tokio::test]
-async fn s3_75_a_session_at_work_takes_no_second_message() {
+async fn s3_75_a_running_session_accepts_no_second_message() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;
@@ -118,7 +118,7 @@ async fn s3_75_a_session_at_work_takes_no_second_message() {
         (&shown["status"], &shown["currentStep"]),
         (&json!("RUNNING"), &json!("build_travel_blocks"))
     );
-    assert_eq!(shown["messages"].as_array().map(Vec::len), Some(1), "the stream tells the rest");
+    assert_eq!(shown["messages"].as_array().map(Vec::len), Some(1), "the stream has the rest");
     assert_eq!(steps(&shown)[2], ("build_travel_blocks", "RUNNING"));
 
     let second = travel.message(&session, "and Kyoto").await;
@@ -128,11 +128,11 @@ async fn s3_75_a_session_at_work_takes_no_second_message() {
     gate.open();
     let said = stream.rest().await;
     assert!(said.text().contains("is ready"), "{:#?}", said.chunks);
-    assert_eq!(travel.messages(&session).await.len(), 2, "nothing of the second is kept");
+    assert_eq!(travel.messages(&session).await.len(), 2, "the second message is not stored");
 }
 
 #[tokio::test]
-async fn s3_65_a_stop_ends_the_step_and_a_later_message_goes_on_from_there() {
+async fn s3_65_a_stop_ends_the_step_and_a_later_message_continues_there() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;
@@ -157,7 +157,7 @@ async fn s3_65_a_stop_ends_the_step_and_a_later_message_goes_on_from_there() {
 
     gate.open();
     let said = travel.chat(&session, "go on").await;
-    assert_eq!(said.tools()[0], "build_travel_blocks", "S3-09: nothing is done twice");
+    assert_eq!(said.tools()[0], "build_travel_blocks", "S3-09: finished steps are not repeated");
     assert!(said.text().contains("is ready"), "{:#?}", said.chunks);
     assert_eq!(server.requests_on(APIFY).len(), 1);
     let shown = travel.session(&session).await;
@@ -166,7 +166,7 @@ async fn s3_65_a_stop_ends_the_step_and_a_later_message_goes_on_from_there() {
 }
 
 #[tokio::test]
-async fn s3_66_a_page_that_goes_away_stops_the_run() {
+async fn s3_66_a_disconnected_page_stops_the_run() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;
@@ -183,7 +183,7 @@ async fn s3_66_a_page_that_goes_away_stops_the_run() {
 }
 
 #[tokio::test]
-async fn s3_66_half_an_answer_of_the_model_is_kept() {
+async fn s3_66_a_partial_completion_is_stored() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let (session, _) = travel.make(TOKYO).await;
@@ -201,7 +201,7 @@ async fn s3_66_half_an_answer_of_the_model_is_kept() {
 }
 
 #[tokio::test]
-async fn s3_67_what_fails_is_said_and_a_later_run_clears_it() {
+async fn s3_67_a_failure_is_reported_and_a_later_run_clears_it() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let (session, said) = travel.make(MISSING).await;
@@ -225,17 +225,17 @@ async fn s3_67_what_fails_is_said_and_a_later_run_clears_it() {
         (&json!("RUNNING"), &Value::Null, &Value::Null),
         "S3-73"
     );
-    assert_eq!(running["startedAt"], shown["startedAt"], "only the first time");
+    assert_eq!(running["startedAt"], shown["startedAt"], "the first start is kept");
     gate.open();
     stream.rest().await;
 }
 
 #[tokio::test]
-async fn s3_04_a_page_that_comes_back_gets_the_same_stream() {
+async fn s3_04_a_reconnected_page_receives_the_same_stream() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;
-    assert!(travel.reconnect(&session).await.is_none(), "nothing runs");
+    assert!(travel.reconnect(&session).await.is_none(), "no run is in progress");
     let gate = server.standin().gate(Pattern::path(UNSPLASH));
     let stream = travel.stream(&session, TOKYO).await;
     gate.arrived(1).await.unwrap();
@@ -246,11 +246,11 @@ async fn s3_04_a_page_that_comes_back_gets_the_same_stream() {
     for tool in first.tools() {
         assert_eq!(first.output(tool), again.output(tool));
     }
-    assert!(travel.reconnect(&session).await.is_none(), "it has ended");
+    assert!(travel.reconnect(&session).await.is_none(), "the run has ended");
 }
 
 #[tokio::test]
-async fn s3_74_unfinished_calls_of_a_page_do_not_reach_the_model() {
+async fn s3_74_unfinished_calls_from_a_page_are_not_sent_to_the_model() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;
@@ -272,7 +272,7 @@ async fn s3_74_unfinished_calls_of_a_page_do_not_reach_the_model() {
 }
 
 #[tokio::test]
-async fn another_answer_takes_the_place_of_the_first() {
+async fn a_regenerated_answer_replaces_the_first() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;
@@ -289,11 +289,12 @@ async fn another_answer_takes_the_place_of_the_first() {
 }
 
 #[tokio::test]
-async fn a_session_stays_readable_however_long_it_is() {
+async fn a_long_session_remains_readable() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;
-    // Each is less than a session is given at once, all are more than an answer has room for.
+    // Each message is within the limit of one request, and all of them together exceed the limit of
+    // a response.
     for number in 0..3 {
         let text = |id: &str, role: &str, text: &str| {
             json!({"id": format!("{id}{number}"),

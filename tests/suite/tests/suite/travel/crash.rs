@@ -1,4 +1,4 @@
-//! The real binary, killed in the middle of a guide: what was paid for is not paid for again.
+//! Test of the real binary, which is killed while a guide is made: paid requests are not repeated.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::Outcome;
@@ -13,7 +13,7 @@ async fn scene() -> Scene {
     Scene::new(|place, standin| {
         travel::put(place);
         let mut config = travel::config::configuration(standin);
-        // The page comes back after the server does.
+        // The page reconnects after the server has restarted.
         config.replace("apps.travel.settings.disconnect_grace_ms", 60_000);
         [place::base_toml(standin), config.to_string()].concat()
     })
@@ -21,7 +21,7 @@ async fn scene() -> Scene {
 }
 
 #[tokio::test]
-async fn s3_09_killed_in_a_step_the_guide_is_finished_without_paying_twice() {
+async fn s3_09_a_guide_is_completed_after_a_kill_without_repeated_payments() {
     let scene = scene().await;
     let server = binary::serve(&scene.place).await;
     let made = scene.post(&server, SESSIONS, &json!({})).await.expect(201);
@@ -51,5 +51,5 @@ async fn s3_09_killed_in_a_step_the_guide_is_finished_without_paying_twice() {
         .requests()
         .into_iter()
         .filter(|it| it.path.starts_with("/v1beta/") && it.outcome == Outcome::Answered);
-    assert_eq!(google.count(), 4, "one answer for each task");
+    assert_eq!(google.count(), 4, "one completion for each task");
 }

@@ -1,5 +1,5 @@
-//! A guide that is cut at any of its requests and goes on: no finished step is done again, nothing
-//! is paid for twice, and the page is the one of a guide that nobody cut.
+//! Tests of a guide that is interrupted at any of its requests and continues: no finished step is
+//! repeated, no request is paid for twice, and the page equals that of an uninterrupted guide.
 
 mod cancel;
 mod google;
@@ -13,25 +13,25 @@ use wattle_kit::standin::{Entry, Fault, FaultRule, Outcome, Pattern};
 use wattle_suite::server::{Setup, TestServer};
 use wattle_suite::travel::{APIFY, CHAT_MODEL, GOOGLE, TOKYO, UNSPLASH};
 
-/// What asks for a guide with photographs.
+/// The message that requests a guide with photographs.
 const SEARCHED: &str = TOKYO;
 
-/// What asks for the same with pictures that are made.
+/// The message that requests a guide of the same video with generated pictures.
 const GENERATED: &str = "A guide with 2 AI pictures of https://www.youtube.com/watch?v=dQw4w9WgXcQ";
 
-/// What is said after a cut.
+/// The message after an interruption.
 const CONTINUE: &str = "continue";
 
-/// The same for pictures that are made.
+/// The message after an interruption for generated pictures.
 const CONTINUE_GENERATED: &str = "continue with 2 AI pictures";
 
-/// Longer than any answer of the geocoder is remembered: every guide looks its places up.
+/// Longer than the geocoder results are cached, so that each guide looks up its places.
 const FORGOTTEN_MS: i64 = 100 * 24 * 3_600_000;
 
-/// A guide, and all that was asked for it.
+/// A guide and all requests that were made for it.
 struct Guide {
     page: String,
-    /// Tools that did their work, in order.
+    /// Tools that succeeded, in order.
     steps: Vec<String>,
     requests: Vec<Entry>,
 }
@@ -44,8 +44,8 @@ impl Guide {
         Self { page: page.as_str().unwrap().to_owned(), steps, requests }
     }
 
-    /// The numbers of the requests at which it can be cut. Of several that go out at once, to
-    /// the same service, the first and the last stand for all.
+    /// Returns the numbers of the requests at which a guide can be interrupted. Of several
+    /// concurrent requests to one service, the first and the last represent all.
     fn places(&self) -> Vec<usize> {
         let path = |number: usize| self.requests.get(number).map(|it| service(&it.path));
         let is_inside = |number: usize| {
@@ -55,24 +55,24 @@ impl Guide {
         (0..self.requests.len()).filter(|number| !is_inside(*number)).collect()
     }
 
-    /// Those of them from the turn on that asks for pictures.
+    /// Returns those numbers that start at the turn that requests pictures.
     fn places_of_pictures(&self) -> Vec<usize> {
         let first = self.turn_of_pictures();
         self.places().into_iter().filter(|number| *number >= first).collect()
     }
 
-    /// The number of the request that is answered with the call of a tool for pictures: each turn of
-    /// the talk calls one tool.
+    /// Returns the number of the request whose completion calls a tool for pictures. Each turn of
+    /// the conversation calls one tool.
     fn turn_of_pictures(&self) -> usize {
         let tools = ["search_image", "generate_image"];
         let is_for_pictures = |step: &String| tools.contains(&step.as_str());
-        let turn = self.steps.iter().position(is_for_pictures).expect("a tool for pictures");
+        let turn = self.steps.iter().position(is_for_pictures).expect("a tool makes the pictures");
         let mut turns = self.requests.iter().enumerate().filter(|(_, it)| it.path == CHAT_MODEL);
-        turns.nth(turn).expect("a turn for each tool").0
+        turns.nth(turn).expect("each tool has a turn").0
     }
 
-    /// What is asked of services before pictures are; of turns of the talk, which repeat what is
-    /// wished for, that they are asked for.
+    /// Returns the requests to services before pictures are requested. Requests of the conversation
+    /// are represented by their path, because they contain the message of the user.
     fn before_pictures(&self) -> Vec<String> {
         let asked = |it: &Entry| match it.path.as_str() {
             CHAT_MODEL => it.path.clone(),
@@ -81,37 +81,39 @@ impl Guide {
         self.requests[..self.turn_of_pictures()].iter().map(asked).collect()
     }
 
-    /// Holds a guide that was cut against this one, which was not; `cut` names where.
+    /// Compares an interrupted guide with this one, which was not interrupted. `cut` describes the
+    /// interruption.
     fn check(&self, other: &Self, cut: &str) {
-        assert_eq!(other.steps, self.steps, "{cut}: no finished step is done again");
-        assert!(other.page == self.page, "{cut}: another page:\n{}\n{}", other.page, self.page);
+        assert_eq!(other.steps, self.steps, "{cut}: no finished step is repeated");
+        assert!(other.page == self.page, "{cut}: the pages differ:\n{}\n{}", other.page, self.page);
         let (paid, due) = (bought(&other.requests), bought(&self.requests));
-        assert_eq!(paid, due, "{cut}: each thing is paid for once");
+        assert_eq!(paid, due, "{cut}: each request is paid for once");
         let mut turns = turns(&other.requests);
         let count = turns.len();
         turns.sort();
         turns.dedup();
-        assert_eq!(turns.len(), count, "{cut}: no turn of the talk is asked for twice");
+        assert_eq!(turns.len(), count, "{cut}: no turn is requested twice");
     }
 }
 
-/// The path of a service. Searches of Unsplash and reports of used photographs are one service.
+/// Returns the path of a service. Searches of Unsplash and reports of used photographs are one
+/// service.
 fn service(path: &str) -> &str {
     if path.starts_with("/photos/") { UNSPLASH } else { path }
 }
 
-/// Whether a service did what it was asked for, and its client could read the answer.
+/// Returns whether a service succeeded and its client could read the response.
 fn is_served(entry: &Entry) -> bool {
     let is_fine = entry.status.is_some_and(|status| status < 300) && entry.fault.is_none();
     entry.outcome == Outcome::Answered && is_fine
 }
 
-/// Whether it costs money, and is no turn of the talk.
+/// Returns whether a request costs money and is not a turn of the conversation.
 fn is_paid(entry: &Entry) -> bool {
     entry.path == APIFY || entry.path.starts_with(GOOGLE.trim_end_matches('*'))
 }
 
-/// What was paid for beside the talk, whichever model did it.
+/// Returns the paid requests outside of the conversation, whichever model served them.
 fn bought(requests: &[Entry]) -> Vec<String> {
     let served = requests.iter().filter(|it| is_served(it) && is_paid(it));
     let mut bought: Vec<String> = served.map(body).collect();
@@ -119,7 +121,7 @@ fn bought(requests: &[Entry]) -> Vec<String> {
     bought
 }
 
-/// The turns of the talk that were answered.
+/// Returns the turns of the conversation that were answered.
 fn turns(requests: &[Entry]) -> Vec<String> {
     let served = requests.iter().filter(|it| is_served(it) && !it.aborted);
     served.filter(|it| it.path == CHAT_MODEL).map(body).collect()
@@ -129,14 +131,14 @@ fn body(entry: &Entry) -> String {
     entry.body.as_ref().map(Value::to_string).unwrap_or_default()
 }
 
-/// A request as messages name it.
+/// Returns the description of a request for messages.
 fn named(number: usize, entry: &Entry) -> String {
     format!("cut at request {number}, {}", entry.path)
 }
 
-/// Guides with made pictures are cut only from the turn on that asks for the pictures.
+/// Guides with generated pictures are interrupted only from the turn on that requests the pictures.
 #[tokio::test]
-async fn guides_differ_from_the_turn_on_that_asks_for_pictures() {
+async fn guides_differ_from_the_turn_that_requests_pictures() {
     let stage = Stage::new(SEARCHED).await;
     stage.clear();
     let (session, _) = stage.server.travel().make(GENERATED).await;
@@ -145,7 +147,7 @@ async fn guides_differ_from_the_turn_on_that_asks_for_pictures() {
     assert_ne!(stage.whole.steps, made.steps);
 }
 
-/// A server that makes one guide after the other, of which the first is not cut.
+/// A server that makes several guides, the first of which is not interrupted.
 struct Stage {
     server: TestServer,
     wish: &'static str,
@@ -165,7 +167,7 @@ impl Stage {
         Self { server, wish, whole }
     }
 
-    /// Forgets what was asked and ordered so far, and what the geocoder answered.
+    /// Clears the recorded requests and the faults, and lets the cache of the geocoder expire.
     fn clear(&self) {
         self.server.standin().clear_faults();
         self.server.standin().clear_requests();
@@ -173,20 +175,20 @@ impl Stage {
         clock.set_now_ms(wattle_run::ports::Clock::now_ms(clock) + FORGOTTEN_MS);
     }
 
-    /// Holds the request of this number, from 0, of all that will be made.
+    /// Holds the request of this number, from 0, among all later requests.
     fn hold(&self, number: usize) {
         let skip = u32::try_from(number).unwrap();
         let rule = FaultRule::new(Pattern::any(), Fault::Hang).skip(skip).times(1);
         self.server.standin().fault(rule);
     }
 
-    /// Waits for the request that is held.
+    /// Waits for the held request.
     async fn held(&self) -> Entry {
         let is_held = |it: &Entry| it.fault.as_deref() == Some("hang");
         self.server.standin().wait_for_request(is_held).await.unwrap()
     }
 
-    /// Says something to which a step or the talk itself fails, and gives the session then.
+    /// Sends a message to which a step or the conversation itself fails, and returns the session.
     async fn fail(&self, session: &str, text: &str, step: Option<&str>, case: &str) -> Value {
         let travel = self.server.travel();
         let said = travel.chat(session, text).await;
@@ -197,12 +199,12 @@ impl Stage {
         shown
     }
 
-    /// Goes on with a guide that was cut, and holds it against the whole one.
+    /// Continues an interrupted guide, and compares it with the uninterrupted one.
     async fn go_on(&self, session: &str, cut: &str) {
         self.whole.check(&self.finish(session, cut).await, cut);
     }
 
-    /// Goes on with a guide that was cut.
+    /// Continues an interrupted guide and returns it.
     async fn finish(&self, session: &str, cut: &str) -> Guide {
         let text = if self.wish == GENERATED { CONTINUE_GENERATED } else { CONTINUE };
         let said = self.server.travel().chat(session, text).await;
@@ -211,7 +213,7 @@ impl Stage {
     }
 }
 
-/// The guide of a session that is finished.
+/// Returns the guide of a completed session.
 async fn guide(server: &TestServer, session: &str) -> Guide {
     let shown = server.travel().session(session).await;
     assert_eq!(shown["status"], "COMPLETED", "{shown:#}");

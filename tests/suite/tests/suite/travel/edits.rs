@@ -1,5 +1,5 @@
-//! Blocks that a person edits: two pages on one session, edits between two runs, and what a page
-//! hears that lost its stream.
+//! Tests of blocks that a person edits: two pages on one session, edits between two runs, and a
+//! page that lost its stream.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::Pattern;
@@ -12,7 +12,7 @@ fn at(session: &str) -> String {
     format!("{SESSIONS}/{session}/state")
 }
 
-/// What a page does that has these edits and knows this revision.
+/// Saves edits like a page that knows this revision.
 async fn save(travel: &Travel<'_>, session: &str, blocks: &Value, known: Option<&str>) -> Answer {
     let request = travel.request("PATCH", &at(session)).json(&json!({ "blocks": blocks }));
     Answer::of(match known {
@@ -22,12 +22,12 @@ async fn save(travel: &Travel<'_>, session: &str, blocks: &Value, known: Option<
     .await
 }
 
-/// What a page does that looks for edits of others.
+/// Requests the state like a page that checks for edits of others.
 async fn look(travel: &Travel<'_>, session: &str, known: &str) -> Answer {
     Answer::of(travel.request("GET", &at(session)).header("if-none-match", known)).await
 }
 
-/// The blocks with another title for the first one.
+/// Returns the blocks with another title for the first one.
 fn renamed(blocks: &Value, title: &str) -> Value {
     let mut blocks = blocks.clone();
     blocks[0]["title"] = json!(title);
@@ -50,7 +50,7 @@ async fn s3_52_two_pages_on_one_session_agree() {
     assert_eq!((first.status, new != old), (200, true));
     let second = save(&travel, &session, &renamed(&blocks, "Second page"), Some(&old)).await;
     assert_eq!((second.status, second.header("etag")), (412, new.as_str()));
-    assert_eq!(second.body["state"], first.body, "the answer has the stored state");
+    assert_eq!(second.body["state"], first.body, "the response has the stored state");
     assert!(second.body["error"].is_string(), "{second:?}");
 
     let told = look(&travel, &session, &old).await;
@@ -58,14 +58,14 @@ async fn s3_52_two_pages_on_one_session_agree() {
     let again = save(&travel, &session, &renamed(&blocks, "Second page"), Some(&new)).await;
     assert_eq!(again.status, 200);
     let last = save(&travel, &session, &renamed(&blocks, "Third page"), None).await;
-    assert_eq!(last.status, 200, "without a condition the last one is right");
+    assert_eq!(last.status, 200, "without a condition the last edit is stored");
     let shown = travel.session(&session).await["state"].clone();
     assert_eq!((&shown, &shown["blocks"][0]["title"]), (&last.body, &json!("Third page")));
     assert_eq!(shown["handbookVersion"], 1);
 }
 
 #[tokio::test]
-async fn s3_52_edits_within_a_millisecond_are_told_apart() {
+async fn s3_52_edits_within_a_millisecond_have_different_revisions() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;
@@ -80,7 +80,7 @@ async fn s3_52_edits_within_a_millisecond_are_told_apart() {
 }
 
 #[tokio::test]
-async fn s3_52_s3_65_blocks_that_are_edited_after_a_stop_are_those_of_the_guide() {
+async fn s3_52_s3_65_a_guide_contains_the_blocks_that_were_edited_after_a_stop() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;
@@ -107,7 +107,7 @@ async fn s3_52_s3_65_blocks_that_are_edited_after_a_stop_are_those_of_the_guide(
 }
 
 #[tokio::test]
-async fn s3_59_s3_60_blocks_can_be_edited_at_any_time_and_the_page_stays() {
+async fn s3_59_s3_60_blocks_can_be_edited_without_changes_to_the_page() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let (session, _) = travel.make(OSAKA).await;
@@ -120,7 +120,7 @@ async fn s3_59_s3_60_blocks_can_be_edited_at_any_time_and_the_page_stays() {
     assert_eq!(after["blocks"], edited);
     let spots = after["spotBlocks"].as_array().unwrap();
     assert_eq!((spots.len(), &spots[0]["title"]), (1, &json!("Renamed by hand")));
-    assert_eq!(after["handbookHtml"], before["handbookHtml"], "nothing is made again");
+    assert_eq!(after["handbookHtml"], before["handbookHtml"], "the page is not generated again");
     assert_eq!(server.paid().len(), paid);
     for (wrong, why) in [
         (json!([edited[0], edited[0]]), "`blocks[1].block_id`"),
@@ -134,7 +134,7 @@ async fn s3_59_s3_60_blocks_can_be_edited_at_any_time_and_the_page_stays() {
 }
 
 #[tokio::test]
-async fn s3_66_a_stream_that_broke_in_the_middle_of_a_sentence_is_heard_whole_again() {
+async fn s3_66_an_interrupted_stream_is_received_completely_after_a_reconnect() {
     let patient = "disconnect_grace_ms = 60000";
     let setup = Setup::travel().await.replace("disconnect_grace_ms = 0", patient);
     let server = setup.start().await;
@@ -146,7 +146,7 @@ async fn s3_66_a_stream_that_broke_in_the_middle_of_a_sentence_is_heard_whole_ag
     gate.release(3);
     let heard = broken.until_type("text-delta").await["delta"].as_str().unwrap().to_owned();
     drop(broken);
-    let again = travel.reconnect(&session).await.expect("the run goes on");
+    let again = travel.reconnect(&session).await.expect("the run continues");
     gate.open();
     let said = again.rest().await;
     assert!(said.is_done && said.of("abort").is_empty(), "{:#?}", said.chunks);
@@ -156,11 +156,11 @@ async fn s3_66_a_stream_that_broke_in_the_middle_of_a_sentence_is_heard_whole_ag
     let kept = shown["messages"].as_array().unwrap().last().unwrap();
     let texts = kept["parts"].as_array().unwrap().iter().filter(|it| it["type"] == "text");
     let kept: String = texts.map(|it| it["text"].as_str().unwrap()).collect();
-    assert_eq!(kept, said.text(), "nothing is said twice and nothing is lost");
+    assert_eq!(kept, said.text(), "no text is repeated or lost");
 }
 
 #[tokio::test]
-async fn s3_68_the_final_time_is_that_of_the_first_run_or_of_the_making() {
+async fn s3_68_the_final_time_is_that_of_the_first_run_or_of_the_creation() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;

@@ -1,4 +1,4 @@
-//! How runs end, and how the session stands then.
+//! Tests of how runs end, and of the session afterwards.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ fn talk() -> Pattern {
     Pattern::path(CHAT_MODEL)
 }
 
-/// The model asks for a tool.
+/// Returns a completion in which the model calls a tool.
 fn asks(tool: &str, arguments: &Value) -> Value {
     json!({"tool_calls": [{"name": tool, "arguments": arguments}]})
 }
@@ -38,7 +38,7 @@ async fn s3_06_s3_13_after_nine_model_calls_the_run_ends_without_an_error() {
 }
 
 #[tokio::test]
-async fn s3_67_a_model_that_is_away_fails_the_run_and_can_be_asked_again() {
+async fn s3_67_an_unavailable_model_fails_the_run_and_can_be_called_again() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let away = Fault::Status { status: 401, retry_after: None, body: None };
@@ -51,7 +51,7 @@ async fn s3_67_a_model_that_is_away_fails_the_run_and_can_be_asked_again() {
     assert!(why.contains("chat_orchestration"), "{why}");
     let parts = shown["messages"][1]["parts"].as_array().unwrap();
     let finished = parts.iter().filter(|part| part["state"] == "output-available");
-    assert_eq!(finished.count(), 2, "what was done stays: {parts:#?}");
+    assert_eq!(finished.count(), 2, "finished steps are stored: {parts:#?}");
     server.standin().clear_faults();
     let said = travel.chat(&session, "again").await;
     assert_eq!(said.tools()[0], "build_travel_blocks");
@@ -60,10 +60,10 @@ async fn s3_67_a_model_that_is_away_fails_the_run_and_can_be_asked_again() {
 }
 
 #[tokio::test]
-async fn s3_72_what_is_made_good_later_is_no_error() {
+async fn s3_72_a_later_success_clears_an_error() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
-    // No photograph and no picture, once.
+    // The search fails once: neither a photograph nor a generated picture is available.
     let away = |on: &str| {
         let fault = Fault::Status { status: 403, retry_after: None, body: None };
         FaultRule::new(Pattern::path(on), fault)

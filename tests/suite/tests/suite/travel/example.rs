@@ -1,5 +1,5 @@
-//! The configuration that the application ships, `wattle.example.toml`: what it says, and that the
-//! application runs on it.
+//! Tests of the configuration that the application ships, `wattle.example.toml`: its contents, and
+//! that the application runs with it.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use wattle_suite::server::{Setup, TestServer};
 use wattle_suite::travel::config::{self, KEYS};
 use wattle_suite::travel::{self, APIFY, CHAT_MODEL, GOOGLE, NOMINATIM, TOKYO, UNSPLASH};
 
-/// A route with what the requirements say of it.
+/// A route and its required settings.
 struct Policy {
     route: &'static str,
     models: [&'static str; 2],
-    /// What the names of its variables begin with.
+    /// The prefix of the names of its variables.
     variable: &'static str,
     max_output_tokens: Option<u32>,
     timeout_s: u64,
@@ -73,19 +73,19 @@ const POLICIES: [Policy; 6] = [
 ];
 
 impl Policy {
-    /// The variables that replace its models.
+    /// Returns the variables that replace its models.
     fn variables(&self) -> [String; 2] {
         let name = self.variable;
         [format!("{name}_MODEL"), format!("{name}_FALLBACK_MODEL")]
     }
 }
 
-/// The shipped configuration in a folder of its own, on a stand-in.
+/// Prepares the shipped configuration in a new folder, with a stand-in for the services.
 async fn shipped() -> Setup {
     shipped_with(|_| ()).await
 }
 
-/// The same with a change.
+/// Prepares the shipped configuration with a change.
 async fn shipped_with(change: impl FnOnce(&mut Configuration)) -> Setup {
     let setup = Setup::without_models().await;
     travel::put(&setup.place);
@@ -94,12 +94,12 @@ async fn shipped_with(change: impl FnOnce(&mut Configuration)) -> Setup {
     setup.with(&config.to_string())
 }
 
-/// The same without pauses between requests to the geocoder.
+/// Prepares the shipped configuration without pauses between requests to the geocoder.
 async fn hasty() -> Setup {
     shipped_with(|config| config.replace("apps.travel.settings.nominatim_interval_ms", 20)).await
 }
 
-/// Starts a server with the keys that the file names, and these variables.
+/// Starts a server with the keys that the file names and with these variables.
 async fn started(setup: Setup, more: &[(String, String)]) -> TestServer {
     let more = more.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     setup.start_with(&KEYS.into_iter().chain(more).collect::<Vec<_>>()).await
@@ -110,7 +110,7 @@ fn models(server: &TestServer, path: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn s3_32_s3_40_to_s3_46_the_shipped_routes_are_those_of_the_requirements() {
+async fn s3_32_s3_40_to_s3_46_the_shipped_routes_match_the_requirements() {
     let config = shipped().await.config();
     for policy in &POLICIES {
         let route = &config.model.routes[policy.route];
@@ -129,7 +129,7 @@ async fn s3_32_s3_40_to_s3_46_the_shipped_routes_are_those_of_the_requirements()
 }
 
 #[tokio::test]
-async fn s3_46_the_shipped_policies_are_those_that_the_models_see() {
+async fn s3_46_requests_have_the_limits_of_the_shipped_policies() {
     let server = Setup::travel().await.start().await;
     server.travel().make(TOKYO).await;
     for Policy { route, max_output_tokens, .. } in &POLICIES[1..5] {
@@ -221,7 +221,7 @@ async fn s3_46_each_variable_replaces_its_model() {
 }
 
 #[tokio::test]
-async fn without_a_grant_of_the_shipped_file_a_service_is_out_of_reach() {
+async fn a_service_is_unavailable_without_its_shipped_grant() {
     let setup = shipped_with(|config| {
         let rules = config.get_mut("grants.travel.http").unwrap().as_array_mut().unwrap();
         let apify = rules[0].as_table_mut().unwrap();

@@ -1,10 +1,10 @@
-//! From an address to a page, for every kind of video.
+//! Tests from an address to a page, for each kind of video.
 
 use serde_json::{Value, json};
 use wattle_suite::server::Setup;
 use wattle_suite::travel::{APIFY, KITCHEN, LISBON, NOMINATIM, NOWHERE, OSAKA, TOKYO};
 
-/// The steps of a guide, in their order.
+/// The steps of a guide in their order.
 const STEPS: [&str; 6] = [
     "parse_youtube_input",
     "crawl_youtube_videos",
@@ -30,7 +30,7 @@ async fn s3_10_a_guide_is_made_step_by_step() {
 
     let built = said.output("build_travel_blocks");
     let spots = ["Tokyo Tower", "Senso-ji Temple", "Yanaka Ginza"];
-    assert_eq!(titles(&built["spot_blocks"]), spots, "nothing from behind the limit");
+    assert_eq!(titles(&built["spot_blocks"]), spots, "text beyond the limit is ignored");
     let resolved = said.output("resolve_spot_coordinates");
     assert_eq!(resolved["resolved_count"], 3, "{resolved}");
     let asked = server.requests_on(NOMINATIM);
@@ -49,7 +49,7 @@ async fn s3_10_a_guide_is_made_step_by_step() {
 }
 
 #[tokio::test]
-async fn s3_19_a_video_without_subtitles_is_read_by_its_description() {
+async fn s3_19_without_subtitles_the_description_of_a_video_is_used() {
     let server = Setup::travel().await.start().await;
     let (_, said) = server.travel().make(LISBON).await;
     let built = said.output("build_travel_blocks");
@@ -68,7 +68,7 @@ async fn s3_10_without_spots_no_place_is_looked_up() {
 }
 
 #[tokio::test]
-async fn s3_27_places_on_no_map_have_no_coordinates() {
+async fn s3_27_unknown_places_have_no_coordinates() {
     let server = Setup::travel().await.start().await;
     let (_, said) = server.travel().make(NOWHERE).await;
     let resolved = said.output("resolve_spot_coordinates");
@@ -82,7 +82,7 @@ async fn s3_27_places_on_no_map_have_no_coordinates() {
 }
 
 #[tokio::test]
-async fn s3_31_a_photograph_that_is_not_there_is_made() {
+async fn s3_31_a_missing_photograph_is_replaced_by_a_generated_picture() {
     let server = Setup::travel().await.start().await;
     let (_, said) = server.travel().make(OSAKA).await;
     let found = said.output("search_image");

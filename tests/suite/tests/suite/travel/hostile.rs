@@ -1,4 +1,5 @@
-//! The page of a guide at a real browser: a good one, and one that was written to do harm.
+//! Tests of the page of a guide in a real browser: a normal page, and a page that contains an
+//! attack.
 
 use serde_json::{Value, json};
 use wattle_kit::need;
@@ -6,14 +7,14 @@ use wattle_suite::browser::at_a_browser;
 use wattle_suite::server::{Setup, TestServer};
 use wattle_suite::travel::{SESSIONS, TOKYO};
 
-/// What the driver of the browser runs.
+/// The program that controls the browser.
 const PROGRAM: &str = "hostile.mjs";
 
-/// Everything that ever ran a script in a page, around a picture at `{{picture}}`. Whatever runs
-/// sets `ran`.
+/// Known ways to run a script in a page, around a picture at `{{picture}}`. Each of them sets
+/// `ran`.
 const HOSTILE: &str = include_str!("hostile.html");
 
-/// A guide with generated pictures, and the address of the first one.
+/// Makes a guide with generated pictures. Returns its session and the address of the first picture.
 async fn made(server: &TestServer) -> (String, String) {
     let travel = server.travel();
     let session = travel.create().await;
@@ -24,13 +25,13 @@ async fn made(server: &TestServer) -> (String, String) {
     (session, picture)
 }
 
-/// The address of a guide, with that of the services whose pictures it shows.
+/// Returns the address of a guide, with the address of the services whose pictures it shows.
 fn address(server: &TestServer, session: &str) -> String {
     let standin = &server.standin().base_url;
     server.url(&format!("/api/guide/{session}?standin={standin}"))
 }
 
-/// Saves a page, as the editor does; answers what was kept.
+/// Saves a page like the editor, and returns the stored page.
 async fn save(server: &TestServer, session: &str, html: &str) -> String {
     let path = format!("{SESSIONS}/{session}/state");
     let body = json!({ "handbookHtml": html });
@@ -48,7 +49,7 @@ async fn s3_33_s3_61_a_guide_fits_both_widths_and_shows_its_pictures() {
 }
 
 #[tokio::test]
-async fn s3_62_a_hostile_page_runs_nothing() {
+async fn s3_62_a_page_with_an_attack_runs_no_script() {
     let server = Setup::travel().await.start().await;
     let (session, picture) = made(&server).await;
     let page = save(&server, &session, &HOSTILE.replace("{{picture}}", &picture)).await;
@@ -58,7 +59,7 @@ async fn s3_62_a_hostile_page_runs_nothing() {
 }
 
 #[tokio::test]
-async fn s3_39_a_page_that_is_saved_again_stays_as_it_is() {
+async fn s3_39_saving_a_page_again_does_not_change_it() {
     let server = Setup::travel().await.start().await;
     let (session, picture) = made(&server).await;
     let travel = server.travel();

@@ -1,4 +1,4 @@
-//! Which models are asked for what, and who is asked when one of them is of no use.
+//! Tests of the models for each task, and of the fallback models.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{
@@ -9,12 +9,12 @@ use wattle_suite::travel::{CHAT_MODEL, IMAGEN, TOKYO, working_on};
 
 const BLOCKS: &str = "json_compilation_strict";
 
-/// Models that were asked for a task, in order.
+/// Returns the models that were called for a task, in order.
 fn asked(server: &TestServer, task: &str) -> Vec<String> {
     server.requests_for(task).into_iter().filter_map(|entry| entry.model).collect()
 }
 
-/// A document with so many blocks, none of them a spot.
+/// Returns a document with this many blocks, none of which is a spot.
 fn blocks(count: usize) -> Value {
     let block = |number| {
         json!({"block_id": format!("b{number}"), "type": "food", "title": "Soup",
@@ -28,7 +28,7 @@ fn says(document: &Value) -> Fault {
 }
 
 #[tokio::test]
-async fn s3_40_to_s3_44_every_task_asks_its_own_model() {
+async fn s3_40_to_s3_44_every_task_uses_its_own_model() {
     let server = Setup::travel().await.start().await;
     let (_, said) = server.travel().make(TOKYO).await;
     for (task, model) in [
@@ -40,14 +40,14 @@ async fn s3_40_to_s3_44_every_task_asks_its_own_model() {
         assert_eq!(asked(&server, task), [model], "{task}");
     }
     let talked = server.requests_on(CHAT_MODEL);
-    assert_eq!(talked.len(), 7, "six tools and the last words");
+    assert_eq!(talked.len(), 7, "six tools and the final message");
     assert!(talked.iter().all(|entry| entry.model.as_deref() == Some("deepseek-chat")));
     let planner = said.output("search_image")["planner_model"].clone();
     assert_eq!(planner, "google:gemini-2.5-flash (attempts=1)");
 }
 
 #[tokio::test]
-async fn s3_23_too_few_blocks_are_asked_for_again_with_the_error() {
+async fn s3_23_too_few_blocks_are_requested_again_with_the_error() {
     let server = Setup::travel().await.start().await;
     let telling = |error: &str| Pattern {
         body_contains: Some(error.to_owned()),
@@ -56,7 +56,7 @@ async fn s3_23_too_few_blocks_are_asked_for_again_with_the_error() {
     for rule in [
         FaultRule::new(working_on(BLOCKS), says(&blocks(3))).times(1),
         FaultRule::new(telling("has 3 blocks"), says(&blocks(17))).times(1),
-        // Changes nothing, but is noted.
+        // This rule changes nothing, but is recorded.
         FaultRule::new(telling("has 17 blocks"), Fault::Slow { ms: 0 }).times(1),
     ] {
         server.standin().fault(rule);
@@ -72,7 +72,7 @@ async fn s3_23_too_few_blocks_are_asked_for_again_with_the_error() {
 }
 
 #[tokio::test]
-async fn s3_46_all_models_of_a_task_are_asked_as_often_as_its_policy_says() {
+async fn s3_46_all_models_of_a_task_are_called_as_often_as_its_policy_allows() {
     let server = Setup::travel().await.start().await;
     server.standin().fault(FaultRule::new(working_on(BLOCKS), says(&blocks(3))));
     let (session, said) = server.travel().make(TOKYO).await;
@@ -88,7 +88,7 @@ async fn s3_46_all_models_of_a_task_are_asked_as_often_as_its_policy_says() {
 }
 
 #[tokio::test]
-async fn s3_47_a_model_that_is_gone_is_left_at_once() {
+async fn s3_47_a_missing_model_is_not_retried() {
     let server = Setup::travel().await.start().await;
     let gone = Pattern::model("gemini-2.5-pro");
     server.standin().fault(FaultRule::new(gone, google_not_found("gemini-2.5-pro")));
@@ -104,7 +104,7 @@ async fn s3_47_a_model_that_is_gone_is_left_at_once() {
 }
 
 #[tokio::test]
-async fn s3_48_without_any_model_the_setting_to_change_is_named() {
+async fn s3_48_without_any_model_the_error_names_the_setting() {
     let server = Setup::travel().await.start().await;
     for model in ["gemini-2.5-pro", "gemini-2.5-flash"] {
         server.standin().fault(FaultRule::new(Pattern::model(model), google_not_found(model)));
@@ -117,7 +117,7 @@ async fn s3_48_without_any_model_the_setting_to_change_is_named() {
 }
 
 #[tokio::test]
-async fn s3_32_the_second_model_makes_the_pictures_that_the_first_does_not() {
+async fn s3_32_the_fallback_model_generates_missing_pictures() {
     let server = Setup::travel().await.start().await;
     let imagen = google_not_found("imagen-4.0-fast-generate-001");
     server.standin().fault(FaultRule::new(Pattern::path(IMAGEN), imagen));
@@ -133,7 +133,7 @@ async fn s3_32_the_second_model_makes_the_pictures_that_the_first_does_not() {
 }
 
 #[tokio::test]
-async fn s3_47_a_used_up_quota_with_a_long_wait_is_not_waited_for() {
+async fn s3_47_a_quota_with_a_long_wait_is_not_retried() {
     let server = Setup::travel().await.start().await;
     let busy = Pattern::model("gemini-3-pro-preview");
     server.standin().fault(FaultRule::new(busy, google_quota("3600s")));
@@ -144,7 +144,7 @@ async fn s3_47_a_used_up_quota_with_a_long_wait_is_not_waited_for() {
     assert_eq!(pages.last().map(String::as_str), Some("gemini-2.5-pro"), "{pages:?}");
 }
 
-/// What the model of the conversation was sent, by name of the model and its `thinking`.
+/// Returns the model and its `thinking` of each request of the conversation.
 fn talked(server: &TestServer) -> Vec<(String, Value)> {
     let entries = server.requests_on(CHAT_MODEL).into_iter();
     let told = entries.map(|entry| {
@@ -168,8 +168,8 @@ async fn s3_48_a_retired_model_is_replaced_by_an_alias() {
 }
 
 #[tokio::test]
-async fn s3_76_what_a_thinking_model_thought_goes_back_to_it() {
-    // The stand-in refuses calls of tools that come back without the thoughts that led to them.
+async fn s3_76_reasoning_is_sent_back_to_the_model() {
+    // The stand-in rejects tool calls that are sent without the reasoning that led to them.
     let setup = Setup::travel().await;
     let server =
         setup.replace("model = \"deepseek-chat\"", "model = \"deepseek-v4-pro\"").start().await;
@@ -180,5 +180,5 @@ async fn s3_76_what_a_thinking_model_thought_goes_back_to_it() {
     let again = travel.chat(&session, "please make 2 new pictures").await;
     assert_eq!(again.tools(), ["search_image", "generate_handbook_html"], "{:#?}", again.chunks);
     let models = talked(&server).into_iter().map(|(model, _)| model);
-    assert!(models.into_iter().all(|model| model == "deepseek-v4-pro"), "no refusal, no fallback");
+    assert!(models.into_iter().all(|model| model == "deepseek-v4-pro"), "there is no fallback");
 }

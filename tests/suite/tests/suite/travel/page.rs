@@ -1,4 +1,4 @@
-//! The page, as it is served and as a real browser shows it.
+//! Tests of the page as the host serves it and as a real browser shows it.
 
 use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
@@ -6,22 +6,22 @@ use wattle_suite::answer::Answer;
 use wattle_suite::browser;
 use wattle_suite::server::{Setup, TestServer};
 
-/// Longer than any reload or lost connection of a scenario takes.
+/// A grace period longer than any reload or lost connection of a scenario.
 const GRACE: &str = "disconnect_grace_ms = 60000";
 
-/// Below the root, where the configuration of the suite mounts the application.
+/// The root path, where the configuration of the suite mounts the application.
 const ROOT: &str = "/";
 
-/// Below the path that every application has.
+/// The default path of the application.
 const PREFIX: &str = "/apps/travel/";
 
-/// A server whose runs wait for a page that comes back.
+/// Starts a server whose runs wait for a page to reconnect.
 async fn served() -> TestServer {
     Setup::travel().await.replace("disconnect_grace_ms = 0", GRACE).start().await
 }
 
-/// Has a user at a browser do something. The scenario holds answers of the stand-in back, so it
-/// gets its address.
+/// Runs a scenario of a user at a browser. The scenario delays responses of the stand-in, so it
+/// receives the address of the stand-in.
 async fn at_a_browser(server: &TestServer, scenario: &str, path: &str) -> Result<(), LeftOut> {
     clients::page("travel")?;
     let url = server.url(&format!("{path}?standin={}", server.standin().base_url));
@@ -29,7 +29,7 @@ async fn at_a_browser(server: &TestServer, scenario: &str, path: &str) -> Result
 }
 
 #[tokio::test]
-async fn s3_03_the_page_is_shown_at_the_start_and_at_sessions() {
+async fn s3_03_the_page_is_served_at_the_root_and_at_sessions() {
     need!(clients::page("travel"));
     let server = served().await;
     let places = [("/", "./"), ("/session/any", "../"), ("/apps/travel/session/any", "../")];
@@ -54,12 +54,12 @@ async fn s3_03_the_message_of_an_address_is_sent_once() {
 }
 
 #[tokio::test]
-async fn s3_52_edits_are_saved_after_a_pause_and_seen_in_other_tabs() {
+async fn s3_52_edits_are_saved_after_a_pause_and_shown_in_other_tabs() {
     need!(at_a_browser(&served().await, "edits", PREFIX).await);
 }
 
 #[tokio::test]
-async fn s3_65_a_run_is_stopped_and_goes_on() {
+async fn s3_65_a_run_can_be_stopped_and_continued() {
     need!(at_a_browser(&served().await, "stop", ROOT).await);
 }
 
@@ -69,21 +69,21 @@ async fn s3_66_a_reload_and_a_second_tab_follow_the_run() {
 }
 
 #[tokio::test]
-async fn s3_63_the_panel_is_dragged_and_the_link_is_shared() {
+async fn s3_63_the_panel_can_be_dragged_and_the_link_shared() {
     need!(at_a_browser(&served().await, "panel", PREFIX).await);
 }
 
 #[tokio::test]
-async fn s3_57_s3_64_what_anybody_writes_is_text() {
+async fn s3_57_s3_64_markup_is_shown_as_text() {
     need!(at_a_browser(&served().await, "hostile", ROOT).await);
 }
 
 #[tokio::test]
-async fn s3_52_s3_65_a_page_without_its_server_goes_on_when_it_is_back() {
+async fn s3_52_s3_65_a_page_continues_when_its_server_is_available_again() {
     need!(at_a_browser(&served().await, "away", ROOT).await);
 }
 
 #[tokio::test]
-async fn s3_57_s3_67_a_tool_that_failed_says_why() {
+async fn s3_57_s3_67_a_failed_tool_shows_its_error() {
     need!(at_a_browser(&served().await, "fails", ROOT).await);
 }

@@ -1,4 +1,4 @@
-//! Where the pictures of a guide come from when something is in the way, and what is kept of them.
+//! Tests of the sources of pictures when a source is unavailable, and of what is stored.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -7,20 +7,20 @@ use wattle_suite::travel::{CHAT_MODEL, IMAGEN, TOKYO, UNSPLASH, working_on};
 
 const SEARCH: &str = "search_image";
 
-/// Where the use of a photograph is reported to Unsplash.
+/// The path where the use of a photograph is reported to Unsplash.
 const USED: &str = "/photos/*";
 
 fn status(status: u16) -> Fault {
     Fault::Status { status, retry_after: None, body: None }
 }
 
-/// The sources of pictures, each as often as it occurs.
+/// Returns the source of each picture.
 fn sources(output: &Value) -> Vec<&str> {
     let images = output["images"].as_array().unwrap_or_else(|| panic!("{output}"));
     images.iter().map(|image| image["source"].as_str().unwrap()).collect()
 }
 
-/// A guide that wants two pictures, which are searched for.
+/// Makes a guide with two pictures that are searched for.
 async fn two_pictures(server: &TestServer) -> (String, wattle_suite::travel::Talk) {
     let travel = server.travel();
     let session = travel.create().await;
@@ -29,7 +29,7 @@ async fn two_pictures(server: &TestServer) -> (String, wattle_suite::travel::Tal
 }
 
 #[tokio::test]
-async fn s3_30_unsplash_is_asked_by_its_rules() {
+async fn s3_30_requests_to_unsplash_follow_its_rules() {
     let server = Setup::travel().await.start().await;
     let (_, said) = two_pictures(&server).await;
     let found = said.output(SEARCH);
@@ -49,7 +49,7 @@ async fn s3_30_unsplash_is_asked_by_its_rules() {
 }
 
 #[tokio::test]
-async fn s3_29_s3_31_pictures_are_made_where_unsplash_gives_none() {
+async fn s3_29_s3_31_pictures_are_generated_when_unsplash_fails() {
     for fault in [status(403), status(429), status(401), status(500), Fault::Garbage] {
         let server = Setup::travel().await.start().await;
         let rule = FaultRule::new(Pattern::path(UNSPLASH), fault.clone());
@@ -58,14 +58,14 @@ async fn s3_29_s3_31_pictures_are_made_where_unsplash_gives_none() {
         let found = said.output(SEARCH);
         assert_eq!(found["mode"], "imagen", "{fault:?}");
         assert_eq!(sources(&found), ["imagen", "imagen"], "{fault:?}");
-        assert_eq!(server.requests_on(UNSPLASH).len(), 2, "{fault:?}: nothing is asked twice");
+        assert_eq!(server.requests_on(UNSPLASH).len(), 2, "{fault:?}: no request is repeated");
         assert!(server.requests_on(USED).is_empty());
         assert!(said.text().contains("is ready"), "{:#?}", said.chunks);
     }
 }
 
 #[tokio::test]
-async fn s3_31_without_unsplash_it_is_not_asked() {
+async fn s3_31_unsplash_receives_no_requests_when_disabled() {
     let off = "disconnect_grace_ms = 0\nunsplash_enabled = false";
     let setup = Setup::travel().await.replace("disconnect_grace_ms = 0", off);
     let server = setup.start().await;
@@ -75,7 +75,7 @@ async fn s3_31_without_unsplash_it_is_not_asked() {
 }
 
 #[tokio::test]
-async fn s3_31_a_key_that_is_not_set_means_that_pictures_are_made() {
+async fn s3_31_pictures_are_generated_without_a_key_for_unsplash() {
     let setup = Setup::travel_with(|config| {
         config.remove("secrets.UNSPLASH_ACCESS_KEY").unwrap();
     });
@@ -86,7 +86,7 @@ async fn s3_31_a_key_that_is_not_set_means_that_pictures_are_made() {
 }
 
 #[tokio::test]
-async fn s3_33_the_model_reads_no_data_of_pictures_and_no_page() {
+async fn s3_33_the_model_receives_no_picture_data_and_no_page() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;
@@ -104,7 +104,7 @@ async fn s3_33_the_model_reads_no_data_of_pictures_and_no_page() {
 }
 
 #[tokio::test]
-async fn s3_36_a_page_that_is_none_is_asked_for_again() {
+async fn s3_36_an_invalid_page_is_requested_again() {
     let server = Setup::travel().await.start().await;
     let none = Fault::Content { text: "Sorry, <p>no page</p> today".to_owned() };
     let rule = FaultRule::new(working_on("handbook_html_generation"), none);

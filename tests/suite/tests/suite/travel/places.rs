@@ -1,4 +1,4 @@
-//! Coordinates: how often the geocoder is asked, and what happens when it does not answer.
+//! Tests of coordinates: how often the geocoder is called, and what happens when it fails.
 
 use serde_json::json;
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -7,7 +7,7 @@ use wattle_suite::travel::{KYOTO, NOMINATIM, OSAKA, TOKYO};
 
 const RESOLVE: &str = "resolve_spot_coordinates";
 
-/// What the geocoder was asked for, in order.
+/// Returns the queries to the geocoder, in order.
 fn queries(server: &TestServer) -> Vec<String> {
     let entries = server.requests_on(NOMINATIM);
     entries.into_iter().map(|entry| entry.query["q"].clone()).collect()
@@ -44,16 +44,16 @@ async fn s3_27_requests_are_a_second_apart_in_all_sessions_together() {
 }
 
 #[tokio::test]
-async fn s3_27_what_was_asked_once_is_known_to_all_sessions() {
+async fn s3_27_results_are_cached_for_all_sessions() {
     let server = Setup::travel().await.start().await;
     let (_, first) = server.travel().make(OSAKA).await;
     let (_, second) = server.travel().make(OSAKA).await;
     assert_eq!(first.output(RESOLVE), second.output(RESOLVE));
-    assert_eq!(queries(&server), ["Dotonbori", "Hidden Lantern Alley"], "the unknown one as well");
+    assert_eq!(queries(&server), ["Dotonbori", "Hidden Lantern Alley"], "unknown places as well");
 }
 
 #[tokio::test]
-async fn s3_27_a_geocoder_that_refuses_is_asked_no_more_but_the_guide_is_made() {
+async fn s3_27_a_guide_is_made_without_a_geocoder_that_rejects_requests() {
     for refusal in [403, 429] {
         let server = Setup::travel().await.start().await;
         fault(&server, status(refusal), 1);
@@ -66,7 +66,7 @@ async fn s3_27_a_geocoder_that_refuses_is_asked_no_more_but_the_guide_is_made() 
 }
 
 #[tokio::test]
-async fn s3_25_a_failure_is_tried_once_more_with_the_place_of_the_video() {
+async fn s3_25_a_failed_search_is_repeated_with_the_place_of_the_video() {
     for failure in [status(500), Fault::Garbage, Fault::Cut] {
         let server = Setup::travel().await.start().await;
         fault(&server, failure, 1);
@@ -77,12 +77,12 @@ async fn s3_25_a_failure_is_tried_once_more_with_the_place_of_the_video() {
         assert_eq!(resolved["spots_with_coordinates"][0]["title"], "Kinkaku-ji", "{resolved}");
         let (_, again) = server.travel().make(KYOTO).await;
         let resolved = again.output(RESOLVE);
-        assert_eq!(resolved["resolved_count"], 2, "a failure is not remembered: {resolved}");
+        assert_eq!(resolved["resolved_count"], 2, "a failure is not cached: {resolved}");
     }
 }
 
 #[tokio::test]
-async fn s3_27_coordinates_of_no_globe_are_none() {
+async fn s3_27_coordinates_out_of_range_are_ignored() {
     let server = Setup::travel().await.start().await;
     let nowhere = json!([{"lat": "-91.5", "lon": "10"}]);
     let fault = Fault::Status { status: 200, retry_after: None, body: Some(nowhere) };

@@ -1,4 +1,4 @@
-//! The application on PostgreSQL.
+//! Test of the application on PostgreSQL.
 
 use serde_json::json;
 use wattle_kit::need;
@@ -9,7 +9,7 @@ use wattle_suite::travel::{SESSIONS, TOKYO};
 use crate::asset::postgres::database;
 
 #[tokio::test]
-async fn s3_53_on_postgres_a_guide_is_made_and_kept() {
+async fn s3_53_on_postgres_a_guide_is_made_and_stored() {
     let (_postgres, url) = need!(database());
     let server = Setup::travel_on(&url).await.start().await;
     let travel = server.travel();

@@ -1,4 +1,5 @@
-//! Whole requests as the providers see them: a change of a word, a schema or a tool shows here.
+//! Snapshots of complete requests as providers receive them. A change of a word, a schema or a tool
+//! appears here.
 
 use serde_json::Value;
 use wattle_kit::standin::{Entry, Fault, FaultRule};
@@ -13,11 +14,11 @@ const TASKS: [&str; 4] = [
     "handbook_html_generation",
 ];
 
-/// Where the host keeps pictures.
+/// The path where the host serves pictures.
 const BLOBS: &str = "/blobs/~/";
 
-/// What is another one in each run, by what stands for it: the session, the blocks and the address of
-/// services.
+/// Returns replacements for values that differ between runs: the session, the blocks and the
+/// address of services.
 fn names(server: &TestServer, session: &str, said: &Talk) -> Vec<(String, String)> {
     let built = said.output("build_travel_blocks");
     let blocks = built["blocks"].as_array().unwrap().iter().zip(1..);
@@ -30,7 +31,7 @@ fn names(server: &TestServer, session: &str, said: &Talk) -> Vec<(String, String
     blocks.map(named).chain(others).collect()
 }
 
-/// The body of a request, with texts as lines.
+/// Returns the body of a request with texts as lines.
 fn shown(entry: &Entry, names: &[(String, String)]) -> String {
     let body = serde_json::to_string_pretty(entry.body.as_ref().unwrap()).unwrap();
     let text = names.iter().fold(body, |text, (from, to)| text.replace(from, to));
@@ -38,7 +39,8 @@ fn shown(entry: &Entry, names: &[(String, String)]) -> String {
     format!("POST {}\n\n{}", entry.path, text.replace("\\n", "\n    "))
 }
 
-/// Addresses of made pictures are signed with a key of the server.
+/// Replaces the signatures in the addresses of generated pictures, which depend on a key of the
+/// server.
 fn without_signatures(text: &str) -> String {
     let mut pieces = text.split(BLOBS);
     let first = pieces.next().unwrap_or_default().to_owned();
@@ -56,7 +58,7 @@ async fn guide() -> (TestServer, String, Talk) {
 }
 
 #[tokio::test]
-async fn s3_10_the_conversation_is_sent_as_it_is_written_down() {
+async fn s3_10_requests_of_the_conversation_match_their_snapshots() {
     let (server, session, said) = guide().await;
     let names = names(&server, &session, &said);
     let asked = server.requests_on(CHAT_MODEL);
@@ -70,12 +72,12 @@ async fn s3_10_the_conversation_is_sent_as_it_is_written_down() {
         .iter()
         .filter(|message| message["role"] == "system")
         .collect();
-    assert_eq!(system.len(), 2, "the instructions, and how the session stands");
+    assert_eq!(system.len(), 2, "the instructions and the state of the session");
     insta::assert_snapshot!("travel_progress", system[1]["content"].as_str().unwrap());
 }
 
 #[tokio::test]
-async fn s3_45_each_task_is_sent_as_it_is_written_down() {
+async fn s3_45_requests_of_each_task_match_their_snapshots() {
     let (server, session, said) = guide().await;
     let names = names(&server, &session, &said);
     for task in TASKS {
@@ -88,18 +90,18 @@ async fn s3_45_each_task_is_sent_as_it_is_written_down() {
 }
 
 #[tokio::test]
-async fn s3_46_a_refused_answer_is_sent_back_with_its_reasons() {
+async fn s3_46_a_rejected_completion_is_sent_back_with_the_reasons() {
     let server = Setup::travel().await.start().await;
     let wrong = Fault::Content { text: "{\"blocks\": [], \"spot_blocks\": []}".to_owned() };
     server.standin().fault(FaultRule::new(working_on(TASKS[0]), wrong).times(1));
     server.travel().make(OSAKA).await;
     let asked = server.requests_for(TASKS[0]);
     let (first, second) = (user(&asked[0]), user(&asked[1]));
-    let complaint = second.strip_prefix(first.as_str()).expect("the same question once more");
+    let complaint = second.strip_prefix(first.as_str()).expect("the request is repeated");
     insta::assert_snapshot!("travel_refused", complaint.trim());
 }
 
-/// The text of the user in a request to a model of Google.
+/// Returns the text of the user in a request to a Google model.
 fn user(entry: &Entry) -> String {
     let body = entry.body.as_ref().unwrap();
     body["contents"][0]["parts"][0]["text"].as_str().unwrap().to_owned()

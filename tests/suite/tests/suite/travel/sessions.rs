@@ -1,4 +1,4 @@
-//! Sessions as resources: made, listed, renamed, edited, deleted; and the page.
+//! Tests of sessions as resources: creation, lists, titles, edits, deletion, and the page.
 
 use serde_json::{Value, json};
 use wattle_suite::server::Setup;
@@ -18,7 +18,7 @@ fn block(id: &str, title: &str) -> Value {
 }
 
 #[tokio::test]
-async fn s3_54_sessions_are_made_listed_renamed_and_deleted() {
+async fn s3_54_sessions_can_be_created_listed_renamed_and_deleted() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let made = travel.send("POST", SESSIONS, Some(&json!({}))).await.expect(201);
@@ -62,7 +62,7 @@ async fn s3_54_sessions_are_made_listed_renamed_and_deleted() {
 }
 
 #[tokio::test]
-async fn s3_15_a_title_of_the_user_stays() {
+async fn s3_15_a_title_of_the_user_is_kept() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let made = travel.send("POST", SESSIONS, Some(&json!({"title": "My trip"}))).await.expect(201);
@@ -72,7 +72,7 @@ async fn s3_15_a_title_of_the_user_stays() {
 }
 
 #[tokio::test]
-async fn a_session_at_work_can_be_deleted() {
+async fn a_running_session_can_be_deleted() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;
@@ -87,7 +87,7 @@ async fn a_session_at_work_can_be_deleted() {
 }
 
 #[tokio::test]
-async fn sessions_are_seen_by_their_tenant_only() {
+async fn sessions_are_visible_to_their_tenant_only() {
     let server = Setup::travel().await.with_tenants().start().await;
     let (acme, bolt) = (server.travel_of("acme"), server.travel_of("bolt"));
     let (session, said) = acme.make(TOKYO).await;
@@ -113,7 +113,7 @@ async fn sessions_are_seen_by_their_tenant_only() {
 }
 
 #[tokio::test]
-async fn s3_52_the_editor_writes_back_without_a_new_version() {
+async fn s3_52_edits_are_stored_without_a_new_version() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let (session, _) = travel.make(TOKYO).await;
@@ -133,26 +133,26 @@ async fn s3_52_the_editor_writes_back_without_a_new_version() {
     }
     let many = json!({"x": vec!["y".repeat(10_000); 180]});
     let body = json!({"toolOutputs": {"search_image": many}, "handbookHtml": "x".repeat(1 << 20)});
-    assert_eq!(patch(&travel, &session, &body).await.status, 400, "it is no page");
+    assert_eq!(patch(&travel, &session, &body).await.status, 400, "the text is not a page");
     let body = json!({"toolOutputs": {"search_image": many, "generate_image": many}});
     assert_eq!(patch(&travel, &session, &body).await.status, 413);
     let shown = travel.session(&session).await;
-    assert_eq!(shown["state"]["blocks"], blocks, "what is refused changes nothing");
+    assert_eq!(shown["state"]["blocks"], blocks, "a rejected edit changes nothing");
     assert_eq!(shown["truncated"], false);
     let said = travel.chat(&session, "make 1 new picture").await;
     let page = said.output("generate_handbook_html")["html"].to_string();
-    assert!(page.contains("Edited place"), "the next run goes on from the edited guide: {page}");
+    assert!(page.contains("Edited place"), "the next run uses the edited guide: {page}");
     assert_eq!(travel.session(&session).await["state"]["handbookVersion"], 2);
 }
 
 #[tokio::test]
-async fn s3_39_an_edited_page_is_harmless_and_stays_as_it_is() {
+async fn s3_39_an_edited_page_is_sanitized_and_otherwise_unchanged() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let (session, _) = travel.make(TOKYO).await;
     let made = travel.session(&session).await["state"]["handbookHtml"].clone();
     let same = patch(&travel, &session, &json!({"handbookHtml": made})).await.expect(200);
-    assert_eq!(same["handbookHtml"], made, "no second header or footer");
+    assert_eq!(same["handbookHtml"], made, "the page has no second header or footer");
     let evil = made.as_str().unwrap().replace("</h1>", "</h1><script>alert(1)</script>");
     let evil = evil.replace("<h1", "<h1 onclick=\"alert(1)\"");
     let edited = patch(&travel, &session, &json!({"handbookHtml": evil})).await.expect(200);
@@ -183,7 +183,7 @@ async fn s3_55_the_page_has_an_address_and_a_policy() {
     let html = travel.session(&session).await["state"]["handbookHtml"].clone();
     server.clock().advance_ms(1);
     patch(&travel, &session, &json!({"handbookHtml": html})).await.expect(200);
-    assert_ne!(travel.guide(&session).await.header("etag"), tag, "it may have been edited");
+    assert_ne!(travel.guide(&session).await.header("etag"), tag, "the page may have changed");
 
     let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
     let old = client.unwrap().get(server.url(&format!("/api/handbook/{session}")));

@@ -1,4 +1,4 @@
-//! Several tools in one turn of the model: each goes on from what the one before it made.
+//! Tests of several tools in one turn of the model: each uses the results of the previous one.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -10,7 +10,7 @@ const BUILD: &str = "build_travel_blocks";
 const SEARCH: &str = "search_image";
 const PAGE: &str = "generate_handbook_html";
 
-/// A model that asks for all these tools at once and then says that it is done.
+/// Makes the model call all these tools at once and then finish. Returns the stream.
 async fn said(server: &TestServer, session: &str, calls: &[(&str, Value)]) -> Talk {
     let call = |(tool, arguments): &(&str, Value)| json!({"name": tool, "arguments": arguments});
     let calls: Vec<Value> = calls.iter().map(call).collect();
@@ -25,7 +25,7 @@ fn crawl(url: &str) -> (&'static str, Value) {
 }
 
 #[tokio::test]
-async fn s3_12_all_steps_of_a_guide_fit_into_one_turn() {
+async fn s3_12_one_turn_can_contain_all_steps_of_a_guide() {
     let server = Setup::travel().await.start().await;
     let travel = server.travel();
     let session = travel.create().await;
@@ -42,7 +42,7 @@ async fn s3_12_all_steps_of_a_guide_fit_into_one_turn() {
 }
 
 #[tokio::test]
-async fn s3_12_pictures_are_those_of_the_blocks_that_were_just_made() {
+async fn s3_12_pictures_belong_to_the_blocks_of_the_same_turn() {
     let server = Setup::travel().await.start().await;
     let session = server.travel().create().await;
     said(&server, &session, &[crawl(TOKYO), (BUILD, json!({}))]).await;

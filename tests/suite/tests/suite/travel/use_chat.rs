@@ -1,4 +1,4 @@
-//! What users of the unmodified `useChat` see, in each of its versions that are in use.
+//! Tests of what users of the unmodified `useChat` see, in each of its current versions.
 
 mod user;
 
@@ -24,21 +24,21 @@ const STEPS: [&str; 6] = [
     "generate_handbook_html",
 ];
 
-/// The models of the conversation, and how often they answer before both are down.
+/// The models of the conversation, and how often each answers before it fails.
 const MODELS: [(&str, u32); 2] = [("deepseek-chat", 1), ("deepseek-reasoner", 0)];
 
-/// A server that waits this long for a page to come back.
+/// Starts a server that waits this long for a page to reconnect.
 async fn patient(grace: Duration) -> TestServer {
     let grace = format!("disconnect_grace_ms = {}", grace.as_millis());
     Setup::travel().await.replace("disconnect_grace_ms = 0", &grace).start().await
 }
 
-/// A server that stops as soon as nobody looks.
+/// Starts a server that stops a run as soon as no page is connected.
 async fn served() -> TestServer {
     patient(Duration::ZERO).await
 }
 
-/// One user for each version, and a new session for each.
+/// Returns one user with a new session for each version.
 async fn users(server: &TestServer) -> Result<Vec<(User, String)>, LeftOut> {
     let mut users = Vec::new();
     for major in MAJORS {
@@ -48,33 +48,33 @@ async fn users(server: &TestServer) -> Result<Vec<(User, String)>, LeftOut> {
     Ok(users)
 }
 
-/// What begins a guide.
+/// Returns the message that requests a guide.
 fn question() -> String {
     format!("Please make a travel guide of {TOKYO}")
 }
 
-/// The cards of a guide that is complete.
+/// Returns the cards of a complete guide.
 fn complete() -> Vec<(&'static str, &'static str)> {
     STEPS.into_iter().map(|step| (step, "output-available")).collect()
 }
 
-/// The keys of a document.
+/// Returns the keys of a document.
 fn keys(document: &Value) -> BTreeSet<&str> {
     document.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect()
 }
 
-/// The status that the server has for a session.
+/// Returns the status of a session on the server.
 async fn status(server: &TestServer, session: &str) -> Value {
     server.travel().session(session).await["status"].clone()
 }
 
-/// The model that talks streams with an oddity, after it has answered this often.
+/// Makes the model of the conversation stream in an unusual way after `skip` completions.
 fn streams(server: &TestServer, variant: StreamVariant, skip: u32) {
     let fault = Fault::Stream(StreamQuirks::of(variant));
     server.standin().fault(FaultRule::new(Pattern::model(MODELS[0].0), fault).skip(skip));
 }
 
-/// A page that is opened now shows what this one shows.
+/// Checks that a newly opened page shows the same as this one.
 async fn is_kept(user: &mut User, session: &str, seen: &Seen) {
     user.leave().await;
     let again = user.open(session).await;
@@ -82,8 +82,8 @@ async fn is_kept(user: &mut User, session: &str, seen: &Seen) {
     assert_eq!((again.statuses(), again.error()), (vec!["ready"], ""));
 }
 
-/// What two pages have in common that show the same with other data: the kinds and states of
-/// everything that is on them, and all texts.
+/// Returns what two pages with different data have in common: the kinds and states of their parts,
+/// and all texts.
 fn likeness(seen: &Seen, session: &str) -> Value {
     let part = |part: &Value| {
         let text = part["text"].as_str().map(|text| text.replace(session, "<session>"));
@@ -96,7 +96,7 @@ fn likeness(seen: &Seen, session: &str) -> Value {
 }
 
 #[tokio::test]
-async fn s3_04_s3_05_s3_57_a_guide_is_made_before_the_users_eyes() {
+async fn s3_04_s3_05_s3_57_the_page_shows_each_step_of_a_guide() {
     let server = served().await;
     for (mut user, session) in need!(users(&server).await) {
         assert!(user.open(&session).await.messages().is_empty());
@@ -134,7 +134,7 @@ async fn s3_04_the_session_and_the_messages_are_enough() {
 }
 
 #[tokio::test]
-async fn s3_04_s3_49_a_further_message_carries_the_whole_conversation() {
+async fn s3_04_s3_49_a_further_message_contains_the_whole_conversation() {
     let server = served().await;
     for (mut user, session) in need!(users(&server).await) {
         user.open(&session).await;
@@ -152,7 +152,7 @@ async fn s3_04_s3_49_a_further_message_carries_the_whole_conversation() {
 }
 
 #[tokio::test]
-async fn s3_65_s3_74_what_was_seen_stays_after_a_stop_and_the_talk_goes_on() {
+async fn s3_65_s3_74_a_stopped_page_keeps_its_messages_and_continues() {
     let server = served().await;
     for (mut user, session) in need!(users(&server).await) {
         let gate = server.standin().gate(Pattern::path(APIFY));
@@ -178,7 +178,7 @@ async fn s3_65_s3_74_what_was_seen_stays_after_a_stop_and_the_talk_goes_on() {
 }
 
 #[tokio::test]
-async fn s3_66_a_page_that_is_opened_again_goes_on_with_the_answer() {
+async fn s3_66_a_reopened_page_continues_the_answer() {
     let server = patient(Duration::from_mins(1)).await;
     for (mut user, session) in need!(users(&server).await) {
         let other = server.travel().create().await;
@@ -201,7 +201,7 @@ async fn s3_66_a_page_that_is_opened_again_goes_on_with_the_answer() {
 }
 
 #[tokio::test]
-async fn s3_66_a_page_that_is_opened_again_is_ready_when_nothing_is_written() {
+async fn s3_66_a_reopened_page_is_ready_without_a_run() {
     let server = served().await;
     for (mut user, session) in need!(users(&server).await) {
         user.open(&session).await;
@@ -216,7 +216,7 @@ async fn s3_66_a_page_that_is_opened_again_is_ready_when_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn s3_04_the_last_answer_can_be_had_again() {
+async fn s3_04_the_last_answer_can_be_regenerated() {
     let server = served().await;
     for (mut user, session) in need!(users(&server).await) {
         user.open(&session).await;
@@ -232,7 +232,7 @@ async fn s3_04_the_last_answer_can_be_had_again() {
 }
 
 #[tokio::test]
-async fn s3_05_s3_75_a_refusal_is_shown_as_the_server_words_it() {
+async fn s3_05_s3_75_the_page_shows_error_messages_of_the_server() {
     let server = served().await;
     for (mut user, session) in need!(users(&server).await) {
         user.open("unknown").await;
@@ -253,7 +253,7 @@ async fn s3_05_s3_75_a_refusal_is_shown_as_the_server_words_it() {
     }
 }
 
-/// The answer to another page that sends a message meanwhile.
+/// Returns the status of a message that another page sends during the run.
 async fn second_page(server: &TestServer, session: &str) -> Result<Value, LeftOut> {
     let mut user = User::of(MAJORS[0], &server.url(""))?;
     user.open(session).await;
@@ -264,7 +264,7 @@ async fn second_page(server: &TestServer, session: &str) -> Result<Value, LeftOu
 }
 
 #[tokio::test]
-async fn s3_47_s3_67_a_failure_in_the_middle_is_shown_and_can_be_tried_again() {
+async fn s3_47_s3_67_a_failure_during_a_guide_is_shown_and_can_be_retried() {
     let server = served().await;
     for (mut user, session) in need!(users(&server).await) {
         let down = Fault::Status { status: 500, retry_after: None, body: None };
@@ -285,14 +285,14 @@ async fn s3_47_s3_67_a_failure_in_the_middle_is_shown_and_can_be_tried_again() {
 }
 
 #[tokio::test]
-async fn s3_57_s3_67_the_card_of_a_tool_that_failed_says_why() {
+async fn s3_57_s3_67_the_card_of_a_failed_tool_shows_its_error() {
     let server = served().await;
     for (mut user, session) in need!(users(&server).await) {
         let unpaid = Fault::Status { status: 402, retry_after: None, body: None };
         server.standin().fault(FaultRule::new(Pattern::path(APIFY), unpaid));
         user.open(&session).await;
         let seen = user.ask(&question()).await;
-        assert_eq!(seen.error(), "", "the answer tells it");
+        assert_eq!(seen.error(), "", "the answer reports the failure");
         let card = seen.tool("crawl_youtube_videos");
         assert_eq!(card["state"], "output-error");
         assert!(card["error"].as_str().is_some_and(|error| !error.is_empty()), "{card}");
@@ -303,7 +303,7 @@ async fn s3_57_s3_67_the_card_of_a_tool_that_failed_says_why() {
 }
 
 #[tokio::test]
-async fn s3_66_closing_the_page_ends_the_work_and_keeps_what_was_done() {
+async fn s3_66_closing_the_page_cancels_the_run_and_keeps_finished_steps() {
     let server = served().await;
     for (mut user, session) in need!(users(&server).await) {
         let gate = server.standin().gate(Pattern::path(APIFY));
@@ -327,7 +327,7 @@ async fn s3_66_closing_the_page_ends_the_work_and_keeps_what_was_done() {
 }
 
 #[tokio::test]
-async fn s3_47_s3_66_what_a_model_said_before_it_broke_off_is_kept() {
+async fn s3_47_s3_66_the_text_of_an_interrupted_completion_is_kept() {
     let server = served().await;
     for (mut user, session) in need!(users(&server).await) {
         streams(&server, StreamVariant::Cut, 1);
@@ -348,7 +348,7 @@ async fn s3_47_s3_66_what_a_model_said_before_it_broke_off_is_kept() {
 }
 
 #[tokio::test]
-async fn s3_57_s3_76_reasoning_is_seen_and_goes_back_to_the_model() {
+async fn s3_57_s3_76_reasoning_is_shown_and_sent_back_to_the_model() {
     let server = served().await;
     for (mut user, session) in need!(users(&server).await) {
         streams(&server, StreamVariant::Reasoning, 0);

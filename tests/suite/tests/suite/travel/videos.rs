@@ -1,4 +1,4 @@
-//! Crawled videos: what is asked of Apify, and what becomes of its refusals.
+//! Tests of crawled videos: the requests to Apify, and its error responses.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -7,7 +7,7 @@ use wattle_suite::travel::{APIFY, BROKEN, CHAT_MODEL, KYOTO, MISSING, SECRETS, T
 
 const CRAWL: &str = "crawl_youtube_videos";
 
-/// A model that calls these tools and then says that it is done.
+/// Makes the model call these tools one after the other and then finish.
 fn script(server: &TestServer, calls: &[(&str, Value)]) {
     let call = |(tool, arguments): &(&str, Value)| {
         let call = json!({"name": tool, "arguments": arguments});
@@ -27,7 +27,7 @@ async fn said(server: &TestServer, calls: &[(&str, Value)]) -> (String, Talk) {
 }
 
 #[tokio::test]
-async fn s3_17_the_actor_is_asked_for_subtitles_with_a_token_that_is_seen_nowhere() {
+async fn s3_17_the_actor_is_called_for_subtitles_with_a_secret_token() {
     let server = Setup::travel().await.start().await;
     let input = json!({"videoUrls": ["https://youtu.be/dQw4w9WgXcQ?t=1"], "userText": KYOTO});
     let (session, said) = said(&server, &[(CRAWL, input)]).await;
@@ -46,7 +46,7 @@ async fn s3_17_the_actor_is_asked_for_subtitles_with_a_token_that_is_seen_nowher
 }
 
 #[tokio::test]
-async fn s3_17_videos_that_are_not_there_are_told_to_the_model() {
+async fn s3_17_missing_videos_are_reported_to_the_model() {
     let server = Setup::travel().await.start().await;
     for (url, words) in [(MISSING, "no video found"), (BROKEN, "no video found; ")] {
         let (session, said) = said(&server, &[(CRAWL, json!({"videoUrls": [url]}))]).await;
@@ -62,7 +62,7 @@ async fn s3_17_videos_that_are_not_there_are_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn s3_17_refusals_of_apify_are_told_once_and_without_the_token() {
+async fn s3_17_errors_of_apify_are_reported_without_a_retry_or_the_token() {
     let server = Setup::travel().await.start().await;
     for status in [401, 402, 404, 408, 429, 500] {
         let fault = Fault::Status { status, retry_after: None, body: None };
@@ -77,11 +77,11 @@ async fn s3_17_refusals_of_apify_are_told_once_and_without_the_token() {
         let (_, said) = said(&server, &[(CRAWL, json!({"videoUrls": [TOKYO]}))]).await;
         assert!(!said.tool_error(CRAWL).is_empty(), "{:#?}", said.chunks);
     }
-    assert_eq!(server.requests_on(APIFY).len(), 8, "nobody pays for a second try unasked");
+    assert_eq!(server.requests_on(APIFY).len(), 8, "no request is retried");
 }
 
 #[tokio::test]
-async fn s3_12_steps_out_of_order_name_the_one_that_is_missing() {
+async fn s3_12_steps_out_of_order_name_the_missing_step() {
     let server = Setup::travel().await.start().await;
     let calls = [("build_travel_blocks", json!({})), ("resolve_spot_coordinates", json!({}))];
     let (_, said) = said(&server, &calls).await;
@@ -89,11 +89,11 @@ async fn s3_12_steps_out_of_order_name_the_one_that_is_missing() {
     assert!(error.contains("call `crawl_youtube_videos`"), "{error}");
     let error = said.tool_error("resolve_spot_coordinates");
     assert!(error.contains("call `build_travel_blocks`"), "{error}");
-    assert_eq!(server.paid().len(), 3, "only the model that talks was asked");
+    assert_eq!(server.paid().len(), 3, "only the model of the conversation is called");
 }
 
 #[tokio::test]
-async fn s3_24_a_video_that_was_not_crawled_is_no_guide() {
+async fn s3_24_a_guide_needs_a_crawled_video() {
     let server = Setup::travel().await.start().await;
     let calls = [
         (CRAWL, json!({"videoUrls": [TOKYO, KYOTO]})),

@@ -1,10 +1,10 @@
-//! Cut by a person: while a request is under way, and between two of them.
+//! Tests of guides that a person stops during a request or between two requests.
 
 use wattle_kit::standin::{Entry, Outcome};
 
 use super::{GENERATED, Guide, SEARCHED, Stage, body, guide, is_paid, named};
 
-/// Makes a guide for each of these requests of a whole one, and stops it there.
+/// Makes a guide for each of these requests of an uninterrupted guide, and stops it there.
 async fn at_each_request(wish: &'static str, places: impl Fn(&Guide) -> Vec<usize>) {
     let stage = Stage::new(wish).await;
     let travel = stage.server.travel();
@@ -24,7 +24,7 @@ async fn at_each_request(wish: &'static str, places: impl Fn(&Guide) -> Vec<usiz
 }
 
 #[tokio::test]
-async fn s3_09_s3_65_stopped_right_after_any_answer_a_guide_goes_on() {
+async fn s3_09_s3_65_a_guide_stopped_after_any_response_continues() {
     let stage = Stage::new(GENERATED).await;
     let travel = stage.server.travel();
     for answer in stage.whole.requests.iter().filter(|it| is_paid(it)) {
@@ -35,11 +35,11 @@ async fn s3_09_s3_65_stopped_right_after_any_answer_a_guide_goes_on() {
         let is_answered = |it: &Entry| body(it) == body(answer) && it.outcome == Outcome::Answered;
         stage.server.standin().wait_for_request(is_answered).await.unwrap();
         let stopped = travel.cancel(&session).await.expect(200);
-        // Its answer may have come too late to be heard.
+        // The response may have arrived after the stop.
         let requests = stage.server.standin().requests();
         let last = requests.iter().rfind(|it| is_paid(it)).unwrap();
         stream.rest().await;
-        // The run may have been quicker.
+        // The run may have completed before the stop.
         let mut made = match stopped["status"].as_str() {
             Some("COMPLETED") => guide(&stage.server, &session).await,
             _ => stage.finish(&session, &cut).await,
@@ -53,11 +53,11 @@ async fn s3_09_s3_65_stopped_right_after_any_answer_a_guide_goes_on() {
 }
 
 #[tokio::test]
-async fn s3_09_s3_65_stopped_at_any_request_a_guide_with_photographs_goes_on() {
+async fn s3_09_s3_65_a_guide_with_photographs_stopped_at_any_request_continues() {
     at_each_request(SEARCHED, Guide::places).await;
 }
 
 #[tokio::test]
-async fn s3_09_s3_65_stopped_at_any_request_from_its_made_pictures_on_a_guide_goes_on() {
+async fn s3_09_s3_65_a_guide_with_generated_pictures_stopped_at_any_request_continues() {
     at_each_request(GENERATED, Guide::places_of_pictures).await;
 }

@@ -1,4 +1,4 @@
-//! The models that work on tasks, failing in each of their ways at each of the tasks.
+//! Tests in which the models for tasks fail in each way at each task.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, google_quota};
@@ -11,13 +11,14 @@ const SPOTS: &str = "spot_query_normalization";
 const PLAN: &str = "handbook_image_query_planning";
 const PAGE: &str = "handbook_html_generation";
 
-/// Requests to both models together if each is asked once.
+/// The number of requests to both models together if each is called once, for a document and for
+/// the page.
 const ONCE: [usize; 2] = [2, 2];
 
-/// The same if each is asked as often as its policy says: for a document and for the page.
+/// The number of requests if each model is called as often as its policy allows.
 const OFTEN: [usize; 2] = [6, 4];
 
-/// How often models are asked, and which fault makes it so.
+/// A fault and the number of requests that it causes.
 struct Case {
     name: String,
     fault: Fault,
@@ -33,7 +34,7 @@ fn status(status: u16, asked: [usize; 2]) -> Case {
     case(&format!("status {status}"), fault, asked)
 }
 
-/// An answer that is no longer than the model was allowed to talk.
+/// A completion that is truncated at the maximum number of tokens.
 fn cut_short() -> Fault {
     let content = json!({"role": "model", "parts": [{"text": "{\"blocks\": [{\"bl"}]});
     let candidate = json!({"content": content, "finishReason": "MAX_TOKENS", "index": 0});
@@ -46,12 +47,12 @@ fn order(stage: &Stage, task: &str, fault: &Fault) {
     stage.server.standin().fault(FaultRule::new(working_on(task), fault.clone()));
 }
 
-/// How often the models were asked for a task since the journal was cleared.
+/// Returns how often the models were called for a task since the journal was cleared.
 fn asked(stage: &Stage, task: &str) -> usize {
     stage.server.requests_for(task).len()
 }
 
-/// Lets one task after the other fail in all ways, in one session.
+/// Makes one task after the other fail in all ways, in one session.
 async fn at_each_task(cases: Vec<Case>) {
     let stage = Stage::new(SEARCHED).await;
     let rounds = [
@@ -83,32 +84,32 @@ async fn at_each_task(cases: Vec<Case>) {
 }
 
 #[tokio::test]
-async fn s3_47_refusals_are_not_repeated_and_each_task_is_done_later() {
+async fn s3_47_rejected_requests_are_not_repeated_and_each_task_succeeds_later() {
     let quota = case("a long quota", google_quota("3600s"), ONCE);
     let refusals = [400, 401, 403, 404].map(|it| status(it, ONCE));
     at_each_task(refusals.into_iter().chain([quota]).collect()).await;
 }
 
 #[tokio::test]
-async fn s3_46_what_may_pass_is_tried_again_and_each_task_is_done_later() {
+async fn s3_46_temporary_failures_are_retried_and_each_task_succeeds_later() {
     let quota = case("a short quota", google_quota("0s"), OFTEN);
     let busy = [429, 500, 503].map(|it| status(it, OFTEN));
     at_each_task(busy.into_iter().chain([quota]).collect()).await;
 }
 
 #[tokio::test]
-async fn s3_45_answers_of_no_use_are_asked_for_again_and_each_task_is_done_later() {
+async fn s3_45_unusable_completions_are_retried_and_each_task_succeeds_later() {
     let shape = Fault::Content { text: json!({"blocks": 7}).to_string() };
     at_each_task(vec![
         case("a blocked prompt", Fault::Withheld { reason: None }, OFTEN),
-        case("an answer that is too long", cut_short(), OFTEN),
-        case("an answer of another shape", shape, OFTEN),
+        case("a completion that is too long", cut_short(), OFTEN),
+        case("a completion of another shape", shape, OFTEN),
     ])
     .await;
 }
 
 #[tokio::test]
-async fn s3_46_connections_that_break_once_make_no_difference() {
+async fn s3_46_a_guide_is_the_same_after_lost_connections() {
     let stage = Stage::new(SEARCHED).await;
     for fault in [Fault::Cut, Fault::Garbage] {
         stage.clear();

@@ -1,4 +1,5 @@
-//! Cut by the death of the host: the real binary, killed at each request, goes on by itself.
+//! Tests of guides whose host is killed: the real binary is killed at each request, and the guide
+//! continues by itself.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Entry, Fault, FaultRule, Outcome, Pattern};
@@ -9,21 +10,21 @@ use wattle_suite::travel::{self, CHAT, NOMINATIM, SESSIONS};
 
 use super::{GENERATED, Guide, SEARCHED, named, turns};
 
-/// How often places of the video are looked up.
+/// The number of places of the video that are looked up.
 const LOOK_UPS: usize = 4;
 
 async fn scene() -> Scene {
     Scene::new(|place, standin| {
         travel::put(place);
         let mut config = travel::config::configuration(standin);
-        // The page comes back after the server does.
+        // The page reconnects after the server has restarted.
         config.replace("apps.travel.settings.disconnect_grace_ms", 60_000);
         [place::base_toml(standin), config.to_string()].concat()
     })
     .await
 }
 
-/// Asks for a guide in a new session, and gives the session.
+/// Requests a guide in a new session, and returns the session.
 async fn begin(scene: &Scene, server: &Served, wish: &str) -> String {
     let made = scene.post(server, SESSIONS, &json!({})).await.expect(201);
     let session = made["id"].as_str().unwrap();
@@ -33,7 +34,7 @@ async fn begin(scene: &Scene, server: &Served, wish: &str) -> String {
     session.to_owned()
 }
 
-/// Waits for the end of a guide.
+/// Waits for the end of a guide and returns it.
 async fn end(scene: &Scene, server: &Served, session: &str, cut: &str) -> Guide {
     let path = format!("{SESSIONS}/{session}");
     let has_ended =
@@ -44,27 +45,27 @@ async fn end(scene: &Scene, server: &Served, session: &str, cut: &str) -> Guide 
     Guide::of(&shown, &page, scene.standin.requests())
 }
 
-/// Holds the next request that fits, after so many.
+/// Holds the next matching request after `skip` others.
 fn hold(scene: &Scene, on: Pattern, skip: usize) {
     let skip = u32::try_from(skip).unwrap();
     scene.standin.fault(FaultRule::new(on, Fault::Hang).skip(skip).times(1));
 }
 
-/// Waits for the request that is held.
+/// Waits for the held request.
 async fn held(scene: &Scene) -> Entry {
     let is_held =
         |it: &Entry| it.fault.as_deref() == Some("hang") && it.outcome == Outcome::Pending;
     scene.standin.wait_for_request(is_held).await.unwrap()
 }
 
-/// Makes a guide whose every look-up of a place is cut; later ones know the places.
+/// Makes a guide whose every geocoder request is interrupted. Later guides use the cached places.
 async fn killed_at_each_place(scene: &Scene, mut server: Served, wish: &str) -> (Served, Guide) {
     hold(scene, Pattern::path(NOMINATIM), 0);
     let session = begin(scene, &server, wish).await;
     for later in (0..LOOK_UPS).rev() {
         held(scene).await;
         if later > 0 {
-            // The one that was cut is sent again; the next one is held.
+            // The interrupted request is sent again, and the next one is held.
             hold(scene, Pattern::path(NOMINATIM), 1);
         }
         server = scene.kill_and_restart(server, None).await;
@@ -91,16 +92,16 @@ async fn at_each_request(wish: &'static str, places: impl Fn(&Guide) -> Vec<usiz
         let made = end(&scene, &server, &session, &cut).await;
         whole.check(&made, &cut);
         let (asked, due) = (turns(&made.requests).len(), turns(&whole.requests).len());
-        assert_eq!(asked, due, "{cut}: no turn is asked for again");
+        assert_eq!(asked, due, "{cut}: no turn is requested again");
     }
 }
 
 #[tokio::test]
-async fn s3_09_killed_at_any_request_a_guide_with_photographs_goes_on() {
+async fn s3_09_a_guide_with_photographs_killed_at_any_request_continues() {
     at_each_request(SEARCHED, Guide::places).await;
 }
 
 #[tokio::test]
-async fn s3_09_killed_at_any_request_from_its_made_pictures_on_a_guide_goes_on() {
+async fn s3_09_a_guide_with_generated_pictures_killed_at_any_request_continues() {
     at_each_request(GENERATED, Guide::places_of_pictures).await;
 }

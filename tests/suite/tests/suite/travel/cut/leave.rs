@@ -1,4 +1,4 @@
-//! Cut by a page that goes away between two tools, and by a person in the middle of a sentence.
+//! Tests of guides whose page disconnects between two tools, or that a person stops during a text.
 
 use serde_json::Value;
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -6,15 +6,15 @@ use wattle_suite::travel::CHAT_MODEL;
 
 use super::{GENERATED, SEARCHED, Stage};
 
-/// Pieces of an answer that are heard before it is stopped.
+/// The number of text chunks that are received before the stop.
 const HEARD_PIECES: usize = 3;
 
-/// Whether a chunk says that a tool answered.
+/// Returns whether a chunk contains a tool result.
 fn is_answer(chunk: &Value) -> bool {
     chunk["type"] == "tool-output-available"
 }
 
-/// Holds the turn of the talk that follows this many tools.
+/// Holds the turn of the conversation that follows this many tools.
 fn hold_turn(stage: &Stage, tools: usize) {
     let skip = u32::try_from(tools).unwrap();
     let rule = FaultRule::new(Pattern::path(CHAT_MODEL), Fault::Hang).skip(skip).times(1);
@@ -43,17 +43,17 @@ async fn after_each_tool(wish: &'static str) {
 }
 
 #[tokio::test]
-async fn s3_66_left_after_any_tool_a_guide_with_photographs_goes_on() {
+async fn s3_66_a_guide_with_photographs_left_after_any_tool_continues() {
     after_each_tool(SEARCHED).await;
 }
 
 #[tokio::test]
-async fn s3_66_left_after_any_tool_a_guide_with_made_pictures_goes_on() {
+async fn s3_66_a_guide_with_generated_pictures_left_after_any_tool_continues() {
     after_each_tool(GENERATED).await;
 }
 
 #[tokio::test]
-async fn s3_66_stopped_in_the_middle_of_any_sentence_a_guide_goes_on() {
+async fn s3_66_a_guide_stopped_during_any_text_continues() {
     let stage = Stage::new(SEARCHED).await;
     let travel = stage.server.travel();
     for turn in 0..=stage.whole.steps.len() {

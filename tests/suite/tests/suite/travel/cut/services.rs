@@ -1,4 +1,4 @@
-//! Services for videos, places and pictures, failing in each of their ways.
+//! Tests in which the services for videos, places and pictures fail in each way.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern, google_quota};
@@ -6,18 +6,18 @@ use wattle_suite::travel::{APIFY, IMAGEN, NOMINATIM, TOKYO, UNSPLASH};
 
 use super::{GENERATED, SEARCHED, Stage, guide};
 
-/// A refusal that says that one need not wait before one asks again.
+/// Returns an error response that allows an immediate retry.
 fn status(status: u16) -> (String, Fault) {
     let fault = Fault::Status { status, retry_after: Some("0".to_owned()), body: None };
     (format!("status {status}"), fault)
 }
 
-/// An answer that looks good by its status.
+/// Returns a response of status 200 with this body.
 fn answer(name: &str, body: Value) -> (String, Fault) {
     (name.to_owned(), Fault::Status { status: 200, retry_after: None, body: Some(body) })
 }
 
-/// Answers that are none, of any service.
+/// Unreadable responses of any service.
 fn broken() -> [(String, Fault); 2] {
     [("a cut answer".to_owned(), Fault::Cut), ("garbage".to_owned(), Fault::Garbage)]
 }
@@ -31,7 +31,7 @@ fn fault(stage: &Stage, path: &str, fault: &Fault) {
 }
 
 #[tokio::test]
-async fn s3_67_s3_09_a_crawl_that_fails_is_done_later() {
+async fn s3_67_s3_09_a_failed_crawl_succeeds_later() {
     let stage = Stage::new(SEARCHED).await;
     let mut cases = cases([400, 401, 402, 404, 408, 429, 500, 503]);
     cases.push(answer("an item with an error", json!([{"url": TOKYO, "error": "it is private"}])));
@@ -42,14 +42,14 @@ async fn s3_67_s3_09_a_crawl_that_fails_is_done_later() {
         fault(&stage, APIFY, ordered);
         stage.fail(&session, stage.wish, Some("crawl_youtube_videos"), case).await;
         let asked = stage.server.requests_on(APIFY).len();
-        assert_eq!(asked, number + 1, "{case}: nobody asks twice unasked");
+        assert_eq!(asked, number + 1, "{case}: the request is not retried");
         stage.server.standin().clear_faults();
     }
     stage.go_on(&session, "after all of them").await;
 }
 
 #[tokio::test]
-async fn s3_27_without_a_geocoder_there_is_a_page_without_coordinates() {
+async fn s3_27_without_a_geocoder_the_page_has_no_coordinates() {
     let stage = Stage::new(SEARCHED).await;
     let mut cases = cases([403, 429, 500]);
     cases.push(answer("nothing found", json!([])));
@@ -64,7 +64,7 @@ async fn s3_27_without_a_geocoder_there_is_a_page_without_coordinates() {
 }
 
 #[tokio::test]
-async fn s3_31_without_photographs_the_pictures_are_made() {
+async fn s3_31_without_photographs_the_pictures_are_generated() {
     let stage = Stage::new(SEARCHED).await;
     let (session, _) = stage.server.travel().make(&format!("AI pictures for {TOKYO}")).await;
     let painted = guide(&stage.server, &session).await.page;
@@ -82,7 +82,7 @@ async fn s3_31_without_photographs_the_pictures_are_made() {
     }
 }
 
-/// A guide that is finished stays as it is when its services are back.
+/// Checks that a completed guide does not change when its services are available again.
 async fn stays(stage: &Stage, session: &str, case: &str) {
     let before = guide(&stage.server, session).await;
     stage.server.standin().clear_faults();
@@ -90,19 +90,19 @@ async fn stays(stage: &Stage, session: &str, case: &str) {
     before.check(&guide(&stage.server, session).await, case);
 }
 
-/// How models for pictures fail.
+/// Returns the failures of models for pictures.
 fn unable() -> Vec<(String, Fault)> {
     let withheld = |reason: Option<&str>| Fault::Withheld { reason: reason.map(str::to_owned) };
     let mut cases: Vec<_> = [400, 401, 403, 404, 429, 500, 503].map(status).into();
     cases.push(("a quota".to_owned(), google_quota("3600s")));
     cases.push(("filtered".to_owned(), withheld(Some("it shows a crowd"))));
-    cases.push(("filtered without a word".to_owned(), withheld(None)));
+    cases.push(("filtered without a reason".to_owned(), withheld(None)));
     cases.extend(broken());
     cases
 }
 
 #[tokio::test]
-async fn s3_32_s3_47_another_model_makes_the_pictures_that_the_first_cannot() {
+async fn s3_32_s3_47_the_fallback_model_generates_the_pictures() {
     let stage = Stage::new(GENERATED).await;
     let (session, _) = stage.server.travel().make(stage.wish).await;
     for (case, ordered) in unable() {
@@ -118,7 +118,7 @@ async fn s3_32_s3_47_another_model_makes_the_pictures_that_the_first_cannot() {
 }
 
 #[tokio::test]
-async fn s3_31_s3_67_pictures_that_nobody_makes_are_made_later() {
+async fn s3_31_s3_67_pictures_that_all_models_fail_to_generate_are_generated_later() {
     let stage = Stage::new(GENERATED).await;
     stage.clear();
     let session = stage.server.travel().create().await;

@@ -1,4 +1,4 @@
-//! The model that talks, failing in each of its ways at each of its turns.
+//! Tests in which the model of the conversation fails in each way at each of its turns.
 
 use wattle_kit::standin::{
     Fault, FaultRule, Pattern, StreamQuirks, StreamVariant, deepseek_not_found,
@@ -8,7 +8,7 @@ use wattle_suite::travel::CHAT_MODEL;
 
 use super::{CONTINUE, SEARCHED, Stage, guide};
 
-/// The model that is asked first.
+/// The model that is called first.
 const FIRST: &str = "deepseek-chat";
 
 fn status(status: u16) -> (String, Fault) {
@@ -20,14 +20,14 @@ fn stream(variant: StreamVariant) -> (String, Fault) {
     (format!("{variant:?}"), Fault::Stream(StreamQuirks::of(variant)))
 }
 
-/// Failures after which another model is asked.
+/// Failures after which another model is called.
 fn passing() -> Vec<(String, Fault)> {
     let mut cases: Vec<_> = [400, 402, 404, 422, 429, 500, 503].map(status).into();
     cases.push(("a model that is gone".to_owned(), deepseek_not_found()));
     cases
 }
 
-/// Failures after a part of the answer, or with which no other model would fare better.
+/// Failures after a part of the completion, or at which another model is not called.
 fn lasting() -> Vec<(String, Fault)> {
     let mut cases = vec![status(401)];
     let variants = [
@@ -44,8 +44,8 @@ fn order(stage: &Stage, on: Pattern, fault: Fault, turn: usize) {
     stage.server.standin().fault(FaultRule::new(on, fault).skip(skip));
 }
 
-/// Lets the talk fail in all ways, each after one more tool, until there is no tool left; then
-/// right away.
+/// Makes the conversation fail in all ways, each after one more tool until all tools are finished,
+/// and then at once.
 async fn after_each_tool(cases: Vec<(String, Fault)>) {
     let stage = Stage::new(SEARCHED).await;
     let tools = stage.whole.steps.len();
@@ -63,17 +63,17 @@ async fn after_each_tool(cases: Vec<(String, Fault)>) {
 }
 
 #[tokio::test]
-async fn s3_67_a_talk_that_fails_goes_on_later() {
+async fn s3_67_a_failed_conversation_continues_later() {
     after_each_tool(passing()).await;
 }
 
 #[tokio::test]
-async fn s3_47_a_talk_that_breaks_off_goes_on_later() {
+async fn s3_47_an_interrupted_conversation_continues_later() {
     after_each_tool(lasting()).await;
 }
 
 #[tokio::test]
-async fn s3_67_a_talk_that_falls_silent_goes_on_later() {
+async fn s3_67_a_conversation_continues_after_a_timeout() {
     let setup = Setup::travel_with(|config| {
         config.replace("model.routes.chat_orchestration.timeout", "1s");
         config.replace("model.routes.chat_orchestration.retries", 0);
@@ -91,7 +91,7 @@ async fn s3_67_a_talk_that_falls_silent_goes_on_later() {
 }
 
 #[tokio::test]
-async fn s3_47_another_model_goes_on_with_the_talk() {
+async fn s3_47_the_fallback_model_continues_the_conversation() {
     let stage = Stage::new(SEARCHED).await;
     for (case, fault) in passing() {
         stage.clear();
@@ -106,6 +106,6 @@ async fn s3_47_another_model_goes_on_with_the_talk() {
         stage.whole.check(&guide(&stage.server, &session).await, &case);
         let asked = stage.server.requests_on(CHAT_MODEL);
         let models = asked.iter().filter_map(|it| it.model.as_deref());
-        assert_eq!(models.filter(|it| *it != FIRST).count(), 4, "{case}: from the fourth turn on");
+        assert_eq!(models.filter(|it| *it != FIRST).count(), 4, "{case}: turns of the fallback");
     }
 }

@@ -1,6 +1,6 @@
-//! A user at a chat page in Node: what they do, and what they then see.
+//! A user at a chat page in Node: the actions of the user, and what the page shows.
 //!
-//! The program is `tests/clients/ai-sdk/user.mjs`, the page is the unmodified `useChat` of one
+//! The program is `tests/clients/ai-sdk/user.mjs`, and the page is the unmodified `useChat` of one
 //! version of AI SDK.
 
 use std::process::Stdio;
@@ -15,20 +15,21 @@ use tokio::time::timeout;
 /// The major versions of AI SDK.
 pub(super) const MAJORS: [u32; 3] = [5, 6, 7];
 
-/// How long one action may take. The program gives up earlier, and says what it was waiting for.
+/// How long one action may take. The program has a shorter limit, after which it reports what it
+/// was waiting for.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A user and the program in front of them.
+/// A user and the program of the page.
 pub(super) struct User {
     major: u32,
     actions: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
-    /// Ends with the user.
+    /// The program ends when the user is dropped.
     _program: Child,
 }
 
 impl User {
-    /// A user of the application at this address, who has opened nothing yet.
+    /// Starts the program of a user for the application at this address, without an open page.
     pub(super) fn of(major: u32, base: &str) -> Result<Self, LeftOut> {
         let program = clients::bundle(&format!("ai-sdk/{major}"))?;
         let mut command = Command::new("node");
@@ -48,12 +49,12 @@ impl User {
         self.act(&json!({ "do": "open", "session": session })).await
     }
 
-    /// Opens it with a page that sends nothing but the session and the messages.
+    /// Opens a page that sends nothing but the session and the messages.
     pub(super) async fn open_bare(&mut self, session: &str) -> Seen {
         self.act(&json!({ "do": "open", "session": session, "bare": true })).await
     }
 
-    /// Opens it with a page that goes on with an answer that is being written.
+    /// Opens a page that resumes an answer that is in progress.
     pub(super) async fn come_back(&mut self, session: &str) -> Seen {
         self.act(&json!({ "do": "open", "session": session, "resume": true })).await
     }
@@ -74,7 +75,7 @@ impl User {
         self.until("ready").await
     }
 
-    /// Wants the last answer again and waits until it is complete.
+    /// Requests the last answer again and waits until it is complete.
     pub(super) async fn ask_again(&mut self) -> Seen {
         self.act(&json!({ "do": "regenerate" })).await;
         self.until("ready").await
@@ -95,71 +96,71 @@ impl User {
         self.act(&json!({ "do": "wait", "tool": tool, "state": state })).await
     }
 
-    /// Does one thing; nothing may go to the console meanwhile.
-    #[expect(clippy::print_stdout, reason = "says where a test that failed came to its end")]
+    /// Performs one action and checks that it writes nothing to the console.
+    #[expect(clippy::print_stdout, reason = "shows the last action of a failed test")]
     async fn act(&mut self, action: &Value) -> Seen {
         println!("AI SDK {}: {action}", self.major);
         let line = format!("{action}\n");
         self.actions.write_all(line.as_bytes()).await.unwrap();
         let answer = timeout(PATIENCE, self.answers.next_line()).await;
-        let answer = answer.expect("the page answers in time").unwrap();
-        let seen: Value = serde_json::from_str(&answer.expect("the program runs")).unwrap();
+        let answer = answer.expect("the page responds in time").unwrap();
+        let seen: Value = serde_json::from_str(&answer.expect("the program is running")).unwrap();
         let trouble = (seen.get("failure"), &seen["complaints"]);
         assert_eq!(trouble, (None, &json!([])), "AI SDK {}, {action}: {seen:#}", self.major);
         Seen(seen)
     }
 }
 
-/// What is on the screen, and what the page has requested since it was opened.
+/// The contents of the screen, and the requests of the page since it was opened.
 #[derive(Debug)]
 pub(super) struct Seen(Value);
 
 impl Seen {
-    /// All statuses since the page was opened.
+    /// Returns all statuses since the page was opened.
     pub(super) fn statuses(&self) -> Vec<&str> {
         self.list("statuses").iter().filter_map(Value::as_str).collect()
     }
 
-    /// What the page says went wrong; empty if nothing did.
+    /// Returns the error that the page shows, or an empty string.
     pub(super) fn error(&self) -> &str {
         self.0["error"].as_str().unwrap_or_default()
     }
 
-    /// All messages.
+    /// Returns all messages.
     pub(super) fn messages(&self) -> &[Value] {
         self.list("messages")
     }
 
-    /// Who said the messages.
+    /// Returns the roles of the messages.
     pub(super) fn roles(&self) -> Vec<&str> {
         self.messages().iter().filter_map(|message| message["role"].as_str()).collect()
     }
 
-    /// The parts of the last message.
+    /// Returns the parts of the last message.
     pub(super) fn parts(&self) -> &[Value] {
         let parts = self.messages().last().and_then(|message| message["parts"].as_array());
         parts.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The cards of tools in the last message, with their states.
+    /// Returns the cards of tools in the last message, with their states.
     pub(super) fn tools(&self) -> Vec<(&str, &str)> {
         let cards = self.parts().iter().filter(|part| part["type"] == "tool");
         cards.filter_map(|card| Some((card["tool"].as_str()?, card["state"].as_str()?))).collect()
     }
 
-    /// The last card of this tool in the last message.
+    /// Returns the last card of this tool in the last message.
     pub(super) fn tool(&self, name: &str) -> &Value {
         let card = self.parts().iter().rfind(|part| part["tool"] == name);
         card.unwrap_or_else(|| panic!("no card of `{name}`: {self:#?}"))
     }
 
-    /// The last text of the last message.
+    /// Returns the last text of the last message.
     pub(super) fn text(&self) -> &str {
         let text = self.parts().iter().rfind(|part| part["type"] == "text");
         text.and_then(|part| part["text"].as_str()).unwrap_or_default()
     }
 
-    /// The requests of this kind, as `{method, path, body, status}`.
+    /// Returns the requests of this method and path, as `{method, path, body, status}`.
     pub(super) fn requests(&self, method: &str, path: &str) -> Vec<&Value> {
         let all = self.list("requests").iter();
         all.filter(|request| request["method"] == method && request["path"] == path).collect()
