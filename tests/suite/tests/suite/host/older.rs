@@ -71,7 +71,7 @@ const DOCUMENTS: [&str; 12] = [
 ];
 
 /// Types of events in the logs.
-const EVENTS: [&str; 15] = [
+const EVENTS: [&str; 14] = [
     "answered",
     "asked",
     "call_started",
