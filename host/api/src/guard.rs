@@ -1,10 +1,10 @@
 //! Middleware that checks every request: `Host` header, origin, API key and scope, rate limit.
 //!
-//! A web page in the user's browser can send requests to a host on a loopback address, too. Two
-//! checks prevent this. The `Host` header must name this host, because the name of the page may
-//! have been rebound to 127.0.0.1. A request that changes something must not come from a page of
-//! another origin. An upgrade to a WebSocket counts as such a request: commands can follow, and any
-//! page can read what arrives over a WebSocket.
+//! Even on a loopback address, a web page in the user's browser can send requests to the host. Two
+//! checks prevent this. The `Host` header must name this host, because an attacker can rebind the
+//! name of the page to 127.0.0.1. A request that changes something must not come from a page of
+//! another origin. A WebSocket upgrade counts as such a request: commands can follow it, and the
+//! browser lets any page read the messages.
 
 pub mod access;
 mod admission;
@@ -102,7 +102,8 @@ fn refuse(config: &ApiConfig, request: &Request) -> Option<Problem> {
     None
 }
 
-/// Returns the requested host: the authority of an absolute target, else the `Host` header.
+/// Returns the requested host: the authority of an absolute request target, or else the `Host`
+/// header.
 fn host_of(request: &Request) -> Option<&str> {
     request
         .uri()
@@ -111,15 +112,15 @@ fn host_of(request: &Request) -> Option<&str> {
         .or_else(|| host_header(request.headers()))
 }
 
-/// Returns the `Host` header. A request has exactly one (RFC 9112, 3.2); with several, another
-/// program on the way may use a different one than this host.
+/// Returns the `Host` header, or `None` unless the request has exactly one (RFC 9112, 3.2). If it
+/// has several, a proxy may select another one than this host.
 fn host_header(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::HOST).iter();
     let host = values.next()?;
     values.next().is_none().then(|| host.to_str().ok()).flatten()
 }
 
-/// Returns the origin of the request if pages of this origin must not send it.
+/// Returns the origin of the request if the origin is not allowed to send it.
 fn foreign_origin<'r>(
     config: &ApiConfig,
     method: &Method,

@@ -1,5 +1,5 @@
-//! The access of each route: the scope that a request requires, and the share of open requests that
-//! it counts for.
+//! The access of each route: the scope that a key needs, and the share of open requests that a
+//! request counts against.
 //!
 //! A route declares its access in the extension `x-wattle-access` of its operation in the OpenAPI
 //! document:
@@ -28,21 +28,22 @@ use crate::openapi::operations;
 /// The name of the extension.
 const ACCESS: &str = "x-wattle-access";
 
-/// Routes outside of the OpenAPI document, which repeat described routes for other programs.
+/// Routes that the OpenAPI document does not describe. They are aliases of described routes for
+/// other clients.
 const UNDESCRIBED: &[(&str, Scope, Share)] = &[
     ("/healthz", Scope::None, Share::Control),
     ("/readyz", Scope::None, Share::Control),
     ("/metrics", Scope::Admin, Share::Control),
 ];
 
-/// Query parameter with which a disconnect from a stream cancels the run.
+/// Query parameter that cancels the run when the client disconnects from its stream.
 const CANCELS: &str = "cancel_on_disconnect";
 
-/// The share of open requests that a request counts for.
+/// The share of open requests that a request counts against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Share {
-    /// Health, listing, cancelling, deleting. The separate share keeps them available to an
+    /// Health, listing, cancelling, deleting. A separate share keeps these requests possible for an
     /// operator when the other shares are exhausted.
     Control,
     /// Streams of events, WebSocket connections and waits.
@@ -78,7 +79,7 @@ impl Scope {
     }
 }
 
-/// The access of a route: the declared one, with defaults for what is not declared.
+/// The access of a route after defaults are applied.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Said {
     scope: Scope,
@@ -93,13 +94,13 @@ pub(super) struct Need {
     pub(super) share: Share,
 }
 
-/// The access of all described routes.
+/// The access of all routes, by path and method.
 #[derive(Clone, Debug, Default)]
 pub struct Access(matchit::Router<HashMap<Method, Said>>);
 
 impl Access {
-    /// Reads the access of all operations of a document, and writes the defaults into those that
-    /// declare none.
+    /// Reads the access of all operations of an OpenAPI document. Writes the default access into
+    /// operations that declare none.
     pub(crate) fn declare(document: &mut OpenApi) -> Self {
         let mut paths: BTreeMap<&str, HashMap<Method, Said>> = BTreeMap::new();
         for (path, item) in &mut document.paths.paths {
@@ -115,8 +116,8 @@ impl Access {
         }
         let mut router = matchit::Router::new();
         for (path, methods) in paths {
-            // Collisions are ignored here: the router of the server has the same paths and rejects
-            // them.
+            // A collision is ignored, because the router of the server has the same paths and
+            // rejects it.
             let _ = router.insert(path, methods);
         }
         Self(router)
@@ -133,7 +134,7 @@ impl Access {
         let without = Said { scope: Scope::of(method), share: Share::Other };
         let Said { scope, share } = self.said(method, uri.path()).unwrap_or(without);
         let is_upgrade = headers.contains_key(header::UPGRADE);
-        // Any command can follow over the connection after an upgrade.
+        // After an upgrade, the connection can carry any command.
         let may_change =
             is_read(method) && (is_upgrade || cancels(uri.query().unwrap_or_default()));
         let least = if may_change { KeyScope::Write } else { KeyScope::Read };
@@ -145,7 +146,7 @@ impl Access {
         }
     }
 
-    /// Returns true if a request is for the health endpoint or the control plane.
+    /// Returns true if a request counts against the control share: health, or the control plane.
     pub fn is_control(&self, method: &Method, path: &str) -> bool {
         self.said(method, path).is_some_and(|said| said.share == Share::Control)
     }

@@ -59,7 +59,7 @@ impl Admitted {
     /// Runs the handler, and holds the slot until the response is sent.
     pub(super) async fn answer(self, request: Request, next: Next) -> Response {
         let answer = next.run(request).await;
-        // The handler has consumed the body by now. A streamed response can outlive it by hours.
+        // The handler has read the body. The streamed response can take hours longer.
         if let Some(lease) = &self.lease {
             lease.release();
         }
@@ -129,8 +129,8 @@ async fn holder(
 ) -> Result<Option<Holder>, Refusal> {
     match find(state, headers).await {
         Ok(found) => Ok(found),
-        // A link authorizes by itself. With an unknown key in addition, the request counts as one
-        // without a key.
+        // A link is sufficient authorization. A link request with an unknown key is treated as a
+        // request without a key.
         Err(_) if is_link => Ok(None),
         Err(problem) => {
             // Requests with invalid keys count against the rate limit of their address.
@@ -149,7 +149,8 @@ async fn find(state: &ApiState, headers: &HeaderMap) -> Result<Option<Holder>, P
     let keyring = &state.ledger.keyring;
     let kept = match keyring.kept(ports).await {
         Ok(kept) => kept,
-        // A host without keys requires none. A request that needs the memory then fails by itself.
+        // A host without keys accepts requests without a key. A handler that needs the memory
+        // reports the failure itself.
         Err(_) if keyring.had_none() && !key::is_configured(config) => return Ok(None),
         Err(failure) => {
             tracing::warn!(%failure, "failed to load API keys");

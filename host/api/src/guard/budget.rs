@@ -1,4 +1,4 @@
-//! The rate limit of a caller for a connection that stays open.
+//! The rate limit of a caller, for commands on a WebSocket connection.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ impl Budget {
         Self { state: state.clone(), subject, rate }
     }
 
-    /// Counts one command like a separate request.
+    /// Counts one command as one request.
     ///
     /// # Errors
     ///
-    /// The duration until the next command is allowed, if the rate limit is exceeded.
+    /// The delay until the next command is allowed, if the rate limit is exceeded.
     pub fn take(&self) -> Result<(), Duration> {
         let quotas = &self.state.ledger.quotas;
         match &self.subject {

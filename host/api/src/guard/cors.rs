@@ -6,18 +6,18 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::state::ApiConfig;
 
-/// Headers that pages may send.
+/// Request headers that pages of allowed origins may send.
 const REQUEST_HEADERS: &str =
     "content-type, authorization, x-api-key, last-event-id, if-none-match, range, prefer";
 
-/// Headers that pages may read.
+/// Response headers that pages of allowed origins may read.
 const RESPONSE_HEADERS: &str = "location, content-location, etag, content-range, \
                                 x-pagination-total, x-pagination-next, retry-after";
 
 /// Seconds for which a browser may cache a preflight response.
 const MAX_AGE_SECONDS: &str = "600";
 
-/// Returns the origin of the request if it is configured.
+/// Returns the origin of the request if it is configured as allowed.
 pub(super) fn allowed_origin(config: &ApiConfig, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(header::ORIGIN)?;
     config.origins.contains(origin.to_str().ok()?).then(|| origin.clone())
@@ -39,7 +39,7 @@ pub(super) fn preflight() -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-/// Allows pages of the origin to read the response.
+/// Adds headers that allow pages of the origin to read the response.
 pub(super) fn allow(mut answer: Response, origin: HeaderValue) -> Response {
     let headers = answer.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

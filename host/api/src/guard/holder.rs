@@ -13,7 +13,8 @@ use crate::state::ApiConfig;
 /// Prefix of the public ids of configured keys.
 const CONFIGURED: &str = "configured-";
 
-/// Hex digits of the digest in such an id, which distinguish the few keys of a configuration.
+/// Number of hex digits of the digest in the public id of a configured key. They distinguish the
+/// few keys of a configuration.
 const CONFIGURED_DIGITS: usize = 4;
 
 /// The authenticated key of a request, in the extensions of the request. A handle: cheap to clone.
@@ -56,13 +57,13 @@ impl Holder {
         extensions.get::<Self>().cloned().or_else(|| key::configured(config, headers))
     }
 
-    /// Returns the id under which the requests of the key are counted.
+    /// Returns the id under which the rate limiter counts the key's requests.
     pub(crate) fn id(&self) -> &str {
         &self.0.id
     }
 
-    /// Returns the id that events record. For a configured key it has few digits of the digest: a
-    /// person may have chosen the key, and a long part of the digest would allow to guess it.
+    /// Returns the id that events record. For a configured key it contains only a few digits of the
+    /// digest: a person may have chosen a weak key, and more digits would help to guess it.
     pub(crate) fn public_id(&self) -> String {
         match self.record() {
             Some(record) => record.id.clone(),
@@ -80,7 +81,7 @@ impl Holder {
         self.0.record.as_deref()
     }
 
-    /// Returns true if the key has the scope, or a higher one.
+    /// Returns true if the key has the scope or a higher one.
     pub(crate) fn opens(&self, needed: KeyScope) -> bool {
         self.0.scope >= needed
     }

@@ -4,8 +4,9 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::state::ApiConfig;
 
-/// Returns true if requests for this host (and port) are allowed: `localhost`, literal addresses
-/// and configured names. A literal address cannot be rebound, so it is always allowed.
+/// Returns true if requests for this host (and port) are allowed: `localhost`, IP address literals
+/// and configured names. An IP address literal is always allowed, because DNS rebinding needs a
+/// name.
 pub(super) fn is_allowed(config: &ApiConfig, host: Option<&str>) -> bool {
     match host.and_then(parse) {
         Some(Name::Address) => true,
@@ -19,14 +20,14 @@ pub(super) fn is_allowed(config: &ApiConfig, host: Option<&str>) -> bool {
 
 /// The host of an authority.
 enum Name<'a> {
-    /// A literal address.
+    /// An IP address literal.
     Address,
     /// A name.
     Text(&'a str),
 }
 
-/// Parses `host[:port]` (RFC 9110, 7.2). Returns `None` for any other form: programs disagree about
-/// which part of such a text is the host.
+/// Parses `host[:port]` (RFC 9110, 7.2). Returns `None` for any other form, because programs
+/// disagree about which part of such a string is the host.
 fn parse(authority: &str) -> Option<Name<'_>> {
     if let Some(literal) = authority.strip_prefix('[') {
         let (address, rest) = literal.split_once(']')?;
@@ -43,7 +44,7 @@ fn parse(authority: &str) -> Option<Name<'_>> {
     Some(if is_address { Name::Address } else { Name::Text(name) })
 }
 
-/// Returns true if a text is a port. `parse` alone also accepts a sign.
+/// Returns true if a string is a port. `parse` alone also accepts a sign.
 fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }

@@ -14,14 +14,14 @@ use crate::guard::rate::Rate;
 use crate::guard::scope::KeyScope;
 use crate::native::scope::check_tenant;
 
-/// Prefix of all keys, by which scanners for leaked secrets find them.
+/// Prefix of all keys, by which secret scanners recognize a leaked key.
 const PREFIX: &str = "wtl_";
 
-/// Digits of the public id of a key: enough to distinguish a thousand keys, and short enough to
-/// type.
+/// Number of digits in the public id of a key: enough to distinguish a thousand keys, and few
+/// enough to type.
 const ID_DIGITS: usize = 8;
 
-/// Base-62 digits of 32 bytes.
+/// Number of base-62 digits that encode 32 bytes.
 const SECRET_DIGITS: usize = 43;
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -47,8 +47,8 @@ pub struct KeyRecord {
     pub created_ms: i64,
     /// Time of expiry, in milliseconds since 1970; `None` for no expiry.
     pub expires_ms: Option<i64>,
-    /// Ids of the ancestors, from the first one to the creator of this key. Empty if no created key
-    /// created it.
+    /// Ids of the ancestors, from the oldest one to the creator of this key. Empty if no created
+    /// key created it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub makers: Vec<String>,
 }
@@ -71,7 +71,7 @@ impl KeyRecord {
     }
 
     /// Restricts the key to the limits of its creator, and records its ancestors. A key therefore
-    /// never grants more than its creator has.
+    /// never has more permissions than its creator.
     pub(crate) fn within(&mut self, maker: &Self) {
         self.makers = maker.makers.iter().chain([&maker.id]).cloned().collect();
         let within = |own: Rate| maker.rate.map_or(own, |most| own.within(most));
@@ -133,7 +133,8 @@ impl WantedKey {
     }
 }
 
-/// Returns base-62 digits of 32 random bytes: two UUIDs, of whose 256 bits six each are fixed.
+/// Returns `digits` base-62 digits of 32 random bytes: two UUIDs, in each of which six of the 128
+/// bits are fixed.
 fn fresh(digits: usize) -> String {
     let bytes = [Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat();
     base62(bytes, digits)
@@ -146,7 +147,7 @@ fn base62(mut number: Vec<u8>, digits: usize) -> String {
         let mut rest = 0;
         for byte in &mut number {
             let value = rest << 8 | usize::from(*byte);
-            // Below 256, since the rest is below 62.
+            // The quotient is below 256, because the remainder carried into it is below 62.
             *byte = (value / DIGITS.len()) as u8;
             rest = value % DIGITS.len();
         }

@@ -6,7 +6,7 @@ use wattle_graph::id::Digest;
 use crate::guard::holder::Holder;
 use crate::state::ApiConfig;
 
-/// Hex digits of the digest that identify a configured key in the rate limits.
+/// Number of hex digits of the digest that identify a configured key in the rate limiter.
 const ID_DIGITS: usize = 16;
 
 /// Returns true if requests need a key even if no key was created.
@@ -23,7 +23,7 @@ pub(crate) fn configured(config: &ApiConfig, headers: &HeaderMap) -> Option<Hold
     })
 }
 
-/// Returns the digests of the keys of a request.
+/// Returns the digests of all keys that the headers of a request contain.
 pub(super) fn digests(headers: &HeaderMap) -> impl Iterator<Item = Digest> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let bearer = bearer.and_then(|value| {
@@ -38,7 +38,7 @@ pub(super) fn digests(headers: &HeaderMap) -> impl Iterator<Item = Digest> {
 mod tests {
     use super::*;
 
-    /// Returns the tenant of the key, `-` for none.
+    /// Returns the tenant of the matching configured key, or `-` for a key without a tenant.
     fn check(config: &ApiConfig, headers: &[(&'static str, &str)]) -> Option<String> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {

@@ -1,8 +1,8 @@
 //! Created keys: their storage, and the cache of this host.
 //!
-//! The keys are documents of the host's own memory, which all hosts of a database share. A host
-//! reads all of them at once, at most every few seconds, and only while requests arrive. So an
-//! unknown key costs no read, and the host also knows whether any key exists.
+//! The key records are in the host's own memory, which all hosts of a database share. A host reads
+//! all records together, at most every few seconds, and only while requests arrive. A request with
+//! an unknown key therefore causes no read of its own, and the host knows whether any key exists.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,11 +23,11 @@ use crate::guard::limits::{
 /// Memory namespace of the key records, by id.
 const KEYS_PLACE: &str = "keys";
 
-/// Memory namespace of the times of last use. They are separate from the records, because a late
-/// write must not restore a revoked key.
+/// Memory namespace of the times of last use. They are separate from the records, because a delayed
+/// write of a time must not restore the record of a revoked key.
 const USES_PLACE: &str = "key-uses";
 
-/// Field of a document about the last use.
+/// Field with the time of last use.
 const USED_FIELD: &str = "at_ms";
 
 /// A snapshot of all keys.
@@ -88,20 +88,21 @@ pub(crate) struct Revoked {
 /// Creates and revokes keys, and caches their records.
 #[derive(Default)]
 pub(crate) struct Keyring {
-    /// Last snapshot, and the monotonic time of its read.
+    /// Last snapshot, with the monotonic time at which it was read, in nanoseconds.
     known: Mutex<Option<(u64, Arc<Kept>)>>,
-    /// Failure of the last read, and the monotonic time of it.
+    /// Failure of the last read, with its monotonic time in nanoseconds.
     failed: Mutex<Option<(u64, Failure)>>,
-    /// Held during reads and changes of keys: a read that starts before a revocation must not
-    /// complete after it.
+    /// Locked during reads and changes of keys. Otherwise a read that starts before a revocation
+    /// could complete after it and cache the revoked key.
     turn: tokio::sync::Mutex<()>,
-    /// Time of the last recorded use of each key.
+    /// Time of the last recorded use by key id, in milliseconds since 1970.
     noted: Mutex<HashMap<String, i64>>,
     /// Notified when this host revokes a key.
     revoked: Notify,
 }
 
-/// No other code runs under these locks, so the data of a poisoned lock is consistent.
+/// Locks a mutex and ignores poisoning: no other code runs under the lock, so its data is
+/// consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -117,7 +118,7 @@ impl Keyring {
             return Ok(kept);
         }
         let _turn = self.turn.lock().await;
-        // Another request may have read the keys, or failed to, while this one waited.
+        // While this request waited for the lock, another one may have read the keys, or failed to.
         if let Some(kept) = self.fresh(ports) {
             return Ok(kept);
         }
@@ -127,8 +128,8 @@ impl Keyring {
         self.read(ports).await
     }
 
-    /// Returns the failure of the last read within [`KEYS_RETRY_MS`]. While the memory is not
-    /// available, concurrent requests share one read.
+    /// Returns the failure of the last read if it is younger than [`KEYS_RETRY_MS`]. While the
+    /// memory is unavailable, concurrent requests thus share one failed read.
     fn failed_of_late(&self, ports: &Ports) -> Option<Failure> {
         let failed = lock(&self.failed);
         let (at_ns, failure) = failed.as_ref()?;
@@ -136,7 +137,7 @@ impl Keyring {
         (age_ns < KEYS_RETRY_MS * 1_000_000).then(|| failure.clone())
     }
 
-    /// Returns true if the last snapshot, of any age, has no key.
+    /// Returns true if the last snapshot contains no key, whatever its age.
     pub(crate) fn had_none(&self) -> bool {
         lock(&self.known).as_ref().is_some_and(|(_, kept)| kept.is_empty())
     }
@@ -148,7 +149,7 @@ impl Keyring {
         (age_ns < KEYS_LIFE_MS * 1_000_000).then(|| kept.clone())
     }
 
-    /// Reads all keys. Requires the lock `turn`.
+    /// Reads all keys. The caller must hold the lock `turn`.
     async fn read(&self, ports: &Ports) -> Result<Arc<Kept>, Failure> {
         let read = self.read_all(ports).await;
         let failed = read.as_ref().err().cloned();
@@ -168,7 +169,7 @@ impl Keyring {
         Ok(kept)
     }
 
-    /// Creates a key. This host accepts it at once.
+    /// Creates a key. This host accepts the key as soon as the function returns.
     ///
     /// # Errors
     ///
@@ -194,8 +195,8 @@ impl Keyring {
         let value = serde_json::to_value(&record)
             .map_err(|error| Failure::internal(format!("the key cannot be written: {error}")))?;
         put(ports, KEYS_PLACE, &record.id, value, None).await?;
-        // Another host may have revoked the creator meanwhile. Either this read finds the creator
-        // missing, or the next read of that host finds the new key.
+        // Another host may have revoked the creator in the meantime. Either this read no longer
+        // finds the creator, or the next read of that host finds the new key.
         if let Err(failure) = check_alive(self.read(ports).await?.as_ref(), maker) {
             self.take_away(ports, std::slice::from_ref(&record.id)).await?;
             return Err(failure);
@@ -203,9 +204,9 @@ impl Keyring {
         Ok((record, key))
     }
 
-    /// Revokes a key, and its descendants with `with_made`. When this returns, this host no longer
-    /// accepts these keys. Returns `None` if there is no such key. The descendants of a key that
-    /// was revoked earlier are still found.
+    /// Revokes a key, and its descendants with `with_made`. After the function returns, this host
+    /// no longer accepts these keys. Returns `None` if no key was found. With `with_made`, the
+    /// descendants of a key that was revoked earlier are found, too.
     ///
     /// # Errors
     ///
@@ -227,9 +228,9 @@ impl Keyring {
             return Err(last(wanted.tenant));
         }
         let mut kept = self.take_away(ports, &done.revoked).await?;
-        // Another host may have created descendants meanwhile. Each round revokes keys that the
-        // keys of the round before created, so the number of rounds is limited like the number of
-        // ancestors.
+        // Another host may have created descendants in the meantime. Each round revokes the keys
+        // that those of the round before created, so the maximum number of ancestors limits the
+        // rounds.
         for _ in 0..MAKERS {
             let more = meant(&kept, wanted, now_ms).revoked;
             if more.is_empty() {
@@ -242,9 +243,9 @@ impl Keyring {
         Ok(Some(done))
     }
 
-    /// Deletes keys and reads the remaining ones. Requires the lock `turn`.
+    /// Deletes keys and reads the remaining ones. The caller must hold the lock `turn`.
     async fn take_away(&self, ports: &Ports, ids: &[String]) -> Result<Arc<Kept>, Failure> {
-        // Invalidate the cache first, so that no request uses it even if this one is aborted.
+        // Invalidate the cache first: if the deletion is aborted, no request uses the stale cache.
         *lock(&self.known) = None;
         for (id, place) in ids.iter().flat_map(|id| [(id, KEYS_PLACE), (id, USES_PLACE)]) {
             ports.memory.delete(&scope(), &[place.to_owned()], id).await?;
@@ -254,16 +255,16 @@ impl Keyring {
 
     /// Returns true if a key is revoked or expired.
     pub(crate) async fn is_revoked(&self, ports: &Ports, digest: &Digest) -> bool {
-        // A failure to read the keys does not end open connections.
+        // A failure to read the keys keeps open connections open.
         let kept = self.kept(ports).await;
         kept.is_ok_and(|kept| !kept.opens(digest, ports.clock.now_ms()))
     }
 
-    /// Waits until a key is revoked or expires. A revocation by this host is noticed at once, all
-    /// else within [`KEYS_LIFE_MS`].
+    /// Waits until a key is revoked or expires. Notices a revocation by this host immediately, and
+    /// any other within [`KEYS_LIFE_MS`].
     pub(crate) async fn revoked(&self, ports: &Ports, digest: &Digest) {
         loop {
-            // Register before the check, so that no notification is lost between the two.
+            // Register before the check, so that no revocation between the two is missed.
             let told = self.revoked.notified();
             if self.is_revoked(ports, digest).await {
                 return;
@@ -311,7 +312,8 @@ impl Keyring {
             if noted.get(id).is_some_and(|at_ms| now_ms - at_ms < USE_NOTE_MS) {
                 return;
             }
-            // The map also has revoked keys. Clearing it costs one write for each active key.
+            // The map also contains revoked keys. Clearing it costs one additional write for each
+            // active key.
             if noted.len() >= 2 * KEYS {
                 noted.clear();
             }
@@ -350,8 +352,8 @@ fn check_maker(kept: &Kept, maker: Option<&KeyRecord>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks that the creator was not revoked: a revocation with descendants must not miss a key that
-/// is being created.
+/// Checks that the creator was not revoked in the meantime: a revocation with descendants must not
+/// miss a key that is being created.
 fn check_alive(kept: &Kept, maker: Option<&KeyRecord>) -> Result<(), Failure> {
     match maker {
         Some(maker) if kept.find(&maker.digest).is_none() => {
@@ -361,16 +363,17 @@ fn check_alive(kept: &Kept, maker: Option<&KeyRecord>) -> Result<(), Failure> {
     }
 }
 
-/// Returns true if no active key would remain. If all keys have expired already, only the
-/// revocation of the last one counts: expired keys accept no request, but keep the host closed.
+/// Returns true if no active key would remain. If all keys have already expired, returns true only
+/// if no key at all would remain: an expired key is not accepted, but its existence keeps the host
+/// closed.
 fn leaves_none(kept: &Kept, revoked: &[String], now_ms: i64) -> bool {
     let mut left = kept.values().filter(|key| !revoked.contains(&key.id)).peekable();
     let is_empty = left.peek().is_none();
     is_empty || (kept.opens_any(now_ms) && left.all(|key| key.is_expired(now_ms)))
 }
 
-/// Selects the keys of a revocation: the named key first and then its descendants, so that the
-/// named key cannot create further ones meanwhile.
+/// Selects the keys of a revocation: the named key first, so that it cannot create further keys
+/// while its descendants are revoked.
 fn meant(kept: &Kept, wanted: Revocation<'_>, now_ms: i64) -> Revoked {
     let Revocation { id, tenant, with_made, .. } = wanted;
     let own = kept.values().filter(|key| tenant.is_none() || key.tenant.as_deref() == tenant);
@@ -399,8 +402,8 @@ fn last(tenant: Option<&str>) -> Failure {
     Failure::new(code::CONFLICT, message)
 }
 
-/// Returns the scope and namespace of the keys. A host that loses all keys may be open to every
-/// caller.
+/// Returns the memory scope and namespace of the keys. A host that loses all keys may be open to
+/// every caller.
 pub fn keys_place() -> (MemoryScope, Vec<String>) {
     (scope(), vec![KEYS_PLACE.to_owned()])
 }

@@ -8,13 +8,13 @@ use crate::guard::open::Subject;
 use crate::guard::pool::Pool;
 use crate::traffic::{Cut, Traffic};
 
-/// Returns the limit for all bodies, given the limit for one.
+/// Returns the limit for all bodies in total, given the limit for one body.
 pub(crate) fn body_bytes(body_limit_bytes: usize) -> usize {
     ALL_BODY_BYTES.max(body_limit_bytes.saturating_mul(LARGEST_BODIES))
 }
 
-/// The bytes of one request body, until they are released. It is in the extensions of the request.
-/// Clones share it.
+/// The bytes that one request body occupies, until they are released. Stored in the extensions of
+/// the request. Clones share the bytes.
 #[derive(Clone)]
 pub(crate) struct BodyLease(Arc<Held>);
 

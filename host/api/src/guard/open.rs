@@ -1,7 +1,7 @@
 //! Limits on the number of open requests.
 //!
-//! All requests count, not only streams: whether a request becomes a stream is known only after its
-//! handler has started, which is too late to reject it.
+//! All requests count, not only streams: the host learns whether a request becomes a stream only
+//! from its handler, and then it is too late to reject the request.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::state::ApiState;
 pub(crate) enum Subject {
     /// A key, by its id.
     Key(String),
-    /// The address of requests without a key.
+    /// The network of a client that sends requests without a key.
     Address(IpAddr),
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct OpenRequests {
     control: Pool,
 }
 
-/// One open request, until the last clone is dropped. It is in the extensions of the request. A
-/// WebSocket handler keeps a clone while its connection is open, and closes the connection when
-/// [`Slot::revoked`] returns.
+/// Counts a request as open until the last clone is dropped. Stored in the extensions of the
+/// request. A WebSocket handler keeps a clone while its connection is open, and closes the
+/// connection when [`Slot::revoked`] completes.
 #[derive(Clone)]
 pub struct Slot(Arc<Taken>);
 
@@ -61,8 +61,8 @@ impl OpenRequests {
         }
     }
 
-    /// Opens a request, unless the caller or the host has reached its limit. `key` is the key of
-    /// the request if it can be revoked.
+    /// Opens a request. Fails if the caller or the host has reached its limit. `key` is the key of
+    /// the request if the key can be revoked.
     pub(crate) fn open(
         &self,
         subject: Subject,
@@ -93,7 +93,7 @@ impl OpenRequests {
     }
 }
 
-/// Returns how many of `of` requests may be streams and waits: at least one.
+/// Returns the number of `of` requests that may be streams and waits: at least one.
 fn lasting(of: usize) -> usize {
     let (part, parts) = LASTING_PARTS;
     of.saturating_mul(part).div_ceil(parts)
@@ -110,8 +110,8 @@ impl Slot {
         }
     }
 
-    /// Waits until the key of the request is revoked or expires. Never returns if the request has
-    /// no key that can be revoked.
+    /// Waits until the key of the request is revoked or expires. Never completes if the request has
+    /// no revocable key.
     pub async fn revoked(&self) {
         match &self.0.key {
             Some((state, digest)) => {
@@ -128,8 +128,8 @@ impl Drop for Taken {
     }
 }
 
-/// Holds the slot until the body is sent or the key is revoked. A complete body releases it at
-/// once.
+/// Holds the slot until the body is sent or the key is revoked. The slot of a body that is already
+/// complete is released immediately.
 pub(super) fn hold(slot: Option<Slot>, answer: Response) -> Response {
     let is_ready = answer.body().size_hint().exact().is_some();
     let Some(slot) = slot.filter(|_| !is_ready) else { return answer };

@@ -1,15 +1,15 @@
-//! A resource with a limit for all callers and a dynamic limit for each caller.
+//! A resource with a fixed limit for all callers, and a dynamic limit for each caller.
 //!
-//! A caller can hold at most as much as is free: half of the resource if it is the only caller, a
-//! third if there are two, and so on. So the next caller always finds a free part, and nothing is
-//! reserved for callers that do not exist.
+//! A caller can hold at most half of the amount that other callers do not hold. A single caller
+//! gets half of the resource, two callers about a third each, and so on. Every further caller finds
+//! a free part, and no part is reserved for absent callers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::guard::open::Subject;
 
-/// The resource. Clones share its state.
+/// The resource. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Pool {
     all: usize,
@@ -22,12 +22,12 @@ struct State {
     of: HashMap<Subject, usize>,
 }
 
-/// The limit that rejects a caller.
+/// The limit that rejects a request for an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// The maximum of one caller.
+    /// The configured maximum of one caller.
     Caller,
-    /// The caller's share of the maximum of all callers.
+    /// The caller's share of the whole resource.
     Host,
 }
 
@@ -37,19 +37,20 @@ impl Pool {
         Self { all, state: Arc::default() }
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the state and ignores poisoning: no code that can panic runs under the lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an amount for a caller, which can hold `most` in total.
+    /// Takes `amount` for a caller. The total of the caller must not exceed `most`.
     pub(crate) fn take(&self, subject: &Subject, amount: usize, most: usize) -> Result<(), Full> {
         let mut state = self.lock();
         let own = state.of.get(subject).copied().unwrap_or_default() + amount;
         if own > most {
             return Err(Full::Caller);
         }
-        // The part that other callers do not hold. The caller can hold half of it, rounded up.
+        // `free` is the amount that other callers do not hold. The caller's total must not exceed
+        // half of it, rounded up.
         let free = (self.all + own - amount).saturating_sub(state.used);
         if own > free.div_ceil(2) {
             return Err(Full::Host);
@@ -80,7 +81,8 @@ mod tests {
         Subject::Key(id.to_string())
     }
 
-    /// Returns the amount that a caller gets.
+    /// Takes units for a caller until the pool rejects one. Returns the number of units and the
+    /// limit.
     fn fill(pool: &Pool, id: usize, most: usize) -> (usize, Full) {
         let mut got = 0;
         loop {

@@ -32,13 +32,14 @@ impl Quotas {
         }
     }
 
-    /// Counts one request of a key. Fails with the duration until the next request is allowed.
+    /// Counts one request of a key. Fails with the delay until the next request is allowed.
     pub(crate) fn take_key(&self, id: &str, own: Option<Rate>) -> Result<(), Duration> {
         let Some(rate) = own.or(self.key_rate) else { return Ok(()) };
         let quota = {
-            // No other code runs under this lock, so the data of a poisoned lock is consistent.
+            // Poisoning is ignored: no other code runs under the lock, so its data is consistent.
             let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            // The map also has revoked keys. Clearing it gives the other keys one additional burst.
+            // The map also contains revoked keys. Clearing it gives every other key one additional
+            // burst.
             if keys.len() >= REMEMBERED {
                 keys.clear();
             }
@@ -48,7 +49,7 @@ impl Quotas {
         quota.check().map_err(|early| early.wait_time_from(self.clock.now()))
     }
 
-    /// Counts one request of an address. Fails with the duration until the next request is allowed.
+    /// Counts one request of an address. Fails with the delay until the next request is allowed.
     pub(crate) fn take_address(&self, address: IpAddr) -> Result<(), Duration> {
         let Some(addresses) = &self.addresses else { return Ok(()) };
         if addresses.len() > REMEMBERED {
@@ -58,8 +59,8 @@ impl Quotas {
     }
 }
 
-/// Returns the network of the client of a request, see [`network_of`]. Requests from this process
-/// have the unspecified address.
+/// Returns the network of the client of a request, see [`network_of`]. A request from this process
+/// has the unspecified address.
 pub(crate) fn address_of(request: &Request) -> IpAddr {
     let info = request.extensions().get::<ConnectInfo<std::net::SocketAddr>>();
     let address = info.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |info| info.0.ip());
@@ -67,7 +68,7 @@ pub(crate) fn address_of(request: &Request) -> IpAddr {
 }
 
 /// Returns the network that counts as one address: an IPv4 address, or the /64 prefix of an IPv6
-/// address, which providers usually assign to one customer.
+/// address. Providers usually assign a /64 prefix to one customer.
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

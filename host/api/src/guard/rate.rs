@@ -21,17 +21,17 @@ enum Per {
     Hour,
 }
 
-/// Letters of the periods, with their seconds.
+/// Suffix of each period, and its length in seconds.
 const UNITS: [(&str, Per, u64); 3] =
     [("s", Per::Second, 1), ("m", Per::Minute, 60), ("h", Per::Hour, 3_600)];
 
-/// A text that is not a rate.
+/// The error for a string that is not a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a rate: write a whole number above 0 and `/s`, `/m` or `/h`, such as `10/s`"
 )]
 pub struct RateError {
-    /// The offending text, cut to 32 characters.
+    /// The invalid string, cut to 32 characters.
     pub text: String,
 }
 
@@ -45,7 +45,7 @@ impl Rate {
         }
     }
 
-    /// Returns the rate, lowered so that it exceeds `most` neither in sustained rate nor in burst.
+    /// Returns the rate, lowered to the sustained rate and burst size of `most` if it exceeds them.
     #[must_use]
     pub fn within(self, most: Self) -> Self {
         if self.per_hour() > most.per_hour() {
@@ -54,7 +54,7 @@ impl Rate {
         if self.requests <= most.requests {
             return self;
         }
-        // Use the shorter period of `most`: the same sustained rate with a smaller burst.
+        // The shorter period of `most` has the same sustained rate with a smaller burst.
         let requests = u32::try_from(self.per_hour() / (3_600 / most.unit().1));
         match requests.ok().and_then(NonZeroU32::new) {
             Some(requests) => Self { requests, per: most.per },

@@ -15,7 +15,7 @@ use crate::problem::Problem;
 pub enum Form {
     /// `application/problem+json`.
     Problem,
-    /// `{"detail": "..."}`, the format of Agent Servers.
+    /// `{"detail": "..."}`, the error format of Agent Servers.
     Detail,
 }
 
@@ -23,7 +23,7 @@ pub enum Form {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Refusal {
     problem: Problem,
-    /// Delay until the request can be retried.
+    /// Delay until a retry is allowed.
     retry_after: Option<Duration>,
 }
 
@@ -35,7 +35,7 @@ impl From<Problem> for Refusal {
 }
 
 impl Refusal {
-    /// Creates a rejection with 429 and the delay until the request can be retried.
+    /// Creates a rejection with status 429 and the delay until a retry is allowed.
     pub(super) fn too_many(detail: String, wait: Duration) -> Self {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
         let details = json!({ "retry_after_ms": wait_ms });

@@ -1,9 +1,8 @@
-//! The user of a request, named by a trusted proxy in a header.
+//! The user of a request, whom a trusted proxy names in a header.
 //!
-//! The host does not authenticate users. It records the name that a trusted proxy sends, and
-//! accepts the header only from addresses of such proxies. A request with the header from any other
-//! address is rejected: ignoring the header would hide that a proxy is missing in the
-//! configuration.
+//! The host does not authenticate users. It records the user name that a trusted proxy sends. A
+//! request with the header from any other address is rejected, because ignoring the header would
+//! hide a missing proxy in the configuration.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,7 +14,7 @@ use wattle_graph::failure::code;
 use crate::guard::limits::USER_BYTES;
 use crate::problem::Problem;
 
-/// The header that names the user, and the proxies that may send it.
+/// The header that contains the user name, and the proxies that may send it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserHeader {
     /// Name of the header.
@@ -24,7 +23,7 @@ pub struct UserHeader {
     pub proxies: Vec<IpNet>,
 }
 
-/// The user that a trusted proxy named, in the extensions of a request.
+/// The name of the user, in the extensions of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User(pub(crate) String);
 
