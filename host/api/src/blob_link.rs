@@ -1,6 +1,6 @@
 //! Blobs under paths that the host signed, for `<img>` and other requests that cannot send a key.
 //!
-//! Such a path cannot be guessed, so it authorizes its holder to read the blob. A request that
+//! A signed path cannot be guessed, so its holder may read the blob without a key. A request that
 //! names a tenant must name the tenant of the link.
 
 use axum::extract::{Path, State};
@@ -37,7 +37,8 @@ pub async fn get_linked_blob(
 ) -> Result<Response, Problem> {
     let ports = state.engine.ports();
     let linked = ports.links.read(&tenant, &name).ok_or_else(missing)?;
-    // Respond as for a missing blob if the caller names an unknown or forbidden tenant.
+    // An unknown or forbidden tenant gets the response of a missing blob, which does not reveal the
+    // tenant of the link.
     let named = scope::named_tenant(&state.config, &headers, &extensions).map_err(|_| missing())?;
     if named.is_some() && named != linked.tenant {
         return Err(missing());
@@ -45,7 +46,7 @@ pub async fn get_linked_blob(
     blob_body::answer(ports.blobs.clone(), linked.blob, &headers).await
 }
 
-/// Returns true if a request reads a signed link.
+/// Returns true if a request reads a blob through a signed link. The signature is checked later.
 pub(crate) fn is_link(method: &Method, path: &str) -> bool {
     let is_read = matches!(*method, Method::GET | Method::HEAD);
     let is_pair = |rest: &str| {
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_reads_of_complete_links_need_no_key() {
+    fn only_get_and_head_of_complete_link_paths_are_link_requests() {
         assert!(is_link(&Method::GET, "/blobs/~/digest.signature"));
         assert!(is_link(&Method::HEAD, "/blobs/acme/digest.signature"));
         for path in [

@@ -1,6 +1,7 @@
-//! The JSON documents of requests and responses.
+//! JSON bodies of requests and responses.
 //!
-//! They are separate types, so that the types of the engine can change without a change of the API.
+//! They are separate from the types of the engine, so that these can change without a change of the
+//! API.
 
 pub mod app;
 pub mod host;
@@ -33,10 +34,10 @@ pub struct Health {
     pub status: String,
     /// Version of Wattle.
     pub version: String,
-    /// Id of the server, which changes with each start.
+    /// Instance id of the server, which changes with each start.
     pub instance: String,
-    /// Progress of the recovery of runs that a crash or shutdown interrupted. Absent if no run
-    /// remains to recover and none is set aside.
+    /// Progress of the recovery of runs that a crash or shutdown interrupted. Absent if all runs
+    /// are recovered and none is set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryDocument>,
 }
@@ -63,13 +64,13 @@ impl RecoveryDocument {
     }
 }
 
-/// A file or folder that could not be loaded. The version that was loaded before stays active.
+/// A file or folder that could not be loaded. The previously loaded version remains active.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LoadProblem {
     /// Path of the file or folder.
     pub path: String,
     /// Time of the attempt, in milliseconds since 1970.
     pub at_ms: i64,
-    /// Reason, and what to do.
+    /// Reason of the failure, and a hint.
     pub message: String,
 }

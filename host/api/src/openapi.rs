@@ -19,7 +19,7 @@ use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, RefOr};
                        Paths outside of `/api` and `/blobs` are those of an Agent Server, whose \
                        failures are documents with a `detail`."
     ),
-    // The schema of traces refers to itself, so utoipa does not find it by itself.
+    // The schema of traces is recursive, so utoipa does not find it through the endpoints.
     components(schemas(crate::problem::ProblemDocument, wattle_project::trace::GraphTrace)),
     tags(
         (name = "apps", description = "Loaded apps, their graphs and plugins"),
@@ -33,7 +33,7 @@ use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, RefOr};
 )]
 struct Base;
 
-/// Names of the two ways to send a key.
+/// Names of the security schemes: the two headers for a key.
 const KEY: &str = "api_key";
 const BEARER: &str = "bearer";
 
@@ -47,20 +47,21 @@ const REFUSALS: Refusals = Refusals {
     of_bodies: &[400, 413, 415, 422],
 };
 
-/// Error responses of a part of the API, by the parts of a request.
+/// Error responses of a group of operations. An operation has those of its parts: path, query and
+/// body.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusals {
-    /// Name of the schema of the error document.
+    /// Name of the schema of the error body.
     pub schema: &'static str,
-    /// Media type of the error document.
+    /// Media type of the error body.
     pub media_type: &'static str,
-    /// Statuses of every request.
+    /// Statuses of every operation.
     pub always: &'static [u16],
-    /// Statuses of requests with path parameters.
+    /// Statuses of operations with path parameters.
     pub of_paths: &'static [u16],
-    /// Statuses of requests with a query.
+    /// Statuses of operations with query parameters.
     pub of_queries: &'static [u16],
-    /// Statuses of requests with a body.
+    /// Statuses of operations with a request body.
     pub of_bodies: &'static [u16],
 }
 
@@ -86,7 +87,7 @@ impl Refusals {
         statuses
     }
 
-    /// Returns the name of the response with a status in the document.
+    /// Returns the name of the response component for a status.
     fn name(&self, status: u16) -> String {
         format!("{}{status}", self.schema)
     }
@@ -98,12 +99,12 @@ impl Refusals {
     }
 }
 
-/// Returns the parts of the document that belong to no endpoint.
+/// Returns the parts of the OpenAPI document that belong to no endpoint.
 pub fn base() -> OpenApi {
     Base::openapi()
 }
 
-/// Merges the document of the native endpoints with that of further routes.
+/// Merges the OpenAPI document of the native endpoints with that of further routes.
 pub(crate) fn merged(mut native: OpenApi, further: OpenApi) -> OpenApi {
     complete(&mut native, &REFUSALS);
     let components = native.components.get_or_insert_with(Components::new);
@@ -113,7 +114,7 @@ pub(crate) fn merged(mut native: OpenApi, further: OpenApi) -> OpenApi {
     components.add_security_scheme(BEARER, SecurityScheme::Http(bearer));
     let no_scopes: [&str; 0] = [];
     native.security = Some(vec![
-        // A host without keys requires none.
+        // A host without keys accepts requests without a key.
         SecurityRequirement::default(),
         SecurityRequirement::new(KEY, no_scopes),
         SecurityRequirement::new(BEARER, no_scopes),
@@ -122,7 +123,8 @@ pub(crate) fn merged(mut native: OpenApi, further: OpenApi) -> OpenApi {
     native
 }
 
-/// Adds the error responses to all operations of a document, and the reason phrase of each status.
+/// Adds the error responses to all operations of an OpenAPI document, and the reason phrase of each
+/// status.
 pub fn complete(document: &mut OpenApi, refusals: &Refusals) {
     let OpenApi { paths, components, .. } = document;
     let shared = &mut components.get_or_insert_with(Components::new).responses;
@@ -166,7 +168,7 @@ fn meaning(status: &str) -> &'static str {
     status.and_then(|status| status.canonical_reason()).unwrap_or("Other")
 }
 
-/// Responds with the document.
+/// Responds with the OpenAPI document.
 pub fn answer(document: &OpenApi) -> Json<OpenApi> {
     Json(document.clone())
 }

@@ -10,13 +10,13 @@ use wattle_run::ports::store::StoreError;
 
 /// Codes that only the API uses, in addition to those of [`code`].
 pub mod api_code {
-    /// The request has no key or an unknown one, or names no tenant.
+    /// The request has no key or an unknown key, or names no tenant.
     pub const UNAUTHORIZED: &str = "unauthorized";
     /// The `Host` header names a host that is not configured.
     pub const HOST: &str = "host-not-allowed";
     /// A browser page of another origin sent a request that changes something.
     pub const ORIGIN: &str = "origin-not-allowed";
-    /// The path exists for other methods.
+    /// The path has no operation for the method.
     pub const METHOD: &str = "method-not-allowed";
     /// The request body is larger than the limit.
     pub const TOO_LARGE: &str = "too-large";
@@ -72,13 +72,13 @@ pub struct ProblemDocument {
     /// Stable URI of the kind of problem.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The kind of problem, for people.
+    /// Human-readable title of the kind of problem.
     pub title: String,
     /// HTTP status of the response.
     pub status: u16,
-    /// What happened in this case, and what to do, for people.
+    /// Human-readable explanation of this occurrence, with a hint.
     pub detail: String,
-    /// Stable code, for programs.
+    /// Stable machine-readable code.
     pub code: String,
     /// Path of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,7 +96,7 @@ pub struct ProblemDocument {
     pub retry_after: Option<u64>,
 }
 
-/// An error response. Boxed, because many `Result`s have it.
+/// An error response. Boxed to keep `Result` small.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem(pub Box<ProblemDocument>);
 
@@ -117,7 +117,8 @@ impl Problem {
         }))
     }
 
-    /// Creates a `not-found` problem for something that the request names.
+    /// Creates a `not-found` problem for a resource. `what` is its kind, and `name` the name in the
+    /// request.
     pub fn not_found(what: &str, name: &str, hint: &str) -> Self {
         Self::new(code::NOT_FOUND, format!("there is no {what} `{name}`; {hint}"))
     }
@@ -146,7 +147,7 @@ impl Problem {
         self
     }
 
-    /// Creates a `method-not-allowed` problem, with the methods that the path has.
+    /// Creates a `method-not-allowed` problem. `allow` lists the methods of the path.
     pub fn method_not_allowed(method: &Method, path: &str, allow: &str) -> Self {
         let detail = format!("`{path}` does not support {method}; allowed: {allow}");
         let mut problem = Self::new(api_code::METHOD, detail).at(path);
@@ -163,11 +164,11 @@ impl std::ops::Deref for Problem {
     }
 }
 
-/// Seconds until a request can be retried after a transient failure. Another host recovers a run
-/// that this host stopped in less time.
+/// `Retry-After` of transient failures, in seconds. When a host shuts down, another host takes over
+/// its runs within this time.
 const RETRY_SECONDS: u64 = 1;
 
-/// Returns the seconds until a request can be retried after a failure; `None` if the failure is not
+/// Returns the number of seconds after which a request can be retried; `None` if the failure is not
 /// transient.
 pub fn retry_seconds(failure: &Failure) -> Option<u64> {
     (failure.retryable && failure.code == code::UNAVAILABLE).then_some(RETRY_SECONDS)

@@ -1,4 +1,4 @@
-//! Documents of apps and graphs.
+//! JSON representations of apps and graphs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,9 +13,9 @@ pub struct AppDocument {
     pub name: String,
     /// Description of the app.
     pub doc: String,
-    /// Version that the author gave the app.
+    /// Version of the app in its manifest.
     pub version: String,
-    /// Digest of everything that the app consists of.
+    /// Digest over all parts of the app.
     pub digest: String,
     /// Names of the app's graphs.
     pub graphs: Vec<String>,
@@ -40,7 +40,7 @@ pub struct PageDocument {
     pub title: String,
     /// Path of the page on this server.
     pub path: String,
-    /// Examples of inputs.
+    /// Example inputs.
     pub examples: Vec<String>,
     /// True if the page was built. A page that was not built responds with 404.
     pub built: bool,
@@ -123,7 +123,7 @@ fn page(app: &App) -> Option<PageDocument> {
 }
 
 impl GraphDocument {
-    /// Creates the document of a graph of an app.
+    /// Describes a graph of an app.
     pub fn new(app: &App, pack: &GraphPack) -> Self {
         Self {
             app: app.name.to_string(),

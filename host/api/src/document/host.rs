@@ -1,4 +1,4 @@
-//! Documents of the hosts that share a store.
+//! JSON representation of hosts that share a store.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -7,7 +7,7 @@ use wattle_run::ports::store::LiveHost;
 /// A live host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HostDocument {
-    /// Name of the host as a lease holder, which changes with each start.
+    /// Id of the host as a lease holder, which changes with each start.
     pub host: String,
     /// True for the host that responds.
     pub is_this: bool,
@@ -15,7 +15,7 @@ pub struct HostDocument {
     pub version: String,
     /// `running`, or `stopping` while it shuts down.
     pub status: HostStatus,
-    /// Time of its start by its own clock, in milliseconds since 1970.
+    /// Start time of the host by its own clock, in milliseconds since 1970.
     pub started_ms: i64,
     /// Milliseconds since the newest heartbeat of the host.
     pub silent_ms: u64,
@@ -36,7 +36,7 @@ pub enum HostStatus {
 }
 
 impl HostDocument {
-    /// Creates the document of a live host. `is_this` is true for the host that responds.
+    /// Describes a live host. `is_this` is true for the host that responds.
     pub fn new(host: LiveHost, is_this: bool) -> Self {
         let LiveHost { holder, silent_ms, report } = host;
         Self {

@@ -1,4 +1,4 @@
-//! Documents of API keys, and requests to create them.
+//! JSON bodies of the API key endpoints.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ pub struct KeyDocument {
     /// Tenant of the key; absent for a key without a tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// Scopes of the key: `read`, `write`, `admin`. Each scope includes those before it.
+    /// Scopes of the key. `write` includes `read`, and `admin` includes both.
     pub scopes: Vec<KeyScope>,
     /// Rate limit, such as `10/s`; absent if the default of the host applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,14 +34,14 @@ pub struct KeyDocument {
     /// Time of the last use, in milliseconds since 1970, with a resolution of a minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_ms: Option<i64>,
-    /// Id of the key with which this key was created, which may be revoked; absent if no created
-    /// key was used.
+    /// Id of the created key with which this key was created. That key may be revoked by now.
+    /// Absent if no created key was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
 }
 
 impl KeyDocument {
-    /// Creates the document of a record.
+    /// Describes a key by its record.
     pub fn new(record: KeyRecord, used_ms: Option<i64>) -> Self {
         let KeyRecord {
             id,
@@ -82,11 +82,11 @@ pub struct NewKeyDocument {
     /// Scopes of the key; `write` by default.
     #[serde(default)]
     pub scopes: Vec<KeyScope>,
-    /// Rate limit: a number and `/s`, `/m` or `/h`; the default of the host by default.
+    /// Rate limit: a number and `/s`, `/m` or `/h`; `server.limits.rate` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub rate: Option<Rate>,
-    /// Maximum size of a request body in bytes, below the limit of the host.
+    /// Maximum size of a request body in bytes; effective if it is below `server.body_limit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_limit_bytes: Option<u64>,
     /// Lifetime in milliseconds; unlimited by default.
@@ -106,7 +106,7 @@ impl From<NewKeyDocument> for WantedKey {
 pub struct RevokedKeysDocument {
     /// Ids of the revoked keys.
     pub revoked: Vec<String>,
-    /// Ids of active keys that were created with the revoked ones, and that remain.
+    /// Ids of active keys that the revoked keys created and that remain active.
     pub left: Vec<String>,
 }
 
@@ -116,6 +116,6 @@ pub struct MadeKeyDocument {
     /// The key without its secret.
     #[serde(flatten)]
     pub known: KeyDocument,
-    /// The key with its secret.
+    /// The secret key, as requests send it.
     pub key: String,
 }

@@ -1,4 +1,4 @@
-//! Documents of the long-term memory, and requests for them.
+//! JSON bodies of the long-term memory endpoints.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,8 +18,8 @@ pub struct MemoryDocument {
     pub created_ms: i64,
     /// Time of the last write, in milliseconds since 1970.
     pub updated_ms: i64,
-    /// Fraction of the searched words that the document has, from 0 to 1; absent without a search
-    /// for words.
+    /// Fraction of the query words that the document contains, from 0 to 1; absent for a search
+    /// without `query`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
 }
@@ -62,9 +62,10 @@ impl From<PutMemoryDocument> for PutItem {
 pub struct MemorySearchDocument {
     /// First parts of the namespaces to search.
     pub prefix: Vec<String>,
-    /// Fields that must have a value, or meet `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`.
+    /// Conditions on fields of the values: a field with a value, or with `$eq`, `$ne`, `$gt`,
+    /// `$gte`, `$lt` or `$lte`.
     pub filter: Option<Value>,
-    /// Words by which documents are ranked. Documents with none of them are not found.
+    /// Words by which documents are ranked. A document with none of the words is not a result.
     pub query: Option<String>,
     /// Maximum number of documents, up to 500; 50 by default.
     pub limit: Option<usize>,

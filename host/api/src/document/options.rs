@@ -1,11 +1,11 @@
-//! The document of run options.
+//! JSON representation of run options.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wattle_graph::definition::NodeSet;
 use wattle_run::ports::store::{Durability, RunOptions};
 
-/// Settings of the graph that a run replaces.
+/// Settings of the graph that a run overrides. Absent settings keep the value of the graph.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptionsDocument {
@@ -30,7 +30,7 @@ pub struct OptionsDocument {
 }
 
 impl OptionsDocument {
-    /// Returns true if the run replaces no setting.
+    /// Returns true if the run overrides no setting.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! Documents of plugins.
+//! JSON representations of plugins.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub struct PluginDocument {
     pub digest: String,
     /// Size of the component in bytes.
     pub size_bytes: u64,
-    /// Version of `wattle:plugin` for which the plugin was built.
+    /// Version of the `wattle:plugin` interface for which the plugin was built.
     pub contract: String,
     /// Exported interfaces.
     pub exports: Vec<String>,
@@ -35,7 +35,7 @@ pub struct PluginDocument {
     /// The manifest in the component, as TOML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<String>,
-    /// What the plugin is allowed to do. All else is denied.
+    /// Permissions of the plugin. Everything else is denied.
     pub grants: GrantsDocument,
 }
 
@@ -52,10 +52,10 @@ pub struct NodeDocument {
     pub output_schema: Value,
 }
 
-/// What a plugin is allowed to do.
+/// Permissions of a plugin.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct GrantsDocument {
-    /// Model routes that the plugin may call.
+    /// Model routes that the plugin can call.
     pub llm: Vec<String>,
     /// Rules for outbound HTTP. Secrets are shown by name only.
     pub http: Vec<Value>,
@@ -65,14 +65,14 @@ pub struct GrantsDocument {
     /// Tools of other plugins and of MCP servers, such as `date/*` and `mcp:graph/list`.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Parts of the long-term memory, each with a `namespace` prefix and `access`: `read` or
+    /// Namespaces of the long-term memory, each with a `namespace` prefix and `access`: `read` or
     /// `read-write`.
     #[serde(default)]
     pub memory: Vec<Value>,
     /// Model routes that the plugin's endpoints may set for a tenant.
     #[serde(default)]
     pub tenant_routes: Vec<String>,
-    /// Limits of the plugin.
+    /// Resource limits of the plugin.
     pub limits: Value,
 }
 
@@ -96,7 +96,7 @@ impl From<&Grants> for GrantsDocument {
 }
 
 impl PluginDocument {
-    /// Creates the document of a plugin. `app` is `None` for a plugin that no app uses.
+    /// Describes a plugin. `app` is `None` for a plugin that no app uses.
     pub fn new(app: Option<&str>, info: &PluginInfo, grants: &Grants) -> Self {
         let node = |node: &wattle_run::ports::sandbox::NodeInfo| NodeDocument {
             name: node.name.clone(),

@@ -1,4 +1,4 @@
-//! Documents of runs, and requests to start them.
+//! JSON bodies of the run endpoints.
 
 use std::collections::BTreeMap;
 
@@ -38,14 +38,13 @@ pub struct StartDocument {
     /// Run context, which every node receives.
     #[serde(default)]
     pub context: Value,
-    /// Metadata of the thread, merged with the existing metadata. Together they have at most 64
-    /// KiB.
+    /// Metadata to merge into that of the thread. The merged metadata has at most 64 KiB.
     #[serde(default)]
     pub metadata: BTreeMap<String, Value>,
-    /// Settings of the graph that this run replaces.
+    /// Settings of the graph that this run overrides.
     #[serde(default, skip_serializing_if = "OptionsDocument::is_default")]
     pub options: OptionsDocument,
-    /// True to respond when the run has ended or is interrupted, instead of at once.
+    /// True to respond after the run has ended or is interrupted, instead of immediately.
     #[serde(default)]
     pub wait: bool,
 }
@@ -58,15 +57,15 @@ pub struct ResumeDocument {
     /// the thread continues past a breakpoint, or executes failed tasks again.
     #[serde(default)]
     pub answers: BTreeMap<String, Value>,
-    /// What a failure of the run does to the thread: `keep` (default) leaves the thread at the
-    /// failure, `reopen` moves it back to the interrupts.
+    /// Effect of a failed run on the thread: `keep` (default) leaves the thread at the failure,
+    /// `reopen` moves it back to the interrupts.
     #[serde(default)]
     #[schema(value_type = String)]
     pub on_failure: OnFailure,
-    /// Settings of the graph that this run replaces.
+    /// Settings of the graph that this run overrides.
     #[serde(default, skip_serializing_if = "OptionsDocument::is_default")]
     pub options: OptionsDocument,
-    /// True to respond when the run has ended or is interrupted, instead of at once.
+    /// True to respond after the run has ended or is interrupted, instead of immediately.
     #[serde(default)]
     pub wait: bool,
 }
@@ -81,7 +80,7 @@ pub struct QuestionDocument {
     pub namespace: String,
     /// Node that raised the interrupt.
     pub node: String,
-    /// Content of the question for a person.
+    /// Payload of the interrupt, such as a question to show to a person.
     pub payload: Value,
     /// JSON Schema of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,9 +96,9 @@ pub struct QuestionDocument {
 /// The failure of a run, a task or a recovery.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FailureDocument {
-    /// Stable code, for programs.
+    /// Stable machine-readable code.
     pub code: String,
-    /// What failed, where, and what to do, for people.
+    /// Human-readable message: the failed operation, the reason, and a hint.
     pub message: String,
     /// True if the same request can succeed later.
     #[serde(default)]
@@ -122,19 +121,20 @@ pub struct RunDocument {
     /// Failure of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureDocument>,
-    /// Pending interrupts of an interrupted run, in responses that waited for it.
+    /// Pending interrupts of an interrupted run; only in responses that waited for the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<QuestionDocument>,
-    /// Nodes that run next if an interrupted run is resumed, in responses that waited for it.
+    /// Nodes that run next when an interrupted run is resumed; only in responses that waited for
+    /// the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
-    /// State of the thread, in responses that waited for the run.
+    /// State of the thread; only in responses that waited for the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,
-    /// Time of the request for the run, in milliseconds since 1970.
+    /// Time at which the run was requested, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_ms: Option<i64>,
-    /// Time before which a pending run does not start, in milliseconds since 1970.
+    /// Earliest start of a pending run, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_ms: Option<i64>,
     /// Time of the start, in milliseconds since 1970; absent for a run that has not started.
@@ -187,7 +187,7 @@ impl RunDocument {
         }
     }
 
-    /// Creates the document of a run that was just started.
+    /// Describes a run that was just started.
     pub fn started(run: RunRef) -> Self {
         Self::new(run, RunStatus::Running)
     }

@@ -1,4 +1,4 @@
-//! Documents of threads and checkpoints.
+//! JSON bodies of the thread and checkpoint endpoints.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use wattle_run::travel::{StateView, TaskView};
 
 use crate::document::run::{FailureDocument, QuestionDocument};
 
-/// A thread without its state, as lists show it.
+/// A thread without its state, as in a list of threads.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ThreadSummary {
     /// Id of the thread.
@@ -58,20 +58,20 @@ pub struct ThreadDocument {
     /// Failure of the last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureDocument>,
-    /// Reason why the run of the thread was set aside; absent if it was not.
+    /// Reason why the run of the thread is set aside; absent if no run is set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_aside: Option<SetAsideDocument>,
 }
 
-/// The reason why a run cannot be recovered. The document of its thread has no state, because the
-/// state may be what cannot be read.
+/// The reason why a run cannot be recovered. The response for its thread has no state, because the
+/// state itself may be unreadable.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SetAsideDocument {
     /// Failure that prevents the recovery.
     pub failure: FailureDocument,
-    /// Time since which the run is set aside, in milliseconds since 1970.
+    /// Time at which the run was set aside, in milliseconds since 1970.
     pub since_ms: i64,
-    /// Number of attempts at recovery.
+    /// Number of failed recovery attempts.
     pub attempts: u32,
 }
 
@@ -91,7 +91,7 @@ pub struct CheckpointDocument {
     /// Origin of the checkpoint: `input`, `loop` (a superstep), `update` (an edit) or `fork`.
     #[schema(value_type = String)]
     pub source: Source,
-    /// Run that wrote the checkpoint; for an edit, an id that belongs to no run.
+    /// Run that wrote the checkpoint. An edit has an id that no run has.
     pub run: String,
     /// Digest of the graph and components that wrote the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ pub struct CheckpointDocument {
     pub next: Vec<String>,
     /// Channels that the checkpoint changed.
     pub changed: Vec<String>,
-    /// Nodes whose tasks or edits made the checkpoint.
+    /// Nodes whose tasks or edits wrote the checkpoint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writers: Vec<String>,
     /// Tasks that start from the checkpoint, with their results so far.
@@ -111,7 +111,7 @@ pub struct CheckpointDocument {
     /// Pending interrupts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<QuestionDocument>,
-    /// Metadata of the edit that made the checkpoint.
+    /// Metadata of the edit that wrote the checkpoint.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, Value>,
     /// State at the checkpoint: channel values by name.
@@ -126,7 +126,7 @@ pub struct TaskDocument {
     pub id: String,
     /// Node of the task.
     pub node: String,
-    /// Index among the tasks of the node in the superstep, from 0.
+    /// Index among the tasks of the same node in the superstep, from 0.
     pub index: u32,
     /// Writes of a finished task, each with `channel`, `value` and `overwrite`; absent until the
     /// task has finished.
@@ -139,7 +139,7 @@ pub struct TaskDocument {
     /// Ids of the pending interrupts of the task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<String>,
-    /// Namespace of the subgraph that runs as this task. Its history can be listed.
+    /// Namespace of the subgraph that runs as this task, by which its history can be listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
@@ -185,7 +185,7 @@ impl From<ThreadView> for ThreadDocument {
 }
 
 impl ThreadDocument {
-    /// Creates the document of a thread whose run was set aside, without its state.
+    /// Describes a thread whose run is set aside, without its state.
     pub fn set_aside(record: ThreadRecord, aside: SetAside) -> Self {
         Self {
             version: record.version.to_hex(),
@@ -204,7 +204,7 @@ impl ThreadDocument {
 }
 
 impl CheckpointDocument {
-    /// Creates the document of a checkpoint.
+    /// Describes a checkpoint.
     pub fn new(view: StateView, with_state: bool) -> Self {
         Self {
             id: view.checkpoint.0,

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The permission level of a key. Each level includes the levels before it.
+/// The permission level of a key. `write` includes `read`, and `admin` includes both.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
@@ -13,10 +13,10 @@ use utoipa::ToSchema;
 pub enum KeyScope {
     /// Reading and searching.
     Read,
-    /// All work on threads, runs, assistants and documents.
+    /// Changes to threads, runs, assistants, crons and memory documents.
     Write,
-    /// Keys and model routes of the tenant of the key. Without a tenant, everything that requires
-    /// the operator.
+    /// Management of the keys and model routes of the key's tenant. For a key without a tenant, all
+    /// operator functions.
     Admin,
 }
 

@@ -11,8 +11,8 @@ use crate::native::scope::{Operator, tenant};
 use crate::problem::Problem;
 use crate::state::{ApiConfig, ApiState};
 
-/// The principal of a request; `None` if nothing is known about it. For an operator in the same
-/// process, it is the [`Principal`] in the extensions of the request.
+/// The principal of a request; `None` if the request names neither key, tenant nor user. For a
+/// request with [`Operator`], it is the [`Principal`] in the extensions of the request.
 #[derive(Clone, Debug)]
 pub struct AskedBy(pub Option<Principal>);
 

@@ -12,7 +12,7 @@ use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
 /// Reads a blob, whole or one byte range. Only for the operator if there are tenants, because a
-/// digest does not name a tenant.
+/// digest does not identify a tenant.
 #[utoipa::path(get, path = "/api/v1/blobs/{digest}", tag = "host",
     params(
         ("digest" = String, Path, description = "64 hex digits"),
@@ -37,7 +37,7 @@ pub async fn get_blob(
     blob_body::answer(state.engine.ports().blobs.clone(), blob, &headers).await
 }
 
-/// Reads a blob that the log or a state of a thread mentions, whole or one byte range.
+/// Reads a blob that the log or a state of a thread refers to, whole or one byte range.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/blobs/{digest}", tag = "threads",
     params(
         ("thread" = String, Path, description = "id of a thread"),
@@ -58,7 +58,7 @@ pub async fn get_thread_blob(
     let blob = parse(&digest)?;
     let thread = scope.thread(&state, &thread).await?.id;
     if !state.engine.ports().store.mentions(&thread, blob).await? {
-        let hint = format!("thread `{thread}` mentions no blob with that digest");
+        let hint = format!("thread `{thread}` does not refer to it");
         return Err(Problem::not_found("blob", &digest, &hint));
     }
     blob_body::answer(state.engine.ports().blobs.clone(), blob, &headers).await

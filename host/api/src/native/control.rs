@@ -16,8 +16,8 @@ use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Requests that a run stops before its next superstep. A resume of the thread without answers
-/// continues it. Not an error if the run has ended.
+/// Requests that a run pauses before its next superstep. Resuming the thread without answers
+/// continues the run. Not an error if the run has ended.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/runs/{run}/drain",
     extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "runs",
     params(
@@ -42,7 +42,7 @@ pub async fn drain_run(
     Ok((StatusCode::ACCEPTED, Json(record.into())))
 }
 
-/// Tries again to recover the run of a thread that was set aside.
+/// Retries the recovery of a thread's run that was set aside.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/retry", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     responses(
@@ -60,7 +60,7 @@ pub async fn retry_thread(
     Ok((StatusCode::ACCEPTED, Json(record.into())))
 }
 
-/// Which cache entries to delete.
+/// Selects the cache entries to delete.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

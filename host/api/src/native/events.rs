@@ -17,21 +17,21 @@ use crate::state::ApiState;
 use crate::stream::follow::Follow;
 use crate::stream::{ag_ui, ai_sdk, sse};
 
-/// Which events to stream.
+/// Selects the events to stream.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct EventFilter {
     /// Only events after this sequence number. The header `Last-Event-ID` takes precedence.
     after: Option<u64>,
-    /// `idle`: the stream ends when no run of the thread is running or due. By default the stream
+    /// `idle`: the stream ends when the thread has no running or due run. By default the stream
     /// stays open.
     #[param(value_type = Option<String>)]
     until: Option<UntilWord>,
     /// Only events of this run.
     run: Option<String>,
     /// `ai-sdk` or `ag-ui`: streams one run from its first event to its end, in the format of these
-    /// clients. The run is that of `run`, or the newest one. `after` and `until` are ignored.
+    /// clients. `run` selects the run, by default the newest one. `after` and `until` are ignored.
     #[param(value_type = Option<String>)]
     format: Option<FormatWord>,
 }
@@ -51,7 +51,7 @@ enum FormatWord {
 
 /// Streams the events of a thread: `id` is the sequence number of the event, `event` its type,
 /// `data` the event as JSON. `Last-Event-ID` resumes a stream after a lost connection. With
-/// `format`, the stream shows one run as a conversation instead.
+/// `format`, the stream presents one run as a conversation instead.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/events",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))), tag = "threads",
     params(
@@ -95,8 +95,8 @@ pub async fn stream_events(
     })
 }
 
-/// Returns the named run, or the newest one of the thread, and the sequence number before its first
-/// event.
+/// Returns the run with the id, or else the newest run of the thread, and the sequence number
+/// before its first event.
 ///
 /// # Errors
 ///
@@ -112,7 +112,7 @@ pub async fn run_of(
     match record.filter(|record| record.thread == thread.id) {
         Some(record) => Ok((Some(run), record.first_seq.saturating_sub(1))),
         None if is_named => {
-            let hint = format!("thread `{}` has no run with that id", thread.id);
+            let hint = format!("thread `{}` has no such run", thread.id);
             Err(Problem::not_found("run", run.as_str(), &hint))
         }
         None => Ok((Some(run), 0)),

@@ -1,12 +1,13 @@
 //! API keys that are created and revoked while the host runs.
 //!
-//! The operator creates keys for any tenant and for none. A created key of a tenant with the scope
-//! `admin` creates keys of that tenant, with no wider limits than its own. Configured keys of
-//! `[tenants]` create none, because the created keys would stay valid when the operator removes the
-//! configured one.
+//! The operator creates keys for any tenant and keys without a tenant. A created key of a tenant
+//! with the scope `admin` can create keys of that tenant, with limits no wider than its own. Keys
+//! in `[tenants]` of the configuration cannot create keys, because the created keys would stay
+//! valid after the operator removes the configured one.
 //!
-//! A revoked key can have descendants. After a rotation they stay valid, after a leak they must be
-//! revoked. They are revoked only if the request says so, and the response names those that remain.
+//! A revoked key can have descendants, the keys that it created. After a rotation they stay valid;
+//! after a leak they must be revoked, too. A request must ask for this; otherwise the response
+//! lists the descendants that remain.
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -29,7 +30,7 @@ use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// The right to manage keys, of all tenants or of one.
+/// The permission to manage keys, of all tenants or of one.
 pub struct KeyKeeper {
     /// Tenant whose keys the caller can manage; `None` for all keys.
     tenant: Option<String>,
@@ -47,7 +48,7 @@ impl KeyKeeper {
         let may = match (&holder, &tenant) {
             (None, named) => named.is_none(),
             (Some(holder), None) => holder.is_operators(),
-            // An operator key on behalf of a tenant, or a created key of the tenant.
+            // The key is an operator key on behalf of a tenant, or a created key of the tenant.
             (Some(holder), Some(_)) => {
                 holder.opens(KeyScope::Admin)
                     && (holder.is_operators() || holder.record().is_some())
@@ -123,16 +124,16 @@ pub async fn list_keys(
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RevokeFilter {
-    /// True to revoke all descendants of the key, too. Also finds those of a key that was revoked
-    /// earlier.
+    /// True to also revoke all descendants of the key. They are found even if the key itself was
+    /// revoked earlier.
     made: bool,
-    /// True to revoke the last active key, after which every caller that reaches the host is
-    /// accepted.
+    /// True to revoke the last active key. Every caller that reaches the host is accepted
+    /// afterwards.
     open: bool,
 }
 
 /// Revokes a key. After the response this host rejects the key, and other hosts of the same
-/// database within two seconds. Streams of the key end.
+/// database do so within two seconds. Open streams of the key end.
 #[utoipa::path(delete, path = "/api/v1/keys/{key}",
     extensions(("x-wattle-access" = json!({ "scope": "admin", "share": "control" }))), tag = "keys",
     params(("key" = String, Path, description = "id of the key"), RevokeFilter),
@@ -150,7 +151,7 @@ pub async fn revoke_key(
 ) -> Result<Json<RevokedKeysDocument>, Problem> {
     let Query(RevokeFilter { made, open }) = filter.map_err(invalid_query)?;
     let tenant = keeper.tenant.as_deref();
-    // Hosts of one database can have different configurations, so a tenant must never revoke the
+    // Another host of the database may have no configured keys, so a tenant must never revoke the
     // last key.
     let may_be_last = tenant.is_none() && (open || key::is_configured(&state.config));
     let wanted = Revocation { id: &id, tenant, with_made: made, may_be_last };

@@ -1,4 +1,4 @@
-//! The long-term memory, of the tenant of a request or of a tenant that the operator names.
+//! The long-term memory of a tenant: the tenant of the request, or one that the operator names.
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
@@ -87,8 +87,8 @@ pub async fn delete_memory_item(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Searches the long-term memory. With words, documents with the most of them come first; without
-/// words, those with the newest update.
+/// Searches the long-term memory. With `query`, documents with the most matching words come first;
+/// without it, the most recently updated ones.
 #[utoipa::path(post, path = "/api/v1/memory/search",
     extensions(("x-wattle-access" = json!({ "scope": "read" }))), tag = "memory",
     params(("tenant" = Option<String>, Query, description = "tenant of the memory; operator only")),
@@ -116,7 +116,7 @@ pub async fn search_memory(
     Ok(Json(page(found.into_iter().map(Into::into).collect(), limit, offset)))
 }
 
-/// Lists the namespaces of the long-term memory that have a document, in order.
+/// Lists the namespaces that contain documents of the long-term memory, sorted by name.
 #[utoipa::path(get, path = "/api/v1/memory/namespaces", tag = "memory",
     params(
         ("tenant" = Option<String>, Query, description = "tenant of the memory; operator only"),
@@ -147,7 +147,7 @@ pub async fn list_memory_namespaces(
     Ok(Json(page(found, limit, offset)))
 }
 
-/// Deletes all documents in namespaces with a prefix, such as those about one user.
+/// Deletes all documents whose namespace begins with a prefix, such as the data of one user.
 #[utoipa::path(delete, path = "/api/v1/memory/namespaces", tag = "memory",
     params(
         ("tenant" = Option<String>, Query, description = "tenant of the memory; operator only"),
@@ -172,14 +172,15 @@ pub async fn clear_memory(
     Ok(Json(ClearedDocument { deleted }))
 }
 
-/// Returns a page of at most `limit` items, of a list that was read with one item more.
+/// Returns a page of at most `limit` items. The caller reads one item more than `limit`, which
+/// shows that a next page exists.
 fn page<T>(mut items: Vec<T>, limit: usize, offset: usize) -> Page<T> {
     let next_offset = (items.len() > limit).then(|| offset.saturating_add(limit));
     items.truncate(limit);
     Page { items, next_offset }
 }
 
-/// Query parameters, of which a name can be repeated.
+/// Query parameters. A name can occur several times.
 struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
@@ -201,7 +202,7 @@ impl Parameters {
         }
     }
 
-    /// Returns namespace and key of a document. Any other parameter is an error.
+    /// Returns the namespace and key of a document. Fails on any other parameter.
     fn place(mut self) -> Result<(Vec<String>, String), Problem> {
         let namespace = self.all("namespace");
         let key = self.one("key")?.unwrap_or_default();

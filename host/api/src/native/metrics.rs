@@ -7,8 +7,8 @@ use axum::response::{IntoResponse as _, Response};
 use crate::native::scope::OfHost;
 use crate::state::ApiState;
 
-/// Responds with all metrics as text. Only for the operator: labels name apps and routes, and the
-/// values are sums over all tenants.
+/// Responds with all metrics as text. Only for the operator: the labels contain names of apps and
+/// routes, and the values are sums over all tenants.
 pub async fn metrics(State(state): State<ApiState>, _: OfHost) -> Response {
     match &state.metrics {
         Some(metrics) => {

@@ -13,7 +13,7 @@ use crate::state::ApiState;
 
 /// Lists the plugins of all apps. A plugin that several apps use is listed once for each app,
 /// because its grants can differ. A plugin that no app uses has neither an app nor grants. Only for
-/// the operator: grants name secrets, databases and hosts.
+/// the operator: grants contain names of secrets, databases and hosts.
 #[utoipa::path(get, path = "/api/v1/plugins",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "apps",
     responses(

@@ -8,8 +8,8 @@ use crate::native::scope::OfHost;
 use crate::problem::ProblemDocument;
 use crate::state::ApiState;
 
-/// Lists the files and folders that could not be loaded. The version that was loaded before stays
-/// active. Only for the operator.
+/// Lists the files and folders that could not be loaded. The previously loaded version of each
+/// remains active. Only for the operator.
 #[utoipa::path(get, path = "/api/v1/problems",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "host",
     responses(

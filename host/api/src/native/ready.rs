@@ -12,7 +12,7 @@ use crate::document::RecoveryDocument;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Timeout of the store for a small write. A working disk is much faster.
+/// Timeout for a small write of the store. A working disk is much faster.
 const READY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The host is ready: runs can start.
@@ -20,16 +20,16 @@ const READY_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Ready {
     /// Always `ready`.
     pub status: String,
-    /// Id of the server, which changes with each start.
+    /// Instance id of the server, which changes with each start.
     pub instance: String,
-    /// Progress of the recovery of runs that a crash or shutdown interrupted. Absent if no run
-    /// remains to recover and none is set aside.
+    /// Progress of the recovery of runs that a crash or shutdown interrupted. Absent if all runs
+    /// are recovered and none is set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryDocument>,
 }
 
-/// Reports whether runs can start. The store writes and flushes a few bytes for this, at most once
-/// a second. No key is needed.
+/// Reports whether the host can start runs. To find out, the store writes and flushes a few bytes,
+/// at most once a second. No key is needed.
 #[utoipa::path(get, path = "/api/v1/ready",
     extensions(("x-wattle-access" = json!({ "scope": "none", "share": "control" }))), tag = "host", responses(
     (status = 200, body = Ready),
@@ -52,7 +52,7 @@ pub async fn ready(State(state): State<ApiState>) -> Result<Json<Ready>, Problem
     }
 }
 
-/// The failure is retryable: the store can become available again.
+/// The failure is retryable, because the store can become available again.
 fn unavailable(detail: String) -> Problem {
     Failure::new(code::UNAVAILABLE, detail).retryable().into()
 }

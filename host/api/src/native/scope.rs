@@ -23,7 +23,7 @@ impl FromRequestParts<ApiState> for Scope {
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
         let tenant = match parts.extensions.get::<Operator>() {
-            // The operator in the same process names no tenant.
+            // A request of the operator in the same process names no tenant.
             Some(Operator) => Ok(state.config.default_tenant.clone()),
             None => tenant(&state.config, &parts.headers, &parts.extensions),
         };
@@ -31,18 +31,18 @@ impl FromRequestParts<ApiState> for Scope {
     }
 }
 
-/// Marks a request as the operator's, in the extensions of the request: for callers in the same
-/// process. Requests over HTTP never have it.
+/// Marks a request as the operator's. Callers in the same process insert it into the extensions of
+/// a request. Requests over HTTP never have it.
 #[derive(Clone, Copy, Debug)]
 pub struct Operator;
 
-/// The principal of a request for endpoints that the operator can use beyond tenants.
+/// The principal of a request, for endpoints on which the operator can act for other tenants.
 #[derive(Clone, Debug)]
 pub struct Authority {
-    /// Tenant of the request if its parameters name none.
+    /// Tenant of a request whose parameters name none.
     pub tenant: Option<String>,
-    /// True for the operator: the request comes from the same process, neither keys nor tenants
-    /// exist, or its key is an operator key and it names no tenant.
+    /// True for the operator: the request comes from the same process, the host has neither keys
+    /// nor tenants, or an operator key sends the request without a tenant.
     pub is_operator: bool,
 }
 
@@ -73,8 +73,8 @@ impl FromRequestParts<ApiState> for Authority {
 }
 
 /// Admits only the operator, for data that belongs to no tenant, such as names of secrets in grants
-/// or paths of files. Rejects a request that names a tenant by key or header, or whose key is not
-/// an operator key.
+/// or file paths. Rejects a request that names a tenant by key or header, or whose key is not an
+/// operator key.
 #[derive(Clone, Copy, Debug)]
 pub struct OfHost;
 
@@ -96,7 +96,7 @@ impl FromRequestParts<ApiState> for OfHost {
     }
 }
 
-/// Creates the problem of a request that only the operator may send. `tenant` is empty if the
+/// Creates the problem for a request that only the operator may send. `tenant` is empty if the
 /// request names none and its key is not an operator key.
 pub fn not_the_tenants(what: &str, tenant: &str) -> Problem {
     let whose = if tenant.is_empty() {
@@ -114,7 +114,7 @@ pub fn not_the_tenants(what: &str, tenant: &str) -> Problem {
 /// Maximum number of characters in the name of a tenant.
 const TENANT_CHARS: usize = 64;
 
-/// Returns the tenant that a request names by key or header.
+/// Returns the tenant that a request names by its key or header.
 ///
 /// # Errors
 ///
@@ -137,7 +137,8 @@ pub fn named_tenant(
     }
 }
 
-/// Returns the tenant of a request: that of its key, else that of the header, else the default.
+/// Returns the tenant of a request: that of its key, or else that of the header, or else the
+/// default.
 ///
 /// # Errors
 ///
@@ -161,14 +162,14 @@ pub fn tenant(
     }
 }
 
-/// Checks that a text is a valid name of a tenant.
+/// Checks that a string is a valid tenant name.
 ///
 /// # Errors
 ///
 /// `invalid` if it is not.
 pub fn check_tenant(name: &str) -> Result<(), Problem> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
-    // As a segment of a path, such as in links of blobs, dots have another meaning.
+    // As a path segment, such as in links to blobs, `.` and `..` have another meaning.
     let is_dots = [".", ".."].contains(&name);
     let is_right = !name.is_empty() && name.len() <= TENANT_CHARS && !is_dots;
     if is_right && name.chars().all(is_plain) {
@@ -204,8 +205,8 @@ impl Scope {
         Ok(head.record)
     }
 
-    /// Returns a thread to which a handler of an app can hand off: one that its `runs` interface
-    /// shows.
+    /// Returns a thread that a web handler of an app can hand off to: a thread that the app can
+    /// read through the `runs` interface.
     ///
     /// # Errors
     ///
@@ -219,7 +220,9 @@ impl Scope {
         let head = state.engine.ports().store.thread(thread).await?;
         let record = head.map(|head| head.record);
         record.filter(|record| record.is_of(app, self.tenant.as_deref())).ok_or_else(|| {
-            let hint = format!("app `{app}` has no such thread here, or it has expired");
+            let hint = format!(
+                "app `{app}` has no such thread for this tenant, or the thread has expired"
+            );
             Problem::not_found("thread", thread.as_str(), &hint)
         })
     }

@@ -28,7 +28,7 @@ use crate::native::threads::{invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Name of the current checkpoint in a path.
+/// Path segment that selects the current checkpoint.
 const LATEST: &str = "latest";
 
 /// The `as_node` of an edit that writes as an input.
@@ -37,12 +37,12 @@ const AS_INPUT: &str = "__input__";
 /// The `as_node` of an edit that changes nothing.
 const AS_COPY: &str = "__copy__";
 
-/// Which checkpoints to list.
+/// Selects the checkpoints to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct HistoryFilter {
-    /// Only checkpoints older than this one.
+    /// Only checkpoints older than the one with this number.
     before: Option<u64>,
     /// Maximum number of checkpoints, up to 500; 50 by default.
     limit: Option<usize>,
@@ -86,7 +86,7 @@ fn facts(text: &str) -> Result<BTreeMap<String, Value>, Problem> {
     })
 }
 
-/// The graph of a thread.
+/// Selects a graph of a thread.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -95,7 +95,8 @@ pub struct OfGraph {
     namespace: String,
 }
 
-/// Returns a checkpoint of a thread: state, tasks that run next, pending interrupts.
+/// Returns a checkpoint of a thread: its state, the tasks that run next, and the pending
+/// interrupts.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/checkpoints/{checkpoint}", tag = "threads",
     params(
         ("thread" = String, Path, description = "id of the thread"),
@@ -125,7 +126,7 @@ pub async fn get_checkpoint(
     Ok(Json(CheckpointDocument::new(view, true)))
 }
 
-/// Edits the state of a thread without a running run, or of one of its subgraphs, as if nodes had
+/// Edits the state of a thread that has no running run, or of one of its subgraphs, as if nodes had
 /// finished with the given writes. With `app`, a missing thread is created.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/edits", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
@@ -186,7 +187,7 @@ fn edit(document: EditDocument) -> Result<Edit, Problem> {
 }
 
 /// Starts a run from a checkpoint of a thread, or from a host call of any of its graphs with an
-/// overridden result; in the thread itself or in a copy.
+/// overridden result. The run continues the thread itself or a copy.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/fork", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     request_body = ForkDocument,

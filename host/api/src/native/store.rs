@@ -1,4 +1,4 @@
-//! Verification and backups of everything that is stored.
+//! Verification and backups of all stored data.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ use crate::native::scope::{Authority, not_the_tenants};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// A backup that was created.
+/// A completed backup.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BackupDocument {
     /// Folder of the backup on the machine of the server.
     pub folder: String,
-    /// Damaged blobs, which the backup does not have.
+    /// Damaged blobs, which the backup lacks.
     #[schema(value_type = Vec<Value>)]
     pub damaged: Vec<Damage>,
 }
@@ -34,7 +34,7 @@ fn operator(authority: Authority) -> Result<(), Problem> {
     Err(not_the_tenants("the store", &tenant))
 }
 
-/// Reads everything that is stored, and lists damaged data. Only for the operator.
+/// Verifies all stored data, and lists what is damaged. Only for the operator.
 #[utoipa::path(get, path = "/api/v1/store/verify",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "store",
     responses(
@@ -70,7 +70,7 @@ pub async fn back_up_store(
     operator(authority)?;
     let (answer, made) = oneshot::channel();
     let work = back_up(state.engine.ports().clone(), answer);
-    // If the client disconnects, the folder of the backup is deleted, too.
+    // If the client disconnects, `back_up` also deletes the unfinished folder.
     detached::finish(state.stopping.clone(), work).await;
     let made = made.await.map_err(|_| Failure::internal("the backup was aborted"))?;
     Ok(Json(made?))
@@ -100,13 +100,14 @@ async fn back_up(ports: Ports, answer: oneshot::Sender<Result<BackupDocument, Fa
     let _ = answer.send(made);
 }
 
-/// Writes everything into a folder. Returns the damaged blobs.
+/// Copies all stored data into a folder. Returns the damaged blobs.
 async fn copy(ports: &Ports, folder: &Path) -> Result<Vec<Damage>, Failure> {
-    // Copy the blobs first, so that those that the copied threads mention are not swept before.
+    // Copy the blobs before the threads. Otherwise a sweep could delete a blob that a copied thread
+    // refers to before the blob is copied.
     ports.blobs.backup(folder).await?;
     ports.store.backup(folder).await?;
     ports.memory.backup(folder).await?;
-    // Copy the blobs that threads have mentioned since then.
+    // Copy the blobs that threads refer to since the first copy.
     ports.blobs.backup(folder).await
 }
 

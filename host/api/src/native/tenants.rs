@@ -1,4 +1,4 @@
-//! Model routes of tenants. Responses never contain the keys in them.
+//! Model routes of tenants. Responses never contain the API keys of providers.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -13,10 +13,10 @@ use crate::native::scope::{Scope, check_tenant};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Name of the API as a caller of the model port.
+/// Plugin name with which the API calls the model port.
 const API: &str = "api";
 
-/// Sets a model of the tenant's own for a route, in place of the operator's.
+/// Sets a model of the tenant for a route. It overrides the operator's model for this route.
 #[utoipa::path(put, path = "/api/v1/tenants/{tenant}/routes/{route}",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "tenants",
     params(
@@ -40,7 +40,7 @@ pub async fn set_tenant_route(
     Ok(Json(model.get_route(&caller, &route).await?.unwrap_or_default()))
 }
 
-/// Returns the tenant's own route, without its key.
+/// Returns the tenant's own route without its key.
 #[utoipa::path(get, path = "/api/v1/tenants/{tenant}/routes/{route}", tag = "tenants",
     params(
         ("tenant" = String, Path, description = "name of the tenant"),
@@ -62,7 +62,7 @@ pub async fn get_tenant_route(
     })
 }
 
-/// Deletes the tenant's own route, so that the operator's applies again. Not an error if the tenant
+/// Deletes the tenant's own route. The operator's route applies again. Not an error if the tenant
 /// has none.
 #[utoipa::path(delete, path = "/api/v1/tenants/{tenant}/routes/{route}",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "tenants",
@@ -82,8 +82,8 @@ pub async fn remove_tenant_route(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Returns the tenant as a caller of the model port. A tenant can access its own routes only; a
-/// request without a tenant is the operator's.
+/// Returns the tenant as a caller of the model port. A tenant can access only its own routes. A
+/// request without a tenant is the operator's and can access those of any tenant.
 fn caller(scope: &Scope, tenant: &str) -> Result<Caller, Problem> {
     check_tenant(tenant)?;
     if scope.tenant.as_ref().is_some_and(|own| own != tenant) {

@@ -22,10 +22,10 @@ use crate::trace;
 /// Default number of items in a page.
 const DEFAULT_PAGE: usize = 50;
 
-/// Maximum number of items in a page: states can be large.
+/// Maximum number of items in a page. The limit is low, because states can be large.
 const LARGEST_PAGE: usize = 500;
 
-/// Which threads to list.
+/// Selects the threads to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -26,8 +26,8 @@ use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Lists the pending calls of a thread, which were started and have no result. They are in progress
-/// while a run is running, and in doubt if its host stopped meanwhile.
+/// Lists the pending calls of a thread: calls that were started and have no result. They are in
+/// progress while a run is running. If its host stopped, they are in doubt.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/open-calls", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     responses(
@@ -57,8 +57,8 @@ pub struct SettleDocument {
     /// `{"kind": "retry"}`, `{"kind": "answer", "answer": ...}` or `{"kind": "fail"}`.
     #[schema(value_type = Value)]
     decision: Decision,
-    /// The person who decides, as the client names them. Not verified: the event also records the
-    /// principal of the request.
+    /// The person who decides, as named by the client. The name is not verified; the event also
+    /// records the principal of the request.
     #[serde(default)]
     by: String,
 }
@@ -101,9 +101,9 @@ pub async fn settle_call(
 pub struct MigrateDocument {
     /// True to report the changes without applying them.
     dry_run: bool,
-    /// True to permit dropping the values of channels that the new graph does not have.
+    /// True to permit that the values of channels that the new graph lacks are dropped.
     drop: bool,
-    /// New values by channel.
+    /// New values of channels, by channel name.
     #[schema(value_type = Value)]
     set: std::collections::BTreeMap<wattle_graph::id::ChannelName, Value>,
 }
@@ -235,15 +235,15 @@ pub async fn verify_thread(
     Ok(Json(state.engine.verify(&record.id).await?))
 }
 
-/// The contents of an export.
+/// Selects the contents of an export.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ExportQuery {
-    /// True to include the code, its grants and its settings; operator only. By default, the
-    /// operator gets the code if it is available.
+    /// True to include the code, its grants and its settings; operator only. Default: true for the
+    /// operator if the code is available.
     code: Option<bool>,
-    /// True to include the blobs that the thread mentions; the default.
+    /// True to include the blobs that the thread refers to. Default: true.
     blobs: Option<bool>,
 }
 
@@ -271,7 +271,7 @@ pub async fn export_thread(
     }
     let record = scope.thread(&state, &id).await?;
     let parts = Parts {
-        // A thread without a run has no code.
+        // A thread that has never run has no code.
         code: query.code.unwrap_or(is_operator) && !record.is_blank(),
         blobs: query.blobs.unwrap_or(true),
     };
@@ -286,7 +286,7 @@ pub async fn export_thread(
     Ok((headers, Body::from_stream(lines)).into_response())
 }
 
-/// Returns unused space to the file system. Only for the operator.
+/// Returns unused space of the store to the file system. Only for the operator.
 #[utoipa::path(post, path = "/api/v1/store/compact",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "store",
     responses(
