@@ -1,7 +1,7 @@
 //! The endpoints and pages of apps.
 //!
-//! Each request reads the catalog again to find its app, so a reloaded app serves its new routes at
-//! once.
+//! Each request looks up its app in the catalog, so a reloaded app serves its new routes
+//! immediately.
 
 mod answer;
 pub mod mount;
@@ -113,8 +113,8 @@ async fn handle(
         tenant: asked.tenant.clone(),
     };
     let (stopping, app, state) = (state.stopping.clone(), app.clone(), state.clone());
-    // If the client disconnects before this completes, the response is dropped, and with it the
-    // stream of a run.
+    // If the client disconnects first, `finish` drops the response, and with it the stream of a
+    // run.
     let work = async move {
         let response = state.engine.handle_web(&app, request, principal).await;
         answer::answer(&state, &app, asked, response.map_err(answer::ended)?).await

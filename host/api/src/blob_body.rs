@@ -1,5 +1,5 @@
-//! Responses with a blob: in chunks, with support for one byte range, and with headers that keep a
-//! browser from executing it.
+//! Responses with a blob: in chunks, with support for one byte range, and with headers that prevent
+//! a browser from executing the blob.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,12 +13,11 @@ use wattle_run::ports::blob::BlobRef;
 
 use crate::problem::{Problem, api_code};
 
-/// Bytes that are read from the store at a time, which bounds the memory of a response to a slow
-/// client.
+/// Size of one read from the store, in bytes. It bounds the memory of a response to a slow client.
 const PIECE_BYTES: u64 = 256 << 10;
 
-/// A digest always names the same bytes, so that the cache of a client can keep them for a year.
-/// Shared caches must not store them: only authorized clients have access.
+/// The content of a digest never changes, so a client can cache it for a year. Shared caches must
+/// not store it, because only authorized clients may read it.
 const CACHE_CONTROL: &str = "private, max-age=31536000, immutable";
 
 /// Responds with a blob or a range of it.

@@ -22,8 +22,8 @@ use crate::guard::limits::full;
 use crate::problem::{Problem, api_code};
 use crate::state::ApiState;
 
-/// Maximum initial buffer size. The declared length of a client is not trusted for a larger
-/// allocation.
+/// Maximum initial buffer size. The buffer grows with the received bytes, because a client can
+/// declare a larger body than it sends.
 const FIRST_BYTES: usize = 64 << 10;
 
 /// Maximum number of bytes of an oversized body that are read and discarded before the response.
@@ -100,12 +100,14 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<Bytes, Problem
 }
 
 fn broken_off(error: &axum::Error) -> Problem {
-    // The iteration starts at the source: the borrow of `error` is too short for an item.
+    // The iteration begins at the source, because the borrow of `error` is too short for an item.
     let mut causes = std::iter::successors(error.source(), |cause| (**cause).source());
     let late = causes.find_map(|cause| cause.downcast_ref::<std::io::Error>());
     match late.filter(|cause| cause.kind() == ErrorKind::TimedOut) {
-        Some(late) => Problem::new(code::TIMEOUT, format!("the request is too slow: {late}"))
-            .with_status(StatusCode::REQUEST_TIMEOUT),
+        Some(late) => {
+            Problem::new(code::TIMEOUT, format!("the request body arrives too slowly: {late}"))
+                .with_status(StatusCode::REQUEST_TIMEOUT)
+        }
         None => Problem::new(code::INVALID, format!("the request body is incomplete: {error}")),
     }
 }
@@ -131,8 +133,7 @@ fn too_large(limit_bytes: usize, is_of_key: bool) -> Problem {
     Problem::new(api_code::TOO_LARGE, detail)
 }
 
-/// Parses JSON. A lone surrogate in a string is replaced and is not an error, see
-/// [`lenient::request`].
+/// Parses JSON. A lone surrogate in a string is replaced, see [`lenient::request`].
 ///
 /// # Errors
 ///

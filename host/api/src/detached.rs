@@ -1,8 +1,8 @@
 //! Futures that complete even if their client disconnects.
 //!
-//! The server drops the future of a request when the client disconnects. If this dropped a handler
-//! that has just started a run, nothing would cancel the run: its disconnect guard would not exist
-//! yet.
+//! The server drops the future of a request when the client disconnects. If that future has just
+//! started a run, the disconnect guard of the run does not exist yet, so nothing would cancel the
+//! run.
 
 use std::future::Future;
 
@@ -14,7 +14,7 @@ pub async fn finish<T: Send + 'static>(
     mut stopping: watch::Receiver<bool>,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
-    // Nothing is sent: the caller drops the sender.
+    // No value is sent. A drop of the caller's end signals that the caller is gone.
     let (_here, gone) = oneshot::channel::<()>();
     let task = tokio::spawn(async move {
         let cut = async {

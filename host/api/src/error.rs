@@ -2,7 +2,7 @@
 
 use wattle_graph::id::AppName;
 
-/// An error of the setup of the API.
+/// An error of the API setup.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,7 +21,7 @@ pub enum Error {
         /// Path of the second app, with its mount.
         path: String,
     },
-    /// An app with a listen address of its own claims a path of the host on that address.
+    /// An app with its own listen address claims a path of the host on that address.
     #[error(
         "app `{app}` claims `{path}`, which the host serves itself on every address\n  hint: \
          remove `listen` under `[apps.{app}]`, or change the path in the app"

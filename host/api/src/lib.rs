@@ -3,21 +3,21 @@
 //!
 //! # Layout
 //!
-//! * [`state`]: state of handlers; [`router()`] assembles the routes.
+//! * [`state`]: state of the handlers; [`router()`] assembles the routes.
 //! * [`guard`]: checks of Host, Origin, API key and rate limit before every request; the API keys.
 //! * [`native`]: `/api/v1`, one resource per file; [`openapi`]: the OpenAPI document.
 //! * [`app_route`]: the endpoints and pages of apps.
 //! * [`stream`]: event logs as server-sent events, also in formats that an app defines.
-//! * [`projection`]: the state and the times that a projection of the log needs.
+//! * [`projection`]: the state and times of events, for projections of the log.
 //! * `trace`: the trace of a thread, read from its log.
-//! * [`document`]: the JSON documents of requests and responses.
+//! * [`document`]: JSON bodies of requests and responses.
 //! * [`body`]: reading of request bodies; [`blob_body`]: responses with a blob; [`blob_link`]:
 //!   signed links to blobs, which need no key.
-//! * [`detached`]: futures that complete after their client has disconnected.
+//! * [`detached`]: futures that complete even if their client disconnects.
 //! * [`traffic`]: counts of connections and of rejected requests.
 //! * [`problem`]: failures as `application/problem+json`, with the table of statuses.
 //! * [`error`]: errors of the setup of the API.
-//! * [`waiting`]: responses of a host whose store is not open yet.
+//! * [`waiting`]: responses of a host that is starting.
 
 pub mod app_route;
 pub mod blob_body;
@@ -60,13 +60,14 @@ pub fn router(state: ApiState) -> Router {
 
 /// Returns the router of the whole API with further routes, behind the same guards and in the same
 /// OpenAPI document. The further routes must have no fallback and no path of the native API. They
-/// take precedence over the routes of mounted apps. Guards reject requests for them in the format
-/// of Agent Servers: `{"detail": "..."}`.
+/// take precedence over the routes of mounted apps. If a guard rejects a request for one of them,
+/// the response has the format of Agent Servers: `{"detail": "..."}`.
 pub fn router_with(state: ApiState, further: OpenApiRouter) -> Router {
     let (further, described) = further.split_for_parts();
     let (native, access) = native_router(described);
     let access = Arc::new(access);
-    // The listeners need it, too. A state has one router, so this is the first `set`.
+    // The listeners read the access, too. The router of a state is built once, so `set` cannot
+    // fail.
     let _ = state.access.set(access.clone());
     let gate = |form| {
         let gate = Gate { state: state.clone(), form, access: access.clone() };
@@ -77,13 +78,13 @@ pub fn router_with(state: ApiState, further: OpenApiRouter) -> Router {
 }
 
 /// Returns the router of the native API without checks of Host, Origin and keys, for callers in the
-/// same process. A request with [`Operator`] in its extensions has the rights of the operator.
+/// same process. A request with [`Operator`] in its extensions has the permissions of the operator.
 pub fn unguarded_router(state: ApiState) -> Router {
     native_router(OpenApiRouter::<()>::new().into_openapi()).0.with_state(state)
 }
 
-/// Returns the native routes and the routes of apps, with the access requirements of these and of
-/// the further routes.
+/// Returns the native routes and the routes of apps, with the access of both and of the further
+/// routes.
 fn native_router(further: OpenApi) -> (Router<ApiState>, Access) {
     let (native, document) = native::router().split_for_parts();
     let mut document = openapi::merged(document, further);
@@ -103,9 +104,9 @@ fn native_router(further: OpenApi) -> (Router<ApiState>, Access) {
     (router, access)
 }
 
-/// Returns the router of one app at its documented paths, for a listen address of the app's own.
+/// Returns the router of one app, for the app's own listen address.
 pub fn app_router(state: ApiState, app: AppName) -> Router {
-    // Paths of an app have no declared access, even if the native API has an equal path.
+    // The routes of an app have the default access, even where the native API has an equal path.
     let gate = Gate { state: state.clone(), form: Form::Problem, access: Arc::default() };
     let guards = middleware::from_fn_with_state(gate, guard::check);
     Router::new()

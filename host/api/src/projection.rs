@@ -1,4 +1,4 @@
-//! The data of an event that projections of apps read in addition: its time, and the state of the
+//! Data that projections of apps read in addition to an event: its time, and the state of the
 //! thread.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use wattle_run::app::App;
 use wattle_run::hostcall::clock::{Zoned, to_zone};
 use wattle_run::ports::Store;
 
-/// Returns the data that is the same for all events of a run.
+/// Returns the projection data that is the same for all events of a run.
 pub fn subject(app: &App, thread: &str, run: &str) -> Subject {
     Subject {
         app: app.name.as_str().into(),
@@ -21,14 +21,14 @@ pub fn subject(app: &App, thread: &str, run: &str) -> Subject {
     }
 }
 
-/// The state of a thread at the time of an event. Events must be passed in order.
+/// The state of a thread at the time of an event. The events must be applied in order.
 pub struct Past {
     store: Arc<dyn Store>,
     thread: ThreadId,
     zone: String,
-    /// Current checkpoint at the last event.
+    /// Current checkpoint of the root graph after the last applied event.
     checkpoint: Option<CheckpointId>,
-    /// Last checkpoint that was read, with its state.
+    /// Checkpoint that was read last, with its state.
     read: Option<(CheckpointId, Value)>,
 }
 
@@ -47,7 +47,8 @@ impl Past {
             EventKind::Checkpointed(checkpointed) => {
                 self.checkpoint = Some(checkpointed.checkpoint);
             }
-            // A run that resumes after an interrupt writes no checkpoint at first.
+            // A run that resumes after an interrupt starts without a checkpoint event. Its tasks
+            // name the checkpoint on which they are based.
             EventKind::TaskFinished(finished) if self.checkpoint.is_none() => {
                 self.checkpoint = Some(finished.base);
             }
@@ -56,7 +57,7 @@ impl Past {
     }
 
     /// Returns the channel values at the current checkpoint as an object. Returns `null` before the
-    /// first checkpoint, and if the state cannot be read.
+    /// first checkpoint and if the state cannot be read.
     pub async fn state(&mut self) -> &Value {
         let wanted = self.checkpoint;
         if self.read.as_ref().map(|(id, _)| *id) != wanted {
@@ -79,14 +80,14 @@ impl Past {
         }
     }
 
-    /// Returns the time of an event, such as `2025-01-15T10:30:45+08:00`. Empty outside of the
-    /// years of the calendar.
+    /// Returns the time of an event, such as `2025-01-15T10:30:45+08:00`. Returns an empty string
+    /// for a time outside of the supported years.
     pub fn time(&self, event: &Event) -> String {
         to_zone(event.at_ms, &self.zone).as_ref().map(time).unwrap_or_default()
     }
 
     /// Returns the time of an event with milliseconds for file names, such as
-    /// `20250115-10-30-45-123`. Empty outside of the years of the calendar.
+    /// `20250115-10-30-45-123`. Returns an empty string for a time outside of the supported years.
     pub fn stamp(&self, event: &Event) -> String {
         to_zone(event.at_ms, &self.zone).as_ref().map(stamp).unwrap_or_default()
     }

@@ -18,10 +18,11 @@ use crate::guard::user::UserHeader;
 use crate::stream::presence::Presence;
 use crate::traffic::Traffic;
 
-/// Default maximum size of a request body in bytes: an image of about 10 MiB as base64 in JSON.
+/// Default maximum size of a request body in bytes. It fits an image of about 10 MiB as base64 in
+/// JSON.
 pub const BODY_LIMIT_BYTES: usize = 16 << 20;
 
-/// Default timeout for a client to read what was sent to it. Slow networks need seconds.
+/// Default time within which a client must read sent data. Slow networks need seconds.
 pub const STALL: Duration = Duration::from_secs(30);
 
 /// Access to the API: accepted hosts, origins and keys, and limits of requests.
@@ -32,28 +33,29 @@ pub struct ApiConfig {
     /// Origins of browser pages that can send requests. Empty by default, which disables CORS.
     pub origins: BTreeSet<String>,
     /// Digests of the accepted keys of the operator, from [`ApiConfig::key`]. If no key exists,
-    /// configured or created, every caller is accepted. This is secure on a loopback address only.
+    /// neither configured nor created, every caller is accepted. This is secure on a loopback
+    /// address only.
     pub keys: BTreeSet<Digest>,
-    /// True to require a key even if no key exists, as on an address that other machines can reach:
-    /// the last key can be revoked while the host runs.
+    /// True to require a key even if no key exists. It is set for an address that other machines
+    /// can reach, because the last key can be revoked while the host runs.
     pub needs_keys: bool,
     /// Limits of the number and rate of requests.
     pub limits: Limits,
     /// Maximum size of a request body in bytes; see [`BODY_LIMIT_BYTES`].
     pub body_limit_bytes: usize,
-    /// Timeout for a client to read what was sent to it; see [`STALL`].
+    /// Time within which a client must read sent data; see [`STALL`].
     pub stall: Duration,
-    /// Digests of the accepted keys of tenants, with the tenant of each. Their requests belong to
-    /// the tenant.
+    /// Tenants by the digests of their accepted keys. A request with such a key belongs to the
+    /// tenant.
     pub tenant_keys: BTreeMap<Digest, String>,
-    /// Header that names the tenant of a request, set by a proxy. With it, threads belong to
-    /// tenants. With `None` (the default), the header is ignored.
+    /// Header that contains the tenant of a request. A proxy sets the header. With the header,
+    /// threads belong to tenants. With `None` (the default), the header is ignored.
     pub tenant_header: Option<HeaderName>,
     /// Tenant of requests that name none by key or header. With `None`, such a request is rejected
     /// if `tenant_header` is set, and has no tenant otherwise.
     pub default_tenant: Option<String>,
-    /// Header that names the user of a request, who is recorded in events. With `None` (the
-    /// default), the header is ignored.
+    /// Header that contains the user of a request, whom events record. With `None` (the default),
+    /// the header is ignored.
     pub user_header: Option<UserHeader>,
 }
 
@@ -76,13 +78,13 @@ impl Default for ApiConfig {
 }
 
 impl ApiConfig {
-    /// Returns the digest of a key. A comparison of digests takes no time that depends on the key.
+    /// Returns the digest of a key. Comparing digests is safe against timing attacks.
     pub fn key(secret: &str) -> Digest {
         Digest::of(secret.as_bytes())
     }
 }
 
-/// Exporter of metrics.
+/// Exporter of metrics as text.
 #[derive(Clone)]
 pub struct MetricsText {
     /// Media type of the text.
@@ -108,12 +110,12 @@ pub struct ApiState {
     pub stopping: watch::Receiver<bool>,
     /// Standalone plugins.
     pub loose: LoosePlugins,
-    /// Exporter for `/metrics`; with `None`, the path is 404.
+    /// Exporter for `/metrics`. With `None`, the path responds with 404.
     pub metrics: Option<MetricsText>,
-    /// Clients of runs.
+    /// Clients that follow runs.
     pub presence: Presence,
-    /// Id of the server, which changes with each start. Commands use it to check that they reached
-    /// the right server.
+    /// Instance id of the server, which changes with each start. CLI commands use it to check that
+    /// they reached the right server.
     pub instance: Arc<str>,
 }
 
@@ -136,7 +138,7 @@ impl ApiState {
         }
     }
 
-    /// Returns true if a created key is active.
+    /// Returns true if an active created key exists.
     ///
     /// # Errors
     ///
@@ -171,7 +173,8 @@ type Plugins = BTreeMap<PluginName, Arc<dyn Plugin>>;
 pub struct LoosePlugins(Arc<Mutex<Plugins>>);
 
 impl LoosePlugins {
-    /// No other code runs under this lock, so the data of a poisoned lock is consistent.
+    /// Locks the plugins and ignores poisoning: no other code runs under the lock, so its data is
+    /// consistent.
     fn lock(&self) -> MutexGuard<'_, Plugins> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

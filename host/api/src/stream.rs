@@ -11,11 +11,11 @@ mod whole;
 use bytes::Bytes;
 use serde::Serialize;
 
-/// Formats a message without an event name. JSON text has no line breaks, so one `data` line is
-/// enough.
+/// Formats a message without an event name. JSON text has no line breaks, so the message needs only
+/// one `data` line.
 fn json_message(document: &impl Serialize) -> Bytes {
     let data = serde_json::to_string(document).unwrap_or_else(|error| {
-        // Not reachable: the documents have only maps with string keys.
+        // Not reachable, because all maps in the messages have string keys.
         serde_json::json!({ "type": "error", "errorText": error.to_string() }).to_string()
     });
     format!("data: {data}\n\n").into()

@@ -15,11 +15,11 @@ pub enum Cut {
     Idle,
     /// The client did not read a response in time.
     Stalled,
-    /// A connection without a request was closed to make room for a new one.
+    /// A connection without an open request was closed to accept a new connection.
     Room,
-    /// There were too many connections.
+    /// The maximum number of connections was reached.
     Connections,
-    /// There were too many open requests, of the caller or of all callers.
+    /// The caller or the host reached its maximum number of open requests.
     Requests,
     /// Request bodies exceeded their memory limit.
     Bodies,
@@ -42,7 +42,7 @@ const CUTS: [(Cut, &str); 9] = [
 const END: &str = "# EOF\n";
 
 impl Cut {
-    /// Returns the label of the reason in metrics.
+    /// Returns the value of the metric label `reason`.
     pub fn label(self) -> &'static str {
         CUTS[self as usize].1
     }
@@ -71,7 +71,7 @@ impl Traffic {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Counts a rejection or closing.
+    /// Counts a rejected request or a closed connection.
     pub fn cut(&self, cut: Cut) {
         self.cuts[cut as usize].fetch_add(1, Ordering::Relaxed);
     }

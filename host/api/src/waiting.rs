@@ -22,7 +22,8 @@ async fn health() -> Json<Health> {
     Json(Health {
         status: "ok".into(),
         version: env!("CARGO_PKG_VERSION").into(),
-        // Commands must not yet take this host for the server of its data folder.
+        // The empty id keeps CLI commands from taking this host for the server of its data folder
+        // before the store is open.
         instance: String::new(),
         recovery: None,
     })

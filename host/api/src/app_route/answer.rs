@@ -21,8 +21,8 @@ use crate::state::ApiState;
 use crate::stream::follow::{Audience, Follow};
 use crate::stream::{ag_ui, ai_sdk, custom, sse};
 
-/// Headers that a guest must not set: the host frames the connection. Headers that begin with
-/// `access-control-` are reserved as well.
+/// Headers that a guest must not set, because the HTTP server controls the framing of the
+/// connection. Headers that begin with `access-control-` are reserved as well.
 const HOST_HEADERS: &[&str] =
     &["connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"];
 
@@ -51,7 +51,7 @@ pub(super) async fn answer(
         }
         WebBody::HandOff(hand_off) => stream(state, app, asked, hand_off).await?,
     };
-    // Keep the status of a blob response with a range or "not modified".
+    // A blob response keeps the status of a range (206) or of "not modified" (304).
     if answer.status() == StatusCode::OK {
         *answer.status_mut() = status(response.status)?;
     }
@@ -122,8 +122,8 @@ fn own_form(app: &App, name: &str) -> Result<Arc<StreamMapping>, Problem> {
     })
 }
 
-/// Converts the end of a handler without a response into a problem. A client cannot prevent an
-/// error of the guest, so the status is always 5xx.
+/// Converts the end of a handler without a response into a problem. The client did not cause an
+/// error of the guest, so its status is always 5xx.
 pub(super) fn ended(ended: Ended) -> Problem {
     let guest =
         |failure: Failure| Problem::from(failure).with_status(StatusCode::INTERNAL_SERVER_ERROR);

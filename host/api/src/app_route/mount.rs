@@ -23,8 +23,8 @@ const RESERVED: &[&str] = &[
 /// Path of the host on the listen address of an app.
 const RESERVED_ALONE: &str = "/blobs/{*rest}";
 
-/// Returns the mounted app for a request, and the path relative to its mount. An app that has the
-/// path only for other methods is the fallback, so that it responds with 405.
+/// Returns the mounted app for a request, and the path relative to its mount. An app whose route
+/// has the path but not the method is the fallback: it responds with 405.
 pub(super) fn resolve<'a, 'p>(
     apps: &'a [Arc<App>],
     method: &Method,
@@ -78,14 +78,14 @@ pub fn conflicts(apps: &[&App]) -> Vec<Error> {
     errors
 }
 
-/// Returns the methods and patterns of everything that an app serves: its endpoints and its page.
+/// Returns the methods and patterns of an app's endpoints and page.
 fn claimed(app: &App) -> impl Iterator<Item = (String, String)> {
     let routes = routes(app).iter().map(|route| (route.method.clone(), route.path.clone()));
     let pages = app.page.iter().flat_map(page::paths);
     routes.chain(pages.map(|path| (Method::GET.to_string(), path)))
 }
 
-/// Returns the conflict of an app with the host on the listen address of the app.
+/// Returns the conflict between an app and the host on the app's own listen address.
 pub fn conflict_alone(app: &App) -> Option<Error> {
     let mut claimed = claimed(app);
     let taken = claimed.find(|(_, path)| pattern::overlap(RESERVED_ALONE, path));

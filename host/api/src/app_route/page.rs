@@ -21,21 +21,22 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       frame-src 'self'; manifest-src 'self'; base-uri 'self'; form-action 'none'; \
                       frame-ancestors 'none'; object-src 'none'";
 
-/// One year, the maximum that RFC 9111 suggests. The name of the file changes with its content.
+/// One year, the maximum that RFC 9111 suggests. A file with a new content has a new name.
 const FOREVER: &str = "public, max-age=31536000, immutable";
 
-/// Browsers store the file and compare its `etag` before each use.
+/// Browsers cache the file and revalidate it with its `etag` before each use.
 const CHECKED: &str = "no-cache";
 
-/// A match of a path in a page.
+/// The part of a page that a path selects.
 pub(super) enum Found<'a> {
-    /// The entry document.
+    /// The HTML entry document.
     Entry,
-    /// A file.
+    /// A file with its name.
     File(&'a str, &'a PageFile),
 }
 
-/// Returns the match of a path, relative to the root of the app, in the page of the app.
+/// Returns the part of the app's page that a path selects. The path is relative to the root of the
+/// app.
 pub(super) fn find<'a>(app: &'a App, method: &Method, path: &str) -> Option<Found<'a>> {
     let page = app.page.as_ref().filter(|_| matches!(*method, Method::GET | Method::HEAD))?;
     if let Some((name, file)) = page.file(path) {
@@ -50,7 +51,7 @@ pub(super) fn paths(page: &Page) -> impl Iterator<Item = String> {
     page.paths.iter().cloned().chain(files.map(|name| format!("/{name}")))
 }
 
-/// Responds with the matched file or entry document.
+/// Responds with the selected file or the entry document.
 ///
 /// # Errors
 ///
@@ -81,12 +82,12 @@ fn not_built(app: &App) -> Problem {
     Problem::new(code::NOT_FOUND, detail)
 }
 
-/// Returns the base of relative URLs: the root of the app, relative to the requested path. Because
-/// it is relative, a page also works behind a proxy that adds a prefix.
+/// Returns the base of relative URLs: the root of the app, relative to the requested path. A
+/// relative base works behind a proxy that adds a path prefix, too.
 fn base(asked: &str, path: &str) -> String {
     if !asked.ends_with(path) {
-        // The root of the app without its trailing `/`: a browser takes the last segment for a
-        // file.
+        // Without the trailing `/` of the app's root, a browser resolves relative URLs against the
+        // parent of the last segment. The base therefore repeats this segment.
         let last = asked.rsplit('/').next().unwrap_or_default();
         return format!("{last}/");
     }
@@ -105,7 +106,7 @@ fn answer_entry(entry: &EntryDocument, base: &str) -> Response {
     response
 }
 
-/// Escapes a text for the value of an attribute in double quotes.
+/// Escapes a string for an attribute value in double quotes.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
 }
@@ -154,8 +155,8 @@ fn form_of(file: &PageFile, request: &HeaderMap) -> (Option<&'static str>, Bytes
     }
 }
 
-/// Returns true if an item of `accept-encoding` (RFC 9110, 12.5.3) accepts an encoding: it names
-/// the encoding with a weight above 0.
+/// Returns true if an item of `accept-encoding` accepts an encoding (RFC 9110, 12.5.3): the item
+/// has the name of the encoding and a weight above 0.
 fn accepts(item: &str, encoding: &str) -> bool {
     let mut parts = item.split(';').map(str::trim);
     let names_it = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(encoding));

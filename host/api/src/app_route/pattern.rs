@@ -6,19 +6,19 @@ use wattle_run::ports::sandbox::Route;
 /// Names and values of parameters, in the order of the path.
 type Params = Vec<(String, String)>;
 
-/// The result of the lookup of a route.
+/// The result of a route lookup.
 #[derive(Debug, PartialEq)]
 pub enum Found<'r> {
     /// A route with the values of its parameters, percent-decoded.
     Route(&'r Route, Params),
-    /// The path exists for other methods, which are listed.
+    /// No route has both the path and the method. Lists the methods of the path.
     OtherMethods(Vec<String>),
     /// No route has the path.
     Nothing,
 }
 
-/// Returns the route of a request. Of several matching routes, the one with a literal segment where
-/// the others have a parameter takes precedence. `HEAD` is served by `GET`.
+/// Returns the route of a request. If several routes match, a literal segment takes precedence over
+/// a parameter. A `GET` route also serves `HEAD`.
 pub fn find<'r>(routes: &'r [Route], method: &str, path: &str) -> Found<'r> {
     let mut best: Option<(Vec<Kind>, &Route, Params)> = None;
     let mut other: Vec<String> = Vec::new();
@@ -50,7 +50,7 @@ pub fn covers(pattern: &str, path: &str) -> bool {
     matches(pattern, path).is_some()
 }
 
-/// Returns true if some path matches both patterns.
+/// Returns true if at least one path matches both patterns.
 pub fn overlap(first: &str, second: &str) -> bool {
     let (mut first, mut second) = (segments(first), segments(second));
     loop {

@@ -1,12 +1,12 @@
 //! A deserializer adapter that accepts only JSON objects for structs.
 //!
-//! A derived `Deserialize` also accepts an array for a struct, by the order of the fields. The
-//! OpenAPI document does not allow this, and a client that sends an array has made an error.
+//! A derived `Deserialize` also accepts an array for a struct and assigns its items in the order of
+//! the fields. The OpenAPI document does not allow arrays there, so an array is an error of the
+//! client.
 //!
-//! The adapter covers what is deserialized from the document directly. The content of enum
-//! variants, and values that serde buffers first (`untagged`, `flatten`, `tag`), are deserialized
-//! without it and accept arrays for structs. Such types need a `Deserialize` of their own if this
-//! matters.
+//! The adapter covers structs that are deserialized directly. Values that serde buffers first
+//! (`untagged`, `flatten`, `tag`) and the content of enum variants bypass the adapter and accept
+//! arrays. Such types need a `Deserialize` of their own if they must reject arrays.
 
 use std::fmt;
 

@@ -35,7 +35,7 @@ impl Form for Own {
         self.past.see(event);
         let wants_state = self.events.wants_state(event);
         let state = if wants_state { Some(self.past.state().await) } else { None };
-        // Leave out a state that cannot be read: the client would show `null` as the state.
+        // Omit a state that cannot be read. The client would otherwise show `null` as the state.
         let state = state.filter(|state| !state.is_null());
         self.events.apply(event, state).iter().map(super::json_message).collect()
     }

@@ -14,10 +14,10 @@ use crate::state::ApiState;
 use crate::stream::follow::{Follow, Follower, HEARTBEAT, response};
 use crate::stream::whole::{Form, messages};
 
-/// Header with the version of the protocol.
+/// Header with the protocol version of the AI SDK.
 const VERSION_HEADER: &str = "x-vercel-ai-ui-message-stream";
 
-/// Version of the protocol.
+/// Protocol version of the AI SDK.
 const VERSION: &str = "v1";
 
 /// Last message of a stream.

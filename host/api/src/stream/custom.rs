@@ -1,7 +1,7 @@
 //! Encodes a run in a format that an app defines in `streams/<name>.toml`.
 //!
-//! Messages are numbered and can refer to the state, so the run is read from its first event.
-//! Messages that the client has already received are skipped.
+//! Messages are numbered and can refer to the state, so the encoder reads the run from its first
+//! event and omits messages that the client has already received.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use crate::state::ApiState;
 use crate::stream::follow::{Follow, Follower, response};
 use crate::stream::whole::{Form, messages};
 
-/// Responds with the stream of one run. `seen` is the number of the last event that the client has
-/// received.
+/// Responds with the stream of one run. `seen` is the sequence number of the last event that the
+/// client has received.
 pub fn answer(
     state: &ApiState,
     app: &App,
@@ -71,7 +71,7 @@ impl Form for Own {
         self.is_over
     }
 
-    /// The format of an app has no message for errors.
+    /// A custom format defines no message for errors.
     fn unreadable(&mut self, _failure: &Failure) -> Option<Vec<Bytes>> {
         None
     }
@@ -81,8 +81,8 @@ impl Form for Own {
     }
 }
 
-/// Formats a message. Only the last message of an event has its number, so a client that
-/// disconnects in the middle receives the whole event again.
+/// Formats a message. Only the last message of an event contains the event's number, so a client
+/// that disconnects between two of them receives all of them again.
 fn wire(message: &Message, seq: Option<u64>) -> Bytes {
     let mut text = String::new();
     if let Some(seq) = seq {

@@ -1,8 +1,8 @@
 //! Reads the log of a thread for one client.
 //!
-//! A [`Tail`] reads the log at the pace of the client. This adds what concerns the connection: a
-//! shutdown of the host ends the stream, an idle stream gets heartbeats, and the client is counted
-//! as a follower of its run.
+//! A [`Tail`] reads the log at the pace of the client. `Follower` adds the handling of the
+//! connection: a shutdown of the host ends the stream, an idle stream gets heartbeats, and the
+//! client counts as a follower of its run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::stream::presence::Following;
 /// connections after about 30 seconds.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// The events to read.
+/// Selects the events to read.
 #[derive(Clone, Debug)]
 pub struct Follow {
     /// Thread whose log is read.
@@ -35,17 +35,18 @@ pub struct Follow {
     pub run: Option<RunId>,
     /// Only events after this sequence number.
     pub after: u64,
-    /// End of the stream. A shutdown of the host and the deletion of the thread always end it.
+    /// Condition that ends the stream. A shutdown of the host and the deletion of the thread always
+    /// end it.
     pub until: Until,
-    /// Counts the client as a follower of the run, which can be cancelled when its last follower
-    /// disconnects.
+    /// Policy for the run when its last follower disconnects. With `None`, the client does not
+    /// count as a follower.
     pub audience: Option<Audience>,
 }
 
 /// The policy for a run whose last follower disconnects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audience {
-    /// Cancel the run after this time without a follower; `None` lets it continue.
+    /// Time without a follower after which the run is cancelled; `None` lets the run continue.
     pub cancel_after: Option<Duration>,
 }
 
@@ -55,7 +56,7 @@ pub(super) enum Next {
     Event(Arc<Event>),
     /// No event for the heartbeat interval.
     Silence,
-    /// The last item: the log cannot be read. The run may still be running.
+    /// Error that ends the stream: the log cannot be read. The run may still be running.
     Unreadable(Failure),
 }
 
@@ -64,8 +65,8 @@ pub(super) struct Follower {
     thread: ThreadId,
     tail: Tail,
     stopping: watch::Receiver<bool>,
-    /// Interval without an event after which a heartbeat is sent. It keeps the connection open
-    /// through proxies, and detects a client that has disconnected.
+    /// Interval without an event after which a heartbeat is sent. A heartbeat keeps the connection
+    /// open through proxies, and detects a disconnected client.
     heartbeat: Duration,
     following: Option<Following>,
 }

@@ -1,8 +1,8 @@
 //! Counts the clients that follow a run, and cancels the run when the last one disconnects.
 //!
-//! A user interface stops a completion by closing its connection, and an app can request that its
-//! run ends then. The reload of a page closes the connection, too, so the run is cancelled only if
-//! no client reconnects within a grace period.
+//! A user interface stops a completion by closing its connection, and an app can request that the
+//! run is cancelled in this case. A page reload closes the connection, too, so the run is cancelled
+//! only if no client reconnects within a grace period.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,8 +16,8 @@ use wattle_run::hostcall::runs::{RunRef, Runs as _};
 
 use crate::state::ApiState;
 
-/// Maximum grace period. Longer periods of an app are cut, so that an abandoned run does not
-/// continue for hours.
+/// Maximum grace period. A longer period of an app is reduced to it, so that an abandoned run does
+/// not continue for hours.
 const LONGEST_GRACE: Duration = Duration::from_mins(10);
 
 /// Runs that clients of apps follow. Clones share the set.
@@ -27,25 +27,25 @@ pub struct Presence(Arc<Mutex<All>>);
 #[derive(Default)]
 struct All {
     runs: HashMap<RunId, Followed>,
-    /// Number of clients that have connected to any run. Numbers are never reused, so a wait for
-    /// one client is not confused with a client that connects after the entry was removed.
+    /// Number of the client that connected last, to any run. Numbers are never reused: a grace
+    /// period that began for one client must not end the run of a later one.
     arrivals: u64,
 }
 
-/// A run with clients, or within its grace period.
+/// A run that has clients, or whose grace period has not ended.
 #[derive(Default)]
 struct Followed {
     now: usize,
-    /// Number of the client that connected last, by which the end of a grace period detects clients
-    /// that have connected meanwhile.
+    /// Number of the client that connected last. At the end of a grace period, a changed number
+    /// shows that another client has connected in the meantime.
     newest: u64,
-    /// Grace period. The value of one client applies to all clients of the run; `None` lets the run
-    /// continue.
+    /// Grace period. If a client sets none, the value of an earlier client is kept. `None` lets the
+    /// run continue.
     cancel_after: Option<Duration>,
 }
 
 impl Presence {
-    /// No code that can panic runs under this lock.
+    /// Locks the runs and ignores poisoning: no code that can panic runs under the lock.
     fn lock(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,8 +61,8 @@ impl Presence {
         followed.cancel_after = cancel_after.or(followed.cancel_after);
     }
 
-    /// Records that a client disconnected. If it was the last one and the run is to be cancelled,
-    /// returns the grace period and the number of the newest client.
+    /// Records that a client disconnected. Returns the grace period and the number of the newest
+    /// client if the client was the last one and the run is to be cancelled.
     fn leave(&self, run: &RunId, is_over: bool) -> Option<(Duration, u64)> {
         let mut all = self.lock();
         let followed = all.runs.get_mut(run)?;
@@ -78,7 +78,8 @@ impl Presence {
         wait
     }
 
-    /// Returns true if no client has connected since `newest`, and removes the run then.
+    /// Returns true if no client has connected since the one with the number `newest`. Removes the
+    /// run in this case.
     fn is_abandoned(&self, run: &RunId, newest: u64) -> bool {
         let mut all = self.lock();
         let same = |followed: &Followed| followed.now == 0 && followed.newest == newest;
@@ -90,13 +91,14 @@ impl Presence {
     }
 }
 
-/// One client of a run, until it is dropped.
+/// Counts one client of a run until it is dropped.
 pub(super) struct Following {
     presence: Presence,
     engine: Engine,
     stopping: watch::Receiver<bool>,
     run: RunRef,
-    /// Runtime for the grace period: a connection can be dropped on any thread.
+    /// Runtime for the timer of the grace period, because a connection can be dropped on any
+    /// thread.
     runtime: Handle,
     is_over: bool,
 }
@@ -114,7 +116,7 @@ impl Following {
         }
     }
 
-    /// Records that the stream has ended by itself, so that the drop does not cancel the run.
+    /// Records that the stream has ended at the server, so that the drop does not cancel the run.
     pub(super) fn end(&mut self) {
         self.is_over = true;
     }
@@ -129,7 +131,8 @@ impl Drop for Following {
         let (run, mut stopping) = (self.run.clone(), self.stopping.clone());
         self.runtime.spawn(async move {
             let is_over = tokio::select! {
-                // Runs that a shutdown of the host interrupts continue after the next start.
+                // Runs that a shutdown of the host interrupts continue after the next start, so
+                // they are not cancelled.
                 biased;
                 _ = stopping.wait_for(|stopping| *stopping) => return,
                 _ = engine.wait(&run) => true,

@@ -27,18 +27,18 @@ pub fn answer(state: &ApiState, follow: Follow) -> Response {
     }))
 }
 
-/// Formats the last message of a stream whose log cannot be read. It has no number, so a client
-/// that reconnects resumes after the last event that it received.
+/// Formats the last message of a stream whose log cannot be read. The message has no number, so a
+/// client that reconnects resumes after the last event that it received.
 fn unreadable(failure: Failure) -> Bytes {
     let problem = Problem::from(failure);
     let data = serde_json::to_string(&*problem.0).unwrap_or_default();
     format!("event: error\ndata: {data}\n\n").into()
 }
 
-/// Formats an event. JSON text has no line breaks, so one `data` line is enough.
+/// Formats an event. JSON text has no line breaks, so the message needs only one `data` line.
 fn message(event: &Event) -> Bytes {
     let data = serde_json::to_string(&event.shown()).unwrap_or_else(|error| {
-        // Not reachable, because events were read from JSON. The message would show the client that
+        // Not reachable, because events are read from JSON. The message would show the client that
         // an event is missing.
         serde_json::json!({ "seq": event.seq, "type": "unreadable", "message": error.to_string() })
             .to_string()
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn http_page_documents_every_event_type() {
+    fn http_docs_list_every_event_type() {
         let page = include_str!("../../../docs/http.md");
         for name in EventKind::NAMES {
             assert!(page.contains(&format!("`{name}`")), "host/docs/http.md lacks `{name}`");
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn message_has_sequence_number_type_and_document() {
+    fn message_contains_sequence_number_type_and_event_as_json() {
         let event = Event {
             seq: 7,
             at_ms: 1000,

@@ -1,5 +1,4 @@
-//! Streams that are read from the first event of a run, because the messages of an event depend on
-//! earlier events.
+//! Encoders that need a run from its first event, because a message can depend on earlier events.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -20,7 +19,8 @@ pub(super) trait Form: Send + 'static {
     fn is_over(&self) -> bool;
 
     /// Returns the last messages of a stream whose log cannot be read. With `None`, the connection
-    /// is aborted, so that the client does not take the end of the stream for the end of the run.
+    /// is aborted, so that the client does not mistake the end of the stream for the end of the
+    /// run.
     fn unreadable(&mut self, failure: &Failure) -> Option<Vec<Bytes>>;
 
     /// Returns the heartbeat, which is sent after an interval without an event.
@@ -32,7 +32,7 @@ pub(super) trait Form: Send + 'static {
 /// A comment, which clients of server-sent events ignore.
 pub(super) const SILENCE: Bytes = Bytes::from_static(b":\n\n");
 
-/// Encodes the events of a follower. `ready` has the first messages.
+/// Encodes the events of a follower. `ready` contains messages to send before the first event.
 pub(super) fn messages(
     follower: Follower,
     form: impl Form,
