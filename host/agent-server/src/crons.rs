@@ -1,13 +1,13 @@
 //! The cron scheduler: creates the run of a cron when the cron is due.
 //!
-//! The id of a run derives from its cron and from the time at which the cron is due. Hosts that
-//! share a store therefore create the run once, and so does a host that crashes after it created
-//! the run and before it stored the next due time. If a cron was due while no host was running, its
-//! run is created late, and only once.
+//! The id of a run derives from its cron and the due time. Hosts that share a store therefore
+//! create the run only once. This also holds for a host that crashes after it created the run and
+//! before it stored the next due time. If a due time passed while no host was running, the run is
+//! created late, and only once.
 //!
 //! The scheduler computes the next due time from the time at which it listed the crons. It stores
-//! it only if the entry has not changed since. A slow host therefore neither skips a due time nor
-//! overwrites the changes of other hosts.
+//! the due time only if the entry has not changed since then. A slow host therefore neither skips a
+//! due time nor overwrites the changes of another host.
 
 use std::time::Duration;
 
@@ -25,15 +25,15 @@ use crate::fault::Fault;
 use crate::order;
 use crate::wire::request::{IfMissing, run_of};
 
-/// Longest pause between two lists of all crons. Other hosts write the same entries, and the clock
-/// may be set.
+/// Maximum pause between two lists of all crons. Other hosts can change due times, and the clock
+/// can be set.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
-/// Shortest pause between two lists: a run that cannot be created now is tried again.
+/// Minimum pause between two lists. It limits the rate of retries of a run that cannot be created.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// Delay in milliseconds before another attempt to create a run. Causes of a failure, such as a
-/// full queue, rarely end at once.
+/// Delay in milliseconds before the creation of a run is retried. The cause of a failure, such as a
+/// full queue, usually persists for a while.
 const LATE_MS: i64 = 15_000;
 
 /// The signal that wakes the scheduler.
@@ -43,14 +43,14 @@ pub(crate) struct Crons {
 }
 
 impl Crons {
-    /// Wakes the scheduler, because a cron may be due earlier than before.
+    /// Wakes the scheduler, because a due time may have become earlier.
     pub(crate) fn change(&self) {
         self.changed.notify_one();
     }
 }
 
-/// Returns the run id of a cron for a due time. The id begins with the due time, as ids of other
-/// runs begin with their creation time: lists sort by it.
+/// Returns the id of the run of a cron for a due time. Like the ids of other runs, it begins with a
+/// time, by which lists sort.
 pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, Fault> {
     let name = Uuid::new_v5(cron, iso(due_ms).as_bytes());
     let [_, _, _, _, _, _, rest @ ..] = name.into_bytes();
@@ -60,7 +60,8 @@ pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, Fault> {
 }
 
 impl Agents {
-    /// Creates the runs that are due. Returns the next due time, milliseconds since 1970.
+    /// Creates the runs that are due. Returns the next due time in milliseconds since 1970; `None`
+    /// if no cron has one.
     pub async fn run_crons(&self) -> Option<i64> {
         let looked_ms = self.now_ms();
         let entries = match dues(self.ports()).every::<Due>().await {
@@ -117,14 +118,15 @@ impl Agents {
             };
             tokio::select! {
                 () = running => {}
-                // A run that is due meanwhile is created after the next start of a host.
+                // A run that becomes due during the shutdown is created after the next start of a
+                // host.
                 _ = stopping.wait_for(|stopping| *stopping) => {}
             }
         });
     }
 
-    /// Recomputes the next due time after the clock was set back. Otherwise the run would be late
-    /// by as much as the clock was ahead.
+    /// Recomputes a due time that was computed while the clock was ahead. Otherwise the run would
+    /// be late by the same amount.
     async fn compute_again(&self, listed: &Due, looked_ms: i64) -> Result<Option<i64>, Failure> {
         let (ports, key) = (self.ports(), listed.cron.to_string());
         let Some(entry) = dues(ports).get_to_change::<Due>(&key).await? else { return Ok(None) };
@@ -142,11 +144,11 @@ impl Agents {
     ///
     /// # Errors
     ///
-    /// The failure, if the run is to be tried again.
+    /// The failure, if the run must be retried.
     async fn run_cron(&self, listed: &Due, looked_ms: i64) -> Result<Option<i64>, Failure> {
         let (ports, key) = (self.ports(), listed.cron.to_string());
         let Some(due) = dues(ports).get_to_change::<Due>(&key).await? else { return Ok(None) };
-        // Another host was faster, or the cron changed while other runs were created.
+        // Another host created the run, or the cron changed while this host created other runs.
         let (true, Some(due_ms)) = (due.doc == *listed, listed.next_ms) else {
             return Ok(due.doc.next_ms);
         };
@@ -173,7 +175,8 @@ impl Agents {
         if let Some(later) = dues(ports).change(&due, doc.due(looked_ms)).await? {
             return Ok(later.doc.next_ms);
         }
-        // The cron changed or was deleted while its run was created, or another host was faster.
+        // The cron changed or was deleted while its run was created, or another host stored the due
+        // time first.
         let noted: Option<Due> = dues(ports).get(&key).await?;
         Ok(noted.and_then(|due| due.next_ms))
     }
@@ -197,13 +200,13 @@ impl Agents {
             order::alone(self, &caller, run.clone(), &request).await
         };
         match asked {
-            // Another host has created it meanwhile.
+            // Another host has created the run in the meantime.
             Err(_) if matches!(self.has_begun(&run).await, Ok(true)) => Ok(()),
             asked => asked.map(drop),
         }
     }
 
-    /// Returns whether the thread of a cron is gone: it may have expired.
+    /// Returns whether the thread of a cron no longer exists, for example because it expired.
     async fn has_lost_its_thread(&self, doc: &CronDoc) -> Result<bool, Failure> {
         let Some(thread) = &doc.thread else { return Ok(false) };
         let Ok(thread) = ThreadId::new(thread) else { return Ok(true) };

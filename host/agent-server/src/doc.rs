@@ -30,11 +30,11 @@ const LISTED: usize = wattle_run::limit::MEMORY_RESULTS;
 const ATTEMPTS: usize = 16;
 
 /// Repeats a compare-and-swap until it succeeds. Each attempt reads the record again. Returns
-/// `None` if other writers were faster each time.
+/// `None` if another writer came first in each of [`ATTEMPTS`] attempts.
 ///
 /// # Errors
 ///
-/// Those of an attempt, which is then the last one.
+/// The error of an attempt. An error is not retried.
 pub(crate) async fn attempts<T, E, A>(attempt: impl Fn() -> A) -> Result<Option<T>, E>
 where
     A: Future<Output = Result<Option<T>, E>>,
@@ -47,7 +47,8 @@ where
     Ok(None)
 }
 
-/// A record with the value that was read. [`Shelf::change`] fails if the stored value differs.
+/// A record together with the JSON value that was read. [`Shelf::change`] fails if the stored value
+/// is no longer equal.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept<T> {
     /// The decoded value.
@@ -79,7 +80,7 @@ impl<'p> Shelf<'p> {
         self.item(key).await?.map(|item| read(item.value)).transpose()
     }
 
-    /// Reads a record for [`Self::change`].
+    /// Reads a record to change it with [`Self::change`].
     pub(crate) async fn get_to_change<T: DeserializeOwned>(
         &self,
         key: &str,
@@ -87,7 +88,7 @@ impl<'p> Shelf<'p> {
         self.item(key).await?.map(keep).transpose()
     }
 
-    /// Inserts a record, durable when this returns. `None` if the key exists.
+    /// Inserts a record, durable when this returns. Returns `None` if the key exists.
     pub(crate) async fn make<T: Serialize>(
         &self,
         key: &str,
@@ -96,8 +97,8 @@ impl<'p> Shelf<'p> {
         self.put_if(key, None, document).await
     }
 
-    /// Replaces a record that was read, durable when this returns. `None` if it was changed or
-    /// deleted since.
+    /// Replaces a record that was read, durable when this returns. Returns `None` if the record was
+    /// changed or deleted since it was read.
     pub(crate) async fn change<T: Serialize>(
         &self,
         kept: &Kept<T>,
@@ -136,7 +137,7 @@ impl<'p> Shelf<'p> {
         ttl_ms: Option<u64>,
     ) -> Result<PutItem, Failure> {
         let value = serde_json::to_value(document)
-            .map_err(|error| Failure::internal(format!("a document cannot be written: {error}")))?;
+            .map_err(|error| Failure::internal(format!("a record cannot be written: {error}")))?;
         let (namespace, key) = (self.namespace.clone(), key.to_owned());
         Ok(PutItem { namespace, key, value, ttl_ms, refresh_on_read: false })
     }
@@ -145,20 +146,20 @@ impl<'p> Shelf<'p> {
         self.ports.memory.delete(&self.scope, &self.namespace, key).await
     }
 
-    /// Deletes a record that was read. Returns `true` if no record has its key now, `false` if it
-    /// was changed since.
+    /// Deletes a record that was read. Returns `true` if no record has the key afterwards, `false`
+    /// if the record was changed since it was read.
     pub(crate) async fn remove<T>(&self, kept: &Kept<T>) -> Result<bool, Failure> {
         let (memory, now_ms) = (&self.ports.memory, self.ports.clock.now_ms());
         memory.delete_if(&self.scope, &self.namespace, &kept.key, &kept.known, now_ms).await
     }
 
-    /// Lists all records by key. There may be many, so they should be small.
+    /// Lists all records by key. Suitable for small records only: all of them are in memory.
     pub(crate) async fn every<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
         Ok(self.under("").await?.into_iter().map(|kept| kept.doc).collect())
     }
 
-    /// Lists the records whose keys have a prefix, for a change. A record that cannot be decoded is
-    /// logged and skipped, so that the others stay available.
+    /// Lists the records whose keys have a prefix, to change them. A record that cannot be decoded
+    /// is logged and skipped, so that the others remain available.
     pub(crate) async fn under<T: DeserializeOwned>(
         &self,
         beginning: &str,
@@ -200,5 +201,5 @@ fn keep<T: DeserializeOwned>(item: Item) -> Result<Kept<T>, Failure> {
 
 fn read<T: DeserializeOwned>(value: Value) -> Result<T, Failure> {
     serde_json::from_value(value)
-        .map_err(|error| Failure::internal(format!("a stored document cannot be read: {error}")))
+        .map_err(|error| Failure::internal(format!("a stored record cannot be read: {error}")))
 }

@@ -1,9 +1,9 @@
-//! Takeover of the webhooks of hosts that died, by the live hosts that share the store.
+//! Takeover of the webhooks of dead hosts by the live hosts that share the store.
 //!
 //! A host is live while its heartbeat is younger than its lease duration and it is not shutting
-//! down. A host without a heartbeat may still be running. A host that takes over a webhook
-//! therefore replaces the host name in its record by compare-and-swap, and each host checks that
-//! the record still has its name before it does anything.
+//! down. A host without a heartbeat can still be running. A host that takes over a webhook
+//! therefore writes its own id into the record by compare-and-swap. Each host checks that the
+//! record still contains its id before each step of a delivery.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use wattle_run::ports::store::Holder;
 use crate::agents::Agents;
 use crate::webhooks;
 
-/// Pause between two lists of all webhooks while no host dies. It covers a host that died while
-/// this host could not list them.
+/// Maximum pause between two lists of all webhooks. It covers a host that died while this host
+/// could not list its webhooks.
 const LIST_ALL: Duration = Duration::from_mins(1);
 
 impl Agents {
     /// Returns the hosts whose webhooks are not taken over. A host that does not share its store is
-    /// alone: a webhook with another name is from before its start.
+    /// the only one: a webhook with another host id is from before its last start.
     async fn live_hosts(&self) -> Result<BTreeSet<Holder>, Failure> {
         let engine = self.engine();
         if engine.is_shared() {
@@ -29,11 +29,12 @@ impl Agents {
         Ok(engine.working_hosts().borrow().clone())
     }
 
-    /// Takes over the webhooks of hosts that are not live, and delivers those of this host that it
-    /// does not deliver yet. A host that shares its store calls this by itself when another host
-    /// dies.
+    /// Takes over the webhooks of hosts that are not live, and delivers the webhooks of this host
+    /// that it does not deliver yet. The background task of a host that shares its store calls this
+    /// method whenever another host dies.
     pub async fn reconcile(&self) {
-        // List the webhooks before the hosts: a host that starts in between is then live.
+        // List the webhooks before the hosts. Otherwise a host that starts in between would have a
+        // webhook but not be in the list of live hosts.
         let hooks = webhooks::listed(self).await;
         let live = match self.live_hosts().await {
             Ok(live) => live,
@@ -77,7 +78,7 @@ impl Agents {
                     }
                 }
             };
-            // Reconcile even if no host died for that long.
+            // Reconcile after this time even if no host died.
             let _ = tokio::time::timeout(LIST_ALL, host_died).await;
             self.reconcile().await;
         }

@@ -1,12 +1,12 @@
 //! Webhooks: a POST to a client's URL when a run has ended, whatever its result.
 //!
-//! A webhook is stored before its run starts (`crate::doc::webhook`) and deleted after a response
-//! of 2xx. A failed attempt is retried with growing pauses, also after a restart of the host. So a
-//! webhook is delivered at least once, and never again after a 2xx that was read and stored. All
-//! attempts have the same `webhook-id`.
+//! A webhook is stored before its run starts (`crate::doc::webhook`), and deleted after a response
+//! with status 2xx. A failed attempt is retried with growing pauses, also after a restart of the
+//! host. A webhook is therefore delivered at least once, and not again after the host has read and
+//! recorded a status 2xx. All attempts have the same `webhook-id`.
 //!
-//! Hosts that share a store leave a webhook to the host whose name it has, while that host is live
-//! (`crate::hosts`).
+//! If hosts share a store, each webhook has the id of the host that delivers it. The other hosts
+//! deliver it only if that host is no longer live (`crate::hosts`).
 
 mod deliver;
 mod payload;
@@ -32,7 +32,7 @@ use crate::doc::{Kept, attempts};
 use crate::fault::Fault;
 use crate::wire::webhook::Target;
 
-/// Pauses before retries, about nine hours in total: longer than most outages, and short enough
+/// Pauses before retries. Their sum is about nine hours: longer than most outages, and short enough
 /// that the payload is still useful.
 pub const RETRIES: [Duration; 7] = [
     Duration::from_secs(5),
@@ -47,25 +47,26 @@ pub const RETRIES: [Duration; 7] = [
 /// Settings of webhooks.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
-    /// The key that signs requests. Without a key, requests are not signed.
+    /// Key that signs requests. Without a key, requests are not signed.
     pub key: Option<SigningKey>,
-    /// Private addresses that webhooks may reach.
+    /// Private addresses that webhooks may call.
     pub allow: Vec<AllowRule>,
-    /// Decides which addresses may be reached at all.
+    /// Decides which IP addresses webhooks may call.
     pub reachable: Reachable,
     /// Pauses before retries; see [`RETRIES`].
     pub retries: Vec<Duration>,
 }
 
 impl Default for Webhooks {
-    /// Returns settings without a key, which permit host names on the internet only.
+    /// Returns settings without a key. They permit public host names only.
     fn default() -> Self {
         Self { key: None, allow: Vec::new(), reachable: |_, _| false, retries: RETRIES.to_vec() }
     }
 }
 
 impl Webhooks {
-    /// Checks that a URL may be called. Each attempt checks the addresses of its host name.
+    /// Checks that the rules permit a URL. The IP addresses of its host name are checked at each
+    /// attempt, because they can change.
     pub(crate) fn check(&self, url: &str) -> Result<(), Fault> {
         self.target(url).map(drop).map_err(Fault::unprocessable)
     }
@@ -75,28 +76,28 @@ impl Webhooks {
     }
 }
 
-/// The webhooks that this host delivers, and the runs with webhooks that it is starting.
+/// The webhooks that this host delivers, and the runs with webhooks that are being started.
 #[derive(Default)]
 pub(crate) struct Hooks {
     work: Mutex<Work>,
-    /// Notified when an entry of the work is removed.
+    /// Notified when an entry is removed from `work`.
     changed: Notify,
 }
 
 #[derive(Default)]
 struct Work {
     delivering: HashSet<RunId>,
-    /// The number of requests that are starting a run.
+    /// Number of requests that are starting each run.
     beginning: HashMap<RunId, usize>,
 }
 
 impl Hooks {
-    /// No code that can panic runs under this lock.
+    /// Locks the work and ignores poisoning: no code that can panic runs under the lock.
     fn lock(&self) -> MutexGuard<'_, Work> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the work meets a condition.
+    /// Waits until the work satisfies a condition.
     async fn until(&self, mut holds: impl FnMut(&mut Work) -> bool) {
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -114,20 +115,20 @@ impl Hooks {
     }
 }
 
-/// The right to deliver the webhook of a run: at most one task of this host has it.
+/// The exclusive right of one task of this host to deliver the webhook of a run.
 struct Claim {
     agents: Agents,
     run: RunId,
 }
 
 impl Claim {
-    /// Returns the claim; `None` if another task has it.
+    /// Claims the delivery. Returns `None` if another task holds the claim.
     fn take(agents: &Agents, run: &RunId) -> Option<Self> {
         let is_new = agents.hooks().lock().delivering.insert(run.clone());
         is_new.then(|| Self { agents: agents.clone(), run: run.clone() })
     }
 
-    /// Waits until no other task has the claim.
+    /// Waits until no other task holds the claim, and takes it.
     async fn wait(agents: Agents, run: RunId) -> Self {
         agents.hooks().until(|work| work.delivering.insert(run.clone())).await;
         Self { agents, run }
@@ -141,7 +142,7 @@ impl Drop for Claim {
     }
 }
 
-/// A request that is starting a run.
+/// A request that is starting a run, until it is dropped.
 struct Beginning {
     agents: Agents,
     run: RunId,
@@ -169,12 +170,12 @@ impl Drop for Beginning {
     }
 }
 
-/// A stored webhook of a run that is about to start. Dropping it starts the delivery: then the run
-/// has started or does not exist.
+/// A stored webhook of a run that is about to start. Dropping it starts the delivery. At that time,
+/// the run has started or will never exist.
 pub(crate) struct Booking {
     agents: Agents,
     hook: Kept<Hook>,
-    /// `None` if a task of this host already delivers a webhook of the same run.
+    /// `None` if another task of this host delivers a webhook of the same run.
     claim: Option<Claim>,
     beginning: Option<Beginning>,
     runtime: Handle,
@@ -189,7 +190,8 @@ impl Drop for Booking {
             spawn(hook, claim);
             return;
         }
-        // That task may have looked for the run before the run started.
+        // The other task may have looked for the run before the run existed, so the delivery starts
+        // again after that task has ended.
         let claim = Claim::wait(self.agents.clone(), hook.doc.run.clone());
         tokio::spawn(async move { spawn(hook, claim.await) });
     }
@@ -197,13 +199,13 @@ impl Drop for Booking {
 
 /// Stores the webhook of a run, if the request has one.
 ///
-/// A webhook of the same run may be stored already: another host crashed while it created the same
-/// run of a cron, or an earlier attempt of this host failed. It is written again for this request,
-/// so that a task that did not find the run cannot delete it.
+/// A webhook of the same run may already be stored: another host crashed while it created the same
+/// run of a cron, or an earlier attempt of this host failed. The webhook is stored again with this
+/// request's id, so that a task that did not find the run cannot delete it.
 ///
 /// # Errors
 ///
-/// 422 for a URL that may not be called.
+/// 422 for a URL that the rules do not permit.
 pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Booking>, Fault> {
     let url = asked.terms.kwargs.get("webhook").and_then(|url| url.as_str());
     let Some(url) = url else { return Ok(None) };
@@ -219,7 +221,8 @@ pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Boo
         host: agents.host().to_owned(),
         request: Uuid::new_v4().to_string(),
     };
-    // Before it is stored: another task would find no such run and delete the webhook.
+    // Register the request before the webhook is stored. Otherwise another task could find the
+    // webhook without a run and delete it.
     let beginning = Some(Beginning::new(agents, &asked.run));
     let claim = Claim::take(agents, &asked.run);
     let shelf = hooks(agents.ports());
@@ -231,7 +234,7 @@ pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Boo
             return Ok(None);
         };
         if known.doc.has_payload {
-            // The run has ended.
+            // A stored payload means that the run has ended.
             return Ok(Some(None));
         }
         let Hook { host, request, .. } = hook.clone();
@@ -247,7 +250,7 @@ pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Boo
         let (agents, runtime) = (agents.clone(), Handle::current());
         return Ok(Some(Booking { agents, hook, claim, beginning, runtime }));
     }
-    // A task that was to deliver the stored webhook may have found it claimed.
+    // While this request held the claim, another task may have skipped the stored webhook.
     drop((claim, beginning));
     deliver_stored(agents, &asked.run).await;
     match stored? {
@@ -256,7 +259,7 @@ pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Boo
     }
 }
 
-/// Delivers the webhook of a run, if it belongs to this host and no task delivers it already.
+/// Delivers the webhook of a run, if it belongs to this host and no other task delivers it.
 async fn deliver_stored(agents: &Agents, run: &RunId) {
     match hooks(agents.ports()).get_to_change::<Hook>(run.as_str()).await {
         Ok(Some(hook)) if hook.doc.host == agents.host() => keep_delivering(agents, hook),
@@ -274,7 +277,7 @@ pub(crate) async fn unbook(agents: &Agents, run: &RunId) -> Result<(), Failure> 
     hooks(agents.ports()).delete(run.as_str()).await
 }
 
-/// Delivers a webhook in the background until the host shuts down, unless a task does so already.
+/// Delivers a webhook in the background until the host shuts down, unless another task delivers it.
 fn keep_delivering(agents: &Agents, hook: Kept<Hook>) {
     if let Some(claim) = Claim::take(agents, &hook.doc.run) {
         spawn(hook, claim);
@@ -302,8 +305,8 @@ pub(crate) async fn listed(agents: &Agents) -> Result<Vec<Kept<Hook>>, Failure> 
     hooks(agents.ports()).under("").await
 }
 
-/// Delivers the webhooks of hosts that are not live, and those of this host that it does not deliver
-/// yet.
+/// Takes over and delivers the webhooks of hosts that are not live. Delivers the webhooks of this
+/// host that no task delivers yet.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
 //! An assistant that a client created: a graph with settings, in all of its versions.
 //!
-//! Two collections hold it. One has the current record of each assistant, which lists read. The
-//! other has the versions of each assistant, which never change. The current record is
-//! authoritative: hosts that share the store change it one after the other, each based on the
-//! change before.
+//! Two collections store an assistant. One contains the current record of each assistant, which
+//! lists read. The other contains the versions, which never change. The current record is
+//! authoritative. Hosts that share the store change it by compare-and-swap, so each change is based
+//! on the one before.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -18,11 +18,11 @@ use crate::wire::shape::Assistant;
 /// The current record of an assistant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AssistantDoc {
-    /// A UUID.
+    /// Id of the assistant, a UUID.
     pub(crate) id: String,
-    /// Creation time, milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970.
     pub(crate) created_ms: i64,
-    /// Time of the last change, milliseconds since 1970.
+    /// Time of the last change, in milliseconds since 1970.
     pub(crate) updated_ms: i64,
     /// The highest version number.
     pub(crate) newest: u32,
@@ -33,26 +33,26 @@ pub(crate) struct AssistantDoc {
 /// One version of an assistant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Version {
-    /// Counted from 1.
+    /// Number of the version, from 1.
     pub(crate) number: u32,
-    /// Creation time, milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970.
     pub(crate) created_ms: i64,
-    /// The id of the graph.
+    /// Id of the graph that runs of the assistant execute.
     pub(crate) graph_id: String,
-    /// Settings of its runs.
+    /// Default settings of runs.
     pub(crate) config: Map<String, Value>,
-    /// The context of its runs.
+    /// Default context of runs.
     pub(crate) context: Value,
     /// Arbitrary metadata.
     pub(crate) metadata: Map<String, Value>,
     /// Display name.
     pub(crate) name: String,
-    /// Description for people.
+    /// Human-readable description.
     pub(crate) description: Option<String>,
 }
 
 impl Version {
-    /// Converts the version to the document that clients see.
+    /// Describes the version for clients, as JSON.
     pub(crate) fn shape(&self, assistant: &str) -> Assistant {
         Assistant {
             assistant_id: assistant.to_owned(),
@@ -70,7 +70,7 @@ impl Version {
 }
 
 impl AssistantDoc {
-    /// Converts the assistant to the document that clients see.
+    /// Describes the assistant for clients, as JSON.
     pub(crate) fn shape(&self) -> Assistant {
         Assistant {
             created_at: iso(self.created_ms),
@@ -79,7 +79,7 @@ impl AssistantDoc {
         }
     }
 
-    /// Inserts a new assistant, durable when this returns. `None` if the id exists.
+    /// Inserts a new assistant, durable when this returns. Returns `None` if the id exists.
     pub(crate) async fn make(
         self,
         ports: &Ports,
@@ -92,15 +92,16 @@ impl AssistantDoc {
         Ok(Some(made.doc))
     }
 
-    /// Replaces the stored assistant, durable when this returns. `None` if it was changed or
-    /// deleted since it was read.
+    /// Replaces the stored assistant, durable when this returns. Returns `None` if the assistant
+    /// was changed or deleted since it was read.
     pub(crate) async fn replace(
         self,
         ports: &Ports,
         scope: &MemoryScope,
         old: &Kept<Self>,
     ) -> Result<Option<Self>, Failure> {
-        // A crash may have come before the version was stored.
+        // After a crash, the record may name a version that was not stored. Store it before it is
+        // replaced.
         let number = old.doc.used.number;
         let kept: Option<Version> =
             versions(ports, scope.clone(), &self.id).get(&key(number)).await?;
@@ -115,8 +116,8 @@ impl AssistantDoc {
         Ok(Some(new.doc))
     }
 
-    /// Stores the version in use. The assistant records its number before, so two requests cannot
-    /// create two versions with one number.
+    /// Stores the version in use. The record of the assistant claims the version number first, so
+    /// that two requests cannot create two versions with one number.
     async fn keep_version(&self, ports: &Ports, scope: &MemoryScope) -> Result<(), Failure> {
         let versions = versions(ports, scope.clone(), &self.id);
         versions.put(&key(self.used.number), &self.used, None).await
@@ -148,8 +149,8 @@ impl AssistantDoc {
         scope: &MemoryScope,
     ) -> Result<Vec<Version>, Failure> {
         let mut all: Vec<Version> = versions(ports, scope.clone(), &self.id).every().await?;
-        // A version above the newest one belongs to a deleted assistant of the same id, which
-        // another request was changing at that time. The version in use may not be stored yet.
+        // A version above the newest one is a remnant of a deleted assistant with the same id, from
+        // a concurrent change. The version in use may not be stored yet.
         all.retain(|version| version.number <= self.newest && version.number != self.used.number);
         all.push(self.used.clone());
         all.sort_by_key(|version| std::cmp::Reverse(version.number));

@@ -1,9 +1,9 @@
-//! Crons: a schedule and the run that it requests.
+//! Crons: a schedule and the run request that it creates runs from.
 //!
-//! The record of a cron has the values that the client requested, and only requests of clients
-//! write it. The next due time is in a separate entry, which hosts write when they create runs: it
-//! is small, because hosts list all entries often. An entry whose revision differs from that of the
-//! record is recomputed from the record.
+//! The record of a cron contains the values of the client. Only requests of clients write it. The
+//! next due time is in a separate entry, which hosts write when they create runs. Hosts list all
+//! entries often, so the entries are small. An entry whose revision differs from that of the record
+//! is recomputed from the record.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -23,28 +23,29 @@ use crate::wire::shape::Cron;
 pub(crate) struct CronDoc {
     pub(crate) cron: Uuid,
     pub(crate) tenant: Option<String>,
-    /// The assistant's id.
+    /// Id of the assistant.
     pub(crate) assistant: String,
-    /// The thread; by default each run gets one of its own.
+    /// Thread of the runs. With `None`, each run has a thread of its own.
     pub(crate) thread: Option<String>,
     pub(crate) schedule: String,
     pub(crate) timezone: Option<String>,
-    /// Milliseconds since 1970.
+    /// Time after which no run is created, in milliseconds since 1970.
     pub(crate) end_ms: Option<i64>,
     pub(crate) enabled: bool,
     pub(crate) on_run_completed: Option<Completion>,
     /// The run request of each run.
     pub(crate) payload: Map<String, Value>,
-    /// Milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970.
     pub(crate) created_ms: i64,
-    /// Milliseconds since 1970.
+    /// Time of the last change, in milliseconds since 1970.
     pub(crate) updated_ms: i64,
-    /// A new id after each change.
+    /// Revision of the cron: a new id after each change.
     pub(crate) revision: Uuid,
 }
 
 impl CronDoc {
-    /// Returns the first due time after a time, milliseconds since 1970; `None` if there is none.
+    /// Returns the first due time after `after_ms`, in milliseconds since 1970; `None` if there is
+    /// none.
     pub(crate) fn next_ms(&self, after_ms: i64) -> Option<i64> {
         let schedule = Schedule::read(&self.schedule, self.timezone.as_deref()).ok()?;
         let next = schedule.after(after_ms).filter(|_| self.enabled)?;
@@ -63,7 +64,7 @@ impl CronDoc {
         }
     }
 
-    /// Converts the cron to the document that clients see.
+    /// Describes the cron for clients, as JSON.
     pub(crate) fn shape(&self, now_ms: i64) -> Cron {
         let metadata = self.payload.get("metadata").and_then(Value::as_object);
         Cron {
@@ -84,15 +85,16 @@ impl CronDoc {
         }
     }
 
-    /// Stores a new cron with its entry. The entry is written first: an entry without a cron is
-    /// removed when it is due, and a cron without an entry would never be due.
+    /// Stores a new cron with its entry. The entry is written first, because a crash can occur
+    /// between the two writes: an entry without a cron is deleted when it is due, but a cron
+    /// without an entry would never run.
     pub(crate) async fn save(&self, ports: &Ports, now_ms: i64) -> Result<(), Failure> {
         self.due(now_ms).save(ports).await?;
         shelf(ports, self.tenant.as_ref()).put(&self.cron.to_string(), self, None).await
     }
 
-    /// Replaces the stored cron, and then its entry, durable when this returns. `None` if the cron
-    /// was changed or deleted since it was read.
+    /// Replaces the stored cron and then its entry, durable when this returns. Returns `None` if
+    /// the cron was changed or deleted since it was read.
     pub(crate) async fn replace(
         self,
         ports: &Ports,
@@ -100,8 +102,8 @@ impl CronDoc {
         old: &Kept<Self>,
     ) -> Result<Option<Self>, Failure> {
         let (key, due) = (self.cron.to_string(), self.due(now_ms));
-        // An entry without a due time gets one before the cron is written: the scheduler ignores
-        // such entries, also after a crash between the two writes.
+        // The scheduler ignores an entry without a due time. Such an entry therefore gets a due
+        // time before the cron is written, in case of a crash between the two writes.
         if due.next_ms.is_some()
             && let Some(entry) = dues(ports).get_to_change::<Due>(&key).await?
             && entry.doc.next_ms.is_none()
@@ -114,8 +116,9 @@ impl CronDoc {
         Ok(Some(new.doc))
     }
 
-    /// Makes the entry match the stored cron, which other requests may have changed or deleted. The
-    /// entry is read first, so a later writer of the cron also updates the entry later.
+    /// Updates the entry to match the stored cron, which another request may have changed or
+    /// deleted. The entry is read before the cron, so that a concurrent change of the cron makes
+    /// the compare-and-swap of the entry fail.
     async fn settle(&self, ports: &Ports, now_ms: i64) -> Result<(), Failure> {
         let key = self.cron.to_string();
         let settled = attempts(|| async {
@@ -127,7 +130,7 @@ impl CronDoc {
             }
             Ok(dues(ports).change(&entry, doc.due(now_ms)).await?.map(drop))
         });
-        // Otherwise the scheduler recomputes the entry when it is due.
+        // If all attempts fail, the scheduler recomputes the entry when it is due.
         settled.await.map(drop)
     }
 
@@ -142,19 +145,19 @@ impl CronDoc {
 /// Tolerated difference between the clocks of hosts that share a store, in milliseconds.
 const CLOCK_SKEW_MS: i64 = 60_000;
 
-/// The next due time of a cron.
+/// The entry with the next due time of a cron.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Due {
     pub(crate) cron: Uuid,
     pub(crate) tenant: Option<String>,
     pub(crate) thread: Option<String>,
-    /// Milliseconds since 1970; `None` if the cron is never due.
+    /// Next due time, in milliseconds since 1970; `None` if the cron is never due.
     pub(crate) next_ms: Option<i64>,
-    /// The time from which `next_ms` was computed, milliseconds since 1970; 0 in entries of older
-    /// versions.
+    /// The time from which `next_ms` was computed, in milliseconds since 1970; 0 in entries of
+    /// older versions.
     #[serde(default)]
     pub(crate) as_of_ms: i64,
-    /// The revision of the cron from which it was computed.
+    /// The revision of the cron from which `next_ms` was computed.
     pub(crate) revision: Uuid,
 }
 
@@ -164,18 +167,18 @@ impl Due {
         dues(ports).put(&self.cron.to_string(), self, None).await
     }
 
-    /// Returns whether the entry was computed from a time in the future: the clock was set back
-    /// since.
+    /// Returns whether the entry was computed from a time in the future, because the clock was
+    /// ahead at that time.
     pub(crate) fn is_of_the_future(&self, now_ms: i64) -> bool {
         self.as_of_ms > now_ms.saturating_add(CLOCK_SKEW_MS)
     }
 
-    /// Deletes the entry.
+    /// Deletes the stored entry.
     pub(crate) async fn forget(&self, ports: &Ports) -> Result<(), Failure> {
         dues(ports).delete(&self.cron.to_string()).await
     }
 
-    /// Reads the cron of the entry.
+    /// Reads the cron to which the entry belongs.
     pub(crate) async fn document(&self, ports: &Ports) -> Result<Option<CronDoc>, Failure> {
         shelf(ports, self.tenant.as_ref()).get(&self.cron.to_string()).await
     }
@@ -186,7 +189,7 @@ pub(crate) fn shelf<'p>(ports: &'p Ports, tenant: Option<&String>) -> Shelf<'p> 
     Shelf::new(ports, MemoryScope::Host(tenant.cloned()), &["crons"])
 }
 
-/// Returns the collection of the entries of all tenants.
+/// Returns the collection of the due-time entries of all tenants.
 pub(crate) fn dues(ports: &Ports) -> Shelf<'_> {
     Shelf::new(ports, MemoryScope::Host(None), &["dues"])
 }

@@ -1,8 +1,8 @@
-//! Runs as hosts stored them before store format 4: records in the memory, and a queue of the runs
-//! that had not started.
+//! Runs as hosts stored them before store format 4: as records in the memory, and with a separate
+//! queue of runs that had not started.
 //!
-//! The records of runs that have started are still read, because the run records of the store do
-//! not have their requests. Queued runs are enqueued in the store when a host starts.
+//! The old records of started runs are still read, because the run records of the store lack the
+//! requests. When a host starts, it moves the queued runs into the store.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ use crate::agents::Agents;
 use crate::asked::run::{AskedRun, Terms};
 use crate::doc::Shelf;
 
-/// A run with its request.
+/// An old record of a run with its request.
 #[derive(Deserialize)]
 struct OldRun {
     run: RunId,
@@ -43,7 +43,7 @@ struct OldRun {
     state: State,
 }
 
-/// The kind of a run.
+/// What an old run starts from.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Work {
@@ -71,7 +71,8 @@ enum Work {
     },
 }
 
-/// The status of a run that had not started.
+/// The state of an old run before its start. A run that was cancelled or failed in this state never
+/// started.
 #[derive(PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum State {
@@ -80,7 +81,7 @@ enum State {
     Failed,
 }
 
-/// An entry of the queue.
+/// An entry of the old queue.
 #[derive(Deserialize)]
 struct Queued {
     run: RunId,
@@ -89,7 +90,7 @@ struct Queued {
     stage: Stage,
 }
 
-/// The state of an entry of the queue.
+/// The state of an entry of the old queue.
 #[derive(PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Stage {
@@ -156,7 +157,7 @@ pub(crate) async fn run(
     Ok(old.map(AskedRun::from))
 }
 
-/// Deletes the stored requests of a thread.
+/// Deletes the old records of a thread's runs.
 ///
 /// # Errors
 ///
@@ -170,9 +171,8 @@ pub(crate) async fn forget(
 }
 
 impl Agents {
-    /// Enqueues the runs that an older host left in its queue, in the order of their creation.
-    /// Entries that cannot be read or enqueued stay until the next start, and the log has the
-    /// reason.
+    /// Enqueues the runs that an older host left in its queue, in the order of their creation. An
+    /// entry that cannot be read or enqueued is logged and kept until the next start.
     pub(crate) async fn enqueue_old_runs(&self) {
         if let Err(failure) = enqueue(self).await {
             tracing::error!(%failure, "failed to read the queue of an older host");
@@ -209,7 +209,7 @@ async fn enqueue_one(agents: &Agents, old: OldRun) -> Result<(), Failure> {
         return Ok(());
     }
     let mut request = AskedRun::from(old).request(true);
-    // The runs of the queue keep their order, whatever their strategies.
+    // The runs keep the order of the queue, whatever their strategies are.
     request.strategy = Multitask::Enqueue;
     agents.engine().create_run(request).await.map(drop)
 }

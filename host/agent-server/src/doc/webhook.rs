@@ -1,5 +1,5 @@
-//! Stored webhooks. A webhook is stored before its run starts, so a host that restarts or recovers
-//! the run finds it.
+//! Stored webhooks. A webhook is stored before its run starts, so that a host that restarts or
+//! recovers the run finds it.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -18,31 +18,31 @@ pub(crate) struct Hook {
     pub(crate) run: RunId,
     pub(crate) thread: ThreadId,
     pub(crate) tenant: Option<String>,
-    /// The client's URL.
+    /// URL that the client registered.
     pub(crate) url: String,
     /// Number of failed attempts.
     pub(crate) attempts: usize,
-    /// Earliest time of the next attempt, milliseconds since 1970.
+    /// Earliest time of the next attempt, in milliseconds since 1970.
     pub(crate) next_ms: i64,
-    /// Whether its payload is stored.
+    /// Whether the payload is stored.
     #[serde(rename = "is_told")]
     pub(crate) has_payload: bool,
-    /// The host that delivers it.
+    /// Id of the host that delivers the webhook.
     pub(crate) host: String,
-    /// The request that last started the run, or is about to start it.
+    /// Id of the request that last started the run, or is about to start it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) request: String,
 }
 
 impl Hook {
     /// Returns whether the stored webhook equals this one: no host has changed, taken over or
-    /// deleted it since.
+    /// deleted it since it was read.
     pub(crate) async fn is_own(&self, ports: &Ports) -> Result<bool, Failure> {
         Ok(hooks(ports).get(self.run.as_str()).await?.as_ref() == Some(self))
     }
 
-    /// Deletes the webhook unless it was changed since, and its payload afterwards. Returns `false`
-    /// if it was changed.
+    /// Deletes the webhook and then its payload. Returns `false` without deleting anything if the
+    /// webhook was changed since it was read.
     pub(crate) async fn forget_unchanged(
         kept: &Kept<Self>,
         ports: &Ports,
@@ -54,8 +54,8 @@ impl Hook {
         Ok(true)
     }
 
-    /// Deletes the webhook, and its payload afterwards, so that a stored webhook has its payload
-    /// unless it is stored again in between.
+    /// Deletes the webhook first and then its payload, so that a stored webhook never lacks its
+    /// payload. The exception is a webhook that is stored again between the two.
     pub(crate) async fn forget(&self, ports: &Ports) -> Result<(), Failure> {
         hooks(ports).delete(self.run.as_str()).await?;
         payloads(ports).delete(self.run.as_str()).await
@@ -89,18 +89,19 @@ impl Payload {
     }
 }
 
-/// The field of a run's `kwargs` with the reason why the delivery of its webhook was abandoned.
+/// The field of a run's `kwargs` that contains the reason why the delivery of its webhook was
+/// abandoned.
 pub(crate) const PROBLEM: &str = "webhook_error";
 
-/// Retention of that field in milliseconds: 30 days, so that a person can investigate the failure.
+/// Retention of the reason in milliseconds: 30 days, so that a person can investigate the failure.
 const PROBLEM_MS: u64 = 30 * 86_400_000;
 
-/// Reads why the delivery of a webhook was abandoned.
+/// Reads the reason why the delivery of a webhook was abandoned.
 pub(crate) async fn problem(ports: &Ports, run: &RunId) -> Result<Option<String>, Failure> {
     problems(ports).get(run.as_str()).await
 }
 
-/// Stores why the delivery of a webhook is abandoned.
+/// Stores the reason why the delivery of a webhook is abandoned.
 pub(crate) async fn note_problem(ports: &Ports, run: &RunId, why: &str) -> Result<(), Failure> {
     problems(ports).put(run.as_str(), &why, Some(PROBLEM_MS)).await
 }
@@ -110,7 +111,7 @@ fn problems(ports: &Ports) -> Shelf<'_> {
 }
 
 /// Returns the collection of the webhooks of all tenants. Payloads are in another collection,
-/// because lists read whole records.
+/// because a list reads whole records.
 pub(crate) fn hooks(ports: &Ports) -> Shelf<'_> {
     Shelf::new(ports, MemoryScope::Host(None), &["webhooks"])
 }

@@ -20,25 +20,25 @@ use crate::wire::webhook::Target;
 /// Pause after an error of the store.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Timeout of a request in milliseconds. A receiver should respond first and work afterwards.
+/// Timeout of a request in milliseconds. A receiver should respond before it processes the webhook.
 const TIMEOUT_MS: u32 = 15_000;
 
-/// The name of the caller for the outbound guard.
+/// App and plugin name with which webhooks pass the outbound guard.
 const NAME: &str = "webhooks";
 
 /// The step after an attempt.
 enum Next {
-    /// Nothing: the webhook was delivered, abandoned, or taken over by another host.
+    /// No step follows: the webhook was delivered, abandoned, or taken over by another host.
     Nothing,
-    /// Another attempt.
+    /// Another attempt follows after a pause.
     Again(Duration),
 }
 
-/// Why an attempt failed.
+/// The reason why an attempt failed.
 enum Miss {
-    /// Another attempt may succeed.
+    /// A retry can succeed.
     Retry(String),
-    /// No other attempt can succeed.
+    /// No retry can succeed.
     Never(String),
 }
 
@@ -63,14 +63,15 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
     if !hook.doc.has_payload {
         let payload = payload::at_end(agents, &hook.doc).await;
         let payload = payload.map_err(|fault| Failure::internal(fault.detail().to_owned()))?;
-        // A client may have cancelled and deleted the run. Another host may have taken over the
-        // webhook.
+        // In the meantime, a client may have cancelled and deleted the run, or another host may
+        // have taken over the webhook.
         if !hook.doc.is_own(ports).await? {
             return look_again(agents, hook).await;
         }
         let Some(payload) = payload else {
             agents.hooks().begun(&hook.doc.run).await;
-            // A request that was about to start the run has changed the webhook.
+            // If a request that was about to start the run has changed the webhook, it is not
+            // deleted.
             if Hook::forget_unchanged(hook, ports).await? {
                 return Ok(Next::Nothing);
             }
@@ -79,7 +80,7 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
         hook.doc.save_payload(ports, &payload).await?;
         let ready = Hook { has_payload: true, ..hook.doc.clone() };
         let Some(ready) = hooks(ports).change(hook, ready).await? else {
-            // If the run was deleted meanwhile, no other task deletes the payload.
+            // If the run was deleted in the meantime, no other task deletes the payload.
             if hooks(ports).get::<Hook>(hook.doc.run.as_str()).await?.is_none() {
                 hook.doc.forget(ports).await?;
             }
@@ -91,8 +92,8 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
         return look_again(agents, hook).await;
     }
     let Some(payload) = hook.doc.payload(ports).await? else {
-        // A host that found no run has deleted the payload, together with an earlier webhook of
-        // this run.
+        // A host that did not find the run has deleted an earlier webhook of the run together with
+        // the payload.
         let again = Hook { has_payload: false, ..hook.doc.clone() };
         let Some(again) = hooks(ports).change(hook, again).await? else {
             return look_again(agents, hook).await;
@@ -111,7 +112,8 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
     }
 }
 
-/// Continues with the stored webhook, unless it was deleted or another host delivers it.
+/// Continues with the stored webhook. Ends the delivery if the webhook was deleted or another host
+/// delivers it.
 async fn look_again(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
     let stored = hooks(agents.ports()).get_to_change::<Hook>(hook.doc.run.as_str()).await?;
     let stored = stored.filter(|stored| stored.doc.host == hook.doc.host);
@@ -137,7 +139,7 @@ async fn again(agents: &Agents, hook: &mut Kept<Hook>, why: &str) -> Result<Next
     Ok(Next::Again(pause))
 }
 
-/// Abandons the delivery. The `kwargs` of the run have the reason.
+/// Abandons the delivery, and stores the reason, which the `kwargs` of the run show.
 async fn give_up(agents: &Agents, hook: &Hook, why: &str) -> Result<Next, Failure> {
     tracing::warn!(run = %hook.run, why, "webhook delivery abandoned");
     let ports = agents.ports();
@@ -192,8 +194,8 @@ fn request(agents: &Agents, hook: &Hook, target: &Target, payload: &Payload) -> 
     }
 }
 
-/// Returns a rule that allows the webhook's URL only. It allows private addresses behind its host
-/// name only if the operator does.
+/// Returns a rule that allows only the URL of the webhook. It allows private addresses behind the
+/// host name only if the operator's rules do.
 fn rule(target: &Target) -> HttpRule {
     let url = &target.url;
     let host = match url.host() {

@@ -14,7 +14,7 @@ use crate::run::{KnownRun, Turn, turn};
 use crate::view;
 use crate::wire::shape::outcome;
 
-/// Maximum size in bytes of the values in a payload. A client reads larger values by the API.
+/// Maximum size in bytes of the values in a payload. A client reads larger values through the API.
 const VALUES_BYTES: usize = 4 << 20;
 
 /// The end of a run.
@@ -23,11 +23,11 @@ struct End {
     failure: Option<Failure>,
 }
 
-/// Waits until a run has ended, and returns the payload. `None` if the run was deleted.
+/// Waits until a run has ended. Returns the payload, or `None` if the run was deleted.
 ///
 /// # Errors
 ///
-/// Those of the store and `unavailable` while the host shuts down: another attempt may succeed.
+/// Those of the store, and `unavailable` while the host shuts down. A retry can succeed.
 pub(super) async fn at_end(agents: &Agents, hook: &Hook) -> Result<Option<Payload>, Fault> {
     let run = RunRef { thread: hook.thread.clone(), run: hook.run.clone() };
     let end = match turn(agents, &run).await? {
@@ -42,7 +42,7 @@ pub(super) async fn at_end(agents: &Agents, hook: &Hook) -> Result<Option<Payloa
     Ok(Some(payload(agents, &known, end)))
 }
 
-/// Finds the run; `None` if it was deleted.
+/// Finds the run. Returns `None` if it was deleted.
 async fn known(agents: &Agents, run: &RunRef) -> Result<Option<KnownRun>, Fault> {
     let Some(head) = agents.ports().store.thread(&run.thread).await? else { return Ok(None) };
     match KnownRun::find(agents, &head.record, run.run.as_str()).await {
