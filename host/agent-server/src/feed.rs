@@ -2,15 +2,14 @@
 //!
 //! # Cost of a subscription
 //!
-//! The server stores nothing for a subscription. Each one folds the log from the first event of the
-//! thread and skips the events that its client has, so an event has the same number in all
-//! subscriptions. This reads the log once, with one page in memory at a time. For subscriptions
-//! with states it also reads each checkpoint that is new to the client once. Work and bytes read
-//! grow with the length of the thread. Memory grows only with what has not ended: messages and
-//! tools, ids of messages, and the state of each graph. The log of a pruned thread is shorter.
-//! Subscriptions of one connection share one reader. A later subscription catches up with the
-//! others before anything new is sent, so that the numbers that a connection sends increase for
-//! each of them.
+//! The server stores nothing for a subscription. Each subscription encodes the log from the first
+//! event of the thread, and skips the events that its client already has. An event therefore has
+//! the same number in all subscriptions. A subscription reads the log once, with one page in memory
+//! at a time. With states, it also reads each checkpoint that is new to the client once. The work
+//! grows with the length of the thread. The memory grows only with what is not complete: messages
+//! and tool calls, ids of messages, and the state of each graph. Pruning a thread shortens its log.
+//! The subscriptions of one connection share one reader. A later subscription first catches up with
+//! the others, so that the event numbers on a connection increase for each subscription.
 
 mod hold;
 mod log;
@@ -47,16 +46,16 @@ pub(crate) struct Feed {
 struct Subscriber {
     id: String,
     subscription: Subscription,
-    /// The highest event number that the client has.
+    /// Number of the last event that the client has.
     since: u64,
     /// The sequence number of the last event that was encoded for the subscription.
     at: u64,
-    /// The encoder, and the record of the thread for whose version it renders.
+    /// The encoder, and the record of the thread from which its render context was created.
     fold: Option<(V2, ThreadRecord)>,
 }
 
 impl Feed {
-    /// Creates an empty set of subscriptions to a thread, which may not exist yet.
+    /// Creates an empty set of subscriptions to a thread. The thread need not exist yet.
     pub(crate) fn new(agents: &Agents, tenant: Option<String>, thread: &ThreadId) -> Self {
         Self {
             agents: agents.clone(),
@@ -67,15 +66,15 @@ impl Feed {
         }
     }
 
-    /// Adds a subscription. It receives all events of the thread with a number above `since`.
+    /// Adds a subscription to the events of the thread with numbers above `since`.
     pub(crate) fn subscribe(&mut self, id: String, subscription: Subscription, since: u64) {
         self.subscribers.push(Subscriber { id, subscription, since, at: 0, fold: None });
         self.begin_anew();
         self.connection.see(self.scope(), 0, true);
     }
 
-    /// Restarts a subscription: it receives all events with a number above `since` again. Returns
-    /// whether it exists.
+    /// Restarts a subscription with the events above `since`. Returns whether the subscription
+    /// exists.
     pub(crate) fn repeat(&mut self, id: &str, since: u64) -> bool {
         let found = self.subscribers.iter().position(|subscriber| subscriber.id == id);
         let Some(place) = found else { return false };
@@ -97,11 +96,11 @@ impl Feed {
         self.subscribers.iter().map(|subscriber| subscriber.id.clone()).collect()
     }
 
-    /// Waits for an event to send. The client must have been sent everything that was taken before.
-    /// This method is cancel safe.
+    /// Waits for an event to send. The client must have been sent all results of earlier calls of
+    /// [`Self::take`]. This method is cancel safe.
     pub(crate) async fn ready(&mut self) -> Ready {
         if self.subscribers.is_empty() {
-            // Without a subscription nothing is sent, but the thread may be deleted.
+            // Without a subscription no event is sent, but a deletion of the thread is reported.
             return self.log.idle().await;
         }
         self.connection.handed(self.log.position());
@@ -119,7 +118,7 @@ impl Feed {
         ready
     }
 
-    /// Waits until the next event may be sent to the client.
+    /// Waits until the connection may send the next event to the client.
     async fn hold(&mut self) -> Ready {
         let Some(event) = self.log.next() else { return Ready::Event };
         let now_ms = self.agents.now_ms();
@@ -131,7 +130,7 @@ impl Feed {
         }
     }
 
-    /// Returns what the client sees of the thread.
+    /// Returns the part of the thread's events that the client receives.
     fn scope(&self) -> Scope {
         let of = |wanted: fn(&Subscription) -> bool| {
             self.subscribers.iter().any(|subscriber| wanted(&subscriber.subscription))
@@ -145,7 +144,7 @@ impl Feed {
         }
     }
 
-    /// Takes the next event and returns what the subscriptions get of it, each typed event once.
+    /// Takes the next event, and returns the typed events for all subscriptions, each of them once.
     pub(crate) async fn take(&mut self) -> Vec<Sent> {
         let Some(event) = self.log.pop() else { return Vec::new() };
         let Some(ThreadHead { record, last_seq, .. }) = self.log.head() else { return Vec::new() };
@@ -166,7 +165,7 @@ impl Feed {
         told.into_values().collect()
     }
 
-    /// Rewinds to the first event, for the subscriptions that have received the least.
+    /// Rewinds to the first event, because the new subscription needs the log from there.
     fn begin_anew(&mut self) {
         self.log.rewind();
         self.past = Past::new(&self.agents, self.log.id(), false);
@@ -178,7 +177,7 @@ impl Subscriber {
         self.fold.as_ref().is_some_and(|(fold, _)| fold.shows_state())
     }
 
-    /// Returns the encoder. It is created with the first event, because it depends on the thread.
+    /// Returns the encoder. The first event creates it, because it depends on the thread.
     fn fold(&mut self, agents: &Agents, record: &ThreadRecord, last_seq: u64) -> &V2 {
         let is_new = |(_, seen): &(V2, ThreadRecord)| seen.version != record.version;
         if self.fold.as_ref().is_none_or(is_new) {
@@ -189,7 +188,7 @@ impl Subscriber {
                     fold
                 }
                 None => {
-                    // A number beyond the end is from a deleted thread with the same id.
+                    // A number above the last event comes from a deleted thread with the same id.
                     let is_of_it = self.since <= EventId::end_of(last_seq);
                     let since = if is_of_it { self.since } else { 0 };
                     V2::new(self.subscription.clone(), lens, graph).after(since)
@@ -211,7 +210,7 @@ impl Subscriber {
     }
 }
 
-/// Returns the lens of a thread and the name of its graph.
+/// Returns the render context of a thread and the name of its graph.
 fn shown(agents: &Agents, record: &ThreadRecord) -> (Lens, String) {
     let graph = graphs::id_of(agents.engine().catalog(), &record.app, &record.graph);
     (view::lens(agents, record), graph)

@@ -12,8 +12,8 @@ use wattle_run::tail::{self, Tail, TailQuery, Until};
 
 use crate::agents::Agents;
 
-/// Time without an event after which a stream sends a heartbeat. Clients measure it and close a
-/// connection after several missing ones.
+/// Interval without an event after which a stream sends a heartbeat. Clients measure it, and close
+/// a connection after several missing heartbeats.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The next item of a tail.
@@ -22,11 +22,11 @@ pub(crate) enum Next {
     Event(Arc<Event>),
     /// There was no event for the heartbeat interval.
     Silence,
-    /// The run has ended and all requests see that, or it was deleted. No event follows.
+    /// The run has ended and its thread is free, or the run was deleted. No event follows.
     Over,
     /// The host is shutting down. No event follows, but the run has not ended.
     Stopping,
-    /// The log cannot be read. No event follows, and whether the run continues is not known.
+    /// The log cannot be read. No event follows, and it is unknown whether the run continues.
     Unreadable(Failure),
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Log {
     run: RunRef,
     tail: Tail,
     stopping: watch::Receiver<bool>,
-    /// Whether the last event of the run was read. Later events in the log are from later runs.
+    /// Whether the last event of the run was read. Later events of the log belong to later runs.
     has_ended: bool,
 }
 
@@ -66,7 +66,7 @@ impl Log {
                     self.has_ended = is_root && matches!(event.kind, EventKind::RunEnded(_));
                     return Next::Event(event);
                 }
-                // A run that was set aside counts as running, so its client waits until it
+                // A run that was set aside counts as running: the stream waits until the run
                 // continues.
                 Ok(tail::Next::CaughtUp) if self.tail.is_at_work() => {}
                 Ok(tail::Next::CaughtUp | tail::Next::Idle) => return self.over().await,
@@ -84,7 +84,8 @@ impl Log {
         }
     }
 
-    /// Waits until the thread is free, so that a stream does not end earlier.
+    /// Waits until the run no longer occupies its thread. A client that reads the end of the stream
+    /// can then start the next run.
     async fn over(&self) -> Next {
         let _ = self.agents.engine().wait(&self.run).await;
         Next::Over

@@ -1,7 +1,8 @@
 //! All runs of a thread as one stream of frames, which stays open.
 //!
-//! It begins after the number that the client names, or with the next event. The frames are those
-//! of the streams of the runs, so the run of the first frame is folded from its first event.
+//! The stream begins after the event number that the client names, or with the next event. Its
+//! frames are those of the streams of the runs. The encoder therefore reads the run of the first
+//! frame from its first event.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -29,16 +30,16 @@ use crate::stream::{Shower, error, of_events};
 use crate::view;
 use crate::wire::request::Modes;
 
-/// Event name of the frames at the start and at the end of a run.
+/// Event name of frames at the start and the end of a run.
 const METADATA: &str = "metadata";
 
-/// Event name of the frames with a state that a client changed.
+/// Event name of frames with a state that a client changed.
 const STATE_UPDATE: &str = "state_update";
 
 /// The stream modes of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {
-    /// The frames of the stream of each run.
+    /// The frames of each run's stream.
     pub(crate) runs: bool,
     /// The starts and ends of runs.
     pub(crate) lifecycle: bool,
@@ -80,7 +81,7 @@ impl Parts {
     }
 }
 
-/// Returns a response with the stream of a thread, after a number or from now on.
+/// Returns a response with the stream of a thread, after an event number or from now on.
 ///
 /// # Errors
 ///
@@ -104,7 +105,8 @@ struct Joined {
     parts: Parts,
     log: ThreadLog,
     after: u64,
-    /// The run of the current event, with its encoder; without one for events of no run.
+    /// The run of the current event with its encoder. The encoder is `None` for an event of an
+    /// edit, which belongs to no run.
     run: Option<(RunId, Option<Shower>)>,
     ready: VecDeque<Bytes>,
     is_over: bool,
@@ -121,11 +123,11 @@ impl Joined {
         let head = store.thread(&thread.id).await?;
         let last_seq = head.map_or(0, |head| head.last_seq);
         let end = EventId::end_of(last_seq);
-        // A number beyond the end is from a deleted thread with the same id.
+        // A number above the last event comes from a deleted thread with the same id.
         let after = after.map_or(end, |after| if after <= end { after } else { 0 });
         let runs = store.runs(&thread.id).await?;
         let known = runs.iter().map(|run| run.first_seq);
-        // The run of the next event, or an earlier one.
+        // First event of the run that contains the next event, or of the last run before it.
         let first = known.filter(|first| *first <= EventId::seq_of(after)).max().unwrap_or(1);
         let (tenant, before) = (thread.tenant.clone(), first.saturating_sub(1));
         Ok(Self {
@@ -150,7 +152,8 @@ impl Joined {
             match self.log.ready().await {
                 Ready::Event => {
                     if let Err(fault) = self.take().await {
-                        // A client that reconnects then gets the frames that are left out here.
+                        // The frames of this event are omitted. A client that reconnects receives
+                        // them.
                         let (thread, error) = (self.log.id(), fault.detail());
                         tracing::warn!(%thread, error, "thread stream aborted");
                         self.break_off(&Failure::internal(fault.detail()));
@@ -194,7 +197,7 @@ impl Joined {
 ///
 /// # Errors
 ///
-/// Those of the store: without the run, its frames would be left out for good.
+/// Those of the store. They end the stream, because skipping the run would lose its frames.
 async fn shower(
     agents: &Agents,
     thread: &ThreadRecord,
@@ -203,7 +206,7 @@ async fn shower(
 ) -> Result<Option<Shower>, Fault> {
     let asked = match KnownRun::find(agents, thread, run.as_str()).await {
         Ok(known) => known.asked,
-        // There is no such run, whatever the form of the id.
+        // No run has this id; the id may not even be a UUID.
         Err(fault) if fault.status().is_client_error() => return Ok(None),
         Err(fault) => return Err(fault),
     };
@@ -219,7 +222,7 @@ fn modes(asked: &AskedRun) -> BTreeSet<Mode> {
     Modes::read(modes.as_ref()).unwrap_or_default()
 }
 
-/// Returns the frame that only the stream of a thread has.
+/// Returns the frame of an event that the stream of a single run does not contain.
 async fn own(
     agents: &Agents,
     thread: &ThreadRecord,

@@ -1,8 +1,8 @@
-//! The state and the earlier events with which an event is rendered.
+//! The states and earlier events that are needed to encode an event.
 //!
 //! States are read from the store. A run with durability `exit` stores only its last state, so its
-//! earlier states are recomputed from the writes of its tasks. They are the same on every reading
-//! of the log, whether the run has ended or not.
+//! earlier states are recomputed from the writes of its tasks. Every reader of the log gets the
+//! same states, whether the run has ended or not.
 
 mod start;
 
@@ -20,8 +20,8 @@ use wattle_run::unkept;
 
 use crate::agents::Agents;
 
-/// Reads the states for the events of one thread. Events must come in order, from the first of a
-/// run.
+/// Reads the states for the events of one thread. The events must be passed in order, from the
+/// first event of a run.
 pub(crate) struct Past {
     agents: Agents,
     thread: ThreadId,
@@ -34,16 +34,16 @@ pub(crate) struct Past {
 /// A run that stores only its last state.
 struct Exit {
     code: (Arc<App>, Arc<GraphPack>),
-    /// Its current state; `None` if it is unknown.
+    /// Current state of the run; `None` if it is unknown.
     lineage: Option<Lineage>,
 }
 
-/// The data with which an event is rendered.
+/// The data that is needed to encode an event.
 #[derive(Default)]
 pub(crate) struct Shown {
-    /// The checkpoint whose state is rendered.
+    /// The checkpoint whose state is encoded.
     pub(crate) checkpoint: Option<Checkpoint>,
-    /// The events between the checkpoint from which a run continues and its start.
+    /// The events between the checkpoint from which a run continues and the start of the run.
     pub(crate) before: Vec<Event>,
 }
 
@@ -57,7 +57,8 @@ impl Past {
         self.is_asked = true;
     }
 
-    /// Returns the data with which an event is rendered. It is empty if the store cannot be read.
+    /// Returns the data that is needed to encode an event. The data is empty if the store cannot be
+    /// read.
     pub(crate) async fn show(&mut self, event: &Event, need: Option<&Need>) -> Shown {
         match self.look(event, need).await {
             Ok(shown) => shown,
@@ -172,7 +173,7 @@ impl Past {
             _ => self.read(&event.namespace, made.checkpoint).await.map_err(unreadable)?,
         };
         let Some(exit) = &mut self.exit else { return Ok(stored) };
-        // If an error follows, the state is unknown from here on.
+        // If the recomputation fails, the state is unknown from this checkpoint on.
         let lineage = exit.lineage.take();
         let checkpoint = match (stored, lineage) {
             (Some(stored), _) => stored,

@@ -1,5 +1,5 @@
-//! The streaming protocol over one WebSocket: commands from the client, their replies and the
-//! events of subscriptions to the client.
+//! The streaming protocol over one WebSocket: the client sends commands, and the server sends
+//! replies and the events of subscriptions.
 
 use std::time::Duration;
 
@@ -26,37 +26,38 @@ use crate::fault::Fault;
 use crate::feed::{Feed, Ready};
 use crate::wire::command::{Code, Command, Reconnect, Refusal, Subscribe, Unsubscribe, done};
 
-/// Maximum number of subscriptions of one connection: each event is encoded once for each of them.
-/// Clients have one for each part of a page that shows a thread.
+/// Maximum number of subscriptions of one connection. Each event is encoded once for each
+/// subscription. A client has one subscription for each part of a page that shows a thread.
 const SUBSCRIPTIONS: usize = 64;
 
-/// The difference between the code of a close frame and an HTTP status.
+/// Offset of the code of a close frame from the HTTP status.
 const CLOSE: u16 = 4_000;
 
-/// Maximum size in bytes of the reason of a close frame: control frames have at most 125 bytes, two
-/// of which are the code.
+/// Maximum size in bytes of the reason of a close frame. A control frame has at most 125 bytes, and
+/// the code takes two of them.
 const REASON_BYTES: usize = 123;
 
-/// Maximum number of pings of one connection in [`PING_PERIOD`]. Each gets a pong frame, which
-/// stays in memory while the client does not read. Browsers send no pings, and libraries send one
-/// every few seconds.
+/// Maximum number of pings of one connection in [`PING_PERIOD`]. The server responds to each ping
+/// with a pong frame, which stays in memory until the client reads it. Browsers send no pings, and
+/// libraries send one every few seconds.
 const PINGS: u32 = 20;
 
 /// The period in which pings are counted.
 const PING_PERIOD: Duration = Duration::from_secs(10);
 
-/// Maximum number of commands of one connection that wait for the one that is being executed. The
-/// connection is not read while there is no room; most clients wait for each reply.
+/// Maximum number of queued commands of one connection, in addition to the one that is being
+/// executed. While the queue is full, the server does not read from the connection. Most clients
+/// wait for each reply before the next command.
 const WAITING: usize = 16;
 
-/// What the guards attach to a connection; empty if there are no guards.
+/// Handles of the guards for an admitted connection. Empty for a router without guards.
 #[derive(Default)]
 pub(crate) struct Pass {
-    /// The permit of the request, held while the connection is open.
+    /// Counts the connection as an open request until it is closed.
     pub(crate) slot: Option<Slot>,
-    /// The rate limit that each command counts against.
+    /// The rate limit against which each command counts.
     pub(crate) budget: Option<Budget>,
-    /// Maximum size of a message, if smaller than that of the server.
+    /// Maximum size of a message, if the key has a lower limit than the server.
     pub(crate) limit: Option<BodyLimit>,
 }
 
@@ -99,9 +100,9 @@ struct Session {
     thread: ThreadId,
     feed: Feed,
     pass: Pass,
-    /// Commands to execute.
+    /// Queue of commands for the worker.
     commands: mpsc::Sender<Command>,
-    /// Replies to commands.
+    /// Replies of the worker.
     answers: mpsc::Receiver<Value>,
     pings: Pings,
 }
@@ -113,7 +114,7 @@ struct Pings {
 }
 
 impl Pings {
-    /// Counts a ping. Returns `false` if there were too many.
+    /// Counts a ping. Returns `false` if the maximum is exceeded.
     fn take(&mut self) -> bool {
         if self.begun.elapsed() >= PING_PERIOD {
             *self = Self::default();
@@ -129,20 +130,20 @@ impl Default for Pings {
     }
 }
 
-/// What a session handles next.
+/// The next input of a session.
 enum Said {
     Client(Option<Result<Message, axum::Error>>),
     Thread(Ready),
-    /// The reply to a command; `None` if no further command will be executed.
+    /// The reply to a command; `None` if the worker has stopped.
     Done(Option<Value>),
     Revoked,
 }
 
-/// Why a session ends.
+/// The reason why a session ends.
 enum End {
     /// The client has disconnected.
     Left,
-    /// The client gets the reason in a close frame.
+    /// The server closes the connection, with the reason in a close frame.
     Told(CloseFrame),
 }
 
@@ -150,7 +151,8 @@ impl Session {
     fn new(agents: Agents, caller: Caller, thread: ThreadId, pass: Pass) -> Self {
         let feed = Feed::new(&agents, caller.tenant.clone(), &thread);
         let (commands, waiting) = mpsc::channel(WAITING);
-        // Only one reply may wait, so that the worker does not run ahead of the client.
+        // At most one reply is queued, so that the worker does not execute commands faster than the
+        // client reads replies.
         let (done, answers) = mpsc::channel(1);
         let worker = Worker {
             agents: agents.clone(),
@@ -174,7 +176,7 @@ impl Session {
         };
         tokio::pin!(revoked);
         loop {
-            // While there is no room, a command is being executed, and its reply ends the wait.
+            // If the queue is full, the worker is executing a command. Its reply ends the wait.
             let has_room = self.commands.capacity() > 0;
             let said = tokio::select! {
                 message = socket.recv(), if has_room => Said::Client(message),
@@ -212,8 +214,9 @@ impl Session {
             }
             Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Left),
         };
-        // The server reads messages up to its own limit, because a connection that ends in the
-        // middle of a message could not report the reason.
+        // The configured limit of the server applies while a message is read. A lower limit of the
+        // key is checked afterwards, because a connection that is aborted within a message could
+        // not send the reason.
         if let Some(BodyLimit(bytes)) = self.pass.limit
             && text.len() > bytes
         {
@@ -233,7 +236,7 @@ impl Session {
                 self.say(socket, sent.into_iter().map(|sent| sent.data)).await
             }
             Ready::Anew => Ok(()),
-            // Proxies close connections that are idle.
+            // A ping keeps proxies from closing the idle connection.
             Ready::Silence => self.in_time(socket.send(Message::Ping(Bytes::new()))).await,
             Ready::Gone => {
                 let fault = Fault::missing("thread", self.thread.as_str());
@@ -250,9 +253,10 @@ impl Session {
         }
     }
 
-    /// Returns the reply to a command that is executed at once; `None` if the worker executes it.
+    /// Executes a command that the session handles itself, and returns its reply. Returns `None`
+    /// for a command that the worker executes.
     async fn answer(&mut self, text: &[u8]) -> Option<Value> {
-        // An invalid command counts too, because it was read.
+        // An invalid command counts against the rate limit as well, because it was read.
         let taken = self.pass.budget.as_ref().map_or(Ok(()), Budget::take);
         let command = match Command::parse(text) {
             Ok(command) => command,
@@ -267,7 +271,7 @@ impl Session {
             "subscription.reconnect" => self.reconnect(&command),
             _ => {
                 let id = command.id;
-                // There was room when the message was received.
+                // The queue had room when the message was received.
                 let sent = self.commands.try_send(command);
                 return sent.err().map(|_| too_many().answer(Some(id)));
             }
@@ -279,7 +283,7 @@ impl Session {
         Some(ended.unwrap_or_else(|refusal| refusal.answer(Some(command.id))))
     }
 
-    /// Sends documents and flushes once.
+    /// Sends JSON messages and flushes once.
     async fn say(
         &self,
         socket: &mut WebSocket,
@@ -294,9 +298,9 @@ impl Session {
         .await
     }
 
-    /// Sends with a timeout, and ends the session of a client that is gone or too slow. Until the
-    /// send completes, the documents stay in memory, and neither commands nor a revoked key are
-    /// noticed.
+    /// Sends with a timeout. Ends the session of a client that has disconnected or does not read.
+    /// Until the send completes, the messages stay in memory, and neither commands nor the
+    /// revocation of the key are noticed.
     async fn in_time(
         &self,
         sending: impl Future<Output = Result<(), axum::Error>>,
@@ -342,8 +346,8 @@ impl Session {
         Ok(json!({}))
     }
 
-    /// Restores subscriptions. They end with their connection, so those of another connection
-    /// cannot be restored. Those of this connection receive again what the client does not have.
+    /// Restores subscriptions of this connection: their events after the one that the client names
+    /// are sent again. Subscriptions of another connection ended with it and cannot be restored.
     fn reconnect(&mut self, command: &Command) -> Result<Value, Refusal> {
         let params: Reconnect = command.read()?;
         let since = params.last_event_id.as_deref().map(|id| {
@@ -367,13 +371,14 @@ struct Worker {
     agents: Agents,
     caller: Caller,
     thread: ThreadId,
-    /// Held until the last command has completed: a connection that is closed earlier still counts.
+    /// Counts the connection as an open request until the last command has completed, even if the
+    /// connection is closed earlier.
     slot: Option<Slot>,
 }
 
 impl Worker {
-    /// Executes commands one after another. Commands in the queue are executed even if the client
-    /// disconnects, but none with a key that was revoked.
+    /// Executes commands one after another. Executes queued commands even if the client has
+    /// disconnected, but none after the revocation of the key.
     async fn work(self, mut commands: mpsc::Receiver<Command>, done: mpsc::Sender<Value>) {
         while let Some(command) = commands.recv().await {
             if let Some(slot) = &self.slot
@@ -384,7 +389,7 @@ impl Worker {
             let target =
                 Target { agents: &self.agents, caller: &self.caller, thread: &self.thread };
             let answer = perform(&target, &command).await;
-            // There is no receiver if the client has disconnected.
+            // The receiver is gone if the client has disconnected.
             let _ = done.send(answer).await;
         }
     }
@@ -397,11 +402,13 @@ fn too_often(wait: Duration) -> Refusal {
 }
 
 fn too_many() -> Refusal {
-    let why = format!("{WAITING} commands of this connection wait already; wait for their replies");
+    let why = format!(
+        "this connection already has {WAITING} pending commands; wait for their replies"
+    );
     Refusal::new(Code::UnknownError, why)
 }
 
-/// Returns the error that a stream sends before it ends because the thread cannot be read.
+/// Returns the error that a stream sends before it ends, if the thread cannot be read.
 pub(crate) fn unreadable() -> Value {
     Refusal::new(Code::UnknownError, "the thread cannot be read; try again").answer(None)
 }

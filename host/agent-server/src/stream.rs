@@ -1,7 +1,7 @@
 //! A run as server-sent events.
 //!
-//! Each stream encodes the log from the first event of the run. A client that reconnects is not
-//! sent the frames that it names as known.
+//! Each stream encodes the log from the first event of the run. For a client that reconnects, the
+//! stream omits the frames that the client has already received.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -28,13 +28,13 @@ use crate::presence::Presence;
 use crate::run::{Turn, turn};
 use crate::view;
 
-/// What a client requests of the stream of a run.
+/// Options of the stream of a run.
 pub(crate) struct Wish {
-    /// The kinds of frames.
+    /// Kinds of frames to send.
     pub(crate) modes: BTreeSet<Mode>,
-    /// Whether to include subgraphs.
+    /// Whether to include frames of subgraphs.
     pub(crate) subgraphs: bool,
-    /// Only frames whose ids have a higher number.
+    /// Only frames whose ids have a higher event number.
     pub(crate) after: u64,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn answer(
     of_events(Body::from_stream(body))
 }
 
-/// Returns a stream without frames.
+/// Returns an empty stream.
 pub(crate) fn nothing() -> Response {
     of_events(Body::empty())
 }
@@ -70,7 +70,7 @@ pub(crate) fn of_events(body: Body) -> Response {
     (headers, body).into_response()
 }
 
-/// The encoder of the frames of one run.
+/// Encodes the events of one run as frames.
 pub(crate) struct Shower {
     v1: V1,
     past: Past,
@@ -96,7 +96,8 @@ impl Shower {
         Self { v1, past }
     }
 
-    /// Returns the frames of an event. Events must come in order from the first of the run.
+    /// Returns the frames of an event. The events must be passed in order, from the first event of
+    /// the run.
     pub(crate) async fn take(&mut self, event: &Event) -> Vec<Frame> {
         let need = self.v1.needs(event);
         let shown = self.past.show(event, need.as_ref()).await;
@@ -118,7 +119,7 @@ struct Frames {
 enum Phase {
     /// The run is pending.
     Waiting,
-    /// The log of the run is read.
+    /// The run has started, and its log is being read.
     Reading(Box<Log>),
     /// No frame follows.
     Over,
@@ -159,7 +160,7 @@ impl Frames {
                             Phase::Reading(Box::new(Log::new(&self.agents, &record)))
                         }
                         Ok(Turn::Gone) => Phase::Over,
-                        // The client reconnects, because the run has not ended.
+                        // The run has not ended, so the client reconnects.
                         Ok(Turn::Stopping) => return self.end(),
                         Err(_) if *self.agents.api().stopping.borrow() => return self.end(),
                         Ok(Turn::Failed(failure)) | Err(failure) => {
@@ -176,7 +177,7 @@ impl Frames {
                     }
                     Next::Silence => return Some(HEARTBEAT.into()),
                     Next::Over => self.phase = Phase::Over,
-                    // The run has not ended here either.
+                    // The run has not ended, so the client reconnects.
                     Next::Stopping => return self.end(),
                     Next::Unreadable(failure) => {
                         self.ready.push_back(error(&failure));
@@ -187,7 +188,7 @@ impl Frames {
         }
     }
 
-    /// Ends the stream. Its client has not disconnected.
+    /// Ends the stream without a disconnect of its client.
     fn end(&mut self) -> Option<Bytes> {
         if let Some(presence) = &mut self.presence {
             presence.end();
@@ -196,9 +197,9 @@ impl Frames {
     }
 }
 
-/// Returns the last frame of a run that could not start, or of a log that cannot be read. It has no
-/// id: no event has this frame, and a client that reconnects requests what follows the frames that
-/// it has.
+/// Returns the last frame of a run that could not start, or of a log that cannot be read. The frame
+/// has no id, because it belongs to no event: a client that reconnects resumes after the last frame
+/// with an id.
 pub(crate) fn error(failure: &Failure) -> Bytes {
     let data: Value = error_of(failure);
     format!("event: error\r\ndata: {data}\r\n\r\n").into()

@@ -1,24 +1,25 @@
-//! Delays of the start, the pauses and the end of a run on connections.
+//! Delays the start, the pauses and the end of a run on connections whose client is not ready for
+//! them.
 //!
 //! A client opens several connections for one run, one after another: first one for lifecycle
-//! events, then one for each part of the run that it shows. The official clients close every
-//! projection as soon as one connection reports that the run paused or ended, and they drop events
-//! that nothing in the client subscribes to yet. A run of some milliseconds has ended before the
-//! second connection is open, so without this module the client would not show its messages.
+//! events, then one for each part of the run that it shows. As soon as one connection reports that
+//! the run paused or ended, the official clients close all parts. They also drop events that no
+//! part has subscribed to yet. A run of a few milliseconds ends before the second connection is
+//! open, so without a delay the client would not show its messages.
 //!
-//! * **A start** is sent to a connection that was open before the run was requested [`HEAD_START`]
-//!   after the reply to the command: the client has then subscribed.
-//! * **A pause or an end** is sent to a connection [`GRACE`] after the reply to the command of the
-//!   run, or after the newest content connection of the thread was opened within that grace. A
-//!   connection that sees only lifecycle events also waits until every content connection of the
-//!   thread was sent what came before, and [`HEAD_START`] longer.
+//! * **A start** is sent [`HEAD_START`] after the reply to the command that requested the run, on
+//!   connections that were open before the command. The client has subscribed to the run by then.
+//! * **A pause or an end** is sent [`GRACE`] after the reply to the command. Each content
+//!   connection to the thread that opens within this time restarts it. A connection with only
+//!   lifecycle events also waits until every content connection to the thread has sent the events
+//!   before, and [`HEAD_START`] longer.
 //!
-//! A connection that sees all channels gets pauses and ends without delay. No event is delayed by
-//! more than [`LONGEST`], whatever other connections do, and an event older than that is not
-//! delayed at all: a replay is as fast as without this module. Content is never delayed.
+//! A connection with all channels gets pauses and ends without delay. No event is delayed by more
+//! than [`LONGEST`], whatever other connections do. An event that is older than this is not
+//! delayed, so a replay takes no extra time. Content is never delayed.
 //!
-//! The data of this module is local to the host: it knows neither commands nor connections of other
-//! hosts. Runs that no command of the streaming protocol requested have no grace.
+//! Each host delays events only by its own commands and connections, not by those of other hosts. A
+//! run that no command of the streaming protocol requested has no grace.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,29 +31,30 @@ use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{RunId, ThreadId};
 
 /// Time that a client may take from the reply to its command to its first content connection, and
-/// from each connection to the next: up to three round trips of 80 ms, as a TLS handshake needs. A
-/// run that takes longer than this is not delayed.
+/// from each connection to the next: three round trips of 80 ms, as for a TLS handshake. The end of
+/// a run that takes longer than this is not delayed.
 pub(crate) const GRACE: Duration = Duration::from_millis(250);
 
-/// Time by which an event on another connection must follow content so that the client does not
-/// drop the content: what a client needs to read what has arrived.
+/// Delay of an event after the content before it, on another connection. It gives the client time
+/// to read the content first; otherwise the client drops the content.
 pub(crate) const HEAD_START: Duration = Duration::from_millis(30);
 
-/// Maximum delay of an event. A connection that its client does not read delays the others by no
-/// more than this.
+/// Maximum delay of an event. A connection that the client does not read delays the other
+/// connections by at most this time.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1);
 
-/// Number of threads before the first sweep of unused ones.
+/// Number of threads at which unused ones are removed for the first time.
 const FIRST_SWEEP: usize = 64;
 
-/// The threads that have connections, or whose runs were requested recently. Cloning it is cheap.
+/// The threads that have connections, or whose runs were requested recently. Clones share the
+/// state.
 #[derive(Clone, Default)]
 pub(crate) struct Holds(Arc<Mutex<Threads>>);
 
 #[derive(Default)]
 struct Threads {
     by_id: HashMap<ThreadId, Arc<Thread>>,
-    /// The number of threads at which the next sweep is due.
+    /// Number of threads at which unused ones are removed next.
     sweep_at: usize,
 }
 
@@ -66,23 +68,24 @@ struct Thread {
 #[derive(Default)]
 struct State {
     commands: BTreeMap<RunId, Answered>,
-    /// The last event that each content connection was sent, by the numbers of connections.
+    /// Sequence number of the last event that each content connection has sent, by connection
+    /// number.
     handed: BTreeMap<u64, u64>,
-    /// The number of the next connection or command.
+    /// Number of the last connection or command.
     next: u64,
 }
 
 /// A command that requested a run.
 #[derive(Clone, Copy)]
 struct Answered {
-    /// Connections with lower numbers were open before the command.
+    /// Connections with lower numbers were open before the command was received.
     number: u64,
     answered: Option<Instant>,
-    /// When pauses and the end of the run may be sent.
+    /// Time from which pauses and the end of the run may be sent; `None` before the reply.
     due: Option<Instant>,
 }
 
-/// What a connection sees.
+/// The events that a connection receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Lifecycle events and interrupts only.
@@ -94,8 +97,8 @@ pub(crate) enum Scope {
     All,
 }
 
-/// A command that requests a run, until its reply. Dropping it without a reply means that the
-/// command failed.
+/// A command that requests a run, until its reply. If it is dropped without a reply, the command
+/// failed.
 pub(crate) struct Command {
     thread: Arc<Thread>,
     run: RunId,
@@ -114,9 +117,9 @@ pub(crate) struct Connection {
 #[derive(Clone, Copy)]
 struct Held {
     seq: u64,
-    /// The latest time of its delivery.
+    /// Time at which the delay ends at the latest.
     until: Instant,
-    /// When the content connections were first seen to have been sent what came before.
+    /// Time at which all content connections had sent the events before this one.
     caught_up: Option<Instant>,
 }
 
@@ -125,7 +128,7 @@ impl Holds {
     pub(crate) fn command(&self, thread: &ThreadId, run: &RunId) -> Command {
         let thread = self.thread(thread);
         let mut state = thread.lock();
-        // The other replies are so old that they delay nothing any more.
+        // Commands whose grace has ended delay nothing any more.
         state.commands.retain(|_, it| it.due.is_none_or(|due| due > Instant::now()));
         let number = state.number();
         state.commands.insert(run.clone(), Answered { number, answered: None, due: None });
@@ -133,7 +136,7 @@ impl Holds {
         Command { thread, run: run.clone() }
     }
 
-    /// Opens a connection that sees nothing yet.
+    /// Opens a connection without subscriptions.
     pub(crate) fn connect(&self, thread: &ThreadId) -> Connection {
         let thread = self.thread(thread);
         let number = thread.lock().number();
@@ -163,14 +166,14 @@ impl Thread {
 }
 
 impl State {
-    /// Returns whether a reply is so recent that it still delays events.
+    /// Returns whether a command has no reply yet, or its grace has not ended.
     fn is_recent(&self) -> bool {
         self.commands.values().any(|it| it.due.is_none_or(|due| due > Instant::now()))
     }
 
-    /// Extends the grace, because another content connection may follow the one that was opened
-    /// now. A connection that is opened after the grace belongs to another client or a reloaded
-    /// page, and extends nothing.
+    /// Extends the grace of recent commands after a content connection was opened, because the
+    /// client may open another one. A connection that is opened after the grace belongs to another
+    /// client or to a reloaded page, and extends nothing.
     fn extend(&mut self) {
         let now = Instant::now();
         for due in self.commands.values_mut().filter_map(|command| command.due.as_mut()) {
@@ -185,8 +188,8 @@ impl State {
         self.next
     }
 
-    /// Returns when the start of a run may be sent to a connection; `None` if not before something
-    /// changes.
+    /// Returns the time from which the start of a run may be sent to a connection; `None` if this
+    /// depends on a reply that was not sent yet.
     fn beginning(&self, run: &RunId, connection: u64) -> Option<Instant> {
         match self.commands.get(run) {
             Some(command) if connection < command.number => Some(command.answered? + HEAD_START),
@@ -194,8 +197,8 @@ impl State {
         }
     }
 
-    /// Returns when a pause or the end of a run may be sent; `None` if not before something
-    /// changes.
+    /// Returns the time from which a pause or the end of a run may be sent; `None` if this depends
+    /// on a reply or on other connections.
     fn end(&self, run: &RunId, scope: Scope, held: &mut Held) -> Option<Instant> {
         let due = match self.commands.get(run) {
             Some(command) => command.due?,
@@ -213,7 +216,7 @@ impl State {
 }
 
 impl Command {
-    /// Records that the reply to the command is sent now, and that the run was created.
+    /// Records that the run was created and that the reply to the command is sent.
     pub(crate) fn answered(self) {
         self.thread.change(|state| {
             if let Some(command) = state.commands.get_mut(&self.run) {
@@ -235,8 +238,8 @@ impl Drop for Command {
 }
 
 impl Connection {
-    /// Records what the connection sees from now on, beginning with the event after `after`. New
-    /// content counts as a connection that is opened now.
+    /// Records the events that the connection receives from the one after `after` on. New content
+    /// counts like a new connection.
     pub(crate) fn see(&mut self, scope: Scope, after: u64, is_new: bool) {
         self.scope = scope;
         let number = self.number;
@@ -252,7 +255,7 @@ impl Connection {
         });
     }
 
-    /// Records that the client was sent everything up to an event.
+    /// Records that the connection has sent the events up to `seq`.
     pub(crate) fn handed(&self, seq: u64) {
         let is_new = |handed: &mut u64| std::mem::replace(handed, seq) != seq;
         let has_changed = self.thread.lock().handed.get_mut(&self.number).is_some_and(is_new);
@@ -264,8 +267,8 @@ impl Connection {
     /// Waits until an event may be sent to the client. This method is cancel safe.
     pub(crate) async fn may_have(&mut self, event: &Event, now_ms: i64) {
         loop {
-            // Mark changes as seen before the state is read: a later change then ends the wait
-            // below.
+            // Mark earlier changes as seen before the state is read, so that a later change ends
+            // the wait.
             self.news.borrow_and_update();
             let Some((due, until)) = self.due(event, now_ms) else { return };
             let due = due.unwrap_or(until).min(until);
@@ -279,8 +282,8 @@ impl Connection {
         }
     }
 
-    /// Returns when an event may be sent, if that is known, and the latest time; `None` for an
-    /// event that is not delayed.
+    /// Returns the time from which an event may be sent, if it is known, and the time at which its
+    /// delay ends at the latest. Returns `None` for an event that is not delayed.
     fn due(&mut self, event: &Event, now_ms: i64) -> Option<(Option<Instant>, Instant)> {
         let begins = match &event.kind {
             EventKind::RunStarted(_) if event.namespace.is_root() => true,
@@ -315,7 +318,8 @@ impl Drop for Connection {
     }
 }
 
-/// Returns what is left of the maximum delay of an event. The clock of another host may be ahead.
+/// Returns the remaining part of the maximum delay of an event. The time of the event can be in the
+/// future, because the clock of another host may be ahead.
 fn left(at_ms: i64, now_ms: i64) -> Duration {
     let gone_ms = u64::try_from(now_ms.saturating_sub(at_ms)).unwrap_or(0);
     LONGEST.saturating_sub(Duration::from_millis(gone_ms))
@@ -328,7 +332,7 @@ mod tests {
 
     use super::*;
 
-    /// Start and end of the run in these tests, milliseconds since 1970.
+    /// Time of the start and end of the run in these tests, in milliseconds since 1970.
     const THEN_MS: i64 = 1_000_000;
 
     fn end() -> Event {

@@ -17,7 +17,7 @@ use crate::follow::HEARTBEAT;
 pub(crate) enum Ready {
     /// An event is ready.
     Event,
-    /// A new thread has the id. Its log is read from the first event.
+    /// A new thread was created with the id of a deleted one. Its log is read from the first event.
     Anew,
     /// There was no event for the heartbeat interval.
     Silence,
@@ -34,9 +34,9 @@ pub(crate) struct ThreadLog {
     tenant: Option<String>,
     thread: ThreadId,
     tail: Tail,
-    /// The sequence number of the last event that was taken; 0 before the first.
+    /// Sequence number of the last event that [`Self::pop`] returned; 0 before the first.
     position: u64,
-    /// The event that is ready.
+    /// The next event, if it was already read.
     ready: Option<Arc<Event>>,
     stopping: watch::Receiver<bool>,
 }
@@ -61,35 +61,36 @@ impl ThreadLog {
         &self.thread
     }
 
-    /// Returns the thread as it was when it existed and was read last.
+    /// Returns the thread as it was at the last read at which it existed.
     pub(crate) fn head(&self) -> Option<&ThreadHead> {
         self.tail.head()
     }
 
-    /// Continues with the first event.
+    /// Restarts at the first event.
     pub(crate) fn rewind(&mut self) {
         self.tail.seek(0);
         (self.position, self.ready) = (0, None);
     }
 
-    /// Returns the sequence number of the last event that was taken; 0 before the first.
+    /// Returns the sequence number of the last event that [`Self::pop`] returned; 0 before the
+    /// first.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Returns the event that is ready, without taking it.
+    /// Returns the next event without taking it, if it was already read.
     pub(crate) fn next(&self) -> Option<Arc<Event>> {
         self.ready.clone()
     }
 
-    /// Takes the event that is ready.
+    /// Takes the next event, if it was already read.
     pub(crate) fn pop(&mut self) -> Option<Arc<Event>> {
         let event = self.ready.take()?;
         self.position = event.seq;
         Some(event)
     }
 
-    /// Waits for an event. This method is cancel safe.
+    /// Waits until the next event was read. This method is cancel safe.
     pub(crate) async fn ready(&mut self) -> Ready {
         loop {
             if self.ready.is_some() {
@@ -101,8 +102,7 @@ impl ThreadLog {
         }
     }
 
-    /// Waits for anything other than an event. Events are read again only after
-    /// [`ThreadLog::rewind`].
+    /// Waits for any item except an event. Events are skipped until [`ThreadLog::rewind`].
     pub(crate) async fn idle(&mut self) -> Ready {
         self.tail.seek(u64::MAX);
         self.ready = None;
@@ -113,7 +113,8 @@ impl ThreadLog {
         }
     }
 
-    /// Reads the next item, or waits for a change if there is none.
+    /// Reads the next item. If there is none, waits until the log changes, and returns `None` if it
+    /// did.
     async fn look(&mut self) -> Option<Ready> {
         let next = match self.tail.next().await {
             Ok(next) => next,
@@ -132,7 +133,7 @@ impl ThreadLog {
                 Some(Ready::Anew)
             }
             Next::Gone if self.head().is_some() => Some(Ready::Gone),
-            // The thread may be created later.
+            // The thread has never existed, but may be created later.
             Next::Gone | Next::CaughtUp | Next::Idle => self.wait().await,
         }
     }

@@ -7,14 +7,14 @@ use wattle_run::ports::store::{CheckpointQuery, RunRecord, StoreError};
 
 use crate::agents::Agents;
 
-/// Number of checkpoints that the search reads first, each with its whole state. A run that has
-/// just started has made one, and continues from the one before.
+/// Number of checkpoints in the first read of the search. Each is read with its whole state. A run
+/// that has just started has written one checkpoint, and continues from the one before it.
 const FIRST_PAGE: usize = 2;
 
-/// Maximum number of checkpoints in one read. Each read has twice as many as the one before.
+/// Maximum number of checkpoints in one read. Each read doubles the number until this limit.
 const LARGEST_PAGE: usize = 16;
 
-/// Number of events after the first one of a run among which a fork is recorded.
+/// Number of events at the start of a run that are searched for the `forked` event.
 const FIRST_EVENTS: usize = 4;
 
 /// Finds the checkpoint from which a run continues; `None` for the first run of its thread.
@@ -55,7 +55,7 @@ pub(super) async fn start(
     }
 }
 
-/// Returns whether a checkpoint was made before a run started.
+/// Returns whether a checkpoint was written before a run started.
 async fn is_before(
     agents: &Agents,
     run: &RunRecord,
@@ -65,7 +65,7 @@ async fn is_before(
     if meta.run == run.id {
         return Ok(false);
     }
-    // An edit has no run record, so its time decides.
+    // An edit has no run record, so its time is compared.
     let maker = agents.ports().store.run(&meta.run).await?;
     Ok(maker.map_or(meta.at_ms <= run.started_ms, |maker| maker.first_seq < run.first_seq))
 }
