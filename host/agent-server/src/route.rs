@@ -25,7 +25,7 @@ use utoipa_axum::routes;
 use crate::agents::Agents;
 use crate::openapi;
 
-/// Returns all paths with their descriptions.
+/// Returns the router of all paths, with their OpenAPI descriptions.
 pub(crate) fn all(agents: Agents) -> OpenApiRouter {
     let described = OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(info::ok))
@@ -66,7 +66,7 @@ pub(crate) fn all(agents: Agents) -> OpenApiRouter {
     OpenApiRouter::with_openapi(openapi::completed(document)).merge(router.into())
 }
 
-/// Returns the paths that respond while the host starts.
+/// Returns the router of the paths that respond while the host starts.
 pub(crate) fn starting() -> Router {
     Router::new().route("/ok", get(info::ok))
 }

@@ -35,20 +35,21 @@ use crate::wire::shape::Assistant;
 /// Maximum number of assistants, or of versions of one, in a response.
 const LARGEST_PAGE: usize = 1_000;
 
-/// Maximum number of assistants of a tenant, besides default ones: a list reads all of their
-/// records. Concurrent requests may exceed it by a few.
+/// Maximum number of assistants of a tenant, in addition to the default ones: a list reads all of
+/// their records. Concurrent requests can exceed the limit by a few.
 const TENANT_ASSISTANTS: usize = 1_000;
 
-/// Maximum number of versions of an assistant: a list reads all of them, and none is ever deleted.
+/// Maximum number of versions of an assistant. A list reads all of them, and no version is deleted
+/// before its assistant.
 const VERSIONS: u32 = 1_000;
 
-/// Maximum size in bytes of one version: lists of assistants and of versions contain it whole.
+/// Maximum size of one version in bytes, because lists contain whole versions.
 const SETTINGS_BYTES: usize = 64 << 10;
 
-/// Name of an assistant that is created without one.
+/// Name of an assistant that is created without a name.
 const UNTITLED: &str = "Untitled";
 
-/// Metadata key of a thread with the assistant of its first run.
+/// Metadata key of a thread that contains the id of the assistant of its first run.
 const ASSISTANT_ID: &str = "assistant_id";
 
 pub(super) fn routes() -> OpenApiRouter<Agents> {
@@ -109,14 +110,14 @@ async fn create(
     if let Some(doc) = doc.make(agents.ports(), &scope(&caller)).await? {
         return Ok(Json(doc.shape()));
     }
-    // Another host has created it meanwhile.
+    // Another host has created the assistant in the meantime.
     match known(&agents, &caller, id).await? {
         Some(there) => existing(there, if_exists),
         None => Err(contested(&id.to_string())),
     }
 }
 
-/// Returns the response to a request to create an assistant that exists.
+/// Returns the response to a request to create an assistant whose id exists.
 fn existing(there: Assistant, if_exists: IfExists) -> Result<Json<Assistant>, Fault> {
     match if_exists {
         IfExists::DoNothing => Ok(Json(there)),
@@ -130,7 +131,7 @@ fn existing(there: Assistant, if_exists: IfExists) -> Result<Json<Assistant>, Fa
 async fn check_count(agents: &Agents, caller: &Caller) -> Result<(), Fault> {
     let all: Vec<AssistantDoc> = shelf(agents.ports(), scope(caller)).every().await?;
     if all.len() >= TENANT_ASSISTANTS {
-        return Err(Fault::conflict("there are too many assistants already; delete some"));
+        return Err(Fault::conflict("the maximum number of assistants is reached; delete some"));
     }
     Ok(())
 }
@@ -148,7 +149,7 @@ fn check_size(version: &Version) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Returns the error for an assistant that other requests changed during each attempt.
+/// Returns the error for an assistant that other requests changed during every attempt.
 fn contested(id: &str) -> Fault {
     Fault::conflict(format!("assistant `{id}` is being changed by other requests; try again"))
 }
@@ -157,7 +158,7 @@ fn scope(caller: &Caller) -> MemoryScope {
     MemoryScope::Host(caller.tenant.clone())
 }
 
-/// Checks settings that no run could have.
+/// Checks that the settings can be parsed as the configuration of a run.
 fn check_config(config: &Map<String, Value>) -> Result<(), Fault> {
     let read = serde_json::from_value::<Config>(config.clone().into());
     read.map(drop).map_err(|error| {
@@ -166,7 +167,7 @@ fn check_config(config: &Map<String, Value>) -> Result<(), Fault> {
     })
 }
 
-/// Returns the assistant of a UUID: a default one, or one that a client created.
+/// Returns the assistant with a UUID: a default one, or one that a client created.
 async fn known(agents: &Agents, caller: &Caller, id: Uuid) -> Result<Option<Assistant>, Fault> {
     if let Some(made) = made(agents, caller.tenant.as_ref(), id).await? {
         return Ok(Some(made.shape()));
@@ -193,7 +194,7 @@ async fn read(
     Ok(Json(of_graph(&found)))
 }
 
-/// Reads an assistant that a client created, for a change.
+/// Reads an assistant that a client created, to change it by compare-and-swap.
 async fn own(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<AssistantDoc>, Fault> {
     if let Ok(graph) = graphs::find(agents.engine().catalog(), id) {
         let graph = &graph.id;
@@ -207,7 +208,7 @@ async fn own(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<Assistan
     found.ok_or_else(|| Fault::missing("assistant", id))
 }
 
-/// Changes an assistant: creates a version, which later runs use.
+/// Changes an assistant: creates a version that later runs use.
 #[utoipa::path(patch, path = "/assistants/{id}",
     operation_id = "agent_update_assistant", tag = "agent-assistants",
     params(("id" = String, Path, description = "id of an assistant, or name of a graph")),
@@ -229,7 +230,7 @@ fn no_version(assistant: &str, number: u32) -> Fault {
     Fault::missing(&format!("version {number} of the assistant"), assistant)
 }
 
-/// Returns the version that a change creates.
+/// Returns the version that a change of an assistant creates.
 fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Result<Version, Fault> {
     if doc.newest >= VERSIONS {
         let text = format!(
@@ -245,13 +246,14 @@ fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Resu
     };
     let (config, context) = match (request.config, request.context) {
         (None, None) => (config, context),
-        // `config.configurable` has the values of the context, so it is replaced with it.
+        // `config.configurable` contains the values of the old context, so a new context replaces
+        // it.
         (None, context) => {
             let mut config = config;
             config.remove("configurable");
             settled(Some(config), context)?
         }
-        // The context stays unless the request has a context or `config.configurable`.
+        // The context is kept unless the request has a context or `config.configurable`.
         (Some(given), None) if !given.contains_key("configurable") => {
             settled(Some(given), Some(context))?
         }
@@ -280,7 +282,7 @@ fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Resu
     operation_id = "agent_delete_assistant", tag = "agent-assistants",
     params(
         ("id" = String, Path, description = "id of an assistant, or name of a graph"),
-        ("delete_threads" = Option<bool>, Query, description = "also delete the threads whose first run used the assistant")),
+        ("delete_threads" = Option<bool>, Query, description = "true to also delete the threads whose first run used the assistant")),
     responses(
         (status = 204),
         (status = 409, body = FaultDocument)))]
@@ -308,7 +310,8 @@ async fn take_away(
         let all = ThreadQuery { tenant: caller.tenant.clone(), ..ThreadQuery::default() };
         let threads = agents.ports().store.threads(&all).await?;
         let is_its = |it: &ThreadRecord| {
-            // The operator sees threads of all tenants, and each tenant chooses ids of its own.
+            // An operator sees the threads of all tenants. Ids are unique only within a tenant, so
+            // the tenants are compared.
             it.tenant == caller.tenant
                 && it.metadata.get(ASSISTANT_ID).is_some_and(|id| *id == doc.id.as_str())
         };
@@ -350,7 +353,7 @@ async fn versions(
     Ok(page)
 }
 
-/// Selects the version that later runs use.
+/// Selects the version of an assistant that later runs use.
 #[utoipa::path(post, path = "/assistants/{id}/latest",
     operation_id = "agent_set_assistant_version", tag = "agent-assistants",
     params(("id" = String, Path, description = "id of an assistant, or name of a graph")),

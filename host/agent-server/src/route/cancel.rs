@@ -17,10 +17,10 @@ use crate::whole::whole;
 use crate::wire::outline::FaultDocument;
 use crate::wire::request::CancelRuns;
 
-/// Maximum number of runs that a request may name: each is looked up.
+/// Maximum number of runs that a request may name. Each of them is looked up.
 const NAMED: usize = 1_000;
 
-/// Number of pending runs in one page of the store.
+/// Number of pending runs in one page that is read from the store.
 const LISTED: usize = 1_000;
 
 /// Cancels a run.
@@ -30,7 +30,7 @@ const LISTED: usize = 1_000;
     params(
         ("id" = String, Path, description = "id of the thread"),
         ("run" = String, Path, description = "id of the run"),
-        ("wait" = Option<bool>, Query, description = "wait until the run has ended"),
+        ("wait" = Option<bool>, Query, description = "true to wait until the run has ended"),
         ("action" = Option<String>, Query, description = "`interrupt`, or `rollback` to also delete the run and what it wrote")),
     responses(
         (status = 200, body = Value),
@@ -47,7 +47,7 @@ pub(super) async fn one(
     cancelled(&agents, &caller, run, &query).await
 }
 
-/// Cancels a run, and returns its values if the request waits for them.
+/// Cancels a run. Returns its values if the request waits for them.
 pub(super) async fn cancelled(
     agents: &Agents,
     caller: &Caller,
@@ -68,13 +68,13 @@ fn forgets(query: &Query) -> Result<bool, Fault> {
         None | Some("interrupt") => Ok(false),
         Some("rollback") => Ok(true),
         Some(other) => {
-            let text = format!("`action` is `interrupt` or `rollback`, not `{other}`");
+            let text = format!("`action` must be `interrupt` or `rollback`, not `{other}`");
             Err(Fault::unprocessable(text))
         }
     }
 }
 
-/// Cancels several runs: named runs of a thread, or all runs in a status.
+/// Cancels several runs: the named runs of a thread, or all runs with a status.
 #[utoipa::path(post, path = "/runs/cancel",
     extensions(("x-wattle-access" = json!({ "share": "control" }))), operation_id = "agent_cancel_runs", tag = "agent-runs",
     params(("action" = Option<String>, Query, description = "`interrupt`, or `rollback` to also delete the runs and what they wrote")),
@@ -97,7 +97,7 @@ pub(super) async fn several(
     };
     if meant.is_empty() {
         let text = match &request.status {
-            Some(status) => format!("there is no run to cancel in status `{status}`"),
+            Some(status) => format!("there is no run to cancel with status `{status}`"),
             None => "none of these runs can be cancelled".to_owned(),
         };
         return Err(Fault::not_found(text));
@@ -106,7 +106,7 @@ pub(super) async fn several(
     let work = async move {
         for run in meant {
             match cancel(&own, &run, forget, caller.principal.as_ref()).await {
-                // The run has ended meanwhile.
+                // The run has ended in the meantime.
                 Err(fault) if fault.status() == StatusCode::NOT_FOUND => {}
                 done => done?,
             }

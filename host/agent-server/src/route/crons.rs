@@ -25,13 +25,15 @@ use crate::wire::request::{CronCreate, CronPatch, CronSearch, SortOrder, run_of}
 use crate::wire::schedule::{Schedule, read_time};
 use crate::wire::shape::Cron;
 
-/// Maximum number of crons of a tenant: a list reads all of their records.
+/// Maximum number of crons of a tenant, because a list reads all of their records.
 const TENANT_CRONS: usize = 1_000;
 
-/// Maximum number of crons of all tenants: the scheduler reads all entries several times a minute.
+/// Maximum number of crons of all tenants, because the scheduler reads all entries several times a
+/// minute.
 const ALL_CRONS: usize = 10_000;
 
-/// Maximum size in bytes of the run request of a cron: lists of crons contain it whole.
+/// Maximum size in bytes of the run request of a cron, because lists of crons contain whole
+/// requests.
 const PAYLOAD_BYTES: usize = 64 << 10;
 
 /// Maximum number of crons in a response.
@@ -56,7 +58,7 @@ const FIELDS: &[&str] = &[
     NOW,
 ];
 
-/// The field with the time of the response.
+/// Field of the response that contains the current time.
 const NOW: &str = "now";
 
 pub(super) fn routes() -> OpenApiRouter<Agents> {
@@ -68,7 +70,7 @@ pub(super) fn routes() -> OpenApiRouter<Agents> {
         .routes(routes!(read, update, delete))
 }
 
-/// Creates a cron whose runs each have a thread of their own.
+/// Creates a cron. Each of its runs has a thread of its own.
 #[utoipa::path(post, path = "/runs/crons", operation_id = "agent_create_cron", tag = "agent-crons",
     request_body = CronCreate,
     responses(
@@ -129,15 +131,14 @@ async fn make(
     let entries: Vec<Due> = dues(agents.ports()).every().await?;
     let own = entries.iter().filter(|due| due.tenant == caller.tenant).count();
     if own >= TENANT_CRONS || entries.len() >= ALL_CRONS {
-        return Err(Fault::conflict("there are too many crons already; delete some"));
+        return Err(Fault::conflict("the maximum number of crons is reached; delete some"));
     }
     doc.save(agents.ports(), now_ms).await?;
     agents.crons().change();
     Ok(Json(doc.shape(now_ms)))
 }
 
-/// Checks a cron, so that one whose runs would all fail is refused. Returns the id of the
-/// assistant.
+/// Checks a cron. Rejects one whose runs would all fail. Returns the id of the assistant.
 async fn check(agents: &Agents, doc: &CronDoc) -> Result<String, Fault> {
     let schedule = Schedule::read(&doc.schedule, doc.timezone.as_deref());
     let schedule = schedule.map_err(Fault::unprocessable)?;
@@ -178,8 +179,8 @@ async fn read(
     Ok(Json(doc.shape(agents.now_ms())))
 }
 
-/// Reads a cron that the caller may access. The operator may access all, so its entry names the
-/// tenant.
+/// Reads a cron that the caller may access. The operator may access the crons of all tenants, so
+/// the entry is read first to find the tenant.
 async fn find(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<CronDoc>, Fault> {
     let cron = uuid("cron", id)?.to_string();
     let missing = || Fault::missing("cron", id);
@@ -226,7 +227,7 @@ async fn update(
 fn apply(doc: &mut CronDoc, change: CronPatch) -> Result<(), Fault> {
     for (name, value) in change.payload() {
         match (doc.payload.get_mut(&name), value) {
-            // Metadata is merged, as that of threads is.
+            // Metadata is merged, like that of threads.
             (Some(Value::Object(known)), Value::Object(further)) if name == "metadata" => {
                 known.extend(further);
             }
@@ -261,7 +262,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes the crons of a thread that is deleted.
+/// Deletes the crons of a thread, which is about to be deleted.
 pub(super) async fn forget_of_thread(
     agents: &Agents,
     tenant: Option<&String>,
@@ -365,7 +366,8 @@ async fn wanted(
     Ok(all.iter().map(|doc| doc.shape(now_ms)).filter(is_wanted).collect())
 }
 
-/// Sorts crons. Times of one format sort like their texts; a missing value is the smallest.
+/// Sorts crons. A missing value is the smallest. Times are compared as strings, because all of them
+/// have the same format.
 fn sort(found: &mut [Cron], by: Option<&str>, order: SortOrder) -> Result<(), Fault> {
     let key: fn(&Cron) -> Option<&String> = match by.unwrap_or("created_at") {
         "cron_id" => |cron| Some(&cron.cron_id),
@@ -375,7 +377,7 @@ fn sort(found: &mut [Cron], by: Option<&str>, order: SortOrder) -> Result<(), Fa
         "updated_at" => |cron| Some(&cron.updated_at),
         "next_run_date" => |cron| cron.next_run_date.as_ref(),
         "end_time" => |cron| cron.end_time.as_ref(),
-        other => return Err(Fault::unprocessable(format!("crons are not sorted by `{other}`"))),
+        other => return Err(Fault::unprocessable(format!("crons cannot be sorted by `{other}`"))),
     };
     found.sort_by(|one, other| {
         let ascending = (key(one), &one.cron_id).cmp(&(key(other), &other.cron_id));

@@ -11,7 +11,7 @@ use wattle_run::app::App;
 const START_NODE: &str = "__start__";
 const END_NODE: &str = "__end__";
 
-/// Draws a graph. Subgraphs up to a number of levels replace the nodes that run them.
+/// Draws a graph. Up to `levels` levels, subgraphs replace the nodes that run them.
 pub(super) fn of(app: &App, graph: &Graph, levels: usize) -> Value {
     let Drawing { nodes, ways } = Drawing::of(app, graph, levels);
     let nodes: Vec<Value> = nodes.iter().map(Node::document).collect();
@@ -20,7 +20,7 @@ pub(super) fn of(app: &App, graph: &Graph, levels: usize) -> Value {
 }
 
 struct Node {
-    /// Its name, prefixed with the names of the nodes that contain it.
+    /// Name of the node, prefixed with the names of the nodes that contain it.
     id: String,
     name: String,
 }
@@ -110,8 +110,8 @@ impl Drawing {
         }
     }
 
-    /// Returns the node at which the drawing starts. The start node is not drawn if it leads to a
-    /// single node unconditionally.
+    /// Returns the node at which the drawing starts. Removes the start node if its only edge is
+    /// unconditional and leads to another node.
     fn first(&mut self) -> String {
         let leading: Vec<&Way> = self.ways.iter().filter(|it| it.source == START_NODE).collect();
         match leading.as_slice() {
@@ -124,7 +124,8 @@ impl Drawing {
         }
     }
 
-    /// Returns the node at which the drawing ends, in the same way.
+    /// Returns the node at which the drawing ends. Removes the end node if its only edge is
+    /// unconditional and comes from another node.
     fn last(&mut self) -> String {
         let leading: Vec<&Way> = self.ways.iter().filter(|it| it.target == END_NODE).collect();
         match leading.as_slice() {
@@ -147,7 +148,7 @@ fn ways(graph: &Graph) -> Vec<Way> {
     let definition = graph.definition();
     let mut ways: Vec<Way> =
         graph.entry().iter().map(|to| Way::of(START_NODE, to, false)).collect();
-    // Nodes with edges, branches or `goto`. The others lead to the end.
+    // Nodes with edges, branches or `goto`. All other nodes lead to the end.
     let mut leading: BTreeSet<&NodeName> = BTreeSet::new();
     let mut draw = |from: &'_ [NodeName], to: &[NodeName], is_conditional: bool| {
         for from in from {

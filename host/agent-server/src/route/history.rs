@@ -23,10 +23,10 @@ use crate::wire::request::{Before, HistoryRequest};
 /// Default number of states in a response.
 const PAGE: usize = 1;
 
-/// Maximum number of states in a response: each is whole.
+/// Maximum number of states in a response. Each state is complete.
 const LARGEST_PAGE: usize = 1_000;
 
-/// Number of states that are read at a time and are in memory whole.
+/// Number of states that are read at a time. All of them are in memory.
 const READ: usize = 16;
 
 /// Lists the history of a thread, newest first.
@@ -98,7 +98,7 @@ async fn read(
     match before {
         Some(Point::Made(id)) => {
             query.before = Some(id);
-            // If an input made the checkpoint, the state before the input comes next.
+            // The state before an input follows the checkpoint that the input made.
             if let Some(made) = input(agents, record, &query, id).await? {
                 let state = view::before_input(agents, record, &made).await?;
                 states.push(&view::selected(&state, &fields)?)?;
@@ -112,7 +112,7 @@ async fn read(
         query.limit = Some(limit);
         let views = agents.engine().history(&record.id, query.clone()).await?;
         for view in &views {
-            // States before inputs count, too.
+            // The states before inputs count against the limit, too.
             if states.len() == wanted {
                 break;
             }
@@ -131,7 +131,7 @@ async fn read(
     Ok(states)
 }
 
-/// Returns a checkpoint if an input made it and the query matches it.
+/// Returns the checkpoint with an id, if an input made it and the query matches it.
 async fn input(
     agents: &Agents,
     record: &ThreadRecord,
@@ -147,7 +147,8 @@ async fn input(
     Ok(found.filter(|view| view.checkpoint == id && view.source == Source::Input))
 }
 
-/// Returns the filter for checkpoints; `None` if the thread itself does not match.
+/// Returns the filter for checkpoints. Returns `None` if the metadata of the thread itself does not
+/// match.
 fn filter(record: &ThreadRecord, wanted: Map<String, Value>) -> Option<BTreeMap<String, Value>> {
     let facts = view::facts(record);
     let mut filter = BTreeMap::new();
@@ -167,8 +168,8 @@ fn filter(record: &ThreadRecord, wanted: Map<String, Value>) -> Option<BTreeMap<
     Some(filter)
 }
 
-/// Replaces a run in the filter. States of a copied thread name the runs of the original thread,
-/// but the store finds them by the runs of the copy.
+/// Replaces the run in the filter. The states of a copied thread contain the runs of the original
+/// thread, but the store finds them by the runs of the copy.
 async fn own_run(
     agents: &Agents,
     record: &ThreadRecord,

@@ -37,7 +37,7 @@ use crate::wire::outline::{
     CommandAnswer, CommandDocument, CommandRefused, FaultDocument, StreamedEvent,
 };
 
-/// Values that clients send in place of an id to request all events.
+/// Event ids that clients send to request all events.
 const ALL: &[&str] = &["-", "0", "0-0"];
 
 pub(super) fn routes() -> OpenApiRouter<Agents> {
@@ -77,7 +77,7 @@ async fn commands(
     Ok(Json(whole(&agents, Box::pin(work)).await?).into_response())
 }
 
-/// Returns the id of the thread of a stream or a command. The thread may not exist yet.
+/// Returns the id of the thread of a stream or a command. The thread need not exist yet.
 async fn thread(agents: &Agents, caller: &Caller, id: &str) -> Result<ThreadId, Fault> {
     let thread = ThreadId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
     let own = caller.find_thread(agents, id).await?;
@@ -114,7 +114,7 @@ async fn events(
     Ok(of_events(HttpBody::from_stream(body)))
 }
 
-/// Subscriptions as server-sent events.
+/// The events of subscriptions as server-sent events.
 struct Told {
     feed: Feed,
     ready: VecDeque<Bytes>,
@@ -185,8 +185,8 @@ async fn open(
     params(
         ("id" = String, Path, description = "id of the thread"),
         ("stream_modes" = Option<Vec<String>>, Query, description = "`run_modes` (default), `lifecycle` or `state_update`"),
-        ("stream_mode" = Option<Vec<String>>, Query, description = "the name of `stream_modes` in requests of clients"),
-        ("Last-Event-ID" = Option<String>, Header, description = "id of the last event that the client has")),
+        ("stream_mode" = Option<Vec<String>>, Query, description = "alias of `stream_modes`, as official clients send it"),
+        ("Last-Event-ID" = Option<String>, Header, description = "id of the last event that the client has received")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 async fn runs(
     State(agents): State<Agents>,
@@ -196,7 +196,7 @@ async fn runs(
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
     let record = caller.thread(&agents, &id).await?;
-    // The reference server reads `stream_modes`, and its clients send `stream_mode`.
+    // The reference server reads `stream_modes`, but its clients send `stream_mode`.
     let names = [query.list("stream_modes"), query.list("stream_mode")].concat();
     let parts = Parts::read(&names)?;
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok());

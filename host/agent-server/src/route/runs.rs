@@ -47,17 +47,17 @@ const FIELDS: &[&str] = &[
     "multitask_strategy",
 ];
 
-/// The parameter that cancels the run when its client disconnects.
+/// Query parameter that cancels the run when its client disconnects.
 const LEAVING: &str = "cancel_on_disconnect";
 
 /// A run that a request created.
 pub(super) struct Asked {
     pub(super) run: AskedRun,
-    /// The guard that cancels the run when the client disconnects, if requested.
+    /// Guard that cancels the run when its client disconnects, if the request asks for this.
     pub(super) presence: Option<Presence>,
 }
 
-/// Creates a run and returns at once.
+/// Creates a run and responds immediately.
 #[utoipa::path(post, path = "/threads/{id}/runs",
     operation_id = "agent_create_run", tag = "agent-runs",
     params(("id" = String, Path, description = "id of the thread")),
@@ -103,7 +103,7 @@ pub(super) async fn wait(
     Ok(placed(answer::wait(&agents, run.reference(), presence), &place, Some("join")))
 }
 
-/// Creates a run and streams it.
+/// Creates a run and streams its events.
 #[utoipa::path(post, path = "/threads/{id}/runs/stream",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_stream_new_run", tag = "agent-runs",
@@ -128,7 +128,7 @@ pub(super) async fn stream(
     Ok(placed(response, &place, Some("stream")))
 }
 
-/// Returns the stream of a run that a request created.
+/// Returns the stream of a run that the request created.
 pub(super) async fn streamed(
     agents: &Agents,
     asked: Asked,
@@ -144,8 +144,8 @@ pub(super) async fn streamed(
     Ok(stream::answer(agents, &thread, run, wish, presence))
 }
 
-/// Creates a run. If the client disconnects meanwhile, the run is created nevertheless, and
-/// dropping its guard cancels it if that was requested.
+/// Creates a run, even if the client disconnects in the meantime. Dropping its guard then cancels
+/// the run, if the request asks for this.
 async fn begin(
     agents: &Agents,
     caller: Caller,
@@ -161,7 +161,7 @@ async fn begin(
     whole(agents, Box::pin(work)).await
 }
 
-/// Returns the thread of a run as it is after the run was created.
+/// Returns the thread of a run after the run was created.
 pub(super) async fn record(agents: &Agents, run: &AskedRun) -> Result<ThreadRecord, Fault> {
     let head = agents.ports().store.thread(&run.thread).await?;
     let head = head.ok_or_else(|| Fault::missing("thread", run.thread.as_str()))?;
@@ -172,7 +172,8 @@ fn place(run: &AskedRun) -> String {
     format!("/threads/{}/runs/{}", segment(run.thread.as_str()), segment(run.run.as_str()))
 }
 
-/// Encodes an id as one segment of a path: ids of the native API may have any characters.
+/// Encodes an id as one segment of a path, because ids of the native API can contain any
+/// characters.
 pub(super) fn segment(id: &str) -> String {
     let mut text = String::with_capacity(id.len());
     for byte in id.bytes() {
@@ -248,7 +249,7 @@ pub(super) async fn get(
     Ok(Json(run.shape()))
 }
 
-/// Deletes a run and what it wrote.
+/// Deletes a run with everything that it wrote.
 #[utoipa::path(delete, path = "/threads/{id}/runs/{run}",
     extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_delete_run", tag = "agent-runs",
@@ -276,7 +277,7 @@ pub(super) async fn delete(
     params(
         ("id" = String, Path, description = "id of the thread"),
         ("run" = String, Path, description = "id of the run"),
-        ("cancel_on_disconnect" = Option<bool>, Query, description = "cancel the run when its client disconnects")),
+        ("cancel_on_disconnect" = Option<bool>, Query, description = "true to cancel the run when the client disconnects")),
     responses(
         (status = 200, body = Value,
             headers(("Content-Location" = String, description = "path of the run"),
@@ -292,7 +293,7 @@ pub(super) async fn join(
     joined(&agents, run, &query)
 }
 
-/// Returns the result of a run with the path of the run.
+/// Returns a response that waits for the result of a run, with the path of the run.
 pub(super) fn joined(agents: &Agents, run: KnownRun, query: &Query) -> Result<Response, Fault> {
     let place = place(&run.asked);
     let presence = watching(agents, &run, query)?;
@@ -304,16 +305,16 @@ fn watching(agents: &Agents, run: &KnownRun, query: &Query) -> Result<Option<Pre
     Ok(cancels.then(|| Presence::new(agents, run.asked.reference())))
 }
 
-/// Streams a run.
+/// Streams the events of a run.
 #[utoipa::path(get, path = "/threads/{id}/runs/{run}/stream",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_join_run_stream", tag = "agent-runs",
     params(
         ("id" = String, Path, description = "id of the thread"),
         ("run" = String, Path, description = "id of the run"),
-        ("stream_mode" = Option<Vec<Mode>>, Query, description = "stream modes; those of the run by default"),
-        ("cancel_on_disconnect" = Option<bool>, Query, description = "cancel the run when its client disconnects"),
-        ("Last-Event-ID" = Option<String>, Header, description = "id of the last event that the client has")),
+        ("stream_mode" = Option<Vec<Mode>>, Query, description = "stream modes; by default those that the run was created with"),
+        ("cancel_on_disconnect" = Option<bool>, Query, description = "true to cancel the run when the client disconnects"),
+        ("Last-Event-ID" = Option<String>, Header, description = "id of the last event that the client has received")),
     responses(
         (status = 200, body = StreamedEvent, content_type = "text/event-stream",
             headers(("Content-Location" = String, description = "path of the run"),
@@ -332,8 +333,8 @@ pub(super) async fn join_stream(
     Ok(placed(response, &place, Some(&query.again("stream"))))
 }
 
-/// Returns the stream of a run after the last event that the client has. If the run has ended and
-/// the client names no event, the stream is empty.
+/// Returns the stream of a run after the last event that the client has received. If the run has
+/// ended and the request has no event id, the stream is empty.
 pub(super) fn joined_stream(
     agents: &Agents,
     thread: &ThreadRecord,

@@ -1,8 +1,9 @@
 //! Searches for threads.
 //!
-//! The store filters by tenant and status. Metadata is compared here, in the records that the store
-//! lists. If a request names only a few ids, these threads are read one by one. Values are compared
-//! thread by thread, in order, until the page is full or the limit of states is reached.
+//! The store filters by tenant and status. Metadata is compared in this module, with the records
+//! that the store lists. If a request names only a few ids, these threads are read one by one.
+//! Values are compared thread by thread, in order, until the page is full or the limit of states is
+//! reached.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -27,12 +28,12 @@ use crate::wire::shape::ThreadStatus;
 /// Default number of items in a response.
 pub(super) const PAGE: usize = 10;
 
-/// Maximum number of threads in a response: each has its whole state, and [`Page`] limits their
-/// total size.
+/// Maximum number of threads in a response. Each thread contains its whole state, so [`Page`]
+/// limits their total size as well.
 const LARGEST_PAGE: usize = 1_000;
 
-/// Maximum number of ids for which each thread is read separately. For more ids, the store lists
-/// all threads, which takes one request to a remote store.
+/// Maximum number of ids for which each thread is read separately. For more ids, all threads are
+/// listed, which is a single request to a remote store.
 const NAMED: usize = 100;
 
 /// Fields that `select` accepts.
@@ -51,10 +52,10 @@ const FIELDS: &[&str] = &[
     "ttl",
 ];
 
-/// The fields that come from the state.
+/// Fields that are read from the state.
 const OF_STATE: &[&str] = &["state_updated_at", "values", "interrupts"];
 
-/// Returns the headers with the total number of matches and the offset of the next page.
+/// Returns the response headers with the total number of matches and the offset of the next page.
 pub(super) fn pagination(total: usize, offset: usize, shown: usize) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert("x-pagination-total", HeaderValue::from(total));
@@ -91,7 +92,7 @@ pub(super) async fn search(
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
     let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
-    // One more than the page has, to know whether there are more.
+    // One more thread than the page contains shows whether there is a next page.
     let found = wanted.with_values(&agents, found, offset.saturating_add(limit + 1)).await?;
     let total = found.len();
     let mut page = Page::new();
@@ -101,7 +102,7 @@ pub(super) async fn search(
     Ok((pagination(total, offset, page.len()), page))
 }
 
-/// Returns a thread with the selected fields. Its state is read only if one of them needs it.
+/// Returns a thread with the selected fields. Reads its state only if a selected field needs it.
 async fn shown(
     agents: &Agents,
     record: &ThreadRecord,
@@ -150,7 +151,7 @@ struct Wanted<'r> {
 }
 
 impl Wanted<'_> {
-    /// Returns the threads that match everything except values.
+    /// Returns the threads that match all conditions except those on values.
     async fn records(&self, agents: &Agents, caller: &Caller) -> Result<Vec<ThreadRecord>, Fault> {
         let ids = self.ids.map(|ids| ids.iter().map(String::as_str).collect::<HashSet<_>>());
         let mut found = match &ids {
@@ -165,14 +166,15 @@ impl Wanted<'_> {
     async fn listed(&self, agents: &Agents, caller: &Caller) -> Result<Vec<ThreadRecord>, Fault> {
         let query = ThreadQuery {
             tenant: caller.tenant.clone(),
-            // A thread with a pending run is busy, whatever its status in the store.
+            // A thread with a pending run is busy, whatever status it has in the store.
             status: self.status.and_then(store_status),
             ..ThreadQuery::default()
         };
         Ok(agents.ports().store.threads(&query).await?)
     }
 
-    /// Returns at most `most` threads that have the values: each costs a read of its state.
+    /// Returns at most `most` threads that contain the values. Each comparison reads the state of a
+    /// thread.
     async fn with_values(
         &self,
         agents: &Agents,
@@ -206,7 +208,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Returns the threads with some ids that the caller may access. An invalid id names no thread.
+/// Returns the threads with the given ids that the caller may access. Skips invalid ids.
 async fn named(
     agents: &Agents,
     caller: &Caller,
@@ -220,7 +222,8 @@ async fn named(
     Ok(found)
 }
 
-/// Returns the status by which the store filters; `None` if several match.
+/// Returns the status by which the store filters. Returns `None` if several statuses of the store
+/// match.
 fn store_status(status: ThreadStatus) -> Option<Stands> {
     match status {
         ThreadStatus::Interrupted => Some(Stands::Interrupted),
@@ -230,7 +233,7 @@ fn store_status(status: ThreadStatus) -> Option<Stands> {
     }
 }
 
-/// Returns whether a value contains another one: objects may have more fields.
+/// Returns whether a value contains another one. Objects may have additional fields.
 pub(super) fn holds(known: &Value, wanted: &Value) -> bool {
     match (known, wanted) {
         (Value::Object(known), Value::Object(wanted)) => wanted
@@ -246,7 +249,7 @@ async fn has_values(
     wanted: &Map<String, Value>,
     looks: &mut Looks,
 ) -> Result<bool, Fault> {
-    // Pending tasks change no value, so they are not read.
+    // Pending tasks have not changed the values, so only the checkpoint is read.
     let latest = agents.ports().store.latest(&record.id).await?;
     let Some(tuple) = latest.and_then(|latest| latest.tuple) else { return Ok(false) };
     let state = tuple.checkpoint.state();
@@ -263,14 +266,14 @@ fn sort(found: &mut [ThreadRecord], by: Option<&str>, order: SortOrder) -> Resul
         "status" => |one, other| (one.status as u8).cmp(&(other.status as u8)),
         other => {
             let text = format!(
-                "`sort_by` is thread_id, status, created_at, updated_at or state_updated_at, not \
-                 `{other}`"
+                "`sort_by` must be thread_id, status, created_at, updated_at or state_updated_at, \
+                 not `{other}`"
             );
             return Err(Fault::unprocessable(text));
         }
     };
-    // Of equal threads, the one that was created later counts as larger. If that is equal too,
-    // their ids decide, so that pages neither skip nor repeat a thread.
+    // Threads with equal values are sorted by creation time, and then by id, so that pages neither
+    // skip nor repeat a thread.
     found.sort_by(|one, other| {
         let order_of = compare(one, other)
             .then(one.created_ms.cmp(&other.created_ms))

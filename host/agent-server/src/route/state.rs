@@ -1,5 +1,5 @@
-//! The state of a thread: read at any position of its history, changed at the current or an earlier
-//! checkpoint.
+//! The state of a thread: reads at any position of its history, and updates at the current or an
+//! earlier checkpoint.
 
 use std::collections::BTreeSet;
 
@@ -26,11 +26,11 @@ use crate::wire::outline::{FaultDocument, StateUpdated, ThreadStatePart};
 use crate::wire::request::{StateRequest, StateUpdate, Superstep, UpdateInput};
 use crate::wire::shape::ThreadState;
 
-/// Names of clients for writers that are not nodes of the graph.
+/// Names that clients use for the input as the writer of an update.
 const INPUTS: &[&str] = &["__start__", "__input__"];
 const COPY: &str = "__copy__";
 
-/// Metadata key of a thread with the graph that it is to run.
+/// Metadata key of a thread with the id of its graph.
 const GRAPH_ID: &str = "graph_id";
 
 /// Reads the current state of a thread.
@@ -38,7 +38,7 @@ const GRAPH_ID: &str = "graph_id";
     operation_id = "agent_get_state", tag = "agent-threads",
     params(
         ("id" = String, Path, description = "id of the thread"),
-        ("subgraphs" = Option<bool>, Query, description = "include the states of subgraphs"),
+        ("subgraphs" = Option<bool>, Query, description = "true to include the states of subgraphs"),
         ("select" = Option<Vec<String>>, Query, description = "fields to return")),
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn get(
@@ -58,7 +58,7 @@ pub(super) async fn get(
     params(
         ("id" = String, Path, description = "id of the thread"),
         ("checkpoint" = String, Path, description = "id of the checkpoint"),
-        ("subgraphs" = Option<bool>, Query, description = "include the states of subgraphs"),
+        ("subgraphs" = Option<bool>, Query, description = "true to include the states of subgraphs"),
         ("select" = Option<Vec<String>>, Query, description = "fields to return")),
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn by_id(
@@ -117,7 +117,7 @@ async fn read(
     }
 }
 
-/// Writes to the state of a thread as if a node had finished with these writes.
+/// Updates the state of a thread as if a node had finished with the given writes.
 #[utoipa::path(post, path = "/threads/{id}/state",
     operation_id = "agent_update_state", tag = "agent-threads",
     params(("id" = String, Path, description = "id of the thread")),
@@ -166,11 +166,12 @@ pub(super) async fn update(
     })))
 }
 
-/// Gives a new thread a history.
+/// Writes the history of a new thread.
 ///
 /// # Errors
 ///
-/// 400 if the thread names no graph, 422 for supersteps that do not fit the graph.
+/// 400 if the metadata of the thread contains no graph, 422 for supersteps that do not fit the
+/// graph.
 pub(super) async fn lived(
     agents: &Agents,
     caller: &Caller,
@@ -222,13 +223,14 @@ impl Ground {
         Ok(Edit { as_node: writer(values, as_node)?, writes: writes(values, &self.channels)? })
     }
 
-    /// Converts an update of a past superstep. The next superstep determines which nodes ran next.
+    /// Converts an update of a past superstep. An update cannot select the next nodes: the next
+    /// superstep determines them.
     fn lived(&self, update: UpdateInput) -> Result<Edit, Fault> {
         let UpdateInput { values, command, as_node } = update;
         let as_node = as_node.as_deref();
         let Some(command) = command else { return self.edit(values.as_ref(), as_node) };
         if command.goto.is_some() || command.resume.is_some() {
-            let text = "a `command` of `supersteps` may only have an `update`; the next superstep \
+            let text = "a `command` in `supersteps` can only have an `update`; the next superstep \
                         has the nodes that ran next";
             return Err(Fault::unprocessable(text));
         }
@@ -238,7 +240,7 @@ impl Ground {
     }
 }
 
-/// Returns the graph of a thread. A thread that has not run yet names it in its metadata.
+/// Returns the graph of a thread. If the thread has not run yet, its metadata contains the graph.
 async fn graph_of(agents: &Agents, record: &ThreadRecord) -> Result<(AppName, GraphName), Fault> {
     if !record.is_blank() {
         return Ok((record.app.clone(), record.graph.clone()));
@@ -278,7 +280,7 @@ fn writes(values: Option<&Value>, channels: &BTreeSet<String>) -> Result<Vec<Wri
     for values in each {
         let one = StateUpdate { values: Some(values.clone()), ..StateUpdate::default() };
         let Value::Object(fields) = one.read(channels, &mut fresh)? else {
-            let text = "`values` must be an object of channel values, or a list of such";
+            let text = "`values` must be an object of channel values, or an array of such objects";
             return Err(Fault::unprocessable(text));
         };
         for field in fields {

@@ -1,5 +1,5 @@
-//! Stateless runs. Each gets a thread of its own with the id of the run, which is deleted after the
-//! run unless the request keeps it.
+//! Stateless runs. Each run has a thread of its own, whose id is the run id. The thread is deleted
+//! after the run unless the request keeps it.
 
 use std::sync::Arc;
 
@@ -33,12 +33,12 @@ use crate::wire::shape::Run;
 /// Maximum number of runs in a batch.
 const BATCH: usize = 100;
 
-/// A batch of requests for runs.
+/// A batch of run requests.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(super) struct Batch(#[serde(deserialize_with = "at_most::<BATCH, _, _>")] Vec<RunCreate>);
 
-/// Creates a stateless run and returns at once.
+/// Creates a stateless run and responds immediately.
 #[utoipa::path(post, path = "/runs", operation_id = "agent_create_lone_run", tag = "agent-runs",
     request_body = RunCreate,
     responses(
@@ -59,7 +59,7 @@ pub(super) async fn create(
     Ok(placed(Json(run).into_response(), &place(&asked), None))
 }
 
-/// Creates several stateless runs, all of them even if the client disconnects.
+/// Creates several stateless runs. All of them are created even if the client disconnects.
 #[utoipa::path(post, path = "/runs/batch",
     operation_id = "agent_create_lone_runs", tag = "agent-runs",
     request_body = Vec<RunCreate>,
@@ -111,7 +111,7 @@ pub(super) async fn wait(
     Ok(placed(answer::wait(&agents, run.reference(), presence), &place, Some("join")))
 }
 
-/// Creates a stateless run and streams it.
+/// Creates a stateless run and streams its events.
 #[utoipa::path(post, path = "/runs/stream",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_stream_new_lone_run", tag = "agent-runs",
@@ -134,7 +134,7 @@ pub(super) async fn stream(
     Ok(placed(streamed(&agents, asked, &request).await?, &place, Some("stream")))
 }
 
-/// Creates a stateless run, even if the client disconnects meanwhile.
+/// Creates a stateless run, even if the client disconnects in the meantime.
 async fn begin(agents: &Agents, caller: Caller, request: Arc<RunCreate>) -> Result<Asked, Fault> {
     let own = agents.clone();
     let work = async move {
@@ -159,7 +159,7 @@ async fn find(
     caller: &Caller,
     id: &str,
 ) -> Result<(ThreadRecord, KnownRun), Fault> {
-    // The error must not reveal the thread of another tenant.
+    // The error must not reveal that the run belongs to another tenant.
     let missing = |fault: Fault| {
         if fault.status().is_client_error() { Fault::missing("run", id) } else { fault }
     };
@@ -193,7 +193,7 @@ pub(super) async fn get(
     operation_id = "agent_join_run_by_id", tag = "agent-runs",
     params(
         ("run" = String, Path, description = "id of the run"),
-        ("cancel_on_disconnect" = Option<bool>, Query, description = "cancel the run when its client disconnects")),
+        ("cancel_on_disconnect" = Option<bool>, Query, description = "true to cancel the run when the client disconnects")),
     responses(
         (status = 200, body = Value,
             headers(("Content-Location" = String, description = "path of the run"),
@@ -208,15 +208,15 @@ pub(super) async fn join(
     joined(&agents, run, &query)
 }
 
-/// Streams a run.
+/// Streams the events of a run.
 #[utoipa::path(get, path = "/runs/{run}/stream",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_join_run_stream_by_id", tag = "agent-runs",
     params(
         ("run" = String, Path, description = "id of the run"),
-        ("stream_mode" = Option<Vec<Mode>>, Query, description = "stream modes; those of the run by default"),
-        ("cancel_on_disconnect" = Option<bool>, Query, description = "cancel the run when its client disconnects"),
-        ("Last-Event-ID" = Option<String>, Header, description = "id of the last event that the client has")),
+        ("stream_mode" = Option<Vec<Mode>>, Query, description = "stream modes; by default those that the run was created with"),
+        ("cancel_on_disconnect" = Option<bool>, Query, description = "true to cancel the run when the client disconnects"),
+        ("Last-Event-ID" = Option<String>, Header, description = "id of the last event that the client has received")),
     responses(
         (status = 200, body = StreamedEvent, content_type = "text/event-stream",
             headers(("Content-Location" = String, description = "path of the run"),
@@ -240,7 +240,7 @@ pub(super) async fn join_stream(
     operation_id = "agent_cancel_run_by_id", tag = "agent-runs",
     params(
         ("run" = String, Path, description = "id of the run"),
-        ("wait" = Option<bool>, Query, description = "wait until the run has ended"),
+        ("wait" = Option<bool>, Query, description = "true to wait until the run has ended"),
         ("action" = Option<String>, Query, description = "`interrupt`, or `rollback` to also delete the run and what it wrote")),
     responses(
         (status = 200, body = Value),

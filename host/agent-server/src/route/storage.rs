@@ -19,8 +19,8 @@ pub(super) fn routes() -> OpenApiRouter<Agents> {
     OpenApiRouter::new().routes(routes!(storage))
 }
 
-/// Returns the stored bytes of a thread, and the bytes of the newest value of each channel as JSON.
-/// The log stores changes of values, so the total is not the sum of the channels.
+/// Returns the stored bytes of a thread, and for each channel the bytes of its newest value as
+/// JSON. The log stores changes of values, so the total is not the sum of the channels.
 #[utoipa::path(get, path = "/threads/{id}/storage",
     operation_id = "agent_get_storage", tag = "agent-threads",
     params(("id" = String, Path, description = "id of the thread")),

@@ -1,4 +1,4 @@
-//! The long-term memory of the agents of the caller's tenant.
+//! The store of LangGraph clients: items in the long-term memory of the caller's tenant.
 
 use axum::Json;
 use axum::extract::State;
@@ -36,7 +36,7 @@ fn whose(caller: &Caller) -> MemoryScope {
     MemoryScope::Agents(caller.tenant.clone())
 }
 
-/// Writes a document.
+/// Writes an item.
 #[utoipa::path(put, path = "/store/items", operation_id = "agent_put_item", tag = "agent-store",
     request_body = ItemPut,
     responses((status = 204)))]
@@ -49,7 +49,7 @@ async fn write(
     let ttl_ms = request.ttl_ms()?;
     let item = PutItem {
         ttl_ms,
-        // As the reference server does; a read can override it.
+        // The reference server restarts the expiry on a read by default. A read can override this.
         refresh_on_read: ttl_ms.is_some(),
         namespace: request.namespace,
         key: request.key,
@@ -60,12 +60,12 @@ async fn write(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads a document; `null` if there is none.
+/// Reads an item. Returns `null` if it does not exist.
 #[utoipa::path(get, path = "/store/items", operation_id = "agent_get_item", tag = "agent-store",
     params(
         ("namespace" = String, Query, description = "labels of the namespace, separated by periods"),
-        ("key" = String, Query, description = "key of the document"),
-        ("refresh_ttl" = Option<bool>, Query, description = "`false`: the read does not restart the expiry of the document")),
+        ("key" = String, Query, description = "key of the item"),
+        ("refresh_ttl" = Option<bool>, Query, description = "`false`: the read does not restart the expiry of the item")),
     responses((status = 200, body = Option<Item>)))]
 async fn read(
     State(agents): State<Agents>,
@@ -88,7 +88,7 @@ async fn read(
     Ok(Json(found.map(Item::from)))
 }
 
-/// Deletes a document.
+/// Deletes an item.
 #[utoipa::path(delete, path = "/store/items",
     operation_id = "agent_delete_item", tag = "agent-store",
     request_body = ItemPlace,
@@ -104,7 +104,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Searches documents.
+/// Searches items.
 #[utoipa::path(post, path = "/store/items/search",
     extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_search_items", tag = "agent-store",
@@ -131,7 +131,7 @@ async fn search(
     Ok(Json(json!({ "items": items })))
 }
 
-/// Lists namespaces that contain documents.
+/// Lists namespaces that contain items.
 #[utoipa::path(post, path = "/store/namespaces",
     extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_list_namespaces", tag = "agent-store",

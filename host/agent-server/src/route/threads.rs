@@ -25,7 +25,8 @@ use crate::wire::outline::{FaultDocument, Pruned};
 use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, TtlWish};
 use crate::wire::shape::Thread;
 
-/// Maximum number of threads that a request may prune: it may have to delete each of them.
+/// Maximum number of threads that a request may prune, because the request may have to delete each
+/// of them.
 const PRUNED: usize = 1_000;
 
 /// Creates a thread.
@@ -60,7 +61,7 @@ async fn made(
     {
         return match if_exists {
             IfExists::DoNothing => Ok(record),
-            IfExists::Raise => Err(Fault::conflict(format!("thread `{id}` exists already"))),
+            IfExists::Raise => Err(Fault::conflict(format!("thread `{id}` already exists"))),
         };
     }
     let new = NewThread {
@@ -72,7 +73,7 @@ async fn made(
     };
     let record = match (agents.engine().create_thread(new).await, id) {
         (Ok(record), _) => record,
-        // Another request has created it meanwhile.
+        // Another request has created the thread in the meantime.
         (Err(failure), Some(id)) if if_exists == IfExists::DoNothing => {
             let known = caller.find_thread(agents, id).await?;
             return known.ok_or_else(|| failure.into());
@@ -139,8 +140,8 @@ pub(super) async fn update(
     Ok(Json(view::thread(&agents, &record).await?).into_response())
 }
 
-/// Deletes a thread with its runs. Active runs are cancelled. Only the operator can delete a
-/// damaged thread.
+/// Deletes a thread with its runs. Pending and running runs are cancelled. Only the operator can
+/// delete a damaged thread.
 #[utoipa::path(delete, path = "/threads/{id}",
     extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_delete_thread", tag = "agent-threads",
@@ -162,7 +163,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes a thread with its runs. Active runs are cancelled.
+/// Deletes a thread with its runs. Pending and running runs are cancelled.
 pub(super) async fn remove(agents: &Agents, record: ThreadRecord) -> Result<(), Fault> {
     let own = agents.clone();
     whole(agents, Box::pin(async move { take_away(&own, record).await })).await
@@ -210,7 +211,7 @@ pub(super) async fn prune(
         None | Some("delete") => false,
         Some("keep_latest") => true,
         Some(other) => {
-            let text = format!("`strategy` is `delete` or `keep_latest`, not `{other}`");
+            let text = format!("`strategy` must be `delete` or `keep_latest`, not `{other}`");
             return Err(Fault::unprocessable(text));
         }
     };
@@ -245,5 +246,5 @@ fn parse(id: &str) -> Result<ThreadId, Fault> {
 
 fn ttl(wish: TtlWish) -> Result<ThreadTtl, Fault> {
     let read = wish.ttl().read();
-    read.ok_or_else(|| Fault::unprocessable("`ttl` must be minutes, zero or more"))
+    read.ok_or_else(|| Fault::unprocessable("`ttl` must be a number of minutes, zero or more"))
 }

@@ -19,19 +19,19 @@ use crate::wire::outline::{Drawing, FaultDocument, GraphSchemas};
 /// Separator of the levels of a namespace.
 const LEVEL: char = '|';
 
-/// Maximum number of levels of subgraphs in a response: an app may nest them without limit.
+/// Maximum number of levels of subgraphs in a response. The levels of an app are not limited.
 const DEEPEST: usize = 16;
 
 async fn by_id(agents: &Agents, caller: &Caller, id: &str) -> Result<AgentGraph, Fault> {
     assistants::find(agents, caller.tenant.as_ref(), id).await
 }
 
-/// Draws the graph of an assistant. `xray` replaces nodes by the subgraphs that they run.
+/// Draws the graph of an assistant. With `xray`, subgraphs replace the nodes that run them.
 #[utoipa::path(get, path = "/assistants/{id}/graph",
     operation_id = "agent_get_graph", tag = "agent-assistants",
     params(
         ("id" = String, Path, description = "id of an assistant, or name of a graph"),
-        ("xray" = Option<String>, Query, description = "levels of subgraphs to draw, or `true` for all of them")),
+        ("xray" = Option<String>, Query, description = "number of levels of subgraphs to draw, or `true` for all levels")),
     responses(
         (status = 200, body = Drawing),
         (status = 409, body = FaultDocument)))]
@@ -46,7 +46,7 @@ pub(super) async fn graph(
     Ok(Json(drawing::of(&found.app, &found.pack.graph, depth)))
 }
 
-/// Returns how many levels of subgraphs are drawn: a number, all or none.
+/// Returns the number of levels of subgraphs to draw.
 fn depth(query: &Query) -> Result<usize, Fault> {
     match query.text("xray").and_then(|text| text.parse().ok()) {
         Some(depth) => Ok(depth),
@@ -70,8 +70,8 @@ pub(super) async fn schemas(
     Ok(Json(schemas_of(&found.id, &found.pack)))
 }
 
-/// Returns the schemas of a graph. Its input and output are its channels. Clients use two names for
-/// the schema of the run context.
+/// Returns the schemas of a graph. The channels are its input and output. The schema of the run
+/// context has two names, because clients use either.
 fn schemas_of(id: &str, pack: &GraphPack) -> Value {
     let definition = pack.graph.definition();
     let (channels, context) = (&definition.channels, &definition.context_schema);
@@ -93,7 +93,7 @@ fn schemas_of(id: &str, pack: &GraphPack) -> Value {
     operation_id = "agent_get_subgraphs", tag = "agent-assistants",
     params(
         ("id" = String, Path, description = "id of an assistant, or name of a graph"),
-        ("recurse" = Option<bool>, Query, description = "include subgraphs of subgraphs")),
+        ("recurse" = Option<bool>, Query, description = "true to include subgraphs of subgraphs")),
     responses(
         (status = 200, body = BTreeMap<String, GraphSchemas>),
         (status = 409, body = FaultDocument)))]
@@ -110,13 +110,14 @@ pub(super) async fn subgraphs(
     Ok(Json(Value::Object(inside)))
 }
 
-/// Returns the schemas of the subgraph of one namespace, if it exists.
+/// Returns the schemas of the subgraph with a namespace. The response is empty if it does not
+/// exist.
 #[utoipa::path(get, path = "/assistants/{id}/subgraphs/{namespace}",
     operation_id = "agent_get_subgraph", tag = "agent-assistants",
     params(
         ("id" = String, Path, description = "id of an assistant, or name of a graph"),
         ("namespace" = String, Path, description = "names of nodes from the outermost one, separated by `|`"),
-        ("recurse" = Option<bool>, Query, description = "include subgraphs of subgraphs")),
+        ("recurse" = Option<bool>, Query, description = "true to include subgraphs of subgraphs")),
     responses(
         (status = 200, body = BTreeMap<String, GraphSchemas>),
         (status = 409, body = FaultDocument)))]

@@ -94,7 +94,7 @@ async fn find(
     Ok(found)
 }
 
-/// Sorts assistants. Equal ones are sorted by graph.
+/// Sorts assistants. Assistants with equal values are sorted by graph.
 fn sort(found: &mut [Assistant], by: Option<&str>, order: SortOrder) -> Result<(), Fault> {
     let compare: fn(&Assistant, &Assistant) -> Ordering = match by.unwrap_or("created_at") {
         "created_at" => |one, other| one.created_at.cmp(&other.created_at),
@@ -104,7 +104,8 @@ fn sort(found: &mut [Assistant], by: Option<&str>, order: SortOrder) -> Result<(
         "assistant_id" => |one, other| one.assistant_id.cmp(&other.assistant_id),
         other => {
             let text = format!(
-                "`sort_by` is assistant_id, graph_id, name, created_at or updated_at, not `{other}`"
+                "`sort_by` must be assistant_id, graph_id, name, created_at or updated_at, \
+                 not `{other}`"
             );
             return Err(Fault::unprocessable(text));
         }
