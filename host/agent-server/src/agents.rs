@@ -10,7 +10,7 @@ use crate::crons::Crons;
 use crate::feed::Holds;
 use crate::webhooks::{Hooks, Webhooks};
 
-/// The state that handlers share. Cloning it is cheap.
+/// The state that handlers share. Clones share the state.
 #[derive(Clone)]
 pub struct Agents(Arc<Inner>);
 
@@ -23,7 +23,7 @@ struct Inner {
 }
 
 impl Agents {
-    /// Creates the state for the engine of a native API, with the guards and limits of that API.
+    /// Creates the state for the engine of a native API. Shares the guards and limits of that API.
     pub fn new(api: &ApiState) -> Self {
         Self::with_webhooks(api, Webhooks::default())
     }
@@ -39,9 +39,9 @@ impl Agents {
         }))
     }
 
-    /// Starts the background tasks: the cron scheduler, the delivery of webhooks, also of runs that
-    /// ended earlier, and the takeover of webhooks from other hosts. Enqueues the runs that a host
-    /// of an older version left in its queue. The tasks stop when the host shuts down.
+    /// Starts the background tasks: the cron scheduler, the delivery of webhooks, also for runs
+    /// that ended earlier, and the takeover of webhooks from other hosts. Enqueues the runs that a
+    /// host of an older version left in its queue. The tasks stop when the host shuts down.
     pub async fn start(&self) {
         self.enqueue_old_runs().await;
         self.keep_reconciling();
@@ -61,7 +61,7 @@ impl Agents {
         self.engine().ports()
     }
 
-    /// Returns the name of this host among the hosts that share its store.
+    /// Returns the id of this host among the hosts that share its store.
     pub(crate) fn host(&self) -> &str {
         &self.engine().holder().0
     }
@@ -78,7 +78,7 @@ impl Agents {
         &self.0.hooks
     }
 
-    /// Returns the delays of pauses and ends of runs on connections.
+    /// Returns the delays of starts, pauses and ends of runs.
     pub(crate) fn holds(&self) -> &Holds {
         &self.0.holds
     }

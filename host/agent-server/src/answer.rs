@@ -1,4 +1,4 @@
-//! Responses with the result of a run, sent when the run has ended.
+//! Responses with the result of a run, which complete when the run has ended.
 
 use std::io;
 use std::pin::Pin;
@@ -16,14 +16,14 @@ use crate::follow::HEARTBEAT;
 use crate::presence::Presence;
 use crate::run::ended;
 
-/// Whitespace before a JSON document has no meaning. It keeps the connection alive.
+/// Whitespace that keeps the connection alive. Before a JSON value it has no meaning.
 const SIGN_OF_LIFE: Bytes = Bytes::from_static(b"\n");
 
 type Ending = Pin<Box<dyn Future<Output = Option<Value>> + Send>>;
 
-/// Returns a response with the values of a run, sent when the run has ended. The body breaks off if
-/// the host shuts down earlier: clients then repeat the request at the address in the `Location`
-/// header.
+/// Returns a response with the values of a run, which completes when the run has ended. If the host
+/// shuts down earlier, the body is aborted. Clients then repeat the request at the path in the
+/// `Location` header.
 pub(crate) fn wait(agents: &Agents, run: RunRef, presence: Option<Presence>) -> Response {
     let agents = agents.clone();
     let ending: Ending = Box::pin(async move { ended(&agents, run).await });
@@ -51,8 +51,8 @@ fn body(ending: Ending, presence: Option<Presence>) -> impl Stream<Item = io::Re
     })
 }
 
-/// Adds the headers `Content-Location`, the path of the run, and `Location`, the path that resumes
-/// the response after a lost connection.
+/// Adds the headers `Content-Location`, the path of the run, and `Location`, the path at which a
+/// client resumes the response after a lost connection.
 pub(crate) fn placed(mut response: Response, run: &str, goes_on: Option<&str>) -> Response {
     let headers = response.headers_mut();
     if let Ok(place) = HeaderValue::from_str(run) {

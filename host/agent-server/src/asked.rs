@@ -23,15 +23,15 @@ use crate::graphs::{self, AgentGraph};
 
 use crate::wire::request::{Command, Goto, Nodes, RunCreate};
 
-/// Keys of `config.configurable` that address a thread, a checkpoint or a run. They are not values
-/// for nodes.
+/// Keys of `config.configurable` that address a thread, a checkpoint or a run. They are not part of
+/// the run context.
 const PLACES: &[&str] =
     &["thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id"];
 
-/// Names of the end of a graph that clients use in `goto` and `as_node`.
+/// Names that clients use for the end of a graph in `goto` and `as_node`.
 pub(crate) const ENDS: &[&str] = &["__end__", END];
 
-/// Fields of the request that the document of the run contains.
+/// Fields of the request that are returned in the `kwargs` of the run.
 const KWARGS: &[&str] = &[
     "input",
     "command",
@@ -89,7 +89,7 @@ pub(crate) async fn run(
     })
 }
 
-/// Checks the graph of a run. A thread keeps the graph of its first run.
+/// Checks the graph of a run: every run of a thread has the graph of the first one.
 fn check_graph(agents: &Agents, graph: &AgentGraph, thread: &ThreadRecord) -> Result<(), Fault> {
     if thread.is_blank() || (thread.app == graph.app.name && thread.graph == *graph.name()) {
         return Ok(());
@@ -126,7 +126,7 @@ async fn kind(
     }
     match (input, checkpoint) {
         (input, Some(Point::Made(checkpoint))) => Ok(RunKind::Fork { checkpoint, input }),
-        // This checkpoint is the one after the input, so it contains the old input.
+        // The input made this checkpoint, so its state already contains the input to replace.
         (None, Some(Point::BeforeInput(checkpoint))) => {
             Ok(RunKind::Fork { checkpoint, input: None })
         }
@@ -146,18 +146,18 @@ async fn kind(
 ///
 /// # Errors
 ///
-/// None: a UUID is a valid run id.
+/// None in practice: a UUID is a valid run id.
 pub(crate) fn new_run() -> Result<RunId, Fault> {
     RunId::new(fresh()).map_err(|error| Fault::unprocessable(error.to_string()))
 }
 
-/// Generates an id for a message that has none.
+/// Generates an id for a message without an id.
 pub(crate) fn fresh() -> String {
     Uuid::now_v7().to_string()
 }
 
-/// Checks the channels of an input, so that an input that the engine would refuse is refused before
-/// its run is enqueued.
+/// Checks that the graph has the channels of an input. The engine would reject the run only after
+/// it was enqueued.
 fn check_input(graph: &AgentGraph, input: &Value) -> Result<(), Fault> {
     let Value::Object(fields) = input else {
         return Err(Fault::unprocessable("`input` must be an object of channel values"));
@@ -239,8 +239,9 @@ fn node(graph: &AgentGraph, name: &str) -> Result<NodeName, Fault> {
     Err(Fault::unprocessable(text))
 }
 
-/// Checks that `resume` can be answered. Interrupts are pending only at the current checkpoint, so
-/// naming that checkpoint has no effect, and the result is `None`.
+/// Checks that the thread has an interrupt to which `resume` can be the answer. Interrupts are
+/// pending only at the current checkpoint, so the request may name that checkpoint; the result is
+/// `None` then.
 async fn answerable(
     agents: &Agents,
     thread: &ThreadRecord,
@@ -258,7 +259,7 @@ async fn answerable(
             return Err(Fault::value(text));
         }
     }
-    // A running or pending run may still raise interrupts, so the engine matches the answers when
+    // A running or pending run can still raise interrupts, so the engine matches the answers when
     // the new run starts.
     if thread.status != ThreadStatus::Running && !agents.engine().has_pending(&thread.id).await? {
         let view = agents.engine().thread(&thread.id).await?;
@@ -285,13 +286,13 @@ fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Point
 /// A position in the history of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
-    /// A checkpoint.
+    /// The state of a checkpoint.
     Made(CheckpointId),
     /// The state before the input that made a checkpoint.
     BeforeInput(CheckpointId),
 }
 
-/// Parses the id of a position in the history, as clients write it.
+/// Parses the id of a position in the history, in the format of this API.
 ///
 /// # Errors
 ///
@@ -303,7 +304,7 @@ pub(crate) fn point_of(thread: &ThreadRecord, id: &str) -> Result<Point, Fault> 
     }
 }
 
-/// Parses the id of a checkpoint, as clients write it.
+/// Parses the id of a checkpoint, in the format of this API.
 ///
 /// # Errors
 ///
@@ -323,8 +324,8 @@ fn options(graph: &AgentGraph, request: &RunCreate) -> RunOptions {
     }
 }
 
-/// Converts a selection of nodes. Names that the graph does not have are ignored, as on a LangGraph
-/// server: clients send one list to several graphs.
+/// Converts a selection of nodes. Ignores names that the graph does not have, as a LangGraph server
+/// does: clients send one list to several graphs.
 fn nodes(graph: &AgentGraph, named: &Nodes) -> NodeSet {
     let Some(names) = named.names() else { return NodeSet::All };
     let known = graph.pack.graph.nodes().keys();
@@ -333,9 +334,9 @@ fn nodes(graph: &AgentGraph, named: &Nodes) -> NodeSet {
     )
 }
 
-/// Returns the durability of a run. `async` requests that a superstep does not wait until the
-/// checkpoint before it is durable. The default, `commit`, does not wait either, and loses nothing
-/// that a client saw.
+/// Returns the durability of a run. With `async`, a superstep does not wait until the checkpoint
+/// before it is durable. The default, `commit`, does not wait for it either, but loses nothing that
+/// a client has received.
 fn durability(request: &RunCreate) -> Durability {
     match (request.durability.as_deref(), request.checkpoint_during) {
         (Some("sync"), _) => Durability::Sync,

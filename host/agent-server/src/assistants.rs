@@ -48,7 +48,7 @@ pub(crate) async fn made(
     Ok(kept(agents, tenant, id).await?.map(|kept| kept.doc))
 }
 
-/// Reads an assistant that a client created, for a change.
+/// Reads an assistant that a client created, to change it by compare-and-swap.
 pub(crate) async fn kept(
     agents: &Agents,
     tenant: Option<&String>,
@@ -70,8 +70,8 @@ pub(crate) async fn all(
     Ok(own.chain(made.iter().map(AssistantDoc::shape)).collect())
 }
 
-/// Returns the default assistant of a graph. Its creation time is 0, because no record has the time
-/// at which its app was loaded.
+/// Returns the default assistant of a graph. Its creation time is 0, because no record contains the
+/// time at which the app was loaded.
 pub(crate) fn of_graph(graph: &AgentGraph) -> Assistant {
     let doc = &graph.app.doc;
     Assistant::of_graph(&graph.id, (!doc.is_empty()).then(|| doc.clone()), 0)
@@ -89,8 +89,8 @@ pub(crate) fn settled(graph: &AgentGraph, request: &RunCreate) -> RunCreate {
     RunCreate { config: Some(config), context: Some(handed), ..request.clone() }
 }
 
-/// Merges two objects key by key; keys of the second replace those of the first. For other values,
-/// the second is the result unless it is `null`.
+/// Merges two objects key by key. Keys of `value` replace those of `under`. If either is not an
+/// object, the result is `value`, or `under` if `value` is `null`.
 fn over(under: &Value, value: Value) -> Value {
     match (under, value) {
         (Value::Object(under), Value::Object(fields)) => {

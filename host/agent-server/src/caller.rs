@@ -36,16 +36,16 @@ impl FromRequestParts<Agents> for Caller {
 }
 
 impl Caller {
-    /// Returns a caller for requests of the server itself, such as those of crons.
+    /// Returns a caller for requests of the server itself, such as the runs of crons.
     pub(crate) fn of(tenant: Option<String>) -> Self {
         Self { tenant, principal: None }
     }
 
-    /// Finds a thread that the caller may access; `None` if there is none.
+    /// Finds a thread that the caller may access. Returns `None` if no such thread exists.
     ///
     /// # Errors
     ///
-    /// 422 for an id that names no thread and is not a UUID.
+    /// 422 for an id that is neither the id of a thread nor a UUID.
     pub(crate) async fn find_thread(
         &self,
         agents: &Agents,
@@ -64,7 +64,7 @@ impl Caller {
     ///
     /// # Errors
     ///
-    /// 404 if there is none, else as [`Caller::find_thread`].
+    /// 404 if no such thread exists; otherwise those of [`Caller::find_thread`].
     pub(crate) async fn thread(&self, agents: &Agents, id: &str) -> Result<ThreadRecord, Fault> {
         let found = self.find_thread(agents, id).await?;
         found.ok_or_else(|| Fault::missing("thread", id))
@@ -76,7 +76,7 @@ impl Caller {
     }
 }
 
-/// Whether a request comes from the operator and names no tenant.
+/// Whether a request comes from the operator and does not act for a tenant.
 pub(crate) struct IsOperator(pub(crate) bool);
 
 impl FromRequestParts<Agents> for IsOperator {
@@ -92,7 +92,7 @@ impl FromRequestParts<Agents> for IsOperator {
 ///
 /// # Errors
 ///
-/// 422 if the text is not a UUID.
+/// 422 if the string is not a UUID.
 pub(crate) fn uuid(what: &str, text: &str) -> Result<Uuid, Fault> {
     let refused = |_| Fault::unprocessable(format!("the {what} id `{text}` is not a UUID"));
     Uuid::try_parse(text).map_err(refused)

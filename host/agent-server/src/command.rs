@@ -16,10 +16,10 @@ use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::wire::command::{Code, Command, Refusal, done};
 
-/// Prefix of the commands that need a WebSocket connection.
+/// Prefix of the commands that manage subscriptions and need a WebSocket connection.
 const OF_CONNECTIONS: &str = "subscription.";
 
-/// The thread of a command, and the caller who sent it.
+/// The thread of a command, and the caller that sent it.
 pub(crate) struct Target<'a> {
     pub(crate) agents: &'a Agents,
     pub(crate) caller: &'a Caller,
@@ -27,7 +27,7 @@ pub(crate) struct Target<'a> {
     pub(crate) thread: &'a ThreadId,
 }
 
-/// Executes a command. The reply is a document even if the command fails.
+/// Executes a command. Returns the reply, also if the command fails.
 pub(crate) async fn perform(target: &Target<'_>, command: &Command) -> Value {
     let answered = match end(target).await {
         Ok(end) => (attempt(target, command).await).map(|result| done(command.id, &result, end)),
@@ -55,7 +55,7 @@ async fn attempt(target: &Target<'_>, command: &Command) -> Result<Value, Refusa
     }
 }
 
-/// Returns the highest event number of a thread so far.
+/// Returns the number of the last event of a thread so far.
 pub(crate) async fn end(target: &Target<'_>) -> Result<u64, Refusal> {
     let head = target.agents.ports().store.thread(target.thread).await;
     let head = head.map_err(|error| refused(&error.into()))?;
@@ -69,7 +69,7 @@ impl Target<'_> {
         found.map_err(|fault| refused(&fault))
     }
 
-    /// Returns the thread if it has run.
+    /// Returns the thread. Fails if it has never run.
     async fn has_run(&self) -> Result<ThreadRecord, Refusal> {
         let found = self.find().await?.filter(|record| !record.is_blank());
         found.ok_or_else(|| {

@@ -16,7 +16,7 @@ const TABLE: &[(&str, StatusCode)] = &[
     (code::INVALID, StatusCode::UNPROCESSABLE_ENTITY),
     (code::EXPIRED, StatusCode::NOT_FOUND),
     (api_code::MEDIA_TYPE, StatusCode::UNPROCESSABLE_ENTITY),
-    // Clients retry 501, which cannot succeed.
+    // Clients retry a 501, but a retry cannot succeed.
     (code::UNSUPPORTED, StatusCode::UNPROCESSABLE_ENTITY),
 ];
 
@@ -25,7 +25,7 @@ const TABLE: &[(&str, StatusCode)] = &[
 pub(crate) struct Fault {
     status: StatusCode,
     detail: String,
-    /// Seconds until a retry.
+    /// Seconds after which a retry can succeed.
     retry_after: Option<u64>,
 }
 
@@ -34,12 +34,12 @@ impl Fault {
         Self { status, detail: detail.into(), retry_after: None }
     }
 
-    /// Returns 404 for something that does not exist.
+    /// Returns 404 for a resource that does not exist.
     pub(crate) fn missing(what: &str, id: &str) -> Self {
         Self::not_found(format!("there is no {what} `{id}`"))
     }
 
-    /// Returns 404 with a text.
+    /// Returns 404 with a message.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
@@ -59,7 +59,7 @@ impl Fault {
         Self::new(StatusCode::CONFLICT, detail)
     }
 
-    /// Returns the text for the client.
+    /// Returns the message for the client.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }

@@ -14,7 +14,7 @@ use wattle_run::catalog::Catalog;
 use crate::doc::assistant::AssistantDoc;
 use crate::fault::Fault;
 
-/// Beginning of the error for an unknown assistant. Programs search for these words.
+/// Beginning of the error for an unknown assistant. Client programs search for it.
 const NOT_FOUND: &str = "Assistant not found";
 
 /// A graph of a loaded app.
@@ -25,7 +25,7 @@ pub(crate) struct AgentGraph {
     pub(crate) app: Arc<App>,
     /// The graph and its version.
     pub(crate) pack: Arc<GraphPack>,
-    /// The assistant that a client created, if the request named one.
+    /// The assistant that a client created, if the request selected one.
     pub(crate) made: Option<Made>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct AgentGraph {
 #[derive(Clone)]
 pub(crate) struct Made {
     pub(crate) id: Uuid,
-    /// Its record.
+    /// The record of the assistant.
     pub(crate) doc: AssistantDoc,
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn by_id(catalog: &Catalog, id: &str) -> Option<AgentGraph> {
     all(catalog).into_iter().find(|graph| graph.id == id)
 }
 
-/// Finds the graph of a default assistant, by the UUID of the assistant or by a name of the graph.
+/// Finds the graph of a default assistant, by the UUID of the assistant or by the id of the graph.
 /// [`crate::assistants::find`] also finds assistants that clients created.
 ///
 /// # Errors
@@ -99,7 +99,7 @@ pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Fau
     let found = found.or_else(|| graphs.into_iter().find(|graph| graph.answers_to(assistant)));
     found.ok_or_else(|| {
         let known = ids.join(", ");
-        let text = format!("{NOT_FOUND}: `{assistant}`; graphs are: {known}");
+        let text = format!("{NOT_FOUND}: `{assistant}`; available graphs: {known}");
         Fault::unprocessable(text)
     })
 }
@@ -109,12 +109,12 @@ pub(crate) fn by_name(catalog: &Catalog, app: &AppName, graph: &GraphName) -> Op
     all(catalog).into_iter().find(|known| known.is(app, graph))
 }
 
-/// Returns the id of a graph, which may not be loaded.
+/// Returns the id of a graph, whether it is loaded or not.
 pub(crate) fn id_of(catalog: &Catalog, app: &AppName, graph: &GraphName) -> String {
     by_name(catalog, app, graph).map_or_else(|| format!("{app}/{graph}"), |known| known.id)
 }
 
-/// Returns the channels with messages, of a graph and of its subgraphs.
+/// Returns the message channels of a graph and of its subgraphs.
 pub(crate) fn conversations(app: &App, pack: &GraphPack) -> BTreeSet<String> {
     let (mut seen, mut channels) = (BTreeSet::new(), BTreeSet::new());
     collect(app, pack, &mut seen, &mut channels);

@@ -1,7 +1,8 @@
 //! The Agent Server API: Wattle for clients of LangGraph servers.
 //!
-//! The engine owns threads, runs and states. This crate converts them to the documents of this API,
-//! and adds what the engine does not have: assistants, crons, webhooks and stateless runs.
+//! The engine owns threads, runs and states. This crate converts them to the JSON formats of this
+//! API. It also implements what the engine does not have: assistants, crons, webhooks and stateless
+//! runs.
 //!
 //! # Layout
 //!
@@ -9,19 +10,19 @@
 //! * [`agents`]: the state that handlers share. `route`: the paths, one resource per file.
 //!   [`router`] combines them, and `openapi` describes them.
 //! * `caller` and `query`: extractors for the caller, the body, the path and the query. `fault`:
-//!   errors of this API. `page`: limits on the size of a response. `whole`: work that completes
-//!   even if its client disconnects.
+//!   errors of this API. `page`: limits on the size of a response. `whole`: futures that complete
+//!   even if their client disconnects.
 //! * `graphs`: graphs by the ids that clients use. `assistants`: graphs with settings. `view`:
-//!   threads as documents.
+//!   threads and states as JSON.
 //! * `order`: creates the run of a request. `asked`: resolves a request into a run specification.
-//!   `submit`: passes it to the engine. `doc`: records that this server stores in addition to
+//!   `submit`: passes the run to the engine. `doc`: records that this server stores in addition to
 //!   threads.
-//! * `hosts`: takes over the webhooks of hosts that died.
+//! * `hosts`: takes over the webhooks of dead hosts.
 //! * `crons`: creates the runs of crons that are due. [`webhooks`]: notifies URLs of the end of
 //!   runs.
 //! * `run`: a run and its result. `answer`: the response with this result. `follow` and `stream`:
 //!   the stream of a run. `presence`: cancels a run when its client disconnects. `past`: the states
-//!   with which events are rendered.
+//!   that are needed to encode events.
 //! * `command`: executes commands of the streaming protocol. `feed`: the typed events of a thread.
 //!   `socket`: commands and events over one WebSocket. `joined`: all runs of a thread as one
 //!   stream.

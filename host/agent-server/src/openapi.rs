@@ -1,7 +1,7 @@
 //! The OpenAPI document of the paths of this server.
 //!
 //! Each handler is described next to its code, and only described handlers can be routed. This
-//! module adds what many of them have in common.
+//! module adds the parts that many operations have in common.
 
 use utoipa::OpenApi as _;
 use utoipa::openapi::{Content, Object, OpenApi, RefOr, Required, Schema};
@@ -34,12 +34,12 @@ const REFUSALS: Refusals = Refusals {
     of_bodies: &[413, 422],
 };
 
-/// Returns the parts of the document that belong to no path.
+/// Returns the parts of the OpenAPI document that belong to no path.
 pub(crate) fn base() -> OpenApi {
     Base::openapi()
 }
 
-/// Adds what all paths have in common.
+/// Adds the parts that all paths have in common.
 pub(crate) fn completed(mut document: OpenApi) -> OpenApi {
     complete(&mut document, &REFUSALS);
     let OpenApi { paths, components, .. } = &mut document;
@@ -54,15 +54,15 @@ pub(crate) fn completed(mut document: OpenApi) -> OpenApi {
             name.and_then(|name| schemas?.get(name)).is_some_and(needs_nothing)
         });
         if takes_nothing {
-            // A missing body counts as an empty object.
+            // A missing body is read as an empty object.
             body.required = Some(Required::False);
         }
     }
     document
 }
 
-/// Removes the defaults of required properties. Deserialization has them so that a check can name
-/// the missing value.
+/// Removes the defaults of required properties. These defaults exist only so that a check can
+/// report which value is missing.
 fn without_needless_defaults(schema: &mut RefOr<Schema>) {
     match schema {
         RefOr::T(Schema::Object(Object { properties, required, .. })) => {
@@ -79,7 +79,7 @@ fn without_needless_defaults(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// Returns the name of the schema of a body.
+/// Returns the schema name of a body.
 fn name_of(content: &RefOr<Content>) -> Option<&str> {
     let RefOr::T(Content { schema: Some(RefOr::Ref(schema)), .. }) = content else { return None };
     schema.ref_location.rsplit('/').next()

@@ -24,13 +24,11 @@ use crate::wire::request::{Completion, IfMissing, RunCreate};
 /// enough for a client to reconnect after a lost connection or a crash of the host.
 const KEPT_MS: u64 = 60_000;
 
-/// Creates a run on a thread. If the thread does not exist, it is created if the request allows
-/// that.
+/// Creates a run on a thread. Creates the thread if it does not exist and the request allows it.
 ///
 /// # Errors
 ///
-/// 404 for a thread that does not exist, 422 and 400 for a run that is not valid, and those of
-/// [`submit`].
+/// 404 for a missing thread, 422 and 400 for an invalid run, and those of [`submit`].
 pub(crate) async fn on_thread(
     agents: &Agents,
     caller: &Caller,
@@ -50,8 +48,8 @@ pub(crate) async fn on_thread(
 ///
 /// # Errors
 ///
-/// 400 for a run that needs an existing thread, 409 if there is such a thread, else as
-/// [`on_thread`].
+/// 400 for a run that needs an existing thread, 409 if a thread with the id exists; otherwise those
+/// of [`on_thread`].
 pub(crate) async fn alone(
     agents: &Agents,
     caller: &Caller,
@@ -89,8 +87,8 @@ pub(crate) async fn alone(
     }
 }
 
-/// Deletes the thread of a run that was not created, unless it has a run. A failure is logged,
-/// because the client gets the reason why its run was not created.
+/// Deletes the thread of a run that was not created, unless the thread has a run. A failure is only
+/// logged: the client gets the reason why its run was not created.
 async fn take_back(agents: &Agents, thread: &ThreadId) {
     let done = match has_runs(agents, thread).await {
         Ok(true) => Ok(()),
@@ -103,13 +101,14 @@ async fn take_back(agents: &Agents, thread: &ThreadId) {
     }
 }
 
-/// Returns whether a thread has a run: another host may have created that of a cron meanwhile.
+/// Returns whether a thread has a run. For the thread of a cron run, another host may have created
+/// the run in the meantime.
 async fn has_runs(agents: &Agents, thread: &ThreadId) -> Result<bool, Fault> {
     Ok(!agents.ports().store.newest_runs(thread, 0, 1).await?.is_empty())
 }
 
-/// Returns the thread that another host created for the same run of a cron, without creating the
-/// run.
+/// Returns the empty thread that another host created for the same run of a cron and left without
+/// the run.
 async fn left_over(
     agents: &Agents,
     caller: &Caller,
@@ -117,7 +116,7 @@ async fn left_over(
     failure: Failure,
 ) -> Result<ThreadRecord, Fault> {
     if failure.code == code::BUSY {
-        // The thread does not exist until that host has created it, and that host may die before.
+        // The other host may die before it has created the thread, so the caller must retry.
         let text = format!("another host is creating thread `{run}`; try again");
         return Err(Failure::new(code::UNAVAILABLE, text).into());
     }
@@ -129,12 +128,12 @@ async fn left_over(
     own.ok_or_else(|| failure.into())
 }
 
-/// Checks that a request can lead to a run.
+/// Checks that a run can be created from a request.
 ///
 /// # Errors
 ///
-/// As [`RunCreate::check`]; also 422 for metadata that is too large, and for a webhook that this
-/// host may not call.
+/// Those of [`RunCreate::check`]; 422 for metadata that is too large, and for a webhook URL that is
+/// not permitted.
 pub(crate) fn check(agents: &Agents, request: &RunCreate) -> Result<(), Fault> {
     request.check()?;
     let facts = request.metadata.clone().unwrap_or_default();
@@ -159,7 +158,7 @@ async fn begin_on(
     Ok(asked)
 }
 
-/// Returns the TTL of the thread of a stateless run. Every event of the thread restarts it.
+/// Returns the TTL of the thread of a stateless run. Every event of the thread restarts the TTL.
 fn temporary(request: &RunCreate) -> ThreadTtl {
     let wait_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
     #[expect(clippy::cast_sign_loss, reason = "it was checked that it is not negative")]
@@ -167,11 +166,11 @@ fn temporary(request: &RunCreate) -> ThreadTtl {
     ThreadTtl { after_ms, strategy: PruneStrategy::Delete }
 }
 
-/// Returns the thread of a run: the existing one, or a new one if that is allowed.
+/// Returns the thread of a run: the existing one, or a new one if the request allows it.
 ///
 /// # Errors
 ///
-/// 404 if there is none and a new one is not allowed.
+/// 404 if the thread does not exist and the request does not allow a new one.
 pub(crate) async fn existing_or_new(
     agents: &Agents,
     caller: &Caller,
@@ -188,7 +187,7 @@ pub(crate) async fn existing_or_new(
     let new = NewThread { thread, tenant: caller.tenant.clone(), ..NewThread::default() };
     match agents.engine().create_thread(new).await {
         Ok(record) => Ok(record),
-        // Another request has created it meanwhile.
+        // Another request has created the thread in the meantime.
         Err(failure) if failure.code == code::CONFLICT => caller.thread(agents, id).await,
         Err(failure) => Err(failure.into()),
     }

@@ -1,8 +1,8 @@
-//! Limits on the size of a response and on the states that a search reads: lists contain whole
-//! states.
+//! Limits on the size of a response, and on the states that a search reads. A list contains the
+//! whole state of each thread.
 //!
-//! Clients page by offset and ignore continuation hints. A response above the limit is therefore
-//! refused and not truncated.
+//! Clients page by offset and ignore hints about further pages. A response above the limit is
+//! therefore rejected, not truncated.
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -13,19 +13,20 @@ use wattle_run::json::weight;
 
 use crate::fault::Fault;
 
-/// Maximum size in bytes of the documents of one response, unless it has a single document. They
-/// are in memory until they are sent, and many responses are sent at the same time. A page of a
-/// hundred threads has about 300 KiB for each.
+/// Maximum size in bytes of the items of one response, unless the response has a single item. A
+/// response is in memory until it is sent, and many responses are sent at the same time. A page of
+/// a hundred threads has about 300 KiB for each thread.
 const ANSWER_BYTES: usize = 32 << 20;
 
-/// Maximum number of states that a search by values reads: some seconds of work.
+/// Maximum number of states that a search by values reads. Reading them takes a few seconds.
 const STATES: usize = 10_000;
 
-/// Approximate maximum size in bytes of these states: a state may be large, and each is read whole.
+/// Approximate maximum size in bytes of the states that a search by values reads. A state can be
+/// large, and is read as a whole.
 const STATES_BYTES: u64 = 256 << 20;
 
-/// A JSON array as the body of a response. Documents are serialized one by one, so that at most one
-/// is in memory in its larger form.
+/// A JSON array as the body of a response. The items are serialized one by one, so that only one
+/// item at a time also exists in its unserialized form.
 #[derive(Debug)]
 pub(crate) struct Page {
     text: Vec<u8>,
@@ -43,12 +44,12 @@ impl Page {
         Self { text: vec![b'['], documents: 0, most_bytes }
     }
 
-    /// Returns the number of documents.
+    /// Returns the number of items.
     pub(crate) fn len(&self) -> usize {
         self.documents
     }
 
-    /// Adds a document.
+    /// Adds an item.
     ///
     /// # Errors
     ///
@@ -58,7 +59,7 @@ impl Page {
             self.text.push(b',');
         }
         serde_json::to_writer(&mut self.text, document).map_err(|error| {
-            Failure::internal(format!("a document of the response cannot be written: {error}"))
+            Failure::internal(format!("an item of the response cannot be written: {error}"))
         })?;
         if self.documents > 0 && self.text.len() > self.most_bytes {
             return Err(self.too_large());

@@ -8,11 +8,12 @@ use crate::asked::run::AskedRun;
 use crate::submit::cancel;
 use crate::wire::request::{Disconnect, RunCreate};
 
-/// A connected client. Dropping this guard cancels the run, unless the response has ended.
+/// A connected client. Dropping the value cancels the run, unless the response was complete.
 pub(crate) struct Presence {
     agents: Agents,
     run: RunRef,
-    /// The runtime that executes the cancel: a connection may be dropped outside of it.
+    /// The runtime on which the cancellation runs: a connection may be dropped outside of a
+    /// runtime.
     runtime: Handle,
     is_over: bool,
 }
@@ -22,13 +23,13 @@ impl Presence {
         Self { agents: agents.clone(), run, runtime: Handle::current(), is_over: false }
     }
 
-    /// Creates the guard of the client that requests a run, if a disconnect is to cancel the run.
+    /// Creates the guard for the client of a run, if the request cancels the run on a disconnect.
     pub(crate) fn of(agents: &Agents, asked: &AskedRun, request: &RunCreate) -> Option<Self> {
         let cancels = request.on_disconnect.unwrap_or_default() == Disconnect::Cancel;
         cancels.then(|| Self::new(agents, asked.reference()))
     }
 
-    /// Disarms the guard, because the response ends without a disconnect.
+    /// Disarms the guard when the response ends without a disconnect.
     pub(crate) fn end(&mut self) {
         self.is_over = true;
     }
@@ -36,7 +37,8 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        // Runs that a shutdown of the host stops continue after the next start.
+        // A run that a shutdown of the host interrupts continues after the next start, so it is not
+        // cancelled.
         if self.is_over || *self.agents.api().stopping.borrow() {
             return;
         }
@@ -44,7 +46,7 @@ impl Drop for Presence {
         self.runtime.spawn(async move {
             let RunRef { thread, run: id } = &run;
             tracing::info!(%thread, run = %id, "cancelling a run: its client disconnected");
-            // The run may have ended at the same moment.
+            // The run may have ended at the same time.
             if let Err(fault) = cancel(&agents, &run, false, None).await {
                 let why = fault.detail();
                 tracing::debug!(run = %id, why, "failed to cancel a run of a disconnected client");

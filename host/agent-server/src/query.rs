@@ -50,7 +50,8 @@ impl Query {
             Some("0" | "false" | "False") => Ok(Some(false)),
             Some("1" | "true" | "True") => Ok(Some(true)),
             Some(other) => {
-                Err(Fault::unprocessable(format!("`{key}` is `true` or `false`, not `{other}`")))
+                let why = format!("`{key}` must be `true` or `false`, not `{other}`");
+                Err(Fault::unprocessable(why))
             }
         }
     }
@@ -65,17 +66,17 @@ impl Query {
         let number = text.parse();
         number
             .map(Some)
-            .map_err(|_| Fault::unprocessable(format!("`{key}` is not a number: `{text}`")))
+            .map_err(|_| Fault::unprocessable(format!("`{key}` must be a number, not `{text}`")))
     }
 
     /// Returns all values of a key, including the items of JSON lists.
     pub(crate) fn list(&self, key: &str) -> Vec<String> {
         let values = self.0.iter().filter(|(name, _)| name == key).map(|(_, value)| value);
-        // Clients may send an empty value in place of an empty list.
+        // Some clients send an empty value for an empty list.
         values.filter(|value| !value.is_empty()).flat_map(|value| each(value)).collect()
     }
 
-    /// Returns a path with these parameters, for a later request.
+    /// Returns a path with these parameters, which repeats the request.
     pub(crate) fn again(&self, path: &str) -> String {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(self.0.iter().filter(|(_, value)| !value.is_empty()));

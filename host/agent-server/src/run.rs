@@ -25,7 +25,7 @@ pub(crate) use self::listed::Listed;
 /// A run of a thread.
 #[derive(Clone)]
 pub(crate) struct KnownRun {
-    /// The request.
+    /// The run as the client requested it.
     pub(crate) asked: AskedRun,
     /// The record of the engine.
     pub(crate) record: RunRecord,
@@ -53,7 +53,7 @@ impl KnownRun {
 
     async fn of(agents: &Agents, thread: &ThreadRecord, record: RunRecord) -> Result<Self, Fault> {
         let asked = match AskedRun::of(&record, thread) {
-            // Hosts of older versions stored the request elsewhere.
+            // Hosts of older versions stored the request in the memory.
             None if record.created_ms.is_none() => {
                 let (ports, tenant) = (agents.ports(), thread.tenant.as_ref());
                 old::run(ports, tenant, &thread.id, &record.id).await?
@@ -68,7 +68,7 @@ impl KnownRun {
         Ok(Self { asked, record })
     }
 
-    /// Returns the run as clients see it.
+    /// Describes the run for clients, as JSON.
     pub(crate) fn shape(&self) -> Run {
         self.asked.shape(&self.record)
     }
@@ -79,7 +79,7 @@ impl KnownRun {
     }
 }
 
-/// Returns the run of another API as a request.
+/// Describes a run that another API created as if a client of this API had requested it.
 fn of_other_api(agents: &Agents, thread: &ThreadRecord, record: &RunRecord) -> AskedRun {
     let graph_id = graphs::id_of(agents.engine().catalog(), &thread.app, &thread.graph);
     AskedRun {
@@ -117,7 +117,7 @@ pub(crate) enum Turn {
     Stopping,
 }
 
-/// Waits until a run has started, or will not start.
+/// Waits until a run has started, or can no longer start.
 ///
 /// # Errors
 ///
@@ -135,15 +135,15 @@ pub(crate) async fn turn(agents: &Agents, run: &RunRef) -> Result<Turn, Failure>
     })
 }
 
-/// Waits for the end of a run and returns its values with its pending interrupts, or its failure.
-/// `None` if the host shuts down earlier.
+/// Waits for the end of a run. Returns its values with its pending interrupts, or its failure.
+/// Returns `None` if the host shuts down earlier.
 pub(crate) async fn ended(agents: &Agents, run: RunRef) -> Option<Value> {
     let end = end(agents, run).await;
     let is_stopping = *agents.api().stopping.borrow();
     match end {
         Ok(End::Values(values)) => Some(values),
         Ok(End::Stopping) => None,
-        // A shutdown is not a failure of the run.
+        // The shutdown is not a failure of the run.
         Err(fault) if is_stopping && fault.status() == StatusCode::SERVICE_UNAVAILABLE => None,
         Ok(End::Failed(failure)) => Some(json!({ ERROR: error_of(&failure) })),
         Err(fault) => {
@@ -154,7 +154,7 @@ pub(crate) async fn ended(agents: &Agents, run: RunRef) -> Option<Value> {
 
 /// The result of waiting for the end of a run.
 enum End {
-    /// The values at its end.
+    /// The values of the thread at the end of the run.
     Values(Value),
     /// The run failed before it started.
     Failed(Failure),
@@ -165,7 +165,7 @@ enum End {
 async fn end(agents: &Agents, run: RunRef) -> Result<End, Fault> {
     let thread = run.thread.clone();
     let ended = match turn(agents, &run).await? {
-        // A run that ends in the grace period of a shutdown still gets its response.
+        // A run that ends within the grace period of a shutdown still gets its response.
         Turn::Begun(_) => agents.engine().wait(&run).await?,
         Turn::Failed(failure) => return Ok(End::Failed(failure)),
         Turn::Stopping => return Ok(End::Stopping),

@@ -1,6 +1,6 @@
 //! Creates, cancels and deletes runs together with their webhooks.
 //!
-//! The engine decides which run of a thread is next. Changes of a thread complete even if the
+//! The engine decides which run of a thread is next. A change of a thread completes even if the
 //! client disconnects.
 
 use wattle_graph::failure::code;
@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::webhooks::{book, unbook};
 use crate::whole::whole;
 
-/// Starts a run or enqueues it; returns once that is durable.
+/// Starts a run or enqueues it. Returns when this is durable.
 ///
 /// # Errors
 ///
@@ -27,8 +27,8 @@ pub(crate) async fn submit(agents: &Agents, asked: AskedRun) -> Result<(), Fault
 }
 
 async fn take_in(agents: &Agents, asked: AskedRun) -> Result<(), Fault> {
-    // Stored before the run can start. Dropping it starts the delivery, once it is known whether
-    // the run exists.
+    // The webhook is stored before the run can start. Dropping the booking starts the delivery, at
+    // a time when it is known whether the run exists.
     let _booking = book(agents, &asked).await?;
     if asked.terms.strategy == Multitask::Rollback {
         unbook_all(agents, &asked.thread).await?;
@@ -36,7 +36,7 @@ async fn take_in(agents: &Agents, asked: AskedRun) -> Result<(), Fault> {
     let (run, is_of_cron) = (asked.run.clone(), asked.is_of_cron());
     match agents.engine().create_run(asked.request(is_of_cron)).await {
         Ok(_) => Ok(()),
-        // Another host has created the same run of a cron.
+        // Another host has created the same run of the cron.
         Err(_) if is_of_cron && agents.ports().store.run(&run).await?.is_some() => Ok(()),
         Err(failure) => Err(failure.into()),
     }
@@ -58,8 +58,8 @@ async fn unbook_all(agents: &Agents, thread: &ThreadId) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Cancels a pending or running run for a principal. `forget` also deletes the run and what it
-/// wrote.
+/// Cancels a pending or running run on behalf of a principal. With `forget`, also deletes the run
+/// and what it wrote.
 ///
 /// # Errors
 ///

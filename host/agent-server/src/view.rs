@@ -1,4 +1,4 @@
-//! Threads as documents: the data of the engine together with that of this server.
+//! Threads and states as JSON, from the data of the engine and of this server.
 
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -16,11 +16,11 @@ use crate::fault::Fault;
 use crate::graphs;
 use crate::wire::shape::{Task, Thread, ThreadState, ThreadStatus};
 
-/// Metadata key of the thread of a stateless run. Lists leave such threads out.
+/// Metadata key that marks the thread of a stateless run. Lists omit such threads.
 pub(crate) const TEMPORARY: &str = "__temporary";
 
-/// Returns the lens of a thread. If the code of the thread is gone, its messages are shown as they
-/// are stored.
+/// Returns the render context of a thread. If the code of the thread is no longer available,
+/// messages are rendered as they are stored.
 pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> Lens {
     let catalog = agents.engine().catalog();
     let code = catalog.version(&record.app, &record.graph, record.version);
@@ -31,7 +31,8 @@ pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> Lens {
     }
 }
 
-/// Returns the lens of the thread of a run, also before the run has bound the thread to its graph.
+/// Returns the render context of the thread of a run. Works also before the run has bound the
+/// thread to its graph.
 pub(crate) fn run_lens(agents: &Agents, record: &ThreadRecord, asked: &AskedRun) -> Lens {
     let shown = lens(agents, record);
     if !record.is_blank() {
@@ -42,7 +43,8 @@ pub(crate) fn run_lens(agents: &Agents, record: &ThreadRecord, asked: &AskedRun)
     Lens { channels: channels.unwrap_or_default(), ..shown }
 }
 
-/// Returns the status of a thread. A thread with a pending run is busy, whatever its record says.
+/// Returns the status of a thread. A thread with a pending run is busy, whatever status its record
+/// has.
 pub(crate) fn status(agents: &Agents, record: &ThreadRecord) -> ThreadStatus {
     if agents.engine().is_waiting(&record.id) {
         return ThreadStatus::Busy;
@@ -50,13 +52,13 @@ pub(crate) fn status(agents: &Agents, record: &ThreadRecord) -> ThreadStatus {
     record.status.into()
 }
 
-/// Returns a thread as a document.
+/// Describes a thread, with its current state, as JSON.
 pub(crate) async fn thread(agents: &Agents, record: &ThreadRecord) -> Result<Thread, Fault> {
     let state = state_of(agents, record, &Namespace::root(), None).await?;
     thread_at(agents, record, state).await
 }
 
-/// Returns a thread as a document with a state that was read already, or without a state.
+/// Describes a thread as JSON, with a state that was read before, or without a state.
 pub(crate) async fn thread_at(
     agents: &Agents,
     record: &ThreadRecord,
@@ -72,7 +74,7 @@ pub(crate) async fn thread_at(
     Ok(thread)
 }
 
-/// Reads a state of a thread; `None` if it has none yet.
+/// Reads a state of a thread. Returns `None` if the thread has no state yet.
 pub(crate) async fn state_of(
     agents: &Agents,
     record: &ThreadRecord,
@@ -84,13 +86,13 @@ pub(crate) async fn state_of(
     }
     match agents.engine().state(&record.id, namespace, checkpoint).await {
         Ok(view) => Ok(Some(view)),
-        // A subgraph that has not run yet has no state either.
+        // A subgraph that has not run yet has no state.
         Err(failure) if failure.code == code::NOT_FOUND && checkpoint.is_none() => Ok(None),
         Err(failure) => Err(failure.into()),
     }
 }
 
-/// Returns the metadata of a thread that every state of it contains.
+/// Returns the metadata of a thread that is part of each of its states.
 pub(crate) fn facts(record: &ThreadRecord) -> Map<String, Value> {
     let known = ["graph_id", "assistant_id"]
         .into_iter()
@@ -98,7 +100,7 @@ pub(crate) fn facts(record: &ThreadRecord) -> Map<String, Value> {
     known.collect()
 }
 
-/// Returns a state of a thread as a document, with the states of its subgraphs if requested.
+/// Describes a state of a thread as JSON. With `with_nested`, includes the states of its subgraphs.
 pub(crate) async fn state(
     agents: &Agents,
     record: &ThreadRecord,
@@ -139,7 +141,8 @@ pub(crate) async fn before_input(
     Ok(state)
 }
 
-/// Reads a state of the subgraph of a task; `None` if it has not run yet or its states are gone.
+/// Reads a state of a task's subgraph. Returns `None` if the subgraph has not run yet, or its
+/// states were deleted.
 async fn nested(
     agents: &Agents,
     record: &ThreadRecord,
@@ -152,9 +155,9 @@ async fn nested(
     }
 }
 
-/// Returns whether the newest state of a subgraph is not from after a checkpoint of its parent
-/// graph. A subgraph that keeps its state has the same namespace in all tasks; others have one per
-/// task.
+/// Returns whether the newest state of a subgraph already existed at a checkpoint of its parent
+/// graph. A subgraph that keeps its state has one namespace for all tasks, so its newest state may
+/// be from a later task. Other subgraphs have one namespace per task.
 fn had_begun(nested: &StateView, around: &StateView) -> bool {
     let made_at = nested.parents.get(&around.namespace);
     nested.namespace.task().is_some() || made_at.is_some_and(|at| *at <= around.checkpoint)
@@ -171,8 +174,8 @@ async fn nest(
     Ok(())
 }
 
-/// Returns the run that made a state. In a copy of a thread it is the run of the original thread,
-/// like everything else in the state.
+/// Returns the run that wrote a state. In a copy of a thread, this is the run of the original
+/// thread, whose id the state contains.
 async fn run_of(
     agents: &Agents,
     record: &ThreadRecord,
@@ -200,7 +203,7 @@ const STATE_FIELDS: &[&str] = &[
     "parent_checkpoint_id",
 ];
 
-/// Returns a state with the selected fields only.
+/// Returns a state with only the selected fields.
 ///
 /// # Errors
 ///
@@ -209,7 +212,7 @@ pub(crate) fn selected(state: &ThreadState, fields: &[String]) -> Result<Value, 
     select(state, Some(fields), STATE_FIELDS)
 }
 
-/// Returns a document with the selected fields only.
+/// Returns an object with only the selected fields.
 ///
 /// # Errors
 ///

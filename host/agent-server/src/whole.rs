@@ -1,4 +1,4 @@
-//! Work that completes even if its client disconnects.
+//! Futures that complete even if their client disconnects.
 
 use futures::future::BoxFuture;
 use wattle_api::detached;
@@ -12,7 +12,7 @@ use crate::fault::Fault;
 ///
 /// # Errors
 ///
-/// Those of the work; 500 if it panics.
+/// Those of the future; 500 if it panics.
 pub(crate) async fn whole<T: Send + 'static>(
     agents: &Agents,
     work: BoxFuture<'static, Result<T, Fault>>,

@@ -1,7 +1,7 @@
 //! A run as a client requested it.
 //!
-//! The engine stores it with the record of the run. [`RunSpec`] has what the engine needs. Its
-//! field `client`, which the engine does not read, has what only clients of this server see.
+//! The record of the run stores the request. [`RunSpec`] contains what the engine needs. Its field
+//! `client`, which the engine does not read, contains what only clients of this server see.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -13,14 +13,14 @@ use wattle_run::ports::store::{RunKind, RunOptions, RunRecord, RunSpec, ThreadRe
 
 use crate::wire::shape::{Run, RunStatus};
 
-/// Maximum size in bytes of an input that the record of a run keeps as the client wrote it. The log
-/// has the input too, and lists of runs read each record whole.
+/// Maximum size in bytes of an input that the record of a run stores as the client wrote it. A
+/// larger input is only in the log. Lists of runs read whole records, so these must be small.
 const KEPT_INPUT_BYTES: usize = 64 << 10;
 
-/// The metadata key of a run that names its cron.
+/// The metadata key of a run that contains the id of its cron.
 pub(crate) const CRON_FACT: &str = "cron_id";
 
-/// The field of `kwargs` with the input.
+/// The field of `kwargs` that contains the input.
 const INPUT: &str = "input";
 
 /// A run as a client requested it.
@@ -34,11 +34,11 @@ pub(crate) struct AskedRun {
     pub(crate) kind: RunKind,
     pub(crate) options: RunOptions,
     pub(crate) context: Value,
-    /// Milliseconds since 1970.
+    /// Time of the request, in milliseconds since 1970.
     pub(crate) created_ms: i64,
-    /// Earliest start, milliseconds since 1970.
+    /// Earliest start, in milliseconds since 1970.
     pub(crate) due_ms: i64,
-    /// Who requested the run.
+    /// The principal that requested the run.
     pub(crate) principal: Option<Principal>,
     /// The part that only clients see.
     pub(crate) terms: Terms,
@@ -47,13 +47,13 @@ pub(crate) struct AskedRun {
 /// The part of a run that only clients of this server see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Terms {
-    /// The id of the assistant.
+    /// Id of the assistant.
     pub(crate) assistant: String,
-    /// The version of the assistant that runs.
+    /// Version of the assistant that the run uses.
     pub(crate) assistant_version: u32,
-    /// The id of the graph.
+    /// Id of the graph.
     pub(crate) graph_id: String,
-    /// The fields of the request.
+    /// Fields of the request.
     pub(crate) kwargs: Map<String, Value>,
     pub(crate) metadata: Map<String, Value>,
     pub(crate) strategy: Multitask,
@@ -64,8 +64,8 @@ impl AskedRun {
     pub(crate) fn of(record: &RunRecord, thread: &ThreadRecord) -> Option<Self> {
         let spec = record.spec.as_deref()?;
         let mut terms = Terms::deserialize(&spec.client).ok()?;
-        // A large input is not in `kwargs`. Until the run starts, its specification has the input
-        // in the form of the graph.
+        // A large input is not in `kwargs`. Until the run starts, its specification contains the
+        // input as channel values.
         if terms.kwargs.get(INPUT).is_some_and(Value::is_null) {
             let input = spec.kind.input().cloned().unwrap_or_default();
             terms.kwargs.insert(INPUT.to_owned(), input);
@@ -89,7 +89,7 @@ impl AskedRun {
     /// Converts the run to a request to the engine.
     pub(crate) fn request(self, is_patient: bool) -> CreateRun {
         let Terms { graph_id, assistant, strategy, .. } = &self.terms;
-        // A thread keeps the graph and the assistant of its first run in its metadata.
+        // The thread records the graph and the assistant of its first run in its metadata.
         let facts = [("graph_id", graph_id), ("assistant_id", assistant)];
         let metadata = facts.map(|(name, id)| (name.to_owned(), json!(id))).into();
         let strategy = *strategy;
@@ -120,7 +120,8 @@ impl AskedRun {
         }
     }
 
-    /// Returns whether a cron created the run. If so, another host may be creating the same run.
+    /// Returns whether a cron created the run. If so, another host may create the same run at the
+    /// same time.
     pub(crate) fn is_of_cron(&self) -> bool {
         self.terms.metadata.contains_key(CRON_FACT)
     }
@@ -130,7 +131,7 @@ impl AskedRun {
         RunRef { thread: self.thread.clone(), run: self.run.clone() }
     }
 
-    /// Converts the run to the document that clients see.
+    /// Describes the run for clients, as JSON.
     pub(crate) fn shape(&self, record: &RunRecord) -> Run {
         let changed_ms = record.ended_ms.unwrap_or(record.started_ms);
         Run {

@@ -13,8 +13,8 @@ use crate::run::KnownRun;
 use crate::wire::command::{Code, InputRespond, Refusal, RunStart, StateFork};
 use crate::wire::request::RunCreate;
 
-/// Creates a run, on a new thread if there is none. The input answers a pending interrupt if there
-/// is one, unless the run starts from an earlier checkpoint.
+/// Creates a run, and its thread if it does not exist. If an interrupt is pending, the input
+/// answers it, unless the run starts from an earlier checkpoint.
 pub(super) async fn start(target: &Target<'_>, params: RunStart) -> Result<Value, Refusal> {
     let may_answer = params.input.is_some() && !params.forks();
     let known = if may_answer { target.find().await? } else { None };
@@ -25,7 +25,7 @@ pub(super) async fn start(target: &Target<'_>, params: RunStart) -> Result<Value
     begin(target, &params.request(answers)?).await
 }
 
-/// Answers interrupts with a run of the assistant that ran last.
+/// Answers interrupts with a run of the assistant of the last run.
 pub(super) async fn respond(target: &Target<'_>, params: InputRespond) -> Result<Value, Refusal> {
     let answers = params.answers()?;
     let record = target.has_run().await?;
@@ -33,11 +33,11 @@ pub(super) async fn respond(target: &Target<'_>, params: InputRespond) -> Result
     let is_open = |id: &String| open.iter().any(|question| question.id == *id);
     if let Some(id) = answers.keys().find(|id| !is_open(id)) {
         let why = match open.as_slice() {
-            [] => format!("question `{id}` is not open, and no other is"),
+            [] => format!("interrupt `{id}` is not pending, and no other is"),
             open => {
                 let ids: Vec<String> =
                     open.iter().map(|question| format!("`{}`", question.id)).collect();
-                format!("question `{id}` is not open; open are: {}", ids.join(", "))
+                format!("interrupt `{id}` is not pending; pending interrupts: {}", ids.join(", "))
             }
         };
         return Err(Refusal::new(Code::NoSuchInterrupt, why));
@@ -46,7 +46,7 @@ pub(super) async fn respond(target: &Target<'_>, params: InputRespond) -> Result
     begin(target, &params.request(assistant, answers)).await
 }
 
-/// Creates a run from an earlier checkpoint, with the assistant that ran last.
+/// Creates a run from an earlier checkpoint, with the assistant of the last run.
 pub(super) async fn fork(target: &Target<'_>, params: StateFork) -> Result<Value, Refusal> {
     let record = target.has_run().await?;
     let request = params.request(assistant(target, &record).await?)?;
@@ -54,7 +54,7 @@ pub(super) async fn fork(target: &Target<'_>, params: StateFork) -> Result<Value
         asked::point_of(&record, id).map_err(|fault| no_checkpoint(&fault))?;
     }
     let mut begun = begin(target, &request).await.map_err(|refusal| match refusal.code {
-        // The id belongs to this thread, but there is no such checkpoint.
+        // The format of the id is valid for this thread, but the checkpoint does not exist.
         Code::NoSuchRun => Refusal { code: Code::NoSuchCheckpoint, ..refusal },
         _ => refusal,
     })?;

@@ -17,8 +17,8 @@ use crate::wire::command::{Code, GetState, ListCheckpoints, Refusal};
 /// Default number of checkpoints in a reply.
 const PAGE: usize = 10;
 
-/// Maximum number of checkpoints in a reply. Each is read with its whole state, and all of them are
-/// in memory at once, although the reply does not contain the states.
+/// Maximum number of checkpoints in a reply. Each checkpoint is read with its whole state, and all
+/// of them are in memory together, although the reply does not contain the states.
 const LARGEST_PAGE: usize = 100;
 
 /// Separator of the levels of a namespace.

@@ -1,4 +1,4 @@
-//! The graphs of a run as a tree of subgraphs.
+//! The root graph and subgraphs of a run as a tree.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::view;
 use crate::wire::command::{Code, GetTree, Refusal};
 use crate::wire::request::Invalid;
 
-/// A graph of a run with its last lifecycle event.
+/// A graph of a run, with its status from the last lifecycle event.
 struct Graph {
     name: Value,
     status: Value,
@@ -23,7 +23,8 @@ struct Graph {
 /// The graphs of a run by their namespaces, the root graph first.
 type Graphs = BTreeMap<Vec<String>, Graph>;
 
-/// Returns the current graphs of a run; of the newest run by default.
+/// Returns the tree of the graphs that have run so far in a run. The default is the newest run of
+/// the thread.
 pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, Refusal> {
     let record = target.has_run().await?;
     let no_run = |why: String| Refusal::new(Code::NoSuchRun, why);
@@ -34,7 +35,8 @@ pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, R
         }
         (None, Some(run)) => run.clone(),
         (None, None) => {
-            return Err(no_run(format!("no run is left of thread `{}`", record.id)));
+            let why = format!("thread `{}` has no run: all of its runs were deleted", record.id);
+            return Err(no_run(why));
         }
     };
     let lens = view::lens(target.agents, &record);
@@ -44,11 +46,11 @@ pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, R
     let graphs = read(target, &run, V2::new(wanted, lens, name)).await?;
     match branch(&graphs, &[]) {
         Some(tree) => Ok(json!({ "tree": tree })),
-        None => Err(no_run(format!("run `{run}` has not begun yet"))),
+        None => Err(no_run(format!("run `{run}` has not started yet"))),
     }
 }
 
-/// Folds the log up to its current end.
+/// Applies the events of the thread up to its current last one.
 async fn read(target: &Target<'_>, run: &RunId, mut fold: V2) -> Result<Graphs, Refusal> {
     let store = &target.agents.ports().store;
     let head = store.thread(target.thread).await.map_err(|error| refused(&error.into()))?;
@@ -78,7 +80,8 @@ fn note(graphs: &mut Graphs, sent: &Sent) {
 fn branch(graphs: &Graphs, place: &[String]) -> Option<Value> {
     let Graph { name, status } = graphs.get(place)?;
     let is_child = |other: &Vec<String>| other.len() > place.len() && other.starts_with(place);
-    // Levels of a namespace without a graph of their own are not part of the tree.
+    // A namespace without a graph is not in the tree, so the children of a graph can be several
+    // levels below it.
     let is_direct = |other: &Vec<String>| {
         let between = place.len() + 1..other.len();
         !between.into_iter().any(|depth| graphs.contains_key(&other[..depth]))

@@ -1,5 +1,5 @@
-//! The runs of a thread, newest first, read page by page: the newest runs cost the same on a thread
-//! of any length.
+//! Reads the runs of a thread page by page, newest first. The cost of the newest runs does not
+//! depend on the length of the thread.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::agents::Agents;
 use crate::fault::Fault;
 use crate::run::KnownRun;
 
-/// Number of records in one read: some more than a page has by default.
+/// Number of records in one read: a few more than a page contains by default.
 const READ: usize = 32;
 
 /// A reader of the runs of a thread.
