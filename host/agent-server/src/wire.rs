@@ -1,9 +1,9 @@
-//! Requests and responses as plain data, with pure functions.
+//! Requests and responses as plain data, without I/O.
 //!
-//! The streams of runs and threads, and what they share with responses, are in
-//! [`wattle_project::agent_server`].
+//! [`wattle_project::agent_server`] contains the frames of run and thread streams, and the types
+//! that they share with responses.
 //!
-//! * [`extract`]: values of a document by their paths.
+//! * [`extract`]: values of a JSON object by their paths.
 //! * [`command`]: commands of the streaming protocol.
 //! * [`request`]: bodies of requests. [`shape`]: bodies of responses. [`outline`]: further OpenAPI
 //!   schemas of both.

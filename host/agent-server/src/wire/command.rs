@@ -1,7 +1,7 @@
 //! Commands of the streaming protocol, and their replies.
 //!
-//! A command that fails is not an HTTP error: its reply reports the failure under the number that
-//! the client gave the command.
+//! A command that fails is not an HTTP error: its reply contains the error and the id of the
+//! command.
 
 mod params;
 
@@ -17,32 +17,32 @@ pub use self::params::{
 /// A command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// The number that the reply repeats.
+    /// Number of the command, which the reply repeats.
     pub id: u64,
-    /// The name of the command, such as `run.start`.
+    /// Name of the command, such as `run.start`.
     pub method: String,
-    /// The parameters; an empty object by default.
+    /// Parameters of the command; an empty object by default.
     pub params: Value,
 }
 
 /// The error code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// A parameter is invalid, or does not fit the state of the thread.
+    /// A parameter is invalid, or the state of the thread does not permit it.
     InvalidArgument,
-    /// There is no such command.
+    /// The name of the command is unknown.
     UnknownCommand,
     /// The command failed.
     UnknownError,
     /// The thread has not run yet, or has no such run.
     NoSuchRun,
-    /// The connection has no such subscription.
+    /// The connection has no subscription with the id.
     NoSuchSubscription,
-    /// The thread has no such graph.
+    /// The thread has no graph with the namespace.
     NoSuchNamespace,
     /// The interrupt is not pending.
     NoSuchInterrupt,
-    /// There is no such checkpoint.
+    /// The thread has no such checkpoint.
     NoSuchCheckpoint,
     /// The command is not available over this transport.
     NotSupported,
@@ -69,7 +69,7 @@ impl Code {
 pub struct Refusal {
     /// The error code.
     pub code: Code,
-    /// The text for people.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -79,7 +79,8 @@ impl Refusal {
         Self { code, message: message.into() }
     }
 
-    /// Returns the reply to a command; without a number for a message that is not a command.
+    /// Returns the reply to a command. Without an `id`, returns the reply to a message that is not
+    /// a command.
     pub fn answer(&self, id: Option<u64>) -> Value {
         json!({ "type": "error", "id": id, "error": self.code.word(), "message": self.message })
     }
@@ -100,7 +101,7 @@ impl Command {
         let id = document.get("id").and_then(Value::as_u64);
         let method = document.get("method").and_then(Value::as_str).map(str::to_owned);
         let (Some(id), Some(method)) = (id, method) else {
-            let why = "a command needs an `id`, a number from 0 on, and a `method`";
+            let why = "a command must have an `id`, a whole number of at least 0, and a `method`";
             return Err(invalid(why.to_owned()));
         };
         let params = document.get_mut("params").map(Value::take).filter(|it| !it.is_null());
@@ -122,8 +123,8 @@ impl Command {
     }
 }
 
-/// Returns the reply to a command that succeeded. Events that led to the result have numbers up to
-/// `through`, and events that the command causes have higher ones.
+/// Returns the reply to a command that succeeded. `through` is the number of the last event that
+/// the result includes. Events that the command causes have higher numbers.
 pub fn done(id: u64, result: &Value, through: u64) -> Value {
     let meta = json!({ "applied_through_seq": through });
     json!({ "type": "success", "id": id, "result": result, "meta": meta })

@@ -1,4 +1,4 @@
-//! Values of a document by their paths, such as `values.messages[-1].content`.
+//! Extracts values of a JSON object by their paths, such as `values.messages[-1].content`.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use serde_json::{Map, Value};
 /// Maximum number of paths in a request.
 const PATHS: usize = 10;
 
-/// The fields of a thread with which paths begin.
+/// Fields of a thread with which a path can begin.
 const ROOTS: &[&str] = &["values", "metadata", "config", "context", "interrupts", "error"];
 
-/// Paths by the names of their values in the response.
+/// Paths by the names that their values have in the response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extract(BTreeMap<String, Vec<Part>>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Field(String),
-    /// Counted from the end if negative.
+    /// Index of an array item; a negative index counts from the end.
     Item(i64),
 }
 
@@ -26,7 +26,7 @@ impl Extract {
     ///
     /// # Errors
     ///
-    /// Which path is not valid.
+    /// A message that names the invalid path.
     pub fn read(paths: &Map<String, Value>) -> Result<Self, String> {
         if paths.len() > PATHS {
             return Err(format!("`extract` has {} paths, more than {PATHS}", paths.len()));
@@ -43,7 +43,7 @@ impl Extract {
         self.0.is_empty()
     }
 
-    /// Returns the values; `null` where there is none.
+    /// Returns the values by name. A path that does not exist has the value `null`.
     pub fn of(&self, document: &Value) -> Value {
         let value = |path: &Vec<Part>| {
             let found = path.iter().try_fold(document, |value, part| part.of(value));
@@ -78,7 +78,7 @@ fn parse(path: &str) -> Result<Vec<Part>, String> {
         while !rest.is_empty() {
             let item = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
             let (item, further) = item.ok_or("a bracket is not closed")?;
-            let item = item.parse().map_err(|_| format!("`{item}` is not an index of a list"))?;
+            let item = item.parse().map_err(|_| format!("`{item}` is not an array index"))?;
             parts.push(Part::Item(item));
             rest = further;
         }

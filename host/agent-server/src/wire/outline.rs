@@ -1,5 +1,4 @@
-//! OpenAPI schemas of requests and responses that are put together where they are needed and have
-//! no type of their own.
+//! OpenAPI schemas of JSON bodies that handlers build without a type of their own.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +17,11 @@ use super::shape::{Assistant, Cron, FoundItem, Run, Thread, ThreadState};
 /// The body of an error response.
 #[derive(Debug, ToSchema)]
 pub struct FaultDocument {
-    /// What is wrong, and how to correct it.
+    /// The error, and how to correct the request.
     pub detail: String,
 }
 
-/// Returns the schema of a document in which no field is required, because a request can select
-/// fields.
+/// Returns a schema in which no field is required, because a request can select fields.
 fn part<T: ToSchema>() -> RefOr<Schema> {
     let mut schema = T::schema();
     if let RefOr::T(Schema::Object(object)) = &mut schema {
@@ -76,7 +74,7 @@ impl PartialSchema for Modes {
         OneOfBuilder::new()
             .item(reference::<Mode>())
             .item(several)
-            .description(Some("One mode or a list of them."))
+            .description(Some("One mode or an array of modes."))
             .into()
     }
 }
@@ -113,7 +111,7 @@ impl ToSchema for Before {
 pub struct Alive {
     /// Always `true`.
     pub ok: bool,
-    /// Status of other services. There are none.
+    /// Status of other services; always empty.
     #[schema(value_type = Object)]
     pub services: Map<String, Value>,
 }
@@ -123,9 +121,9 @@ pub struct Alive {
 pub struct Info {
     /// Version of the server.
     pub version: String,
-    /// Capabilities by name.
+    /// Available capabilities by name.
     pub flags: BTreeMap<String, bool>,
-    /// The software of the host.
+    /// Name and version of the server software.
     pub host: BTreeMap<String, String>,
 }
 
@@ -152,16 +150,16 @@ pub struct Storage {
 pub struct StateUpdated {
     /// Address of the checkpoint.
     pub checkpoint: Checkpoint,
-    /// The same address, under the name that other libraries use.
+    /// The same address under the key that other libraries use.
     pub configurable: Checkpoint,
     /// Id of the checkpoint.
     pub checkpoint_id: String,
 }
 
-/// Documents that match a search.
+/// Items that match a search.
 #[derive(Debug, ToSchema)]
 pub struct FoundItems {
-    /// The best match comes first.
+    /// Matching items, best match first.
     pub items: Vec<FoundItem>,
 }
 
@@ -190,17 +188,17 @@ pub struct CronCount {
 pub struct StreamedEvent {
     /// Name of the event.
     pub event: String,
-    /// JSON on one line.
+    /// Event data as JSON on one line.
     pub data: String,
-    /// Id with which a client resumes the stream. Error events have none.
+    /// Id at which a client resumes the stream. Error events have none.
     #[schema(required = false)]
     pub id: String,
 }
 
-/// A graph as a drawing.
+/// A graph to draw.
 #[derive(Debug, ToSchema)]
 pub struct Drawing {
-    /// Nodes, with the start and the end.
+    /// Nodes, including the start and the end node.
     pub nodes: Vec<DrawnNode>,
     /// Edges between the nodes.
     pub edges: Vec<DrawnEdge>,
@@ -211,10 +209,10 @@ pub struct Drawing {
 pub struct DrawnNode {
     /// Name of the node, prefixed with the names of the nodes that contain it.
     pub id: String,
-    /// `runnable`, or `schema` for the start and the end.
+    /// `runnable`, or `schema` for the start and the end node.
     #[schema(pattern = "^(runnable|schema)$")]
     pub r#type: String,
-    /// Name of the node, as a string or in an object.
+    /// Name of the node, as a string or in an object with more data.
     pub data: Value,
 }
 
@@ -225,7 +223,7 @@ pub struct DrawnEdge {
     pub source: String,
     /// Node at which the edge ends.
     pub target: String,
-    /// Whether the edge has a condition.
+    /// Whether the edge is conditional.
     #[schema(required = false)]
     pub conditional: bool,
 }
@@ -284,14 +282,14 @@ pub struct CommandDone {
     pub id: u64,
     /// Result of the command.
     pub result: Value,
-    /// Position in the log of the thread.
+    /// Position of the result in the log of the thread.
     pub meta: CommandMeta,
 }
 
 /// A position in the log of a thread.
 #[derive(Debug, ToSchema)]
 pub struct CommandMeta {
-    /// Highest number of the events that led to the result.
+    /// Number of the last event that the result includes.
     pub applied_through_seq: u64,
 }
 
@@ -301,10 +299,10 @@ pub struct CommandRefused {
     /// `error`.
     #[schema(pattern = "^error$")]
     pub r#type: String,
-    /// Number of the command. `null` if the message is not a command.
+    /// Number of the command; `null` if the message is not a command.
     pub id: Option<u64>,
     /// Error code.
     pub error: String,
-    /// Text for people.
+    /// Human-readable message.
     pub message: String,
 }

@@ -1,5 +1,5 @@
-//! The bodies of requests. Unknown fields are ignored, as other servers do. Invalid values are
-//! refused before anything is changed.
+//! The bodies of requests. Unknown fields are ignored, as on other Agent Servers. A request with an
+//! invalid value is rejected before anything is changed.
 
 mod assistant;
 mod command;
@@ -38,13 +38,13 @@ pub use self::thread::{
     ThreadPatch, TtlWish, UpdateInput,
 };
 
-/// Why a request is not valid.
+/// The reason why a request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// The request is malformed (422).
+    /// The request is malformed (status 422).
     #[error("{0}")]
     Schema(String),
-    /// The values cannot be combined (400).
+    /// The values cannot be combined (status 400).
     #[error("{0}")]
     Value(String),
 }
@@ -61,7 +61,7 @@ impl From<SubscriptionError> for Invalid {
     }
 }
 
-/// Parses the body of a request; an empty one is an empty object. Unpaired surrogates in it are
+/// Parses the body of a request. An empty body is read as an empty object. Unpaired surrogates are
 /// accepted, see [`lenient::request`].
 ///
 /// # Errors

@@ -1,31 +1,32 @@
-//! Schedules of crons: five fields as in `crontab`, in a time zone.
+//! Schedules of crons: five fields as in `crontab`, with a time zone.
 //!
-//! At changes of daylight saving time, schedules behave as those of `cron`. A schedule for certain
-//! hours matches once: a time that is skipped in spring matches later by the length of the gap, and
-//! a time that occurs twice in autumn matches only the first time. A schedule for intervals of
-//! hours follows the elapsed time.
+//! At changes of daylight saving time, a schedule behaves as in `cron`. A schedule for fixed hours
+//! matches once: a local time that does not exist in spring matches later by the length of the gap,
+//! and a local time that occurs twice in autumn matches only the first time. A schedule with an
+//! interval of hours follows the elapsed time.
 
 use cronexpr::{Crontab, MakeTimestamp, parse_crontab};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 
-/// The time zone of schedules that name none.
+/// Default time zone.
 const UTC: &str = "UTC";
 
-/// Fields of a schedule: minute, hour, day of the month, month, day of the week.
+/// Number of fields of a schedule: minute, hour, day of the month, month, day of the week.
 const FIELDS: usize = 5;
 
-/// First character of a field of hours that names no certain ones.
+/// First character of an hours field without fixed hours.
 const ANY: char = '*';
 
-/// Maximum number of hours by which a clock is set forward.
+/// Maximum number of hours by which clocks are set forward.
 const LARGEST_GAP: i64 = 2;
 
 /// A parsed schedule.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// In UTC if it is for certain hours, which are then those of the local time.
+    /// The schedule. For fixed hours its zone is UTC, and its matches are local times, which
+    /// `clocks` converts.
     crontab: Crontab,
     clocks: Option<TimeZone>,
 }
@@ -35,7 +36,7 @@ impl Schedule {
     ///
     /// # Errors
     ///
-    /// Why the schedule or the time zone is not valid.
+    /// A message with the reason why the schedule or the time zone is invalid.
     pub fn read(fields: &str, zone: Option<&str>) -> Result<Self, String> {
         let parts: Vec<&str> = fields.split_whitespace().collect();
         let &[_, hours, ..] = parts.as_slice() else { return Err(wrong_count(parts.len())) };
@@ -44,29 +45,30 @@ impl Schedule {
         }
         let zone = zone.unwrap_or(UTC);
         let clocks = TimeZone::get(zone).map_err(|_| {
-            format!("`timezone` names no zone: `{zone}`; use an IANA name such as `Europe/Berlin`")
+            format!("`timezone` is invalid: `{zone}`; use an IANA name such as `Europe/Berlin`")
         })?;
         let clocks = Some(clocks).filter(|_| !hours.starts_with(ANY));
         let zone = if clocks.is_some() { UTC } else { zone };
         let crontab = parse_crontab(&format!("{} {zone}", parts.join(" ")));
         let crontab = crontab.map_err(|error| {
-            // The lines above the last one point into the text, which is of no use in one line of
-            // JSON.
+            // The last line contains the reason. The lines above it mark the position in the input
+            // and are not readable in a JSON string.
             let why = error.to_string();
             format!("`schedule` cannot be read: {}", why.lines().last().unwrap_or_default().trim())
         })?;
         Ok(Self { crontab, clocks })
     }
 
-    /// Returns the first match after a time, in milliseconds since 1970; `None` if there is none.
+    /// Returns the first match after `ms`, in milliseconds since 1970; `None` if there is none.
     pub fn after(&self, ms: i64) -> Option<i64> {
         let time = Timestamp::from_millisecond(ms).ok()?;
         let Some(clocks) = &self.clocks else {
             let next = self.crontab.find_next(MakeTimestamp(time)).ok()?;
             return Some(next.timestamp().as_millisecond());
         };
-        // Local times are treated as times in UTC, and converted back. The search starts a little
-        // earlier, because a skipped time matches late.
+        // The schedule is matched against local times as if they were in UTC, and the match is
+        // converted back. The search starts earlier by the largest gap, because a local time that
+        // does not exist matches late.
         let shown = time.to_zoned(clocks.clone()).datetime();
         let mut shown = shown.checked_sub(LARGEST_GAP.hours()).ok()?;
         loop {

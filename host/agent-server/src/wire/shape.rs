@@ -1,4 +1,4 @@
-//! The bodies of responses: threads, runs, states and assistants as documents.
+//! JSON bodies of responses: threads, runs, states and assistants.
 
 mod assistant;
 mod cron;

@@ -1,4 +1,4 @@
-//! The URLs that webhooks may call, and the signatures of webhooks.
+//! The rules for URLs of webhooks, and the signatures of webhooks.
 
 mod allow;
 mod sign;
@@ -10,27 +10,28 @@ use url::{Host, Url};
 pub use self::allow::{AllowRule, AllowRuleError};
 pub use self::sign::{SigningKey, SigningKeyError};
 
-/// Maximum length of a URL in bytes. URLs are stored in documents and sent in headers.
+/// Maximum length of a webhook URL in bytes. The URL is stored and sent in headers.
 pub const ADDRESS_BYTES: usize = 2_048;
 
-/// Decides whether an address may be reached. The second argument permits private addresses.
+/// Decides whether the host may connect to an IP address. The second argument permits private
+/// addresses.
 pub type Reachable = fn(IpAddr, bool) -> bool;
 
-/// A URL that may be called, before its host name is resolved.
+/// A permitted webhook URL, before its host name is resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The URL.
     pub url: Url,
-    /// Whether its host name may resolve to a private or loopback address.
+    /// Whether the host name may resolve to a private or loopback address.
     pub private: bool,
 }
 
 impl Target {
-    /// Parses the URL of a webhook.
+    /// Parses the URL of a webhook, and checks it against the rules.
     ///
     /// # Errors
     ///
-    /// Why it may not be called.
+    /// A message with the reason why the URL is not permitted.
     pub fn read(text: &str, allow: &[AllowRule], reachable: Reachable) -> Result<Self, String> {
         let refuse = |why: &str| Err(format!("the webhook {why}"));
         if text.len() > ADDRESS_BYTES {
@@ -63,7 +64,7 @@ impl Target {
     }
 }
 
-/// Returns whether a name stands for the machine itself, whatever a resolver returns.
+/// Returns whether a host name means the local machine, whatever a resolver returns for it.
 fn is_local(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")

@@ -8,7 +8,7 @@ use wattle_project::agent_server::v2::Subscription;
 use super::{Code, Refusal};
 use crate::wire::request::{self, Config, IfMissing, Modes, Multitask, RunCreate};
 
-/// The stream modes of runs that commands create, in the streams of single runs.
+/// Stream modes of a run that a command creates. They apply to the streams of the single run.
 const MODES: &[&str] = &["values", "updates", "messages-tuple", "custom", "tasks"];
 
 /// The parameters of `run.start`.
@@ -17,7 +17,7 @@ const MODES: &[&str] = &["values", "updates", "messages-tuple", "custom", "tasks
 pub struct RunStart {
     /// The id of an assistant, or the name of a graph.
     pub assistant_id: Option<String>,
-    /// Channel values, or the answer to the pending interrupt.
+    /// Channel values, or the answer to a pending interrupt.
     pub input: Option<Value>,
     /// Settings of the run.
     pub config: Option<Config>,
@@ -25,15 +25,15 @@ pub struct RunStart {
     pub context: Option<Value>,
     /// Arbitrary metadata.
     pub metadata: Option<Map<String, Value>>,
-    /// What happens if the thread has an active run; an unknown value stands for the default.
+    /// Behavior if the thread has an active run. An unknown value selects the default.
     pub multitask_strategy: Option<Value>,
-    /// The name of `multitask_strategy` in older clients.
+    /// Alias of `multitask_strategy` in older clients.
     #[serde(rename = "multitaskStrategy")]
     pub multitask_strategy_older: Option<Value>,
 }
 
 impl RunStart {
-    /// Returns the requested run. With `answers`, the input answers the pending interrupt.
+    /// Returns the requested run. With `answers`, the input is the answer to the pending interrupt.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl RunStart {
     }
 }
 
-/// Returns a run of an assistant with the settings of all commands.
+/// Returns a run of an assistant with the settings that all commands share.
 fn of(assistant_id: String) -> RunCreate {
     let modes = MODES.iter().map(|mode| (*mode).to_owned()).collect();
     RunCreate {
@@ -88,11 +88,11 @@ fn of(assistant_id: String) -> RunCreate {
 pub struct InputRespond {
     /// The id of the interrupt.
     pub interrupt_id: Option<String>,
-    /// The answer.
+    /// Answer to the interrupt.
     pub response: Value,
-    /// The answers to several interrupts, in place of one.
+    /// Answers to several interrupts, instead of `interrupt_id` and `response`.
     pub responses: Option<Vec<Response>>,
-    /// Values for the state.
+    /// Channel values to write.
     pub update: Option<Value>,
     /// Nodes to run next.
     pub goto: Option<Value>,
@@ -105,9 +105,9 @@ pub struct InputRespond {
 /// The answer to one interrupt.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Response {
-    /// The id of the interrupt.
+    /// Id of the interrupt.
     pub interrupt_id: String,
-    /// The answer.
+    /// Answer to the interrupt.
     #[serde(default)]
     pub response: Value,
 }
@@ -127,7 +127,7 @@ impl InputRespond {
             None => one.collect(),
         };
         if answers.is_empty() {
-            let why = "`input.respond` needs an `interrupt_id`, or `responses` that have one each";
+            let why = "`input.respond` needs an `interrupt_id`, or one in each of `responses`";
             return Err(Refusal::new(Code::InvalidArgument, why));
         }
         Ok(answers)
@@ -153,9 +153,9 @@ impl InputRespond {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct GetState {
-    /// The path of the subgraph; empty for the root graph.
+    /// Path of the subgraph; empty for the root graph.
     pub namespace: Vec<String>,
-    /// Only these channels.
+    /// Channels to return. All channels by default.
     pub keys: Option<Vec<String>>,
 }
 
@@ -163,7 +163,7 @@ pub struct GetState {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ListCheckpoints {
-    /// The path of the subgraph; empty for the root graph.
+    /// Path of the subgraph; empty for the root graph.
     pub namespace: Vec<String>,
     /// Maximum number of checkpoints.
     pub limit: Option<usize>,
@@ -175,9 +175,9 @@ pub struct ListCheckpoints {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct StateFork {
-    /// The checkpoint from which the run starts.
+    /// Id of the checkpoint from which the run starts.
     pub checkpoint_id: Option<String>,
-    /// Channel values to write on top of the state.
+    /// Channel values to write to the state of the checkpoint.
     pub input: Option<Value>,
     /// Settings of the run.
     pub config: Option<Config>,
@@ -218,11 +218,11 @@ pub struct Subscribe {
     /// Channels to subscribe to.
     #[schema(required = true, min_items = 1)]
     pub channels: Vec<String>,
-    /// Only events of these namespaces and those below them.
+    /// Namespaces to subscribe to. Includes the namespaces below them. All namespaces by default.
     pub namespaces: Option<Vec<Vec<String>>>,
-    /// Maximum depth below the namespaces.
+    /// Maximum depth of the namespaces below those of `namespaces`.
     pub depth: Option<usize>,
-    /// Only events with a higher number.
+    /// Number of the last received event. Only later events are sent.
     pub since: Option<u64>,
 }
 
@@ -231,7 +231,7 @@ impl Subscribe {
     ///
     /// # Errors
     ///
-    /// [`request::Invalid::Value`] if there is no channel or an unknown one.
+    /// [`request::Invalid::Value`] if `channels` is empty or contains an unknown channel.
     pub fn subscription(&self) -> Result<Subscription, request::Invalid> {
         let namespaces = self.namespaces.clone().unwrap_or_default();
         Ok(Subscription::new(&self.channels, namespaces, self.depth)?)
@@ -241,7 +241,7 @@ impl Subscribe {
 /// The parameters of `subscription.unsubscribe`.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Unsubscribe {
-    /// The id of the subscription.
+    /// Id of the subscription to end.
     pub subscription_id: String,
 }
 
@@ -249,9 +249,9 @@ pub struct Unsubscribe {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Reconnect {
-    /// The id of the last event that the client has.
+    /// Id of the last event that the client has received.
     pub last_event_id: Option<String>,
-    /// The ids of subscriptions; by default all.
+    /// Ids of the subscriptions to restore; all subscriptions of the connection by default.
     pub subscriptions: Option<Vec<String>>,
 }
 

@@ -13,40 +13,40 @@ pub struct AssistantCreate {
     /// Id or name of the graph.
     #[schema(required = true, min_length = 1)]
     pub graph_id: String,
-    /// Id of the assistant. By default the server generates one.
+    /// Id of the assistant, a UUID. By default the server generates one.
     #[schema(format = "uuid")]
     pub assistant_id: Option<String>,
-    /// Settings of its runs.
+    /// Default settings of runs.
     pub config: Option<Map<String, Value>>,
-    /// The context of its runs.
+    /// Default context of runs.
     #[schema(value_type = Option<Object>)]
     pub context: Option<Value>,
     /// Arbitrary metadata.
     pub metadata: Option<Map<String, Value>>,
-    /// What happens if the assistant exists already.
+    /// Behavior if the assistant already exists.
     pub if_exists: Option<IfExists>,
     /// Display name.
     pub name: Option<String>,
-    /// Description for people.
+    /// Human-readable description.
     pub description: Option<String>,
 }
 
-/// A change of an assistant, which creates a version.
+/// A change of an assistant. Each change creates a version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct AssistantPatch {
-    /// Id or name of another graph.
+    /// Id or name of the new graph.
     pub graph_id: Option<String>,
     /// Settings that replace the current ones.
     pub config: Option<Map<String, Value>>,
     /// A context that replaces the current one.
     #[schema(value_type = Option<Object>)]
     pub context: Option<Value>,
-    /// Metadata that is merged into the current metadata.
+    /// Metadata to merge into the current metadata.
     pub metadata: Option<Map<String, Value>>,
     /// Display name.
     pub name: Option<String>,
-    /// Description for people.
+    /// Human-readable description.
     pub description: Option<String>,
 }
 
@@ -62,7 +62,7 @@ pub struct AssistantVersions {
     pub offset: Option<usize>,
 }
 
-/// The version of an assistant that later runs use.
+/// Selects the version of an assistant that later runs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AssistantLatest {
     /// Number of the version.
@@ -77,7 +77,7 @@ pub struct AssistantSearch {
     pub metadata: Option<Map<String, Value>>,
     /// Only assistants of this graph.
     pub graph_id: Option<String>,
-    /// Only assistants whose name contains this text.
+    /// Only assistants whose name contains this string.
     pub name: Option<String>,
     /// Maximum number of assistants. The default is 10.
     pub limit: Option<usize>,
@@ -101,16 +101,16 @@ pub struct AssistantCount {
     pub metadata: Option<Map<String, Value>>,
     /// Only assistants of this graph.
     pub graph_id: Option<String>,
-    /// Only assistants whose name contains this text.
+    /// Only assistants whose name contains this string.
     pub name: Option<String>,
 }
 
-/// Normalizes the settings and the context of an assistant. `config.configurable` and the context
+/// Normalizes the settings and the context of an assistant: `config.configurable` and the context
 /// get the same values, because older and newer clients read different ones.
 ///
 /// # Errors
 ///
-/// [`Invalid::Value`] if both have values, [`Invalid::Schema`] if one is not an object.
+/// [`Invalid::Value`] if both have values, [`Invalid::Schema`] if either is not an object.
 pub fn settled(
     config: Option<Map<String, Value>>,
     context: Option<Value>,

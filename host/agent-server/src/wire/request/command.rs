@@ -1,4 +1,4 @@
-//! Commands, with which a run starts in place of an input.
+//! The `command` of a run request, which replaces the input.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +10,16 @@ use wattle_project::agent_server::message;
 use super::Invalid;
 use super::run::read_values;
 
-/// What a run starts with in place of an input.
+/// Updates, answers and next nodes with which a run starts instead of an input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Command {
-    /// Values for the state: an object, or a list of pairs.
+    /// Channel values to write: an object, or an array of `[channel, value]` pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Value>,
     /// Answers to pending interrupts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Value>,
-    /// Nodes to run next: a name, an object with `node` and `input`, or a list of these.
+    /// Nodes to run next: a name, an object with `node` and `input`, or an array of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goto: Option<Value>,
 }
@@ -27,13 +27,13 @@ pub struct Command {
 /// A node that runs next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Goto {
-    /// With the state as its input.
+    /// A node whose input is the state.
     Node(String),
-    /// With an input of its own.
+    /// A node with an input of its own.
     Send {
-        /// The node.
+        /// Name of the node.
         node: String,
-        /// Its input.
+        /// Input of the node.
         input: Value,
     },
 }
@@ -43,12 +43,13 @@ impl Command {
         self.update.is_none() && self.resume.is_none() && self.goto.is_none()
     }
 
-    /// Returns the values for the state in order. Messages are converted to the form of the host.
+    /// Returns the channel values to write, in order. Messages are converted to the format of the
+    /// host.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] for an update that does not name channels, and for the first invalid
-    /// message.
+    /// [`Invalid::Schema`] for an update that does not consist of channel values, and for the first
+    /// invalid message.
     pub fn read_update(
         &self,
         channels: &BTreeSet<String>,
@@ -68,12 +69,12 @@ impl Command {
         Ok(read)
     }
 
-    /// Returns the nodes that run next. Messages in their inputs are converted to the form of the
+    /// Returns the nodes to run next. Messages in their inputs are converted to the format of the
     /// host.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] for a value that names no node.
+    /// [`Invalid::Schema`] for a value without the name of a node.
     pub fn read_goto(
         &self,
         channels: &BTreeSet<String>,
@@ -96,7 +97,7 @@ fn pair(pair: &Value) -> Result<(String, Value), Invalid> {
 }
 
 fn no_update() -> Invalid {
-    let why = "`command.update` must be an object of channel values, or a list of pairs";
+    let why = "`command.update` must be an object of channel values, or an array of pairs";
     Invalid::Schema(why.to_owned())
 }
 

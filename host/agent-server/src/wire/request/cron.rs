@@ -7,7 +7,7 @@ use wattle_api::body::objects::Objects;
 
 use super::{Completion, Invalid, RunCreate, SortOrder};
 
-/// Fields of a request that do not belong to its runs.
+/// Fields of a cron request that are not part of the run request.
 const OWN: &[&str] =
     &["schedule", "timezone", "end_time", "enabled", "on_run_completed", "thread_id", "cron_id"];
 
@@ -15,35 +15,35 @@ const OWN: &[&str] =
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CronCreate {
-    /// Schedule of five fields, as in `crontab`.
+    /// Schedule with five fields, as in `crontab`.
     #[schema(required = true, example = "0 9 * * 1-5")]
     pub schedule: String,
-    /// Time zone of the schedule. The default is UTC.
+    /// Time zone of the schedule, such as `Europe/Berlin`. The default is UTC.
     pub timezone: Option<String>,
     /// Time after which no run is created.
     pub end_time: Option<String>,
     /// Whether runs are created. The default is `true`.
     pub enabled: Option<bool>,
-    /// What happens to a run's own thread when the run has ended.
+    /// Action on the thread of a stateless run after the run has ended.
     pub on_run_completed: Option<Completion>,
-    /// Request of each run.
+    /// Run request from which each run is created.
     #[serde(flatten)]
     #[schema(value_type = RunCreate)]
     pub payload: Map<String, Value>,
 }
 
 impl CronCreate {
-    /// Returns the request of each run, without `null` values.
+    /// Returns the run request, without `null` values.
     pub fn payload(&self) -> Map<String, Value> {
         payload(&self.payload)
     }
 }
 
-/// A change of a cron. Missing fields stay unchanged.
+/// A change of a cron. Missing fields keep their values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CronPatch {
-    /// Schedule of five fields, as in `crontab`.
+    /// Schedule with five fields, as in `crontab`.
     pub schedule: Option<String>,
     /// Time zone of the schedule. `null` selects UTC.
     #[serde(deserialize_with = "named", skip_serializing_if = "Option::is_none")]
@@ -55,22 +55,22 @@ pub struct CronPatch {
     pub end_time: Option<Option<String>>,
     /// Whether runs are created.
     pub enabled: Option<bool>,
-    /// What happens to a run's own thread when the run has ended.
+    /// Action on the thread of a stateless run after the run has ended.
     pub on_run_completed: Option<Completion>,
-    /// Fields of the request of each run.
+    /// Changed fields of the run request.
     #[serde(flatten)]
     pub payload: Map<String, Value>,
 }
 
 impl CronPatch {
-    /// Returns the changed fields of the request of each run.
+    /// Returns the changed fields of the run request.
     pub fn payload(&self) -> Map<String, Value> {
         payload(&self.payload)
     }
 }
 
-/// Distinguishes a field with the value `null` from a missing field.
-#[expect(clippy::option_option, reason = "not named, named with `null`, named with a value")]
+/// Deserializes a present field, so that `null` differs from a missing field.
+#[expect(clippy::option_option, reason = "missing, `null`, or a value")]
 fn named<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {
@@ -82,11 +82,11 @@ fn payload(fields: &Map<String, Value>) -> Map<String, Value> {
     given.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Parses the run request in a payload.
+/// Parses the payload of a cron as a run request.
 ///
 /// # Errors
 ///
-/// [`Invalid`] if it is not the request of a run.
+/// [`Invalid`] if the payload is not a run request.
 pub fn run_of(payload: &Map<String, Value>) -> Result<RunCreate, Invalid> {
     let document = Value::Object(payload.clone());
     let read: Result<RunCreate, _> = serde_path_to_error::deserialize(Objects(document));

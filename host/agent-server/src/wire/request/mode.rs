@@ -7,18 +7,18 @@ use wattle_project::agent_server::mode::Mode;
 
 use super::Invalid;
 
-/// One mode or a list of them, as clients write it.
+/// One mode or an array of modes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Modes {
-    /// One.
+    /// The name of a single mode.
     One(String),
-    /// Several.
+    /// The names of several modes.
     Many(Vec<String>),
 }
 
 impl Modes {
-    /// Parses the modes; `values` by default.
+    /// Parses the modes. The default is `values`.
     ///
     /// # Errors
     ///

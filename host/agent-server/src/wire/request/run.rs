@@ -1,4 +1,4 @@
-//! The request for a run.
+//! A run request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use wattle_run::hostcall::runs;
 
 use super::{Command, Invalid, Modes};
 
-/// What happens if the thread has an active run.
+/// Multitask strategy: the behavior if the thread has an active run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Multitask {
-    /// The request is refused.
+    /// The request is rejected.
     Reject,
-    /// The active run is cancelled; what it wrote stays.
+    /// The active run is cancelled. Its writes are kept.
     Interrupt,
-    /// The active run and what it wrote are deleted.
+    /// The active run is cancelled and deleted together with its writes.
     Rollback,
-    /// The run waits in the queue of the thread.
+    /// The new run waits in the queue of the thread.
     #[default]
     Enqueue,
 }
@@ -48,62 +48,62 @@ impl From<runs::Multitask> for Multitask {
     }
 }
 
-/// What happens if the thread does not exist.
+/// Behavior if the thread does not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IfMissing {
-    /// It is created.
+    /// The thread is created.
     Create,
-    /// The request is refused.
+    /// The request is rejected.
     #[default]
     Reject,
 }
 
-/// What happens to the run when its client disconnects.
+/// Behavior when the client of the run disconnects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Disconnect {
-    /// It is cancelled.
+    /// The run is cancelled.
     Cancel,
-    /// It continues.
+    /// The run continues.
     #[default]
     Continue,
 }
 
-/// What happens to the thread of a stateless run when the run has ended.
+/// Action on the thread of a stateless run after the run has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
-    /// It is deleted.
+    /// The thread is deleted.
     #[default]
     Delete,
-    /// It stays.
+    /// The thread is kept.
     Keep,
 }
 
-/// How a run is cancelled.
+/// Effect of a cancellation on the writes of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelAction {
-    /// What the run wrote stays.
+    /// The writes of the run are kept.
     #[default]
     Interrupt,
-    /// The run and what it wrote are deleted.
+    /// The run is deleted together with its writes.
     Rollback,
 }
 
-/// Some nodes, or all of them.
+/// A selection of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum Nodes {
-    /// `*` for all nodes, or the name of one.
+    /// `*` for all nodes, or the name of one node.
     One(String),
     /// Names of nodes.
     Some(Vec<String>),
 }
 
 impl Nodes {
-    /// Returns the names; `None` for all nodes.
+    /// Returns the names of the nodes; `None` for all nodes.
     pub fn names(&self) -> Option<Vec<String>> {
         match self {
             Self::One(all) if all == "*" => None,
@@ -123,7 +123,7 @@ pub struct Config {
     /// Maximum number of supersteps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recursion_limit: Option<u32>,
-    /// The run context, for clients that do not send `context`.
+    /// Run context. Clients that send `context` leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configurable: Option<Map<String, Value>>,
     /// Arbitrary metadata.
@@ -137,13 +137,13 @@ pub struct Config {
 /// Answers to pending interrupts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Resume {
-    /// To the only pending interrupt.
+    /// The answer to the only pending interrupt.
     Only(Value),
-    /// By the ids of interrupts.
+    /// Answers by interrupt id.
     ById(BTreeMap<String, Value>),
 }
 
-/// The request for a run.
+/// A run request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct RunCreate {
@@ -153,7 +153,7 @@ pub struct RunCreate {
     /// Channel values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// Command to start with in place of an input.
+    /// Command with which the run starts instead of an input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
     /// Settings of the run.
@@ -171,7 +171,7 @@ pub struct RunCreate {
     /// Id of the checkpoint from which the run starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_id: Option<String>,
-    /// URL of the webhook.
+    /// URL that is notified when the run has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = "uri", max_length = 2048)]
     pub webhook: Option<String>,
@@ -187,25 +187,26 @@ pub struct RunCreate {
     /// Whether the stream includes subgraphs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_subgraphs: Option<bool>,
-    /// Whether the stream can be resumed. Streams of this server always can.
+    /// Whether the stream can be resumed. Has no effect: every stream of this server can be
+    /// resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_resumable: Option<bool>,
-    /// Keys of a feedback service, of which this server has none: nothing is sent for them.
+    /// Keys for a feedback service. Has no effect: this server has no feedback service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback_keys: Option<Vec<String>>,
-    /// What happens if the thread has an active run.
+    /// Behavior if the thread has an active run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multitask_strategy: Option<Multitask>,
-    /// What happens if the thread does not exist.
+    /// Behavior if the thread does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub if_not_exists: Option<IfMissing>,
-    /// What happens when the client disconnects.
+    /// Behavior when the client disconnects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_disconnect: Option<Disconnect>,
-    /// What happens to the thread of a stateless run when the run has ended.
+    /// Action on the thread of a stateless run after the run has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_completion: Option<Completion>,
-    /// Delay of the run in seconds.
+    /// Delay before the run starts, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     pub after_seconds: Option<f64>,
@@ -213,17 +214,17 @@ pub struct RunCreate {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(sync|async|exit)$")]
     pub durability: Option<String>,
-    /// Parameter of older clients: `false` selects the durability `exit`.
+    /// Durability in requests of older clients: `false` selects `exit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_during: Option<bool>,
 }
 
 impl RunCreate {
-    /// Checks the values, separately and in combination.
+    /// Checks the values and their combinations.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] for the first value that is not valid.
+    /// [`Invalid`] for the first invalid value.
     pub fn check(&self) -> Result<(), Invalid> {
         if self.assistant_id.is_empty() {
             return Err(Invalid::Schema("`assistant_id` of the request is missing".to_owned()));
@@ -261,12 +262,12 @@ impl RunCreate {
         given.is_some_and(|given| !given.is_empty())
     }
 
-    /// Returns the input, if there is one.
+    /// Returns the input. Returns `None` for a missing input and for `null`.
     pub fn input(&self) -> Option<&Value> {
         self.input.as_ref().filter(|input| !input.is_null())
     }
 
-    /// Returns the command, unless it is empty.
+    /// Returns the command. Returns `None` for an empty command.
     pub fn command(&self) -> Option<&Command> {
         self.command.as_ref().filter(|command| !command.is_empty())
     }
@@ -281,11 +282,11 @@ impl RunCreate {
         context.or_else(configured).unwrap_or_default()
     }
 
-    /// Returns the input. Messages are converted to the form of the host.
+    /// Returns the input. Messages are converted to the format of the host.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] with the first invalid message.
+    /// [`Invalid::Schema`] for the first invalid message.
     pub fn read_input(
         &self,
         channels: &BTreeSet<String>,
@@ -294,20 +295,21 @@ impl RunCreate {
         self.input().map(|input| read_values(input, channels, fresh)).transpose()
     }
 
-    /// Returns the checkpoint from which the run starts.
+    /// Returns the id of the checkpoint from which the run starts.
     pub fn checkpoint_id(&self) -> Option<&str> {
         let of_address = || self.checkpoint.as_ref()?.id();
         self.checkpoint_id.as_deref().or_else(of_address)
     }
 
-    /// Returns the namespace of that checkpoint; empty for the root graph.
+    /// Returns the namespace of the checkpoint from which the run starts; empty for the root graph.
     pub fn checkpoint_ns(&self) -> &str {
         self.checkpoint.as_ref().map_or("", |checkpoint| &checkpoint.checkpoint_ns)
     }
 }
 
 impl Command {
-    /// Returns the answers: by id if every key of an object is an interrupt id.
+    /// Returns the answers to interrupts. An object is read as answers by id if each of its keys is
+    /// pending (in `open`) or has the form of an interrupt id.
     pub fn resume(&self, open: &[String]) -> Option<Resume> {
         let answer = self.resume.as_ref()?;
         let by_id = answer.as_object().filter(|answers| {
@@ -320,7 +322,7 @@ impl Command {
     }
 }
 
-/// Returns whether a text has the form of an interrupt id.
+/// Returns whether a string has the form of an interrupt id.
 fn is_id(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -329,11 +331,12 @@ fn is_nothing(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 
-/// Converts the messages of an input or an update; other channels stay unchanged.
+/// Converts the messages of an input or an update to the format of the host. Other channels are not
+/// changed.
 ///
 /// # Errors
 ///
-/// [`Invalid::Schema`] with the first invalid message.
+/// [`Invalid::Schema`] for the first invalid message.
 pub(super) fn read_values(
     values: &Value,
     channels: &BTreeSet<String>,
@@ -351,25 +354,25 @@ pub(super) fn read_values(
     values.iter().map(read).collect::<Result<Map<_, _>, _>>().map(Value::Object)
 }
 
-/// A request to cancel runs.
+/// A request to cancel several runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CancelRuns {
     /// Thread of the runs in `run_ids`.
     pub thread_id: Option<String>,
-    /// Ids of runs to cancel.
+    /// Ids of the runs to cancel.
     pub run_ids: Option<Vec<String>>,
-    /// Cancels all runs in this status: `pending`, `running` or `all`.
+    /// Cancels all runs with this status: `pending`, `running` or `all`.
     #[schema(pattern = "^(pending|running|all)$")]
     pub status: Option<String>,
 }
 
 impl CancelRuns {
-    /// Checks that the request selects runs in one way only.
+    /// Checks that the request selects runs either by status or by ids.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] if it selects none, or in two ways.
+    /// [`Invalid::Schema`] if the request selects no runs, or uses both ways.
     pub fn check(&self) -> Result<(), Invalid> {
         let refuse = |why: &str| Err(Invalid::Schema(why.to_owned()));
         match (&self.status, &self.thread_id, &self.run_ids) {

@@ -6,13 +6,13 @@ use utoipa::ToSchema;
 
 use crate::wire::shape::{RunStatus, ThreadStatus};
 
-/// The order of a list.
+/// The sort order of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SortOrder {
-    /// The smallest first.
+    /// Smallest value first.
     Asc,
-    /// The largest first.
+    /// Largest value first.
     #[default]
     Desc,
 }
@@ -27,7 +27,7 @@ pub struct ThreadSearch {
     pub metadata: Option<Map<String, Value>>,
     /// Channel values that a thread must contain.
     pub values: Option<Map<String, Value>>,
-    /// Only threads in this status.
+    /// Only threads with this status.
     pub status: Option<ThreadStatus>,
     /// Maximum number of threads. The default is 10.
     pub limit: Option<usize>,
@@ -41,7 +41,7 @@ pub struct ThreadSearch {
     pub sort_order: Option<SortOrder>,
     /// Fields to return of each thread.
     pub select: Option<Vec<String>>,
-    /// Paths of values to return, by the names of the values in the response.
+    /// Paths of values to return. The keys name the values in the response.
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub extract: Option<Map<String, Value>>,
 }
@@ -54,7 +54,7 @@ pub struct ThreadCount {
     pub metadata: Option<Map<String, Value>>,
     /// Channel values that a thread must contain.
     pub values: Option<Map<String, Value>>,
-    /// Only threads in this status.
+    /// Only threads with this status.
     pub status: Option<ThreadStatus>,
 }
 
@@ -64,7 +64,8 @@ pub struct ThreadCount {
 pub struct ThreadPrune {
     /// Ids of the threads.
     pub thread_ids: Vec<String>,
-    /// `delete` (the default), or `keep_latest` to delete all but the newest state.
+    /// `delete` (the default) deletes the threads, `keep_latest` deletes all states except the
+    /// newest one of each thread.
     #[schema(pattern = "^(delete|keep_latest)$")]
     pub strategy: Option<String>,
 }
@@ -73,7 +74,7 @@ pub struct ThreadPrune {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunStatusFilter {
-    /// Only runs in this status.
+    /// Only runs with this status.
     pub status: Option<RunStatus>,
     /// Maximum number of runs. The default is 10.
     pub limit: Option<usize>,

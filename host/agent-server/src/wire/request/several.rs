@@ -1,16 +1,16 @@
-//! Lists with a maximum length, which is checked while they are parsed: a document of two bytes
-//! takes hundreds in memory.
+//! Arrays with a maximum length. The length is checked during parsing, because an item of two bytes
+//! of JSON can take hundreds of bytes in memory.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-/// Deserializes a list of at most `N` items.
+/// Deserializes an array of at most `N` items.
 ///
 /// # Errors
 ///
-/// If there are more items, or one of them is not valid.
+/// If the array has more items, or an item is invalid.
 pub fn at_most<'de, const N: usize, T, D>(list: D) -> Result<Vec<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -19,11 +19,11 @@ where
     list.deserialize_seq(AtMost::<N, T>(PhantomData))
 }
 
-/// Deserializes an optional list of at most `N` items.
+/// Deserializes an optional array of at most `N` items.
 ///
 /// # Errors
 ///
-/// As [`at_most`].
+/// Those of [`at_most`].
 pub fn at_most_if_any<'de, const N: usize, T, D>(list: D) -> Result<Option<Vec<T>>, D::Error>
 where
     T: Deserialize<'de>,
@@ -44,7 +44,7 @@ impl<'de, const N: usize, T: Deserialize<'de>> Visitor<'de> for AtMost<N, T> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a list of at most {N}")
+        write!(f, "an array of at most {N} items")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(read(r#"{ "own": [], "more": [1] }"#).unwrap(), (vec![], Some(vec![1])));
         for text in [r#"{ "own": [1, 2, 3] }"#, r#"{ "own": [], "more": [1, 2] }"#] {
             let why = read(text).unwrap_err().to_string();
-            assert!(why.contains("a list of at most"), "{why}");
+            assert!(why.contains("an array of at most"), "{why}");
         }
         assert!(read(r#"{ "own": 1 }"#).is_err());
     }

@@ -1,4 +1,4 @@
-//! Requests about documents of the long-term memory.
+//! Requests about items of the store, which are documents of the long-term memory.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,27 +6,27 @@ use utoipa::ToSchema;
 
 use super::Invalid;
 
-/// Separator of the labels of a namespace in a string.
+/// Separator of the labels in a namespace that is written as a string.
 const LABEL_END: char = '.';
 
 /// Milliseconds of a minute.
 const MINUTE_MS: f64 = 60_000.0;
 
-/// A document to write.
+/// An item to write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ItemPut {
     /// Labels of the namespace, from the widest to the narrowest.
     #[schema(min_items = 1)]
     pub namespace: Vec<String>,
-    /// Key in the namespace.
+    /// Key of the item, unique in the namespace.
     pub key: String,
-    /// The document.
+    /// Value of the item.
     pub value: Map<String, Value>,
-    /// Fields for semantic search: `false`, or their names. Searches of this server match words in
-    /// all fields.
+    /// Fields for semantic search: `false`, or the names of fields. Has no effect: searches of this
+    /// server match words in all fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<Index>,
-    /// Minutes until the document expires. By default it does not expire.
+    /// Minutes until the item expires. By default it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(exclusive_minimum = 0)]
     pub ttl: Option<f64>,
@@ -36,55 +36,55 @@ pub struct ItemPut {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum Index {
-    /// All fields or none.
+    /// `true` for all fields, `false` for none.
     All(bool),
     /// Names of fields.
     Fields(Vec<String>),
 }
 
 impl ItemPut {
-    /// Returns the milliseconds until the document expires.
+    /// Returns the time until the item expires, in milliseconds.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] if the duration is infinite or not positive.
+    /// [`Invalid::Schema`] if the time is infinite or not positive.
     pub fn ttl_ms(&self) -> Result<Option<u64>, Invalid> {
         let Some(minutes) = self.ttl else { return Ok(None) };
         let ms = minutes * MINUTE_MS;
         if !ms.is_finite() || ms < 1.0 {
-            return Err(Invalid::Schema("`ttl` must be minutes, more than zero".to_owned()));
+            return Err(Invalid::Schema("`ttl` must be a positive number of minutes".to_owned()));
         }
         #[expect(clippy::cast_sign_loss, reason = "it is more than zero")]
         Ok(Some(ms as u64))
     }
 }
 
-/// The address of a document.
+/// The address of an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ItemPlace {
     /// Labels of the namespace, from the widest to the narrowest.
     #[serde(default)]
     pub namespace: Vec<String>,
-    /// Key in the namespace.
+    /// Key of the item, unique in the namespace.
     pub key: String,
 }
 
-/// A search for documents.
+/// A search for items.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ItemSearch {
     /// Prefix of the namespaces to search.
     pub namespace_prefix: Vec<String>,
-    /// Conditions on fields of the document.
+    /// Conditions on fields of the value: a field with a value, or with operators such as `$gt`.
     pub filter: Option<Value>,
-    /// Maximum number of documents. The default is 10.
+    /// Maximum number of items. The default is 10.
     pub limit: Option<usize>,
-    /// Number of documents to skip.
+    /// Number of items to skip.
     pub offset: Option<usize>,
-    /// Words to rank by.
+    /// Words by which items are ranked.
     pub query: Option<String>,
-    /// `false`: the search does not restart the expiry of the documents that it finds. The default
-    /// is `true`.
+    /// `false`: the search does not restart the expiry of the items that it finds. The default is
+    /// `true`.
     pub refresh_ttl: Option<bool>,
 }
 
@@ -94,9 +94,9 @@ pub struct ItemSearch {
 pub struct NamespaceSearch {
     /// Only namespaces with this prefix. `*` matches any label.
     pub prefix: Option<Vec<String>>,
-    /// Only namespaces with this suffix.
+    /// Only namespaces with this suffix. `*` matches any label.
     pub suffix: Option<Vec<String>>,
-    /// Maximum number of labels. Longer namespaces are cut.
+    /// Maximum number of labels. Longer namespaces are truncated.
     pub max_depth: Option<usize>,
     /// Maximum number of namespaces. The default is 100.
     pub limit: Option<usize>,
@@ -104,7 +104,7 @@ pub struct NamespaceSearch {
     pub offset: Option<usize>,
 }
 
-/// Checks the labels of a namespace, or of a part of one.
+/// Checks the labels of a namespace, or of a prefix or suffix of a namespace.
 ///
 /// # Errors
 ///
@@ -113,10 +113,10 @@ pub fn check_labels(labels: &[String]) -> Result<(), Invalid> {
     let wrong = labels.iter().find(|label| label.is_empty() || label.contains(LABEL_END));
     match wrong {
         Some(label) if label.is_empty() => {
-            Err(Invalid::Schema("labels of a namespace cannot be empty".to_owned()))
+            Err(Invalid::Schema("a label of a namespace must not be empty".to_owned()))
         }
         Some(label) => Err(Invalid::Schema(format!(
-            "the label `{label}` of the namespace has a period, which separates labels"
+            "the label `{label}` of the namespace must not contain a period, which separates labels"
         ))),
         None => Ok(()),
     }

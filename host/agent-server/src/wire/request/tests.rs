@@ -74,7 +74,8 @@ fn invalid_request_is_rejected() {
         assert!(refused.starts_with(expected), "{body}: {refused}");
     }
     assert!(parse::<RunCreate>(b"{").is_err() && parse::<RunCreate>(b"{} {}").is_err());
-    // A list is not an object, although its items could be taken for the fields.
+    // An array is not an object, although a derived deserializer would read its items as the
+    // fields.
     for list in ["[]", "[null, null]", r#"{ "config": [] }"#, r#"{ "checkpoint": ["x"] }"#] {
         assert!(parse::<RunCreate>(list.as_bytes()).is_err(), "{list}");
     }

@@ -14,33 +14,33 @@ use super::run::read_values;
 use super::several::{at_most, at_most_if_any};
 use crate::wire::shape::Ttl;
 
-/// Maximum number of supersteps of a new thread, and of updates in one of them. A longer history is
-/// written in several requests.
+/// Maximum number of supersteps of a new thread, and of updates in one superstep. A longer history
+/// takes several requests.
 const STEPS: usize = 1_000;
 
-/// What happens if the resource exists already.
+/// Behavior if the resource already exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IfExists {
-    /// The request is refused.
+    /// The request is rejected.
     #[default]
     Raise,
     /// The existing resource is returned.
     DoNothing,
 }
 
-/// TTL of a thread: minutes, or an object with a strategy.
+/// TTL of a thread: a number of minutes, or an object with a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum TtlWish {
     /// Minutes until the thread is deleted.
     Minutes(f64),
-    /// Minutes with a strategy.
+    /// TTL with a strategy.
     Whole(Ttl),
 }
 
 impl TtlWish {
-    /// Returns the TTL with its strategy.
+    /// Returns the TTL with its strategy, by default the deletion of the thread.
     pub fn ttl(self) -> Ttl {
         match self {
             Self::Minutes(minutes) => Ttl { strategy: Default::default(), minutes },
@@ -52,7 +52,7 @@ impl TtlWish {
 /// A superstep in the history of a new thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Superstep {
-    /// Updates of its tasks: at most 1,000.
+    /// Updates of the tasks of the superstep: at most 1,000.
     #[serde(deserialize_with = "at_most::<STEPS, _, _>")]
     pub updates: Vec<UpdateInput>,
 }
@@ -63,9 +63,9 @@ pub struct Superstep {
 pub struct UpdateInput {
     /// Channel values.
     pub values: Option<Value>,
-    /// Command whose `update` is written in place of `values`.
+    /// Command whose `update` is written instead of `values`.
     pub command: Option<Command>,
-    /// The node that counts as the writer.
+    /// Node on whose behalf the update writes.
     pub as_node: Option<String>,
 }
 
@@ -78,7 +78,7 @@ pub struct ThreadCreate {
     pub thread_id: Option<String>,
     /// Arbitrary metadata.
     pub metadata: Option<Map<String, Value>>,
-    /// What happens if the thread exists already.
+    /// Behavior if the thread already exists.
     pub if_exists: Option<IfExists>,
     /// TTL of the thread.
     pub ttl: Option<TtlWish>,
@@ -91,7 +91,7 @@ pub struct ThreadCreate {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ThreadPatch {
-    /// Metadata that is merged into the current metadata.
+    /// Metadata to merge into the current metadata.
     pub metadata: Option<Map<String, Value>>,
     /// TTL of the thread.
     pub ttl: Option<TtlWish>,
@@ -101,9 +101,9 @@ pub struct ThreadPatch {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct StateUpdate {
-    /// Channel values: an object, or a list of objects.
+    /// Channel values: an object, or an array of objects.
     pub values: Option<Value>,
-    /// The node that counts as the writer.
+    /// Node on whose behalf the update writes.
     pub as_node: Option<String>,
     /// Checkpoint to update. The default is the current one.
     pub checkpoint: Option<Checkpoint>,
@@ -131,18 +131,18 @@ pub struct StateRequest {
     pub select: Option<Vec<String>>,
 }
 
-/// A checkpoint before which the history is requested.
+/// The checkpoint before which the history is listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Before {
-    /// By its id.
+    /// Id of the checkpoint.
     Id(String),
-    /// By the configuration in which other libraries keep it.
+    /// Configuration with the address of the checkpoint, as other libraries store it.
     Config {
-        /// The address.
+        /// Address of the checkpoint.
         configurable: Checkpoint,
     },
-    /// By its address.
+    /// Address of the checkpoint.
     Checkpoint(Checkpoint),
 }
 
@@ -175,11 +175,11 @@ pub struct HistoryRequest {
 }
 
 impl StateUpdate {
-    /// Returns the values. Messages are converted to the form of the host.
+    /// Returns the channel values. Messages are converted to the format of the host.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] with the first invalid message.
+    /// [`Invalid::Schema`] for the first invalid message.
     pub fn read(&self, channels: &BTreeSet<String>, fresh: Fresh<'_>) -> Result<Value, Invalid> {
         read_values(self.values.as_ref().unwrap_or(&Value::Null), channels, fresh)
     }

@@ -1,4 +1,4 @@
-//! An assistant as a document.
+//! The JSON body of an assistant.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -15,23 +15,23 @@ pub struct Assistant {
     pub assistant_id: String,
     /// Id of the graph.
     pub graph_id: String,
-    /// Settings of its runs.
+    /// Default settings of runs.
     pub config: Value,
-    /// The context of its runs.
+    /// Default context of runs.
     pub context: Value,
     /// Arbitrary metadata.
     pub metadata: Map<String, Value>,
     /// Display name.
     pub name: String,
-    /// Time of its creation.
+    /// Creation time.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// Time of its last change.
+    /// Time of the last change.
     #[schema(format = DateTime)]
     pub updated_at: String,
     /// Number of the version.
     pub version: u32,
-    /// Description for people.
+    /// Human-readable description.
     pub description: Option<String>,
 }
 

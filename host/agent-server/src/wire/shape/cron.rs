@@ -1,4 +1,4 @@
-//! A cron as a document.
+//! The JSON body of a cron.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,28 +14,28 @@ pub struct Cron {
     pub cron_id: String,
     /// Id of the assistant.
     pub assistant_id: String,
-    /// Thread of the runs. By default each run has a thread of its own.
+    /// Thread of the runs; `null` if each run has a thread of its own.
     pub thread_id: Option<String>,
-    /// What happens to a run's own thread when the run has ended.
+    /// Action on the thread of a stateless run after the run has ended.
     pub on_run_completed: Option<Completion>,
     /// Time after which no run is created.
     #[schema(format = DateTime)]
     pub end_time: Option<String>,
-    /// Schedule of five fields, as in `crontab`.
+    /// Schedule with five fields, as in `crontab`.
     pub schedule: String,
     /// Time zone of the schedule. The default is UTC.
     pub timezone: Option<String>,
-    /// Time of its creation.
+    /// Creation time.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// Time of its last change.
+    /// Time of the last change.
     #[schema(format = DateTime)]
     pub updated_at: String,
-    /// Request of each run.
+    /// Run request from which each run is created.
     pub payload: Map<String, Value>,
-    /// User who created it: always `null`, because keys stand for tenants and not for users.
+    /// Always `null`: API keys belong to tenants, not to users.
     pub user_id: Option<String>,
-    /// Time of the next run.
+    /// Time at which the next run is created.
     #[schema(format = DateTime)]
     pub next_run_date: Option<String>,
     /// Arbitrary metadata.

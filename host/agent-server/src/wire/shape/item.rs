@@ -1,4 +1,4 @@
-//! A document of the long-term memory, as clients see it.
+//! The JSON body of a store item, which is a document of the long-term memory.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,14 +7,14 @@ use wattle_run::ports::memory;
 
 use wattle_project::agent_server::time::iso;
 
-/// A document of the long-term memory.
+/// An item of the store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Item {
     /// Labels of the namespace, from the widest to the narrowest.
     pub namespace: Vec<String>,
-    /// Key in the namespace.
+    /// Key of the item, unique in the namespace.
     pub key: String,
-    /// The document.
+    /// Value of the item.
     pub value: Value,
     /// Time of the first write.
     #[schema(format = DateTime)]
@@ -24,13 +24,13 @@ pub struct Item {
     pub updated_at: String,
 }
 
-/// A document that matches a search.
+/// An item that matches a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FoundItem {
-    /// The document.
+    /// The item.
     #[serde(flatten)]
     pub item: Item,
-    /// How well it matches the query, from 0 to 1. `null` without a query.
+    /// Fraction of the query words that the item contains, from 0 to 1; `null` without a query.
     pub score: Option<f64>,
 }
 

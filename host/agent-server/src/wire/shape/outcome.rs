@@ -8,8 +8,8 @@ use wattle_run::hostcall::runs::{EndedRun, RunOutcome};
 
 use super::question::interrupt;
 
-/// Returns the values of a run that ended or stopped, with its pending interrupts. For a failed run
-/// it returns the failure in place of the values, which is not an error of the request.
+/// Returns the values of a run that has ended, with its pending interrupts. For a failed run,
+/// returns the failure instead of the values: the request for the result itself succeeded.
 pub fn outcome(lens: &Lens, ended: &EndedRun) -> Value {
     match &ended.outcome {
         RunOutcome::Failed { failure } => {

@@ -1,9 +1,9 @@
-//! Interrupts as documents.
+//! The JSON body of a pending interrupt.
 
 use wattle_project::agent_server::document::Interrupt;
 use wattle_run::hostcall::runs::OpenQuestion;
 
-/// Returns a pending interrupt as a document.
+/// Converts a pending interrupt to its JSON body.
 pub(super) fn interrupt(question: &OpenQuestion) -> Interrupt {
     Interrupt {
         value: question.payload.clone(),

@@ -1,4 +1,4 @@
-//! A run as a document.
+//! The JSON body of a run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,17 +13,17 @@ use crate::wire::request::Multitask;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// It has not started yet.
+    /// The run has not started yet.
     Pending,
-    /// It is being executed.
+    /// The run is being executed.
     Running,
-    /// It completed, or stopped at an interrupt or a breakpoint.
+    /// The run completed, or stopped at an interrupt or a breakpoint.
     Success,
-    /// It failed.
+    /// The run failed.
     Error,
-    /// It failed because of a timeout.
+    /// The run failed because of a timeout.
     Timeout,
-    /// It was cancelled.
+    /// The run was cancelled.
     Interrupted,
 }
 
@@ -50,16 +50,16 @@ impl RunStatus {
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Run {
-    /// Id of the run.
+    /// Id of the run, as in the paths of its endpoints.
     pub run_id: String,
     /// Id of the thread.
     pub thread_id: String,
     /// Id of the assistant.
     pub assistant_id: String,
-    /// Time of its creation.
+    /// Time at which the run was requested.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// Time of its last change.
+    /// Time of the last change of the run.
     #[schema(format = DateTime)]
     pub updated_at: String,
     /// Arbitrary metadata.
@@ -68,6 +68,6 @@ pub struct Run {
     pub status: RunStatus,
     /// Fields of the request.
     pub kwargs: Value,
-    /// What happens if the thread has an active run.
+    /// Multitask strategy with which the run was requested.
     pub multitask_strategy: Multitask,
 }

@@ -1,4 +1,4 @@
-//! The state of a thread at a checkpoint.
+//! The JSON body of a thread's state at a checkpoint.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -15,10 +15,10 @@ use wattle_project::agent_server::time::iso;
 
 use super::question::interrupt;
 
-/// The node that takes the input of a run.
+/// Name of the task that applies the input of a run.
 const START: &str = "__start__";
 
-/// The first element of the path of a task that an edge started.
+/// First element of the `path` of a task that an edge started.
 const BY_EDGE: &str = "__pregel_pull";
 
 /// The state of a thread, or of one of its subgraphs, at a checkpoint.
@@ -37,13 +37,14 @@ pub struct ThreadState {
     pub created_at: Option<String>,
     /// Address of the checkpoint.
     pub checkpoint: Checkpoint,
-    /// Address of the checkpoint before.
+    /// Address of the parent checkpoint.
     pub parent_checkpoint: Option<Checkpoint>,
-    /// Interrupts that are pending, or were pending when the thread last stopped here.
+    /// Interrupts that are pending, or that were pending when the thread last stopped at this
+    /// checkpoint.
     pub interrupts: Vec<Interrupt>,
     /// Id of the checkpoint.
     pub checkpoint_id: Option<String>,
-    /// Id of the checkpoint before.
+    /// Id of the parent checkpoint.
     pub parent_checkpoint_id: Option<String>,
 }
 
@@ -54,23 +55,24 @@ pub struct Task {
     pub id: String,
     /// Name of the node.
     pub name: String,
-    /// What started the task.
+    /// Cause and node of the task, as in LangGraph: `__pregel_pull` and the name of the node.
     pub path: Vec<Value>,
-    /// Why the task failed.
+    /// Failure of the task, as `code: message`.
     pub error: Option<String>,
-    /// Interrupts that are pending, or were pending last.
+    /// Interrupts of the task that are pending, or that were pending when the thread last stopped
+    /// at this checkpoint.
     pub interrupts: Vec<Interrupt>,
     /// Address of the states of the subgraph that runs as this task.
     pub checkpoint: Option<Checkpoint>,
-    /// State of that subgraph, if requested.
+    /// State of the subgraph, if requested.
     #[schema(no_recursion)]
     pub state: Option<Box<ThreadState>>,
-    /// What the task wrote, if it has finished.
+    /// Writes of the task, if it has finished.
     pub result: Option<Value>,
 }
 
 impl ThreadState {
-    /// Creates the state of a checkpoint. `facts` are added to the metadata of the checkpoint.
+    /// Describes the state at a checkpoint. Adds `facts` to the metadata of the checkpoint.
     pub fn new(lens: &Lens, view: &StateView, facts: &Map<String, Value>) -> Self {
         let at = |id| lens.checkpoint(&view.namespace, id);
         let mut checkpoint = at(view.checkpoint);
@@ -99,8 +101,9 @@ impl ThreadState {
         }
     }
 
-    /// Creates the state before the input that made a checkpoint, at which clients find the input
-    /// pending. `before` has the values at that time. The store has no checkpoint there.
+    /// Describes the state before the input that made a checkpoint. The input is pending in this
+    /// state. `before` contains the values before the input. The store has no checkpoint for this
+    /// state.
     pub fn before_input(
         lens: &Lens,
         made: &StateView,
@@ -135,7 +138,7 @@ impl ThreadState {
         }
     }
 
-    /// Creates the state of a thread that has not run yet.
+    /// Describes the state of a thread that has not run yet.
     pub fn blank(lens: &Lens) -> Self {
         Self {
             values: json!({}),
@@ -153,7 +156,7 @@ impl ThreadState {
 }
 
 impl Task {
-    /// Creates a task as the engine sees it, without the state of its subgraph.
+    /// Describes a task, without the state of its subgraph.
     pub fn new(lens: &Lens, view: &TaskView) -> Self {
         Self {
             id: task_uuid(&view.id),
@@ -169,7 +172,7 @@ impl Task {
 }
 
 /// Returns the address of the states of a task's subgraph. A subgraph that keeps its state has the
-/// same namespace in all tasks, so its address needs the checkpoint too.
+/// same namespace in all tasks, so its address also needs the id of the checkpoint.
 fn graph_of(lens: &Lens, namespace: &Namespace, view: &TaskView) -> Checkpoint {
     match view.child.filter(|_| namespace.task().is_none()) {
         Some(child) => lens.checkpoint(namespace, child),

@@ -1,4 +1,4 @@
-//! Documents, field by field.
+//! Every field of the JSON bodies.
 
 use std::collections::{BTreeMap, BTreeSet};
 

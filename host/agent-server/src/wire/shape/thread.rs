@@ -1,4 +1,4 @@
-//! A thread as a document.
+//! The JSON body of a thread.
 
 use std::collections::BTreeMap;
 
@@ -22,13 +22,13 @@ const MINUTE_MS: f64 = 60_000.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadStatus {
-    /// It has no active run.
+    /// The thread has no active run.
     Idle,
-    /// It has a running or pending run.
+    /// The thread has a running or pending run.
     Busy,
-    /// It has stopped at an interrupt or a breakpoint, and can be resumed.
+    /// The last run stopped at an interrupt or a breakpoint, and can be resumed.
     Interrupted,
-    /// Its last run failed.
+    /// The last run failed.
     Error,
 }
 
@@ -43,24 +43,24 @@ impl From<Stands> for ThreadStatus {
     }
 }
 
-/// What is deleted when the TTL of a thread has expired.
+/// The data that is deleted when the TTL of a thread expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TtlStrategy {
     /// The whole thread.
     #[default]
     Delete,
-    /// All but its newest state.
+    /// All states except the newest one.
     KeepLatest,
 }
 
 /// The TTL of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Ttl {
-    /// What is deleted when the TTL has expired.
+    /// The data that is deleted when the TTL expires.
     #[serde(default)]
     pub strategy: TtlStrategy,
-    /// Minutes since the last change of the thread.
+    /// Minutes from the last change of the thread to its expiry.
     #[serde(rename = "ttl", alias = "default_ttl")]
     #[schema(minimum = 0)]
     pub minutes: f64,
@@ -94,26 +94,26 @@ impl From<ThreadTtl> for Ttl {
 pub struct Thread {
     /// Id of the thread.
     pub thread_id: String,
-    /// Time of its creation.
+    /// Creation time.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// Time of its last change.
+    /// Time of the last change.
     #[schema(format = DateTime)]
     pub updated_at: String,
-    /// Time of the last change of its state.
+    /// Time of the last change of the state.
     #[schema(format = DateTime)]
     pub state_updated_at: String,
     /// Arbitrary metadata.
     pub metadata: Map<String, Value>,
     /// Status of the thread.
     pub status: ThreadStatus,
-    /// Settings of its runs.
+    /// Settings of the runs.
     pub config: Value,
     /// Channel values. `null` before the first run.
     pub values: Option<Value>,
-    /// Pending interrupts by the id of their task.
+    /// Pending interrupts by task id.
     pub interrupts: BTreeMap<String, Vec<Interrupt>>,
-    /// Why the last run failed.
+    /// Failure of the last run.
     pub error: Option<Value>,
     /// TTL of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,7 +124,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Creates a thread with its current state; without a state before the first run.
+    /// Describes a thread with its current state. `state` is `None` before the first run.
     pub fn new(lens: &Lens, record: &ThreadRecord, state: Option<&StateView>) -> Self {
         let changed_ms = state.map_or(record.updated_ms, |state| state.at_ms);
         Self {

@@ -1,11 +1,11 @@
-//! Rules that permit private addresses for webhooks.
+//! Rules that permit webhooks to call private addresses.
 
 use std::str::FromStr;
 
 use url::{Host, Url};
 
-/// Private addresses that may be called: `http://127.0.0.1:*`, `https://hooks.internal.example`,
-/// `http://*.cluster.example:8080`.
+/// URLs that webhooks may call although their addresses are private: `http://127.0.0.1:*`,
+/// `https://hooks.internal.example`, `http://*.cluster.example:8080`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowRule {
     scheme: String,
@@ -15,9 +15,9 @@ pub struct AllowRule {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Hosts {
-    /// One host.
+    /// Exactly this host.
     One(Host<String>),
-    /// Every name below a domain.
+    /// Every host name below a domain.
     Below(String),
 }
 
@@ -27,7 +27,7 @@ enum Ports {
     One(u16),
 }
 
-/// The error of a text that is not a rule.
+/// The error for a string that is not an address rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not an address rule; use scheme and host, such as `http://127.0.0.1:*` or \
@@ -60,7 +60,7 @@ impl AllowRule {
             "http" => 80,
             _ => return None,
         };
-        // Colons in brackets belong to an IPv6 address.
+        // A colon within brackets is part of an IPv6 address.
         let port = place.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
         let (host, port) = match port {
             Some((host, "*")) => (host, Ports::Any),

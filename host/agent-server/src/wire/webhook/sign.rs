@@ -1,25 +1,25 @@
-//! Signatures by the Standard Webhooks specification: a receiver that has the secret can verify
-//! that a request comes from this server and is recent.
+//! Signatures by the Standard Webhooks specification. A receiver that has the secret can verify
+//! that a request was sent by this server, and recently.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-/// Prefix of secrets in base64.
+/// Prefix of a base64-encoded secret.
 const ENCODED: &str = "whsec_";
 
-/// Minimum length of a secret in bytes: shorter ones can be guessed.
+/// Minimum length of a secret in bytes. A shorter secret could be guessed.
 const SHORTEST: usize = 16;
 
 /// The key that signs webhooks.
 #[derive(Clone)]
 pub struct SigningKey(Vec<u8>);
 
-/// Why a secret cannot be used.
+/// The reason why a secret is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SigningKeyError {
-    /// The text after the prefix is not base64.
+    /// The part after the prefix is not valid base64.
     #[error("the secret is not base64 after `{ENCODED}`")]
     Encoding,
     /// The secret is too short.
@@ -34,7 +34,8 @@ impl std::fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// Parses a secret: `whsec_` with base64, or any other text as it is.
+    /// Parses a secret: base64 after the prefix `whsec_`, or any other string, whose bytes are the
+    /// key.
     ///
     /// # Errors
     ///
@@ -51,7 +52,7 @@ impl SigningKey {
         Ok(Self(key))
     }
 
-    /// Returns the signature of a request, which is the value of `webhook-signature`.
+    /// Returns the value of the header `webhook-signature` for a request.
     pub fn sign(&self, id: &str, timestamp_s: i64, body: &[u8]) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("keys of any length will do");
         mac.update(format!("{id}.{timestamp_s}.").as_bytes());
