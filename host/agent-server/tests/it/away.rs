@@ -1,4 +1,4 @@
-//! The memory or the store of the host is unavailable.
+//! Requests while the memory or the store of the host is unavailable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use wattle_store::{MemoryStore, VolatileMemory};
 
 use crate::host::{Host, Parts, request};
 
-/// More than the time for which a host uses its copy of the keys.
+/// A duration after which a host no longer uses its cached keys.
 const LATER_MS: u32 = 3_000;
 
 /// A memory that can become unavailable.

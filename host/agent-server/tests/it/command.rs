@@ -1,4 +1,4 @@
-//! Commands: values and nodes with which a run starts in place of an input.
+//! Commands: updates, answers and nodes with which a run starts instead of an input.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ async fn input(host: &Host, id: &str, graph: &str, input: Value) -> Value {
     host.post(&format!("/threads/{id}/runs/wait"), run).await.ok()
 }
 
-/// A thread of `agent` with a pending interrupt.
+/// Creates a thread of `agent` with a pending interrupt.
 async fn asking(host: &Host) -> String {
     let id = host.thread().await;
     let values = input(host, &id, "agent", json!({})).await;
@@ -64,7 +64,7 @@ async fn answer_to_an_earlier_interrupt_is_rejected() {
 }
 
 #[tokio::test]
-async fn goto_runs_beside_pending_tasks() {
+async fn goto_runs_a_node_while_an_interrupt_is_pending() {
     let host = Host::new();
     let id = asking(&host).await;
     let values = command(&host, &id, "agent", json!({ "goto": "greet" })).await.ok();

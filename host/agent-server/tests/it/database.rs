@@ -1,5 +1,5 @@
-//! A database that is unreachable for a while: runs keep their logs, and responses have
-//! `retry-after`.
+//! A database that is unreachable for a while: runs continue afterwards with their logs, and
+//! requests get 503 with `retry-after`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use wattle_store::{PostgresConfig, PostgresStore};
 
 use crate::host::{Host, Parts};
 
-/// Far longer than the database is unreachable.
+/// Lease duration. It is much longer than the outage, so that no lease expires.
 const LEASE: Duration = Duration::from_mins(5);
 
-/// Number of runs that are executed meanwhile.
+/// Number of runs that are executed during the outage.
 const RUNS: usize = 4;
 
 #[tokio::test]
-async fn runs_keep_their_logs_while_a_proxy_has_no_database() {
+async fn runs_survive_a_database_outage_and_requests_get_503() {
     let postgres = need!(Postgres::for_test());
     let link = Link::to(postgres.port()).await.unwrap();
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", link.port());

@@ -1,4 +1,4 @@
-//! A store in memory whose reads a test blocks or lets fail.
+//! An in-memory store whose reads a test can block or fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

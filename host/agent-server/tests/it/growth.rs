@@ -38,14 +38,14 @@ impl Layer for Counted {
     }
 }
 
-/// Counts the calls for records of the server.
+/// Counts the calls of the memory for records of the server.
 #[derive(Default)]
 struct Calls(Mutex<Reads>);
 
 #[async_trait]
 impl Hook for Calls {
     async fn after(&self, call: Call<'_>) -> Result<(), Failure> {
-        // Keys of the host are in another namespace and are read once.
+        // The records of API keys are in another namespace and are read once.
         if call.namespace.first().is_none_or(|part| part != "agent") {
             return Ok(());
         }
@@ -114,7 +114,7 @@ async fn requests_for_the_newest_part_read_no_more_of_a_long_thread() {
     let run = json!({ "assistant_id": "context", "input": { "value": 1 } });
     let update = json!({ "values": { "value": 2 } });
     let mut before = None;
-    // More than one page of the log, both times.
+    // Both times more than one page of the log.
     for _ in 0..2 {
         for _ in 0..70 {
             host.post(&format!("/threads/{thread}/runs/wait"), run.clone()).await.ok();
@@ -126,7 +126,7 @@ async fn requests_for_the_newest_part_read_no_more_of_a_long_thread() {
     let reads: BTreeMap<_, _> = before.unwrap().into_iter().collect();
     let runs = &reads["runs"];
     assert!(runs.values().sum::<usize>() < 100, "{runs:?}");
-    // Each checkpoint has the whole state: two of the run, and a few before it.
+    // A run reads two checkpoints of its own and a few earlier ones, each with the whole state.
     assert!(reads["stream"]["checkpoints"] <= 6, "{:?}", reads["stream"]);
 }
 

@@ -1,4 +1,4 @@
-//! A run whose end can be read before its thread is free.
+//! A run whose end is readable before its thread is free.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use wattle_store::MemoryStore;
 
 use crate::host::{Host, Parts};
 
-/// A store whose readers see the end of a run before the run knows that it is durable.
+/// A store whose readers see the end of a run before its write is acknowledged.
 struct Late {
     below: Arc<dyn Store>,
     holds: watch::Sender<bool>,
@@ -51,7 +51,7 @@ impl Layer for Late {
 }
 
 #[tokio::test]
-async fn early_answer_waits_for_the_end_of_the_run() {
+async fn resume_before_the_end_of_the_run_waits_for_it() {
     let store = Arc::new(Layered::<Late>::over(Arc::new(MemoryStore::new())));
     let parts = Parts { store: store.clone(), ..Parts::default() };
     let host = Host::with_parts(ApiConfig::default(), parts);

@@ -1,4 +1,4 @@
-//! A server over an engine in memory with one app, and requests to it.
+//! A server over an in-memory engine with one app, and requests to it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -283,7 +283,7 @@ impl Host {
         (agents, router_with(self.state.clone(), further))
     }
 
-    /// Lets nodes of `slow` wait from now on.
+    /// Makes nodes of `slow` wait from now on.
     pub(crate) fn hold(&self) {
         self.let_go.send_replace(false);
     }

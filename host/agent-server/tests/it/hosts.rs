@@ -1,5 +1,5 @@
-//! Several hosts over one store and one memory: one host takes over the work of another, and
-//! nothing is done twice.
+//! Several hosts over one store and one memory. One host takes over the work of another, and no
+//! work is done twice.
 
 mod assistants;
 mod crons;
@@ -33,8 +33,9 @@ const NOW_MS: i64 = 1_795_338_030_000;
 /// Time without a heartbeat after which a host is not live.
 const LEASE_MS: i64 = wattle_run::ports::store::LEASE_MS.cast_signed();
 
-/// The access of one host to the shared store. Gates know its calls by their names, such as `lease`
-/// and `run`. The name `lease done` is for a thread whose lease was acquired.
+/// The access of one host to the shared store. A test can hold calls with [`Gates`] by their names,
+/// such as `lease` and `run`. `lease done` is the name of a call that has acquired a lease and has
+/// not returned.
 struct Shared {
     below: Arc<dyn Store>,
     gates: Arc<Gates>,
@@ -76,9 +77,9 @@ impl Layer for Shared {
     }
 }
 
-/// The access of one host to the shared memory. Each call yields, so that calls of other hosts come
-/// in between. Gates know the calls by method and collection, such as `get runs`. The name `get
-/// runs done` is for a call that was executed and has not returned.
+/// The access of one host to the shared memory. Each call yields, so that calls of other hosts
+/// interleave. A test can hold calls with [`Gates`] by method and collection, such as `get runs`.
+/// `get runs done` is the name of a call that was executed and has not returned.
 struct Way(Arc<Gates>);
 
 fn kind(call: Call<'_>) -> &str {
@@ -99,7 +100,7 @@ impl Hook for Way {
     }
 }
 
-/// What the hosts share.
+/// The state that the hosts share.
 struct Common {
     store: Arc<dyn Store>,
     memory: Arc<dyn Memory>,
@@ -125,7 +126,7 @@ impl Common {
         self.gated().await.0
     }
 
-    /// Creates a host, and returns the gates of its access to what the hosts share.
+    /// Creates a host. Returns it with the gates of its store and memory.
     async fn gated(&self) -> (Host, Arc<Gates>) {
         let store = Layered::<Shared>::over(self.store.clone());
         let gates = store.gates.clone();
@@ -147,7 +148,7 @@ fn executions<const N: usize>(hosts: [&Host; N]) -> usize {
     hosts.iter().map(|host| *host.begun.borrow()).sum()
 }
 
-/// Lets background tasks proceed until they wait.
+/// Lets background tasks proceed until all of them wait.
 async fn settle() {
     for _ in 0..1_000 {
         tokio::task::yield_now().await;

@@ -12,7 +12,7 @@ use crate::host::{Answer, Host, request};
 /// Maximum wait for something that is about to happen.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Sends a request, and disconnects as soon as the response has to be waited for.
+/// Sends a request, and disconnects as soon as the client would wait for the response.
 #[track_caller]
 fn leave(host: &Host, request: Request<Body>) {
     assert!(host.raw(request).now_or_never().is_none(), "there was a response at once");

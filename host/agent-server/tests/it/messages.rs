@@ -80,7 +80,7 @@ fn prompt() -> CompletionRequest {
     CompletionRequest::new("chat", messages)
 }
 
-/// Returns a completion as a node stores it.
+/// Returns the message object that a node stores for a completion.
 fn kept(answer: &Completion) -> Value {
     json!({ "messages": [{ "id": answer.id, "role": "assistant", "content": "Hello" }] })
 }
@@ -102,7 +102,7 @@ async fn stream(host: &Host, thread: &str, run: Value) -> Answer {
     host.post(&format!("/threads/{thread}/runs/stream"), run).await
 }
 
-/// Returns the ids of the messages in a stream, in order, with their texts.
+/// Returns the ids and texts of the messages in a stream, in order.
 fn told(answer: &Answer) -> Vec<(String, String)> {
     let mut told: Vec<(String, String)> = Vec::new();
     for (_, data, _) in answer.frames().into_iter().filter(|(kind, ..)| kind == "messages") {
@@ -161,7 +161,7 @@ async fn restarted_completion_is_stored_under_its_last_id() {
 }
 
 #[tokio::test]
-async fn completion_stored_by_a_later_run_keeps_its_id() {
+async fn message_streamed_before_an_interrupt_is_stored_under_the_same_id() {
     let host = host(false);
     let thread = host.thread().await;
     let asked = stream(&host, &thread, json!({ "assistant_id": "asker", "input": {} })).await;

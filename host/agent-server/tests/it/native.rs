@@ -29,7 +29,7 @@ fn start(run: &str) -> StartRun {
 }
 
 #[tokio::test]
-async fn run_id_is_used_once() {
+async fn run_id_cannot_be_used_twice() {
     let host = Host::new();
     host.hold();
     let run = host.engine.start(start("mine")).await.unwrap();
@@ -76,7 +76,7 @@ async fn first_run_of_any_api_binds_an_unbound_thread() {
 }
 
 #[tokio::test]
-async fn thread_id_is_used_once() {
+async fn thread_id_cannot_be_used_twice() {
     let host = Host::new();
     let new = || NewThread { thread: Some("t".parse().unwrap()), ..NewThread::default() };
     host.engine.create_thread(new()).await.unwrap();

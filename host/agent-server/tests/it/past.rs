@@ -70,7 +70,7 @@ async fn run(host: &Host, thread: &str, graph: &str, more: Value) {
     host.post(&format!("/threads/{thread}/runs/wait"), request).await.ok();
 }
 
-/// Creates a thread on which as many interrupts were answered.
+/// Creates a thread on which `times` interrupts were answered.
 async fn answered(host: &Host, graph: &str, times: usize) -> String {
     let thread = host.thread().await;
     run(host, &thread, graph, json!({ "input": {} })).await;

@@ -120,7 +120,7 @@ impl Plugin for Closures {
     }
 }
 
-/// The adapters that these tests do not need.
+/// Adapters without any function, for ports that these tests do not use.
 pub(crate) struct Nothing;
 
 #[async_trait]

@@ -49,7 +49,7 @@ pub(crate) async fn start(host: &Host, input: Value) -> String {
     result(&answer)["run_id"].as_str().unwrap().to_owned()
 }
 
-/// Returns the kinds of events, with the lifecycle event of each.
+/// Returns the methods of the events, with the name of each lifecycle event.
 pub(crate) fn told(frames: &[Frame]) -> Vec<String> {
     let word = |(kind, data, _): &Frame| match data["params"]["data"]["event"].as_str() {
         Some(word) => format!("{kind} {word}"),
@@ -126,7 +126,7 @@ async fn reconnect_receives_missed_events() {
         let mut live = Live::events(&host, ID, wanted).await;
         assert_eq!(live.run().await, frames[known + 1..], "since {since}");
     }
-    // A number beyond the end is from an earlier thread with the same id.
+    // A number above the last event comes from an earlier thread with the same id.
     let mut live = Live::events(&host, ID, json!({ "channels": all, "since": 1_u64 << 40 })).await;
     assert_eq!(live.run().await, frames);
 }
@@ -211,8 +211,8 @@ fn nested() -> Host {
     Host::with_model(graphs, plugin, std::sync::Arc::new(Nothing))
 }
 
-/// The graph of the reference server, for what it streams: a message in two deltas, a tool call
-/// that a node writes, and an interrupt.
+/// The graph whose stream the reference server records: a message in two deltas, a tool call that a
+/// node writes, and an interrupt.
 pub(crate) fn reference() -> Host {
     let graphs = r#"
         [graphs.agent]
@@ -282,7 +282,7 @@ async fn event_stream_equals_that_of_the_reference_server() {
         assert_eq!((&event["type"], &event["method"]), (&json!("event"), &json!(kind)));
         let id = event["event_id"].as_str().unwrap();
         assert!(event["params"]["timestamp"].is_i64());
-        // Only the id names the run of a start, an end or an interrupt.
+        // Only the ids of lifecycle events and interrupts contain the run.
         let names_run = id.strip_prefix("synth:").and_then(|rest| rest.split_once(':'));
         let of_run = ["lifecycle", "input.requested"].contains(&kind.as_str());
         assert_eq!(names_run.map(|(run, _)| run), of_run.then_some(run.as_str()), "{id}");
@@ -301,7 +301,7 @@ async fn event_stream_equals_that_of_the_reference_server() {
     assert_eq!(ours.len(), 20);
 }
 
-/// Removes the id of the tool message, which the node of the reference server leaves out.
+/// Removes the id of the tool message, which the node of the reference server does not set.
 fn without_ids(line: &Value) -> Value {
     let text = line.to_string().replace("\"id\":\"msg-1\",", "");
     serde_json::from_str(&text).unwrap()
@@ -318,7 +318,7 @@ async fn input_of_run_start_answers_a_pending_interrupt() {
     assert_eq!(told(&live.run().await), expected);
     let state = command(&host, "state.get", json!({ "keys": ["value"] })).await;
     assert_eq!(result(&state)["values"], json!({ "value": "certainly" }));
-    // No interrupt is pending any more, so it is an input again.
+    // No interrupt is pending any more, so the input is not an answer.
     let params = json!({ "assistant_id": "agent", "input": "certainly" });
     refused(&command(&host, "run.start", params).await, "invalid_argument");
 }

@@ -1,4 +1,4 @@
-//! Streams of runs that continue with what another run of the thread left.
+//! Streams of runs that continue from the state of another run of the thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ fn rejoined(thread: &str, run: &str, query: &str, after: &str) -> Request<Body> 
     request
 }
 
-/// Returns what the tasks of a node read.
+/// Returns the inputs of the tasks of a node.
 fn inputs(frames: &[Frame], node: &str) -> Vec<Value> {
     let begun = frames.iter().filter(|(_, data, _)| {
         data["payload"]["name"] == node && data["payload"].get("input").is_some()

@@ -1,5 +1,6 @@
 //! Runs that pause or end before their client has opened all of its connections. The clock of the
-//! runtime is paused, so each test distinguishes waits for a connection from waits for time.
+//! runtime is paused, so that a test can distinguish waiting for a connection from waiting for
+//! time.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -23,39 +24,39 @@ use crate::protocol::{ID, command, reference, result, start, told};
 /// Channels of a client that watches the lifecycle of a run.
 const LIFECYCLE: [&str; 2] = ["lifecycle", "input"];
 
-/// Channels that the client opens for its projections.
+/// Channels of the connections that the client opens for parts of the run.
 const CONTENT: [&str; 3] = ["messages", "custom:progress", "lifecycle"];
 
-/// The times that the documentation states: the grace, the lead of content, and the maximum delay.
+/// The durations that the documentation states: grace, head start and maximum delay.
 const GRACE: Duration = Duration::from_millis(250);
 const HEAD_START: Duration = Duration::from_millis(30);
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Number of checks that something does not happen.
+/// Number of polls after which an expected absence counts as confirmed.
 const LOOKS: u32 = 200;
 
-/// Number of runs that the official client reads, unless [`READS`] has another number.
+/// Default number of runs that the official client reads; [`READS`] overrides it.
 const FEW: u32 = 12;
 
-/// The environment variable with the number of runs for a long test: 200 take a minute on a quiet
+/// Environment variable with the number of runs for a long test. 200 runs take a minute on an idle
 /// machine.
 const READS: &str = "WATTLE_SHORT_RUNS";
 
-/// Maximum time of the client for each of its runs.
+/// Timeout of the client for each run.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn open(host: &Host, channels: &[&str]) -> Live {
     Live::events(host, ID, json!({ "channels": channels })).await
 }
 
-/// Waits until no run of the thread is active, without letting time pass.
+/// Waits until no run of the thread is active, without advancing the clock.
 async fn stands_still(host: &Host) {
     while host.get(&format!("/threads/{ID}")).await.ok()["status"] == "busy" {
         tokio::task::yield_now().await;
     }
 }
 
-/// Returns what a connection is sent until time would have to pass.
+/// Returns the frames that a connection sends without the clock advancing.
 async fn at_once(live: &mut Live) -> Vec<Frame> {
     let mut frames = Vec::new();
     for _ in 0..LOOKS {

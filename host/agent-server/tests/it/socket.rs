@@ -20,7 +20,7 @@ use crate::live::is_last_word;
 
 const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
 
-/// Lets a server listen until the end of the test, and returns its address.
+/// Starts a server that listens until the end of the test. Returns its address.
 async fn listen(host: &Host) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -29,7 +29,7 @@ async fn listen(host: &Host) -> String {
     address
 }
 
-/// A connection, with the messages that arrived before a reply that was waited for.
+/// A connection, with messages that arrived while a reply was awaited.
 struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>, VecDeque<Value>);
 
 impl Socket {
@@ -63,7 +63,7 @@ impl Socket {
         self.0.next().await.unwrap().unwrap()
     }
 
-    /// Returns the documents up to the last one, included.
+    /// Returns the messages up to and including the last one.
     async fn until(&mut self, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut said = Vec::new();
         loop {
@@ -121,8 +121,8 @@ async fn commands_and_events_share_a_connection() {
     let rest = socket.until(is_last_word).await;
     assert_eq!(rest.last().unwrap()["params"]["data"]["event"], "completed");
 
-    // A later subscription on the same connection gets all events, and the other one gets none
-    // twice.
+    // A later subscription on the connection receives all events, and the other one receives no
+    // event twice.
     let wanted = json!({ "channels": ["lifecycle"] });
     let subscribed = socket.command(4, "subscription.subscribe", wanted.clone()).await;
     let second = subscribed["result"]["subscription_id"].as_str().unwrap().to_owned();
@@ -342,7 +342,8 @@ async fn message_size_has_the_body_limit_of_the_key() {
     assert_eq!(code, 1_009);
     assert!(reason.contains("200 bytes") && reason.contains("key"), "{reason}");
 
-    // A message above the limit is read whole, so that the client receives the reason.
+    // The server reads a message above the key's limit completely, so that the client receives the
+    // reason.
     let mut socket = Socket::open(&address, ID, &key).await.unwrap();
     socket.0.send(Message::binary(vec![b' '; 4 << 20])).await.unwrap();
     assert_eq!(socket.closed().await, 1_009);

@@ -1,4 +1,4 @@
-//! The long-term memory through the API.
+//! Items of the long-term memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -64,7 +64,7 @@ async fn put(host: &Host, namespace: &[&str], key: &str, value: Value) {
 }
 
 #[tokio::test]
-async fn document_is_written_read_and_deleted() {
+async fn item_is_written_read_and_deleted() {
     let host = Host::new();
     put(&host, &["users", "4 2"], "likes", json!({ "fruit": "plum" })).await;
     let place = "/store/items?namespace=users.4%202&key=likes";
@@ -89,7 +89,7 @@ async fn document_is_written_read_and_deleted() {
 }
 
 #[tokio::test]
-async fn documents_are_found_by_namespace_fields_and_words() {
+async fn items_are_found_by_namespace_fields_and_words() {
     let host = Host::new();
     put(&host, &["facts", "a"], "1", json!({ "kind": "fruit", "text": "plums are blue" })).await;
     put(&host, &["facts", "b"], "2", json!({ "kind": "fruit", "text": "pears are green" })).await;
@@ -136,7 +136,7 @@ async fn namespaces_are_listed() {
 }
 
 #[tokio::test]
-async fn read_restarts_the_expiry_of_a_document() {
+async fn read_restarts_the_expiry_of_an_item() {
     let clock = Hand::at(1_736_908_245_123);
     let parts = Parts { clock: clock.clone(), ..Parts::default() };
     let host = Host::with_parts(ApiConfig::default(), parts);
@@ -174,7 +174,7 @@ async fn read_without_refresh_ttl_keeps_the_expiry() {
 }
 
 #[tokio::test]
-async fn invalid_namespace_key_or_document_is_rejected() {
+async fn invalid_namespace_key_or_value_is_rejected() {
     let host = Host::new();
     let item = |namespace: Value, key: &str, value: Value| json!({ "namespace": namespace, "key": key, "value": value });
     for body in [

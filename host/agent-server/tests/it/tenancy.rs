@@ -206,7 +206,7 @@ impl Clock for Stepped {
     }
 }
 
-/// Creates another host with the same database, which has its own copy of the keys.
+/// Creates another host with the same database and its own cache of the keys.
 fn another(ports: &Ports) -> (ApiState, Router) {
     let engine = Engine::new(ports.clone(), Catalog::new(), EngineConfig::default());
     let state = ApiState::new(engine, ApiConfig::default(), watch::channel(false).1);

@@ -44,7 +44,7 @@ impl Layer for Damaged {
     }
 }
 
-/// Returns the documents of a stream.
+/// Returns the JSON data of the events in a stream.
 fn documents(text: &str) -> Vec<Value> {
     let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
     data.filter_map(|data| serde_json::from_str(data).ok()).collect()

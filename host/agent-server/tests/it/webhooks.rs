@@ -25,7 +25,8 @@ pub(crate) const HOOK: &str = "https://hooks.example/run?a=b";
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// A receiver that records requests and responds with the given results, and then with 200.
+/// A receiver that records requests. It responds with the given results in order, and with 200
+/// afterwards.
 pub(crate) struct Receiver {
     answers: Mutex<VecDeque<Result<u16, &'static str>>>,
     got: watch::Sender<Vec<Message>>,
@@ -88,7 +89,7 @@ impl Net for Receiver {
     }
 }
 
-/// Creates a server that retries a failed webhook at once, at most `retries` times.
+/// Creates a server that retries a failed webhook without a pause, at most `retries` times.
 fn host(receiver: &Arc<Receiver>, retries: usize) -> Host {
     let webhooks = Webhooks {
         key: Some(SigningKey::new(SECRET).unwrap()),

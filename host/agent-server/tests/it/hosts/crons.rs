@@ -69,7 +69,7 @@ async fn clock_that_was_ahead_delays_no_run() {
     assert_eq!(host.agents.run_crons().await, Some(FIRST_MS + 24 * HOUR_MS));
     common.clock.advance(-24 * HOUR_MS);
     assert_eq!(host.agents.run_crons().await, Some(FIRST_MS));
-    // Hosts whose clocks differ by some seconds keep each other's due times.
+    // Clock differences of a few seconds do not make a host recompute the due times of another.
     common.clock.advance(HOUR_MS);
     assert_eq!(host.agents.run_crons().await, Some(FIRST_MS + HOUR_MS));
     common.clock.advance(-40_000);

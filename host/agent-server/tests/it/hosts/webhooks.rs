@@ -40,7 +40,7 @@ async fn webhook_of_a_dead_host_is_taken_over() {
     two.get(&format!("{place}/join")).await.ok();
     let message = receiver.got(1).await.remove(0);
     assert_eq!(message.body()["values"]["items"], json!(["a"]));
-    // A further webhook arrives after all that could still be sent.
+    // The webhook of a later run arrives after any duplicate of the first one.
     tokio::join!(two.agents.reconcile(), three.agents.reconcile());
     let thread = two.thread().await;
     begin(two, &thread, told("b")).await;
@@ -123,7 +123,7 @@ async fn telling(host: &Host) -> String {
     on_thread(host, cron).await
 }
 
-/// Starts the due runs of a host, and returns when `call` is held.
+/// Creates the due runs of a host. Returns when `call` is held.
 async fn run_crons_until(
     host: &Host,
     gates: &Gates,
@@ -135,7 +135,7 @@ async fn run_crons_until(
     (gate.reached().await, started)
 }
 
-/// Stores the webhook of a run that is due, and stops the host before the run has started.
+/// Stores the webhook of a due run, and stops the host before the run has started.
 async fn dying_before_a_run(host: &Host, gates: &Gates) -> Held {
     let (held, started) = run_crons_until(host, gates, "put_if webhooks done").await;
     host.die();
@@ -154,7 +154,8 @@ async fn concurrent_start_delivers_one_webhook() {
     tokio::join!(one.agents.run_crons(), async {
         let held = gate.reached().await;
         two.agents.run_crons().await;
-        // The host that started the run delivers the webhook, and the other host finds that.
+        // The host that started the run delivers the webhook. The other host then finds it
+        // delivered.
         receiver.got(1).await;
         drop(held);
     });
