@@ -34,7 +34,7 @@ pub struct Args {
     /// Log more; twice for even more
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// What to do
+    /// Command to execute
     #[command(subcommand)]
     pub command: Command,
 }
@@ -45,7 +45,7 @@ impl Args {
         self.verbose + u8::from(matches!(self.command, Command::Serve(_)))
     }
 
-    /// Returns the log target whose events the command itself prints, if any.
+    /// Returns the log target whose events the command prints itself, if there is one.
     pub fn told(&self) -> Option<&'static str> {
         let looks_at_servers =
             matches!(self.command, Command::Doctor | Command::Mcp(McpCommand::Check(_)));
@@ -94,12 +94,12 @@ pub enum Command {
     Mcp(McpCommand),
     /// Check configuration, data folder, sandbox, models and databases
     Doctor,
-    /// Compile a component from standard input; the host starts this command itself
+    /// Compile a component from standard input; only the host starts this command
     #[command(name = compiler::VERB, hide = true)]
     Compile(CompileArgs),
 }
 
-/// Limits of the process that compiles a component.
+/// Limits of a process that compiles a component.
 #[derive(Clone, Copy, Debug, ClapArgs)]
 pub struct CompileArgs {
     /// CPU time in seconds
@@ -162,10 +162,10 @@ pub struct OptionArgs {
     pub interrupt_after: Vec<String>,
 }
 
-/// What waits for the disk during a run.
+/// The events that wait until data is durable on the disk.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DurabilityWord {
-    /// Whatever leaves the host waits until the events that led to it are durable
+    /// External effects wait until the events that led to them are durable
     Commit,
     /// As `commit`, and every superstep waits for its checkpoint
     Sync,
@@ -226,7 +226,7 @@ pub struct TraceArgs {
     /// Id of the thread
     #[arg(value_name = "THREAD")]
     pub thread: String,
-    /// Verify the seals of the event log, and print the last one
+    /// Verify the seals of the event log, and print the newest seal
     #[arg(long)]
     pub verify: bool,
 }
@@ -265,7 +265,7 @@ pub struct ThreadSettleArgs {
     /// Id of the call, as `thread calls` shows it
     #[arg(value_name = "CALL")]
     pub call: String,
-    /// What to do with the call
+    /// Decision about the call
     #[arg(value_name = "DECISION")]
     pub decision: Option<DecisionWord>,
     /// The call took effect and returned this output: JSON, `@file`, or `-` for stdin
@@ -273,12 +273,12 @@ pub struct ThreadSettleArgs {
     pub answer: Option<String>,
 }
 
-/// A decision about a call, except for its result.
+/// A decision about a call that needs no value.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DecisionWord {
     /// Make the call again
     Retry,
-    /// Let the caller receive the `in-doubt` failure
+    /// Fail the call with the `in-doubt` failure
     Fail,
 }
 
@@ -288,7 +288,7 @@ pub struct ThreadMigrateArgs {
     /// Id of the thread
     #[arg(value_name = "THREAD")]
     pub thread: String,
-    /// Show the changes without making them
+    /// Show the changes without applying them
     #[arg(long)]
     pub dry_run: bool,
     /// Drop values of channels that the new graph does not have
@@ -316,17 +316,17 @@ pub struct ThreadPruneArgs {
     /// Id of the thread
     #[arg(value_name = "THREAD")]
     pub thread: String,
-    /// What to delete
+    /// Part of the thread to delete
     #[arg(long, value_name = "STRATEGY", default_value = "keep-latest")]
     pub strategy: StrategyWord,
 }
 
-/// What a prune deletes.
+/// The part of a thread that a prune deletes.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum StrategyWord {
-    /// All but the newest checkpoints
+    /// Delete all checkpoints except the newest of the thread and of each subgraph
     KeepLatest,
-    /// The whole thread
+    /// Delete the whole thread
     Delete,
 }
 
@@ -347,9 +347,9 @@ pub struct ThreadListArgs {
 /// The status of a thread.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum StatusWord {
-    /// No run is active
+    /// The thread has no active run
     Idle,
-    /// A run is active
+    /// The thread has an active run
     Running,
     /// The last run is interrupted
     Interrupted,
@@ -407,7 +407,8 @@ pub struct GraphCacheArgs {
 /// The commands of `wattle model`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ModelCommand {
-    /// Call the models of routes and show the results: whole, streamed, with a tool, with a schema
+    /// Call the models of routes and show the results: without streaming, streamed, with a tool,
+    /// with a schema
     Check(ModelCheckArgs),
 }
 
@@ -422,7 +423,7 @@ pub struct ModelCheckArgs {
 /// The commands of `wattle mcp`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum McpCommand {
-    /// Connect to MCP servers and show their tools and everything that cannot be used
+    /// Connect to MCP servers and show their tools, and everything that is unusable
     Check(McpCheckArgs),
 }
 

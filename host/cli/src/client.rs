@@ -1,4 +1,4 @@
-//! Access of commands to the API: through the server that holds the store, or inside of their own
+//! Access of commands to the API: through the server that has the store open, or within their own
 //! process.
 
 pub mod events;
@@ -28,10 +28,10 @@ use crate::wire::{Host, Overrides};
 pub use crate::client::remote::Remote;
 
 /// Maximum size of a response in bytes. States can be large, but a faulty server must not exhaust
-/// the memory.
+/// the memory of the client.
 const ANSWER_LIMIT_BYTES: usize = 256 << 20;
 
-/// What a command without a server loads.
+/// The parts of a host that a command loads if no server is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Only the store.
@@ -48,7 +48,7 @@ pub enum Client {
     Local(Box<Local>),
 }
 
-/// The API inside of this process.
+/// The API within this process.
 pub struct Local {
     host: Host,
     router: Router,
@@ -104,7 +104,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`Client::get`].
+    /// Those of [`Client::get`].
     pub async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -118,16 +118,16 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`Client::get`].
+    /// Those of [`Client::get`].
     pub async fn post_empty(&self, path: &str, body: &Value) -> Result<(), Error> {
         self.send(Method::POST, path, Some(body.clone())).await.map(drop)
     }
 
-    /// Sends a `GET` request and streams the response, which can be too large for the memory.
+    /// Sends a `GET` request and streams the response, which need not fit into memory.
     ///
     /// # Errors
     ///
-    /// As [`Client::get`].
+    /// Those of [`Client::get`].
     pub async fn pieces(&self, path: &str) -> Result<Pieces, Error> {
         self.send(Method::GET, path, None).await
     }
@@ -136,7 +136,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`Client::get`].
+    /// Those of [`Client::get`].
     pub async fn delete_for<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
         self.call(Method::DELETE, path, None).await
     }
@@ -145,7 +145,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`Client::get`].
+    /// Those of [`Client::get`].
     pub async fn delete(&self, path: &str) -> Result<(), Error> {
         self.send(Method::DELETE, path, None).await.map(drop)
     }
@@ -226,8 +226,8 @@ impl Local {
     }
 }
 
-/// Returns the principal of this command. Without a server, the rights of its user on the files of
-/// the store decide what it may do.
+/// Returns the principal of a command that needs no server. The file permissions of the store
+/// decide what its user may do.
 fn local_principal() -> Principal {
     #[cfg(unix)]
     let user = Some(format!("uid:{}", rustix::process::getuid().as_raw()));

@@ -32,7 +32,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Executes the command of the arguments. All errors are printed here.
+/// Executes the command that the arguments select. Prints all errors.
 pub async fn execute(args: Args) -> Exit {
     let output = Output { json: args.json };
     match Box::pin(dispatch(args, output)).await {
@@ -53,7 +53,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
     }
     let config = config::read(args.config.as_deref())?;
     match args.command {
-        // Both are handled before.
+        // These commands were executed above.
         Command::Doctor | Command::Compile(_) => Ok(Exit::Ok),
         Command::Serve(serve) => serve::serve(config, &serve, output).await,
         Command::Run(run) => {

@@ -1,7 +1,8 @@
-//! `wattle.toml`: the configuration of an operator.
+//! `wattle.toml`: the configuration of a host.
 //!
 //! Paths are relative to the folder of the file. The environment variable `WATTLE_SECTION__KEY`
-//! takes precedence over the value in the file; names that it contains are in lower case.
+//! takes precedence over the value in the file. Entry names within it, such as the name of an app,
+//! are in lower case.
 
 mod apps;
 mod auth;
@@ -50,27 +51,27 @@ pub use self::store::{StoreConfig, StoreDatabase, StoreKind};
 pub use self::telemetry::TelemetryTable;
 pub use self::webhooks::WebhooksConfig;
 
-/// Name of the file that is read without `--config`.
+/// Name of the configuration file that is read by default.
 pub const DEFAULT_FILE: &str = "wattle.toml";
 
 /// Default port.
 pub const DEFAULT_PORT: u16 = 8700;
 
-/// Default of `server.stop_grace`. Most model calls end in it. With
-/// [`STOP_LIMIT`](crate::server::STOP_LIMIT), it is less than the 30 s after which supervisors
+/// Default of `server.stop_grace`. Most model calls end within this time. Together with
+/// [`STOP_LIMIT`](crate::server::STOP_LIMIT), it is shorter than the 30 s after which supervisors
 /// commonly kill a process.
 const STOP_GRACE: Span = Span::from_ms(10_000);
 
 /// The whole configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The file that was read; `None` if there is none and the defaults apply.
+    /// The configuration file; `None` if there is no file and the defaults apply.
     pub file: Option<PathBuf>,
-    /// Folder that relative paths start from.
+    /// Folder to which paths are relative.
     pub base: PathBuf,
-    /// Folder of store, blobs, compiled code and SQLite files.
+    /// Folder of the store, blobs, compiled code and SQLite files.
     pub data: PathBuf,
-    /// Folder with apps and plugins, which is watched.
+    /// Folder with apps and plugins, which the server watches for changes.
     pub plugins: PathBuf,
     /// `[server]`.
     pub server: ServerConfig,
@@ -108,10 +109,10 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// Main address. Default: `127.0.0.1:8700`. Port 0 selects a free one. An address that is not
-    /// loopback needs keys, see [`AuthConfig`].
+    /// Main address. Default: `127.0.0.1:8700`. Port 0 selects a free port. An address that is not
+    /// loopback requires API keys, see [`AuthConfig`].
     pub listen: SocketAddr,
-    /// Further accepted host names.
+    /// Additional accepted host names.
     pub hosts: BTreeSet<String>,
     /// Origins of browser pages that may send requests.
     pub origins: BTreeSet<String>,
@@ -123,25 +124,25 @@ pub struct ServerConfig {
     pub tls: Option<TlsConfig>,
     /// `[server.limits]`.
     pub limits: CallerLimits,
-    /// Header that names the tenant of a request. By default, headers name no tenant.
+    /// Header that contains the tenant of a request. Default: none.
     pub tenant_header: Option<String>,
-    /// Tenant of requests that name none.
+    /// Tenant of requests that name no tenant.
     pub default_tenant: Option<String>,
-    /// Header that names the user of a request, for the events that the request causes. By default,
-    /// headers name no user.
+    /// Header that contains the user of a request, whom events record. Default: none.
     pub user_header: Option<String>,
     /// Addresses of the proxies that may send `user_header`.
     pub trusted_proxies: Vec<Network>,
-    /// Whether the server also has the Agent Server API. Default: true.
+    /// Whether the server serves the Agent Server API. Default: true.
     pub agent_server: bool,
     /// `[server.webhooks]`.
     pub webhooks: WebhooksConfig,
-    /// Time that host calls in progress have to end when the host stops; see `STOP_GRACE`.
+    /// Time that host calls in progress have to complete when the host stops. Default:
+    /// `STOP_GRACE`.
     pub stop_grace: Span,
 }
 
 impl ServerConfig {
-    /// Returns the time that host calls in progress have to end when the host stops.
+    /// Returns the time that host calls in progress have to complete when the host stops.
     pub fn stop_grace(&self) -> Duration {
         duration(self.stop_grace)
     }
@@ -168,18 +169,18 @@ impl Default for ServerConfig {
     }
 }
 
-/// `[retention]`: the retention of threads that have no setting of their own.
+/// `[retention]`: the retention of threads without their own setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
-    /// Time since the last change of a thread. Default: unlimited.
+    /// Time from the last change of a thread to its expiry. Default: unlimited.
     pub ttl: Option<Span>,
-    /// What happens after that time: `delete` (default) or `keep_latest`.
+    /// Action on an expired thread: `delete` (default) or `keep_latest`.
     pub strategy: PruneStrategy,
 }
 
 impl RetentionConfig {
-    /// Converts the section for the engine.
+    /// Converts the section to the setting of the engine.
     pub fn thread_ttl(self) -> Option<ThreadTtl> {
         self.ttl.map(|ttl| ThreadTtl { after_ms: ttl.as_ms(), strategy: self.strategy })
     }
@@ -191,12 +192,12 @@ impl RetentionConfig {
 pub struct ClockConfig {
     /// IANA name of the time zone. Default: the time zone of the machine.
     pub time_zone: Option<String>,
-    /// A fixed time with an offset, for tests and demos.
+    /// A fixed time with an offset from UTC, for tests and demos.
     pub fixed: Option<String>,
 }
 
 impl Config {
-    /// Returns the defaults for a folder without a file.
+    /// Returns the defaults for a folder without a configuration file.
     pub fn in_folder(base: &Path) -> Self {
         Self {
             file: None,
@@ -236,26 +237,26 @@ impl Config {
         self.data.join("tenant-routes.json")
     }
 
-    /// Returns the server file, in which a running server writes its address.
+    /// Returns the path of the server file, which contains the address of the running server.
     pub fn server_file(&self) -> PathBuf {
         self.data.join("server.json")
     }
 
-    /// Returns a configured address that others can reach, if there is one.
+    /// Returns a configured address that is not loopback, if there is one.
     pub fn public_address(&self) -> Option<SocketAddr> {
         let apps = self.apps.values().filter_map(|app| app.listen);
         let mut all = std::iter::once(self.server.listen).chain(apps);
         all.find(|address| !address.ip().is_loopback())
     }
 
-    /// Returns true if the configuration has keys. Requests then need a key, even if the store has
-    /// none.
+    /// Returns true if the configuration has API keys. Requests then need a key, even if the store
+    /// has no keys.
     pub fn has_keys(&self, env: &dyn Fn(&str) -> Option<String>) -> bool {
         let tenants = self.tenants.values().any(|tenant| !tenant.keys(env).is_empty());
         tenants || !self.auth.keys(env).is_empty()
     }
 
-    /// Returns the name of the file for messages.
+    /// Returns the name of the configuration file for messages.
     pub fn file_name(&self) -> String {
         self.file.as_ref().map_or_else(|| DEFAULT_FILE.to_owned(), |it| it.display().to_string())
     }

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The configuration file that `--config` names does not exist.
+    /// The file of `--config` does not exist.
     #[error("there is no configuration file `{}`", .0.display())]
     NoConfigFile(PathBuf),
     /// The configuration is invalid.
@@ -23,10 +23,10 @@ pub enum Error {
         /// All problems of the configuration.
         problems: Vec<ConfigProblem>,
     },
-    /// An adapter rejects its part of the configuration.
+    /// An adapter rejects its section of the configuration.
     #[error("cannot set up {what}: {message}")]
     Setup {
-        /// The part of the configuration.
+        /// The section of the configuration.
         what: &'static str,
         /// The reason.
         message: String,
@@ -52,7 +52,7 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
-    /// The address is public, and there are no API keys.
+    /// An address is reachable from other machines, and there are no API keys.
     #[error(
         "refusing to listen on `{address}`, which others can reach, without API keys\n  hint: \
          create one with `wattle key create`, or put keys into an environment variable and name it \
@@ -62,7 +62,7 @@ pub enum Error {
         /// The address.
         address: std::net::SocketAddr,
     },
-    /// Mounted apps claim the same path.
+    /// Two mounted apps claim the same path.
     #[error("apps cannot be mounted\n{}", list(.0))]
     Mount(Vec<wattle_api::error::Error>),
     /// The server responded with a problem document.
@@ -71,7 +71,7 @@ pub enum Error {
     /// The server cannot be reached, or its response is invalid.
     #[error("cannot talk to the server at {address}: {message}")]
     Server {
-        /// URL of the server, or words for it.
+        /// URL of the server, or a phrase that describes it.
         address: String,
         /// The reason.
         message: String,
@@ -79,21 +79,21 @@ pub enum Error {
     /// An argument is invalid.
     #[error("{message}\n  hint: {hint}")]
     Usage {
-        /// What is wrong.
+        /// What is invalid.
         message: String,
-        /// What to do.
+        /// Suggested correction.
         hint: String,
     },
-    /// Something named on the command line does not exist.
+    /// A resource in the arguments does not exist.
     #[error("{message}\n  hint: {hint}")]
     NotFound {
-        /// What does not exist.
+        /// The missing resource.
         message: String,
-        /// What to do.
+        /// Suggested next step.
         hint: String,
     },
-    /// The command failed for another reason. The message explains it, or refers to printed
-    /// details.
+    /// The command failed for another reason. The message explains the failure, or refers to
+    /// details that were printed.
     #[error("{0}")]
     Failed(String),
 }
@@ -106,7 +106,7 @@ fn listen_hint(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// The commands that replace requests which messages of the API recommend.
+/// Requests that messages of the API recommend, and the commands that replace them.
 const COMMANDS: [(&str, &str); 4] = [
     ("`GET /api/v1/threads`", "list threads with `wattle thread list`"),
     ("`GET /api/v1/apps`", "list the plugins of all apps with `wattle plugin list`"),

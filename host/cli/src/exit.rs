@@ -14,7 +14,7 @@ pub enum Exit {
     Usage = 2,
     /// The configuration is invalid.
     Config = 3,
-    /// Something that the arguments name does not exist.
+    /// A resource in the arguments does not exist.
     NotFound = 4,
     /// The run is interrupted.
     Interrupted = 5,
@@ -22,7 +22,7 @@ pub enum Exit {
     RunFailed = 6,
     /// The run was cancelled.
     Cancelled = 7,
-    /// Ctrl-C stopped the command. Shells report this number for a command that SIGINT ends.
+    /// Ctrl-C stopped the command. Shells report this code for a process that SIGINT ends.
     Stopped = 130,
 }
 

@@ -1,13 +1,13 @@
 //! The wattle binary: configuration, wiring and commands.
 //!
-//! As a library, this crate starts complete servers inside of a test process, see
+//! Tests use this crate as a library to start complete servers in their own process, see
 //! [`server::Server`].
 //!
 //! # Layout
 //!
 //! * [`args`]: the arguments; [`command`]: one command per file; [`exit`]: exit codes.
 //! * [`config`]: the configuration, `wattle.toml`.
-//! * [`wire`]: builds adapters and engine from the configuration; the only module that names all of
+//! * [`wire`]: builds adapters and engine from the configuration; the only module that uses all of
 //!   them.
 //! * [`load`]: loads apps and plugins from disk, and reloads them when they change.
 //! * [`server`]: a running server; [`client`]: access to the API, through a server or without one.

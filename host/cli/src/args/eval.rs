@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 use wattle_graph::definition::{Span, SpanError};
 
-/// Default of `--timeout`. The longest case of the example apps calls six models one after the
-/// other, each with a timeout of up to 90 seconds.
+/// Default of `--timeout`. The longest case of the example apps calls six models in sequence, each
+/// with a timeout of up to 90 seconds.
 const DEFAULT_TIMEOUT: &str = "10m";
 
-/// Maximum of `--timeout`. No case runs for a day.
+/// Maximum of `--timeout`. No case takes longer than a day.
 const MAX_TIMEOUT: Span = Span::from_ms(24 * 60 * 60 * 1_000);
 
 /// Arguments of `eval`.
@@ -35,7 +35,7 @@ pub struct EvalArgs {
     /// failed
     #[arg(long, value_name = "TIME", default_value = DEFAULT_TIMEOUT, value_parser = timeout)]
     pub timeout: Span,
-    /// Fail unless at least this share of the runs ends as expected, from 0 to 1
+    /// Minimum pass rate, from 0 to 1: fail if a smaller fraction of the runs ends as expected
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub require: Option<f64>,
     /// Keep the threads of the cases
@@ -48,7 +48,7 @@ pub struct EvalArgs {
 
 fn share(text: &str) -> Result<f64, String> {
     let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "the share must be a number from 0 to 1, such as 0.9".to_owned())
+    share.ok_or_else(|| "the pass rate must be a number from 0 to 1, such as 0.9".to_owned())
 }
 
 fn timeout(text: &str) -> Result<Span, String> {

@@ -73,7 +73,7 @@ pub struct KeyRevokeArgs {
     /// Also revoke the keys that were created with this key, for example after a leak
     #[arg(long)]
     pub made: bool,
-    /// Revoke even the last valid key, which leaves the server open to everyone who can reach it
+    /// Revoke even the last active key, which leaves the server open to everyone who can reach it
     #[arg(long)]
     pub open: bool,
 }

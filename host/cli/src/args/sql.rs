@@ -23,8 +23,8 @@ pub struct SqlReaderArgs {
     /// read-only access]
     #[arg(long = "plugin", value_name = "PLUGIN")]
     pub plugins: Vec<PluginName>,
-    /// Environment variable with the URL of a user that may create roles; executes the statements
-    /// there instead of only printing them
+    /// Environment variable with the URL of a database user that may create roles; with it, the
+    /// statements are executed instead of printed
     #[arg(long, value_name = "VARIABLE")]
     pub execute_env: Option<String>,
     /// Environment variable with the password of the role

@@ -28,7 +28,7 @@ pub struct ThreadHistoryArgs {
     /// Only checkpoints before this one
     #[arg(long, value_name = "NUMBER")]
     pub before: Option<u64>,
-    /// Only checkpoints where `source`, `step`, `run`, or a key of the metadata has this value
+    /// Only checkpoints whose `source`, `step`, `run`, or metadata key has this value
     #[arg(long = "filter", value_name = "KEY=JSON")]
     pub filters: Vec<String>,
     /// Namespace of a subgraph [default: the root graph]
@@ -48,8 +48,8 @@ pub struct ThreadEditArgs {
     /// Replace the value of a channel, without its reducer
     #[arg(long, value_name = "CHANNEL=JSON")]
     pub overwrite: Vec<String>,
-    /// Write as this node, whose edges and branches select what runs next; `END`, `__input__` or
-    /// `__copy__` [default: the only node that made the checkpoint]
+    /// Write as this node, whose edges and branches select the nodes that run next; `END`,
+    /// `__input__` or `__copy__` [default: the only node that wrote the checkpoint]
     #[arg(long = "as", value_name = "NODE")]
     pub as_node: Option<String>,
     /// Checkpoint to edit; the thread continues from the edit [default: the current checkpoint]

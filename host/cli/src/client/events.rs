@@ -18,7 +18,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`Client::get`].
+    /// Those of [`Client::get`].
     pub async fn events(&self, thread: &str, after: u64) -> Result<Events, Error> {
         let thread = segment(thread);
         let path = format!("/api/v1/threads/{thread}/events?until=idle&after={after}");
@@ -28,8 +28,8 @@ impl Client {
 }
 
 impl Events {
-    /// Returns the next event, or `None` at the end of the stream. Skips events that this version
-    /// does not know.
+    /// Returns the next event, or `None` at the end of the stream. Skips event types that this
+    /// version of the CLI does not know.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
-//! TLS to the local server, which trusts the configured certificate and no other.
+//! TLS to the local server. Only the configured certificate is trusted.
 //!
-//! Commands reach the server at an address that its certificate does not name, and the certificate
-//! may be self-signed. The server proves that it has the private key of the configured certificate.
+//! A command connects to an address that need not be in the certificate, and the certificate may be
+//! self-signed. Instead, the server proves that it has the private key of the configured
+//! certificate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use tokio_rustls::rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, SignatureScheme,
 };
 
-/// Returns a configuration that trusts the first certificate of a file.
+/// Returns a TLS configuration that trusts only the first certificate of a file.
 pub(super) fn config(file: &Path) -> Result<ClientConfig, String> {
     let unusable = |reason: &dyn std::fmt::Display| {
         format!("`server.tls.cert` (`{}`) cannot be used: {reason}", file.display())

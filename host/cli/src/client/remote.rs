@@ -16,8 +16,8 @@ use crate::wire::environment;
 /// Environment variable with the API key that commands send.
 const KEY_VARIABLE: &str = "WATTLE_API_KEY";
 
-/// Timeout for a connection and for the health check. The server file can name a server that is
-/// gone.
+/// Timeout for the connection and the health check. The server file can be left over from a server
+/// that is no longer running.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A client of a server.
@@ -28,8 +28,8 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects to the server, if it is still running. Its address can belong to another server by
-    /// now.
+    /// Connects to the server if it is still running. The health check detects another server that
+    /// now has the address.
     pub(super) async fn connect(
         place: PlaceDocument,
         config: &Config,

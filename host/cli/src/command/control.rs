@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Converts arguments to the document of run options.
+/// Converts arguments to the run options of the API.
 pub(super) fn options(args: OptionArgs) -> Result<OptionsDocument, Error> {
     let durability = args.durability.map(|word| match word {
         DurabilityWord::Commit => Durability::Commit,

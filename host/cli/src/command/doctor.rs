@@ -1,4 +1,4 @@
-//! `wattle doctor`: checks the host and says how to solve problems.
+//! `wattle doctor`: checks the host and suggests how to solve problems.
 
 mod outside;
 
@@ -139,7 +139,7 @@ async fn store(config: &Config, env: &ReadEnv, report: &mut Report) {
                 report.ok("store", format!("the server at {address} holds it"));
             }
             Ok(survey) => damage(&survey, report),
-            // The server is of an older version, or the key does not permit the request.
+            // The server may be of an older version, or the key may not permit the request.
             Err(error) => report.warn("store", error.to_string(), "stop the server to check it"),
         }
         return;
@@ -189,8 +189,8 @@ async fn database_store(database: &StoreDatabase, env: &ReadEnv, report: &mut Re
     }
 }
 
-/// Loads a component without exports, which must be rejected for that reason. This shows that
-/// compiler and pool work.
+/// Loads a component without exports, and expects that it is rejected for this reason. Its
+/// rejection shows that the compiler and the pool of guests work.
 async fn sandbox(config: &Config, report: &mut Report) {
     const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
     let sandbox = match open_sandbox(config) {
@@ -310,7 +310,7 @@ fn listen(config: &Config, env: &ReadEnv, report: &mut Report) {
     } else if has_keys {
         report.ok("address", format!("`{address}` is reachable by others, with keys"));
     } else {
-        // Keys in the store are not read, because a server can hold the store.
+        // Keys in the store are not checked, because a running server has the store open.
         report.warn(
             "address",
             format!("`{address}` is reachable by others, and no keys are configured"),

@@ -62,7 +62,7 @@ pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Resu
     let begun = Instant::now();
     let runs = tokio::select! {
         runs = run_all(&bench, &wanted, &args) => runs,
-        // The second Ctrl-C ends the command before the running cases are cancelled.
+        // The second Ctrl-C ends the command without waiting for the running cases to be cancelled.
         () = interrupt.pressed(2) => return Ok(Exit::Stopped),
     };
     client.close().await;
@@ -74,7 +74,7 @@ pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Resu
     Ok(verdict(&report, args.require))
 }
 
-/// Returns every case as often as it is run, in the order of the data set.
+/// Returns the selected cases in the order of the data set, each as often as it is run.
 fn chosen<'c>(cases: &'c [Case], args: &EvalArgs) -> Vec<&'c Case> {
     cases.iter().flat_map(|case| (0..args.repeat.get()).map(move |_| case)).collect()
 }
@@ -112,7 +112,7 @@ async fn run_all(
     wanted: &[&Case],
     args: &EvalArgs,
 ) -> Result<Vec<Trial>, Error> {
-    // A missing app results in one error, instead of one for each case.
+    // Check the app first. Otherwise each case would report that the app is missing.
     let path = format!("/api/v1/apps/{}", segment(bench.app));
     let _: AppDocument = bench.client.get(&path).await?;
     let bar = progress(wanted.len(), args.quiet);
@@ -136,7 +136,7 @@ fn progress(cases: usize, quiet: bool) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(cases as u64);
-    // The template is a constant. If it were invalid, the default style would be used.
+    // The template is a constant, so this does not fail. Otherwise the default style would be used.
     if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {pos}/{len}") {
         bar.set_style(style);
     }
@@ -148,7 +148,7 @@ fn verdict(report: &Report, require: Option<f64>) -> Exit {
     match require {
         Some(require) if share < require => {
             Output::error(&format!(
-                "{:.1} % of the runs ended as expected, fewer than the required {:.1} %",
+                "{:.1} % of the runs ended as expected, below the required {:.1} %",
                 share * 100.0,
                 require * 100.0
             ));

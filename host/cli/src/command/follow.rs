@@ -72,7 +72,8 @@ impl Progress {
     fn new(quiet: bool) -> Self {
         let bar = (!quiet && Output::is_watched()).then(|| {
             let bar = ProgressBar::new_spinner();
-            // The template is a constant. If it were invalid, the default style would be used.
+            // The template is a constant, so this does not fail. Otherwise the default style would
+            // be used.
             if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
                 bar.set_style(style);
             }
@@ -82,7 +83,7 @@ impl Progress {
         Self { bar, quiet, answer: Answer::default() }
     }
 
-    /// What has ended stays on the screen. What is in progress is shown next to the spinner.
+    /// Finished work remains on the screen. Work in progress is shown next to the spinner.
     fn show(&mut self, event: &Event) {
         let (line, stays) = match &event.kind {
             EventKind::TaskStarted(started) => (started.node.to_string(), false),
@@ -129,7 +130,7 @@ impl Progress {
     }
 }
 
-/// Returns the outcome for people: the state, or the interrupts.
+/// Returns the outcome to show to a person: the state, or the interrupts.
 fn outcome(run: &RunDocument) -> Option<String> {
     match run.status {
         RunStatus::Interrupted => Some(questions(&run.interrupts, &run.next)),
@@ -158,7 +159,7 @@ pub(super) fn questions(open: &[QuestionDocument], next: &[String]) -> String {
     open.iter().map(question).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Prints what to do next.
+/// Prints the next step for the user.
 fn advise(run: &RunDocument) {
     let thread = words::quoted(&run.thread);
     match run.status {

@@ -1,4 +1,4 @@
-//! `wattle graph ...`.
+//! `wattle graph`: shows and checks graphs, and clears node caches.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::load::{self, app_folder, file, projections};
 use crate::output::Output;
 use crate::wire::open_sandbox;
 
-/// Prints graphs: those of a file or folder without a server, otherwise those of a loaded app.
+/// Prints the graphs of a file or folder without a server, or those of a loaded app.
 pub(super) async fn show(config: Config, target: &str, output: Output) -> Result<Exit, Error> {
     let path = Path::new(target);
     let pictures = if path.exists() {
@@ -130,7 +130,7 @@ impl From<&Problem> for ProblemLine {
     }
 }
 
-/// Returns the path, or the folder of the app with this name.
+/// Returns the target as a path, or the folder of the app with this name.
 fn place_of(config: &Config, target: &str) -> Result<PathBuf, Error> {
     if Path::new(target).exists() {
         return Ok(target.into());

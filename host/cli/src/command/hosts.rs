@@ -1,4 +1,4 @@
-//! `wattle hosts`.
+//! `wattle hosts`: lists the hosts that share the store.
 
 use wattle_api::document::host::HostDocument;
 

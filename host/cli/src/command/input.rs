@@ -1,4 +1,4 @@
-//! JSON of arguments: inline, from a file, or from stdin.
+//! JSON arguments: inline, from a file, or from stdin.
 
 use std::io::Read as _;
 
@@ -10,7 +10,7 @@ use crate::error::Error;
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] if the text is not JSON, [`Error::File`] if it cannot be read.
+/// [`Error::Usage`] if the argument is not JSON, [`Error::File`] if the file cannot be read.
 pub(super) fn json(argument: &str) -> Result<Value, Error> {
     let (text, origin) = match argument.strip_prefix('@') {
         Some(path) => {
@@ -31,11 +31,11 @@ pub(super) fn json(argument: &str) -> Result<Value, Error> {
     })
 }
 
-/// Parses an answer. The id of the interrupt is empty if the argument has none.
+/// Parses an answer. The interrupt id is empty if the argument has none.
 ///
 /// # Errors
 ///
-/// As [`json`].
+/// Those of [`json`].
 pub(super) fn answer(argument: &str) -> Result<(String, Value), Error> {
     let named = argument.split_once('=').filter(|(id, _)| is_id(id));
     match named {
@@ -44,7 +44,7 @@ pub(super) fn answer(argument: &str) -> Result<(String, Value), Error> {
     }
 }
 
-/// Ids of interrupts are hexadecimal. No JSON text has `=` after a prefix of hexadecimal digits.
+/// Interrupt ids are hexadecimal. No JSON value has `=` after a prefix of hexadecimal digits.
 fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

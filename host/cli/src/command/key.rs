@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{Output, Table};
 
-/// Path of keys in the API.
+/// Path of the keys in the API.
 const PATH: &str = "/api/v1/keys";
 
 pub(super) async fn keys(

@@ -1,4 +1,4 @@
-//! `wattle mcp`.
+//! `wattle mcp`: checks MCP servers.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::wire::{ReadEnv, environment, open_tools};
 /// Number of characters of a description that are shown.
 const DESCRIPTION_CHARS: usize = 80;
 
-/// Connects to servers, all at once. Fails if one of them cannot be used.
+/// Connects to all servers concurrently. Fails if any of them is unusable.
 pub(super) async fn check(
     config: &Config,
     args: McpCheckArgs,
@@ -38,8 +38,8 @@ pub(super) async fn check(
     Ok(if is_usable { Exit::Ok } else { Exit::Failed })
 }
 
-/// Connects to the named servers, or to all of them, all at once. An unknown name results in
-/// `not-found`.
+/// Connects concurrently to the named servers, or to all servers. An unknown name is a `not-found`
+/// failure.
 pub(super) async fn look(
     config: &Config,
     env: &ReadEnv,
@@ -53,7 +53,7 @@ pub(super) async fn look(
     Ok(names.into_iter().zip(checks).collect())
 }
 
-/// Describes the changes of tool schemas for the configured kinds of providers.
+/// Lists how tool schemas are changed for each configured kind of provider.
 fn schema_notes(model: &ModelConfig, tools: &[ToolInfo]) -> Vec<String> {
     let mut kinds: Vec<ProviderKind> = Vec::new();
     for provider in model.providers.values() {
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_of_schemas_are_noted_for_each_kind_of_provider() {
+    fn schema_changes_are_listed_once_per_kind_of_provider() {
         let tool = |name: &str, schema: Value| ToolInfo {
             name: name.into(),
             description: String::new(),

@@ -1,4 +1,4 @@
-//! `wattle model`.
+//! `wattle model`: checks model routes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -23,14 +23,14 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::wire::{environment, open_routes};
 
-/// Name of the app and the plugin in whose name models are called.
+/// App and plugin name with which models are called.
 const ASKER: &str = "check";
 
 /// Number of characters of a completion that are shown.
 const EXCERPT_CHARS: usize = 60;
 
-/// Maximum number of output tokens of a turn: inexpensive, and enough for a model that reasons
-/// first.
+/// Maximum number of output tokens of a turn. The number is inexpensive, and sufficient for a model
+/// that reasons first.
 const ANSWER_TOKENS: u32 = 2_000;
 
 /// The results of a route.
@@ -40,7 +40,7 @@ struct Check {
     steps: Vec<Step>,
 }
 
-/// One step of the check of a route.
+/// One step of a route's check.
 #[derive(Clone, Debug, Serialize)]
 struct Step {
     step: &'static str,
@@ -65,7 +65,7 @@ struct Answer {
     output_tokens: Option<u64>,
 }
 
-/// Calls the models of routes, one step after the other. Fails if a step of any route fails.
+/// Calls the models of routes one after another. Fails if any step fails.
 pub(super) async fn check(
     config: &Config,
     args: ModelCheckArgs,
@@ -99,7 +99,7 @@ pub(super) async fn check(
     Ok(if is_usable { Exit::Ok } else { Exit::Failed })
 }
 
-/// Tools and schemas are requested with the streaming setting of the provider.
+/// Steps with tools and schemas use the streaming setting of the provider.
 async fn steps(whole: &Asker<'_>, streamed: &Asker<'_>, usual: &Asker<'_>) -> Vec<Step> {
     vec![
         timed("whole", whole.words()).await,
@@ -156,13 +156,13 @@ impl Asker<'_> {
         Ok((answer, pieces.0.into_inner()))
     }
 
-    /// Requests a completion in text.
+    /// Requests a text completion.
     async fn words(&self) -> Result<Answer, Failure> {
         let (answer, pieces) = self.ask(&self.request("Answer with the one word: ready")).await?;
         said(&answer, pieces, answer.text())
     }
 
-    /// Requests a tool call, and then a completion with its result.
+    /// Requests a tool call, and then a completion that uses the tool's result.
     async fn tool(&self) -> Result<Answer, Failure> {
         let mut request =
             self.request("Add 17 and 25 with the tool `add`. Then say the sum and nothing else.");
@@ -185,7 +185,8 @@ impl Asker<'_> {
             })
             .collect();
         if results.is_empty() {
-            let text = format!("the model calls no tool, but returns `{}`", excerpt(&first.text()));
+            let text =
+                format!("the model called no tool, but returned `{}`", excerpt(&first.text()));
             return Err(Failure::new(code::UNSUPPORTED, text));
         }
         request.messages.push(Message { role: Role::Assistant, parts: first.parts });
@@ -194,7 +195,7 @@ impl Asker<'_> {
         said(&second, pieces + more, second.text())
     }
 
-    /// Requests a document under a schema.
+    /// Requests a structured completion with a schema.
     async fn shape(&self) -> Result<Answer, Failure> {
         let mut request = self.request("Which city is the capital of France?");
         request.response_schema = Some(ResponseSchema {
@@ -215,7 +216,7 @@ impl Asker<'_> {
 fn said(answer: &Completion, pieces: usize, text: String) -> Result<Answer, Failure> {
     let finish_reason = answer.finish_reason.name().to_owned();
     if text.trim().is_empty() {
-        let text = format!("the completion has no text, and ends with `{finish_reason}`");
+        let text = format!("the completion has no text; its finish reason is `{finish_reason}`");
         return Err(Failure::new("no-answer", text));
     }
     let usage = &answer.usage;
@@ -229,7 +230,7 @@ fn said(answer: &Completion, pieces: usize, text: String) -> Result<Answer, Fail
     })
 }
 
-/// Returns the beginning of a text on one line.
+/// Returns the beginning of a string on one line.
 fn excerpt(text: &str) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     one_line.chars().take(EXCERPT_CHARS).collect()

@@ -1,4 +1,4 @@
-//! `wattle plugin ...`.
+//! `wattle plugin`: lists and inspects plugins.
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ pub(super) async fn inspect(config: Config, target: &str, output: Output) -> Res
     Ok(Exit::Ok)
 }
 
-/// Inspects a file without a server. Its grants are those of the plugin that has its name.
+/// Inspects a component file without a server. Shows the grants of the plugin with the same name.
 async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Error> {
     let sandbox = open_sandbox(config)?;
     let plugin = plugin_file::load(sandbox.as_ref(), &FilePlace::Named(path.to_owned())).await;
@@ -116,7 +116,8 @@ fn granted_lines(plugin: &PluginDocument) -> Vec<String> {
     lines
 }
 
-/// Formats a rule. A rule of a newer server that this version cannot read is shown as JSON.
+/// Formats a rule. A rule of a newer server that this version of the CLI cannot parse is shown as
+/// JSON.
 fn sql_rule(rule: &Value) -> String {
     let Ok(rule) = serde_json::from_value::<SqlRule>(rule.clone()) else {
         return rule.to_string();

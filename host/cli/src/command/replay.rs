@@ -1,4 +1,4 @@
-//! `wattle thread export` and `wattle replay`: a thread as a file, and its execution from the
+//! `wattle thread export` and `wattle replay`: exports a thread to a file, and executes it from its
 //! journals.
 
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub(super) async fn export(
         Output::raw(&text);
         return Ok(Exit::Ok);
     };
-    // A rename makes the file visible when it is complete.
+    // The file is renamed when it is complete, so that a reader never sees a part of it.
     let draft = file.with_extension("draft");
     let mut bytes = 0;
     {
@@ -92,7 +92,7 @@ fn read(file: &Path) -> Result<String, Error> {
     std::fs::read_to_string(file).map_err(Error::file("read", file))
 }
 
-/// Exports a thread of the store without its code and blobs, which this process can read.
+/// Exports a thread without its code and blobs, which this process reads itself.
 async fn whole(client: &Client, thread: &str) -> Result<String, Error> {
     let pieces = client.pieces(&path(thread, Parts::default())).await?;
     let pieces: Vec<_> = pieces.try_collect().await?;
@@ -146,7 +146,7 @@ fn in_words(export: &Export, replayed: &Replay) -> String {
         *left_out.entry(&skipped.reason).or_default() += skipped.left_out;
     }
     for (reason, counts) in left_out {
-        lines.push(format!("not compared: {}, since {reason}", counted(counts)));
+        lines.push(format!("not compared: {}, because {reason}", counted(counts)));
     }
     let Replay { checkpoints, tasks, calls, .. } = *replayed;
     lines.push(format!(
@@ -163,7 +163,7 @@ fn counted(counts: Counts) -> String {
     format!("{checkpoints} supersteps, {tasks} tasks and {calls} host calls")
 }
 
-/// Formats a value on one line, and shortens it so that it does not fill a terminal.
+/// Formats a value on one line, shortened to the width of a terminal.
 fn flat(value: &Value) -> String {
     const LONGEST: usize = 400;
     let text = value.to_string();

@@ -1,4 +1,4 @@
-//! `wattle run`.
+//! `wattle run`: runs a graph and follows the run.
 
 use wattle_api::document::run::{RunDocument, StartDocument};
 

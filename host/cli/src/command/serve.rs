@@ -1,4 +1,4 @@
-//! `wattle serve`.
+//! `wattle serve`: runs the server.
 
 use serde_json::json;
 use wattle_api::document::app::endpoints;
@@ -22,7 +22,8 @@ pub(super) async fn serve(
     }
     let options = ServerOptions { watch: !args.no_watch, ..ServerOptions::default() };
     let server = Server::start(config, options).await?;
-    // Signals are handled before a client learns that the server is ready and can stop it.
+    // Install the signal handlers before the server is announced as ready: a client may stop it
+    // from then on.
     let stop = StopSignal::listen(server.config().server.stop_grace() + STOP_LIMIT)?;
     announce(&server, output);
     stop.received().await;
@@ -31,8 +32,8 @@ pub(super) async fn serve(
     Ok(Exit::Ok)
 }
 
-/// Prints the address and the endpoints of the server. As JSON, this is one line on stdout, for
-/// programs that start the server and wait until it is ready.
+/// Prints the address and the endpoints of the server. The JSON form is one line on stdout. A
+/// program that starts the server waits for this line.
 fn announce(server: &RunningServer, output: Output) {
     for warning in server.warnings() {
         Output::warning(&warning);

@@ -1,4 +1,5 @@
-//! `wattle sql reader`.
+//! `wattle sql reader`: creates a PostgreSQL role that can read only granted tables, or prints its
+//! statements.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +32,7 @@ struct Report {
     tables: BTreeSet<String>,
     statements: Vec<String>,
     executed: bool,
-    /// Further tables that the role can read because `PUBLIC` can.
+    /// Other tables that the role can read because `PUBLIC` can.
     readable_by_all: Vec<String>,
 }
 
@@ -61,7 +62,7 @@ async fn reader(
     for table in &report.readable_by_all {
         Output::warning(&format!(
             "every role can read `{table}`, so `{}` can as well: `REVOKE SELECT ON {table} FROM \
-             PUBLIC` changes that",
+             PUBLIC` revokes that",
             report.role
         ));
     }
@@ -85,7 +86,7 @@ fn failed(error: SqlError) -> Error {
     Error::Failed(error.to_string())
 }
 
-/// Returns the tables that the grants let plugins read in a database.
+/// Returns the tables of a database that the grants allow plugins to read.
 fn granted_tables(config: &Config, args: &SqlReaderArgs) -> Result<BTreeSet<String>, Error> {
     let database = &args.database;
     let Some(known) = config.sql.get(database) else {

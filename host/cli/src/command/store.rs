@@ -1,4 +1,4 @@
-//! `wattle store verify|repair|backup|restore`.
+//! `wattle store verify|repair|backup|restore`: verifies, repairs, backs up and restores the store.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -18,11 +18,12 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Files and folders of the data folder that a host cannot create again, besides store, memory and
-/// blobs: code with which old threads continue, model routes of tenants, and the secret of links.
+/// Files and folders of the data folder that a backup contains in addition to the store, the memory
+/// and the blobs, because a host cannot create them again: code of archived versions, model routes
+/// of tenants, and the secret of links.
 const KEPT: &[&str] = &["versions", "tenant-routes.json", "link.key"];
 
-/// Reads all stored data, through the server that holds the store or from its files.
+/// Verifies all stored data, through the running server or in the files.
 pub(super) async fn verify(config: Config, output: Output) -> Result<Exit, Error> {
     let survey = match server_of(&config).await? {
         Some(remote) => Client::Remote(remote).get("/api/v1/store/verify").await?,
@@ -50,7 +51,7 @@ pub(super) async fn survey_files(config: &Config) -> Result<Survey, Error> {
     Ok(survey)
 }
 
-/// Returns the damage of a memory. A memory that cannot be read at all is damaged as a whole.
+/// Returns the damage of a memory. A memory that cannot be opened counts as one damage.
 fn in_memory(found: Result<Vec<Damage>, Failure>) -> Result<Vec<Damage>, Error> {
     match found {
         Ok(damaged) => Ok(damaged),
@@ -62,7 +63,7 @@ fn in_memory(found: Result<Vec<Damage>, Failure>) -> Result<Vec<Damage>, Error> 
 }
 
 fn in_words(survey: &Survey) -> String {
-    let mut lines = vec![format!("{} threads were read in whole", survey.threads)];
+    let mut lines = vec![format!("{} threads were read completely", survey.threads)];
     if survey.damaged.is_empty() {
         lines.push("nothing is damaged".into());
     }
@@ -88,7 +89,7 @@ pub(super) async fn repair(config: Config, output: Output) -> Result<Exit, Error
     output.data(&files, |_| {
         let mut lines = vec![in_words(&survey)];
         for old in std::iter::once(&old).chain(&old_memory) {
-            lines.push(format!("the damaged file is now `{}`", old.display()));
+            lines.push(format!("the damaged file was renamed to `{}`", old.display()));
         }
         lines.join("\n")
     });
@@ -112,7 +113,7 @@ pub(super) async fn backup(
     let kept = KEPT.iter().try_for_each(|name| copy(&data.join(name), &from.join(name)));
     let put = kept.and_then(|()| put(&from, &args.folder));
     if put.is_err() {
-        // The copy is of no use to others. Its error is returned below.
+        // The incomplete copy is useless. The error of the copy is returned below.
         let _ = fs::remove_dir_all(&from);
     }
     put?;
@@ -154,7 +155,8 @@ pub(super) async fn restore(
             copy(&entry.path(), &config.data.join(entry.file_name()))?;
         }
     }
-    // The store is copied last and renamed into place, so an interrupted restore leaves no store.
+    // The store is copied last and renamed into place, so that an interrupted restore leaves no
+    // store.
     let draft = mark.with_extension("restored");
     copy(&args.folder.join(name), &draft)?;
     fs::rename(&draft, &file)
@@ -195,7 +197,7 @@ async fn refuse_beside_a_server(config: &Config, what: &str) -> Result<(), Error
     }
 }
 
-/// Fails if the target folder of a backup has entries.
+/// Checks that the target folder of a backup has no entries.
 fn refuse_filled(folder: &Path) -> Result<(), Error> {
     let mut entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -211,7 +213,7 @@ fn refuse_filled(folder: &Path) -> Result<(), Error> {
     })
 }
 
-/// Records which backup is restored to a data folder, so that an interrupted restore can be
+/// Records which backup is being restored to a data folder, so that an interrupted restore can be
 /// repeated.
 fn note(mark: &Path, from: &Path) -> io::Result<()> {
     let mut file = fs::File::create(mark)?;
@@ -219,13 +221,13 @@ fn note(mark: &Path, from: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Returns true if the data folder has what an interrupted restore of the same backup has copied.
+/// Returns true if the data folder contains an interrupted restore of the same backup.
 fn is_begun(config: &Config, mark: &Path, from: &Path) -> bool {
     let is_same = |noted: Vec<u8>| noted == from.as_os_str().as_encoded_bytes();
     !is_filled(&config.store_file()) && fs::read(mark).is_ok_and(is_same)
 }
 
-/// Fails if the data folder has data, which is never overwritten.
+/// Checks that the data folder contains no data, which a restore never overwrites.
 fn refuse_data(config: &Config) -> Result<(), Error> {
     let blobs = config.data.join("blobs");
     let has_blobs = fs::read_dir(&blobs).is_ok_and(|entries| {
@@ -271,18 +273,18 @@ fn copy(from: &Path, to: &Path) -> Result<(), Error> {
         .map_err(Error::file("write", to))
 }
 
-/// Moves a folder. Copies it if both paths are on different file systems.
+/// Moves a folder. Copies it if the paths are on different file systems.
 fn put(from: &Path, to: &Path) -> Result<(), Error> {
     if let Some(parent) = to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         fs::create_dir_all(parent).map_err(Error::file("create", parent))?;
     }
-    // A rename replaces an empty folder.
+    // A rename can replace an empty folder.
     if fs::rename(from, to).is_ok() {
         return Ok(());
     }
     let copied = copy(from, to);
     if copied.is_err() {
-        // The folder was empty before, or did not exist.
+        // The folder did not exist or was empty before.
         let _ = fs::remove_dir_all(to);
     }
     copied?;

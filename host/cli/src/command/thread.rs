@@ -1,4 +1,4 @@
-//! `wattle thread ...`.
+//! `wattle thread`: lists, shows, resumes and deletes threads.
 
 use serde_json::Value;
 use wattle_api::document::Page;

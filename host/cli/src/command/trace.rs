@@ -79,7 +79,7 @@ fn change(change: &ChangeTrace) -> Branch {
     Branch::leaf(format!("{} {}{by}", change.change, change.summary))
 }
 
-/// Formats the principal of an action for the end of a line.
+/// Formats the principal of an action as the end of a line.
 fn by(word: &str, principal: Option<&PrincipalTrace>) -> String {
     principal.map(|principal| format!(" [{word} {principal}]")).unwrap_or_default()
 }
@@ -92,7 +92,8 @@ fn step(step: &StepTrace) -> Branch {
     Branch { line, below: step.tasks.iter().map(task).collect() }
 }
 
-/// A task with one attempt is one line. With several attempts, each has its own line.
+/// Formats a task. A task with one attempt is one line. With several attempts, each attempt is a
+/// line of its own.
 fn task(task: &TaskTrace) -> Branch {
     match task.attempts.as_slice() {
         [only] => {

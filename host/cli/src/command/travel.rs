@@ -164,7 +164,7 @@ pub(super) async fn fork(
         thread_id: args.copy.clone().flatten(),
         ..ForkDocument::default()
     };
-    // A copy starts with the events of the thread.
+    // A copy begins with the events of the thread, which are not shown again.
     let after = follow::newest_event(client, &args.thread).await?;
     let path = format!("/api/v1/threads/{}/fork", segment(&args.thread));
     let run: RunDocument = client.post(&path, &body).await?;

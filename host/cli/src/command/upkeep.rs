@@ -1,4 +1,5 @@
-//! `wattle thread calls|settle|migrate|copy|prune`, `wattle trace --verify`, `wattle store compact`.
+//! Maintenance of threads and the store: `wattle thread calls|settle|migrate|copy|prune`,
+//! `wattle trace --verify`, `wattle store compact`.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +44,7 @@ pub(super) async fn calls(client: &Client, thread: &str, output: Output) -> Resu
     Ok(Exit::Ok)
 }
 
-/// Returns the id of a call, as `settle` takes it: task and number.
+/// Returns the id of a call in the format of `settle`: task and number.
 fn place(call: &OpenCall) -> String {
     format!("{}/{}", call.task, call_path(&call.scope, call.call))
 }
@@ -109,7 +110,7 @@ pub(super) async fn migrate(
 
 fn in_words(report: &MigrationReport) -> String {
     if report.from == report.to {
-        return format!("the thread has the loaded version {} already", report.to);
+        return format!("the thread already has the loaded version {}", report.to);
     }
     let mut lines = vec![format!("from  {}", report.from), format!("to    {}", report.to)];
     lines.extend(report.changes.iter().map(|change| format!("change    {}", flat(change))));

@@ -1,4 +1,4 @@
-//! Formats values for people: times, durations, sizes, statuses.
+//! Formats values for people: times, durations, sizes and statuses.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -30,13 +30,13 @@ pub(super) fn size(bytes: usize) -> String {
     ByteSize(bytes as u64).to_string()
 }
 
-/// Returns the text to which an enum value serializes.
+/// Returns the string to which an enum value serializes.
 pub(super) fn word(value: &impl Serialize) -> String {
     let json = serde_json::to_value(value).unwrap_or_default();
     json.as_str().unwrap_or_default().to_owned()
 }
 
-/// Formats a document as indented JSON.
+/// Formats a value as indented JSON.
 pub(super) fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `[auth]` and `[tenants]`: API keys; `[server.limits]`: limits of callers.
+//! `[auth]` and `[tenants]`: API keys. `[server.limits]`: limits of callers.
 
 use serde::Deserialize;
 use wattle_api::guard::limits::{ALL_OPEN_REQUESTS, Limits, OPEN_REQUESTS};
@@ -11,7 +11,7 @@ use crate::config::TenantLimits;
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
     /// Environment variable with the accepted keys, separated by commas. If neither the
-    /// configuration nor the store has keys, no request needs one, and the server listens only on
+    /// configuration nor the store has keys, requests need no key, and the server listens only on
     /// loopback addresses.
     pub keys_env: Option<String>,
 }
@@ -27,12 +27,12 @@ impl AuthConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallerLimits {
-    /// Rate limit of a key without one of its own, such as `50/s`. Default: unlimited.
+    /// Rate limit of a key without its own limit, such as `50/s`. Default: unlimited.
     pub rate: Option<Rate>,
-    /// Rate limit of an address without a known key. Default: unlimited.
+    /// Rate limit of an IP address for requests without a valid key. Default: unlimited.
     pub address_rate: Option<Rate>,
-    /// Maximum number of open requests, including streams, of a key, or of an address without a
-    /// key.
+    /// Maximum number of open requests, including streams, of one key, or of one IP address without
+    /// a key.
     pub open: usize,
     /// Maximum number of open requests of all callers. Default: 4,096, or four times `open` if that
     /// is more.
@@ -58,9 +58,9 @@ impl From<&CallerLimits> for Limits {
 #[serde(default, deny_unknown_fields)]
 pub struct TenantConfig {
     /// Environment variable with the keys of the tenant, separated by commas. A request with one of
-    /// them is a request of the tenant.
+    /// these keys belongs to the tenant.
     pub keys_env: Option<String>,
-    /// Limits of the tenant. Default: those of `limits.tenant`.
+    /// Limits of the tenant, which override `[limits.tenant]`.
     pub limits: TenantLimits,
 }
 

@@ -9,12 +9,12 @@ use wattle_graph::definition::Span;
 
 use crate::config::read::ConfigProblem;
 
-/// Default maximum number of connections. Each needs a file descriptor, and some 100 KiB while it
-/// sends. Most processes can open a few thousand files, and stores and plugins need some of them.
+/// Default maximum number of connections. Each needs a file descriptor, and about 100 KiB while it
+/// sends. Most processes can open a few thousand files, of which stores and plugins need some.
 const CONNECTIONS: usize = 4_096;
 
-/// Default maximum number of connections of one address: a quarter of all, so that three others get
-/// connections as well. A proxy is one address, and needs as many connections as its clients have.
+/// Default maximum number of connections of one address: a quarter of all, so that other addresses
+/// get connections as well. A proxy is one address, and needs as many connections as its clients.
 const PER_ADDRESS: usize = 1_024;
 
 /// Default maximum number of concurrent requests on an HTTP/2 connection. RFC 9113 recommends at
@@ -22,18 +22,19 @@ const PER_ADDRESS: usize = 1_024;
 const STREAMS: u32 = 128;
 
 /// Default timeout of the head of a request, and of the TLS handshake before it. A head fits into a
-/// few packets, so several of them can be lost.
+/// few packets, and the timeout permits that several of them are lost.
 const HEAD_TIMEOUT: Span = Span::from_ms(15_000);
 
-/// Default timeout of a whole request body: the largest body at 28 KB/s.
+/// Default timeout of a whole request body. It permits the largest body at 28 KB/s.
 const BODY_TIMEOUT: Span = Span::from_ms(600_000);
 
-/// Default timeout without progress of a request body or a response. Mobile networks pause for some
-/// seconds when they change cells.
+/// Default timeout without progress of a request body or a response. A mobile network can pause for
+/// a few seconds when it changes cells.
 const STALL_TIMEOUT: Span = Span::from_ms(30_000);
 
-/// Default timeout of a connection without a request. Common load balancers close their connections
-/// after 60 seconds, so that they never send on a connection that is just ending.
+/// Default timeout of a connection without a request. Common load balancers close idle connections
+/// after 60 seconds. A longer timeout of the server keeps them from sending on a connection that is
+/// being closed.
 const IDLE_TIMEOUT: Span = Span::from_ms(75_000);
 
 /// `[server.connections]`.
@@ -97,7 +98,7 @@ impl ConnectionsConfig {
     }
 }
 
-/// Converts a time of the configuration.
+/// Converts a duration of the configuration.
 pub(crate) fn duration(span: Span) -> Duration {
     Duration::from_millis(span.as_ms())
 }
@@ -106,8 +107,9 @@ pub(crate) fn duration(span: Span) -> Duration {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsConfig {
-    /// File with the certificate, followed by those of the issuers up to a known authority, in PEM.
+    /// PEM file with the certificate, followed by the certificates of its issuers up to a known
+    /// authority.
     pub cert: PathBuf,
-    /// File with the private key, in PEM.
+    /// PEM file with the private key.
     pub key: PathBuf,
 }

@@ -10,12 +10,12 @@ use crate::config::ConfigProblem;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvalConfig {
-    /// Prices by name of the model. A price belongs to a model instead of a route, because a route
-    /// can call one of several models.
+    /// Prices by model name. A price belongs to a model instead of a route, because a route can
+    /// call one of several models.
     pub prices: BTreeMap<String, Price>,
 }
 
-/// Price of a million tokens of a model, in any one currency.
+/// Price of a million tokens of a model. All prices are in the same currency.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -32,7 +32,7 @@ impl EvalConfig {
             if !is_price(price.input) || !is_price(price.output) {
                 problems.push(ConfigProblem {
                     key: format!("eval.prices.{model}"),
-                    message: "a price is a number that is not negative".into(),
+                    message: "a price must not be negative".into(),
                     hint: Some("write `{ input = 0.15, output = 0.60 }`".into()),
                 });
             }

@@ -1,13 +1,13 @@
 //! Placeholders of secrets in the configuration.
 
-/// Delimiters of a placeholder, which are the same in headers of guests.
+/// Start of a placeholder. Headers of guests use the same syntax.
 const OPENING: &str = "{{secret:";
 const CLOSING: &str = "}}";
 
-/// Returns the value of a secret, or a message that says why there is none.
+/// Returns the value of a secret, or a message with the reason why it is missing.
 pub type FindSecret<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
-/// Replaces the placeholders of a text with their secrets.
+/// Replaces the placeholders in a string with the values of their secrets.
 pub(crate) fn filled(text: &str, secret: FindSecret<'_>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! What a plugin requests and what it is granted, in one form.
+//! Requested and granted permissions of a plugin, in one format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,50 +11,52 @@ use wattle_run::limit::Limits;
 use crate::config::ByteSize;
 use crate::config::sql_grant::{self, SqlGrant};
 
-/// `[needs]` of an app and `[grants.<plugin>]` of an operator.
+/// Requested permissions in `[needs]` of an app, or granted ones in `[grants.<plugin>]` of the
+/// operator.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Needs {
-    /// Model routes.
+    /// Model routes that the plugin can call.
     pub llm: BTreeSet<String>,
-    /// Hosts for outbound HTTP.
+    /// Hosts to which the plugin can send HTTP requests.
     pub http: Vec<HttpRule>,
-    /// Databases.
+    /// Databases that the plugin can access.
     pub sql: Vec<SqlGrant>,
     /// Tools of other plugins and of MCP servers, such as `date/parse` or `mcp:graph/*`.
     pub tools: BTreeSet<ToolGrant>,
-    /// Parts of the long-term memory, such as `{ namespace = ["users"], access = "read-write" }`.
+    /// Namespaces of the long-term memory, such as
+    /// `{ namespace = ["users"], access = "read-write" }`.
     pub memory: BTreeSet<MemoryRule>,
     /// Model routes that a web handler may set for a tenant.
     pub tenant_routes: BTreeSet<String>,
     /// Policy for calls in doubt: `fail` (default), `ask` or `retry`. Only the operator can set it.
     pub in_doubt: InDoubt,
-    /// Limits. Default: those of the host.
+    /// Resource limits. Default: those of the host.
     pub limits: LimitTable,
-    /// What an app requests for plugins that are not its own; only in `app.toml`.
+    /// Permissions that an app requests for plugins of others; only in `app.toml`.
     pub plugins: BTreeMap<PluginName, Needs>,
 }
 
 impl Needs {
-    /// Returns the rules by database. Two entries for one database are intersected.
+    /// Returns the rules by database. If a database has two entries, their rules are intersected.
     pub fn databases(&self) -> BTreeMap<String, SqlRule> {
         sql_grant::by_name(&self.sql)
     }
 }
 
-/// Limits of a guest.
+/// Resource limits of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitTable {
-    /// Linear memory of a guest. Default: 64 MiB.
+    /// Maximum linear memory of a guest. Default: 64 MiB.
     pub memory: Option<ByteSize>,
-    /// CPU time of a guest call. Default: 2 s.
+    /// Maximum CPU time of a guest call. Default: 2 s.
     pub cpu: Option<Span>,
     /// Timeout of a guest call. Default: 10 minutes.
     pub call_deadline: Option<Span>,
-    /// Number of host calls of a task. Default: 10,000.
+    /// Maximum number of host calls of a task. Default: 10,000.
     pub host_calls: Option<u32>,
-    /// Size of an outcome. Default: 4 MiB.
+    /// Maximum size of an outcome. Default: 4 MiB.
     pub output: Option<ByteSize>,
 }
 

@@ -19,25 +19,25 @@ pub struct LimitsConfig {
     pub runs: Option<NonZeroU64>,
     /// Maximum size of the event log of a thread in the store.
     pub thread_log: Option<ByteSize>,
-    /// Maximum number of sends of a task.
+    /// Maximum number of sends that a task can return.
     pub task_sends: Option<NonZeroU64>,
     /// Maximum number of tasks of a superstep.
     pub step_tasks: Option<NonZeroU64>,
-    /// Maximum number of tasks of a run in all of its graphs.
+    /// Maximum number of tasks of a run, in all of its graphs together.
     pub run_tasks: Option<NonZeroU64>,
     /// Maximum number of pending interrupts of a thread.
     pub thread_questions: Option<NonZeroU64>,
-    /// Maximum number of blobs that a thread mentions.
+    /// Maximum number of blobs that a thread refers to.
     pub thread_blobs: Option<NonZeroU64>,
-    /// Maximum size of the blobs that a thread mentions.
+    /// Maximum total size of the blobs that a thread refers to.
     pub thread_blob_bytes: Option<ByteSize>,
-    /// Maximum size of the blobs that web handlers of an app store within an hour.
+    /// Maximum total size of the blobs that web handlers of an app store within an hour.
     pub handler_blob_bytes: Option<ByteSize>,
-    /// Maximum size of the blobs of an app. Default: unlimited.
+    /// Maximum total size of the blobs of an app. Default: unlimited.
     pub app_blob_bytes: Option<ByteSize>,
     /// Limits of the compilation of a component.
     pub compile: CompileConfig,
-    /// Limits of a tenant, unless `[tenants.<name>]` has others.
+    /// Limits of a tenant, unless `[tenants.<name>]` overrides them.
     pub tenant: TenantLimits,
 }
 
@@ -45,16 +45,16 @@ pub struct LimitsConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompileConfig {
-    /// CPU time of all threads, in whole seconds.
+    /// CPU time of all threads of the compiler process, in whole seconds.
     pub cpu: Option<Span>,
-    /// Wall time.
+    /// Wall-clock time.
     pub wall: Option<Span>,
     /// Address space.
     pub memory: Option<ByteSize>,
 }
 
 impl CompileConfig {
-    /// Converts the section for the sandbox.
+    /// Converts the section to the settings of the sandbox.
     pub fn limits(&self) -> CompileLimits {
         let usual = CompileLimits::default();
         let time = |set: Option<Span>, usual: Duration| {
@@ -74,9 +74,9 @@ impl CompileConfig {
 pub struct TenantLimits {
     /// Maximum number of threads.
     pub threads: Option<u64>,
-    /// Maximum size of its threads in the store.
+    /// Maximum size of the tenant's threads in the store.
     pub bytes: Option<ByteSize>,
-    /// Maximum size of its blobs.
+    /// Maximum total size of the tenant's blobs.
     pub blob_bytes: Option<ByteSize>,
 }
 
@@ -103,7 +103,7 @@ impl LimitsConfig {
         }
     }
 
-    /// Returns a limit that exceeds its maximum, with its key.
+    /// Returns the key and the value of a limit that exceeds its maximum, if there is one.
     pub(crate) fn excess(&self) -> Option<(&'static str, u64)> {
         let TaskLimits { task_sends, step_tasks, run_tasks } = self.tasks();
         let all =
@@ -113,7 +113,7 @@ impl LimitsConfig {
 }
 
 impl Config {
-    /// Returns the maximum number of concurrent runs. A running run mostly has one guest.
+    /// Returns the maximum number of concurrent runs. A running run usually has one guest.
     pub fn max_runs(&self) -> usize {
         let instances = u64::from(SandboxConfig::default().max_instances);
         let runs = self.limits.runs.map_or(instances, NonZeroU64::get);

@@ -22,37 +22,38 @@ pub struct McpTable {
     pub url: Option<String>,
     /// Headers of every request; the placeholder `{{secret:NAME}}` is replaced.
     pub headers: BTreeMap<String, String>,
-    /// Whether the server may have a private or loopback address.
+    /// Whether the server may have a private or loopback address. Default: false.
     pub private: bool,
     /// Program of a server over standard input and output.
     pub command: Option<String>,
     /// Arguments of the program.
     pub args: Vec<String>,
-    /// Environment of the program besides `PATH`; the placeholder `{{secret:NAME}}` is replaced.
+    /// Environment of the program in addition to `PATH`; the placeholder `{{secret:NAME}}` is
+    /// replaced.
     pub env: BTreeMap<String, String>,
     /// Timeout of a call. Default: 30 s.
     pub timeout: Option<Span>,
     /// Maximum size of the output of a call. Default: 1 MiB.
     pub output: Option<ByteSize>,
-    /// Whether a session starts with the handshake of earlier protocols, even if the server
-    /// supports the newer one.
+    /// Whether a session begins with the handshake of earlier protocol versions, even if the server
+    /// supports the newest one.
     pub handshake: bool,
 }
 
-/// The context that turns a table into a server.
+/// The context in which a table is converted to the settings of a server.
 pub struct Surroundings<'a> {
-    /// Folder that relative programs start from.
+    /// Folder to which program paths are relative.
     pub base: &'a Path,
     /// Working directory of programs.
     pub data: &'a Path,
-    /// Value of `PATH`, where programs are looked up.
+    /// Value of `PATH`, in which programs are looked up.
     pub path: Option<String>,
-    /// Returns the value of a secret, or why there is none.
+    /// Returns the value of a secret, or the reason why it is missing.
     pub secret: FindSecret<'a>,
 }
 
 impl McpTable {
-    /// Checks what the types do not express.
+    /// Checks rules that the types do not express.
     pub(super) fn check(&self, name: &str, problems: &mut Vec<ConfigProblem>) {
         let mut add = |message: &str, hint: &str| {
             problems.push(ConfigProblem {
@@ -81,12 +82,12 @@ impl McpTable {
             add("`headers` and `private` belong to `url`", "remove them, or replace `command`");
         }
         if self.url.as_ref().is_some_and(|url| url.parse::<url::Url>().is_err()) {
-            add("`url` is not an address", "write for example `https://example.com/mcp`");
+            add("`url` is not a URL", "write for example `https://example.com/mcp`");
         }
     }
 
-    /// Returns the server with its secrets. A server with a missing secret is known, but never
-    /// called.
+    /// Returns the settings of the server with its secrets. A server with a missing secret is
+    /// listed, but every call fails.
     pub fn server(&self, surroundings: &Surroundings<'_>) -> ServerConfig {
         let mut secrets = Vec::new();
         let reach = self.reach(surroundings, &mut secrets).unwrap_or_else(Reach::Unready);
@@ -101,7 +102,7 @@ impl McpTable {
         }
     }
 
-    /// Returns how the server is reached, and adds the secrets that it gets.
+    /// Returns the transport of the server, and adds the values of the secrets that it receives.
     fn reach(
         &self,
         surroundings: &Surroundings<'_>,
@@ -121,7 +122,7 @@ impl McpTable {
             texts.iter().map(fill).collect::<Result<BTreeMap<_, _>, _>>()
         };
         if let Some(url) = &self.url {
-            let url = url.parse().map_err(|_| "`url` is not an address".to_owned())?;
+            let url = url.parse().map_err(|_| "`url` is not a URL".to_owned())?;
             let headers = filled(&self.headers)?;
             return Ok(Reach::Http(HttpConfig { url, headers, private: self.private }));
         }
@@ -138,8 +139,8 @@ impl McpTable {
     }
 }
 
-/// Resolves a program. A path is relative to the folder of the configuration; a bare name is looked
-/// up in `PATH`.
+/// Resolves a program. A path is relative to the folder of the configuration. A name without a path
+/// is looked up in `PATH`.
 fn placed(program: &str, base: &Path) -> String {
     if program.contains('/') {
         return base.join(program).to_string_lossy().into_owned();

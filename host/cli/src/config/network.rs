@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer};
 
-/// A network of addresses, which can be a single address.
+/// A network of IP addresses. It can consist of a single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network(pub IpNet);
 
@@ -16,7 +16,7 @@ impl std::str::FromStr for Network {
         let address = || text.parse::<IpAddr>().map(IpNet::from);
         let network = text.parse::<IpNet>().or_else(|_| address());
         network.map(Self).map_err(|_| {
-            format!("`{text}` is neither an address nor a network such as `10.0.0.0/8`")
+            format!("`{text}` is neither an IP address nor a network such as `10.0.0.0/8`")
         })
     }
 }

@@ -1,5 +1,5 @@
-//! Reads the configuration, and reports all problems at once: each section, and each named entry of
-//! a section, is read separately.
+//! Reads the configuration and reports all problems at once. Each section, and each named entry of
+//! a section, is parsed separately.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::config::{Config, DEFAULT_FILE};
 use crate::error::Error;
 
 /// Names of the sections. Other environment variables with the prefix `WATTLE_`, such as
-/// `WATTLE_API_KEYS`, are not configuration.
+/// `WATTLE_API_KEYS`, do not override the configuration.
 pub const SECTIONS: &[&str] = &[
     "data",
     "plugins",
@@ -42,9 +42,9 @@ pub const SECTIONS: &[&str] = &[
 pub struct ConfigProblem {
     /// Key of the value, such as `server.listen`.
     pub key: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What to do.
+    /// Suggested correction.
     pub hint: Option<String>,
 }
 
@@ -62,8 +62,8 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// Reads the configuration. Without a named file, reads `wattle.toml` in the current folder, or
-/// uses the defaults if there is none.
+/// Reads the configuration file. Without a path, reads `wattle.toml` in the current folder, or
+/// returns the defaults if that file does not exist.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ pub fn read(file: Option<&Path>) -> Result<Config, Error> {
     from_figment(&figment.merge(env), file, &base)
 }
 
-/// Parses a configuration without the environment. Relative paths start from `base`.
+/// Parses a configuration without environment variables. Relative paths start from `base`.
 ///
 /// # Errors
 ///
@@ -135,14 +135,14 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
     Err(Error::Config { file: name, problems: reader.problems })
 }
 
-/// Checks what the types do not express.
+/// Checks rules that the types do not express.
 fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let mut add = |key: String, message: String, hint: &str| {
         problems.push(ConfigProblem { key, message, hint: Some(hint.to_owned()) });
     };
     if let Some((key, limit)) = config.limits.excess() {
-        let message = format!("{limit} tasks are more than a host can plan");
-        add(format!("limits.{key}"), message, "set 10,000,000 at most");
+        let message = format!("{limit} exceeds the maximum of 10,000,000 tasks");
+        add(format!("limits.{key}"), message, "set at most 10,000,000");
     }
     if let Some(zone) = &config.clock.time_zone
         && jiff::tz::TimeZone::get(zone).is_err()
@@ -169,12 +169,12 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
     }
     match (user, config.server.trusted_proxies.is_empty()) {
         (Some(header), true) => {
-            let message = format!("no proxy may send the header `{header}`");
+            let message = format!("no proxy is trusted to send the header `{header}`");
             let hint = "list the addresses of the proxies that set it, such as `[\"127.0.0.1\"]`";
             add("server.trusted_proxies".into(), message, hint);
         }
         (None, false) => {
-            let message = "these proxies may send no header".to_owned();
+            let message = "no header is configured that these proxies may send".to_owned();
             add("server.trusted_proxies".into(), message, "name one in `server.user_header`");
         }
         _ => {}
@@ -260,7 +260,7 @@ impl Reader {
         for key in self.dict.keys() {
             self.problems.push(ConfigProblem {
                 key: key.clone(),
-                message: "there is no such section".into(),
+                message: "this section does not exist".into(),
                 hint: Some(format!("the sections are {}", listed(SECTIONS))),
             });
         }
@@ -273,13 +273,13 @@ fn problem(key: &str, error: &figment::Error) -> ConfigProblem {
     let key = [key, path.as_str()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
     let (message, hint) = match &error.kind {
         Kind::UnknownField(field, known) => {
-            (format!("there is no key `{field}` here"), Some(format!("known: {}", listed(known))))
+            (format!("`{field}` is not a valid key"), Some(format!("known: {}", listed(known))))
         }
         Kind::MissingField(field) => (format!("the key `{field}` is missing"), None),
         Kind::UnknownVariant(word, known) => {
-            (format!("`{word}` is not known here"), Some(format!("use {}", listed(known))))
+            (format!("`{word}` is not a valid value"), Some(format!("use {}", listed(known))))
         }
-        Kind::InvalidType(found, wanted) => (format!("found {found}, wanted {wanted}"), None),
+        Kind::InvalidType(found, wanted) => (format!("expected {wanted}, found {found}"), None),
         other if path.ends_with("listen") => {
             (other.to_string(), Some("write address and port, such as `127.0.0.1:8700`".into()))
         }

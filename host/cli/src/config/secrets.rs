@@ -1,4 +1,4 @@
-//! `[secrets]` and `[sql.<name>]`: values from outside of the configuration.
+//! `[secrets]` and `[sql.<name>]`: values from outside of the configuration file.
 
 use std::path::{Path, PathBuf};
 
@@ -11,18 +11,19 @@ use wattle_net::TokenSource;
 pub enum SecretSource {
     /// An environment variable.
     Env(String),
-    /// A file. Line breaks at its end are not part of the secret.
+    /// A file. Trailing line breaks are not part of the secret.
     File(PathBuf),
-    /// A service that issues a managed token for other secrets.
+    /// A service that issues a managed token, to which it authenticates the host with other
+    /// secrets.
     Token(Box<TokenSource>),
 }
 
 /// A secret.
 #[derive(Clone, Debug)]
 pub enum Secret {
-    /// A constant text.
+    /// A constant string.
     Value(String),
-    /// A managed token, which is fetched when it is used.
+    /// A managed token, which is fetched when a request uses it.
     Token(TokenSource),
 }
 
@@ -62,8 +63,8 @@ pub struct SqlConfig {
     /// Environment variable with the password.
     #[serde(default)]
     pub password_env: Option<String>,
-    /// Whether apps apply their migrations. `false` for a database that others maintain, which apps
-    /// use as it is. Default: true.
+    /// Whether the migrations of apps are applied. `false` for a database that others maintain.
+    /// Default: true.
     #[serde(default = "yes")]
     pub migrate: bool,
 }

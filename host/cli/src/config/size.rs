@@ -34,7 +34,8 @@ impl<'de> Deserialize<'de> for ByteSize {
 }
 
 impl fmt::Display for ByteSize {
-    /// Formats the size with the largest unit that fits into it, and with a decimal if necessary.
+    /// Formats the size with the largest unit that is not larger than it, and with one decimal if
+    /// necessary.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, factor) =
             UNITS.into_iter().find(|(_, factor)| self.0 >= *factor).unwrap_or(("B", 1));

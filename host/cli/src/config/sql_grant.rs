@@ -1,4 +1,4 @@
-//! Databases that a plugin requests or is granted.
+//! Requested or granted databases of a plugin.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ use crate::config::ByteSize;
 pub struct SqlGrant {
     /// Name of the database, as in `[sql.<name>]`.
     pub database: String,
-    /// What the plugin may do with the database.
+    /// Access that the plugin requests or is granted.
     pub rule: SqlRule,
 }
 
-/// The entry as written in TOML.
+/// The entry as it is written in TOML.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SqlTable {
@@ -63,7 +63,7 @@ impl TryFrom<SqlTable> for SqlGrant {
     }
 }
 
-/// Returns the rules by database. Two entries for one database are intersected.
+/// Returns the rules by database. If a database has two entries, their rules are intersected.
 pub(super) fn by_name(grants: &[SqlGrant]) -> BTreeMap<String, SqlRule> {
     let mut databases: BTreeMap<String, SqlRule> = BTreeMap::new();
     for grant in grants {
@@ -73,8 +73,8 @@ pub(super) fn by_name(grants: &[SqlGrant]) -> BTreeMap<String, SqlRule> {
     databases
 }
 
-/// Returns the intersection of both rules. Functions are only those of `granted`, because the
-/// author of an app does not know what functions of the operator's database do.
+/// Returns the intersection of both rules. The functions are those of `granted` only, because the
+/// author of an app does not know what the functions of the operator's database do.
 pub fn narrower(asked: &SqlRule, granted: &SqlRule) -> SqlRule {
     let tables = match (&asked.tables, &granted.tables) {
         (Some(asked), Some(granted)) => Some(asked.intersection(granted).cloned().collect()),

@@ -15,9 +15,9 @@ pub enum StoreKind {
     /// A file on disk.
     #[default]
     Redb,
-    /// Memory, which does not survive a restart.
+    /// Memory. The data is lost when the process ends.
     Memory,
-    /// A PostgreSQL database, which several hosts can share. An address selects it.
+    /// A PostgreSQL database, which several hosts can share. It is selected by `url` or `url_env`.
     #[serde(skip_deserializing)]
     Postgres,
 }
@@ -28,15 +28,15 @@ pub enum StoreKind {
 pub struct StoreConfig {
     /// Kind of the store.
     pub kind: StoreKind,
-    /// Address of the database; only for [`StoreKind::Postgres`].
+    /// The database; only for [`StoreKind::Postgres`].
     pub database: Option<StoreDatabase>,
-    /// Maximum time that a batch which nothing waits for is held for a common commit. Default:
-    /// [`COMMIT_DELAY`].
+    /// Commit delay: the maximum time that a batch waits for others to share its commit, if no
+    /// caller awaits the batch. Default: [`COMMIT_DELAY`].
     commit_delay: Option<Span>,
 }
 
 impl StoreConfig {
-    /// Returns the maximum time that a batch which nothing waits for is held for a common commit.
+    /// Returns the commit delay.
     pub fn commit_delay(&self) -> Duration {
         self.commit_delay.map_or(COMMIT_DELAY, |delay| Duration::from_millis(delay.as_ms()))
     }
@@ -57,7 +57,7 @@ enum Address {
     Env(String),
 }
 
-/// The section as written in TOML.
+/// The section as it is written in TOML.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Table {
@@ -76,7 +76,7 @@ impl TryFrom<Table> for StoreConfig {
     fn try_from(table: Table) -> Result<Self, String> {
         let Table { kind, url, url_env, password_env, schema, lease, commit_delay } = table;
         if commit_delay.is_some() && kind == Some(StoreKind::Memory) {
-            return Err("`commit_delay` is for stores that survive a restart; remove it, or \
+            return Err("`commit_delay` requires a store that survives a restart; remove it, or \
                         `kind = \"memory\"`"
                 .into());
         }
@@ -97,7 +97,7 @@ impl TryFrom<Table> for StoreConfig {
             lease,
         });
         match (database, kind) {
-            (Some(_), Some(_)) => Err("`kind` is for stores without an address; remove it, or \
+            (Some(_), Some(_)) => Err("`kind` is only for stores without a URL; remove it, or \
                                        `url` and `url_env`"
                 .into()),
             (None, _) if password_env.is_some() || schema.is_some() || lease.is_some() => Err(
@@ -116,11 +116,11 @@ impl TryFrom<Table> for StoreConfig {
 }
 
 impl StoreDatabase {
-    /// Returns the settings for the store, and a warning for the operator.
+    /// Returns the settings for the store, and a warning to show to the operator.
     ///
     /// # Errors
     ///
-    /// A message if the address is in a variable that is not set.
+    /// A message if the environment variable with the URL is not set.
     pub fn connection(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
@@ -152,7 +152,7 @@ impl StoreDatabase {
     }
 }
 
-/// The address can contain a password.
+/// The URL can contain a password.
 impl fmt::Debug for StoreDatabase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoreDatabase")

@@ -1,4 +1,4 @@
-//! `[telemetry]`: where traces are sent.
+//! `[telemetry]`: the destination of traces.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::config::fill::{FindSecret, filled};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryTable {
-    /// URL of a service that receives traces by OTLP over HTTP. By default, no traces are sent.
+    /// URL of a service that receives traces by OTLP over HTTP. Without it, no traces are sent.
     pub otlp: Option<String>,
     /// Headers of every request; the placeholder `{{secret:NAME}}` is replaced.
     pub headers: BTreeMap<String, String>,
-    /// Environment variable with a public key. The public and the secret key make up the header
-    /// that Langfuse requires.
+    /// Environment variable with a public key. The public and the secret key form the header that
+    /// Langfuse requires.
     pub public_key_env: Option<String>,
     /// Environment variable with the secret key.
     pub secret_key_env: Option<String>,
-    /// Whether traces have the inputs and outputs of models and tools. Default: true.
+    /// Whether traces contain the inputs and outputs of models and tools. Default: true.
     pub content: bool,
 }
 
@@ -39,7 +39,7 @@ impl Default for TelemetryTable {
 }
 
 impl TelemetryTable {
-    /// Checks what the types do not express.
+    /// Checks rules that the types do not express.
     pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         let mut add = |key: &str, message: String, hint: &str| {
             problems.push(ConfigProblem {
@@ -51,7 +51,7 @@ impl TelemetryTable {
         if let Some(address) = &self.otlp
             && OtlpConfig::new(address).is_err()
         {
-            let message = format!("`{address}` is not an address for HTTP");
+            let message = format!("`{address}` is not an HTTP URL");
             add("otlp", message, "write for example `https://langfuse.example/api/public/otel`");
         }
         if self.public_key_env.is_some() != self.secret_key_env.is_some() {
@@ -60,8 +60,8 @@ impl TelemetryTable {
         }
     }
 
-    /// Returns the settings with their secrets. If a secret is missing, no traces are sent, and a
-    /// warning is added.
+    /// Returns the settings with their secrets. If a secret is missing, adds a warning and returns
+    /// settings that send no traces.
     pub fn settings(
         &self,
         secret: FindSecret<'_>,

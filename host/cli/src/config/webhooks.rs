@@ -1,4 +1,4 @@
-//! `[server.webhooks]`: webhooks when runs end.
+//! `[server.webhooks]`: webhooks that report the end of runs.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ use crate::config::ConfigProblem;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebhooksConfig {
-    /// Environment variable with the secret that signs webhooks. By default, they are not signed.
+    /// Environment variable with the secret that signs webhooks. Default: webhooks are not signed.
     pub secret_env: Option<String>,
     /// Private and loopback addresses that webhooks may call, such as `http://127.0.0.1:*`.
     pub allow: BTreeSet<String>,
 }
 
 impl WebhooksConfig {
-    /// Checks what the types do not express.
+    /// Checks rules that the types do not express.
     pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         for rule in &self.allow {
             if let Err(error) = rule.parse::<AllowRule>() {
@@ -36,8 +36,8 @@ impl WebhooksConfig {
     ///
     /// # Errors
     ///
-    /// A message if the configured secret is missing or invalid, because a receiver must not take
-    /// unsigned webhooks for signed ones.
+    /// A message if the configured secret is missing or invalid. Webhooks are not sent unsigned in
+    /// this case, because a receiver expects signed ones.
     pub fn settings(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<Webhooks, String> {
         let key = |name: &String| {
             let secret = env(name).filter(|secret| !secret.trim().is_empty());

@@ -135,7 +135,7 @@ async fn cases_are_selected_repeated_and_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_required_share_determines_the_exit_code() {
+async fn a_required_pass_rate_determines_the_exit_code() {
     let fixture = greeter(CASES).await;
     let half = wattle(&fixture, &["eval", "greeter", "--require", "0.5"]).await;
     assert_eq!(half.code, Some(0), "{}", half.stderr);
@@ -146,7 +146,7 @@ async fn a_required_share_determines_the_exit_code() {
     );
     let more = wattle(&fixture, &["eval", "greeter", "--require", "0.51"]).await;
     assert_eq!(more.code, Some(1), "{}", more.stderr);
-    assert!(more.stderr.contains("fewer than the required 51.0 %"), "{}", more.stderr);
+    assert!(more.stderr.contains("below the required 51.0 %"), "{}", more.stderr);
     let wrong = wattle(&fixture, &["eval", "greeter", "--require", "90"]).await;
     assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
 }

@@ -365,11 +365,14 @@ fn a_user_header_needs_its_proxies() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("wattle.toml");
     for (toml, said) in [
-        ("[server]\nuser_header = \"x-user\"\n", "no proxy may send the header `x-user`"),
-        ("[server]\ntrusted_proxies = [\"::1\"]\n", "these proxies may send no header"),
+        ("[server]\nuser_header = \"x-user\"\n", "no proxy is trusted to send the header `x-user`"),
+        (
+            "[server]\ntrusted_proxies = [\"::1\"]\n",
+            "no header is configured that these proxies may send",
+        ),
         (
             "[server]\nuser_header = \"x-user\"\ntrusted_proxies = [\"proxy.example\"]\n",
-            "`proxy.example` is neither an address nor a network",
+            "`proxy.example` is neither an IP address nor a network",
         ),
         (
             "[server]\nuser_header = \"x user\"\ntrusted_proxies = [\"::1\"]\n",

@@ -31,7 +31,7 @@ pub(super) async fn tool_servers(config: &Config, env: &ReadEnv, report: &mut Re
     }
 }
 
-/// Reports where traces go. Sends none, because a test trace would be among the real ones.
+/// Reports where traces are sent. Sends no test trace, because it would be mixed with real traces.
 pub(super) fn telemetry(config: &Config, env: &ReadEnv, report: &mut Report) {
     let mut problems = Vec::new();
     let secret = |name: &str| find_secret(config, env, name);

@@ -1,4 +1,4 @@
-//! Files of a data set, inlined into inputs as data URLs.
+//! Files of a data set, which are inlined into inputs as data URLs.
 
 use std::path::{Component, Path};
 
@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// The key of an object that is replaced with a file.
+/// Key of an object that the file replaces.
 const FILE: &str = "$file";
 
-/// Maximum size of a file in bytes, which providers accept for one image.
+/// Maximum size of a file in bytes. Providers accept one image of this size.
 const LARGEST_BYTES: u64 = 4 << 20;
 
 const TYPES: [(&str, &str); 7] = [
@@ -31,7 +31,7 @@ pub(super) fn fill(value: &mut Value, folder: &Path) -> Result<(), String> {
                 return fields.values_mut().try_for_each(|field| fill(field, folder));
             };
             let name = name.as_str().filter(|_| fields.len() == 1);
-            let name = name.ok_or("`$file` takes the name of a file, without further keys")?;
+            let name = name.ok_or("`$file` must be the name of a file, without other keys")?;
             *value = Value::String(data_url(name, folder)?);
             Ok(())
         }
@@ -52,7 +52,7 @@ fn data_url(name: &str, folder: &Path) -> Result<String, String> {
         format!("`{name}` has an unknown type; the known ones are {}", known.join(", "))
     })?;
     let unreadable = |error| format!("`{name}` cannot be read: {error}");
-    // A symbolic link can lead out of the folder even if its name does not.
+    // A symbolic link can point outside of the folder even if the path is within it.
     let root = std::fs::canonicalize(folder).map_err(unreadable)?;
     let file = std::fs::canonicalize(folder.join(path)).map_err(unreadable)?;
     if !file.starts_with(&root) {

@@ -31,11 +31,11 @@ pub(super) struct Case {
 pub(super) struct Expectation {
     pub(super) pointer: Pointer,
     pub(super) matcher: Matcher,
-    /// The matcher as written in the data set.
+    /// The matcher as it is written in the data set.
     pub(super) written: Value,
 }
 
-/// A case as written in the data set.
+/// A case as it is written in the data set.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -96,7 +96,7 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<Case>, Problems> {
 
 fn case(line: &str, folder: &Path) -> Result<Case, String> {
     let line: Line = serde_json::from_str(line).map_err(|error| {
-        // The case is one line, and its number in the file is reported separately.
+        // The case is a single line. Its line number in the file is reported separately.
         error.to_string().replace(" at line 1 column", " at column")
     })?;
     let Line { name, graph, mut input, context, answers, expect, _note: _ } = line;

@@ -1,4 +1,4 @@
-//! Dates of a data set: relative to today, or absolute.
+//! Dates in a data set: relative to the current day, or absolute.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -10,11 +10,11 @@ use serde_json::Value;
 pub(super) struct Today {
     /// Milliseconds since 1970.
     pub(super) now_ms: i64,
-    /// Time zone of dates that name none.
+    /// Time zone of dates without a time zone.
     pub(super) zone: TimeZone,
 }
 
-/// A date of a data set.
+/// A date in a data set.
 #[derive(Clone, Debug)]
 pub(super) struct Day {
     which: Which,
@@ -29,19 +29,22 @@ enum Which {
 }
 
 impl Day {
-    /// Parses `-1d`, `+2w`, `2025-01-15` or `01-15`, with the time zone of the date.
+    /// Parses `-1d`, `+2w`, `2025-01-15` or `01-15`. `zone` is the time zone in which the date is
+    /// compared.
     pub(super) fn parse(text: &str, zone: Option<&str>) -> Result<Self, String> {
         let which = away(text).or_else(|| fixed(text)).or_else(|| of_year(text));
         let which = which.ok_or_else(|| {
-            format!("`{text}` is no date: use `0d`, `-1d`, `+2w`, `-1m`, `2025-01-15` or `01-15`")
+            format!(
+                "`{text}` is not a date: use `0d`, `-1d`, `+2w`, `-1m`, `2025-01-15` or `01-15`"
+            )
         })?;
         let zone = zone
             .map(|name| TimeZone::get(name).map_err(|_| format!("there is no time zone `{name}`")));
         Ok(Self { which, zone: zone.transpose()? })
     }
 
-    /// Returns true if a value is on that date: a date, a time that starts with it, or milliseconds
-    /// since 1970.
+    /// Returns true if a value is on this date. The value can be a date, a time that begins with
+    /// the date, or a number of milliseconds since 1970.
     pub(super) fn fits(&self, value: &Value, today: &Today) -> bool {
         let zone = self.zone.as_ref().unwrap_or(&today.zone);
         let Some(day) = self.date(today.now_ms, zone) else { return false };
@@ -94,7 +97,7 @@ fn of_year(text: &str) -> Option<Which> {
         return None;
     }
     let (month, day) = (month.parse().ok()?, day.parse().ok()?);
-    // The year is a leap year, in which February 29 exists.
+    // 2024 is a leap year, so February 29 is valid.
     Date::new(2024, month, day).ok().map(|_| Which::OfYear(month, day))
 }
 

@@ -5,13 +5,13 @@ use tokio::sync::watch;
 
 use crate::output::Output;
 
-/// Counts how often Ctrl-C was pressed, which then does not end the process.
+/// Counts the presses of Ctrl-C, which no longer ends the process.
 pub(super) struct Interrupt {
     count: watch::Receiver<u32>,
 }
 
 impl Interrupt {
-    /// Starts to handle Ctrl-C.
+    /// Installs the handler of Ctrl-C.
     pub(super) fn listen() -> Self {
         let (sender, count) = watch::channel(0);
         tokio::spawn(async move {
@@ -21,18 +21,18 @@ impl Interrupt {
                     Output::note("cancelling the running cases; press Ctrl-C again to end at once");
                 }
             }
-            // Without a handler, Ctrl-C ends the process. The sender must outlive all receivers.
+            // The sender stays alive as long as any receiver, so that receivers do not fail.
             sender.closed().await;
         });
         Self { count }
     }
 
-    /// Returns true if Ctrl-C was pressed.
+    /// Returns true if Ctrl-C was pressed at least once.
     pub(super) fn is_pressed(&self) -> bool {
         *self.count.borrow() > 0
     }
 
-    /// Waits until Ctrl-C was pressed this many times.
+    /// Waits until Ctrl-C was pressed `times` times.
     pub(super) async fn pressed(&self, times: u32) {
         let mut count = self.count.clone();
         if count.wait_for(|count| *count >= times).await.is_err() {

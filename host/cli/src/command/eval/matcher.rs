@@ -113,32 +113,35 @@ impl Matcher {
 fn special(name: &str, fields: &Map<String, Value>) -> Result<Matcher, String> {
     let more = fields.keys().find(|key| *key != name && !(name == "$date" && *key == "zone"));
     if let Some(more) = more {
-        return Err(format!("`{more}` is not allowed beside `{name}`"));
+        return Err(format!("`{more}` is not allowed next to `{name}`"));
     }
     let value = &fields[name];
     let inner = || Matcher::parse(value).map(Box::new);
-    let list = || each(value.as_array().ok_or_else(|| format!("`{name}` takes a list"))?);
-    let text = || value.as_str().ok_or_else(|| format!("`{name}` takes a text"));
+    let list = || each(value.as_array().ok_or_else(|| format!("`{name}` must be an array"))?);
+    let text = || value.as_str().ok_or_else(|| format!("`{name}` must be a string"));
     Ok(match name {
         "$one_of" => Matcher::OneOf(list()?),
         "$all_of" => Matcher::AllOf(list()?),
         "$not" => Matcher::Not(inner()?),
         "$matches" => {
             let regex = Regex::new(text()?);
-            Matcher::Matches(regex.map_err(|error| format!("bad regex in `$matches`: {error}"))?)
+            Matcher::Matches(regex.map_err(|error| format!("`$matches` is invalid: {error}"))?)
         }
         "$contains" => Matcher::Contains(inner()?),
-        "$absent" => Matcher::Absent(value.as_bool().ok_or("`$absent` takes true or false")?),
-        "$near" => near(value).ok_or("`$near` takes a number and a tolerance: `[320, 0.01]`")?,
+        "$absent" => Matcher::Absent(value.as_bool().ok_or("`$absent` must be true or false")?),
+        "$near" => near(value).ok_or("`$near` must be a number and a tolerance: `[320, 0.01]`")?,
         "$date" => {
-            let zone = fields.get("zone").map(|zone| zone.as_str().ok_or("`zone` takes a name"));
+            let zone =
+                fields.get("zone").map(|zone| zone.as_str().ok_or("`zone` must be a string"));
             Matcher::Date(Day::parse(text()?, zone.transpose()?)?)
         }
         "$length" => Matcher::Length(inner()?),
         "$type" => {
             let word = text()?;
             let known = TYPES.iter().find(|known| **known == word);
-            Matcher::Type(known.ok_or_else(|| format!("`$type` is one of {}", TYPES.join(", ")))?)
+            Matcher::Type(
+                known.ok_or_else(|| format!("`$type` must be one of {}", TYPES.join(", ")))?,
+            )
         }
         "$every" => Matcher::Every(inner()?),
         "$values" => Matcher::Values(list()?),
@@ -165,7 +168,7 @@ fn fit_in_order<'a>(
         && wanted.iter().zip(found).all(|(wanted, found)| wanted.fits(Some(found), today))
 }
 
-/// Compares numbers by value: a model may write `1` where `1.0` is stored.
+/// Compares numbers by value, because a model may write `1` for `1.0`.
 fn equal(wanted: &Value, found: &Value) -> bool {
     match (wanted.as_f64(), found.as_f64()) {
         (Some(wanted_number), Some(number)) => {
@@ -294,8 +297,8 @@ mod tests {
         assert!(refused(json!({"$like": "x"})).contains("`$matches`"));
         assert!(refused(json!({"$near": [1]})).contains("tolerance"));
         assert!(refused(json!({"$matches": "(?=a)"})).contains("regex"));
-        assert!(refused(json!({"$not": 1, "b": 2})).contains("`b` is not allowed beside"));
+        assert!(refused(json!({"$not": 1, "b": 2})).contains("`b` is not allowed next to"));
         assert!(refused(json!({"$type": "text"})).contains("string, number"));
-        assert!(refused(json!({"a": [{"$one_of": 1}]})).contains("takes a list"));
+        assert!(refused(json!({"a": [{"$one_of": 1}]})).contains("must be an array"));
     }
 }

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-/// The segment that matches every element of an array and every value of an object.
+/// Segment that matches every item of an array and every value of an object.
 const EVERY: &str = "*";
 
-/// A pointer into the document of a run.
+/// A pointer into the result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pointer {
     text: String,
@@ -15,9 +15,9 @@ pub(super) struct Pointer {
 /// The values that a pointer selects.
 #[derive(Debug, PartialEq)]
 pub(super) enum Selected<'a> {
-    /// At most one value, of a pointer without a wildcard.
+    /// The value of a pointer without a wildcard; `None` if it does not exist.
     One(Option<&'a Value>),
-    /// Any number of values, of a pointer with a wildcard.
+    /// All values that a pointer with a wildcard matches.
     Many(Vec<&'a Value>),
 }
 
@@ -41,12 +41,12 @@ impl Pointer {
         Ok(Self { text: text.to_owned(), segments })
     }
 
-    /// Returns the pointer as written.
+    /// Returns the pointer as it is written in the data set.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the name under which all elements of a list are counted.
+    /// Returns the name under which the report counts all items of an array together.
     pub(super) fn field(&self) -> String {
         let is_index = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
         let name = |segment: &'_ str| if is_index(segment) { EVERY } else { segment }.to_owned();
@@ -81,7 +81,7 @@ fn step<'a>(value: &'a Value, segment: &str) -> Vec<&'a Value> {
 }
 
 impl Selected<'_> {
-    /// Returns the values as one document for people.
+    /// Returns the selected values as one JSON value to show to a person.
     pub(super) fn shown(&self) -> Value {
         match self {
             Self::One(found) => found.cloned().unwrap_or_default(),

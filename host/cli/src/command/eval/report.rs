@@ -12,7 +12,7 @@ use crate::command::eval::trial::{Check, Trial};
 use crate::command::words;
 use crate::output::Table;
 
-/// Number of characters of a value that are shown for a failed expectation.
+/// Maximum number of characters that are shown of a value for a failed expectation.
 const SHOWN_CHARS: usize = 160;
 
 /// The results of a data set.
@@ -21,10 +21,10 @@ pub(super) struct Report {
     pub(super) app: String,
     pub(super) cases_file: PathBuf,
     pub(super) summary: Summary,
-    /// Scores by pointer, with numbers replaced by `*`.
+    /// Scores by pointer, with array indexes replaced by `*`.
     pub(super) fields: BTreeMap<String, Score>,
     pub(super) runs: Vec<Trial>,
-    /// Number of runs that were not measured, because the user pressed Ctrl-C.
+    /// Number of runs that Ctrl-C prevented.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) unmeasured: usize,
 }
@@ -45,7 +45,7 @@ pub(super) struct Summary {
     pub(super) time: Times,
 }
 
-/// Number of passes, and their share.
+/// Number of values, number of passes, and the pass rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Score {
     pub(super) count: usize,
@@ -58,7 +58,7 @@ pub(super) struct Score {
 pub(super) struct Times {
     pub(super) median_ms: u64,
     pub(super) p95_ms: u64,
-    /// From the first start to the last end.
+    /// Time from the start of the first run to the end of the last one.
     pub(super) total_ms: u64,
 }
 
@@ -71,7 +71,7 @@ impl Score {
 }
 
 impl Report {
-    /// Summarizes the results of runs. `wanted` is the number of runs without a Ctrl-C.
+    /// Summarizes the results of runs. `wanted` is the number of runs that were planned.
     pub(super) fn new(
         app: &str,
         file: PathBuf,

@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::config::Price;
 use crate::error::Error;
 
-/// Number of tokens for which prices are configured.
+/// Number of tokens to which a price applies.
 const PRICED_TOKENS: f64 = 1e6;
 
 /// Model calls, tokens and cost.
@@ -19,15 +19,15 @@ pub(super) struct Spent {
     pub(super) model_calls: u64,
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
-    /// Cost in the currency of the prices; `None` without a price.
+    /// Cost in the currency of the prices; `None` if a price is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost: Option<f64>,
-    /// Models of completions without a price.
+    /// Models of completions that have no price.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) without_price: BTreeSet<String>,
 }
 
-/// Prices by name of the model.
+/// Prices by model name.
 pub(super) type Prices = BTreeMap<String, Price>;
 
 impl Spent {
@@ -44,7 +44,7 @@ impl Spent {
     }
 
     fn take(&mut self, called: &Called, prices: &Prices) {
-        // A reused completion was counted for the run that received it.
+        // A reused completion was already counted for the run that received it first.
         let (Some(tokens), None) = (called.tokens, called.reused) else { return };
         self.model_calls += 1;
         self.input_tokens += tokens.input;
@@ -70,8 +70,8 @@ impl Spent {
     }
 }
 
-/// Returns the names of the model of a completion: the one that the provider reports, which can end
-/// with a date, and the one that the route requested.
+/// Returns the names under which the model of a completion may have a price: the name that the
+/// provider reports, which can end with a date, and the name that the route requested.
 fn names(answer: Completion) -> Vec<String> {
     let asked = answer.attempts.into_iter().next_back().map(|attempt| attempt.model);
     [answer.model].into_iter().chain(asked).collect()
@@ -93,7 +93,7 @@ mod tests {
         serde_json::from_value(document).unwrap()
     }
 
-    /// Returns a completion of a model, with the models that were requested for it.
+    /// Returns a completion of a model. `asked` lists the requested models.
     fn answer(model: &str, asked: &[&str]) -> Value {
         let attempt = |model: &&str| json!({ "provider": "p", "model": model });
         let attempts: Vec<Value> = asked.iter().map(attempt).collect();

@@ -1,4 +1,4 @@
-//! One run of a case, on a thread of its own.
+//! One run of a case, on its own thread.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::command::eval::wait::{self, Stopped};
 use crate::command::words;
 use crate::error::Error;
 
-/// Metadata key under which a thread has the name of its case.
+/// Metadata key of a thread that contains the name of its case.
 const METADATA: &str = "eval";
 
-/// What all runs share.
+/// The state that all runs share.
 pub(super) struct Bench<'a> {
     pub(super) client: &'a Client,
     pub(super) app: &'a str,
@@ -39,19 +39,19 @@ pub(super) struct Bench<'a> {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Trial {
     pub(super) name: String,
-    /// Whether all expectations are met.
+    /// True if all expectations are met.
     pub(super) passed: bool,
-    /// Status of the run; `refused` if the graph does not accept the input.
+    /// Status of the run; `refused` if the graph rejects the input.
     pub(super) status: String,
-    /// The thread, if it is kept.
+    /// Id of the thread, if the thread is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) thread: Option<String>,
     pub(super) time_ms: u64,
     pub(super) spent: Spent,
-    /// Why the run failed.
+    /// Failure of a failed run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) failure: Option<FailureDocument>,
-    /// Results of all expectations.
+    /// Result of each expectation.
     pub(super) checks: Vec<Check>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Check {
     #[serde(skip)]
     pub(super) field: String,
     pub(super) passed: bool,
-    /// Expected and actual value, if they do not match.
+    /// Expected and actual value of a failed expectation.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(super) wrong: Option<Wrong>,
 }
@@ -75,8 +75,8 @@ pub(super) struct Wrong {
 }
 
 impl Bench<'_> {
-    /// Runs a case. A failure of the run is a result; an error is a failure of the host. Returns
-    /// `None` if the user presses Ctrl-C before the run has ended.
+    /// Runs a case. A failed run is a result; an error means that the host failed. Returns `None`
+    /// if the user presses Ctrl-C before the run has ended.
     pub(super) async fn run(&self, case: &Case) -> Result<Option<Trial>, Error> {
         if self.interrupt.is_pressed() {
             return Ok(None);
@@ -87,7 +87,7 @@ impl Bench<'_> {
         let time_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (mut run, stopped) = match ended {
             Ok(ended) => ended,
-            // An input that the graph does not accept fails this case only.
+            // An input that the graph rejects fails only this case.
             Err(Error::Problem(problem)) if [400, 409, 422].contains(&problem.status) => {
                 let failure = FailureDocument {
                     code: problem.code.clone(),
@@ -128,7 +128,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Runs a case until it ends, or is interrupted without a further answer.
+    /// Runs a case until it ends, or until it is interrupted and the case has no further answer.
     async fn execute(
         &self,
         case: &Case,
@@ -165,7 +165,7 @@ impl Bench<'_> {
     }
 }
 
-/// Returns the document that pointers select from.
+/// Returns the JSON object from which pointers select.
 fn document(run: &RunDocument) -> Value {
     let payloads: Vec<&Value> = run.interrupts.iter().map(|question| &question.payload).collect();
     let mut document = json!({ "status": run.status, "state": run.state, "interrupts": payloads });

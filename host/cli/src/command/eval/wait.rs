@@ -11,10 +11,10 @@ use crate::client::{Client, segment};
 use crate::command::eval::interrupt::Interrupt;
 use crate::error::Error;
 
-/// Timeout for the end of a cancelled run, which only the store can delay.
+/// Timeout for the end of a cancelled run. Only a slow store can delay it.
 const CANCEL_TIME: Duration = Duration::from_secs(30);
 
-/// The reason for which a run was cancelled.
+/// The reason why a run was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stopped {
     /// The case timed out.
@@ -23,7 +23,7 @@ pub(super) enum Stopped {
     Interrupt,
 }
 
-/// Waits for a run. Cancels it at the deadline and at Ctrl-C.
+/// Waits for a run. Cancels it at the deadline or when the user presses Ctrl-C.
 pub(super) async fn wait(
     client: &Client,
     run: &RunDocument,
@@ -47,7 +47,7 @@ pub(super) async fn wait(
             CANCEL_TIME.as_secs()
         ),
     })??;
-    // The run can end by itself before the request arrives.
+    // The run can end before the cancel request arrives.
     let stopped = (ended.status == RunStatus::Cancelled).then_some(stopped);
     Ok((ended, stopped))
 }

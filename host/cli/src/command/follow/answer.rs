@@ -4,11 +4,12 @@ use wattle_graph::event::{CallStarted, Streamed};
 use wattle_graph::id::TaskId;
 use wattle_graph::llm::Delta;
 
-/// Number of characters that are shown, from the end of the text. The line fits next to the spinner
-/// in a narrow window.
+/// Number of characters that are shown, counted from the end of the text. The line fits next to the
+/// spinner in a narrow window.
 const SHOWN_CHARS: usize = 60;
 
-/// The text of the completion that is streamed. Of several at once, the one with the last delta.
+/// The text of the completion that is being streamed. If several calls stream at the same time, it
+/// is the text of the one with the last delta.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     call: Option<(TaskId, Vec<u32>, u32)>,
@@ -23,7 +24,7 @@ impl Answer {
         }
     }
 
-    /// Adds deltas. Returns the end of the text, or `None` if the text is not for people.
+    /// Adds deltas. Returns the end of the text, or `None` if the text is not shown.
     pub(super) fn go_on(&mut self, streamed: &Streamed) -> Option<String> {
         let Streamed { task, scope, call, deltas, .. } = streamed;
         if !self.is_of(task, scope, *call) {
@@ -34,7 +35,7 @@ impl Answer {
             match delta {
                 Delta::Text { text } => self.text.push_str(text),
                 Delta::Restart => self.text.clear(),
-                // Reasoning, tool calls and unknown deltas of newer hosts are in the trace.
+                // Reasoning, tool calls, and delta types of newer hosts are only in the trace.
                 _ => {}
             }
         }

@@ -122,11 +122,11 @@ async fn a_check_of_a_model_requests_every_kind_of_completion() {
     let streamed: Vec<Value> = asked.map(|body| body["stream"].clone()).collect();
     assert_eq!(streamed, [false, true, true, true, true]);
 
-    // Without the script, the stand-in calls no tool.
+    // Without the script, the model of the stand-in calls no tool.
     let found = bench.run(&["model", "check", "chat"]);
     let said = text(found.stdout);
     assert_eq!(found.status.code(), Some(1), "{said}");
-    assert!(said.starts_with("chat: fail\n") && said.contains("calls no tool"), "{said}");
+    assert!(said.starts_with("chat: fail\n") && said.contains("called no tool"), "{said}");
     assert_eq!(bench.run(&["model", "check", "nothing"]).status.code(), Some(4));
 }
 
