@@ -1,7 +1,7 @@
 //! Loads apps and plugins from disk, at the start and when they change.
 //!
-//! [`Loader::refresh`] scans all files, and loads those that are new or have changed. A file that
-//! cannot be loaded is reported, and the version that was loaded before stays in use.
+//! [`Loader::refresh`] scans all files and loads those that are new or have changed. A file that
+//! cannot be loaded is reported, and its previously loaded version remains in use.
 
 pub mod app_folder;
 mod archive;
@@ -56,9 +56,9 @@ struct Inner {
     databases: Databases,
     clock: Arc<dyn Clock>,
     loose: LoosePlugins,
-    /// Whether only code is loaded: no migration is applied, and missing tools are no problem.
+    /// Whether only code is loaded: migrations are not applied, and missing tools are not reported.
     code_only: bool,
-    /// What was loaded last. Locked during a refresh, so that refreshes never overlap.
+    /// The files that were loaded last. Locked during a refresh, so that refreshes never overlap.
     seen: Mutex<Seen>,
     sources: std::sync::Mutex<Sources>,
 }
@@ -82,7 +82,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Records the fingerprint of a path. Returns true if it differs from the one before.
+    /// Records the fingerprint of a path. Returns true if the fingerprint has changed.
     fn is_other(&mut self, path: &Path, print: Print) -> bool {
         let is_other = self.prints.get(path) != Some(&print);
         self.prints.insert(path.to_owned(), print);
@@ -122,24 +122,24 @@ pub enum Change {
         /// Path of its folder or file.
         path: PathBuf,
     },
-    /// An app claims paths that another app has.
+    /// A newly read app is not installed, because it claims paths of another app.
     Conflict {
-        /// The app's folder.
+        /// Folder of the rejected app.
         path: PathBuf,
-        /// The claimed paths.
+        /// Error that names the claimed path.
         error: wattle_api::error::Error,
     },
     /// A file or folder could not be loaded.
     Problem {
         /// Path of the file or folder.
         path: PathBuf,
-        /// The reason, and what to do.
+        /// Reason of the failure, and a hint.
         message: String,
     },
 }
 
 impl Loader {
-    /// Creates a loader, which has loaded nothing yet.
+    /// Creates a loader. It loads nothing until [`Self::start`] or [`Self::refresh`].
     pub fn new(
         config: Arc<Config>,
         catalog: Arc<Catalog>,
@@ -152,8 +152,8 @@ impl Loader {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Creates a loader for replays, which only execute code. It changes nothing outside of the
-    /// process.
+    /// Creates a loader for replays, which only execute code. The loader writes no files and
+    /// applies no migrations.
     pub fn for_code(
         config: Arc<Config>,
         catalog: Arc<Catalog>,
@@ -166,7 +166,7 @@ impl Loader {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Loads the version that a thread is pinned to. Returns false if the version is not archived.
+    /// Loads the version to which a thread is pinned. Returns false if the version is not archived.
     pub async fn load_version(&self, thread: &ThreadRecord) -> bool {
         let inner = &self.inner;
         for old in archive::kept(&inner.config, thread) {
@@ -182,12 +182,12 @@ impl Loader {
         &self.inner.config
     }
 
-    /// Loads everything at the start. Archived versions that threads are pinned to are installed
-    /// first, so that new threads get the versions in the folders.
+    /// Loads everything at the start. Installs archived versions with pinned threads first, so that
+    /// new threads get the versions in the folders.
     ///
     /// # Errors
     ///
-    /// The errors of the store, which knows the versions that threads are pinned to.
+    /// Those of the store, from which the pinned versions are read.
     pub async fn start(&self, store: &dyn Store) -> Result<Vec<Change>, StoreError> {
         let inner = &self.inner;
         let pinned = store.pinned().await?;
@@ -207,7 +207,7 @@ impl Loader {
         Ok(changes)
     }
 
-    /// Loads everything that is new or has changed.
+    /// Loads everything that is new or has changed since the last refresh.
     pub async fn refresh(&self) -> Vec<Change> {
         let inner = &self.inner;
         let mut seen = inner.seen.lock().await;
@@ -244,8 +244,8 @@ impl Inner {
         Self { config, catalog, sandbox, databases, clock, loose, code_only, seen, sources }
     }
 
-    /// Removes apps and plugins whose files are gone. Returns true if a plugin was removed, since
-    /// apps may use it.
+    /// Removes apps and plugins whose files no longer exist. Returns true if a plugin was removed,
+    /// because apps that use the plugin must then be loaded again.
     fn forget_missing(&self, seen: &mut Seen, found: &Found, changes: &mut Vec<Change>) -> bool {
         let mut plugin_gone = false;
         let gone = |path: &Path| !found.contains(path);
@@ -350,7 +350,7 @@ impl Inner {
         }
     }
 
-    /// Loads an archived version, for the threads that are pinned to it.
+    /// Loads an archived version for the threads that are pinned to it.
     async fn load_old(&self, old: &Old) -> Result<App, Vec<String>> {
         let manifest = old.manifest().map_err(|message| vec![message])?;
         let (own, others) = old.files(&manifest);
@@ -359,8 +359,8 @@ impl Inner {
         Ok(AppFolder { is_old: true, ..reader }.load().await?.app)
     }
 
-    /// Returns the reason why an app cannot be mounted together with the others, or cannot use an
-    /// address of its own.
+    /// Returns the reason why an app cannot be mounted together with the other apps, or cannot be
+    /// served on its own listen address.
     fn conflict(&self, app: &App) -> Option<wattle_api::error::Error> {
         let others = self.catalog.apps();
         let mut all: Vec<&App> = others.iter().map(|other| &**other).collect();
@@ -379,12 +379,12 @@ impl Inner {
     }
 }
 
-/// Returns a message if another folder has an app with the same name.
+/// Returns an error message if another folder contains an app with the same name.
 fn twin(name: &AppName, folder: &Path, seen: &Seen) -> Option<String> {
     let mut twins = seen.apps.iter().filter(|(path, known)| *known == name && *path != folder);
     twins.next().map(|(path, _)| {
         format!(
-            "app `{name}` is loaded from `{}` already\n  hint: give one of them another name",
+            "app `{name}` is already loaded from `{}`\n  hint: give one of them another name",
             path.display()
         )
     })
@@ -395,7 +395,7 @@ pub fn app_folders(config: &Config) -> Vec<PathBuf> {
     scan::scan(config).apps.into_iter().collect()
 }
 
-/// Loads the standalone plugins of the plugins folder. Skips those that cannot be loaded.
+/// Loads the standalone plugins of the plugins folder. Skips plugins that cannot be loaded.
 pub async fn loose_plugins(config: &Config, sandbox: &dyn Sandbox) -> Plugins {
     let mut plugins = Plugins::new();
     for path in scan::scan(config).plugins {

@@ -48,7 +48,7 @@ pub(crate) use self::tools::open_tools;
 pub type ReadEnv = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Adapters that replace the configured ones, and the source of environment variables. For tests
-/// that run a whole server in their own process.
+/// that run a server in their own process.
 #[derive(Clone, Default)]
 pub struct Overrides {
     /// Clock.
@@ -67,7 +67,7 @@ pub struct Overrides {
     pub env: Option<ReadEnv>,
 }
 
-/// A host without a server: everything that runs need.
+/// A host without a server: the parts that are needed to execute runs.
 pub struct Host {
     /// The configuration.
     pub config: Arc<Config>,
@@ -77,9 +77,9 @@ pub struct Host {
     pub loader: Loader,
     /// Warnings for the operator, one sentence each.
     pub warnings: Vec<String>,
-    /// Sweeper of blobs; `None` if store or blobs are overridden.
+    /// Deletes unreferenced blobs; `None` if the store or the blobs are overridden.
     pub sweeper: Option<Sweeper>,
-    /// Id of this start of the host.
+    /// Instance id of the host, which changes with each start.
     pub instance: String,
     loose: LoosePlugins,
     databases: Databases,
@@ -209,8 +209,8 @@ impl Host {
         self.stop.send_replace(true);
     }
 
-    /// Waits for supersteps that are about to end, and closes the adapters. Other runs are aborted,
-    /// and are recovered by another host or after the next start.
+    /// Stops the engine, and closes the adapters. Waits for a short time until running supersteps
+    /// end. Aborts the remaining runs; another host or the next start recovers them.
     pub async fn close(self) {
         self.begin_stop();
         self.engine.shutdown(CLOSE_GRACE).await;
@@ -227,7 +227,7 @@ impl Host {
 ///
 /// # Errors
 ///
-/// [`Error::Setup`] if its address is missing.
+/// [`Error::Setup`] if the environment variable with the URL of the database is not set.
 pub(crate) fn store_database(
     config: &Config,
     env: &ReadEnv,
@@ -238,10 +238,11 @@ pub(crate) fn store_database(
     }
 }
 
-/// Time that supersteps have to end when a command ends. Its own runs have ended by then.
+/// Time that remaining supersteps have to end when a command ends. The command's own runs have
+/// ended before.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
 
-/// Timeout for sending pending traces when the host stops, because an operator waits for it.
+/// Timeout for sending pending traces when the host stops, because the operator waits for the stop.
 const LONGEST_FLUSH: Duration = Duration::from_secs(5);
 
 fn header_name(key: &str, text: Option<&str>) -> Result<Option<HeaderName>, Error> {
@@ -256,7 +257,8 @@ fn metrics_text(telemetry: &Telemetry) -> MetricsText {
     MetricsText { content_type: CONTENT_TYPE, text: Arc::new(move || metrics.text()) }
 }
 
-/// Number of digits of an instance id, enough that two hosts of a machine never share one.
+/// Number of digits of an instance id. It is large enough that two hosts of a machine never have
+/// the same id.
 const INSTANCE_DIGITS: usize = 16;
 
 fn new_instance(begun_ms: i64) -> String {

@@ -21,7 +21,7 @@ use crate::load::{names, page, plugin_file, projections};
 /// Plugins by name.
 pub type Plugins = BTreeMap<PluginName, Arc<dyn Plugin>>;
 
-/// The folder of an app, with everything that is needed to load it.
+/// The folder of an app, and everything that is needed to load the app.
 pub struct AppFolder<'a> {
     /// Path of the folder.
     pub folder: &'a Path,
@@ -29,13 +29,13 @@ pub struct AppFolder<'a> {
     pub manifest: &'a Manifest,
     /// Files of its components.
     pub files: &'a ComponentFiles,
-    /// Whether this is an archived version, whose migrations were applied when it was new.
+    /// Whether this is an archived version. Its migrations were applied when it was new.
     pub is_old: bool,
     /// Configuration of the operator.
     pub config: &'a Config,
     /// Sandbox that loads components.
     pub sandbox: &'a dyn Sandbox,
-    /// Databases to which migrations are applied.
+    /// Databases to which the migrations are applied.
     pub databases: &'a Databases,
     /// Standalone plugins of the plugins folder.
     pub loose: &'a Plugins,
@@ -50,18 +50,19 @@ pub struct LoadedApp {
 }
 
 impl AppFolder<'_> {
-    /// Loads the app. Migrations are applied only if everything else is valid.
+    /// Loads the app. Applies migrations only if everything else is valid.
     ///
     /// # Errors
     ///
-    /// All problems, one message each.
+    /// All problems, one message per problem.
     pub async fn load(&self) -> Result<LoadedApp, Vec<String>> {
         let manifest = self.manifest;
         let own = components(self.files, self.sandbox).await?;
         let mut problems = check_web(manifest, &own);
         let named = manifest.components.keys().map(|name| ("plugin name", name.as_str()));
         let named = named.chain([("app name", manifest.app.name.as_str())]);
-        // Threads that are pinned to an archived version with such names can still continue.
+        // An archived version with such names is still loaded for the threads that are pinned to
+        // it.
         let named = named.filter(|_| !self.is_old);
         problems.extend(named.filter_map(|(what, name)| names::problem(what, name)));
         let graphs = self.graphs(manifest, &own).unwrap_or_else(|found| {
@@ -175,7 +176,7 @@ impl AppFolder<'_> {
     }
 }
 
-/// Loads all components, or returns all their problems.
+/// Loads all components. Returns the problems of all of them.
 ///
 /// # Errors
 ///
@@ -208,7 +209,7 @@ fn check_web(manifest: &Manifest, own: &Plugins) -> Vec<String> {
     }
 }
 
-/// Formats an error with its causes, which its message does not contain.
+/// Formats an error with its causes, because the message of an error does not contain them.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,10 +1,10 @@
 //! Archived versions of apps in the data folder. A thread continues with the code of its first run,
-//! even if that code was replaced and the host restarted since.
+//! even if the code was replaced and the host has restarted since then.
 //!
-//! `versions/<app>/<digest>` has the files of a version: `app.toml`, its graphs, its components,
-//! and `index.json` with the digests that threads are pinned to. The next start deletes a version
-//! that no thread is pinned to. It deletes none while damaged threads are set aside, because their
-//! versions are unknown.
+//! `versions/<app>/<digest>` contains the files of a version: `app.toml`, its graphs, its
+//! components, and `index.json` with the digests to which threads are pinned. The next start
+//! deletes a version to which no thread is pinned. While damaged threads are set aside, it deletes
+//! no version, because the versions of these threads are unknown.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,7 +28,7 @@ const FOLDER: &str = "versions";
 /// File with the digests of a version.
 const INDEX: &str = "index.json";
 
-/// Number of digits of a version's digest in the name of its folder.
+/// Number of digits of the digest in the name of a version's folder.
 const NAME_DIGITS: usize = 32;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub(super) struct Old {
 }
 
 impl Old {
-    /// Returns the components of the app, and those of other plugins that its graphs name.
+    /// Returns the components of the app, and those of other plugins that its graphs use.
     pub(super) fn files(&self, manifest: &Manifest) -> (ComponentFiles, ComponentFiles) {
         let place = |name: &PluginName| {
             let (folder, path) = (self.folder.clone(), file_of(name).into());
@@ -56,8 +56,8 @@ impl Old {
         all.partition(|(name, _)| manifest.components.contains_key(name))
     }
 
-    /// Reads the manifest. Its paths of components and migrations are not used, because they can
-    /// lead out of the folder.
+    /// Reads the manifest. Its paths of components and migrations are ignored, because they can
+    /// point outside of the folder.
     ///
     /// # Errors
     ///
@@ -80,8 +80,8 @@ fn file_of(plugin: &PluginName) -> String {
     format!("{plugin}.wasm")
 }
 
-/// Archives a version that was just installed. A failure is logged, because the version can be used
-/// all the same.
+/// Archives a version that was just installed. A failure is only logged, because the version itself
+/// can be used.
 pub(super) fn keep(
     config: &Config,
     app: &App,
@@ -89,7 +89,7 @@ pub(super) fn keep(
     folder: &Path,
     files: &ComponentFiles,
 ) {
-    // With a store in memory, threads do not outlive the process.
+    // With an in-memory store, no thread outlives the process.
     if config.store.kind == StoreKind::Memory {
         return;
     }
@@ -112,9 +112,9 @@ fn copy(
     if kept.join(INDEX).is_file() {
         return Ok(());
     }
-    // The draft is renamed into place when it is complete.
+    // The files are written to a draft folder, which is renamed when it is complete.
     let draft = kept.with_extension("draft");
-    // Interrupted copies can leave both folders.
+    // An interrupted copy can leave either folder behind.
     let _ = fs::remove_dir_all(&draft);
     unpack(&gather(app, manifest, folder, files)?, &draft)?;
     let _ = fs::remove_dir_all(&kept);
@@ -126,11 +126,12 @@ fn folder_of(config: &Config, app: &App) -> PathBuf {
     versions.join(&app.digest.to_hex()[..NAME_DIGITS])
 }
 
-/// Returns the files of an installed version: from the archive, or from where it was loaded.
+/// Returns the files of an installed version, from the archive or from the folder from which it was
+/// loaded.
 ///
 /// # Errors
 ///
-/// The error of a file that was deleted or changed since.
+/// If a file was deleted or changed since it was loaded.
 pub(super) fn files(
     config: &Config,
     app: &App,
@@ -199,7 +200,7 @@ fn code_file(path: &str, bytes: Vec<u8>) -> CodeFile {
 ///
 /// # Errors
 ///
-/// Also for a path that leads out of the folder.
+/// If a file cannot be written, or its path points outside of the folder.
 pub(super) fn unpack(files: &[CodeFile], folder: &Path) -> io::Result<()> {
     for file in files {
         if !is_inside(Path::new(&file.path)) {
@@ -220,7 +221,7 @@ fn invalid(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// Returns the archived versions that threads are pinned to, and all others.
+/// Splits the archived versions into those to which threads are pinned, and all others.
 pub(super) fn parted(
     config: &Config,
     pinned: &BTreeSet<(AppName, Digest)>,
@@ -240,7 +241,7 @@ pub(super) fn delete(versions: Vec<Old>) {
     }
 }
 
-/// Returns the archived versions that a thread is pinned to.
+/// Returns the archived versions to which a thread is pinned.
 pub(super) fn kept(config: &Config, thread: &ThreadRecord) -> Vec<Old> {
     let is_its =
         |old: &Old| old.index.app == thread.app && old.index.versions.contains(&thread.version);
@@ -252,7 +253,7 @@ fn all(config: &Config) -> Vec<Old> {
     apps.iter().flat_map(|app| subfolders(app)).filter_map(read).collect()
 }
 
-/// Returns the version in a folder, if there is one.
+/// Reads the version in a folder. Returns `None` if the folder contains no complete version.
 pub(super) fn read(folder: PathBuf) -> Option<Old> {
     let index = serde_json::from_slice(&fs::read(folder.join(INDEX)).ok()?).ok()?;
     Some(Old { folder, index })

@@ -1,8 +1,8 @@
-//! Compiles components in processes of the binary itself.
+//! Compiles components in separate processes of this program.
 //!
-//! The host starts its own program with a command that `--help` does not show. Another program that
-//! uses this crate has no such command, so it compiles in its own process, unless it selects a
-//! program.
+//! The host starts its own executable with a command that `--help` does not show. Another
+//! executable that uses this crate lacks the command, so it compiles in its own process, unless it
+//! selects an executable.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,19 +13,19 @@ use wattle_sandbox::{CompileLimits, Compiler};
 
 use crate::args::CompileArgs;
 
-/// Name of the command.
+/// Name of the compile command.
 pub const VERB: &str = "compile-component";
 
 /// The compiler that this process has selected.
 static CHOSEN: OnceLock<Compiler> = OnceLock::new();
 
-/// Compiles a component in this process, before any part of a host is set up.
+/// Compiles a component in this process. Runs before any part of a host is set up.
 pub fn work(args: &CompileArgs) -> ExitCode {
     let CompileArgs { cpu_seconds, memory_bytes } = *args;
     worker::work(WorkerLimits { cpu_seconds, memory_bytes })
 }
 
-/// Selects processes of the running program, which must have the command.
+/// Selects this executable, which must have the compile command, to compile components.
 pub fn use_this_program() {
     match program() {
         Ok(program) => {
@@ -37,12 +37,12 @@ pub fn use_this_program() {
     }
 }
 
-/// Returns a compiler that starts a program with the command.
+/// Returns a compiler that starts an executable with the compile command.
 pub fn by_program(program: PathBuf, limits: CompileLimits) -> Compiler {
     Compiler::Process { program, arguments: vec![VERB.to_owned()], limits }
 }
 
-/// Returns the selected compiler, with these limits.
+/// Returns the selected compiler with the given limits.
 pub fn chosen(limits: CompileLimits) -> Compiler {
     match CHOSEN.get().cloned().unwrap_or_default() {
         Compiler::Process { program, arguments, .. } => {
@@ -52,7 +52,7 @@ pub fn chosen(limits: CompileLimits) -> Compiler {
     }
 }
 
-/// Returns the program of this process, even if its file was replaced since.
+/// Returns the executable of this process, even if its file has been replaced since the start.
 fn program() -> std::io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         return Ok(PathBuf::from("/proc/self/exe"));

@@ -34,15 +34,15 @@ impl CodeSource for Loader {
 }
 
 impl Loader {
-    /// Loads the code of an export. It has the grants that it had where it ran, within the maximum
-    /// limits that a file may set.
+    /// Loads the code of an export, with the grants of the host that wrote the export. The limits
+    /// in the file are reduced to the allowed maximum.
     ///
     /// # Errors
     ///
     /// A message if the code cannot be loaded, or differs from what the export declares.
     pub async fn load_exported(&self, export: &Export) -> Result<Arc<App>, String> {
         let code = export.code.clone();
-        // The folder is deleted when it is dropped, which is after the code was loaded.
+        // The folder must exist until the code is loaded, and is deleted when `_folder` is dropped.
         let (_folder, old) = blocking(move || {
             let folder = tempfile::tempdir()?;
             archive::unpack(&code, folder.path())?;
@@ -62,7 +62,7 @@ impl Loader {
     }
 }
 
-/// Runs blocking file operations off the threads of the runtime.
+/// Runs blocking file operations on the blocking pool.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, String> {
@@ -70,7 +70,7 @@ async fn blocking<T: Send + 'static>(
     done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
-/// Checks that the code is what the export declares.
+/// Checks that the code has the digests that the export declares.
 fn check(app: &App, export: &Export) -> Result<(), String> {
     let thread = &export.header.thread;
     let names = export.header.code.as_ref();
@@ -95,7 +95,7 @@ fn check(app: &App, export: &Export) -> Result<(), String> {
 }
 
 impl Inner {
-    /// Locks the sources. No code that can panic runs under this lock.
+    /// Locks the sources and ignores poisoning: no code that can panic runs under the lock.
     pub(super) fn sources(&self) -> std::sync::MutexGuard<'_, super::Sources> {
         self.sources.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! What loaded plugins declare, for the check of graphs.
+//! The exports of loaded plugins, against which graphs are checked.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,10 +1,11 @@
-//! Reads files of apps and plugins. Kind, size and location are checked before a file is read.
+//! Reads files of apps and plugins. The kind, size and location of a file are checked before it is
+//! read.
 //!
-//! Files in the plugins folder are untrusted. A path that an app names is walked part by part from
-//! the app's folder, and no part may be a symbolic link. So nothing outside of the folder is
-//! opened, even if a part is replaced during the walk. Only regular files are opened: a device may
-//! have no end, and a pipe or a socket blocks its reader. At most `limit` bytes are read, and a
-//! file that changes during the read is refused.
+//! Files in the plugins folder are untrusted. The path of a file is resolved one component at a
+//! time from the app's folder, and no component may be a symbolic link. No file outside of the
+//! folder is therefore opened, even if a component is replaced in the meantime. Only regular files
+//! are opened: a device may have no end, and a pipe or a socket blocks its reader. At most `limit`
+//! bytes are read, and a file that changes while it is read is rejected.
 
 use std::fs::{self, File, FileType, Metadata};
 use std::io::{self, Read as _};
@@ -12,37 +13,36 @@ use std::path::{Component, Path, PathBuf};
 
 use wattle_graph::check::DOCUMENT_LIMIT_BYTES;
 
-/// Maximum size of `app.toml` in bytes. It has names and settings; those of the bundled apps have 4
-/// KiB.
+/// Maximum size of `app.toml` in bytes. It contains names and settings; those of the bundled apps
+/// have 4 KiB.
 pub const MANIFEST_BYTES: u64 = 1 << 20;
 
-/// Maximum size in bytes of a graph document, of a text that a node names, and of a stream
-/// description. All of them become parts of documents to which the graph core applies the same
-/// limit.
+/// Maximum size in bytes of a graph file, of a text file that a node uses, and of a stream
+/// description. The graph crate applies the same limit to what they become part of.
 pub const DOCUMENT_BYTES: u64 = DOCUMENT_LIMIT_BYTES as u64;
 
-/// Maximum size of a component in bytes, which is that of the sandbox.
+/// Maximum size of a component in bytes. It equals the limit of the sandbox.
 pub const COMPONENT_BYTES: u64 = 64 << 20;
 
-/// Maximum size of a migration in bytes. A migration can have rows as well.
+/// Maximum size of a migration in bytes. A migration can contain rows as well.
 pub const MIGRATION_BYTES: u64 = 16 << 20;
 
-/// Maximum number of entries of a folder that an app names.
+/// Maximum number of entries of a folder that is listed for an app.
 pub const FOLDER_ENTRIES: usize = 10_000;
 
-/// The reason why a file or folder is not read.
+/// The reason why a file or folder cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The path does not lead to a file inside of the folder.
+    /// The path does not point to a file within the folder.
     #[error(
         "`{path}` is not the path of a file inside of the folder\n  hint: name it relative to the \
          folder, without `..`"
     )]
     Outside {
-        /// The path as written.
+        /// The path as the app names it.
         path: PathBuf,
     },
-    /// A part of the path is a symbolic link.
+    /// A component of the path is a symbolic link.
     #[error(
         "`{path}` leads out of the folder: it is a symbolic link, and links are not followed\n  \
          hint: put the file or folder itself there, or name its place in wattle.toml under \
@@ -52,7 +52,7 @@ pub enum FileError {
         /// The link.
         path: PathBuf,
     },
-    /// The path leads to another kind of file than expected.
+    /// The path points to another kind of file than expected.
     #[error("`{path}` is {found}, not {expected}\n  hint: remove it, or put {expected} there")]
     Kind {
         /// The path.
@@ -87,13 +87,13 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is not text.
+    /// The content of a text file is not UTF-8.
     #[error("`{path}` is not text: it is not valid UTF-8\n  hint: save it as UTF-8")]
     NotText {
         /// The file.
         path: PathBuf,
     },
-    /// The system reports an error.
+    /// The operating system reports an error.
     #[error("`{path}` cannot be read: {source}")]
     Unreadable {
         /// The file.
@@ -103,17 +103,17 @@ pub enum FileError {
     },
 }
 
-/// The location of a file, and who named it.
+/// The location of a file, depending on who named its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilePlace {
-    /// A path inside of a folder, which the author of the folder named.
+    /// A path within a folder, named by the author of the folder.
     Inside {
         /// The folder.
         folder: PathBuf,
         /// Path relative to the folder.
         path: PathBuf,
     },
-    /// Any path, which the operator named.
+    /// An arbitrary path, named by the operator.
     Named(PathBuf),
 }
 
@@ -135,7 +135,7 @@ impl FilePlace {
         match self {
             Self::Inside { folder, path } => read(folder, path, limit),
             Self::Named(path) => {
-                // The operator's symbolic links are resolved before the file is checked.
+                // Symbolic links of the operator are resolved before the file is checked.
                 let real = path.canonicalize().map_err(|source| unreadable(path, source))?;
                 match (real.parent(), real.file_name()) {
                     (Some(folder), Some(name)) => read(folder, Path::new(name), limit),
@@ -146,10 +146,10 @@ impl FilePlace {
     }
 }
 
-/// The name of a regular file in messages.
+/// Name of a regular file in messages.
 const FILE: &str = "a file";
 
-/// Reads a file inside of a folder.
+/// Reads a file within a folder.
 ///
 /// # Errors
 ///
@@ -160,7 +160,7 @@ pub fn read(folder: &Path, path: &Path, limit: u64) -> Result<Vec<u8>, FileError
     read_whole(file, &shown, limit)
 }
 
-/// Reads a text file inside of a folder.
+/// Reads a text file within a folder.
 ///
 /// # Errors
 ///
@@ -180,7 +180,7 @@ fn read_whole(mut file: File, shown: &Path, limit: u64) -> Result<Vec<u8>, FileE
         return Err(FileError::TooLarge { path: shown.to_owned(), limit });
     }
     let mut bytes = Vec::with_capacity(usize::try_from(before.len()).unwrap_or_default());
-    // One byte more than the size shows that the file has grown.
+    // A read of one byte more than the size shows whether the file has grown.
     file.by_ref().take(before.len() + 1).read_to_end(&mut bytes).map_err(failed)?;
     let after = file.metadata().map_err(failed)?;
     if bytes.len() as u64 != before.len() || is_other(&before, &after) {
@@ -198,9 +198,9 @@ fn is_other(before: &Metadata, after: &Metadata) -> bool {
 pub struct Entry {
     /// Path of the entry.
     pub path: PathBuf,
-    /// Kind of the entry. A symbolic link is not followed.
+    /// Kind of the entry. Symbolic links are not followed.
     pub kind: FileType,
-    /// Size of a file in bytes.
+    /// Size of the file in bytes.
     pub bytes: u64,
 }
 
@@ -210,17 +210,17 @@ impl Entry {
         self.path.file_name().and_then(|name| name.to_str())
     }
 
-    /// Returns true if the name has this extension.
+    /// Returns true if the name has the extension `ending`.
     pub fn has_ending(&self, ending: &str) -> bool {
         self.path.extension().is_some_and(|it| it == ending)
     }
 }
 
-/// Lists a folder inside of another one, ordered by name.
+/// Lists a folder within another folder, sorted by name.
 ///
 /// # Errors
 ///
-/// [`FileError`], also if there are more than [`FOLDER_ENTRIES`].
+/// [`FileError`]; [`FileError::TooMany`] for more than [`FOLDER_ENTRIES`] entries.
 pub fn list(folder: &Path, path: &Path) -> Result<Vec<Entry>, FileError> {
     let mut at = folder.to_owned();
     for part in parts(path)? {
@@ -233,11 +233,11 @@ pub fn list(folder: &Path, path: &Path) -> Result<Vec<Entry>, FileError> {
     entries(&at)
 }
 
-/// Lists a folder, ordered by name.
+/// Lists a folder, sorted by name.
 ///
 /// # Errors
 ///
-/// [`FileError`], also if there are more than [`FOLDER_ENTRIES`].
+/// [`FileError`]; [`FileError::TooMany`] for more than [`FOLDER_ENTRIES`] entries.
 pub fn entries(folder: &Path) -> Result<Vec<Entry>, FileError> {
     let failed = |source| unreadable(folder, source);
     let mut entries = Vec::new();
@@ -246,7 +246,7 @@ pub fn entries(folder: &Path) -> Result<Vec<Entry>, FileError> {
             return Err(FileError::TooMany { path: folder.to_owned(), limit: FOLDER_ENTRIES });
         }
         let path = entry.map_err(failed)?.path();
-        // An entry that was deleted since is skipped.
+        // Skip an entry that was deleted after it was listed.
         let Ok(facts) = path.symlink_metadata() else { continue };
         entries.push(Entry { path, kind: facts.file_type(), bytes: facts.len() });
     }
@@ -254,7 +254,7 @@ pub fn entries(folder: &Path) -> Result<Vec<Entry>, FileError> {
     Ok(entries)
 }
 
-/// Returns the parts of a path inside of a folder.
+/// Splits a path within a folder into its components.
 fn parts(path: &Path) -> Result<Vec<&Path>, FileError> {
     let outside = || FileError::Outside { path: path.to_owned() };
     let mut parts = Vec::new();
@@ -295,7 +295,7 @@ mod walk {
 
     use super::{Component, FILE, File, FileError, Path, unreadable, wrong_kind};
 
-    /// Opens the file at the end of a walk from a folder.
+    /// Opens a file by resolving its path from a folder one component at a time.
     pub(super) fn open(folder: &Path, parts: &[&Path]) -> Result<File, FileError> {
         let mut shown = folder.to_owned();
         let start = OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -311,8 +311,9 @@ mod walk {
     fn step(at: &OwnedFd, part: &Path, shown: &Path, is_last: bool) -> Result<OwnedFd, FileError> {
         debug_assert!(matches!(part.components().next(), Some(Component::Normal(_))));
         let failed = |errno: rustix::io::Errno| unreadable(shown, errno.into());
-        // The kind is checked first, because opening a device can have an effect. The flags, and a
-        // check of the handle, ensure that the entry is still the same.
+        // The kind is checked before the file is opened, because opening a device can have an
+        // effect. The flags, and the check of the opened handle, ensure that the file was not
+        // replaced in between.
         let facts = statat(at, part, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         let kind = rustix::fs::FileType::from_raw_mode(facts.st_mode);
         let (expected, name) = if is_last {
@@ -336,7 +337,7 @@ mod walk {
 mod walk {
     use super::{FILE, File, FileError, Path, unreadable, wrong_kind};
 
-    /// Opens the file at the end of a walk from a folder.
+    /// Opens a file by resolving its path from a folder one component at a time.
     pub(super) fn open(folder: &Path, parts: &[&Path]) -> Result<File, FileError> {
         let mut at = folder.to_owned();
         for (index, part) in parts.iter().enumerate() {

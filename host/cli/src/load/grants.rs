@@ -1,4 +1,4 @@
-//! Grants of plugins: the intersection of what a plugin requests and what the operator grants.
+//! Grants of plugins: the intersection of requested and granted permissions.
 
 mod memory;
 
@@ -11,17 +11,17 @@ use wattle_run::ports::sandbox::PluginInfo;
 
 use crate::config::{Needs, narrower};
 
-/// The grants of a plugin, and notes about them for the operator.
+/// The grants of a plugin, and notes for the operator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// What the plugin is granted.
+    /// Permissions of the plugin.
     pub grants: Grants,
-    /// Requests that are not granted, with the line to add.
+    /// Requested permissions that are not granted, with the line to add to the configuration.
     pub notes: Vec<String>,
 }
 
-/// Returns what a plugin requests in its own manifest. Without a manifest, it requests what it is
-/// granted.
+/// Returns the permissions that a plugin requests in its own manifest. A plugin without a manifest
+/// requests exactly what it is granted.
 ///
 /// # Errors
 ///
@@ -42,10 +42,10 @@ pub fn asked(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, Stri
 
 /// Decides the grants of a plugin.
 ///
-/// A plugin without a section of the operator gets nothing, unless the operator trusts its app:
-/// then it gets what it requests. The operator alone decides the hosts of HTTP rules, because
-/// settings can direct an app to other hosts than its author intended. Methods and secrets are
-/// limited to what the plugin requests.
+/// A plugin without a `[grants.<plugin>]` section gets no permissions, unless the operator trusts
+/// its app: then it gets what it requests. The operator alone decides the hosts of HTTP rules,
+/// because settings can direct an app to other hosts than its author intended. The plugin's request
+/// limits methods and secrets.
 pub fn decide(
     plugin: &PluginName,
     needs: &Needs,
@@ -115,8 +115,8 @@ pub fn decide(
     Decision { grants, notes }
 }
 
-/// Returns the tools that are both requested and granted, and the requests beyond them. Either side
-/// can have `plugin/*`, and the narrower one applies.
+/// Returns the tools that are both requested and granted, and the requests that are not granted.
+/// Either side can contain `plugin/*`; the narrower entry applies.
 fn tools<'n>(
     needs: &'n BTreeSet<ToolGrant>,
     granted: &BTreeSet<ToolGrant>,
@@ -148,7 +148,7 @@ fn http(needs: &[HttpRule], granted: &[HttpRule]) -> Vec<HttpRule> {
     rules
 }
 
-/// Formats a rule as TOML, without default values.
+/// Formats a rule as TOML. Omits default values.
 fn http_line(rule: &HttpRule) -> String {
     let mut parts = vec![format!("host = \"{}\"", rule.host)];
     if rule.scheme != "https" {
@@ -165,7 +165,7 @@ fn http_line(rule: &HttpRule) -> String {
     format!("{{ {} }}", parts.join(", "))
 }
 
-/// Formats words as a list in TOML.
+/// Formats strings as a TOML array.
 fn quoted(words: impl IntoIterator<Item = impl Display>) -> String {
     let words: Vec<String> = words.into_iter().map(|word| format!("\"{word}\"")).collect();
     format!("[{}]", words.join(", "))

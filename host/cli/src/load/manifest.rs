@@ -1,4 +1,4 @@
-//! `app.toml`: what an app consists of, and what it requests.
+//! `app.toml`: the parts of an app, and the permissions that it requests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use wattle_run::ports::store::BLANK;
 use crate::config::{AppConfig, Config, Needs};
 use crate::load::file::{self, FilePlace, MANIFEST_BYTES};
 
-/// Name of the file.
+/// Name of the manifest file.
 pub const FILE: &str = "app.toml";
 
 /// Files of components by plugin name.
@@ -27,7 +27,7 @@ pub struct Manifest {
     /// Component files by plugin name, relative to the app folder.
     #[serde(default)]
     pub components: BTreeMap<PluginName, PathBuf>,
-    /// What the app requests.
+    /// Permissions that the app requests.
     #[serde(default)]
     pub needs: Needs,
     /// Migration folders by database and dialect, relative to the app folder.
@@ -44,21 +44,21 @@ pub struct Manifest {
     pub page: Option<PageTable>,
 }
 
-/// `[page]`: the page for users of the app.
+/// `[page]`: the web page of the app.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PageTable {
     /// Title in lists of apps.
     pub title: String,
-    /// Example inputs for new users.
+    /// Example inputs that the page offers.
     #[serde(default)]
     pub examples: Vec<String>,
     /// Folder with the built files, relative to the app folder.
     pub folder: PathBuf,
-    /// Document that a browser shows, relative to the folder.
+    /// Entry document that a browser loads, relative to the folder.
     #[serde(default = "entry_file")]
     pub entry: String,
-    /// Patterns of the paths that show the document.
+    /// Patterns of the paths that return the entry document.
     #[serde(default = "root_path")]
     pub paths: Vec<String>,
 }
@@ -79,7 +79,7 @@ pub struct AppTable {
     pub name: AppName,
     /// Version of the app.
     pub version: String,
-    /// Purpose of the app.
+    /// Description of the app.
     #[serde(default)]
     pub doc: String,
     /// Plugin with the endpoints of the app.
@@ -99,7 +99,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// A message that names the file and, if possible, the line.
+    /// A message that names the file and, if known, the line.
     pub fn read(folder: &Path) -> Result<Self, String> {
         let text = file::read_text(folder, Path::new(FILE), MANIFEST_BYTES)
             .map_err(|error| error.to_string())?;
@@ -110,7 +110,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// A message that, if possible, names the line.
+    /// A message that names the line, if known.
     pub fn parse(text: &str) -> Result<Self, String> {
         let manifest: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
@@ -123,14 +123,14 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Returns true if the app has graphs. An app with only a page needs none.
+    /// Returns true if the app has graphs. An app that consists of a page needs no graphs.
     pub fn has_graphs(&self, folder: &Path) -> bool {
         let is_page = self.page.is_some() && self.components.is_empty();
-        // Any entry at this path counts, because reading it reports its problems.
+        // Any entry at this path counts, because reading the graphs reports its problems.
         !is_page || folder.join(&self.app.graphs).symlink_metadata().is_ok()
     }
 
-    /// Returns the component files. Those of the operator take precedence over those of the app.
+    /// Returns the component files. Files of the operator take precedence over those of the app.
     pub fn component_files(&self, folder: &Path, config: &Config) -> ComponentFiles {
         let operator = config.apps.get(&self.app.name);
         let place = |(name, file): (&PluginName, &PathBuf)| {
@@ -151,7 +151,7 @@ impl Manifest {
     }
 }
 
-/// Returns the component files of an app, or none if its manifest is invalid.
+/// Returns the component files of an app. Returns none if its manifest is invalid.
 pub(super) fn component_files(config: &Config, folder: &Path) -> Vec<FilePlace> {
     let manifest = Manifest::read(folder);
     manifest.map_or_else(

@@ -1,12 +1,12 @@
-//! Rejects names that can look like others.
+//! Rejects names that can be mistaken for others.
 //!
-//! A letter of another script can look like an ASCII letter. An operator who grants something to a
-//! plugin, or reads a trace, could not tell the two names apart. So loaded apps and plugins have
-//! ASCII names only. Logs of older hosts with other names can still be read.
+//! A letter of another script can look like an ASCII letter. An operator who grants a permission to
+//! a plugin, or reads a trace, could not distinguish the two names. Apps and plugins are therefore
+//! loaded only if their names are ASCII. Logs of older hosts with other names remain readable.
 
 use wattle_graph::graph::Graph;
 
-/// Returns a message if a name is not ASCII.
+/// Returns an error message if a name is not ASCII.
 pub(super) fn problem(what: &str, name: &str) -> Option<String> {
     let other = name.chars().find(|c| !c.is_ascii())?;
     Some(format!(
@@ -17,7 +17,7 @@ pub(super) fn problem(what: &str, name: &str) -> Option<String> {
     ))
 }
 
-/// Returns messages for all names of a graph that are not ASCII.
+/// Returns an error message for each name in a graph that is not ASCII.
 pub(super) fn problems(graph: &Graph) -> Vec<String> {
     let of = |what: &'static str| move |name: &str| problem(what, name);
     let nodes = graph.nodes().keys().filter_map(|name| of("node name")(name.as_str()));

@@ -1,7 +1,7 @@
 //! The built page of an app, read into memory.
 //!
-//! This module checks names, [`file`] checks the files. `<file>.br` and `<file>.gz` are compressed
-//! variants of `<file>`.
+//! This module checks the names of the files, and [`file`] checks the files themselves. `<file>.br`
+//! and `<file>.gz` are compressed variants of `<file>`.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -14,13 +14,13 @@ use crate::load::app_folder::AppFolder;
 use crate::load::file;
 use crate::load::manifest::{FILE, Manifest, PageTable};
 
-/// Maximum depth of folders of a page, including its own folder.
+/// Maximum depth of folders of a page, including its root folder.
 const LEVELS: u32 = 6;
 
-/// Reads the page of an app. Archived versions have none, because users see the page of the newest
-/// version.
+/// Reads the page of an app. An archived version has no page, because users see the page of the
+/// newest version.
 ///
-/// # Errors
+/// A message that names the file. A missing folder is not an error, see [`note`].
 ///
 /// A message that names the file. A missing folder is no error: see [`note`].
 pub(super) fn read(app: &AppFolder<'_>) -> Result<Option<Page>, String> {
@@ -36,7 +36,7 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Option<Page>, String> {
     }))
 }
 
-/// Returns a note for the operator if the page is not built.
+/// Returns a note for the operator if the page was not built.
 pub(super) fn note(manifest: &Manifest, page: &Page) -> Option<String> {
     let table = manifest.page.as_ref().filter(|_| page.files.is_none())?;
     Some(format!(
@@ -47,7 +47,7 @@ pub(super) fn note(manifest: &Manifest, page: &Page) -> Option<String> {
     ))
 }
 
-/// Returns the files of a page, or none if they cannot be listed.
+/// Returns the files of a page. Returns none if the folder cannot be listed.
 pub(super) fn files_of(folder: &Path, table: &PageTable) -> Vec<PathBuf> {
     let files = list(folder, &table.folder).unwrap_or_default();
     let folder = folder.join(&table.folder);
@@ -89,7 +89,8 @@ fn read_files(app: &Path, table: &PageTable) -> Result<PageFiles, String> {
     assemble(contents, &table.entry)
 }
 
-/// Adds compressed variants to their files, and removes the entry document from the files.
+/// Attaches compressed variants to their files, and separates the entry document from the other
+/// files.
 fn assemble(contents: BTreeMap<String, Bytes>, entry: &str) -> Result<PageFiles, String> {
     let mut files: BTreeMap<String, PageFile> = BTreeMap::new();
     let (packed, plain): (Vec<_>, Vec<_>) =
@@ -101,7 +102,7 @@ fn assemble(contents: BTreeMap<String, Bytes>, entry: &str) -> Result<PageFiles,
     for (name, bytes) in packed {
         let Some((of, form)) = packed_form(&name) else { continue };
         let file = files.get_mut(of).ok_or_else(|| {
-            format!("the page has `{name}`, but not the file `{of}` that it compresses")
+            format!("the page has `{name}`, but not `{of}`, of which it is the compressed variant")
         })?;
         match form {
             "br" => file.brotli = Some(bytes),
@@ -116,15 +117,14 @@ fn assemble(contents: BTreeMap<String, Bytes>, entry: &str) -> Result<PageFiles,
     Ok(PageFiles { entry, files })
 }
 
-/// Returns the name of the file that a compressed variant belongs to, and the suffix of the
-/// variant.
+/// Returns the name of the uncompressed file of a variant, and the suffix of the variant.
 fn packed_form(name: &str) -> Option<(&str, &str)> {
     name.rsplit_once('.').filter(|(_, ending)| matches!(*ending, "br" | "gz"))
 }
 
 /// A file in the folder of a page.
 struct Listed {
-    /// Path relative to the folder, with `/` as separator.
+    /// Path relative to the page folder, with `/` as separator.
     name: String,
     bytes: u64,
 }
@@ -157,7 +157,7 @@ fn list_below(
         if entry.kind.is_dir() {
             list_below(app, &folder.join(name), &format!("{path}/"), levels - 1, listed)?;
         } else {
-            // Other kinds than regular files are refused when they are read.
+            // An entry that is not a regular file is rejected when it is read.
             listed.push(Listed { name: path, bytes: entry.bytes });
         }
         if listed.len() > limit::PAGE_FILES {

@@ -1,8 +1,8 @@
 //! Collects the plugins of an app and decides their grants.
 //!
-//! An app has its own components, the standalone plugins that its graphs name, and the plugins
-//! whose tools are granted to one of its plugins. A change of another plugin does not change the
-//! version of the app.
+//! An app has its own components, the standalone plugins that its graphs use, and the plugins that
+//! provide tools which are granted to one of its plugins. A change of any other plugin does not
+//! change the version of the app.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,15 +31,16 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Starts with the app's own plugins and those that its graphs name, and follows granted tools
-    /// to the plugins that offer them.
+    /// Collects the app's own plugins and those that its graphs use, and then the plugins that
+    /// provide granted tools.
     pub(super) fn gather(app: &AppFolder<'_>, own: Plugins, graphs: &[Graph]) -> Self {
         let mut parts = Self { plugins: own, ..Self::default() };
         for name in named(graphs) {
             parts.add_loose(app, name);
         }
         if app.is_old {
-            // An archived version has all plugins that it used. Its grants may have changed since.
+            // An archived version has all plugins that it used, even if its grants have changed
+            // since then.
             for name in app.loose.keys() {
                 parts.add_loose(app, name);
             }
@@ -56,7 +57,7 @@ impl Parts {
         parts
     }
 
-    /// Adds a standalone plugin, unless the app has a plugin of the same name.
+    /// Adds a standalone plugin, unless the app has a plugin with the same name.
     fn add_loose(&mut self, app: &AppFolder<'_>, name: &PluginName) {
         if let Some(plugin) = app.loose.get(name) {
             self.plugins.entry(name.clone()).or_insert_with(|| plugin.clone());
@@ -67,9 +68,9 @@ impl Parts {
         self.plugins.keys().find(|name| !self.grants.contains_key(*name)).cloned()
     }
 
-    /// Decides the grants of a plugin. A standalone plugin requests what the app requests for it,
-    /// or else what its own manifest requests. If neither requests anything, it gets what the
-    /// operator grants it.
+    /// Decides the grants of a plugin. A standalone plugin requests the permissions that the app
+    /// requests for it, or else those of its own manifest. Without either, it gets the permissions
+    /// that the operator grants.
     fn decide(&mut self, app: &AppFolder<'_>, name: &PluginName) -> Decision {
         let manifest = app.manifest;
         let granted = app.config.grants.get(name);
@@ -89,7 +90,7 @@ impl Parts {
         grants::decide(name, &needs, granted, is_vouched)
     }
 
-    /// Adds the plugin that offers a granted tool.
+    /// Adds the plugin that provides a granted tool.
     fn add_tool(&mut self, app: &AppFolder<'_>, user: &PluginName, tool: &ToolGrant) {
         let problem = match &tool.source {
             ToolSource::Server(server) if app.config.mcp.contains_key(server) => None,
@@ -112,8 +113,8 @@ impl Parts {
         self.problems.extend(problem.filter(|_| !app.is_old));
     }
 
-    /// Notes the tools that no plugin can call by bare name, because several plugins offer them.
-    /// Tools of servers are not known yet.
+    /// Notes the tools that no plugin can call by bare name, because several plugins provide them.
+    /// Tools of MCP servers are not known at this time.
     fn note_twins(&mut self) {
         for (user, grants) in &self.grants {
             let mut places: BTreeMap<String, BTreeSet<&PluginName>> = BTreeMap::new();
@@ -149,7 +150,7 @@ fn named(graphs: &[Graph]) -> BTreeSet<&PluginName> {
     nodes.filter_map(|node| node.plugin()).chain(reducers).collect()
 }
 
-/// Returns a message if a plugin does not offer a granted tool.
+/// Returns an error message if a plugin does not provide a granted tool.
 fn no_such_tool(user: &PluginName, tool: &ToolGrant, plugin: &dyn Plugin) -> Option<String> {
     let info = plugin.info();
     if info.tools.iter().any(|it| tool.covers(&it.name)) {

@@ -1,4 +1,4 @@
-//! Standalone plugins: `.wasm` files in the plugins folder that the graphs of apps can name.
+//! Standalone plugins: `.wasm` files in the plugins folder, which the graphs of any app can use.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use wattle_run::ports::{Plugin, Sandbox};
 use crate::load::file::{COMPONENT_BYTES, FileError, FilePlace};
 use crate::load::names;
 
-/// Loads a component. Its name is the name of its file without the extension.
+/// Loads a component. The name of the plugin is the file name without the extension.
 ///
 /// # Errors
 ///
-/// A message that says what is wrong and what to do.
+/// A message with the reason and a hint.
 pub async fn load(sandbox: &dyn Sandbox, place: &FilePlace) -> Result<Arc<dyn Plugin>, String> {
     let path = place.path();
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -24,11 +24,11 @@ pub async fn load(sandbox: &dyn Sandbox, place: &FilePlace) -> Result<Arc<dyn Pl
     load_as(sandbox, &name, place).await
 }
 
-/// Loads a component under a given name.
+/// Loads a component as the plugin with the given name.
 ///
 /// # Errors
 ///
-/// A message that says what is wrong and what to do.
+/// A message with the reason and a hint.
 pub async fn load_as(
     sandbox: &dyn Sandbox,
     name: &PluginName,

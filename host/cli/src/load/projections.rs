@@ -1,4 +1,4 @@
-//! Streams and files that an app declares.
+//! The stream formats and file projections of an app.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,10 +10,10 @@ use wattle_run::app::Projections;
 use crate::load::app_folder::AppFolder;
 use crate::load::file::{self, DOCUMENT_BYTES};
 
-/// Folder of an app's streams.
+/// Folder of an app's stream formats.
 const STREAMS: &str = "streams";
 
-/// Reads the projections of an app. Archived versions have none, because the endpoints that use
+/// Reads the projections of an app. An archived version has none, because the endpoints that use
 /// projections are those of the newest version.
 ///
 /// # Errors
@@ -28,7 +28,7 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Projections, Vec<String>> {
     Ok(Projections { streams: streams(app.folder)?, files })
 }
 
-/// Reads the streams in the folder of an app.
+/// Reads the stream formats in the folder of an app.
 ///
 /// # Errors
 ///

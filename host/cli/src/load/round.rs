@@ -1,8 +1,9 @@
-//! One round of loading. Several files are loaded concurrently, so that a slow one does not delay
-//! the others.
+//! One round of loading. Files are loaded concurrently, so that a slow file does not delay the
+//! others.
 //!
-//! Apps are installed in the order of their paths, so that the same files result in the same apps.
-//! Files that are still loading after [`PATIENCE`] are installed in the order in which they finish.
+//! Apps are installed in the order of their paths, so that the same files always result in the same
+//! apps. If files take longer than [`PATIENCE`], their apps are installed in the order in which
+//! they are ready.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,11 +19,11 @@ use wattle_run::ports::Plugin;
 
 use super::{Change, Inner, ReadApp, Seen};
 
-/// Time that apps wait for plugins of the same round, and for each other. The compilation of a
-/// component of some megabytes takes a second or two.
+/// Time that apps wait for plugins of the same round, and for each other. Compiling a component of
+/// a few megabytes takes one or two seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum number of files and folders that are loaded concurrently. Each can have a component of
+/// Maximum number of files and folders that are loaded concurrently. Each can hold a component of
 /// 64 MiB in memory.
 const AT_ONCE: usize = 8;
 
@@ -64,8 +65,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Loads plugins, then apps, and then apps again if a slow plugin has finished that they may
-    /// use.
+    /// Loads the plugins and then the apps. Repeats the apps if plugins finished in the meantime
+    /// that the apps may use.
     pub(super) async fn load(
         mut self,
         plugins: Vec<PathBuf>,
@@ -107,7 +108,8 @@ impl<'a> Round<'a> {
         }));
     }
 
-    /// Installs what has finished, until everything has or `patience` is over.
+    /// Installs apps and plugins as they are ready, until all are installed or `patience` has
+    /// passed.
     async fn take(&mut self, patience: Option<Duration>) {
         let end = patience.map(|patience| Instant::now() + patience);
         loop {
@@ -139,7 +141,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Returns the app that is installed next, if one can be.
+    /// Returns the app to install next, if it is ready.
     fn next(&self) -> Option<PathBuf> {
         let next = if self.in_order { self.waiting.first()? } else { self.read.keys().next()? };
         self.read.contains_key(next).then(|| next.clone())

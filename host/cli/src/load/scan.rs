@@ -10,18 +10,18 @@ use crate::load::file::{self, Entry, FileError, FilePlace};
 use crate::load::manifest::{self, Manifest};
 use crate::load::page;
 
-/// Depth of the search, including the plugins folder: `plugins/<group>/<app>` has its `app.toml`
-/// two levels below it, and `plugins/<group>/<plugin>/<plugin>.wasm` is at the same depth.
+/// Depth of the search, including the plugins folder. It reaches `plugins/<group>/<app>/app.toml`
+/// and `plugins/<group>/<plugin>/<plugin>.wasm`.
 const LEVELS: u32 = 3;
 
-/// Depth of the watched files of an app folder.
+/// Depth to which the files of an app folder are watched.
 const APP_LEVELS: u32 = 3;
 
-/// Installed packages of pages, which are thousands of files without an app or a plugin.
+/// Folder of installed npm packages. It contains thousands of files, but no apps or plugins.
 const PACKAGES: &str = "node_modules";
 
-/// Maximum number of searched entries of the plugins folder and its subfolders. Cargo's own target
-/// folder has some thousands at this depth.
+/// Maximum number of entries of the plugins folder and its subfolders that are searched. Cargo's
+/// target folder has a few thousand entries at this depth.
 const SEARCHED: usize = 50_000;
 
 /// The apps and plugins that were found.
@@ -38,21 +38,21 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Returns true if the path was found.
+    /// Returns true if a scan has found the path.
     pub(super) fn contains(&self, path: &Path) -> bool {
         self.apps.contains(path) || self.plugins.contains(path) || self.unusable.contains_key(path)
     }
 }
 
-/// Fingerprint: size and modification time of each relevant file. Equal fingerprints mean equal
-/// files.
+/// Fingerprint: size and modification time of each relevant file. Files with equal fingerprints are
+/// regarded as equal.
 pub(super) type Print = BTreeMap<PathBuf, Option<(u64, SystemTime)>>;
 
 /// Finds apps and plugins in the plugins folder, and apps with a `path` in `[apps.<name>]`.
 pub(super) fn scan(config: &Config) -> Found {
     let mut found = Found::default();
     let root = canonical(&config.plugins);
-    // A missing plugins folder is empty.
+    // A missing plugins folder is treated as empty.
     if root.is_dir() {
         search(&root, LEVELS, &mut found);
     }
@@ -73,7 +73,8 @@ pub(super) fn place_of_plugin(config: &Config, path: &Path) -> FilePlace {
     }
 }
 
-/// Searches a folder. Symbolic links are found but not followed; reading one reports the reason.
+/// Searches a folder. Symbolic links are listed but not followed; reading a link later reports the
+/// reason.
 fn search(folder: &Path, levels: u32, found: &mut Found) {
     let entries = match file::entries(folder) {
         Ok(entries) => entries,
@@ -110,13 +111,13 @@ fn search(folder: &Path, levels: u32, found: &mut Found) {
     }
 }
 
-/// Returns true if a folder or file is hidden, or has installed packages.
+/// Returns true if a folder or file is hidden, or contains installed packages.
 fn is_skipped(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with('.') || name == PACKAGES
 }
 
-/// Returns the canonical path, so that each folder has one name.
+/// Returns the canonical path, so that each folder has a single path.
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
@@ -128,7 +129,8 @@ pub(super) fn print_of_file(path: &Path) -> Print {
     print
 }
 
-/// Returns the fingerprint of an app: its files, those of its page, and components elsewhere.
+/// Returns the fingerprint of an app: its files, those of its page, and components in other
+/// folders.
 pub(super) fn print_of_app(config: &Config, folder: &Path) -> Print {
     let mut print = Print::new();
     add_folder(&mut print, folder, APP_LEVELS);
@@ -153,8 +155,8 @@ fn add_folder(print: &mut Print, folder: &Path, levels: u32) {
     }
 }
 
-/// Adds a file. A symbolic link that the operator named has the fingerprint of its target, because
-/// the target is read.
+/// Adds a file. A symbolic link of the operator has the fingerprint of its target, because the
+/// target is read.
 fn add(print: &mut Print, path: &Path) {
     let facts = fs::metadata(path).ok().and_then(|it| Some((it.len(), it.modified().ok()?)));
     print.insert(path.to_owned(), facts);

@@ -1,4 +1,4 @@
-//! Text files of an app's folder that its graphs name with `with_files` of a node.
+//! Text files in an app's folder that its graphs reference in `with_files` of a node.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,13 +9,13 @@ use crate::load::file::{self, DOCUMENT_BYTES};
 ///
 /// # Errors
 ///
-/// A message that names the file, if it does not exist, is outside of the folder, is too large or
-/// is not UTF-8.
+/// A message that names the file, if the file does not exist, is outside of the folder, is too
+/// large or is not UTF-8.
 pub(super) fn read(folder: &Path, path: &str) -> Result<String, String> {
     file::read_text(folder, Path::new(path), DOCUMENT_BYTES).map_err(|error| error.to_string())
 }
 
-/// Returns the files that a document of graphs names.
+/// Returns the text files that a graph file references.
 pub(super) fn named(graphs: &str) -> BTreeSet<String> {
     let Ok(document) = graphs.parse::<toml::Table>() else { return BTreeSet::new() };
     let graphs = document.get("graphs").and_then(toml::Value::as_table);

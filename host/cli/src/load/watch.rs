@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::error::Error;
 use crate::load::{Change, Loader, manifest};
 
-/// Time without a change before a reload, because a file that is being copied is incomplete.
+/// Time without a change before a reload. While a file is being copied, it is incomplete.
 const DEBOUNCE: Duration = Duration::from_millis(300);
 
 /// Watches the folders of the configuration and reloads files that change, until the future is
@@ -24,14 +24,15 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
         what: "watching for changed files",
         message: error.to_string(),
     };
-    // A capacity of one is enough, because a refresh scans everything.
+    // A capacity of one is sufficient, because each refresh scans all files.
     let (sender, mut changed) = mpsc::channel(1);
     let tell = move |events: DebounceEventResult| match events {
         Ok(_) => drop(sender.try_send(())),
         Err(errors) => tracing::warn!(?errors, "cannot watch for changed files"),
     };
     let mut debouncer = new_debouncer(DEBOUNCE, None, tell).map_err(failed)?;
-    // A folder that does not exist cannot be watched, and operators put new plugins into this one.
+    // A folder that does not exist cannot be watched. The plugins folder is created, because
+    // operators put new plugins into it.
     let plugins = &loader.config().plugins;
     if let Err(error) = std::fs::create_dir_all(plugins) {
         let folder = plugins.display();
@@ -43,7 +44,7 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
             tracing::warn!(%folder, %error, "cannot watch a folder; restart to load changes there");
         }
     }
-    // Changes before the start of the watch are loaded at once.
+    // The first refresh loads changes that were made before the watch began.
     loop {
         loader.refresh().await.iter().for_each(&report);
         if changed.recv().await.is_none() {

@@ -9,7 +9,7 @@ use wattle_run::ports::Clock;
 use crate::config::ClockConfig;
 use crate::error::Error;
 
-/// Time zone if that of the machine is unknown.
+/// Time zone if the time zone of the machine is unknown.
 const FALLBACK_ZONE: &str = "UTC";
 
 /// The clock of the host.

@@ -1,4 +1,4 @@
-//! Secrets that a host generates for itself: one signs paths of blobs, one compiled code.
+//! Secrets that a host generates: one signs links to blobs, the other signs compiled code.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -9,21 +9,22 @@ use uuid::Uuid;
 use crate::config::{Config, StoreKind};
 use crate::error::Error;
 
-/// File with the secret of links, in the data folder.
+/// File in the data folder with the secret of links.
 const FILE: &str = "link.key";
 
-/// File with the secret of compiled code, in the data folder. It is not in the folder of the code.
+/// File in the data folder with the secret of compiled code. It is not in the folder of the
+/// compiled code, which it protects.
 const CACHE_FILE: &str = "cache.key";
 
-/// Size of a secret in bytes: two random ids.
+/// Size of a secret in bytes. It is generated from two random ids.
 const BYTES: usize = 32;
 
-/// Returns the secret of links. The first start generates it and stores it next to the blobs. With
-/// a store in memory, it is valid for this process only.
+/// Returns the secret of links. The first start generates it and stores it in the data folder. With
+/// an in-memory store, the secret is valid for this process only.
 ///
 /// # Errors
 ///
-/// [`Error::File`] if it cannot be read or written, or is too short.
+/// [`Error::File`] if the secret cannot be read or written, or is too short.
 pub(super) fn link_secret(config: &Config) -> Result<Vec<u8>, Error> {
     if config.store.kind == StoreKind::Memory {
         return Ok(fresh());
@@ -32,11 +33,11 @@ pub(super) fn link_secret(config: &Config) -> Result<Vec<u8>, Error> {
     kept(&path).map_err(|source| Error::File { operation: "use", path, source })
 }
 
-/// Returns the secret that signs compiled code. It is generated when it is first needed.
+/// Returns the secret that signs compiled code. It is generated on first use.
 ///
 /// # Errors
 ///
-/// [`Error::File`] if it cannot be read or written, or is too short.
+/// [`Error::File`] if the secret cannot be read or written, or is too short.
 pub(super) fn cache_key(config: &Config) -> Result<[u8; BYTES], Error> {
     let path = config.data.join(CACHE_FILE);
     let secret = kept(&path).and_then(|secret| {
@@ -49,11 +50,11 @@ fn fresh() -> Vec<u8> {
     [Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat()
 }
 
-/// Reads a secret. Generates it atomically if it does not exist.
+/// Reads a secret. If it does not exist, generates it and writes it atomically.
 fn kept(path: &Path) -> io::Result<Vec<u8>> {
     match fs::read(path) {
         Ok(known) if known.len() >= BYTES => return Ok(known),
-        // A short secret could be guessed, and with it every link.
+        // A short secret could be guessed, and every link could be forged.
         Ok(known) => return Err(io::Error::new(ErrorKind::InvalidData, short(known.len()))),
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error),
@@ -73,7 +74,7 @@ fn kept(path: &Path) -> io::Result<Vec<u8>> {
 
 fn short(bytes: usize) -> String {
     format!(
-        "the secret has {bytes} bytes and needs {BYTES}; delete the file to generate a new secret, \
+        "the secret has {bytes} bytes, not {BYTES}; delete the file to generate a new secret, \
          which invalidates everything that the old one signed"
     )
 }

@@ -6,7 +6,8 @@ use crate::config::{Config, filled};
 use crate::wire::ReadEnv;
 use crate::wire::secrets::find_secret;
 
-/// Opens the routes of a `[model]` section, with secrets of the configuration in their headers.
+/// Opens the routes of a `[model]` section. Inserts secrets of the configuration into their
+/// headers.
 pub(crate) fn open_routes(
     model: ModelConfig,
     config: &Config,

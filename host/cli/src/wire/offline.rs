@@ -1,8 +1,8 @@
-//! What a replay needs to execute a thread again.
+//! Code and ports for a replay.
 //!
-//! Nothing is opened that could be changed or called: no store file, no database, no network. Only
-//! blobs are read, because the journal has only references to them, and a replay without blobs is
-//! better than none.
+//! No store file, database or network connection is opened, so that a replay changes and calls
+//! nothing. Only the blobs are read, because the journal contains only references to them. If they
+//! cannot be opened, the replay continues without them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use crate::wire::ports::{open_sandbox, postgres_config};
 
 /// The code of apps, and ports that a replay never calls.
 pub struct OfflineCode {
-    /// Ports that refuse external calls.
+    /// Ports that reject external calls.
     pub ports: Ports,
     catalog: Arc<Catalog>,
     loader: Loader,
 }
 
 impl OfflineCode {
-    /// Loads the apps of the plugins folder. Prints a warning for those that cannot be loaded.
+    /// Loads the apps of the plugins folder. Prints a warning for each app that cannot be loaded.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl OfflineCode {
         let databases = Databases::open(BTreeMap::new(), &config.data).await;
         let databases = databases
             .map_err(|error| Error::Setup { what: "databases", message: error.to_string() })?;
-        // With a store in memory, the loader archives no versions of apps.
+        // With an in-memory store, the loader does not archive versions of apps.
         let mut config = config;
         config.store.kind = StoreKind::Memory;
         let catalog = Catalog::new();
@@ -62,8 +62,8 @@ impl OfflineCode {
         Ok(Self { ports, catalog, loader })
     }
 
-    /// Returns the app in the version that a thread is pinned to: that of the export, or else a
-    /// loaded or an archived one.
+    /// Returns the app in the version to which a thread is pinned: the code in the export, or else
+    /// a loaded or an archived version.
     ///
     /// # Errors
     ///
@@ -81,13 +81,13 @@ impl OfflineCode {
         Ok(find().map(|(app, _)| app))
     }
 
-    /// Returns the ports, with the blobs of the export if it has any.
+    /// Returns the ports, with the blobs of the export if it contains any.
     pub async fn ports_for(&self, export: &Export) -> Ports {
         let mut ports = self.ports.clone();
         if !export.blobs.is_empty() {
             let blobs = MemoryBlobs::new();
             for file in &export.blobs {
-                // Memory accepts every blob that a disk has accepted.
+                // The put cannot fail: memory accepts every blob that a disk has accepted.
                 let _ = blobs.put(file.bytes.0.clone(), &file.media_type).await;
             }
             ports.blobs = Arc::new(blobs);

@@ -37,17 +37,17 @@ pub(super) struct Opened {
     pub(super) sandbox: Arc<dyn Sandbox>,
     /// Databases of plugins, for migrations.
     pub(super) databases: Databases,
-    /// Sessions with MCP servers.
+    /// Connections to MCP servers.
     pub(super) tools: Arc<McpServers>,
     /// Metrics and traces.
     pub(super) telemetry: Arc<Telemetry>,
-    /// Sweeper of blobs; `None` if store or blobs are overridden.
+    /// Deletes unreferenced blobs; `None` if the store or the blobs are overridden.
     pub(super) sweeper: Option<Sweeper>,
     /// Warnings for the operator, one sentence each.
     pub(super) warnings: Vec<String>,
 }
 
-/// A sweeper, which deletes blobs that no thread mentions.
+/// Deletes blobs to which no thread refers.
 #[derive(Clone)]
 pub struct Sweeper {
     mentions: Arc<dyn Mentions>,
@@ -55,15 +55,15 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
-    /// Deletes blobs without a mention after the grace period. A failure is logged, and the next
-    /// sweep tries again.
+    /// Deletes unreferenced blobs that are older than the grace period. A failure is logged, and
+    /// the next sweep retries.
     pub async fn sweep(&self) {
         let age = wattle_store::sweep::GRACE;
         let swept =
             wattle_store::sweep::sweep_blobs(self.mentions.as_ref(), self.blobs.as_ref(), age);
         match swept.await {
             Ok(0) => {}
-            Ok(blobs) => tracing::info!(blobs, "deleted blobs that no thread mentions"),
+            Ok(blobs) => tracing::info!(blobs, "deleted unreferenced blobs"),
             Err(error) => tracing::warn!(%error, "cannot sweep blobs"),
         }
     }
@@ -146,7 +146,7 @@ async fn open_stores(
         }
         StoreKind::Redb => {
             let config = config.clone();
-            // Opening verifies checksums and repairs files, which can be slow.
+            // Opening verifies checksums and may repair files, which can take long.
             let opened = spawn_blocking(move || open_files(&config)).await;
             opened
                 .map_err(|error| Error::Setup { what: "the store", message: error.to_string() })?
@@ -167,7 +167,7 @@ async fn open_stores(
     }
 }
 
-/// Opens the store in files. Blocks the thread.
+/// Opens the store in its files. Blocks the calling thread.
 fn open_files(config: &Config) -> Result<Stores, Error> {
     let opened = RedbStore::open_with(config.store_file(), config.store.commit_delay());
     let store = Arc::new(opened.map_err(Error::Store)?);
@@ -181,7 +181,7 @@ fn open_files(config: &Config) -> Result<Stores, Error> {
     })
 }
 
-/// Returns the settings of the store's database, and a warning about them.
+/// Returns the settings of the store's database, and a warning if there is one.
 pub(super) fn postgres_config(
     config: &Config,
     env: &ReadEnv,
@@ -263,8 +263,8 @@ pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
     Ok(sandbox)
 }
 
-/// Creates a folder that only its owner can access. Threads have data of people, and compiled code
-/// is executed as it is stored.
+/// Creates a folder that only its owner can access. The folder contains data of people, and
+/// compiled code that is executed without further checks.
 fn make_private_dir(path: &std::path::Path) -> Result<(), Error> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

@@ -6,14 +6,14 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::error::Error;
 
-/// Minimum number of workers. A guest that computes must not block all others.
+/// Minimum number of worker threads, so that a computing guest does not block all others.
 const LEAST_WORKERS: usize = 2;
 
-/// Number of polls between checks of network and timers. A guest computes for up to an epoch in one
-/// poll, so a worker checks after each poll.
+/// Number of polls between two checks of the network and timers. A guest computes for up to an
+/// epoch in one poll, so a worker checks after each poll.
 const EVENT_INTERVAL: u32 = 1;
 
-/// Timeout for guests to end when the host stops. They need a few epochs.
+/// Timeout for guests to end when the host stops. They take a few epochs.
 const LONGEST_STOP: Duration = Duration::from_secs(5);
 
 /// A runtime that can be dropped in any context.
@@ -41,7 +41,7 @@ impl EngineRuntime {
 }
 
 impl EngineRuntime {
-    /// Aborts remaining tasks and waits until they have released their resources, such as the
+    /// Aborts the remaining tasks, and waits until they have released their resources, such as the
     /// store.
     pub(super) async fn stop(mut self) {
         let Some(runtime) = self.0.take() else { return };
@@ -54,7 +54,7 @@ impl EngineRuntime {
 }
 
 impl Drop for EngineRuntime {
-    /// A regular drop would block, which panics inside of another runtime.
+    /// A regular drop blocks, and panics inside of another runtime.
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();

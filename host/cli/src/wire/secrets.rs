@@ -3,7 +3,7 @@
 use crate::config::{Config, Secret};
 use crate::wire::ReadEnv;
 
-/// Returns the value of a secret, or a message that says why there is none.
+/// Returns the value of a secret, or a message with the reason why it is missing.
 pub(crate) fn find_secret(config: &Config, env: &ReadEnv, name: &str) -> Result<String, String> {
     let source = config.secrets.get(name).ok_or_else(|| {
         format!("there is no secret `{name}`; add it under `[secrets]` in wattle.toml")

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::wire::ReadEnv;
 use crate::wire::secrets::find_secret;
 
-/// Opens the configured MCP servers. A connection is made when it is first needed.
+/// Opens the configured MCP servers. Each connection is established on first use.
 pub(crate) fn open_tools(
     config: &Config,
     env: &ReadEnv,

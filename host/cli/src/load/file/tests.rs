@@ -1,4 +1,4 @@
-//! Files that are read, and files that are refused with a reason.
+//! Files that are read, and files that are rejected with a reason.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn folders_large_files_and_invalid_utf8_are_refused() {
     fs::create_dir(folder.path().join("folder")).unwrap();
     fs::write(folder.path().join("long"), vec![0xff; 1_001]).unwrap();
     fs::write(folder.path().join("bytes"), [0xff]).unwrap();
-    // A sparse file has a size and no content. It is not read either.
+    // A sparse file has a size but no content. It is rejected by its size.
     File::create(folder.path().join("sparse")).unwrap().set_len(1 << 42).unwrap();
     for (path, expected) in [
         ("folder", "is a folder, not a file"),
@@ -85,7 +85,7 @@ fn links_are_not_followed_in_any_part_of_a_path() {
         assert!(problem.contains("leads out") && problem.contains("link"), "{problem}");
     }
     assert!(list(&folder, Path::new("up")).unwrap_err().to_string().contains("leads out"));
-    // The operator can name a link, which is resolved before the file is checked.
+    // The operator can name a symbolic link, which is resolved before the file is checked.
     let named = FilePlace::Named(folder.join("alias.md"));
     assert_eq!(named.read(LIMIT).unwrap(), b"text");
     let named = FilePlace::Named(folder.join("endless.md"));
@@ -106,7 +106,7 @@ fn pipes_sockets_and_devices_are_refused_without_waiting() {
     assert!(problem(Path::new("/dev"), "zero").contains("a device"));
 }
 
-/// Files of `/proc` have no size but content, like a file that grows while it is read.
+/// Files in `/proc` report the size 0 but have content, like a file that grows while it is read.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_that_grows_while_it_is_read_is_refused() {

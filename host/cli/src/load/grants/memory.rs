@@ -1,4 +1,4 @@
-//! The intersection of requested and granted parts of the long-term memory.
+//! The intersection of requested and granted namespaces of the long-term memory.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use wattle_run::ports::memory::ANY_PART;
 
 use crate::load::grants::{quoted, word};
 
-/// Returns the intersections of requested and granted rules, and the requests that are not granted
-/// in full, as TOML.
+/// Returns the intersections of requested and granted rules, and as TOML the requests that are not
+/// granted completely.
 pub(super) fn both(
     needs: &BTreeSet<MemoryRule>,
     granted: &BTreeSet<MemoryRule>,
@@ -25,7 +25,7 @@ pub(super) fn both(
     (given.into_iter().collect(), refused)
 }
 
-/// Returns the intersection of two rules, or `None` if it is empty.
+/// Returns the intersection of two rules, or `None` if they have nothing in common.
 fn meet(one: &MemoryRule, other: &MemoryRule) -> Option<MemoryRule> {
     let length = one.namespace.len().max(other.namespace.len());
     let part = |rule: &MemoryRule, at| rule.namespace.get(at).cloned();
