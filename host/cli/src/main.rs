@@ -16,17 +16,17 @@ use wattle::load::compiler;
 use wattle::output::Output;
 use wattle::telemetry;
 
-/// The global allocator. With the allocator of the system, a superstep spends a quarter of its time
-/// in allocations: it makes hundreds of small ones, on any thread, and each call of a guest makes
-/// those of a new instance.
+/// The global allocator. With the system allocator, a superstep spends a quarter of its time in
+/// allocations: it makes hundreds of small ones on various threads, and each guest call allocates
+/// for a new instance.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Timeout for the shutdown of the runtime when a command has ended.
+/// Timeout for the shutdown of the runtime after a command has ended.
 const LET_GO: Duration = Duration::from_millis(500);
 
-/// `SIGXFSZ`, the signal for a write beyond the limit on file sizes. It has the same number on
-/// Linux, macOS and the BSDs.
+/// `SIGXFSZ`, the signal for a write that exceeds the limit on file sizes. Its number is the same
+/// on Linux, macOS and the BSDs.
 #[cfg(unix)]
 const SIGXFSZ: i32 = 25;
 
@@ -37,16 +37,16 @@ fn main() -> ExitCode {
     }
     telemetry::start(args.verbosity(), args.told());
     compiler::use_this_program();
-    // This runtime serves HTTP and commands. Runs and guests execute on a runtime of their own.
+    // This runtime serves HTTP and commands. Runs and guests execute on a separate runtime.
     let runtime = Builder::new_multi_thread().thread_name("wattle-api").enable_all().build();
     let exit = match runtime {
         Ok(runtime) => {
-            // The handler is installed before any file is opened, because a start and a repair
-            // write to files too.
+            // Install the handler before any file is opened, because starts and repairs write to
+            // files, too.
             #[cfg(unix)]
             survive_limits_of_files(&runtime);
             let exit = runtime.block_on(command::execute(args));
-            // Work for a client that has disconnected must not keep the process alive.
+            // Remaining work for a disconnected client must not keep the process alive.
             runtime.shutdown_timeout(LET_GO);
             exit
         }
@@ -58,8 +58,8 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// Lets a write beyond the limit on file sizes fail like a write to a full disk, instead of ending
-/// the process. The signal handler stays installed as long as the process lives.
+/// Makes a write that exceeds the limit on file sizes fail like a write to a full disk. By default,
+/// the signal ends the process. The handler remains installed for the lifetime of the process.
 #[cfg(unix)]
 fn survive_limits_of_files(runtime: &Runtime) {
     let _entered = runtime.enter();

@@ -16,7 +16,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Prints a document as JSON, or as the text that `words` returns.
+    /// Prints a value as JSON, or as the text that `words` returns.
     pub fn data<T: Serialize>(self, document: &T, words: impl FnOnce(&T) -> String) {
         if self.json {
             self.json(document);
@@ -25,23 +25,23 @@ impl Output {
         }
     }
 
-    /// Prints a document as JSON.
+    /// Prints a value as JSON.
     pub fn json<T: Serialize>(self, document: &T) {
         Self::line(&serde_json::to_string_pretty(document).unwrap_or_default());
     }
 
     /// Prints a line of data.
     pub fn line(text: &str) {
-        // A closed pipe is no error: a reader such as `head` has seen enough.
+        // A closed pipe is not an error: a reader such as `head` stops reading early.
         let _ = writeln!(std::io::stdout(), "{}", text.trim_end_matches('\n'));
     }
 
-    /// Prints bytes of data without changes.
+    /// Prints bytes of data unchanged.
     pub fn raw(bytes: &[u8]) {
         let _ = std::io::stdout().write_all(bytes);
     }
 
-    /// Prints a line for people to stderr.
+    /// Prints a line to stderr.
     pub fn note(text: &str) {
         let _ = writeln!(std::io::stderr(), "{text}");
     }

@@ -1,7 +1,7 @@
 //! File projections of apps: `[files.<name>]` in `app.toml`.
 //!
-//! A separate task reads a run after it has ended, so file projections cannot disturb a run. File
-//! names depend on the events alone, so reading a run again writes the same files.
+//! A separate task reads a run after it has ended, so file projections do not disturb runs. File
+//! names depend only on the events, so projecting a run again writes the same files.
 
 mod folder;
 mod large;
@@ -26,11 +26,11 @@ use wattle_run::tail::range::EventRange;
 use crate::config::Config;
 use crate::wire::ReadEnv;
 
-/// Maximum number of runs that wait for their files. Reading a run is much faster than executing
-/// it, so a full queue means that the disk is blocked.
+/// Maximum number of runs that wait for their files to be written. Reading a run is much faster
+/// than executing it, so a full queue means that the disk is blocked.
 const QUEUE: usize = 1_024;
 
-/// Timeout for pending files when the host stops.
+/// Timeout for writing pending files when the host stops.
 const LONGEST_FINISH: Duration = Duration::from_secs(5);
 
 /// The observer that writes the files of ended runs.
@@ -58,7 +58,7 @@ impl FileProjector {
         let (done, finished) = oneshot::channel();
         let writing = async {
             if self.jobs.send(Job::Finish(done)).await.is_ok() {
-                // An error means that the task has ended, so no files are pending.
+                // An error means that the task has ended and no files are pending.
                 let _ = finished.await;
             }
         };
@@ -103,7 +103,7 @@ impl Worker {
         while let Some(job) = waiting.recv().await {
             match job {
                 Job::Run(note) => self.project(&note).await,
-                // Fails only if the caller does not wait any more.
+                // The send fails only if the caller no longer waits.
                 Job::Finish(done) => drop(done.send(())),
             }
         }

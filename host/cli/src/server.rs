@@ -30,32 +30,32 @@ use crate::server::place::Place;
 use crate::server::starting::Starting;
 use crate::wire::{Host, Overrides, environment};
 
-/// Pause between two sweeps of expired threads and documents.
+/// Pause between two sweeps of expired threads and memory documents.
 const SWEEP_PERIOD: Duration = Duration::from_secs(30);
 
-/// Pause between two sweeps of blobs. Each sweep reads all mentions.
+/// Pause between two sweeps of blobs. Each sweep reads the blob references of all threads.
 const BLOB_SWEEP_PERIOD: Duration = Duration::from_hours(1);
 
-/// Time that a start waits until runs which an older version queued, and webhooks of other hosts,
-/// are taken over.
+/// Time for which a start waits until the runs that an older version queued, and webhooks of other
+/// hosts, are taken over.
 const QUEUE_GRACE: Duration = Duration::from_millis(500);
 
-/// Time that requests have to end after the runs that they wait for have stopped.
+/// Time that requests have to complete after the runs for which they wait have stopped.
 const REQUEST_GRACE: Duration = Duration::from_secs(1);
 
-/// Time that aborted requests have to end. An abort does not interrupt a computation.
+/// Time that aborted requests have to end. A computation cannot be aborted.
 const CUT_GRACE: Duration = Duration::from_secs(1);
 
 /// Timeout for closing the adapters.
 const CLOSE_GRACE: Duration = Duration::from_secs(9);
 
-/// Maximum duration of a stop beyond `server.stop_grace`.
+/// Maximum duration of a stop in addition to `server.stop_grace`.
 pub const STOP_LIMIT: Duration = Duration::from_secs(15);
 
 /// Log target of reload messages.
 pub(crate) const RELOAD: &str = "wattle::reload";
 
-/// The entry point for starting servers.
+/// Starts servers.
 pub struct Server;
 
 /// Options for the start of a server.
@@ -63,14 +63,14 @@ pub struct Server;
 pub struct ServerOptions {
     /// Adapters that replace the configured ones.
     pub overrides: Overrides,
-    /// Whether the server loads changed files.
+    /// Whether the server reloads changed files.
     pub watch: bool,
 }
 
 impl Server {
-    /// Starts a server and returns when it serves requests. The port opens first, and requests get
-    /// 503 until the store is open and apps are loaded. The start waits for the database of the
-    /// store if it is not available. Orphaned runs are recovered in the background.
+    /// Starts a server. Returns when the server serves requests. The port opens first, and requests
+    /// get 503 until the store is open and the apps are loaded. If the database of the store is
+    /// unavailable, the start waits for it. Orphaned runs are recovered in the background.
     ///
     /// # Errors
     ///
@@ -96,7 +96,8 @@ impl Server {
         };
         let changes = host.load_apps().await?;
         refuse_conflicts(&changes)?;
-        // From here on, requests for a thread with an orphaned run wait until the run is recovered.
+        // From now on, a request for a thread with an orphaned run waits until the run is
+        // recovered.
         host.engine.start_recovery();
         let mut tasks = JoinSet::new();
         let stop = watch::channel(false).0;
@@ -129,8 +130,8 @@ async fn main_router(host: &Host, state: &ApiState) -> Result<Router, Error> {
         return Ok(router(state.clone()));
     }
     let agents = Agents::with_webhooks(state, host.webhooks()?);
-    // Runs that an older version queued come before those of new requests. If their takeover is
-    // slow, requests are served meanwhile.
+    // Runs that an older version queued must precede those of new requests. If their takeover is
+    // slow, requests are served in the meantime.
     let starting = agents.clone();
     let start = tokio::spawn(async move { starting.start().await });
     if tokio::time::timeout(QUEUE_GRACE, start).await.is_err() {
@@ -139,7 +140,7 @@ async fn main_router(host: &Host, state: &ApiState) -> Result<Router, Error> {
     Ok(router_with(state.clone(), wattle_agent_server::router(agents)))
 }
 
-/// Fails if two apps claim the same path. When the second one is loaded later, it is only not
+/// Fails if two apps claim the same path at the start. Later, a conflicting app is only not
 /// installed.
 fn refuse_conflicts(changes: &[Change]) -> Result<(), Error> {
     let conflicts: Vec<_> = changes
@@ -155,7 +156,7 @@ fn refuse_conflicts(changes: &[Change]) -> Result<(), Error> {
 fn stopped(stop: &watch::Sender<bool>) -> impl Future<Output = ()> + Send + use<> {
     let mut stop = stop.subscribe();
     async move {
-        // An error means that the server is gone.
+        // An error means that the server no longer exists.
         let _ = stop.wait_for(|stop| *stop).await;
     }
 }
@@ -184,8 +185,8 @@ fn spawn_sweeps(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>
     }
 }
 
-/// Deletes expired documents of the long-term memory. A failure is logged, and the next sweep tries
-/// again.
+/// Deletes expired documents of the long-term memory. A failure is logged, and the next sweep
+/// retries.
 async fn sweep_memory(engine: &Engine) {
     let ports = engine.ports();
     match ports.memory.sweep(ports.clock.now_ms()).await {
@@ -244,11 +245,11 @@ fn log_refusal(path: &Path, reason: &dyn Display) {
 pub struct RunningServer {
     /// Main address.
     pub addr: SocketAddr,
-    /// Addresses of the apps that have an address of their own.
+    /// Listen addresses of the apps that have their own.
     pub app_addrs: BTreeMap<AppName, SocketAddr>,
     /// Engine of the server.
     pub engine: Engine,
-    /// Apps and plugins that were loaded at the start, and the problems of others.
+    /// Apps and plugins that were loaded at the start, and problems of those that were not.
     pub changes: Vec<Change>,
     host: Host,
     tasks: JoinSet<()>,
@@ -274,7 +275,7 @@ impl RunningServer {
         let has_problems = self.changes.iter().any(|it| matches!(it, Change::Problem { .. }));
         let catalog = self.engine.catalog();
         for name in self.config().apps.keys().filter(|name| catalog.app(name).is_none()) {
-            // An app that cannot be loaded is reported as a problem.
+            // An app that failed to load is already reported as a problem.
             if !has_problems {
                 let file = self.config().file_name();
                 warnings.push(format!("`{file}` has `[apps.{name}]`, but there is no such app"));
@@ -293,10 +294,10 @@ impl RunningServer {
         self.engine.recovered().await
     }
 
-    /// Stops the server. Streams end, new requests are refused, and runs stop before their next
+    /// Stops the server. Streams end, new requests are rejected, and runs pause before their next
     /// superstep. Host calls in progress, and requests that wait for them, have `server.stop_grace`
-    /// to end. Other hosts of the store recover the runs at once; without one, the next start does.
-    /// Work that does not end in time ends with the process.
+    /// to complete. Another host of the store recovers the runs immediately; otherwise the next
+    /// start recovers them. The process ends even if some work is not complete by then.
     pub async fn shutdown(mut self) {
         let grace = self.config().server.stop_grace();
         self.host.begin_stop();
@@ -309,7 +310,7 @@ impl RunningServer {
         let ((), ended) = tokio::join!(runs, requests);
         if ended.is_err() {
             tracing::warn!("some requests did not end in time and are aborted");
-            // A request that still computes ends with the process.
+            // A request that is still computing ends with the process.
             let _ = tokio::time::timeout(CUT_GRACE, self.tasks.shutdown()).await;
         }
         if tokio::time::timeout(CLOSE_GRACE, self.host.close()).await.is_err() {

@@ -1,4 +1,4 @@
-//! Logs to stderr, so that stdout has data only.
+//! Logs to stderr. Stdout contains only data.
 
 use std::io::IsTerminal as _;
 
@@ -7,30 +7,31 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::server::RELOAD;
 
-/// Environment variable with a filter such as `wattle_run=debug`, which takes precedence over the
+/// Environment variable with a filter such as `wattle_run=debug`. It takes precedence over the
 /// command line.
 const FILTER_VARIABLE: &str = "WATTLE_LOG";
 
-/// Silences `rmcp`, which repeats messages of the host with less detail.
+/// Disables the log of `rmcp`, which repeats messages of the host with less detail.
 const QUIET: &str = "rmcp=off";
 
-/// Level of reload messages without `--verbose`: the person who changed a file waits for them.
+/// Level of reload messages without `--verbose`, because the person who changed a file expects
+/// them.
 const NEWS: &str = "info";
 
 /// Starts logging. `verbosity` is 0 for warnings, 1 for `info`, 2 for `debug`, and 3 or more for
-/// `trace`. Events of the target `told` are left out, because the command prints them itself.
+/// `trace`. Events with the target `told` are omitted, because the command prints them itself.
 pub fn start(verbosity: u8, told: Option<&str>) {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter(verbosity, told, &wanted()))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .finish();
-    // Fails only if a test has installed a subscriber before, which then stays.
+    // Fails only if a test has already installed a subscriber.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-/// Returns the filter of the log. The level is a directive as well, because a default directive
-/// applies only if there is no other.
+/// Returns the log filter. The level is written as a directive, because a default level applies
+/// only if there is no directive.
 fn filter(verbosity: u8, told: Option<&str>, wanted: &str) -> EnvFilter {
     let level = match verbosity {
         0 => LevelFilter::WARN,

@@ -1,5 +1,5 @@
-//! The folder of a file projection: that of an environment variable, of the configuration, or of
-//! the app.
+//! Selects the folder of a file projection: from an environment variable, the configuration, or the
+//! app.
 
 use std::path::PathBuf;
 
@@ -10,11 +10,11 @@ use crate::config::{Config, FilesConfig};
 use crate::wire::ReadEnv;
 
 /// Suffix of the default environment variable of a file projection, such as `NODE_IO_LOG_DIR` for
-/// `[files.node_io]`. The app chooses the name of the projection, and the suffix excludes variables
-/// with another meaning, such as `HOME`.
+/// `[files.node_io]`. The app chooses the name of the projection. The suffix keeps it from
+/// selecting a variable with another meaning, such as `HOME`.
 const VARIABLE_ENDING: &str = "_LOG_DIR";
 
-/// Returns the folder of the file projection `name` of an app, or `None` if the operator disables
+/// Returns the folder of an app's file projection `name`. Returns `None` if the operator disables
 /// it.
 pub(super) fn of_files(
     config: &Config,
@@ -33,8 +33,8 @@ pub(super) fn of_files(
     Some(config.data.join(folder))
 }
 
-/// Returns the folder that an environment variable names. `dir` in the configuration takes
-/// precedence over the default variable, but not over a variable in `dir_env`.
+/// Returns the folder that an environment variable contains. A variable in `dir_env` takes
+/// precedence over `dir`; the default variable does not.
 fn named(operator: Option<&FilesConfig>, env: &ReadEnv, name: &str) -> Option<PathBuf> {
     let variable = match operator {
         Some(FilesConfig { dir_env: Some(variable), .. }) => variable.clone(),

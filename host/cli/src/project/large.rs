@@ -1,18 +1,18 @@
-//! Replaces blob references in files: a guest stores a value that is too large for an event as a
-//! blob, and leaves `{"$blob": reference}` in its place.
+//! Replaces blob references in projected files. A guest stores a value that is too large for an
+//! event as a blob, and emits `{"$blob": reference}` instead.
 
 use serde_json::Value;
 use wattle_run::ports::BlobStore;
 use wattle_run::ports::blob::BlobRef;
 
-/// The key of a blob reference, which has no other key.
+/// The only key of a blob reference.
 const KEY: &str = "$blob";
 
-/// Maximum size of an inlined blob in bytes. A larger one stays a reference.
+/// Maximum size of an inlined blob in bytes. A larger blob remains a reference.
 const VALUE_BYTES: u64 = 16 << 20;
 
-/// Replaces the fields that refer to a blob with the JSON of the blob. A reference whose blob
-/// cannot be read stays.
+/// Replaces blob references with the JSON of the blob. A reference whose blob cannot be read is
+/// kept.
 pub(super) async fn fill(blobs: &dyn BlobStore, content: &mut Value) {
     for (_, field) in content.as_object_mut().into_iter().flatten() {
         let Some(blob) = reference(field) else { continue };

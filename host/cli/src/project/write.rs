@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use wattle_graph::mapping::Projected;
 
-/// Writes files to a folder, each with the sequence number of its event. A failure is logged and
-/// does not affect the other files.
+/// Writes files to a folder, each with the sequence number of its event. A failed file is logged
+/// and does not affect the others.
 pub(super) async fn all(folder: PathBuf, files: Vec<(u64, Projected)>) {
     let written = tokio::task::spawn_blocking(move || {
         for (seq, file) in files {
@@ -31,7 +31,7 @@ fn write(path: &Path, seq: u64, content: &Value) -> io::Result<()> {
         if found == text {
             return Ok(());
         }
-        // A file of another event has the same name, so the sequence number is added to the name.
+        // Another event's file has this name, so the sequence number is added.
         place = beside(path, seq);
         if fs::read(&place).is_ok_and(|found| found == text) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Waits at the start until the database of the store is available.
+//! Waits at the start until the store's database is available.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::wire::{ReadEnv, store_database};
 /// Pause between two attempts. Each failed attempt is logged.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// Reason for refusing requests meanwhile.
+/// Reason with which requests are rejected in the meantime.
 const WAITS: &str = "the host waits for the database of its store; try again";
 
-/// Waits until the database of the store accepts connections.
+/// Waits until the store's database accepts connections.
 ///
 /// # Errors
 ///
-/// [`Error::Store`] if the database rejects the host for a reason that waiting does not change, and
-/// [`Error::Setup`] if the connection is not configured correctly.
+/// [`Error::Store`] if the database rejects the host permanently, and [`Error::Setup`] if the
+/// connection settings are invalid.
 pub(super) async fn wait_for_database(
     config: &Config,
     env: &ReadEnv,

@@ -33,12 +33,12 @@ use self::tls::Certificates;
 use crate::config::{Config, ConnectionsConfig, duration};
 use crate::error::Error;
 
-/// Response to a refused connection without TLS.
+/// Response to a rejected connection without TLS.
 const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
                        content-length: 0\r\n\r\n";
 
-/// Fails if others can reach the address and there are no API keys, neither in the configuration
-/// nor in the store.
+/// Fails if the address is reachable from other machines and there are no API keys, neither in the
+/// configuration nor in the store.
 pub(super) async fn refuse_open_address(
     config: &Config,
     env: &dyn Fn(&str) -> Option<String>,
@@ -58,7 +58,8 @@ pub(super) struct Listening {
     times: Times,
     body_time: Duration,
     traffic: Arc<Traffic>,
-    /// How requests are counted, once there is a router.
+    /// The access of each route, by which connections are reserved. Empty until the router is
+    /// built.
     access: Arc<OnceLock<Arc<Access>>>,
     room: Arc<Room>,
     notes: Notes,
@@ -67,8 +68,7 @@ pub(super) struct Listening {
 }
 
 impl Listening {
-    /// Reads the limits, and the certificates if there are any. `access` says how requests are
-    /// counted, and is set once there is a router.
+    /// Reads the limits and the certificates. `access` is filled later, when the router is built.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Listening {
         }))
     }
 
-    /// Reloads certificates when their files change. Never ends.
+    /// Reloads the certificates when their files change. Never completes.
     pub(super) async fn keep_certificates(&self) {
         match &self.certificates {
             Some(certificates) => certificates.keep().await,
@@ -108,7 +108,7 @@ impl Listening {
         }
     }
 
-    /// Counts and logs a connection that was refused or closed.
+    /// Counts and logs a rejected or closed connection.
     fn note(&self, cut: Cut, from: SocketAddr) {
         self.traffic.cut(cut);
         self.notes.note(cut, from);
@@ -129,7 +129,7 @@ impl Port {
         Ok(Self { listener, wanted })
     }
 
-    /// Returns another handle of the same port.
+    /// Returns another handle to the same port.
     pub(super) fn share(&self) -> Result<Self, Error> {
         let Self { listener, wanted } = self;
         let listener = listener.try_clone();
@@ -138,7 +138,7 @@ impl Port {
     }
 }
 
-/// Serves requests at a port until `stop` becomes true. Returns the address with the actual port
+/// Serves requests on a port until `stop` becomes true. Returns the address with the actual port
 /// number.
 pub(super) fn serve(
     tasks: &mut JoinSet<()>,
@@ -154,7 +154,7 @@ pub(super) fn serve(
     Ok(bound)
 }
 
-/// Accepts connections until `stop` becomes true, then waits until all of them have ended.
+/// Accepts connections until `stop` becomes true, and then waits until all connections have ended.
 async fn accept(
     listening: Arc<Listening>,
     listener: TcpListener,
@@ -178,7 +178,7 @@ async fn accept(
 }
 
 async fn stopped(mut stop: watch::Receiver<bool>) {
-    // An error means that the server is gone.
+    // An error means that the server no longer exists.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
@@ -195,7 +195,7 @@ fn begin(
         listening.note(Cut::Connections, from);
         return refuse(listening, socket);
     };
-    // Event streams send small chunks, which must not wait for each other.
+    // Event streams send small chunks, which Nagle's algorithm would delay.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
@@ -209,18 +209,19 @@ fn begin(
     open.spawn(connection.serve(socket, seat, listening.tls.clone(), stopped(stop.clone())));
 }
 
-/// Closes a connection, and sends the reason to a client without TLS.
+/// Closes a connection. Sends the reason to a client without TLS.
 fn refuse(listening: &Listening, socket: TcpStream) {
     if listening.tls.is_none()
         && let Ok(mut socket) = socket.into_std()
     {
-        // The write does not block. A client that cannot receive a few bytes gets no reason.
+        // The write does not block. It is omitted if the client cannot receive a few bytes
+        // immediately.
         let _ = socket.write(REFUSAL.as_bytes());
     }
 }
 
-/// Handles a failure of `accept`, for example if no file descriptor is left: closes connections
-/// without a request, and pauses.
+/// Handles a failure of `accept`, for example because no file descriptor is left: closes
+/// connections without an open request, and pauses.
 async fn rest(listening: &Listening, error: &std::io::Error) {
     use ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {

@@ -1,4 +1,5 @@
-//! The server file, `server.json`. The server of a data folder writes it, and commands read it.
+//! The server file, `server.json`. The server of a data folder writes the file, and commands read
+//! it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,11 +16,12 @@ pub struct PlaceDocument {
     pub address: String,
     /// Process id of the server.
     pub pid: u32,
-    /// Id of this start of the server, which `GET /api/v1/health` returns as well.
+    /// Instance id of the server, which changes with each start. `GET /api/v1/health` returns the
+    /// same id.
     pub instance: String,
 }
 
-/// The server file of a running server.
+/// The server file of this server.
 pub(super) struct Place {
     path: PathBuf,
     document: PlaceDocument,
@@ -28,7 +30,7 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn write(config: &Config, addr: SocketAddr, instance: &str) -> Result<Self, Error> {
         let path = config.server_file();
-        // A server that listens on all addresses is reachable on loopback from this machine.
+        // A server that listens on all addresses is also reachable on a loopback address.
         let ip = match addr.ip() {
             ip if !ip.is_unspecified() => ip,
             std::net::IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
@@ -39,7 +41,7 @@ impl Place {
         let document =
             PlaceDocument { address, pid: std::process::id(), instance: instance.to_owned() };
         let text = serde_json::to_string_pretty(&document).unwrap_or_default();
-        // A rename is atomic, so a reader never sees a part of the file.
+        // A rename is atomic, so a reader never sees an incomplete file.
         let fresh = path.with_extension("json.new");
         std::fs::write(&fresh, text).map_err(Error::file("write", &fresh))?;
         std::fs::rename(&fresh, &path).map_err(Error::file("write", &path))?;
@@ -56,7 +58,7 @@ impl Place {
     }
 }
 
-/// Reads the server file of a data folder. The server that it names may be gone.
+/// Reads the server file of a data folder. The server in the file may no longer be running.
 pub fn read(config: &Config) -> Option<PlaceDocument> {
     read_file(&config.server_file())
 }

@@ -1,5 +1,5 @@
-//! The port of a starting host. It opens before files are compared and repaired and apps are
-//! compiled, and reports that the host is alive.
+//! The listener of a starting host. It opens the port before files are compared and repaired and
+//! apps are compiled, and reports that the host is alive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::server::listen::{self, Listening, Port};
 
-/// Default reason for refusing requests.
+/// Initial reason with which requests are rejected.
 pub(super) const STARTS: &str = "the host is starting; try again";
 
-/// Time that requests have to end once the host has started.
+/// Time that requests have to end after the host has started.
 const END_GRACE: Duration = Duration::from_secs(1);
 
 /// The listener of a starting host: the health endpoint responds with 200, everything else with
@@ -45,12 +45,13 @@ impl Starting {
         Ok(Self { port, tasks, stop, reason })
     }
 
-    /// Sets the reason for refusing requests.
+    /// Sets the reason with which requests are rejected.
     pub(super) fn say(&self, reason: &'static str) {
         self.reason.send_replace(reason);
     }
 
-    /// Stops the listener and returns the open port. New connections wait for the server.
+    /// Stops the listener and returns the open port. New connections wait in the backlog until the
+    /// server accepts them.
     pub(super) async fn end(mut self) -> Port {
         self.stop.send_replace(true);
         let ended = async { while self.tasks.join_next().await.is_some() {} };

@@ -1,7 +1,7 @@
 //! Signals that stop the server.
 //!
-//! A separate thread handles them, so the process ends in time even if work for guests and clients
-//! keeps all other threads busy. Aborted runs are recovered after the next start, as after a crash.
+//! A separate thread handles the signals, so the process ends in time even if guests and clients
+//! keep all other threads busy. Aborted runs are recovered after the next start, as after a crash.
 
 use std::io;
 use std::process::exit;
@@ -19,11 +19,11 @@ use crate::output::Output;
 pub(crate) struct StopSignal(oneshot::Receiver<()>);
 
 impl StopSignal {
-    /// Starts to handle the signals, which then no longer end the process by default. The first one
-    /// completes [`Self::received`]. The process exits at a second one, and when the stop takes
+    /// Starts to handle the signals, which no longer end the process from then on. The first signal
+    /// completes [`Self::received`]. The process exits at the second signal, or if the stop takes
     /// longer than `limit`.
     ///
-    /// # Errors
+    /// [`Error::Setup`] if the thread or the handlers cannot be created.
     ///
     /// [`Error::Setup`] if the system refuses the thread or the handlers.
     pub(crate) fn listen(limit: Duration) -> Result<Self, Error> {
@@ -61,7 +61,7 @@ async fn hear(
         Ok(signals) => signals,
         Err(error) => return drop(ready.send(Err(error))),
     };
-    // Sending fails only if the receiver does not wait any more.
+    // The send fails only if the receiver no longer waits.
     let _ = ready.send(Ok(()));
     signals.next().await;
     let _ = tell.send(());
@@ -112,7 +112,7 @@ impl Signals {
     }
 
     async fn next(&mut self) {
-        // Without a handler, Ctrl-C ends the process by default.
+        // Without a handler, Ctrl-C ends the process.
         let _ = tokio::signal::ctrl_c().await;
     }
 }

@@ -1,4 +1,4 @@
-//! Responses of a host while it starts, also if its database is not available.
+//! Responses of a starting host, also while its database is unavailable.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use wattle_kit::process::{Program, free_port};
 
 use crate::fixture::{self, BRIEF_STOP, write_app};
 
-/// Far longer than a start takes.
+/// Timeout for a start. It is much longer than a start takes.
 const IN_TIME: Duration = Duration::from_mins(2);
 
 fn configured(folder: &Path, database: &str) -> Config {
@@ -46,7 +46,8 @@ async fn says_that_it_waits(client: &Client, address: &str) {
     }
 }
 
-/// A pipe in place of a file: a process that opens it for reading waits until this is dropped.
+/// A named pipe that replaces a file. A process that opens it for reading waits until the value is
+/// dropped.
 #[cfg(unix)]
 struct Pipe(std::path::PathBuf);
 

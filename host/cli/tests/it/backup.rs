@@ -28,13 +28,13 @@ use wattle_store::MemoryBlobs;
 use crate::binary::said;
 use crate::fixture::{BRIEF_STOP, answer, config, options, write_app};
 
-/// Number of clients, each of which always has a run in progress.
+/// Number of clients. Each of them always has a run in progress.
 const CLIENTS: usize = 50;
 
 /// Number of runs that have ended before the backup begins.
 const ENDED: u32 = 200;
 
-/// Number of attempts to observe a condition, a tenth of a second apart.
+/// Maximum number of attempts to observe a condition, at intervals of a tenth of a second.
 const TRIES: usize = 300;
 
 /// The state that clients share.
@@ -44,7 +44,7 @@ struct Load {
     is_over: AtomicBool,
     /// Runs whose end a client has received.
     ended: Mutex<Vec<String>>,
-    /// One permit for each of these runs.
+    /// One permit for each ended run.
     came: Semaphore,
 }
 
@@ -126,7 +126,7 @@ async fn a_backup_during_runs_has_all_runs_that_ended_before_it() {
     server.shutdown().await;
 }
 
-/// Blobs whose copy waits until the test permits it.
+/// Blobs whose copy waits for the permission of the test.
 struct Held {
     begun: Notify,
     gate: Semaphore,

@@ -57,7 +57,7 @@ fn commands_use_the_server_while_it_runs_and_the_store_afterwards() {
     let place = folder.path().join("data/server.json");
     let written: Value = serde_json::from_slice(&std::fs::read(&place).unwrap()).unwrap();
     assert_eq!(written["address"], served.ready["address"]);
-    // The server holds the store, so only the server can have responded.
+    // The server has the store open, so only the server can have responded.
     let listed = wattle(folder.path(), &["thread", "list", "--json"]).output().unwrap();
     assert_eq!(listed.status.code(), Some(0));
     let hosts = wattle(folder.path(), &["hosts"]).output().unwrap();
@@ -88,7 +88,7 @@ fn keys_are_created_without_a_server_and_through_it() {
     let operator = operator.trim();
     assert!(operator.starts_with("wtl_") && !operator.contains(char::is_whitespace), "{operator}");
 
-    // A stored key permits an address that others can reach.
+    // A key in the store permits an address that other machines can reach.
     let served = Served::start_on(folder.path(), "0.0.0.0:0");
     let (went_well, text) = said(folder.path(), &["key", "list"], None);
     assert!(!went_well && text.contains("send a known key"), "{text}");
@@ -105,7 +105,7 @@ fn keys_are_created_without_a_server_and_through_it() {
     assert!(said(folder.path(), &["key", "revoke", id], Some(operator)).0);
     assert!(!said(folder.path(), &["thread", "list"], Some(key)).0);
 
-    // The last key is revoked, and requests still need one.
+    // The last key is revoked, but requests still need a key.
     let own = operator.split('_').nth(1).unwrap();
     assert!(said(folder.path(), &["key", "revoke", own], Some(operator)).0);
     assert!(!said(folder.path(), &["thread", "list"], None).0);

@@ -22,7 +22,7 @@ keys_env = "GLOBEX_KEYS"
 listen = "127.0.0.1:0"
 "#;
 
-/// Starts a host with two tenants, whose app has an address of its own.
+/// Starts a host with two tenants. Its app has its own listen address.
 async fn with_tenants() -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     write_app(&folder.path().join("plugins"), "greeter");

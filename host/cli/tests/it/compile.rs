@@ -1,4 +1,4 @@
-//! Compilation of components in processes of the binary, which have limits.
+//! Compilation of components in limited processes of the binary.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use wattle_sandbox::{CompileLimits, Compiler, SandboxConfig, WasmSandbox};
 /// An empty component: `(component)`.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// Returns a component of this repository.
+/// Returns a built component of this repository.
 fn shipped() -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/tools/date/date.wasm");
     std::fs::read(path).expect("`cargo xtask guests` has built the plugins")
@@ -68,7 +68,7 @@ async fn limits_of_a_process_fail_only_its_component() {
 
 #[tokio::test]
 async fn a_module_that_crashes_its_compiler_is_refused() {
-    // The packages of the module depend on each other in a circle, and the library that reads them
+    // The packages of the module depend on each other in a cycle, and the library that reads them
     // overflows its stack.
     let module = include_bytes!("../circle.module").to_vec();
     let error = refused(by_binary(CompileLimits::default()), module).await;

@@ -14,7 +14,8 @@ use crate::fixture::{answer, config, options, write_app};
 /// 2026-11-22T09:00:30Z.
 pub(crate) const NOW_MS: i64 = 1_795_338_030_000;
 
-/// Time between two runs. Interrupts of the graph expire after half an hour, with their threads.
+/// Time between two runs. Interrupts of the graph expire after half an hour, together with their
+/// threads.
 const PERIOD_MS: u32 = 20 * 60_000;
 
 pub(crate) fn at(clock: &ManualClock) -> ServerOptions {
@@ -30,7 +31,7 @@ pub(crate) async fn post(server: &RunningServer, path: &str, body: Value) -> Val
     value
 }
 
-/// Returns the runs of a thread, once there are `count` runs and all have ended.
+/// Returns the runs of a thread when there are `count` runs and all have ended.
 pub(crate) async fn runs(server: &RunningServer, thread: &str, count: usize) -> Vec<Value> {
     let url = format!("{}/threads/{thread}/runs", server.url());
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -49,11 +50,11 @@ pub(crate) async fn runs(server: &RunningServer, thread: &str, count: usize) -> 
     }
 }
 
-/// Counts the inputs that runs of a thread have applied: one for each start of a run.
+/// Counts the inputs that runs of a thread have applied, one for each started run.
 pub(crate) async fn executions(server: &RunningServer, thread: &str) -> usize {
     let inputs = json!({ "limit": 1_000, "metadata": { "source": "input" } });
     let taken = post(server, &format!("/threads/{thread}/history"), inputs).await;
-    // The history also has the checkpoint before each input.
+    // The history also contains the state before each input.
     let taken = taken.as_array().unwrap();
     taken.iter().filter(|state| state["next"] == json!(["__start__"])).count()
 }
@@ -79,7 +80,7 @@ async fn hosts_of_one_database_start_a_cron_run_once() {
         "assistant_id": "Greet", "schedule": "*/20 * * * *", "input": { "name": "Ada" },
     });
     post(&one, &path, often).await;
-    // A host that creates another cron checks all of them.
+    // Creating another cron makes a host check all crons.
     let rare = json!({
         "assistant_id": "Greet", "schedule": "0 0 1 1 *", "input": { "name": "Bob" },
     });

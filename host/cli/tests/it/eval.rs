@@ -21,7 +21,7 @@ const CASES: &str = r#"
 {"name": "is-refused", "input": {"nickname": "Eve"}, "expect": {"/state/greeting": "hello Eve"}}
 "#;
 
-/// Number of checks for a running case, and the pause between two checks.
+/// Maximum number of checks for a running case, and the pause between two checks.
 const LOOKS: u32 = 1_200;
 const PAUSE: Duration = Duration::from_millis(25);
 
@@ -62,7 +62,7 @@ fn slow_cases() -> String {
         .join("\n")
 }
 
-/// Starts the binary with the slow cases, and sends Ctrl-C when the second one runs.
+/// Starts the binary with the slow cases. Sends Ctrl-C when the second case runs.
 async fn interrupted(fixture: &Fixture, more: &[&str]) -> Ended {
     let args = [&["eval", "greeter", "--json"], more].concat();
     let mut command = tokio::process::Command::from(command(fixture, &args));

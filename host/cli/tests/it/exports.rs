@@ -10,7 +10,7 @@ async fn export(fixture: &Fixture, query: &str) -> (u16, String) {
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
-/// Returns whether the header of an export names code, and whether the export has it.
+/// Returns whether the header of an export announces code, and whether the export contains code.
 fn has_code(text: &str) -> (bool, bool) {
     let header: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     let said = header["parts"]["code"].as_bool().unwrap();

@@ -44,11 +44,11 @@ pub(crate) struct Fixture {
     pub(crate) folder: tempfile::TempDir,
 }
 
-/// Aborts work in progress soon after the host stops.
+/// Configuration with a short grace period, after which work in progress is aborted.
 pub(crate) const BRIEF_STOP: &str = "[server]\nstop_grace = \"100ms\"\n";
 
-/// Reads a configuration in a folder. By default, the server uses a free port and a store in
-/// memory.
+/// Parses a configuration in a folder. By default, the server uses a free port and an in-memory
+/// store.
 pub(crate) fn config(folder: &Path, toml: &str) -> Config {
     let file = folder.join("wattle.toml");
     std::fs::write(&file, toml).unwrap();

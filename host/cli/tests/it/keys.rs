@@ -8,7 +8,7 @@ use wattle_api::guard::limits::TENANT_KEYS;
 
 use crate::fixture::{Fixture, answer};
 
-/// Timeout for something that happens soon.
+/// Timeout for an event that occurs soon.
 const SOON: Duration = Duration::from_secs(10);
 
 /// Returns a request with a key.
@@ -262,13 +262,14 @@ async fn keys_created_with_a_leaked_key_are_revoked_with_it() {
     assert_eq!(made_by, ids.iter().collect::<Vec<_>>());
     let opens = async |key: &str| answer(with(&fixture, key, "GET", "/api/v1/apps")).await.0;
 
-    // Without `made`, the keys that it created stay valid, and the response names them.
+    // Without `made`, the keys that the leaked key created remain valid, and the response lists
+    // them.
     let (status, done) = revoke(&fixture, &operator, &leaked_id, "").await;
     let left = json!([made_id, further_id]);
     assert_eq!((status, done), (200, json!({ "revoked": [leaked_id], "left": left })));
     assert_eq!((opens(&leaked).await, opens(&made).await, opens(&further).await), (401, 200, 200));
     assert_eq!(revoke(&fixture, &operator, &leaked_id, "").await.0, 404);
-    // With `made`, they are revoked, even though the key itself is gone.
+    // With `made`, they are revoked, although the leaked key no longer exists.
     let (status, done) = revoke(&fixture, &operator, &leaked_id, "?made=true").await;
     assert_eq!((status, done), (200, json!({ "revoked": left, "left": [] })));
     assert_eq!((opens(&made).await, opens(&further).await, opens(&other).await), (401, 401, 200));
@@ -303,7 +304,7 @@ async fn the_number_of_keys_of_a_tenant_is_limited() {
     let more = with(&fixture, &acme, "POST", "/api/v1/keys").json(&json!({ "name": "more" }));
     let (status, refused) = answer(more).await;
     assert_eq!((status, &refused["code"]), (422, &json!("limit")), "{refused}");
-    // The limit does not apply to the operator, and each tenant has its own.
+    // The limit applies to each tenant separately, and not to the operator.
     make(&fixture, &operator, json!({ "name": "more", "tenant": "acme" })).await;
     make(&fixture, &operator, json!({ "name": "g", "tenant": "globex" })).await;
 }

@@ -56,7 +56,7 @@ async fn a_slow_component_does_not_delay_other_apps() {
     assert_eq!(status("slow").await, 200);
 }
 
-/// Returns a status that the server responds with while it is still loading.
+/// Returns the status of a response that the server sends while it is loading.
 async fn status_beside(
     reload: &mut (impl Future<Output = Vec<Change>> + Unpin),
     status: impl Future<Output = u16>,

@@ -1,4 +1,4 @@
-//! A sandbox whose "components" are Rust code, so that a whole server can be tested without guests.
+//! A sandbox whose "components" are Rust code, so that tests of a whole server need no guests.
 
 use std::sync::Arc;
 
@@ -24,19 +24,19 @@ use wattle_run::ports::sandbox::{
 use wattle_run::ports::store::RunOptions;
 use wattle_run::ports::{Plugin, Sandbox};
 
-/// A name for which `greet` emits an event about its run.
+/// Input name for which `greet` emits an event about its run.
 pub(crate) const LOGGED: &str = "Logged";
 
-/// A name for which `greet` never ends.
+/// Input name for which `greet` never ends.
 pub(crate) const SLOW: &str = "Slow";
 
 /// Notified when the handler of `/late` has started its run.
 pub(crate) static HELD: Notify = Notify::const_new();
 
-/// Lets the handler of `/late` hand its run off.
+/// Releases the handler of `/late`, which then hands off its run.
 pub(crate) static RELEASED: Notify = Notify::const_new();
 
-/// Loads every file that begins with `native`, and refuses all others.
+/// Loads every file that begins with `native`, and rejects all others.
 pub(crate) struct NativeSandbox;
 
 #[async_trait]
@@ -200,7 +200,7 @@ fn start_run(gate: &Gate, thread: Option<ThreadId>, input: Value) -> StartRun {
     }
 }
 
-/// The query has the time for which the run may have no client.
+/// The query parameter contains the time for which the run may have no client.
 fn hand_off(request: &WebRequest, thread: String, format: StreamFormat) -> WebBody {
     let thread = ThreadId::new(thread).unwrap();
     let grace = request.query.iter().find(|(name, _)| name == "grace_ms");

@@ -1,4 +1,4 @@
-//! Principals: the events of a thread name the key, the tenant and the user.
+//! Principals: the events of a thread contain the key, the tenant and the user.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use wattle_store::MemoryStore;
 use crate::fixture::{Fixture, answer, config, options, write_app};
 use crate::native::SLOW;
 
-/// Timeout for something that happens soon.
+/// Timeout for an event that occurs soon.
 const SOON: Duration = Duration::from_mins(1);
 
 /// Two tenants, and a proxy on this machine that names users.
@@ -59,7 +59,7 @@ async fn start_as(toml: &str, store: Option<Arc<dyn Store>>, kind: StoreKind) ->
     Fixture { server, client, folder }
 }
 
-/// A person with a key of a tenant, behind the proxy.
+/// A person who uses a key of a tenant, behind the proxy.
 #[derive(Clone)]
 struct Person {
     key: String,
@@ -94,7 +94,7 @@ impl Person {
         value
     }
 
-    /// Returns the events of a thread that name a principal, by type.
+    /// Returns the events of a thread that contain a principal, by type.
     async fn named(&self, fixture: &Fixture, thread: &str) -> Vec<(String, Value)> {
         let path = format!("/api/v1/threads/{thread}/events?until=idle");
         let text = self.get(fixture, &path).await;
@@ -106,7 +106,7 @@ impl Person {
     }
 }
 
-/// Returns types of events with the principal that each one names.
+/// Returns event types with the expected principal of each.
 fn told(events: &[(&str, &Person)]) -> Vec<(String, Value)> {
     let told = |(name, person): &(&str, &Person)| ((*name).to_owned(), person.principal.clone());
     events.iter().map(told).collect()
@@ -249,7 +249,7 @@ async fn clients_of_the_agent_server_api_are_named() {
     jane.post(&fixture, &format!("{thread}/state"), edit).await;
     let slow = json!({ "assistant_id": "Greet", "input": { "name": SLOW } });
     let now = jane.post(&fixture, &format!("{thread}/runs"), slow.clone()).await;
-    // The run is pending behind the other one, and keeps its principal.
+    // The run is pending behind the other run, and keeps its principal.
     let later = joe.post(&fixture, &format!("{thread}/runs"), slow).await;
     let id_of = |run: &Value| run["run_id"].as_str().unwrap().to_owned();
     let (first, second) = (id_of(&now), id_of(&later));
@@ -280,8 +280,8 @@ async fn a_cancel_through_another_host_names_its_principal() {
     let jane = Person::of(&one, "acme", "jane").await;
     let slow = json!({ "input": { "name": SLOW }, "thread_id": "slow" });
     let run = jane.post(&one, "/api/v1/apps/greeter/runs", slow).await;
-    // This is a configured key, because another host needs some time to load a key that was just
-    // created.
+    // The key is a configured one, because another host takes some time to load a newly created
+    // key.
     let cancel = format!("/api/v1/runs/{}/cancel", run["run"].as_str().unwrap());
     let cancel = other.client.post(other.url(&cancel)).header("x-api-key", "k-acme");
     let (status, cancelled) = answer(cancel.header("x-user", "joe")).await;

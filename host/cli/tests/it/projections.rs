@@ -1,4 +1,4 @@
-//! Streams and files that an app declares.
+//! Stream formats and file projections of an app.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -95,7 +95,7 @@ async fn an_app_streams_in_its_own_format() {
     event: end
     data: {"greeting":"hello Ada","seq":5,"status":"interrupted"}
     "#);
-    // A client that reconnects continues after the last event.
+    // A client that reconnects receives the events after the last one.
     let messages: Vec<&str> = text.split_inclusive("\n\n").collect();
     let seen = messages[2].lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
     let rest = read(Some(seen)).await;
@@ -129,8 +129,8 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the files in a folder once `count` of them are complete and the server has ended. Files
-/// are written after the end of a run, each as a draft first.
+/// Returns the files in a folder when `count` of them are complete and the server has ended. Files
+/// are written after the end of a run, first as drafts.
 async fn files(fixture: Fixture, folder: &str, count: usize) -> Vec<(String, Value)> {
     let folder = &fixture.folder.path().join(folder);
     let is_whole = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json");

@@ -35,7 +35,7 @@ async fn listed(fixture: &Fixture) -> Vec<(String, String)> {
     runs.as_array().unwrap().iter().map(|run| (id(run), status(run))).collect()
 }
 
-/// Starts a server whose thread `t` is busy with the returned run.
+/// Starts a server and a run that keeps thread `t` busy. Returns both.
 async fn at_work() -> (Fixture, Value) {
     let fixture = Fixture::start("").await;
     let (status, slow) = ask(&fixture, SLOW, json!({})).await;
@@ -149,7 +149,7 @@ async fn a_run_that_cannot_start_is_refused_before_it_is_pending() {
     assert_eq!(left, [(id(&slow), "running".to_owned())], "no run was cancelled for it");
     assert_eq!(fixture.get("/api/v1/threads/new").await.0, 404);
     cancel(&fixture, &slow).await;
-    // An idle thread refuses it as well.
+    // The run is also rejected on an idle thread.
     let (status, problem) = ask(&fixture, "Ada", json!({ "graph": "Other" })).await;
     assert_eq!((status, &problem["code"]), (409, &json!("conflict")), "{problem}");
     fixture.server.shutdown().await;

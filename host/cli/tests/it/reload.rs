@@ -77,8 +77,8 @@ async fn the_watcher_detects_changes() {
         };
         tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap();
     };
-    // The first change comes at once, possibly before the watch starts, in a folder that did not
-    // exist.
+    // The first change is made immediately, possibly before the watch begins, in a folder that did
+    // not exist.
     write_app(&plugins, "greeter");
     become_apps(1).await;
     write_app(&plugins, "welcomer");

@@ -63,7 +63,7 @@ async fn a_thread_continues_on_its_pinned_version() {
     assert_eq!(answer(runs.json(&start)).await.1["status"], "interrupted");
     server.shutdown().await;
 
-    // The code is replaced while the host is stopped, and later removed.
+    // The code is replaced while the host is stopped, and removed later.
     std::fs::write(plugins.join("greeter/greeter.wasm"), "native but newer").unwrap();
     let server = Server::start(config.clone(), options()).await.unwrap();
     let graph = format!("{}/api/v1/apps/greeter/graphs/Greet", server.url());

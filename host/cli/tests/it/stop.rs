@@ -7,7 +7,8 @@ use tokio::process::Command;
 use wattle::exit::Exit;
 use wattle_kit::process::Program;
 
-/// The head of a request whose body does not arrive. The server asks for the body when it reads it.
+/// The head of a request whose body never arrives. The server asks for the body when it starts to
+/// read it.
 const HALF: &str = "POST /api/v1/keys HTTP/1.1\r\nhost: localhost\r\n\
     content-type: application/json\r\ncontent-length: 10\r\nexpect: 100-continue\r\n\r\n";
 

@@ -1,4 +1,4 @@
-//! Runs as streams for chat clients, and what happens when such a client disconnects.
+//! Streams of runs for chat clients, and disconnects of such clients.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ async fn text(fixture: &Fixture, path: &str) -> String {
     fixture.client.get(fixture.url(path)).send().await.unwrap().text().await.unwrap()
 }
 
-/// Returns the documents of a stream, without heartbeat comments.
+/// Returns the JSON messages of a stream, without heartbeat comments.
 fn documents(text: &str) -> Vec<Value> {
     let data = text.split("\n\n").filter_map(|block| block.strip_prefix("data: "));
     data.filter_map(|data| serde_json::from_str(data).ok()).collect()
@@ -27,14 +27,14 @@ fn types(documents: &[Value]) -> Vec<&str> {
     documents.iter().map(|it| it["type"].as_str().unwrap()).collect()
 }
 
-/// Runs until the greeter is interrupted.
+/// Starts a run and waits until it is interrupted.
 async fn ask(fixture: &Fixture, name: &str) -> RunRef {
     let start = json!({ "input": { "name": name }, "wait": true });
     let (_, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
     reference(&run)
 }
 
-/// Starts a run that never ends by itself.
+/// Starts a run that does not end by itself.
 async fn begin_slow(fixture: &Fixture) -> RunRef {
     let start = json!({ "input": { "name": SLOW } });
     let (status, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
@@ -47,7 +47,7 @@ fn reference(run: &Value) -> RunRef {
     RunRef { thread: ThreadId::new(text("thread")).unwrap(), run: RunId::new(text("run")).unwrap() }
 }
 
-/// Connects a client that has received the start of a run.
+/// Connects a client, and waits until it has received the start of a run.
 async fn follow(fixture: &Fixture, path: &str) -> reqwest::Response {
     let mut response = fixture.client.get(fixture.url(path)).send().await.unwrap();
     assert!(response.chunk().await.unwrap().is_some());
@@ -169,7 +169,7 @@ async fn a_client_that_reconnects_in_time_keeps_the_run() {
     let run = begin_slow(&fixture).await;
     let path = format!("/apps/greeter/talk/{}", run.thread);
     drop(follow(&fixture, &format!("{path}?grace_ms=3600000")).await);
-    // The second request names no grace period, and the one of the first still applies.
+    // The second request has no grace period, so that of the first request still applies.
     let again = follow(&fixture, &path).await;
     assert!(fixture.server.engine.is_active(&run.thread));
     drop(again);
@@ -183,7 +183,7 @@ async fn an_unreadable_log_is_not_the_end_of_a_run() {
     let fixture = Fixture::start_on(store.clone()).await;
     let run = begin_slow(&fixture).await;
     store.forget(true);
-    // The stream breaks, and no client reconnects.
+    // The stream is aborted, and no client reconnects.
     text(&fixture, &format!("/apps/greeter/stream/{}?grace_ms=0", run.thread)).await;
     let ended = fixture.server.engine.wait(&run).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Cancelled);
@@ -233,7 +233,7 @@ async fn a_run_ends_if_its_client_disconnects_before_the_hand_off() {
     let run = RunRef { thread, run: record.run.unwrap() };
     client.abort();
     assert!(client.await.unwrap_err().is_cancelled());
-    // The server may detect the disconnect before or after the handler continues.
+    // The server may notice the disconnect before or after the handler continues.
     fixture.get("/healthz").await;
     RELEASED.notify_one();
     let ended = fixture.server.engine.wait(&run).await.unwrap();

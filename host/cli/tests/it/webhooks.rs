@@ -33,7 +33,7 @@ async fn send_on() -> impl IntoResponse {
     (StatusCode::FOUND, [(header::LOCATION, "/hook")])
 }
 
-/// Starts one endpoint that accepts webhooks, and one that redirects.
+/// Starts two endpoints: one accepts webhooks, the other redirects.
 async fn receiver() -> (String, mpsc::UnboundedReceiver<Message>) {
     let (sender, got) = mpsc::unbounded_channel();
     let router: Router = Router::new()
@@ -81,7 +81,7 @@ async fn a_webhook_is_delivered_after_a_restart() {
     let key = SigningKey::new(SECRET).unwrap();
     let timestamp_s = text("webhook-timestamp").parse().unwrap();
     assert_eq!(text("webhook-signature"), key.sign(&text("webhook-id"), timestamp_s, &body));
-    // A run that starts when the host stops. Its end is delivered in any case.
+    // The run starts while the host stops. Its end is delivered in any case.
     let mut later = run(&format!("{hooks}/hook"));
     later["after_seconds"] = json!(0.3);
     let (status, made) = answer(client.post(format!("{}/runs", server.url())).json(&later)).await;

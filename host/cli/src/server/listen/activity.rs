@@ -1,9 +1,9 @@
 //! The activity of a connection, and its timeouts.
 //!
-//! The parts of a connection (socket, requests, responses) record their activity here. One task for
-//! each connection waits for the next timeout. A timeout that starts during the wait cannot expire
-//! before the shortest timeout has passed. So the task sleeps at most that long, and nothing has to
-//! wake it.
+//! The socket, the requests and the responses of a connection record their activity in
+//! [`Activity`]. One task per connection waits for the next timeout. A timeout that begins while
+//! the task sleeps cannot expire before the shortest timeout has passed. The task therefore sleeps
+//! at most that long, and activity need not wake it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,29 +37,29 @@ pub(super) struct Activity {
 }
 
 struct State {
-    /// State while no request is open.
+    /// State of a connection without an open request.
     rest: Rest,
-    /// Requests whose responses the connection has not received in full.
+    /// Number of requests whose responses the connection has not received completely.
     open: usize,
-    /// Chunks of responses that the connection has received and not sent, by request: time of the
-    /// last one, and its size in bytes.
+    /// Response chunks that the connection has received but not sent, by request: time of the last
+    /// chunk, and its size in bytes.
     pieces: HashMap<u64, (Instant, u64)>,
     next_request: u64,
-    /// Time since which the socket accepts no bytes.
+    /// Time since which the socket has accepted no bytes.
     blocked: Option<Instant>,
-    /// Whether the connection uses HTTP/2, where frames also arrive without a request.
+    /// Whether the connection uses HTTP/2, in which frames also arrive without a request.
     is_http2: bool,
-    /// Whether the socket was handed over, for example to a WebSocket, which has limits of its own.
+    /// Whether the connection was upgraded, for example to a WebSocket, which has its own limits.
     is_upgraded: bool,
-    /// Time since which the host stops.
+    /// Time at which the host began to stop.
     stopping: Option<Instant>,
 }
 
 #[derive(Clone, Copy)]
 enum Rest {
-    /// The head of a request has arrived in part, or the connection is new.
+    /// A part of a request head has arrived, or the connection is new.
     Head(Instant),
-    /// Nothing has arrived since the last request.
+    /// No byte has arrived since the last request.
     Idle(Instant),
 }
 
@@ -87,7 +87,7 @@ impl Activity {
         Arc::new(Self { times, state: Mutex::new(state), evicted: Notify::new() })
     }
 
-    /// Locks the state. No code that can panic runs under this lock.
+    /// Locks the state and ignores poisoning: no code that can panic runs under the lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,7 +105,7 @@ impl Activity {
         self.lock().blocked = is_blocked.then(Instant::now);
     }
 
-    /// Records that the socket is handed over.
+    /// Records that the connection was upgraded.
     pub(super) fn upgraded(&self) {
         self.lock().is_upgraded = true;
     }
@@ -120,24 +120,24 @@ impl Activity {
         Underway { activity: self.clone(), id }
     }
 
-    /// Returns the time since which the connection has no request, or `None` if it has one or is
-    /// handed over.
+    /// Returns the time since which the connection has had no open request. Returns `None` if a
+    /// request is open or the connection was upgraded.
     pub(super) fn resting_since(&self) -> Option<Instant> {
         let state = self.lock();
         (state.open == 0 && !state.is_upgraded).then(|| state.rest.since())
     }
 
-    /// Records that the host stops. A head that has arrived in part gets [`STOP_HEAD_TIME`].
+    /// Records that the host stops. A partly received head gets [`STOP_HEAD_TIME`] to complete.
     pub(super) fn stop(&self) {
         self.lock().stopping = Some(Instant::now());
     }
 
-    /// Ends the connection to make room for another one.
+    /// Ends the connection so that another one can be accepted.
     pub(super) fn evict(&self) {
         self.evicted.notify_one();
     }
 
-    /// Waits until a timeout expires or the connection is evicted, and returns which.
+    /// Waits until a timeout expires or the connection is evicted. Returns the reason.
     pub(super) async fn overdue(&self) -> Cut {
         loop {
             let now = Instant::now();
@@ -154,7 +154,7 @@ impl Activity {
         }
     }
 
-    /// Returns the timeout that expires next.
+    /// Returns the timeout that expires next, with its reason.
     fn due(&self) -> Option<(Instant, Cut)> {
         let Times { head, stall, idle } = self.times;
         let state = self.lock();
@@ -182,15 +182,15 @@ fn sooner(one: (Instant, Cut), other: (Instant, Cut)) -> (Instant, Cut) {
     if other.0 < one.0 { other } else { one }
 }
 
-/// An open request, until the connection has received its response in full.
+/// An open request, until the connection has received its whole response.
 pub(super) struct Underway {
     activity: Arc<Activity>,
     id: u64,
 }
 
 impl Underway {
-    /// Records that the connection requests the next chunk of the response, so it has sent those
-    /// before.
+    /// Records that the connection requests the next chunk of the response, which means that it has
+    /// sent the chunks before.
     pub(super) fn asked(&self) {
         self.activity.lock().pieces.remove(&self.id);
     }
@@ -222,7 +222,7 @@ mod tests {
         idle: Duration::from_mins(1),
     };
 
-    /// Returns why the connection ends, and after how many seconds.
+    /// Returns the reason why the connection ends, and the number of seconds until then.
     async fn end(activity: &Activity) -> (Cut, u64) {
         let begun = Instant::now();
         let cut = activity.overdue().await;
@@ -253,12 +253,12 @@ mod tests {
         let activity = Activity::new(TIMES);
         drop(activity.request(false));
         assert_eq!(end(&activity).await, (Cut::Idle, 60));
-        // The head of the next request begins with its first byte.
+        // The first byte after a request begins the head of the next one.
         drop(activity.request(false));
         pass(30).await;
         activity.read();
         assert_eq!(end(&activity).await, (Cut::Head, 10));
-        // In HTTP/2, bytes do not mean that a head begins.
+        // With HTTP/2, a byte need not belong to a request head.
         drop(activity.request(true));
         pass(30).await;
         activity.read();

@@ -1,4 +1,4 @@
-//! Request bodies with timeouts, and response bodies that record how they are read.
+//! Request bodies with timeouts, and response bodies that record their progress.
 
 use std::io;
 use std::pin::Pin;
@@ -68,7 +68,7 @@ impl HttpBody for Timed {
             return Poll::Ready(frame.map(|frame| frame.map_err(axum::Error::new)));
         }
         if waiting.stalled.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(this.late("nothing of the body arrived", stall))));
+            return Poll::Ready(Some(Err(this.late("no part of the body arrived", stall))));
         }
         Poll::Pending
     }
@@ -82,7 +82,7 @@ impl HttpBody for Timed {
     }
 }
 
-/// A response body.
+/// A response body that records when its chunks are taken.
 pub(super) struct Taken {
     body: Body,
     request: Underway,

@@ -1,4 +1,4 @@
-//! One connection: HTTP/1 and HTTP/2, with or without TLS, until it ends or reaches a limit.
+//! One connection: HTTP/1 or HTTP/2, with or without TLS, until it ends or exceeds a limit.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -34,7 +34,7 @@ use super::limits::{
 };
 use super::room::Seat;
 
-/// A connection that was accepted.
+/// An accepted connection.
 pub(super) struct Connection {
     pub(super) listening: Arc<Listening>,
     pub(super) router: Router,
@@ -81,7 +81,7 @@ impl Connection {
             tokio::select! {
                 ended = connection.as_mut() => {
                     match ended {
-                        // The connection was closed, or its socket was handed over.
+                        // The connection was closed or upgraded.
                         Ok(()) => activity.upgraded(),
                         Err(error) => tracing::debug!(%from, %error, "a connection failed"),
                     }
@@ -108,7 +108,7 @@ impl Connection {
         builder
             .http1()
             .timer(TokioTimer::new())
-            // `Activity` has this timeout, also for HTTP/2 and TLS handshakes.
+            // `Activity` implements this timeout, also for HTTP/2 and TLS handshakes.
             .header_read_timeout(None::<Duration>)
             .max_buf_size(BUFFER_BYTES);
         builder

@@ -11,12 +11,12 @@ use tokio::net::TcpStream;
 use super::activity::Activity;
 use super::room::Seat;
 
-/// A socket that reports to the [`Activity`] of its connection.
+/// A socket that records its reads and blocked writes in [`Activity`].
 pub(super) struct Watched {
     socket: TcpStream,
     activity: Arc<Activity>,
     is_blocked: bool,
-    /// Held as long as the socket is open, also when a WebSocket has it.
+    /// Connection slot, occupied until the socket is closed, also after an upgrade to a WebSocket.
     _seat: Seat,
 }
 

@@ -1,4 +1,4 @@
-//! Log messages about refused and closed connections, at most one per reason and period.
+//! Log messages about rejected and closed connections, at most one per reason and period.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,18 +9,18 @@ use wattle_api::traffic::Cut;
 
 use super::limits::NOTE_PERIOD;
 
-/// The last message of each reason.
+/// The time of the last message of each reason.
 #[derive(Default)]
 pub(super) struct Notes(Mutex<HashMap<&'static str, Note>>);
 
 struct Note {
     at: Instant,
-    /// Number of connections since then.
+    /// Number of connections since the last message.
     more: u64,
 }
 
 impl Notes {
-    /// Logs a message, unless there was one with this reason within [`NOTE_PERIOD`].
+    /// Logs a message, unless a message with this reason was logged within [`NOTE_PERIOD`].
     pub(super) fn note(&self, cut: Cut, from: SocketAddr) {
         if matches!(cut, Cut::Idle | Cut::Stop) {
             tracing::debug!(%from, reason = cut.label(), "{}", told(cut));
@@ -39,9 +39,9 @@ impl Notes {
         );
     }
 
-    /// Returns the number of connections since the last message, if another message is due.
+    /// Returns the number of connections since the last message if a new message is due, or `None`.
     fn due(&self, cut: Cut) -> Option<u64> {
-        // No code that can panic runs under this lock.
+        // Poisoning is ignored: no code that can panic runs under the lock.
         let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let Some(note) = notes.get_mut(cut.label()) else {

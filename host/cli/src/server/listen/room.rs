@@ -1,7 +1,8 @@
-//! Limits the number of connections, in total and of one address.
+//! Limits the number of connections, in total and per address.
 //!
-//! Without a free place, a new connection replaces one without a request. If all have one, a few
-//! more are accepted, only for the health endpoint and the control plane.
+//! Each connection occupies a slot. If no slot is free, a new connection replaces one without an
+//! open request. If all connections have open requests, a few reserved slots accept connections for
+//! the health endpoint and the control plane only.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,10 +14,10 @@ use wattle_api::traffic::Traffic;
 use super::activity::Activity;
 use super::limits::{CLOSED_AT_ONCE, FILES_LEFT, RESERVED, RESERVED_PER_ADDRESS};
 
-/// File in which Linux reports how many files the process may open.
+/// File in which Linux reports the maximum number of open files of the process.
 const FILE_LIMITS: &str = "/proc/self/limits";
 
-/// The connections of all listeners.
+/// The connection slots of all listeners.
 pub(super) struct Room {
     most: usize,
     per_address: usize,
@@ -28,19 +29,19 @@ pub(super) struct Room {
 struct Seats {
     taken: HashMap<u64, Taken>,
     next: u64,
-    /// Connections for all requests, and those for the control plane only.
+    /// Numbers of ordinary connections and of reserved ones, for the control plane only.
     any: Count,
     reserved: Count,
 }
 
-/// A connection that has a place.
+/// A connection that occupies a slot.
 struct Taken {
     address: IpAddr,
     is_reserved: bool,
     activity: Arc<Activity>,
 }
 
-/// Numbers of connections, in total and by address.
+/// Number of connections, in total and by address.
 #[derive(Default)]
 struct Count {
     all: usize,
@@ -87,8 +88,7 @@ impl Seats {
         Some(taken)
     }
 
-    /// Removes a part of the connections without a request, those without one for the longest time
-    /// first.
+    /// Removes some of the connections without an open request, the longest idle first.
     fn remove_resting(&mut self, of: Option<IpAddr>, is_reserved: bool) -> Vec<Taken> {
         let mut resting: Vec<_> = self
             .taken
@@ -98,14 +98,15 @@ impl Seats {
             .filter_map(|(id, taken)| Some((taken.activity.resting_since()?, *id)))
             .collect();
         resting.sort_unstable();
-        // Only a part is removed, so that new connections can send their requests.
+        // Only some are removed, because new connections have no open request until they have sent
+        // one.
         let some = resting.len().div_ceil(CLOSED_AT_ONCE).min(CLOSED_AT_ONCE);
         resting.into_iter().take(some).filter_map(|(_, id)| self.remove(id)).collect()
     }
 }
 
 impl Room {
-    /// Creates places for `most` connections, or for fewer if the process may open too few files.
+    /// Creates `most` slots, or fewer if the process may open too few files.
     pub(super) fn new(most: usize, per_address: usize, traffic: Arc<Traffic>) -> Arc<Self> {
         let files = std::fs::read_to_string(FILE_LIMITS).ok();
         let most = match files.as_deref().and_then(open_files) {
@@ -124,12 +125,12 @@ impl Room {
         Arc::new(Self { most, per_address, traffic, seats: Mutex::default() })
     }
 
-    /// Locks the places. No code that can panic runs under this lock.
+    /// Locks the slots and ignores poisoning: no code that can panic runs under the lock.
     fn lock(&self) -> MutexGuard<'_, Seats> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place for a connection. Returns `None` if there is none.
+    /// Occupies a slot for a connection. Returns `None` if no slot is available.
     pub(super) fn take(self: &Arc<Self>, from: IpAddr, activity: &Arc<Activity>) -> Option<Seat> {
         let address = network_of(from);
         let mut seats = self.lock();
@@ -145,7 +146,7 @@ impl Room {
         Some(Seat { room: self.clone(), id, is_reserved })
     }
 
-    /// Returns true if there is a place, possibly after closing other connections.
+    /// Returns true if a slot is free, or was freed by closing other connections.
     fn make_room(&self, seats: &mut Seats, address: IpAddr, is_reserved: bool) -> bool {
         let (most, per_address) = if is_reserved {
             (RESERVED, RESERVED_PER_ADDRESS)
@@ -160,13 +161,13 @@ impl Room {
         seats.count(is_reserved).all < most || evict(seats.remove_resting(None, is_reserved))
     }
 
-    /// Closes some connections without a request.
+    /// Closes some connections without an open request.
     pub(super) fn shrink(&self) {
         evict(self.lock().remove_resting(None, false));
     }
 }
 
-/// Ends connections. Returns true if there were any.
+/// Ends the connections. Returns true if there were any.
 fn evict(removed: Vec<Taken>) -> bool {
     for taken in &removed {
         taken.activity.evict();
@@ -174,23 +175,23 @@ fn evict(removed: Vec<Taken>) -> bool {
     !removed.is_empty()
 }
 
-/// Parses the soft limit on open files from the format of Linux.
+/// Parses the soft limit on open files in the format of Linux.
 fn open_files(limits: &str) -> Option<usize> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The place of a connection, which is free again when this is dropped.
+/// A connection slot, which is released on drop.
 pub(super) struct Seat {
     room: Arc<Room>,
     id: u64,
-    /// Whether the connection is only for the health endpoint and the control plane.
+    /// Whether the slot is reserved for the health endpoint and the control plane.
     pub(super) is_reserved: bool,
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        // An evicted connection was removed before.
+        // An evicted connection was already removed.
         self.room.lock().remove(self.id);
         self.room.traffic.closed();
     }
@@ -218,7 +219,7 @@ mod tests {
         [10, 0, 0, last].into()
     }
 
-    /// Takes a place for a connection with an open request.
+    /// Occupies a slot for a connection with an open request.
     fn busy(room: &Arc<Room>, last: u8) -> Option<(Seat, Underway)> {
         let activity = activity();
         let request = activity.request(false);
@@ -226,11 +227,11 @@ mod tests {
     }
 
     #[test]
-    fn the_last_places_are_reserved_for_the_control_plane() {
+    fn an_address_above_its_limit_gets_reserved_slots() {
         let room = room(2, 1);
         let first = busy(&room, 1).unwrap();
         assert!(!first.0.is_reserved);
-        // The address has used its share, so it gets reserved places, but not all of them.
+        // The address has reached its limit, so it gets reserved slots, up to the limit of these.
         let reserved: Vec<_> = std::iter::from_fn(|| busy(&room, 1)).collect();
         assert_eq!(reserved.len(), RESERVED_PER_ADDRESS);
         assert!(reserved.iter().all(|(seat, _)| seat.is_reserved));

@@ -20,14 +20,14 @@ use super::limits::{CERTIFICATE_BYTES, CERTIFICATE_PERIOD};
 use crate::config::TlsConfig;
 use crate::error::Error;
 
-/// Application protocols (ALPN), in order of preference.
+/// Application protocols (ALPN) in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// The certificates of a server.
 pub(super) struct Certificates {
     cert: PathBuf,
     key: PathBuf,
-    /// Stamp of the files before they were read first.
+    /// Stamp of the files before they were first read.
     opened: Stamp,
     current: RwLock<Arc<CertifiedKey>>,
 }
@@ -43,14 +43,14 @@ impl Certificates {
     /// [`Error::Setup`] with the reason.
     pub(super) fn open(config: &TlsConfig, base: &Path) -> Result<Arc<Self>, Error> {
         let (cert, key) = (base.join(&config.cert), base.join(&config.key));
-        // The stamp is taken before the read, so that a change in between is detected.
+        // The stamp is taken before the files are read, so that a change in between is detected.
         let opened = stamp(&cert, &key);
         let current = read(&cert, &key).map_err(setup)?;
         Ok(Arc::new(Self { cert, key, opened, current: RwLock::new(Arc::new(current)) }))
     }
 
-    /// Reloads the certificate when its files change. Files that cannot be used leave it unchanged.
-    /// Never ends.
+    /// Reloads the certificate when its files change. If the new files are unusable, the old
+    /// certificate remains in use. Never completes.
     pub(super) async fn keep(&self) {
         let mut known = self.opened;
         loop {
@@ -91,7 +91,7 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// Returns an acceptor of TLS connections with these certificates.
+/// Returns a TLS acceptor that always uses the current certificate.
 pub(super) fn acceptor(certificates: &Arc<Certificates>) -> Result<TlsAcceptor, Error> {
     let config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
@@ -101,7 +101,8 @@ pub(super) fn acceptor(certificates: &Arc<Certificates>) -> Result<TlsAcceptor, 
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Returns the crypto provider. It is explicit because other crates enable a second one.
+/// Returns the crypto provider. It is selected explicitly, because other crates enable a second
+/// provider.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(default_provider())
 }

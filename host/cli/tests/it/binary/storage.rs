@@ -12,7 +12,7 @@ use wattle_kit::damage::wipe;
 
 use super::{Served, said};
 
-/// Number of attempts, a tenth of a second apart.
+/// Maximum number of attempts, at intervals of a tenth of a second.
 const TRIES: usize = 300;
 
 fn url(served: &Served, path: &str) -> String {
@@ -24,7 +24,7 @@ async fn get(served: &Served, path: &str) -> (u16, Value) {
     (answer.status().as_u16(), answer.json().await.unwrap_or_default())
 }
 
-/// Creates a thread. Returns the status and the id.
+/// Creates a thread. Returns the status and the thread id.
 async fn make(served: &Served, note: &str) -> (u16, String) {
     let request = reqwest::Client::new().post(url(served, "/threads"));
     let answer = request.json(&json!({ "metadata": { "note": note } })).send().await.unwrap();
@@ -74,7 +74,7 @@ async fn a_backup_of_a_running_server_is_restored_and_continues() {
     assert_eq!(served.terminate(), Some(0));
 }
 
-/// Changes a byte of a text at each place in a file.
+/// Changes one byte of each occurrence of a string in a file.
 fn change(path: &Path, text: &[u8]) {
     let mut bytes = fs::read(path).unwrap();
     let found = bytes.windows(text.len()).enumerate().filter(|(_, window)| *window == text);
@@ -86,7 +86,7 @@ fn change(path: &Path, text: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Adds code to the data folder that no thread is known to need.
+/// Adds an archived version to the data folder to which no readable thread is pinned.
 fn put_version(folder: &Path) -> PathBuf {
     let version = folder.join("data/versions/asset/old");
     fs::create_dir_all(&version).unwrap();
@@ -142,7 +142,7 @@ async fn a_damaged_thread_is_reported_and_set_aside() {
     assert!(!went_well && text.contains("wattle store restore"), "{text}");
 }
 
-/// Number of documents of the long-term memory: more than fit into a few pages.
+/// Number of documents of the long-term memory. They fill more than a few pages.
 const REMEMBERED: usize = 200;
 
 fn memo(number: usize) -> String {
@@ -195,7 +195,7 @@ async fn a_damaged_memory_is_rebuilt_and_losses_are_named() {
     assert_eq!(served.terminate(), Some(0));
 }
 
-/// Sets the maximum size of files of a process.
+/// Sets the maximum size of files that a process may write.
 #[cfg(target_os = "linux")]
 fn limit(served: &Served, bytes: &str) {
     let pid = served.child.id().to_string();
@@ -212,7 +212,7 @@ async fn a_server_survives_a_full_disk_and_readiness_reports_it() {
     let threads = make_some(&served, 1).await;
     assert_eq!(get(&served, "/readyz").await.0, 200);
     limit(&served, "0");
-    // For a second, a recent write counts as proof that the store is writable.
+    // For one second, a recent write proves that the store is writable.
     let mut tries = 0;
     while get(&served, "/readyz").await.0 == 200 {
         tries += 1;
@@ -236,8 +236,8 @@ async fn a_server_survives_a_full_disk_and_readiness_reports_it() {
     assert_eq!(served.terminate(), Some(0));
 }
 
-/// Returns the output and exit code of a command whose files are limited to a page; `None` if a
-/// signal ends it.
+/// Returns the output and exit code of a command that can write at most one page to a file; the
+/// code is `None` if a signal ends it.
 #[cfg(target_os = "linux")]
 fn said_within_a_page(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     let limited = ["--fsize=4096:", "env", "-i", env!("CARGO_BIN_EXE_wattle")];
@@ -264,7 +264,7 @@ async fn a_command_reports_the_limit_on_file_sizes() {
         assert_eq!(code, Some(1), "{args:?}: {text}");
         assert!(text.to_lowercase().contains("file too large"), "{args:?}: {text}");
     }
-    // No host starts with an empty store instead of the interrupted one, whose restore can be
+    // A host does not start with an empty store instead of the interrupted restore, which can be
     // repeated.
     let (went_well, text) = said(to.path(), &["serve", "--listen", "127.0.0.1:0"], None);
     assert!(!went_well && text.contains("its restore did not finish"), "{text}");
