@@ -1,4 +1,5 @@
-//! Blobs: content-addressed bytes. State, messages and journal contain references to them.
+//! Blobs: content-addressed bytes. State, messages and the journal contain references to blobs
+//! instead of bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::host;
 
-/// A reference to a blob. State and messages contain references, never bytes.
+/// A reference to a blob.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -66,7 +67,8 @@ pub fn get(blob: &BlobRef) -> Result<Vec<u8>, Failure> {
     host::blob::get(blob, 0, None)
 }
 
-/// Reads `length` bytes of a blob from `offset` on. Returns fewer bytes if the blob ends before.
+/// Reads up to `length` bytes of a blob, beginning at `offset`. Returns fewer bytes if the blob
+/// ends earlier.
 pub fn get_range(blob: &BlobRef, offset: u64, length: u64) -> Result<Vec<u8>, Failure> {
     host::blob::get(blob, offset, Some(length))
 }
@@ -76,8 +78,8 @@ pub fn stat(blob: &BlobRef) -> Result<Info, Failure> {
     host::blob::stat(blob)
 }
 
-/// Returns a short path under which the host serves a blob over HTTP, for the tenant of the call. A
-/// page can use it as the URL of an image.
+/// Returns a short path under which the host serves a blob over HTTP for the tenant of the call. A
+/// page can use the path as the URL of an image.
 ///
 /// ```
 /// use wattle_plugin::testing::FakeHost;
@@ -94,12 +96,12 @@ pub fn link(blob: &BlobRef) -> Result<String, Failure> {
     host::blob::link(blob)
 }
 
-/// Decodes a data URL of the form `data:<media type>;base64,<data>`, in which browsers send files
-/// in JSON. The default media type is `text/plain`.
+/// Decodes a data URL of the form `data:<media type>;base64,<data>`, the format in which browsers
+/// send files within JSON. The default media type is `text/plain`.
 ///
 /// # Errors
 ///
-/// `invalid` if the text does not have this form.
+/// `invalid` if the string does not have this form.
 ///
 /// ```
 /// let data = wattle_plugin::blob::parse_data_url("data:text/plain;base64,aGk=")?;

@@ -1,4 +1,5 @@
-//! Time. Every result is journaled, so a node that is executed again gets the same time.
+//! The current time. Every result is journaled, so a node that is executed again gets the same
+//! time.
 //!
 //! ```
 //! use wattle_plugin::{Failure, clock, testing::FakeHost};
@@ -40,7 +41,7 @@ pub struct Civil {
 }
 
 impl Civil {
-    /// Creates the midnight at which a date starts.
+    /// Creates the civil time of midnight at the beginning of a date.
     pub fn midnight(year: i32, month: u8, day: u8) -> Self {
         Self { year, month, day, hour: 0, minute: 0, second: 0, millisecond: 0 }
     }
@@ -79,14 +80,15 @@ pub fn time_zone() -> String {
     host::clock::time_zone()
 }
 
-/// Converts an instant, in milliseconds since 1970, to the civil time in a time zone; the
-/// operator's if `None`.
+/// Converts an instant, in milliseconds since 1970, to the civil time in a time zone. `None`
+/// selects the operator's time zone.
 pub fn to_zone(unix_ms: i64, zone: Option<&str>) -> Result<Zoned, Failure> {
     host::clock::to_zone(unix_ms, zone)
 }
 
-/// Converts a civil time in a time zone (the operator's if `None`) to an instant, in milliseconds
-/// since 1970. A time in a gap becomes the later instant, a time in a fold the earlier one.
+/// Converts a civil time in a time zone to an instant, in milliseconds since 1970. `None` selects
+/// the operator's time zone. A time in a gap becomes the later instant, a time in a fold the
+/// earlier one.
 pub fn from_zone(civil: Civil, zone: Option<&str>) -> Result<i64, Failure> {
     host::clock::from_zone(civil, zone)
 }

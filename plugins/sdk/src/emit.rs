@@ -1,4 +1,4 @@
-//! Custom events and progress, which the event log and all streams contain.
+//! Custom events and progress, which appear in the event log and in all streams.
 //!
 //! ```
 //! use serde_json::json;
@@ -15,8 +15,8 @@
 //!
 //! # Messages
 //!
-//! The host streams completions of models. A node that writes a message itself can stream it in the
-//! same way: chat clients show a message that grows instead of an event.
+//! The host streams the completions of models. A node that writes a message itself can stream it in
+//! the same way: chat clients then show a growing message instead of an event.
 //!
 //! ```
 //! use serde_json::json;
@@ -40,21 +40,20 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::host;
 
-/// Name of the event with a delta of a message.
+/// Name of the event that contains a delta of a message.
 const MESSAGE_DELTA: &str = "message.delta";
 
-/// Name of the event after the last delta of a message.
+/// Name of the event that ends a streamed message.
 const MESSAGE_END: &str = "message.end";
 
-/// Appends an event to the log. A name has 1 to 64 characters of `[a-zA-Z0-9_.-]`. The names
-/// `message.delta` and `message.end` have a meaning of their own, see [`message_delta`] and
-/// [`message_end`].
+/// Appends an event to the log. The name has 1 to 64 characters of `[a-zA-Z0-9_.-]`. The names
+/// `message.delta` and `message.end` are reserved, see [`message_delta`] and [`message_end`].
 pub fn custom(name: &str, data: impl Into<Value>) -> Result<(), Failure> {
     host::emit::custom(name, data.into())
 }
 
-/// Streams a delta of the message that the node will write under this id. The text is appended to
-/// the deltas before it. A message must end before another one starts.
+/// Streams a delta of the message that the node will write with this id. The text continues the
+/// earlier deltas of the message. A message must end before another one begins.
 pub fn message_delta(id: &str, text: &str) -> Result<(), Failure> {
     host::emit::custom(MESSAGE_DELTA, json!({ "id": id, "text": text }))
 }
@@ -64,8 +63,8 @@ pub fn message_end(id: &str) -> Result<(), Failure> {
     host::emit::custom(MESSAGE_END, json!({ "id": id }))
 }
 
-/// Reports the progress of the node: a message, and a fraction from 0 to 1 if it is known. The
-/// event is also a task heartbeat, which restarts the idle timeout of the attempt.
+/// Reports the progress of the node: a message, and the completed fraction from 0 to 1 if it is
+/// known. The event is also a task heartbeat, which restarts the idle timeout of the attempt.
 pub fn progress(message: &str, fraction: Option<f64>) -> Result<(), Failure> {
     host::emit::progress(message, fraction)
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Codes that the host uses. A guest may use codes of its own.
+/// Codes that the host uses. A guest can also use its own codes.
 pub mod code {
     /// The operator did not grant the call; the message names the line to add to the configuration.
     pub const DENIED: &str = "denied";
@@ -15,7 +15,7 @@ pub mod code {
     pub const LIMIT: &str = "limit";
     /// The timeout expired.
     pub const TIMEOUT: &str = "timeout";
-    /// A service cannot be reached, or reports an error of its own.
+    /// A service cannot be reached, or reports an internal error.
     pub const UNAVAILABLE: &str = "unavailable";
     /// A service rejects the request because of its rate limit.
     pub const RATE_LIMITED: &str = "rate-limited";
@@ -33,7 +33,7 @@ pub mod code {
     pub const INTERNAL: &str = "internal";
 }
 
-/// Key in [`Failure::details`] for the HTTP status of a web handler's response.
+/// Key in [`Failure::details`] that contains the HTTP status of a web handler's response.
 const STATUS: &str = "status";
 
 /// The error of a guest or of a host call.
@@ -55,14 +55,14 @@ const STATUS: &str = "status";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// A short stable identifier for programs, see [`code`].
+    /// A short stable machine-readable identifier, see [`code`].
     pub code: String,
-    /// A message for people: what happened, where, and what to do.
+    /// A human-readable message: the failed operation, the reason, and a hint.
     pub message: String,
-    /// True if the same call may succeed later. The host retries a node only then.
+    /// True if the same call can succeed later. The host retries a node only after such a failure.
     #[serde(default)]
     pub retryable: bool,
-    /// Structured details. They are boxed because every call returns a `Result` with a failure.
+    /// Structured details. They are boxed, because every call returns a `Result` with a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<Value>>,
 }
@@ -108,13 +108,13 @@ impl Failure {
         Self::new(code::INTERNAL, message)
     }
 
-    /// Marks the failure as retryable: the same call may succeed later.
+    /// Marks the failure as retryable: the same call can succeed later.
     pub fn retryable(mut self) -> Self {
         self.retryable = true;
         self
     }
 
-    /// Sets the structured details. A value that cannot be serialized leaves them unchanged.
+    /// Sets the structured details. If the value cannot be serialized, the details are unchanged.
     pub fn with_details(mut self, details: impl Serialize) -> Self {
         if let Ok(details) = serde_json::to_value(details) {
             self.details = Some(Box::new(details));
@@ -122,7 +122,7 @@ impl Failure {
         self
     }
 
-    /// Puts the failed operation in front of the message.
+    /// Prefixes the message with the failed operation.
     ///
     /// ```
     /// use wattle_plugin::Failure;
@@ -155,7 +155,7 @@ impl Failure {
         self
     }
 
-    /// Returns the HTTP status that [`Failure::with_status`] has set.
+    /// Returns the HTTP status that was set with [`Failure::with_status`].
     pub fn status(&self) -> Option<u16> {
         let status = self.details.as_ref()?.get(STATUS)?.as_u64()?;
         u16::try_from(status).ok()
@@ -183,9 +183,9 @@ mod tests {
         assert_eq!(failure.details.as_deref(), Some(&json!({"facts": [1], "status": 400})));
     }
 
-    // A larger failure would make every `Result` large, and lints would warn in every plugin.
+    // Every `Result` contains a failure. A larger one would trigger lints in every plugin.
     #[test]
-    fn failure_is_small() {
+    fn failure_is_small_enough_for_clippy_lints() {
         assert!(size_of::<Failure>() < 128);
     }
 

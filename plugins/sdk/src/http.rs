@@ -1,7 +1,7 @@
 //! Outbound HTTP requests to hosts that the operator granted.
 //!
 //! The host replaces `{{secret:NAME}}` in a header value, the query or a text body when it sends
-//! the request, and only for granted hosts. A plugin never sees a secret.
+//! the request, and only for granted hosts. The plugin itself never has the value of a secret.
 //!
 //! ```
 //! use wattle_plugin::http::{Request, Response};
@@ -37,7 +37,7 @@ use crate::failure::Failure;
 use crate::host;
 use crate::json::{self, Extra};
 
-/// Extension field for the delay before the request, in milliseconds.
+/// Extension field that contains the delay before the request, in milliseconds.
 const DELAY_MS: &str = "delay_ms";
 
 /// The body of a request.
@@ -46,11 +46,11 @@ pub enum Body {
     /// No body.
     #[default]
     Empty,
-    /// Text, in which secrets are replaced.
+    /// Text. Placeholders of secrets in the text are replaced.
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
-    /// A blob, whose bytes never pass through the guest.
+    /// A blob. Its bytes do not pass through the guest.
     Blob(BlobRef),
     /// A kind unknown to this SDK version.
     Other(Value),
@@ -67,10 +67,10 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Body,
-    /// Timeout of the whole exchange in milliseconds; capped by the operator's limit.
+    /// Timeout of the whole exchange in milliseconds. The operator's limit is the maximum.
     pub timeout_ms: Option<u32>,
-    /// Value of the header `Idempotency-Key`. It makes the request an idempotent call, which the
-    /// host may repeat after a crash.
+    /// Value of the header `Idempotency-Key`. With the header, the request is an idempotent call:
+    /// the host may repeat it after a crash.
     pub idempotency_key: Option<String>,
     /// Extension fields.
     pub extra: Extra,
@@ -98,8 +98,8 @@ impl Request {
         self
     }
 
-    /// Adds a query parameter and encodes it. A value that is exactly one `{{secret:NAME}}` is not
-    /// encoded, so that the host can replace it.
+    /// Adds a query parameter and percent-encodes it. A value that consists of exactly one
+    /// `{{secret:NAME}}` is not encoded, so that the host can replace it.
     pub fn query(mut self, name: &str, value: &str) -> Self {
         query::append(&mut self.url, name, value);
         self
@@ -135,16 +135,16 @@ impl Request {
         self
     }
 
-    /// Sets the header `Idempotency-Key`, so that the host may repeat the request after a crash.
-    /// The service must support the header.
+    /// Sets the header `Idempotency-Key`, which permits the host to repeat the request after a
+    /// crash. The service must support the header.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.idempotency_key = Some(key.into());
         self
     }
 
-    /// Sets a delay before the host sends the request, in milliseconds, to back off from a busy
-    /// service; a plugin cannot wait by itself. The host waits at most ten seconds. The delay
-    /// counts toward the timeout of the node.
+    /// Sets a delay in milliseconds before the host sends the request, to back off from a busy
+    /// service. A plugin itself cannot wait. The host waits at most ten seconds. The delay counts
+    /// toward the timeout of the node.
     ///
     /// ```
     /// use wattle_plugin::http::{Request, Response};
@@ -168,14 +168,15 @@ impl Request {
         self
     }
 
-    /// Returns the delay that [`Request::delay_ms`] has set, or 0. Tests read it, since the fake
+    /// Returns the delay that was set with [`Request::delay_ms`], or 0. For tests, because the fake
     /// host does not wait.
     pub fn delay(&self) -> u32 {
         let delay_ms = self.extra.get(DELAY_MS).and_then(Value::as_u64);
         delay_ms.and_then(|delay_ms| u32::try_from(delay_ms).ok()).unwrap_or(0)
     }
 
-    /// Sends the request. Any status is a response; the call fails only if there is no response.
+    /// Sends the request. A response with any status is a success; the call fails only without a
+    /// response.
     pub fn send(self) -> Result<Response, Failure> {
         host::http::send(self)
     }

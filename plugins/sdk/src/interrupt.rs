@@ -1,8 +1,8 @@
-//! Interrupts: questions to a person, or to any other party, in the middle of a node.
+//! Interrupts: a node asks a person or another party, and continues with the answer.
 //!
-//! Until the answer arrives, the run is interrupted: the host unwinds the guest, keeps nothing of
-//! it in memory, and executes the node again from its journal when the answer is there. Code after
-//! [`ask`] therefore runs once, and calls before it have their effects once.
+//! Until the answer arrives, the run is interrupted: the host unwinds the guest and frees its
+//! memory. When the answer arrives, the host executes the node again from its journal. Code after
+//! [`ask`] therefore runs once, and calls before it take effect once.
 //!
 //! ```
 //! use wattle_plugin::prelude::*;
@@ -34,10 +34,10 @@ use crate::json::{self, Extra};
 /// The question of an interrupt.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Question {
-    /// What the person is shown.
+    /// Payload to show to the person.
     pub payload: Value,
-    /// JSON Schema for the answer. The host rejects an answer that violates it, and the interrupt
-    /// stays pending.
+    /// JSON Schema for the answer. The host rejects an answer that violates the schema, and the
+    /// interrupt remains pending.
     pub response_schema: Option<Value>,
     /// Extension fields.
     pub extra: Extra,
@@ -49,7 +49,7 @@ impl Question {
         Self { payload: payload.into(), ..Self::default() }
     }
 
-    /// Accepts only answers that fit a type.
+    /// Accepts only answers that match the schema of a type.
     pub fn answered_by<T: JsonSchema>(mut self) -> Self {
         self.response_schema = Some(json::input_schema::<T>());
         self
@@ -72,8 +72,8 @@ pub fn ask(payload: impl Into<Value>) -> Result<Value, Failure> {
     Question::new(payload).ask()
 }
 
-/// Raises an interrupt and returns its answer as a type. The host rejects answers that do not fit
-/// the schema of the type, and the interrupt stays pending.
+/// Raises an interrupt and returns its answer as a type. The host rejects an answer that violates
+/// the schema of the type, and the interrupt remains pending.
 pub fn ask_with_schema<T: JsonSchema + DeserializeOwned>(
     payload: impl Into<Value>,
 ) -> Result<T, Failure> {

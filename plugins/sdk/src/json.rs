@@ -1,4 +1,4 @@
-//! Conversion of JSON, with the path of an error, and JSON Schemas of types.
+//! JSON conversions whose errors contain the path of the invalid value, and JSON Schemas of types.
 
 use std::borrow::Cow;
 
@@ -23,13 +23,14 @@ impl JsonSchema for Empty {
         "Empty".into()
     }
 
-    // The derived schema has no `properties`, which would mean the whole state for a node.
+    // The derived schema has no `properties`. For a node, this would select the whole state as
+    // input.
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({"type": "object", "properties": {}})
     }
 }
 
-/// Parses a document. A failure names `what` and the path of the error.
+/// Parses JSON text. A failure contains `what` and the path of the invalid value.
 pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Failure> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut deserializer)
@@ -38,24 +39,24 @@ pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Fai
     Ok(value)
 }
 
-/// Converts a value to a type. A failure names `what` and the path of the error.
+/// Converts a JSON value to a type. A failure contains `what` and the path of the invalid value.
 pub(crate) fn from_value<T: DeserializeOwned>(what: &str, value: &Value) -> Result<T, Failure> {
     serde_path_to_error::deserialize(value)
         .map_err(|error| mistake(what, &error.path().to_string(), error.inner()))
 }
 
-/// Serializes a value. A failure names `what`.
+/// Serializes a value as JSON. A failure contains `what`.
 pub(crate) fn to_value(what: &str, value: impl Serialize) -> Result<Value, Failure> {
     serde_json::to_value(value)
         .map_err(|error| Failure::internal(format!("write {what} as JSON: {error}")))
 }
 
-/// Returns the schema for deserializing a type, without references.
+/// Returns the schema for deserializing a type. References are inlined.
 pub(crate) fn input_schema<T: JsonSchema>() -> Value {
     schema::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
-/// Returns the schema for serializing a type, without references.
+/// Returns the schema for serializing a type. References are inlined.
 pub(crate) fn output_schema<T: JsonSchema>() -> Value {
     schema::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
@@ -66,7 +67,7 @@ fn schema<T: JsonSchema>(settings: SchemaSettings) -> Value {
         settings.meta_schema = None;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    // The name of a Rust type is of no use to graphs and models.
+    // Graphs and models do not need the name of the Rust type.
     schema.remove("title");
     schema.into()
 }

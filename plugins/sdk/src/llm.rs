@@ -1,6 +1,6 @@
-//! Language models. A plugin calls a model by a route; the operator configures provider, model and
-//! key of the route. Completions are journaled, so a node that is executed again does not pay for
-//! them again.
+//! Language models. A plugin calls a model through a route. The operator configures the provider,
+//! model and key of the route. Completions are journaled, so a node that is executed again does not
+//! pay for them again.
 //!
 //! ```
 //! use wattle_plugin::prelude::*;

@@ -1,7 +1,7 @@
-//! Long-term memory across threads: JSON documents under document namespaces.
+//! Long-term memory across threads: JSON documents, each with a namespace and a key.
 //!
-//! A plugin reaches the namespaces that its grant names, of the tenant that it runs for. Reads are
-//! journaled, so a node that is executed again reads the same documents. Writes are idempotent.
+//! A plugin can access the granted namespaces of the tenant for which it runs. Reads are journaled,
+//! so a node that is executed again reads the same documents. Writes are idempotent.
 //!
 //! ```
 //! use serde_json::json;
@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::host;
 use crate::json::{self, Extra};
 
-/// Default limit of a search.
+/// Default maximum number of search results.
 const DEFAULT_LIMIT: u32 = 20;
 
 /// A document.
@@ -33,7 +33,7 @@ const DEFAULT_LIMIT: u32 = 20;
 pub struct Item {
     /// Namespace, such as `["users", "42"]`.
     pub namespace: Vec<String>,
-    /// Key in the namespace.
+    /// Key of the document, unique in the namespace.
     pub key: String,
     /// Value of the document.
     pub value: Value,
@@ -41,8 +41,7 @@ pub struct Item {
     pub created_ms: i64,
     /// Time of the last write, in milliseconds since 1970.
     pub updated_ms: i64,
-    /// In results of a search with a query: the share of the query's words that the document
-    /// contains, from 0 to 1.
+    /// Fraction of the query words that the document contains, from 0 to 1; `None` without a query.
     pub score: Option<f64>,
 }
 
@@ -58,7 +57,7 @@ pub fn get(namespace: &[&str], key: &str) -> Result<Option<Item>, Failure> {
     host::memory::get(&owned(namespace), key)
 }
 
-/// Writes a document without expiry, and replaces an existing one.
+/// Writes a document without expiry. Replaces an existing document.
 pub fn put(namespace: &[&str], key: &str, value: impl Into<Value>) -> Result<(), Failure> {
     host::memory::put(&owned(namespace), key, value.into(), None)
 }
@@ -112,14 +111,14 @@ pub fn put_while_read(
     host::memory::put_while_read(&owned(namespace), key, value.into(), ttl_ms)
 }
 
-/// Deletes a document. Succeeds if the document does not exist.
+/// Deletes a document. Succeeds even if the document does not exist.
 pub fn delete(namespace: &[&str], key: &str) -> Result<(), Failure> {
     host::memory::delete(&owned(namespace), key)
 }
 
-/// Lists namespaces with documents under a prefix, in order: at most `limit`, after the first
-/// `offset`. Namespaces longer than `max_depth` are cut to that length. A `*` in the prefix matches
-/// any one part.
+/// Lists the namespaces under a prefix that contain documents, sorted by name: at most `limit`,
+/// after the first `offset`. Namespaces longer than `max_depth` are truncated. A `*` in the prefix
+/// matches any single part.
 ///
 /// ```
 /// use serde_json::json;
@@ -162,13 +161,13 @@ pub fn list_namespaces(
 pub struct Search {
     /// Prefix of the namespaces to search.
     pub prefix: Vec<String>,
-    /// JSON object that maps fields to values, or to operators such as `{"$gt": value}`: `$eq`,
-    /// `$ne`, `$gt`, `$gte`, `$lt`, `$lte`. All conditions must hold; a missing field equals
-    /// `null`.
+    /// JSON object that maps each field to a value, or to operators and values such as
+    /// `{"$gt": value}`. The operators are `$eq`, `$ne`, `$gt`, `$gte`, `$lt` and `$lte`. All
+    /// conditions must hold. A missing field is treated as `null`.
     pub filter: Option<Value>,
-    /// Words to rank by: documents are ordered by the share of the words that they contain, and
-    /// documents without any are left out. Without a query, documents are ordered by their last
-    /// write, newest first.
+    /// Words by which documents are ranked. Documents with more of the words come first, and
+    /// documents without any are not results. Without a query, the most recently written documents
+    /// come first.
     pub query: Option<String>,
     /// Maximum number of documents to return.
     pub limit: u32,
@@ -179,7 +178,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Creates a search under a prefix that returns the first 20 documents.
+    /// Creates a search under a namespace prefix for the first 20 documents.
     pub fn under(prefix: &[&str]) -> Self {
         Self { prefix: owned(prefix), limit: DEFAULT_LIMIT, ..Self::default() }
     }

@@ -11,7 +11,7 @@ use crate::json::Extra;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The program that instructs the model.
+    /// Instructions to the model.
     System,
     /// A person.
     User,
@@ -70,7 +70,7 @@ impl Message {
     }
 }
 
-/// `type` of the [`Part::Other`] with opaque data of the provider, such as signatures.
+/// Value of `type` in a [`Part::Other`] with opaque data of the provider, such as signatures.
 pub const PROVIDER_STATE: &str = "provider_state";
 
 /// A part of a message.
@@ -81,14 +81,14 @@ pub enum Part {
     Text(String),
     /// An image.
     Image(Image),
-    /// A tool call of the model.
+    /// A tool call that the model requests.
     ToolCall(ToolCall),
     /// The result of a tool call.
     ToolResult(ToolResult),
-    /// Reasoning of the model. It is sent back to providers that require it.
+    /// Reasoning of the model. The host sends it back to providers that require it.
     Reasoning(String),
     /// A kind unknown to this SDK version. A part of type [`PROVIDER_STATE`] is sent back to the
-    /// provider unchanged, with the message that contained it.
+    /// provider unchanged, together with the message that contained it.
     Other(Value),
 }
 
@@ -135,7 +135,7 @@ impl Image {
         Self { source, media_type: media_type.into(), extra: Extra::new() }
     }
 
-    /// Creates an image from a data URL, and stores its data as a blob.
+    /// Creates an image from a data URL. Stores its data as a blob.
     ///
     /// ```
     /// use wattle_plugin::prelude::*;
@@ -159,9 +159,9 @@ impl Image {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageSource {
-    /// A blob.
+    /// A blob that contains the data.
     Blob(BlobRef),
-    /// A URL.
+    /// A URL at which the provider of the model can fetch the data.
     Url(String),
     /// A location unknown to this SDK version.
     Other(String),
@@ -170,7 +170,7 @@ pub enum ImageSource {
 /// A tool call that a model requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Id of the call, which the result must name.
+    /// Id of the call, which its result must contain.
     pub id: String,
     /// Name of the tool.
     pub name: String,
@@ -184,7 +184,7 @@ pub struct ToolCall {
 /// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// Id of the call.
+    /// Id of the call to which the result belongs.
     pub call_id: String,
     /// Content for the model.
     pub content: String,

@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::json::{self, Extra};
 
-/// Target for [`Outcome::goto`] that ends this path of the graph.
+/// Target for [`Outcome::goto`] that ends this branch of the graph.
 pub const END: &str = "END";
 
-/// Key of [`Context::extra`] for the configuration of the node.
+/// Key of [`Context::extra`] that contains the configuration of the node.
 const CONFIG: &str = "config";
 
-/// Key of [`Context::extra`] for the failure that an error handler handles.
+/// Key of [`Context::extra`] that contains the failure for an error handler.
 const ERROR: &str = "error";
 
-/// Key of [`Send::extra`] for the timeout of one attempt, in milliseconds.
+/// Key of [`Send::extra`] that contains the timeout of each attempt, in milliseconds.
 const TIMEOUT_MS: &str = "timeout_ms";
 
 /// The context in which a node runs.
@@ -33,15 +33,15 @@ pub struct Context {
     pub thread_id: String,
     /// Id of the run.
     pub run_id: String,
-    /// Id of the task, which stays the same when the task is executed again.
+    /// Id of the task. It does not change when the task is executed again.
     pub task_id: String,
     /// Number of the superstep in its thread, from 0.
     pub step: u32,
     /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Supersteps left before the recursion limit ends the run.
+    /// Number of supersteps that the recursion limit still permits.
     pub remaining_steps: u32,
-    /// Tenant that the thread belongs to, if any.
+    /// Tenant of the thread, if it has one.
     pub tenant: Option<String>,
     /// The run context; `null` if there is none.
     pub context: Value,
@@ -71,8 +71,8 @@ impl Context {
     }
 
     /// Returns the configuration of the node as a type: the table `with` of the node in the graph
-    /// file. Without a configuration the type is read from an empty object, so a type whose fields
-    /// all have defaults always works.
+    /// file. If the table is missing, the type is deserialized from an empty object, which succeeds
+    /// if all fields have defaults.
     ///
     /// `#[node(config = ...)]` publishes the schema of the type, so that the host rejects a graph
     /// with an invalid configuration when it loads the graph.
@@ -115,8 +115,8 @@ impl Context {
         }
     }
 
-    /// Returns the failure that this node handles, if the node runs as an error handler (`on_error`
-    /// in the graph file).
+    /// Returns the failure that this node handles. Returns `None` unless the node runs as an error
+    /// handler (`on_error` in the graph file).
     ///
     /// ```
     /// use wattle_plugin::prelude::*;
@@ -168,11 +168,11 @@ impl Context {
 pub struct NodeError {
     /// Name of the node that failed.
     pub node: String,
-    /// Id of its task.
+    /// Id of the failed task.
     pub task: String,
     /// Code of the failure, see [`code`](crate::failure::code).
     pub code: String,
-    /// Message of the failure, which names the node.
+    /// Message of the failure. It contains the name of the node.
     pub message: String,
     /// Structured details; `null` if there are none.
     pub details: Value,
@@ -180,7 +180,7 @@ pub struct NodeError {
 
 /// Updates of channels together with the nodes to run next.
 ///
-/// A node that only writes channels returns its struct of updates. `Outcome` adds targets, sends
+/// A node that only writes channels can return a struct of updates. `Outcome` adds targets, sends
 /// and overwrites.
 ///
 /// ```
@@ -218,19 +218,20 @@ impl<U> Outcome<U> {
         }
     }
 
-    /// Selects a node to run next, in place of the edges. May be called several times. See [`END`].
+    /// Selects a node to run next, instead of the nodes to which the edges lead. Repeated calls
+    /// select several nodes. See [`END`].
     pub fn goto(mut self, node: impl Into<String>) -> Self {
         self.goto.push(node.into());
         self
     }
 
-    /// Runs a node in the next superstep with an input of its own in place of the state. May be
-    /// called several times.
+    /// Runs a node in the next superstep with its own input instead of the state. Repeated calls
+    /// send several tasks.
     pub fn send(self, node: impl Into<String>, input: impl Serialize) -> Self {
         self.push_send(node.into(), input, Extra::new())
     }
 
-    /// Like [`send`](Self::send), with a timeout for each attempt of the task.
+    /// Like [`send`](Self::send), with a timeout in milliseconds for each attempt of the task.
     pub fn send_within(
         self,
         node: impl Into<String>,
@@ -248,16 +249,16 @@ impl<U> Outcome<U> {
         self
     }
 
-    /// Makes the write of the updates to a channel an overwrite, which replaces the value without
-    /// the reducer. The outcome fails with `internal` if the updates do not write the channel.
+    /// Makes the update of a channel an overwrite, which replaces the value instead of passing it
+    /// to the reducer. The outcome fails with `internal` if the updates do not contain the channel.
     pub fn overwrite(mut self, channel: impl Into<String>) -> Self {
         self.overwrites.push(channel.into());
         self
     }
 
-    /// Passes the whole outcome to the parent graph, which runs the graph of this node as a node:
-    /// the updates apply to its channels, `goto` and sends to its nodes. This graph ends with the
-    /// outcome. Invalid in a root graph.
+    /// Applies the whole outcome to the parent graph, which runs this graph as a node. The updates
+    /// apply to channels of the parent, `goto` and sends to nodes of the parent, and this graph
+    /// ends. Invalid in a root graph.
     pub fn for_parent(self) -> Self {
         self.with_extra("parent", true)
     }
@@ -279,15 +280,15 @@ impl Outcome<()> {
 /// A write to one state channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Update {
-    /// Name of the channel.
+    /// Name of the channel to write.
     pub channel: String,
-    /// The value for its reducer.
+    /// Value that the reducer combines with the channel.
     pub value: Value,
-    /// True to replace the value without the reducer.
+    /// True to replace the value of the channel instead of calling the reducer.
     pub overwrite: bool,
 }
 
-/// A task for the next superstep with an input of its own in place of the state.
+/// A task for the next superstep with its own input instead of the state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Send {
     /// Name of the node.
@@ -303,16 +304,16 @@ pub struct Send {
 pub struct Decision {
     /// Writes to the state.
     pub updates: Vec<Update>,
-    /// Nodes to run next, in place of the edges.
+    /// Nodes to run next, instead of those to which the edges lead.
     pub goto: Vec<String>,
-    /// Tasks for the next superstep with inputs of their own.
+    /// Tasks for the next superstep, each with its own input.
     pub sends: Vec<Send>,
     /// Extension fields.
     pub extra: Extra,
 }
 
 impl Decision {
-    /// Returns the value that is written to a channel, if any.
+    /// Returns the value that is written to a channel, if there is one.
     pub fn update(&self, channel: &str) -> Option<&Value> {
         self.updates.iter().find(|update| update.channel == channel).map(|update| &update.value)
     }
@@ -321,7 +322,7 @@ impl Decision {
 /// The return type of a node: a struct whose fields are channels, an [`Outcome`] around one, or
 /// `()`.
 ///
-/// A field that is skipped in serialization (`skip_serializing_if`) is not written.
+/// A field that serde skips (`skip_serializing_if`) is not written.
 pub trait NodeOutput {
     /// Returns the JSON Schema of the updates.
     fn schema() -> Value;

@@ -1,7 +1,7 @@
 //! Prompts from template files.
 //!
-//! A prompt is easier to read and to review in a file of its own, which `include_str!` compiles
-//! into the component. Placeholders, which are names in double braces, stand for values that differ
+//! A prompt in a file of its own is easier to read and to review. `include_str!` compiles the file
+//! into the component. Placeholders are names in double braces and mark the values that differ
 //! between calls.
 //!
 //! ```
@@ -25,16 +25,16 @@ const OPEN: &str = "{{";
 /// End of a placeholder.
 const CLOSE: &str = "}}";
 
-/// Replaces each placeholder of a template by its value.
+/// Replaces each placeholder of a template with its value.
 ///
 /// Whitespace around the name of a placeholder and at the end of the template is ignored. A
 /// placeholder may occur several times. Values are inserted unchanged and are not searched for
-/// placeholders, so they may contain untrusted text.
+/// placeholders, so they can be untrusted.
 ///
 /// # Errors
 ///
-/// `internal` if a placeholder has no value, a value has no placeholder, or a placeholder is not
-/// closed: then template and code do not match.
+/// `internal` if the template and the code do not match: a placeholder has no value, a value has no
+/// placeholder, or a placeholder is not closed.
 pub fn fill(template: &str, values: &[(&str, &str)]) -> Result<String, Failure> {
     let mut filled = String::with_capacity(template.len());
     let mut used = vec![false; values.len()];
@@ -65,14 +65,14 @@ mod tests {
     use super::fill;
 
     #[test]
-    fn placeholders_are_replaced_once() {
+    fn placeholders_in_values_are_not_replaced() {
         let filled = fill("{{a}}, {{ b }} and {{a}}.\n", &[("a", "{{b}}"), ("b", "2")]);
         assert_eq!(filled.unwrap(), "{{b}}, 2 and {{b}}.");
         assert_eq!(fill("{\"a\": {}}\n\n", &[]).unwrap(), "{\"a\": {}}");
     }
 
     #[test]
-    fn mismatched_templates_are_rejected() {
+    fn templates_that_do_not_match_the_values_are_rejected() {
         for (template, why) in [
             ("{{c}}", "placeholder `c` has no value"),
             ("none", "value `a` has no placeholder"),

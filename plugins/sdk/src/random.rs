@@ -1,5 +1,5 @@
 //! Random numbers from the operating system. They are journaled, so a node that is executed again
-//! gets the same ones.
+//! gets the same numbers.
 //!
 //! ```
 //! use wattle_plugin::{random, testing::FakeHost};

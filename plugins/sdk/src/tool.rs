@@ -1,4 +1,5 @@
-//! Tools that a plugin provides to models and to other nodes. [`tools`](crate::tools) calls them.
+//! Tools that a plugin provides to models and to other nodes. See [`tools`](crate::tools) for
+//! calling tools.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -15,27 +16,28 @@ use crate::node::Update;
 pub struct ToolContext {
     /// Name of the tool in the plugin.
     pub tool: String,
-    /// Id of the tool call.
+    /// Id of the call, with which the caller matches the result.
     pub call_id: String,
-    /// Id of the thread, if a run made the call.
+    /// Id of the thread, if the call belongs to a run.
     pub thread_id: Option<String>,
-    /// Id of the task, if a run made the call.
+    /// Id of the task, if the call belongs to a run.
     pub task_id: Option<String>,
-    /// Tenant that the thread belongs to, if any.
+    /// Tenant of the thread, if it has one.
     pub tenant: Option<String>,
-    /// Violations of the arguments schema, one sentence each; empty if the arguments are valid.
+    /// Violations of the arguments schema, one sentence per violation; empty if the arguments are
+    /// valid.
     pub violations: Vec<String>,
     /// Extension fields.
     pub extra: Extra,
 }
 
-/// Key of [`ToolContext::extra`] for the state of the caller.
+/// Key of [`ToolContext::extra`] that contains the state of the caller.
 const STATE: &str = "state";
 
 impl ToolContext {
-    /// Returns the part of the caller's state that the tool may read, as a type. The agent of the
-    /// plugin `std` passes the channels under `state` of its configuration. Without a state the
-    /// type is read from an empty object.
+    /// Returns the visible state of the caller as a type. The agent of the plugin `std` passes the
+    /// channels that its configuration lists under `state`. If the caller passes no state, the type
+    /// is deserialized from an empty object.
     ///
     /// ```
     /// use wattle_plugin::tool::ToolContext;
@@ -61,9 +63,9 @@ impl ToolContext {
     }
 }
 
-/// The effects of a tool as its author declares them, with `#[tool(read_only, idempotent)]`. The
-/// host does not enforce them. Callers may rely on them, for example to call the tool again after a
-/// crash.
+/// Hints about the effects of a tool, which its author declares with
+/// `#[tool(read_only, idempotent)]`. The host does not enforce them. Callers may rely on them, for
+/// example to repeat a call after a crash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolHints {
@@ -73,16 +75,16 @@ pub struct ToolHints {
     pub idempotent: bool,
 }
 
-/// Key of [`ToolInfo::extra`] for the hints.
+/// Key of [`ToolInfo::extra`] that contains the hints.
 pub(crate) const HINTS: &str = "hints";
 
-/// Key of [`ToolInfo::extra`] for the tool reference.
+/// Key of [`ToolInfo::extra`] that contains the tool reference.
 const REFERENCE: &str = "reference";
 
-/// Key of [`ToolInfo::extra`] for the failure of a tool source whose tools are unknown.
+/// Key of [`ToolInfo::extra`] that contains the failure of an unavailable tool source.
 const UNAVAILABLE: &str = "unavailable";
 
-/// Suffix of the name of an unavailable tool source.
+/// Suffix that marks an entry as an unavailable tool source.
 const ALL: &str = "/*";
 
 /// The description of a tool for models.
@@ -102,7 +104,7 @@ pub struct ToolInfo {
 }
 
 impl ToolInfo {
-    /// Returns the declared effects of the tool. Both hints are false if it declares none.
+    /// Returns the declared hints of the tool. Both are false if it declares none.
     ///
     /// ```
     /// use serde_json::json;
@@ -118,9 +120,9 @@ impl ToolInfo {
         hints.and_then(|hints| ToolHints::deserialize(hints).ok()).unwrap_or_default()
     }
 
-    /// Returns the tool reference, such as `date/parse` or `mcp:graph/list`. The name of a listed
-    /// tool is its bare name while no other granted tool has that name; the reference never
-    /// changes. Returns `None` for a tool that the host did not list.
+    /// Returns the tool reference, such as `date/parse` or `mcp:graph/list`. A tool is listed under
+    /// its bare name while no other granted tool has the same name; its reference never changes.
+    /// Returns `None` for a tool that the host did not list.
     ///
     /// ```
     /// use wattle_plugin::tool::ToolInfo;
@@ -146,7 +148,7 @@ impl ToolInfo {
         Self { name: format!("{source}{ALL}"), extra, ..Self::default() }
     }
 
-    /// Returns the name and the failure of an unavailable tool source; `None` for a tool.
+    /// Returns the name and the failure of an unavailable tool source. Returns `None` for a tool.
     pub(crate) fn place(&self) -> Option<(&str, Failure)> {
         let failure = Failure::deserialize(self.extra.get(UNAVAILABLE)?).ok()?;
         Some((self.name.strip_suffix(ALL).unwrap_or(&self.name), failure))
@@ -181,30 +183,30 @@ impl ToolInfo {
 pub struct ToolOutput {
     /// Content for the model.
     pub content: Vec<Part>,
-    /// The output as data for programs.
+    /// Structured output for programs.
     pub structured: Option<Value>,
-    /// True if the content is an error that the model reads.
+    /// True if the content is an error message for the model.
     pub is_error: bool,
-    /// Writes to the state of the calling graph.
+    /// Writes to the state of the graph that called the tool.
     pub updates: Vec<Update>,
     /// Extension fields.
     pub extra: Extra,
 }
 
 impl ToolOutput {
-    /// Creates an output from a text.
+    /// Creates an output with a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![Part::Text(text.into())], ..Self::default() }
     }
 
-    /// Creates an output from a value: structured data for programs, and its JSON as text for the
-    /// model.
+    /// Creates an output from a value: structured output for programs, and the same JSON as text
+    /// for the model.
     pub fn json(value: &impl Serialize) -> Result<Self, Failure> {
         let value = json::to_value("the output of the tool", value)?;
         Ok(Self { structured: Some(value.clone()), ..Self::text(value.to_string()) })
     }
 
-    /// Creates an error that the model reads and can react to.
+    /// Creates an error message for the model, which can react to it.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
@@ -215,15 +217,15 @@ impl ToolOutput {
         self
     }
 
-    /// Writes to a channel of the calling graph.
+    /// Writes to a channel of the graph that called the tool.
     pub fn with_update(mut self, channel: impl Into<String>, value: impl Into<Value>) -> Self {
         let update = Update { channel: channel.into(), value: value.into(), overwrite: false };
         self.updates.push(update);
         self
     }
 
-    /// Overwrites a channel of the calling graph. If several calls of one task overwrite a channel,
-    /// the last one takes effect.
+    /// Overwrites a channel of the graph that called the tool. If several calls of one task
+    /// overwrite a channel, the last one takes effect.
     pub fn with_overwrite(mut self, channel: impl Into<String>, value: impl Into<Value>) -> Self {
         let update = Update { channel: channel.into(), value: value.into(), overwrite: true };
         self.updates.push(update);
@@ -255,7 +257,7 @@ impl ToolOutput {
     }
 }
 
-/// Arguments of a tool that also accepts arguments which violate its schema.
+/// Arguments of a tool that also accepts arguments that violate its schema.
 ///
 /// ```
 /// use wattle_plugin::prelude::*;
@@ -279,9 +281,10 @@ impl ToolOutput {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unchecked<T> {
-    /// The arguments as the caller sent them.
+    /// The arguments as the caller passed them.
     pub raw: Value,
-    /// Violations of the schema of `T`, one sentence each; empty if the arguments are valid.
+    /// Violations of the schema of `T`, one sentence per violation; empty if the arguments are
+    /// valid.
     pub violations: Vec<String>,
     kind: std::marker::PhantomData<fn() -> T>,
 }

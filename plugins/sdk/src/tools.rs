@@ -1,10 +1,10 @@
-//! Calls of tools of other plugins and of MCP servers. [`tool`](mod@crate::tool) has the types with
-//! which a plugin provides tools.
+//! Calls of tools that other plugins and MCP servers provide. See [`tool`](mod@crate::tool) for
+//! providing tools.
 //!
-//! A tool has a bare name (`add`) and a tool reference (`calculator/add`, `mcp:graph/search`),
-//! which is needed only where two granted tools have the same bare name. The host checks arguments
-//! against the schema of the tool before it calls the tool. A call fails if the tool traps, exceeds
-//! a limit or is not granted. An error that the model should read is an output with
+//! A tool has a bare name (`add`) and a tool reference (`calculator/add`, `mcp:graph/search`). The
+//! reference is needed only if two granted tools have the same bare name. The host checks the
+//! arguments against the schema of the tool before it calls the tool. A call fails if the tool
+//! traps, exceeds a limit or is not granted. An error that the model should read is an output with
 //! [`ToolOutput::is_error`].
 //!
 //! ```
@@ -35,11 +35,11 @@ use crate::tool::{ToolInfo, ToolOutput};
 pub struct Call {
     /// Bare name or reference of the tool.
     pub tool: String,
-    /// Id of the call; the host generates one if it is empty.
+    /// Id of the call. If it is empty, the host generates one.
     pub call_id: String,
     /// The arguments.
     pub arguments: Value,
-    /// Timeout of the call; the operator's limit if `None`.
+    /// Timeout of the call in milliseconds; `None` selects the operator's limit.
     pub timeout_ms: Option<u32>,
     /// Extension fields.
     pub extra: Extra,
@@ -63,8 +63,8 @@ impl Call {
         self
     }
 
-    /// Passes a part of the caller's state to the tool, as an object of channels. The tool reads it
-    /// with [`ToolContext::state`](crate::tool::ToolContext::state).
+    /// Passes visible state to the tool, as an object of channel values. The tool reads it with
+    /// [`ToolContext::state`](crate::tool::ToolContext::state).
     pub fn state(mut self, state: impl Into<Value>) -> Self {
         self.extra.insert("state".to_owned(), state.into());
         self
@@ -76,38 +76,37 @@ impl Call {
     }
 }
 
-/// Converts a tool call of a model.
+/// Converts a tool call that a model requests.
 impl From<&ToolCall> for Call {
     fn from(call: &ToolCall) -> Self {
         Self { call_id: call.id.clone(), ..Self::new(call.name.clone(), call.arguments.clone()) }
     }
 }
 
-/// Lists the tools that this plugin was granted. Tools of unavailable sources are missing;
-/// [`listing`] names these sources.
+/// Lists the granted tools. Omits the tools of unavailable sources, which [`listing`] reports.
 pub fn list() -> Result<Vec<ToolInfo>, Failure> {
     Ok(listing()?.tools)
 }
 
-/// The tools that this plugin was granted.
+/// The granted tools and the unavailable tool sources.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Listing {
     /// Tools of the available sources.
     pub tools: Vec<ToolInfo>,
-    /// Tool sources whose tools are unknown.
+    /// Tool sources whose tools could not be listed.
     pub missing: Vec<Missing>,
 }
 
-/// A tool source whose tools are unknown.
+/// A tool source whose tools could not be listed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Missing {
     /// Prefix of the references to its tools, such as `mcp:graph`.
     pub source: String,
-    /// Why its tools are unknown.
+    /// Reason why the tools could not be listed.
     pub failure: Failure,
 }
 
-/// Lists the tools that this plugin was granted, and the tool sources whose tools are unknown.
+/// Lists the granted tools, and the tool sources whose tools could not be listed.
 ///
 /// ```
 /// use wattle_plugin::prelude::*;

@@ -1,6 +1,6 @@
 //! Percent-encoding of query parameters.
 
-/// Appends `name=value` to the query of a URL, before a fragment.
+/// Appends `name=value` to the query of a URL. The fragment remains after the query.
 pub(super) fn append(url: &mut String, name: &str, value: &str) {
     let fragment = url.find('#').map(|at| url.split_off(at));
     url.push(if url.contains('?') { '&' } else { '?' });
@@ -14,7 +14,7 @@ pub(super) fn append(url: &mut String, name: &str, value: &str) {
     url.push_str(fragment.as_deref().unwrap_or_default());
 }
 
-/// Returns true for a placeholder of a secret, whose braces must not be encoded.
+/// Returns true if a value is a placeholder of a secret, whose braces must not be encoded.
 fn is_secret(value: &str) -> bool {
     let name = value.strip_prefix("{{secret:").and_then(|rest| rest.strip_suffix("}}"));
     name.is_some_and(|name| !name.contains(['{', '}', '&', '#']))

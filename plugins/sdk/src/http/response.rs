@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use crate::failure::{Failure, code};
 use crate::json::{self, Extra};
 
-/// Maximum length of a body in a failure message, in characters.
+/// Maximum length in characters of the body's excerpt in a failure message.
 const QUOTED_CHARS: usize = 200;
 
 /// An HTTP response.
@@ -29,7 +29,7 @@ impl Response {
         Self { status, body: body.into(), ..Self::default() }
     }
 
-    /// Returns the first header with a name. Case does not matter.
+    /// Returns the first header with a name, in upper or lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
@@ -40,7 +40,7 @@ impl Response {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Returns the JSON body as a type.
+    /// Parses the JSON body as a type.
     ///
     /// # Errors
     ///

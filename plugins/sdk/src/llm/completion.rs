@@ -8,10 +8,10 @@ use crate::failure::Failure;
 use crate::json::{self, Extra};
 use crate::message::{Message, Part, Role, ToolCall, text_of};
 
-/// Extension field for the id of a completion and of a message.
+/// Extension field that contains the id of a completion or message.
 const ID: &str = "id";
 
-/// Why a completion ended.
+/// The reason why a completion ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum FinishReason {
     /// The completion is complete.
@@ -19,24 +19,24 @@ pub enum FinishReason {
     Stop,
     /// The model reached its limit of output tokens.
     Length,
-    /// The model requests tools.
+    /// The model requests tool calls.
     ToolCalls,
-    /// The provider's filter removed the rest.
+    /// A content filter withheld the rest of the completion.
     ContentFilter,
     /// A reason unknown to this SDK version.
     Other(String),
 }
 
-/// Token counts of a call; `None` for a count that the provider does not report.
+/// Token counts of a call. A count is `None` if the provider does not report it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Usage {
-    /// Input tokens.
+    /// Number of input tokens.
     pub input_tokens: Option<u64>,
-    /// Output tokens.
+    /// Number of output tokens.
     pub output_tokens: Option<u64>,
-    /// Input tokens that the provider read from its cache.
+    /// Number of input tokens that the provider read from its cache.
     pub cached_input_tokens: Option<u64>,
-    /// Output tokens of the reasoning.
+    /// Number of output tokens of the reasoning.
     pub reasoning_tokens: Option<u64>,
     /// Extension fields.
     pub extra: Extra,
@@ -47,12 +47,12 @@ pub struct Usage {
 pub struct Attempt {
     /// Name of the provider.
     pub provider: String,
-    /// Name of the model in the route.
+    /// Name of the model as the route configures it.
     pub model: String,
-    /// Number of requests to the model.
+    /// Number of requests to the model, including retries.
     #[serde(default)]
     pub tries: u32,
-    /// Why the candidate failed; `None` for the one that succeeded.
+    /// Failure of the candidate; `None` for the candidate that succeeded.
     #[serde(default)]
     pub error: Option<Failure>,
 }
@@ -62,13 +62,13 @@ pub struct Attempt {
 pub struct Completion {
     /// Content in order.
     pub parts: Vec<Part>,
-    /// The validated document, if the request has a schema.
+    /// Output that matches the requested schema, if the request has a schema.
     pub structured: Option<Value>,
     /// Why the completion ended.
     pub finish_reason: FinishReason,
     /// Token counts.
     pub usage: Usage,
-    /// Name of the model.
+    /// Name of the model that wrote the completion.
     pub model: String,
     /// Extension fields.
     pub extra: Extra,
@@ -80,7 +80,7 @@ impl Completion {
         Self { parts: vec![Part::Text(text.into())], ..Self::default() }
     }
 
-    /// Builds a completion of a request with a schema, for tests.
+    /// Builds a completion with structured output, for tests.
     pub fn of_json(document: Value) -> Self {
         Self { structured: Some(document.clone()), ..Self::of_text(document.to_string()) }
     }
@@ -103,9 +103,9 @@ impl Completion {
         self
     }
 
-    /// Returns the id of the message that the completion becomes. Clients receive the deltas under
-    /// this id, so the message that the node writes should have it. `None` if the host gives none,
-    /// as in a web handler.
+    /// Returns the id of the message that the completion becomes. The node should write the message
+    /// with this id, because clients receive the deltas under it. Returns `None` if the host
+    /// assigns no id, as in a web handler.
     ///
     /// ```
     /// use wattle_plugin::llm::Completion;
@@ -123,8 +123,9 @@ impl Completion {
         text_of(&self.parts)
     }
 
-    /// Returns true if the completion has text or a tool call. Providers return other completions
-    /// for many reasons, also with [`FinishReason::Stop`]. Reasoning alone does not count.
+    /// Returns true if the completion contains text or a tool call. A provider can return a
+    /// completion without either for many reasons, even with [`FinishReason::Stop`]. Reasoning
+    /// alone does not count.
     ///
     /// ```
     /// use wattle_plugin::llm::Completion;
@@ -138,16 +139,16 @@ impl Completion {
         self.tool_calls().next().is_some() || !self.text().trim().is_empty()
     }
 
-    /// Returns the validated document as a type.
+    /// Returns the structured output as a type.
     ///
     /// # Errors
     ///
-    /// `invalid` if the request had no schema, or if the document does not fit the type.
+    /// `invalid` if the request had no schema, or if the output does not fit the type.
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let document = self.structured.as_ref().ok_or_else(|| {
-            Failure::invalid("the completion has no document; request one with `Request::schema`")
+            Failure::invalid("the completion has no structured output; use `Request::schema`")
         })?;
-        json::from_value("the document of the completion", document)
+        json::from_value("the structured output of the completion", document)
     }
 
     /// Returns the tool calls that the model requests.
@@ -166,8 +167,8 @@ impl Completion {
         })
     }
 
-    /// Returns the candidates that the host called, in order; the last one succeeded. Empty if the
-    /// host does not report them.
+    /// Returns the candidates that the host called, in order. The last one succeeded. Empty if the
+    /// host does not report candidates.
     ///
     /// ```
     /// use serde_json::json;
@@ -190,15 +191,15 @@ impl Completion {
         attempts.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Converts the completion to a message, to continue the conversation. The message has the id
-    /// in its extension fields.
+    /// Converts the completion to a message, with which the conversation can continue. The
+    /// extension fields of the message contain the id of the completion.
     pub fn into_message(mut self) -> Message {
         let extra = self.extra.remove_entry(ID).into_iter().collect();
         Message { role: Role::Assistant, parts: self.parts, extra }
     }
 
-    /// Returns the completion in the form of a channel with the reducer `messages`. It has the id,
-    /// so that clients recognize the message whose deltas they received.
+    /// Converts the completion to a message in the format of the reducer `messages`. It contains
+    /// the id, by which clients recognize the message whose deltas they received.
     ///
     /// ```
     /// use serde_json::json;

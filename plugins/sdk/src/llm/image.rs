@@ -12,11 +12,11 @@ use crate::json::Extra;
 pub struct ImageRequest {
     /// Name of the route.
     pub route: String,
-    /// What the images show.
+    /// Prompt for the images.
     pub prompt: String,
     /// Number of images.
     pub count: u32,
-    /// Aspect ratio, such as `16:9`; the default of the provider if `None`.
+    /// Aspect ratio, such as `16:9`; `None` selects the default of the provider.
     pub aspect_ratio: Option<String>,
     /// Extension fields.
     pub extra: Extra,
@@ -67,17 +67,17 @@ pub struct GeneratedImage {
 
 impl GeneratedImage {
     /// Returns the path under which the host serves the image, like
-    /// [`blob::link`](crate::blob::link). Empty if the host gives none.
+    /// [`blob::link`](crate::blob::link). Empty if the host does not provide one.
     pub fn link(&self) -> &str {
         self.text("link")
     }
 
-    /// Returns the name of the provider. Empty if the host gives none.
+    /// Returns the name of the provider. Empty if the host does not report it.
     pub fn provider(&self) -> &str {
         self.text("provider")
     }
 
-    /// Returns the name of the model. Empty if the host gives none.
+    /// Returns the name of the model. Empty if the host does not report it.
     pub fn model(&self) -> &str {
         self.text("model")
     }
@@ -87,7 +87,7 @@ impl GeneratedImage {
     }
 }
 
-/// Generates images, which the host stores as blobs.
+/// Generates images. The host stores them as blobs.
 ///
 /// ```
 /// use wattle_plugin::llm::{self, ImageRequest};

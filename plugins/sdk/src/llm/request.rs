@@ -10,7 +10,7 @@ use crate::llm::{self, Completion, CompletionStream};
 use crate::message::{Image, Message, Part, Role};
 use crate::tool::ToolInfo;
 
-/// A tool that the model may request.
+/// A tool that the model can call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolDefinition {
     /// Name of the tool.
@@ -35,7 +35,7 @@ impl ToolDefinition {
     }
 }
 
-/// Converts a tool of [`crate::tools::list`].
+/// Converts a tool from [`crate::tools::list`].
 impl From<ToolInfo> for ToolDefinition {
     fn from(info: ToolInfo) -> Self {
         Self {
@@ -47,29 +47,29 @@ impl From<ToolInfo> for ToolDefinition {
     }
 }
 
-/// Whether the model must, may or must not request a tool.
+/// Controls whether the model calls a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// The model may request tools.
+    /// The model decides whether to call a tool.
     #[default]
     Auto,
-    /// The model must not request a tool.
+    /// The model must not call a tool.
     None,
-    /// The model must request a tool.
+    /// The model must call a tool.
     Required,
-    /// The model must request this tool.
+    /// The model must call this tool.
     Tool(String),
     /// A choice unknown to this SDK version.
     Other(String),
 }
 
-/// The schema of the completion. The host validates the completion and lets the model repair it
+/// The schema for structured output. The host validates the output and lets the model repair it
 /// once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResponseSchema {
     /// Name of the schema: 1 to 64 characters of `[a-zA-Z0-9_-]`.
     pub name: String,
-    /// JSON Schema; the root is an object.
+    /// JSON Schema. Its root must be an object.
     pub schema: Value,
 }
 
@@ -80,19 +80,20 @@ pub struct Request {
     pub route: String,
     /// Messages of the conversation, in order.
     pub messages: Vec<Message>,
-    /// Tools that the model may request.
+    /// Tools that the model can call.
     pub tools: Vec<ToolDefinition>,
-    /// Whether the model must, may or must not request a tool.
+    /// Controls whether the model calls a tool.
     pub tool_choice: ToolChoice,
-    /// Schema of the completion; any text if `None`.
+    /// Schema for structured output; `None` permits any text.
     pub response_schema: Option<ResponseSchema>,
-    /// Sampling temperature, 0 for the likeliest completion; the route's default if `None`.
+    /// Sampling temperature, 0 for the likeliest completion; `None` selects the default of the
+    /// route.
     pub temperature: Option<f64>,
-    /// Maximum number of output tokens; the route's default if `None`.
+    /// Maximum number of output tokens; `None` selects the default of the route.
     pub max_output_tokens: Option<u32>,
     /// Seed, for providers with reproducible sampling.
     pub seed: Option<u64>,
-    /// Texts that end the completion.
+    /// Stop sequences: strings that end the completion.
     pub stop: Vec<String>,
     /// Extension fields.
     pub extra: Extra,
@@ -119,7 +120,8 @@ impl Request {
         self.message(Message::assistant(part))
     }
 
-    /// Adds an image to the last message if it is a person's, or as a new message of a person.
+    /// Adds an image to the last message if that is a user message. Otherwise adds a new user
+    /// message.
     pub fn image(mut self, image: Image) -> Self {
         match self.messages.last_mut() {
             Some(message) if message.role == Role::User => {
@@ -148,18 +150,18 @@ impl Request {
         self
     }
 
-    /// Sets whether the model must, may or must not request a tool.
+    /// Controls whether the model calls a tool.
     pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
         self.tool_choice = choice;
         self
     }
 
-    /// Requests a document with the schema of a type. [`Completion::structured`] returns it.
+    /// Requests structured output with the schema of a type. [`Completion::structured`] returns it.
     pub fn schema<T: JsonSchema>(self, name: impl Into<String>) -> Self {
         self.schema_value(name, json::input_schema::<T>())
     }
 
-    /// Requests a document with a JSON Schema.
+    /// Requests structured output with a JSON Schema.
     pub fn schema_value(mut self, name: impl Into<String>, schema: Value) -> Self {
         self.response_schema = Some(ResponseSchema { name: name.into(), schema });
         self
@@ -183,33 +185,33 @@ impl Request {
         self
     }
 
-    /// Adds a text that ends the completion.
+    /// Adds a stop sequence: a string that ends the completion.
     pub fn stop(mut self, text: impl Into<String>) -> Self {
         self.stop.push(text.into());
         self
     }
 
-    /// Calls only one candidate of the route, from 0.
-    /// [`RouteInfo::candidates`](llm::RouteInfo::candidates) returns their number.
+    /// Calls only the candidate of the route with this number, from 0.
+    /// [`RouteInfo::candidates`](llm::RouteInfo::candidates) returns the number of candidates.
     pub fn candidate(self, number: u32) -> Self {
         self.with_extra("candidate", number)
     }
 
-    /// Sets the maximum number of retries at each candidate, in place of the route's setting.
+    /// Sets the maximum number of retries at each candidate. Overrides the setting of the route.
     pub fn retries(self, retries: u32) -> Self {
         self.with_extra("retries", retries)
     }
 
-    /// Sets the idle timeout of a model in milliseconds, in place of the route's setting: the
-    /// longest wait for the first byte of the response and for each further one. The host limits
-    /// it.
+    /// Sets the idle timeout of the model call in milliseconds: the maximum wait for the first byte
+    /// of the response and for each further byte. Overrides the setting of the route. The host
+    /// limits the value.
     pub fn timeout_ms(self, timeout_ms: u32) -> Self {
         self.with_extra("timeout_ms", timeout_ms)
     }
 
-    /// Makes a completion that violates the schema a failure, with the completion in its details. A
-    /// plugin that repairs completions itself uses this. Otherwise the host lets the model repair
-    /// the completion once.
+    /// Disables the repair of output that violates the schema. The call then fails, with the
+    /// completion in the details of the failure. For plugins that repair completions themselves. By
+    /// default, the host lets the model repair the completion once.
     pub fn without_repair(self) -> Self {
         self.with_extra("repair", false)
     }
@@ -230,7 +232,7 @@ impl Request {
         llm::stream(self)
     }
 
-    /// Returns all text of the conversation, for test scripts that depend on it.
+    /// Returns all text of the conversation. For test scripts whose result depends on it.
     pub fn text(&self) -> String {
         let texts: Vec<String> = self.messages.iter().map(Message::text).collect();
         texts.join("\n")

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::host;
 use crate::json::Extra;
 
-/// The models of a route, without keys and URLs.
+/// The models of a route, without their keys and URLs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RouteInfo {
     /// Provider of the first candidate.

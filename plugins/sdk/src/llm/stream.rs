@@ -1,10 +1,10 @@
-//! Streamed completions, for a plugin that reads deltas itself. Users see deltas without this: the
-//! host streams every call into the event log.
+//! Streamed completions, for plugins that process deltas themselves. They are not needed to show
+//! deltas to users: the host streams every model call into the event log.
 //!
-//! A stream is one journaled call like [`llm::Request::complete`](crate::llm::Request::complete). A
-//! node that is executed again gets the same completion, although perhaps split into other deltas,
-//! so only the whole completion may decide what a node does. Dropping the stream before its end
-//! cancels the model call.
+//! A stream is one journaled call, like [`llm::Request::complete`](crate::llm::Request::complete).
+//! A node that is executed again gets the same completion, but the deltas can be split differently.
+//! Decisions of a node must therefore depend only on the whole completion. Dropping the stream
+//! before its end cancels the model call.
 
 use serde_json::Value;
 
@@ -15,28 +15,28 @@ use crate::llm::{Completion, Request};
 /// A delta of a streamed completion.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamEvent {
-    /// More text.
+    /// Text that continues the text before.
     Text(String),
-    /// More reasoning.
+    /// Reasoning that continues the reasoning before.
     Reasoning(String),
-    /// More of a tool call.
+    /// A part of a tool call.
     ToolCallDelta {
         /// Position among the tool calls of the completion, from 0.
         index: u32,
         /// Name of the tool, in the first delta of the call.
         name: Option<String>,
-        /// Part of the JSON text of the arguments.
+        /// The next part of the arguments as JSON text.
         arguments: String,
     },
-    /// The deltas so far are discarded. The model starts again, since its first completion violated
-    /// the schema.
+    /// Discards the deltas so far. The model writes the completion again, because the first one
+    /// violated the schema.
     Restart,
     /// A kind unknown to this SDK version.
     Other(Value),
 }
 
-/// A streamed completion. The iterator yields its deltas, and ends with the completion or after a
-/// failure.
+/// A streamed completion. The iterator yields its deltas. It ends when the completion is complete
+/// or the call has failed.
 #[derive(Debug)]
 pub struct CompletionStream {
     handle: host::llm::Stream,
@@ -73,7 +73,7 @@ pub fn stream(request: Request) -> Result<CompletionStream, Failure> {
 }
 
 impl CompletionStream {
-    /// Waits for the whole completion. Deltas that were not read are skipped.
+    /// Waits for the whole completion. Skips deltas that were not read.
     pub fn finish(mut self) -> Result<Completion, Failure> {
         for event in &mut self {
             event?;
