@@ -1,8 +1,8 @@
 //! Bindings generated from `wit/wattle`.
 //!
-//! The imports are generated once. Each exported interface has a world of its own. Only the export
-//! macro of a world adds its description to a component, so a plugin exports only the interfaces
-//! that `export!` names.
+//! The imports are generated once. Each exported interface has its own world. A component contains
+//! the description of a world only if it uses the export macro of the world, so a plugin exports
+//! only the interfaces that it lists in `export!`.
 #![allow(
     missing_docs,
     unreachable_pub,

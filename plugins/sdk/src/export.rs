@@ -1,5 +1,5 @@
-//! Support for `export!` and the attributes. It is not part of the public API and may change at any
-//! time.
+//! Support for `export!` and the attributes. The module is not part of the public API and may
+//! change at any time.
 
 mod node;
 mod reducer;

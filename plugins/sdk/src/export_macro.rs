@@ -1,7 +1,8 @@
 //! The macro `export!`.
 
-/// Exports the nodes, tools, reducers and web handlers of a plugin. Each list is optional, and each
-/// item occurs at most once. The component contains only the interfaces that are named.
+/// Exports the nodes, tools, reducers and web handlers of a plugin. Each list is optional, and an
+/// item must not be repeated in a list. The component exports only the interfaces whose lists are
+/// present.
 ///
 /// ```
 /// use wattle_plugin::prelude::*;
@@ -43,8 +44,8 @@ macro_rules! export {
     };
 }
 
-/// Exports one interface. Only a guest has the exports, since a native library has no use for their
-/// symbols, but every build checks the entries.
+/// Exports one interface. Only a guest has the exports, because a native library does not need
+/// their symbols. Native builds check the entries nevertheless.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_kind {

@@ -1,5 +1,5 @@
 //! The implementation of the imports: the host in a guest, [`crate::testing`] in a native build.
-//! Both have the same functions on the SDK's own types.
+//! Both provide the same functions, with the types of the SDK.
 
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use crate::testing::answer::{

@@ -52,7 +52,8 @@ pub use crate::failure::{Failure, code};
 pub use crate::json::{Empty, Extra};
 pub use crate::node::{Context, NodeError, Outcome};
 
-// The attributes generate paths that start with `wattle_plugin`, in the tests of the SDK as well.
+// The attributes generate paths that begin with `wattle_plugin`. The tests of the SDK itself need
+// the name, too.
 #[cfg(test)]
 extern crate self as wattle_plugin;
 

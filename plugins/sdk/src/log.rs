@@ -1,4 +1,4 @@
-//! Log messages for the operator. The host adds plugin and task.
+//! Log messages for the operator. The host adds the plugin and the task to each message.
 //!
 //! ```
 //! use serde_json::json;
@@ -24,7 +24,7 @@ pub use crate::{
 /// The severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Single steps.
+    /// The finest level: individual steps.
     Trace,
     /// Details for the author of the plugin.
     Debug,

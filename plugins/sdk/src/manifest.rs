@@ -1,7 +1,8 @@
-//! The manifest of a plugin: a TOML text in a custom section of the component.
+//! The manifest of a plugin: TOML text in a custom section of the component.
 
 /// Embeds the manifest in the component, as the custom section `wattle:manifest`. The manifest
-/// requests the access that the plugin needs; the host compares it with the operator's grants.
+/// requests the permissions that the plugin needs. The host intersects them with the operator's
+/// grants.
 ///
 /// The argument is a literal, or a file next to the source:
 /// `manifest!(include_str!("manifest.toml"))`.
@@ -27,13 +28,13 @@ macro_rules! manifest {
             #[unsafe(link_section = "wattle:manifest")]
             static MANIFEST: [u8; TEXT.len()] = $crate::manifest::bytes(TEXT);
 
-            // This use makes native tests find a missing file too.
+            // The use of `TEXT` makes native tests detect a missing file, too.
             let _ = TEXT.len();
         };
     };
 }
 
-/// Returns the bytes of a text as an array.
+/// Returns the bytes of a string as an array.
 #[doc(hidden)]
 #[must_use]
 pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {
@@ -49,7 +50,7 @@ pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn bytes_are_those_of_the_text() {
+    fn bytes_equal_those_of_the_text() {
         const TEXT: &str = "a = 1";
         const BYTES: [u8; TEXT.len()] = super::bytes(TEXT);
         assert_eq!(&BYTES, b"a = 1");

@@ -47,8 +47,8 @@ pub fn start(request: Start) -> Result<RunRef, Failure> {
 /// # Errors
 ///
 /// `not-found` if the thread does not exist or has expired, `conflict` if an interrupt is not
-/// pending, `invalid` if an answer violates its schema (the interrupt stays pending), `busy` if a
-/// run is active.
+/// pending, `invalid` if an answer violates its schema (the interrupt remains pending), `busy` if a
+/// run of the thread is active.
 pub fn resume(request: Resume) -> Result<RunRef, Failure> {
     host::runs::resume(request)
 }
@@ -63,7 +63,7 @@ pub fn cancel(run: &RunRef) -> Result<(), Failure> {
     host::runs::cancel(run)
 }
 
-/// Returns a thread; `None` if it does not exist or has expired.
+/// Returns a thread, or `None` if it does not exist or has expired.
 pub fn thread(thread_id: &str) -> Result<Option<Thread>, Failure> {
     host::runs::thread(thread_id)
 }
@@ -73,8 +73,8 @@ pub fn delete_thread(thread_id: &str) -> Result<(), Failure> {
     host::runs::delete_thread(thread_id)
 }
 
-/// Returns at most `limit` events of a thread after a sequence number, as documents.
-/// [`Event::read`] converts them.
+/// Returns at most `limit` events of a thread after a sequence number, as JSON. [`Event::read`]
+/// converts them.
 pub fn events(thread_id: &str, after: u64, limit: u32) -> Result<Vec<Value>, Failure> {
     host::runs::events(thread_id, after, limit)
 }

@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::host;
 use crate::json;
 
-/// Returns a setting as a type; `None` if it is not set.
+/// Returns a setting as a type, or `None` if it is not set.
 ///
 /// # Errors
 ///

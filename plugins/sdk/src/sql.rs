@@ -1,5 +1,5 @@
-//! SQL on the databases that the operator granted, by name: SQLite and PostgreSQL. Parameters are
-//! `$1`, `$2` and so on, in both dialects.
+//! SQL statements on granted databases, SQLite and PostgreSQL. Parameters are written as `$1`, `$2`
+//! and so on in both dialects.
 //!
 //! ```
 //! use wattle_plugin::prelude::*;

@@ -1,8 +1,8 @@
-//! Model routes of the request's tenant, for web handlers with which tenants configure models of
-//! their own.
+//! Model routes of the request's tenant, for web handlers through which tenants configure their own
+//! models.
 //!
-//! A request without a tenant has the routes of the default tenant. The functions fail with
-//! `unsupported` inside a node, since a run must not change its own configuration.
+//! A request without a tenant uses the routes of the default tenant. Within a node, the functions
+//! fail with `unsupported`, because a run must not change its own configuration.
 //!
 //! ```
 //! use wattle_plugin::prelude::*;
@@ -35,18 +35,19 @@ use crate::failure::Failure;
 use crate::host;
 use crate::json;
 
-/// Sets a model route of the tenant. The document has the fields of the host's endpoint `PUT
-/// /api/v1/tenants/{tenant}/routes/{route}`. The host stores a key in it and never returns it.
+/// Sets a model route of the tenant. `config` has the fields of the request body of
+/// `PUT /api/v1/tenants/{tenant}/routes/{route}`. The host stores the API key in it and never
+/// returns the key.
 ///
 /// # Errors
 ///
-/// `denied` if the grant `tenant_routes` does not name the route, `invalid` if the document is not
-/// valid, `unsupported` inside a node.
+/// `denied` if the grant `tenant_routes` does not contain the route, `invalid` if `config` is
+/// invalid, `unsupported` within a node.
 pub fn set_route(route: &str, config: impl Serialize) -> Result<(), Failure> {
     host::tenants::set_route(route, json::to_value("the route", config)?)
 }
 
-/// Returns the tenant's route without its key; `None` if the tenant has none of its own.
+/// Returns the tenant's own route without its API key, or `None` if the tenant has none.
 pub fn get_route(route: &str) -> Result<Option<Value>, Failure> {
     host::tenants::get_route(route)
 }

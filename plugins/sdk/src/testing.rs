@@ -1,5 +1,5 @@
-//! Tests without a host: [`FakeHost`] implements every import with a script and records the calls.
-//! Only in native builds.
+//! Tests without a host: [`FakeHost`] implements every import with a script, and records the calls.
+//! Available in native builds only.
 //!
 //! ```
 //! use wattle_plugin::prelude::*;
@@ -38,8 +38,8 @@
 //! # }
 //! ```
 //!
-//! A call outside of [`FakeHost::run`], or a call without a script, fails with the code
-//! `unsupported` and names the missing method. A call that cannot fail panics instead.
+//! A call outside of [`FakeHost::run`], or without a script, fails with the code `unsupported` and
+//! the name of the missing method. A call that cannot return a failure panics.
 
 pub(crate) mod answer;
 mod civil;
@@ -56,27 +56,27 @@ use crate::failure::Failure;
 use crate::node::{Context, Decision};
 use crate::tool::{ToolContext, ToolOutput};
 
-/// Runs a node with an input document, as the host does.
+/// Runs a node with an input, as the host does.
 pub fn run_node<N: Node>(context: &Context, input: &Value) -> Result<Decision, Failure> {
     (N::ENTRY.run)(context, &input.to_string())
 }
 
-/// Returns the schemas of a node's input and updates, as the host reads them.
+/// Returns the schemas of a node's input and updates, as the host receives them.
 pub fn node_schemas<N: Node>() -> (Value, Value) {
     ((N::ENTRY.input_schema)(), (N::ENTRY.output_schema)())
 }
 
-/// Returns the schema of a node's configuration, if any.
+/// Returns the schema of a node's configuration, if it has one.
 pub fn config_schema<N: Node>() -> Option<Value> {
     N::ENTRY.config_schema.map(|schema| schema())
 }
 
-/// Calls a tool with a document of arguments, as the host does.
+/// Calls a tool with arguments, as the host does.
 pub fn call_tool<T: Tool>(context: &ToolContext, arguments: &Value) -> Result<ToolOutput, Failure> {
     (T::ENTRY.call)(context, &arguments.to_string())
 }
 
-/// Returns the schema of a tool's arguments, as models read it.
+/// Returns the schema of a tool's arguments, as models receive it.
 pub fn tool_schema<T: Tool>() -> Value {
     (T::ENTRY.arguments_schema)()
 }

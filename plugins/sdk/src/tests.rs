@@ -1,4 +1,4 @@
-//! Tests of the entries that the attributes generate, as the host uses them.
+//! Tests of the entries that the attributes generate, from the perspective of the host.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! HTTP endpoints of an app: requests and responses.
 //!
-//! Calls of a web handler are not journaled. Work that must survive a crash belongs in a run that
+//! Calls of a web handler are not journaled. Work that must survive a crash belongs into a run that
 //! the handler starts.
 //!
 //! ```

@@ -1,5 +1,5 @@
-//! Calls of the host, and conversions between the types of the SDK and the generated bindings, one
-//! module per interface.
+//! Calls of the host, and conversions between the types of the SDK and those of the generated
+//! bindings. One module per interface.
 
 pub(crate) mod blob;
 pub(crate) mod clock;

@@ -2,7 +2,7 @@
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// Returns the documentation of a function. Removes the blank that `///` leaves at the start of
+/// Returns the documentation of a function, without the blank that `///` leaves at the beginning of
 /// each line.
 pub(crate) fn text(attributes: &[Attribute]) -> String {
     let lines: Vec<String> = attributes.iter().filter_map(line).collect();

@@ -1,16 +1,18 @@
-//! Entry types, which have the name of a function and implement one of the SDK's entry traits.
+//! Entry types. An entry type has the name of a function and implements one of the entry traits of
+//! the SDK.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Ident, ItemFn, parse_quote};
 
-/// Returns the function and its entry type. `implementation` is the body of the trait.
+/// Returns the function together with its entry type. `implementation` is the body of the trait
+/// implementation.
 pub(crate) fn beside(
     mut function: ItemFn,
     entry_trait: &Ident,
     implementation: &TokenStream,
 ) -> TokenStream {
-    // The SDK prescribes the signature, so lints about it would blame the author of the plugin.
+    // The SDK requires this signature, so lints must not report it to the author of the plugin.
     function.attrs.push(parse_quote! {
         #[allow(
             clippy::needless_pass_by_value,

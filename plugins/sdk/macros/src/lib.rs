@@ -1,9 +1,9 @@
 //! Macros of the guest SDK. Plugins use them through `wattle_plugin::prelude`; the documentation of
 //! `wattle_plugin` has examples.
 //!
-//! Each attribute keeps the function unchanged and adds a type of the same name, which describes
-//! the function to the host. Functions and types have separate namespaces, so `export!` can name an
-//! item by its path and tests can still call the function.
+//! Each attribute keeps the function unchanged and adds a type with the same name, which describes
+//! the function to the host. Functions and types have separate namespaces, so `export!` can use the
+//! type by the same path with which tests call the function.
 
 mod doc;
 mod entry;
@@ -16,8 +16,8 @@ use syn::{ItemFn, parse_macro_input};
 /// Declares a function as a graph node.
 ///
 /// The signature is `fn(&Context, Input) -> Result<Output, Failure>`. The documentation of the
-/// function becomes that of the node. `#[node(name = "...")]` sets a name other than the
-/// function's. `#[node(config = Config)]` publishes the schema of the configuration, which
+/// function becomes the description of the node. `#[node(name = "...")]` sets another name than
+/// that of the function. `#[node(config = Config)]` publishes the schema of the configuration that
 /// `Context::config` returns.
 #[proc_macro_attribute]
 pub fn node(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -28,9 +28,9 @@ pub fn node(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Declares a function as a tool.
 ///
-/// The signature is `fn(&ToolContext, Args) -> Result<ToolOutput, Failure>`. Models read the
-/// documentation of the function. `#[tool(name = "...")]` sets a name other than the function's.
-/// With `#[tool(read_only)]` the author declares that a call has no effects, and with
+/// The signature is `fn(&ToolContext, Args) -> Result<ToolOutput, Failure>`. The documentation of
+/// the function becomes the description for models. `#[tool(name = "...")]` sets another name than
+/// that of the function. `#[tool(read_only)]` declares that a call has no effects, and
 /// `#[tool(idempotent)]` that a repeated call has no further effects.
 #[proc_macro_attribute]
 pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -42,7 +42,7 @@ pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Declares a function as a reducer.
 ///
 /// The signature is `fn(Option<Current>, Vec<Update>) -> Result<Value, Failure>`, and the function
-/// must be pure. `#[reducer(name = "...")]` sets a name other than the function's.
+/// must be pure. `#[reducer(name = "...")]` sets another name than that of the function.
 #[proc_macro_attribute]
 pub fn reducer(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as named::Arguments);

@@ -16,13 +16,13 @@ pub(crate) enum Kind {
     Reducer,
 }
 
-/// Arguments of an attribute: `name = "..."` and the arguments of its kind, all optional.
+/// Arguments of an attribute: `name = "..."` and the arguments of its kind. All are optional.
 #[derive(Default)]
 pub(crate) struct Arguments {
     name: Option<LitStr>,
     /// Type of a node's configuration.
     config: Option<Type>,
-    /// Hints of a tool, as identifiers for error messages.
+    /// Hints of a tool. The identifiers give error messages their location.
     read_only: Option<Ident>,
     idempotent: Option<Ident>,
 }
@@ -66,7 +66,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Rejects arguments that do not belong to the kind.
+    /// Rejects arguments that the kind of attribute does not accept.
     fn check(&self, kind: Kind) -> syn::Result<()> {
         match (kind, &self.config, self.read_only.as_ref().or(self.idempotent.as_ref())) {
             (Kind::Tool | Kind::Reducer, Some(config), _) => {
@@ -80,7 +80,7 @@ impl Arguments {
     }
 }
 
-/// Returns the function and its entry type, or a compile error.
+/// Returns the function together with its entry type, or a compile error.
 pub(crate) fn expand(kind: Kind, arguments: &Arguments, function: ItemFn) -> TokenStream {
     match arguments.check(kind).and_then(|()| checked_name(arguments, &function)) {
         Ok(name) => entry::beside(
@@ -103,7 +103,7 @@ fn entry_trait(kind: Kind) -> &'static str {
 fn implementation(kind: Kind, name: &str, arguments: &Arguments, function: &ItemFn) -> TokenStream {
     let doc = doc::text(&function.attrs);
     let ident = &function.sig.ident;
-    // With this span, errors about a wrong signature point at the signature.
+    // The span makes errors about a wrong signature point to the signature.
     let span = function.sig.inputs.span();
     let target = quote_spanned!(span => #ident);
     match kind {
@@ -161,8 +161,8 @@ fn tool(name: &str, doc: &str, arguments: &Arguments, target: &TokenStream) -> T
     }
 }
 
-/// Returns the name of the entry. Graphs and models use it, so its characters are checked at
-/// compile time and not when the plugin is loaded.
+/// Returns the name of the entry. Graphs and models use the name, so its characters are checked at
+/// compile time instead of at load time.
 fn checked_name(arguments: &Arguments, function: &ItemFn) -> syn::Result<String> {
     const LIMIT: usize = 64;
     let (name, span) = match &arguments.name {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn name_defaults_to_that_of_the_function() {
+    fn entry_has_the_name_of_the_function_by_default() {
         assert_eq!(name("").as_deref(), Ok("count"));
         assert_eq!(name("name = \"count-words\"").as_deref(), Ok("count-words"));
     }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_depend_on_the_kind() {
+    fn arguments_of_other_kinds_of_attributes_are_rejected() {
         let fits = |kind, text| {
             let arguments: Arguments = parse_str(text).unwrap();
             arguments.check(kind).is_ok()
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn configuration_and_hints_reach_the_entry() {
+    fn entry_has_the_configuration_schema_and_the_hints() {
         let arguments: Arguments = parse_str("config = crate::Config").unwrap();
         let text = expand(Kind::Node, &arguments, function()).to_string();
         assert!(text.contains("node_config_schema :: < crate :: Config >"), "{text}");

@@ -21,13 +21,13 @@ pub struct NodeEntry {
     pub output_schema: fn() -> Value,
     /// Returns the JSON Schema of the configuration; `None` for a node without one.
     pub config_schema: Option<fn() -> Value>,
-    /// Runs the node on an input document.
+    /// Runs the node with an input as JSON text.
     pub run: fn(&Context, &str) -> Result<Decision, Failure>,
 }
 
 /// A node. `#[node]` implements it for a type with the name of the function.
 pub trait Node {
-    /// The entry.
+    /// The entry of the node.
     const ENTRY: NodeEntry;
 }
 

@@ -13,17 +13,17 @@ pub struct ReducerEntry {
     pub name: &'static str,
     /// Documentation of the reducer.
     pub doc: &'static str,
-    /// Combines the current value with the writes, as documents.
+    /// Combines the current value with the updates. Both are JSON text, and so is the result.
     pub reduce: fn(Option<&str>, &[String]) -> Result<String, Failure>,
 }
 
 /// A reducer. `#[reducer]` implements it for a type with the name of the function.
 pub trait Reducer {
-    /// The entry.
+    /// The entry of the reducer.
     const ENTRY: ReducerEntry;
 }
 
-/// Parses the documents, calls the reducer, and serializes the result.
+/// Parses the JSON values, calls the reducer, and serializes its result.
 pub fn reduce<C: DeserializeOwned, U: DeserializeOwned, R: Serialize>(
     reducer: fn(Option<C>, Vec<U>) -> Result<R, Failure>,
     current: Option<&str>,

@@ -18,15 +18,15 @@ pub struct ToolEntry {
     pub arguments_schema: fn() -> Value,
     /// Returns true if the tool accepts arguments that violate the schema.
     pub accepts_invalid: fn() -> bool,
-    /// Declared effects of the tool.
+    /// Declared hints about the effects of the tool.
     pub hints: ToolHints,
-    /// Calls the tool with a document of arguments.
+    /// Calls the tool with arguments as JSON text.
     pub call: fn(&ToolContext, &str) -> Result<ToolOutput, Failure>,
 }
 
 /// A tool. `#[tool]` implements it for a type with the name of the function.
 pub trait Tool {
-    /// The entry.
+    /// The entry of the tool.
     const ENTRY: ToolEntry;
 }
 

@@ -16,6 +16,6 @@ pub struct HandlerEntry {
 
 /// A web handler. `#[handler]` implements it for a type with the name of the function.
 pub trait Handler {
-    /// The entry.
+    /// The entry of the handler.
     const ENTRY: HandlerEntry;
 }

@@ -38,11 +38,11 @@ pub struct Event {
 }
 
 impl Event {
-    /// Converts a document to an event.
+    /// Converts an event from JSON.
     ///
     /// # Errors
     ///
-    /// `invalid` if the document is not an event.
+    /// `invalid` if the value is not an event.
     pub fn read(event: &Value) -> Result<Self, Failure> {
         json::from_value("event", event)
     }
@@ -59,11 +59,11 @@ pub enum EventKind {
     RunEnded(RunEnded),
     /// A task finished.
     TaskFinished(TaskFinished),
-    /// A slow host call started (model, HTTP, SQL, tool).
+    /// A potentially slow host call started (model, HTTP, SQL, tool).
     CallStarted(CallStarted),
     /// Deltas of a completion arrived.
     Streamed(Streamed),
-    /// A host call returned a result.
+    /// A host call returned an output or failed.
     Called(Box<Called>),
     /// A node emitted a custom event.
     Custom(Custom),
@@ -116,16 +116,16 @@ pub struct Write {
 pub struct CallStarted {
     /// Id of the task.
     pub task: String,
-    /// Scope of the call: empty for a call of the node itself, `[n]` for a call of the tool that
-    /// the node called with call `n`.
+    /// Scope of the call: empty for a call of the node itself, `[n]` for calls within the tool that
+    /// the node called with its call number `n`.
     #[serde(default)]
     pub scope: Vec<u32>,
-    /// Call number in the scope.
+    /// Number of the call in its scope.
     pub call: u32,
     /// Function that is called.
     #[serde(rename = "function")]
     pub kind: CallKind,
-    /// One line for people; for a tool call, the name of the tool.
+    /// Summary in one line; for a tool call, the name of the tool.
     pub summary: String,
 }
 
@@ -160,7 +160,7 @@ pub enum Delta {
         /// The added text.
         text: String,
     },
-    /// The deltas of the call so far are discarded: the model starts its completion again.
+    /// Discards the deltas of the call so far. The model writes the completion again.
     Restart,
     /// A delta unknown to this SDK version.
     #[serde(other)]
@@ -177,18 +177,18 @@ pub struct Called {
     /// See [`CallStarted::scope`].
     #[serde(default)]
     pub scope: Vec<u32>,
-    /// Call number in the scope.
+    /// Number of the call in its scope.
     pub call: u32,
     /// Function that was called.
     #[serde(rename = "function")]
     pub kind: CallKind,
-    /// The request, or its beginning if it is large.
+    /// The request. If it is large, only its beginning.
     pub request: Value,
     /// The output or the failure.
     pub result: Result<Value, Failure>,
     /// Duration in microseconds.
     pub duration_us: u64,
-    /// One line for people; for a tool call, the name of the tool.
+    /// Summary in one line; for a tool call, the name of the tool.
     #[serde(default)]
     pub summary: String,
 }
@@ -215,7 +215,7 @@ pub enum CallKind {
     Stream,
     /// Calls a tool.
     Tool,
-    /// Another function, with its interface and name.
+    /// Another function, as interface and name.
     Other(String),
 }
 

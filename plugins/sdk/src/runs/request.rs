@@ -23,7 +23,7 @@ pub struct Start {
     pub graph: String,
     /// Input: an object of channel values.
     pub input: Value,
-    /// Id of the thread; a new thread with a new id if `None`.
+    /// Id of the thread; `None` creates a thread with a generated id.
     pub thread_id: Option<String>,
     /// Run context, which every node receives as [`Context::context`](crate::Context::context).
     pub context: Option<Value>,
@@ -87,13 +87,13 @@ impl Start {
     }
 }
 
-/// What happens to a thread whose resumed run fails.
+/// The effect of a failed run on its resumed thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum OnFailure {
-    /// The thread keeps its progress; a later run continues with the failed task.
+    /// The thread keeps its progress. A later run continues with the failed task.
     #[default]
     Keep,
-    /// The thread is reopened: the interrupts that the run answered are pending again.
+    /// The thread is reopened: the answered interrupts are pending again.
     Reopen,
     /// A choice unknown to this SDK version.
     Other(String),
@@ -104,9 +104,9 @@ pub enum OnFailure {
 pub struct Resume {
     /// Id of the thread.
     pub thread_id: String,
-    /// Answers by interrupt id. The empty id means the only pending interrupt.
+    /// Answers by interrupt id. The empty id selects the only pending interrupt.
     pub answers: Vec<(String, Value)>,
-    /// What happens to the thread if the run fails.
+    /// The effect of a failed run on the thread.
     pub on_failure: OnFailure,
     /// Extension fields.
     pub extra: Extra,
@@ -134,7 +134,7 @@ impl Resume {
         self
     }
 
-    /// Sets what happens to the thread if the run fails.
+    /// Sets the effect of a failed run on the thread.
     pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
         self.on_failure = on_failure;
         self

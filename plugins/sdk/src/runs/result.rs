@@ -14,13 +14,14 @@ pub struct Interrupt {
     pub id: String,
     /// Node that raised the interrupt.
     pub node: String,
-    /// What the person is shown.
+    /// Payload to show to the person.
     pub payload: Value,
     /// JSON Schema for the answer.
     pub response_schema: Option<Value>,
     /// Time at which the interrupt was raised, in milliseconds since 1970.
     pub asked_ms: i64,
-    /// Time at which the thread expires without an answer, in milliseconds since 1970.
+    /// Time at which the thread expires if the interrupt is still pending, in milliseconds since
+    /// 1970.
     pub expires_ms: Option<i64>,
 }
 
@@ -38,18 +39,18 @@ impl Interrupt {
     }
 }
 
-/// How a run ended or was interrupted.
+/// The outcome of a run that has ended or is interrupted.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// The run completed.
     Completed,
-    /// The run was interrupted, with these pending interrupts.
+    /// The run is interrupted. Contains the pending interrupts.
     Interrupted(Vec<Interrupt>),
     /// The run failed.
     Failed(Failure),
     /// The run was cancelled.
     Cancelled,
-    /// An end unknown to this SDK version.
+    /// An outcome unknown to this SDK version.
     Other(String),
 }
 
@@ -58,7 +59,7 @@ pub enum Outcome {
 pub struct EndedRun {
     /// Reference to the run.
     pub run: RunRef,
-    /// How the run ended.
+    /// Outcome of the run.
     pub outcome: Outcome,
     /// State of the thread, an object of channel values.
     pub state: Value,
@@ -85,7 +86,7 @@ impl EndedRun {
     pub fn completed(&self) -> Result<&Value, Failure> {
         match &self.outcome {
             Outcome::Completed => Ok(&self.state),
-            Outcome::Interrupted(_) => Err(Failure::conflict("the run waits for an answer")),
+            Outcome::Interrupted(_) => Err(Failure::conflict("the run is interrupted")),
             outcome => Err(failure_of(outcome)),
         }
     }
@@ -94,8 +95,8 @@ impl EndedRun {
     ///
     /// # Errors
     ///
-    /// The failure of a failed run; `cancelled` if the run was cancelled; `conflict` if there is no
-    /// pending interrupt.
+    /// The failure of a failed run; `cancelled` if the run was cancelled; `conflict` if no
+    /// interrupt is pending.
     pub fn question(&self) -> Result<&Interrupt, Failure> {
         let nothing = || Failure::conflict("the run has no pending interrupt");
         match &self.outcome {
@@ -105,7 +106,7 @@ impl EndedRun {
         }
     }
 
-    /// Returns a channel of the state as a type; `None` if it was never written or is null.
+    /// Returns a channel of the state as a type, or `None` if it is missing or null.
     pub fn channel<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Failure> {
         channel(&self.state, name)
     }
@@ -153,7 +154,7 @@ impl Thread {
         }
     }
 
-    /// Returns a channel of the state as a type; `None` if it was never written or is null.
+    /// Returns a channel of the state as a type, or `None` if it is missing or null.
     pub fn channel<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Failure> {
         channel(&self.state, name)
     }
@@ -170,6 +171,6 @@ fn failure_of(outcome: &Outcome) -> Failure {
     match outcome {
         Outcome::Failed(failure) => failure.clone(),
         Outcome::Cancelled => Failure::new(code::CANCELLED, "the run was cancelled"),
-        other => Failure::internal(format!("the run ended in an unknown way: {other:?}")),
+        other => Failure::internal(format!("the run has the unknown outcome {other:?}")),
     }
 }

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::host;
 use crate::sql::{Executed, Rows, Value};
 
-/// A database, by its name in the manifest of the app.
+/// A database, identified by its name in the manifest of the app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Database {
     name: String,
@@ -21,9 +21,8 @@ pub enum Dialect {
     Other(String),
 }
 
-/// A transaction. Its commit is recorded in the database itself, so that a node which is executed
-/// again after a crash does not repeat it. A transaction that is dropped without a commit is rolled
-/// back.
+/// A transaction. Its commit is recorded in the database itself, so that a node that is executed
+/// again after a crash does not repeat it. Dropping a transaction without a commit rolls it back.
 ///
 /// ```
 /// use wattle_plugin::prelude::*;
@@ -47,18 +46,18 @@ pub struct Transaction {
     handle: host::sql::Transaction,
 }
 
-/// Returns the database with a name. The name is checked by the first call.
+/// Returns a handle to the database with a name. The first call checks the name.
 pub fn database(name: impl Into<String>) -> Database {
     Database { name: name.into() }
 }
 
 impl Database {
-    /// Runs a statement that reads.
+    /// Executes a statement that reads.
     pub fn query(&self, statement: &str, parameters: Vec<Value>) -> Result<Rows, Failure> {
         host::sql::query(&self.name, statement, parameters)
     }
 
-    /// Runs a statement that writes, in a transaction of its own.
+    /// Executes a statement that writes, in its own transaction.
     pub fn execute(&self, statement: &str, parameters: Vec<Value>) -> Result<Executed, Failure> {
         host::sql::execute(&self.name, statement, parameters)
     }
@@ -88,22 +87,22 @@ impl Database {
 }
 
 impl Transaction {
-    /// Runs a statement that reads.
+    /// Executes a statement that reads.
     pub fn query(&self, statement: &str, parameters: Vec<Value>) -> Result<Rows, Failure> {
         self.handle.query(statement, parameters)
     }
 
-    /// Runs a statement that writes.
+    /// Executes a statement that writes.
     pub fn execute(&self, statement: &str, parameters: Vec<Value>) -> Result<Executed, Failure> {
         self.handle.execute(statement, parameters)
     }
 
-    /// Commits the transaction. The transaction has ended, also if the commit fails.
+    /// Commits the transaction. The transaction ends even if the commit fails.
     pub fn commit(self) -> Result<(), Failure> {
         self.handle.commit()
     }
 
-    /// Rolls the transaction back.
+    /// Rolls back the transaction.
     pub fn rollback(self) -> Result<(), Failure> {
         self.handle.rollback()
     }

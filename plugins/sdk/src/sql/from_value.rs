@@ -1,15 +1,15 @@
-//! Conversion of SQL values to Rust types. It covers the differences between the databases: SQLite
-//! has no booleans and stores JSON as text, and PostgreSQL sends decimal numbers as a type of their
-//! own.
+//! Conversion of SQL values to Rust types. The conversions cover differences between the databases:
+//! SQLite has no booleans and stores JSON as text, and PostgreSQL returns decimal numbers as values
+//! of another type.
 
 use crate::sql::Value;
 
-/// A Rust type that an SQL value converts to.
+/// A Rust type to which SQL values convert.
 pub trait FromValue: Sized {
     /// Name of the type in error messages.
     const EXPECTED: &'static str;
 
-    /// Converts a value. Returns `None` if it does not fit the type.
+    /// Converts a value. Returns `None` if the value does not fit the type.
     fn from_value(value: &Value) -> Option<Self>;
 }
 
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn mismatched_values_do_not_convert() {
+    fn values_of_other_types_do_not_convert() {
         assert_eq!(u32::from_value(&Value::Integer(-1)), None);
         assert_eq!(String::from_value(&Value::Null), None);
         assert_eq!(Option::<String>::from_value(&Value::Null), Some(None));

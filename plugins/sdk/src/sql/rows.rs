@@ -10,7 +10,7 @@ use crate::sql::{FromValue, Value};
 pub struct Column {
     /// Name of the column.
     pub name: String,
-    /// Type in the database, in lower case; empty if the database does not report it.
+    /// Type in the database, in lower case. Empty if the database does not report it.
     pub type_name: String,
 }
 
@@ -21,7 +21,7 @@ pub struct Rows {
     pub columns: Vec<Column>,
     /// Values of each row, in the order of the columns.
     pub values: Vec<Vec<Value>>,
-    /// True if rows are missing because of the operator's limits on rows or size.
+    /// True if rows are missing because the result exceeds the operator's limit on rows or size.
     pub truncated: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Rows {
 pub struct Executed {
     /// Number of rows that the statement changed.
     pub rows_affected: u64,
-    /// Rows of a `RETURNING` clause; empty without one.
+    /// Rows of a `RETURNING` clause. Empty if the statement has none.
     pub returned: Rows,
 }
 
@@ -58,7 +58,7 @@ impl Rows {
         self.values.is_empty()
     }
 
-    /// Returns the first row, if any.
+    /// Returns the first row, if there is one.
     pub fn first(&self) -> Option<Row<'_>> {
         self.iter().next()
     }
@@ -110,7 +110,7 @@ impl Row<'_> {
     ///
     /// # Errors
     ///
-    /// `invalid` if there is no such column, or if its value does not fit the type.
+    /// `invalid` if the result has no such column, or if its value does not fit the type.
     pub fn get<T: FromValue>(&self, column: &str) -> Result<T, Failure> {
         let index = self.columns.iter().position(|known| known.name == column);
         let value = index.and_then(|index| self.values.get(index));

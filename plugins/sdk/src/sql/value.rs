@@ -16,13 +16,13 @@ pub enum Value {
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
-    /// A JSON document.
+    /// A JSON value.
     Json(serde_json::Value),
-    /// A value of another type as text, such as a decimal number, a date or a time.
+    /// A value of another database type as text, such as a decimal number, a date or a time.
     Other(String),
 }
 
-/// Creates a vector of parameters from any values that convert to [`sql::Value`].
+/// Creates a vector of parameters from values that convert to [`sql::Value`].
 ///
 /// ```
 /// use wattle_plugin::{params, sql::Value};
@@ -86,7 +86,7 @@ impl Value {
         }
     }
 
-    /// Returns the kind of the value, for error messages.
+    /// Returns a phrase for the type of the value, for error messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",

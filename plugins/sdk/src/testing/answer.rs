@@ -1,5 +1,5 @@
-//! The native implementation of the imports, by the fake host of the current thread. It has the
-//! same functions as the implementation in a guest.
+//! The native implementation of the imports by the fake host of the current thread. It has the same
+//! functions as the implementation for guests.
 
 pub(crate) mod blob;
 pub(crate) mod clock;
@@ -18,7 +18,8 @@ pub(crate) mod tools;
 
 use crate::testing::state::{State, with};
 
-/// Accesses the fake host for an import that cannot fail. Panics if there is no fake host.
+/// Accesses the fake host for an import that cannot return a failure. Panics if there is no fake
+/// host.
 fn infallible<R>(work: impl FnOnce(&mut State) -> R) -> R {
     match with(work) {
         Ok(answer) => answer,

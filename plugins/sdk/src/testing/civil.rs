@@ -3,11 +3,11 @@
 use crate::clock::{Civil, Zoned};
 
 const DAY_MS: i64 = 86_400_000;
-/// Days of 400 Gregorian years.
+/// Number of days in 400 Gregorian years.
 const ERA_DAYS: i64 = 146_097;
-/// Days from 0000-03-01, where the year of the algorithm starts, to 1970-01-01.
+/// Number of days from 0000-03-01, where the years of the algorithm begin, to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
-/// Days of the 153-day cycle of five months that starts with March.
+/// Number of days in five months from March on. The lengths of the months repeat after these.
 const FIVE_MONTHS: i64 = 153;
 
 /// Converts an instant to the civil time of a zone.
@@ -30,7 +30,7 @@ pub(super) fn to_zone(unix_ms: i64, zone: &str, offset_seconds: i32) -> Zoned {
     Zoned { civil, offset_seconds, weekday, zone: zone.to_owned() }
 }
 
-/// Converts a number that the calendar keeps in range. A year out of range becomes 0.
+/// Converts a number that is always in range, except for a year. A year out of range becomes 0.
 fn narrow<T: TryFrom<i64> + Default>(number: i64) -> T {
     T::try_from(number).unwrap_or_default()
 }
@@ -43,8 +43,8 @@ pub(super) fn from_zone(civil: Civil, offset_seconds: i32) -> i64 {
     days(civil) * DAY_MS + seconds * 1000 + i64::from(civil.millisecond)
 }
 
-/// Returns year, month and day of a day, which is counted from 1970-01-01. The algorithm counts
-/// years from March, so that the leap day is the last day of a year.
+/// Returns the year, month and day for a number of days since 1970-01-01. The algorithm begins
+/// years in March, so that the leap day is the last day of a year.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_DAYS;
     let era = days.div_euclid(ERA_DAYS);

@@ -15,9 +15,9 @@ use crate::tool::{ToolInfo, ToolOutput};
 use crate::tools::Call;
 use crate::{http, llm};
 
-/// A fake host that implements all imports with a script. It belongs to one thread.
-/// [`FakeHost::run`] may be called several times and keeps stored data. See the [module](super) for
-/// an example.
+/// A fake host that implements all imports with a script. The fake host of [`FakeHost::run`] is
+/// that of the current thread. Stored data is kept between calls of [`FakeHost::run`]. See the
+/// [module](super) for an example.
 #[derive(Debug, Default)]
 pub struct FakeHost {
     state: Shared,
@@ -25,13 +25,13 @@ pub struct FakeHost {
 
 /// Methods that set the script.
 impl FakeHost {
-    /// Creates a fake host without a script. Its clock is stopped at 2026-01-01T00:00:00Z, its time
+    /// Creates a fake host without scripts. Its clock is stopped at 2026-01-01T00:00:00Z, its time
     /// zone is UTC, and blobs and memory are empty.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Runs a closure whose calls of the SDK reach this fake host.
+    /// Runs a closure in which SDK calls go to this fake host.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         let _entered = enter(Rc::clone(&self.state));
         work()
@@ -73,7 +73,7 @@ impl FakeHost {
         self
     }
 
-    /// Sets the dialect of all databases. Default: `sqlite`.
+    /// Sets the SQL dialect of all databases. Default: `sqlite`.
     pub fn dialect(self, dialect: &str) -> Self {
         dialect.clone_into(&mut self.state.borrow_mut().dialect);
         self
@@ -118,14 +118,14 @@ impl FakeHost {
         self
     }
 
-    /// Sets the operator's time zone, with its offset from UTC in seconds. Zones that were set
-    /// before can still be used by name.
+    /// Sets the operator's time zone, with its offset from UTC in seconds. Time zones that were set
+    /// earlier remain available by name.
     pub fn zone(self, name: &str, offset_seconds: i32) -> Self {
         self.state.borrow_mut().zones.push((name.to_owned(), offset_seconds));
         self
     }
 
-    /// Adds the answer to the next interrupt without one.
+    /// Adds an answer. Each interrupt takes the first answer that is not used yet.
     pub fn answer(self, answer: impl Into<Value>) -> Self {
         self.state.borrow_mut().answers.push_back(answer.into());
         self
@@ -137,20 +137,22 @@ impl FakeHost {
         self
     }
 
-    /// Sets the script that returns the ends of runs.
+    /// Sets the script that returns the outcomes of runs.
     pub fn run_ends(self, mut script: impl FnMut(&RunRef) -> EndedRun + 'static) -> Self {
         let script = move |run: &RunRef| Ok(script(run));
         self.state.borrow_mut().run_ends = Some(Rc::new(RefCell::new(script)));
         self
     }
 
-    /// Sets the script of starts, which can reject a start. Without it every start succeeds.
+    /// Sets the script of run starts, which can reject a start. Without a script, every start
+    /// succeeds.
     pub fn starts(self, script: impl FnMut(&Start) -> Result<(), Failure> + 'static) -> Self {
         self.state.borrow_mut().start = Some(Rc::new(RefCell::new(script)));
         self
     }
 
-    /// Sets the script of resumes, which can reject a resume. Without it every resume succeeds.
+    /// Sets the script of resumes, which can reject a resume. Without a script, every resume
+    /// succeeds.
     pub fn resumes(self, script: impl FnMut(&Resume) -> Result<(), Failure> + 'static) -> Self {
         self.state.borrow_mut().resume = Some(Rc::new(RefCell::new(script)));
         self
@@ -168,7 +170,7 @@ impl FakeHost {
         self
     }
 
-    /// Advances both clocks.
+    /// Advances both the wall clock and the monotonic clock.
     pub fn advance_ms(&self, ms: u32) {
         let mut state = self.state.borrow_mut();
         state.now_ms += i64::from(ms);
@@ -183,17 +185,18 @@ impl FakeHost {
         self.state.borrow().notes.llm.clone()
     }
 
-    /// Returns the successful requests for images.
+    /// Returns the image requests that succeeded.
     pub fn image_requests(&self) -> Vec<llm::ImageRequest> {
         self.state.borrow().notes.images.clone()
     }
 
-    /// Returns the tool calls in the order in which they were made.
+    /// Returns the tool calls in order.
     pub fn tool_calls(&self) -> Vec<Call> {
         self.state.borrow().notes.tools.clone()
     }
 
-    /// Returns the names and documents of the routes that were set for the tenant, with keys.
+    /// Returns the names and configurations of the routes that were set for the tenant, including
+    /// their keys.
     pub fn set_routes(&self) -> Vec<(String, Value)> {
         self.state.borrow().notes.routes.clone()
     }
@@ -218,7 +221,7 @@ impl FakeHost {
         self.state.borrow().notes.emitted.clone()
     }
 
-    /// Returns the messages and fractions of progress.
+    /// Returns the messages and fractions of reported progress.
     pub fn progress(&self) -> Vec<(String, Option<f64>)> {
         self.state.borrow().notes.progress.clone()
     }

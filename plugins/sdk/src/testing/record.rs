@@ -25,11 +25,11 @@ pub struct Statement {
     pub text: String,
     /// Parameters of the statement.
     pub parameters: Vec<crate::sql::Value>,
-    /// True if the statement belongs to a transaction.
+    /// True if the statement was executed in a transaction.
     pub in_transaction: bool,
 }
 
-/// The result of a statement in a script.
+/// The scripted result of a statement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SqlAnswer {
     /// Rows of a query, or of a `RETURNING` clause.

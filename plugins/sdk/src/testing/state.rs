@@ -16,14 +16,14 @@ use crate::tool::{ToolInfo, ToolOutput};
 use crate::tools::Call;
 use crate::{http, llm};
 
-/// 2026-01-01T00:00:00Z, so that a test without a time of its own gets a plausible date.
+/// 2026-01-01T00:00:00Z. A test that sets no time gets a plausible date.
 const DEFAULT_NOW_MS: i64 = 1_767_225_600_000;
 
-/// A script. It is shared, so that the state is not borrowed while the script runs, and the script
-/// may use the SDK itself.
+/// A script. It is shared, so that the state is not borrowed while the script runs. The script can
+/// therefore use the SDK itself.
 pub(super) type Script<A, R> = Rc<RefCell<dyn FnMut(&A) -> Result<R, Failure>>>;
 
-/// Images of a script: media types and bytes.
+/// Scripted images: media types and bytes.
 pub(super) type Pictures = Vec<(String, Vec<u8>)>;
 
 /// A stored blob: media type and bytes.
@@ -33,7 +33,7 @@ pub(super) type Blob = (String, Vec<u8>);
 pub(super) struct Kept {
     pub(super) item: Item,
     pub(super) expires_ms: Option<i64>,
-    /// Lifetime after a read, in milliseconds, with a sliding expiry.
+    /// Sliding expiry: lifetime after a read, in milliseconds.
     pub(super) refresh_ms: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct State {
     pub(super) dialect: String,
     pub(super) now_ms: i64,
     pub(super) monotonic_ns: u64,
-    /// Names and offsets of zones in seconds; the last one is the operator's.
+    /// Names of time zones and their offsets in seconds. The last one is the operator's time zone.
     pub(super) zones: Vec<(String, i32)>,
     pub(super) random: u64,
     pub(super) answers: VecDeque<Value>,
@@ -69,7 +69,7 @@ pub(super) struct Notes {
     pub(super) llm: Vec<llm::Request>,
     pub(super) images: Vec<llm::ImageRequest>,
     pub(super) tools: Vec<Call>,
-    /// Names and documents of the routes that were set for the tenant.
+    /// Names and configurations of the routes that were set for the tenant.
     pub(super) routes: Vec<(String, Value)>,
     pub(super) http: Vec<http::Request>,
     pub(super) statements: Vec<Statement>,
@@ -123,12 +123,12 @@ thread_local! {
     static CURRENT: RefCell<Option<Shared>> = const { RefCell::new(None) };
 }
 
-/// Makes a fake host that of the current thread until the guard is dropped.
+/// Makes a fake host the current one of the thread, until the guard is dropped.
 pub(super) fn enter(state: Shared) -> Entered {
     Entered { outer: CURRENT.with(|current| current.replace(Some(state))) }
 }
 
-/// Restores the previous fake host of the thread, also after a panic.
+/// Restores the previous fake host of the thread when it is dropped, also during a panic.
 pub(super) struct Entered {
     outer: Option<Shared>,
 }
@@ -153,8 +153,8 @@ pub(super) fn with<R>(work: impl FnOnce(&mut State) -> R) -> Result<R, Failure> 
     Ok(work(&mut state))
 }
 
-/// Runs a script. Fails with `unsupported` and the name of the method that sets it if there is
-/// none.
+/// Runs a script. Without a script, fails with `unsupported` and the name of the method that sets
+/// the script.
 pub(super) fn play<A, R>(
     script: impl FnOnce(&State) -> Option<Script<A, R>>,
     asked: &A,

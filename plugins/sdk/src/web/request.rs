@@ -15,7 +15,7 @@ const BAD_REQUEST: u16 = 400;
 pub struct Request {
     /// Method in upper case, such as `GET`.
     pub method: String,
-    /// Path without the mount of the app.
+    /// Path relative to the mount of the app.
     pub path: String,
     /// Pattern of the matching route, such as `/api/items/{id}`.
     pub route: String,
@@ -23,11 +23,11 @@ pub struct Request {
     pub params: Vec<(String, String)>,
     /// Query parameters in order, percent-decoded.
     pub query: Vec<(String, String)>,
-    /// Headers with names in lower case. Credentials of the host's API are removed.
+    /// Headers with names in lower case. Does not contain credentials for the host's API.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// Tenant of the request, if any.
+    /// Tenant of the request, if it has one.
     pub tenant: Option<String>,
     /// Extension fields.
     pub extra: Extra,
@@ -63,7 +63,7 @@ impl Request {
         self
     }
 
-    /// Returns the JSON body as a type.
+    /// Parses the JSON body as a type.
     ///
     /// # Errors
     ///
@@ -86,12 +86,12 @@ impl Request {
         })
     }
 
-    /// Returns a path parameter as a type.
+    /// Parses a path parameter as a type.
     ///
     /// # Errors
     ///
-    /// `invalid` with status 400 if the route has no such parameter, or if its value does not
-    /// parse.
+    /// `invalid` with status 400 if the route has no such parameter, or if its value cannot be
+    /// parsed.
     ///
     /// ```
     /// use wattle_plugin::web::Request;
@@ -109,7 +109,7 @@ impl Request {
                 .with_status(BAD_REQUEST)
         })?;
         text.parse().map_err(|_| {
-            Failure::invalid(format!("path parameter `{name}` has the wrong form: `{text}`"))
+            Failure::invalid(format!("path parameter `{name}` has the invalid value `{text}`"))
                 .with_status(BAD_REQUEST)
         })
     }
@@ -119,7 +119,7 @@ impl Request {
         find(&self.query, name)
     }
 
-    /// Returns the first header with a name. Case does not matter.
+    /// Returns the first header with a name, in upper or lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, &name.to_ascii_lowercase())
     }

@@ -25,15 +25,15 @@ pub enum Body {
     Empty,
     /// A body of bytes.
     Bytes(Vec<u8>),
-    /// A blob, whose bytes never pass through the guest.
+    /// A blob. Its bytes do not pass through the guest.
     Blob(BlobRef),
-    /// A stream that the host sends.
+    /// A stream that the host sends instead of the guest.
     HandOff(HandOff),
     /// A kind unknown to this SDK version.
     Other(Value),
 }
 
-/// A hand-off: a stream of a run's events, which the host sends in place of the guest.
+/// A hand-off: the host takes over the response and streams the events of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HandOff {
     /// Id of the thread.
@@ -42,7 +42,7 @@ pub struct HandOff {
     pub run_id: Option<String>,
     /// Format of the stream.
     pub format: StreamFormat,
-    /// Sequence number after which the stream starts; the first event if `None`.
+    /// Sequence number after which the stream begins; `None` begins at the first event.
     pub after: Option<u64>,
     /// Extension fields.
     pub extra: Extra,
@@ -51,13 +51,13 @@ pub struct HandOff {
 /// The format of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamFormat {
-    /// The host's own server-sent events.
+    /// Server-sent events in the format of the host.
     Sse,
     /// The UI message stream of the AI SDK.
     AiSdk,
     /// AG-UI.
     AgUi,
-    /// A stream that the folder of the app defines under this name.
+    /// A format that the app defines in a file with this name.
     Custom(String),
     /// A format unknown to this SDK version.
     Other(String),
@@ -79,16 +79,15 @@ impl HandOff {
         }
     }
 
-    /// Cancels the run after a client has disconnected and no client has read the stream for
-    /// `grace_ms` milliseconds, at most 10 minutes.
+    /// Cancels the run if its last client disconnects and none connects again within `grace_ms`
+    /// milliseconds, at most 10 minutes.
     pub fn cancel_on_disconnect(mut self, grace_ms: u64) -> Self {
         self.extra.insert("on_disconnect".to_owned(), "cancel".into());
         self.extra.insert("grace_ms".to_owned(), grace_ms.into());
         self
     }
 
-    /// Sets the nodes whose model calls are in the conversation, for formats that show a
-    /// conversation.
+    /// Selects the nodes whose model calls are shown, in formats that show a conversation.
     pub fn nodes(mut self, nodes: &[&str]) -> Self {
         self.extra.insert("nodes".to_owned(), nodes.to_vec().into());
         self
@@ -145,7 +144,7 @@ impl Response {
         Self { body: Body::HandOff(hand_off), ..Self::empty(200) }
     }
 
-    /// Creates a response with a failure as `application/problem+json`.
+    /// Creates a response with a failure as an `application/problem+json` body.
     ///
     /// ```
     /// use wattle_plugin::{Failure, web::Response};
@@ -191,7 +190,7 @@ impl Response {
     }
 }
 
-/// Returns the result of a handler for the host. A failure with a status becomes a response.
+/// Converts the result of a handler for the host. A failure with a status becomes a response.
 #[cfg_attr(not(any(target_arch = "wasm32", test)), expect(dead_code, reason = "for guests"))]
 pub(crate) fn settle(answer: Result<Response, Failure>) -> Result<Response, Failure> {
     match answer {

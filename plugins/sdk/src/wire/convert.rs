@@ -1,4 +1,4 @@
-//! Conversion of JSON, extension fields and failures, which all interfaces share.
+//! Conversions of JSON, extension fields and failures, which all interfaces use.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::bindings::imports::wattle::plugin::types as raw;
 use crate::failure::Failure;
 use crate::json::Extra;
 
-/// Parses a document from the host. A document that is nested too deeply becomes a string.
+/// Parses JSON text from the host. Text that is nested too deeply becomes a string.
 pub(crate) fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
@@ -21,7 +21,7 @@ pub(crate) fn raw_extra(extra: Extra) -> Vec<(String, String)> {
     extra.into_iter().map(|(key, value)| (key, value.to_string())).collect()
 }
 
-/// Serializes an optional document for the host.
+/// Serializes an optional JSON value for the host.
 pub(crate) fn text(value: Option<Value>) -> Option<String> {
     value.map(|value| value.to_string())
 }
@@ -48,7 +48,7 @@ impl From<Failure> for raw::Failure {
     }
 }
 
-/// Converts output and failure of a result.
+/// Converts the output or the failure of a result.
 pub(crate) fn result<A: Into<B>, B>(answer: Result<A, raw::Failure>) -> Result<B, Failure> {
     answer.map(Into::into).map_err(Into::into)
 }

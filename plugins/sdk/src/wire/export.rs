@@ -1,4 +1,4 @@
-//! The exports of a guest: they find the entry by name and convert in both directions.
+//! The exports of a guest. Each finds the entry by name, and converts arguments and results.
 
 mod node;
 mod reducer;

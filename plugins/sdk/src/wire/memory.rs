@@ -8,7 +8,7 @@ use crate::json::Extra;
 use crate::memory::{Item, Search};
 use crate::wire::convert::{raw_extra, text, value};
 
-/// Extension field for a sliding expiry.
+/// Extension field that enables a sliding expiry.
 const REFRESH_ON_READ: &str = "refresh_on_read";
 
 pub(crate) fn get(namespace: &[String], key: &str) -> Result<Option<Item>, Failure> {

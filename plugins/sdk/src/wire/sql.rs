@@ -29,7 +29,7 @@ pub(crate) fn begin(database: &str) -> Result<Transaction, Failure> {
     Ok(Transaction { resource: raw::begin(database)? })
 }
 
-/// A transaction of the host. Dropping the resource rolls it back.
+/// A transaction of the host. Dropping it rolls the transaction back.
 #[derive(Debug)]
 pub(crate) struct Transaction {
     resource: raw::Transaction,

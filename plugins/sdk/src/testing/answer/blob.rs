@@ -23,7 +23,7 @@ pub(crate) fn stat(blob: &BlobRef) -> Result<Info, Failure> {
     Ok(Info { blob: blob.clone(), size: bytes.len() as u64, media_type })
 }
 
-/// Returns a path without a valid signature.
+/// Returns a path whose signature is not valid.
 pub(crate) fn link(blob: &BlobRef) -> Result<String, Failure> {
     find(blob)?;
     Ok(format!("/blobs/~/{}", blob.0.trim_start_matches("blob:")))
@@ -34,7 +34,7 @@ fn find(blob: &BlobRef) -> Result<(String, Vec<u8>), Failure> {
         .ok_or_else(|| Failure::not_found(format!("there is no blob `{}`", blob.0)))
 }
 
-/// Returns a text with the form of a reference. Its digest is not cryptographic.
+/// Returns a string in the format of a blob reference. Its digest is not cryptographic.
 fn reference(bytes: &[u8]) -> String {
     let word = |seed: u64| {
         bytes.iter().fold(seed, |word, &byte| {

@@ -30,11 +30,11 @@ pub(crate) fn from_zone(civil: Civil, zone: Option<&str>) -> Result<i64, Failure
 fn known(zone: Option<&str>) -> Result<(String, i32), Failure> {
     with(|state| find(state, zone))?.ok_or_else(|| {
         let zone = zone.unwrap_or_default();
-        Failure::invalid(format!("there is no zone `{zone}`; set it with `FakeHost::zone`"))
+        Failure::invalid(format!("there is no time zone `{zone}`; add it with `FakeHost::zone`"))
     })
 }
 
-/// Returns the newest zone with a name, or the newest of all.
+/// Returns the time zone with a name that was set last, or the time zone that was set last.
 fn find(state: &State, zone: Option<&str>) -> Option<(String, i32)> {
     let mut zones = state.zones.iter().rev();
     zones.find(|(name, _)| zone.is_none_or(|zone| zone == name)).cloned()

@@ -11,7 +11,7 @@ pub(crate) fn ask(question: Question) -> Result<Value, Failure> {
         state.notes.questions.push(question);
         state.answers.pop_front()
     })?;
-    // A real host unwinds the guest here.
+    // A real host unwinds the guest at this point.
     answer.ok_or_else(|| {
         Failure::new(
             "interrupted",

@@ -16,7 +16,7 @@ pub(crate) fn complete_all(requests: Vec<Request>) -> Vec<Result<Completion, Fai
     requests.into_iter().map(complete).collect()
 }
 
-/// A completion that is streamed in deltas of one word, all at once.
+/// A completion whose deltas have one word each. All deltas are available immediately.
 #[derive(Debug)]
 pub(crate) struct Stream {
     completion: Completion,
@@ -59,7 +59,7 @@ impl Stream {
 
 pub(crate) fn route(name: &str) -> Result<RouteInfo, Failure> {
     with(|state| state.routes.get(name).cloned())?.ok_or_else(|| {
-        Failure::not_found(format!("there is no route `{name}`; set it with `FakeHost::route`"))
+        Failure::not_found(format!("there is no route `{name}`; add it with `FakeHost::route`"))
     })
 }
 

@@ -9,6 +9,6 @@ use crate::testing::state::with;
 pub(crate) fn write(level: Level, message: &str, fields: &[(&str, Value)]) {
     let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let logged = Logged { level, message: message.to_owned(), fields };
-    // A pure function that logs is testable without a fake host.
+    // Without a fake host, the message is dropped, so that pure functions that log remain testable.
     let _ = with(|state| state.notes.logged.push(logged));
 }

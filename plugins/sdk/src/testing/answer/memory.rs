@@ -1,4 +1,5 @@
-//! Implements `memory` like the host, except that words are runs of letters and digits.
+//! Implements `memory` with the semantics of the host, except that a word is a sequence of letters
+//! and digits.
 
 mod filter;
 
@@ -11,7 +12,7 @@ use crate::failure::Failure;
 use crate::memory::{Item, Search};
 use crate::testing::state::{Kept, with};
 
-/// Matches any one part of a namespace.
+/// Matches any single part of a namespace.
 const ANY_PART: &str = "*";
 
 pub(crate) fn get(namespace: &[String], key: &str) -> Result<Option<Item>, Failure> {
@@ -126,8 +127,8 @@ fn read(now_ms: i64, kept: &mut Kept) -> Item {
     kept.item.clone()
 }
 
-/// Returns the share of the words that a document contains in its key, field names or values.
-/// Returns `None` if it contains none.
+/// Returns the fraction of the words that a document contains in its key, field names or values.
+/// Returns `None` if it contains none of them.
 fn score(wanted: &BTreeSet<String>, item: &Item) -> Option<f64> {
     let held = words(&format!("{} {}", item.key, item.value));
     let hits = wanted.intersection(&held).count();

@@ -1,8 +1,9 @@
-//! Implements `random` with SplitMix64, so that each test run has the same numbers.
+//! Implements `random` with SplitMix64 and a fixed seed, so that each test run gets the same
+//! numbers.
 
 use crate::testing::answer::infallible;
 
-/// Maximum number of bytes of one call, as in the host.
+/// Maximum number of bytes per call, as in the host.
 const MAX_BYTES: u32 = 4096;
 
 pub(crate) fn u64() -> u64 {

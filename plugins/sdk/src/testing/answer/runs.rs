@@ -1,4 +1,4 @@
-//! Implements `runs`: records requests, and ends runs with the script.
+//! Implements `runs`: records requests, and gets the outcomes of runs from the script.
 
 use serde_json::Value;
 

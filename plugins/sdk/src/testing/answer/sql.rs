@@ -32,7 +32,7 @@ pub(crate) fn begin(database: &str) -> Result<Transaction, Failure> {
     Ok(Transaction { database: database.to_owned(), over: Cell::new(false) })
 }
 
-/// A transaction that records its end.
+/// A transaction whose commit or rollback is recorded.
 #[derive(Debug)]
 pub(crate) struct Transaction {
     database: String,
@@ -69,7 +69,7 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.over.get() {
-            // Outside of `FakeHost::run` there is no fake host to record it.
+            // Outside of `FakeHost::run`, no fake host can record the rollback.
             let _ = self.rollback();
         }
     }

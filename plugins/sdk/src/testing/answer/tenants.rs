@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::testing::state::with;
 
-/// Fields that the host never returns.
+/// Fields of a route that the host never returns.
 const KEYS: [&str; 2] = ["key", "api_key"];
 
 pub(crate) fn set_route(route: &str, mut config: Value) -> Result<(), Failure> {

@@ -19,7 +19,8 @@ pub(crate) fn call(call: Call) -> Result<ToolOutput, Failure> {
         tools.find(|(info, _)| is_meant(info)).map(|(_, script)| script.clone())
     })?;
     let script = script.ok_or_else(|| {
-        Failure::not_found(format!("there is no tool `{}`; set `FakeHost::tool`", call.tool))
+        let message = format!("there is no tool `{}`; add it with `FakeHost::tool`", call.tool);
+        Failure::not_found(message)
     })?;
     let mut script = script.borrow_mut();
     script(&call.arguments)

@@ -24,7 +24,7 @@ fn config_schema(entry: &NodeEntry) -> Vec<(String, String)> {
     schema.map(|schema| ("config-schema".to_owned(), schema)).into_iter().collect()
 }
 
-/// Runs the node that the context names. Fails with `not-found` if there is none.
+/// Runs the node that the context names. Fails with `not-found` if it does not exist.
 pub fn run_named(
     entries: &[NodeEntry],
     context: raw::TaskContext,

@@ -15,7 +15,7 @@ pub fn list_reducers(entries: &[ReducerEntry]) -> Vec<raw::ReducerInfo> {
     entries.iter().map(info).collect()
 }
 
-/// Calls the reducer with a name. Fails with `not-found` if there is none.
+/// Calls the reducer with a name. Fails with `not-found` if it does not exist.
 pub fn reduce_named(
     entries: &[ReducerEntry],
     name: &str,

@@ -28,7 +28,7 @@ fn hints(hints: ToolHints) -> Vec<(String, String)> {
     vec![(HINTS.to_owned(), hints.to_string())]
 }
 
-/// Calls the tool that the context names. Fails with `not-found` if there is none.
+/// Calls the tool that the context names. Fails with `not-found` if it does not exist.
 pub fn tool_named(
     entries: &[ToolEntry],
     context: raw::CallContext,

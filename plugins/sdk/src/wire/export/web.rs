@@ -17,7 +17,7 @@ pub fn list_routes(entries: &[HandlerEntry]) -> Vec<raw::Route> {
     entries.iter().map(route).collect()
 }
 
-/// Handles a request with the endpoint of its method and route.
+/// Handles a request with the endpoint for its method and route.
 pub fn handle(
     entries: &[HandlerEntry],
     request: raw::Request,

@@ -41,12 +41,15 @@ fn check(operator: &str) -> Result<(), Failure> {
 }
 
 fn invalid(what: &str) -> Failure {
-    let message = format!("a filter has fields with values or with `$eq` to `$lte`, not `{what}`");
+    let message = format!(
+        "a filter maps fields to values, or to the operators `$eq`, `$ne`, `$gt`, `$gte`, `$lt` \
+         and `$lte`, not to `{what}`"
+    );
     Failure::new("invalid", message)
 }
 
 impl Condition<'_> {
-    /// Returns true if a document matches.
+    /// Returns true if a document satisfies the condition.
     pub(super) fn holds(&self, document: &Value) -> bool {
         let found = document.get(self.field).unwrap_or(&Value::Null);
         let order = order(found, self.value);
