@@ -11,13 +11,13 @@ use crate::offer::Offer;
 use crate::shown::Shown;
 use crate::turn::Turn;
 
-/// Prompt that requests the document after the text.
+/// Prompt that requests the structured answer after the text.
 const DOCUMENT: &str = "Give your answer again, as the requested document.";
 
-/// One turn of a model in a conversation. If the model requests tools, the node sends each call to
-/// the tool node as a task of its own. Otherwise the graph continues along its edges. After the
-/// last permitted turn the run fails, or the graph continues as after a completion without tool
-/// calls.
+/// Runs one turn of a model in a conversation. If the model requests tools, the node sends each
+/// call to the tool node as a separate task. Otherwise the graph continues along its edges. After
+/// the last permitted turn, the run fails, or the graph continues as after a completion without
+/// tool calls.
 #[node(config = AgentConfig)]
 pub(crate) fn agent(context: &Context, state: Value) -> Result<Turn, Failure> {
     let config: AgentConfig = context.config()?;
@@ -69,7 +69,7 @@ fn offer(config: &AgentConfig) -> Result<Offer, Failure> {
     Offer::new(Granted::list()?, &rules)
 }
 
-/// Returns a request with the whole conversation. A note is appended to the system message.
+/// Returns a request with the whole conversation. Appends the note to the system message.
 fn request(
     config: &AgentConfig,
     talk: &Conversation,
@@ -90,7 +90,7 @@ fn request_document(config: &AgentConfig, talk: &Conversation, offer: &Offer) ->
     request(config, talk, offer, None).user(DOCUMENT)
 }
 
-/// Sends the calls to the tool node: each as a task of its own, or all in one task.
+/// Sends the calls to the tool node, each as a separate task or all in one task.
 fn send(
     config: &AgentConfig,
     talk: &Conversation,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_calls_continues_the_graph() {
+    fn completion_without_calls_continues_the_graph() {
         let host = host().llm(|_| Ok(Completion::of_text("hello")));
         let config = json!({"route": "chat", "system": "be kind", "temperature": 0});
         let decision = run(&host, config, json!([user("hi")])).unwrap();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn turn_limit_can_end_the_path() {
+    fn turn_limit_with_end_continues_the_graph_without_a_model_call() {
         let host = host().llm(|_| Ok(two_calls()));
         let calls = json!([{"id": "c1", "name": "save", "arguments": {}}]);
         let asked = json!({"role": "assistant", "content": "", "tool_calls": calls});
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn document_is_requested_after_the_text() {
+    fn structured_answer_is_requested_after_the_text() {
         let host = host().llm(|request| {
             Ok(match request.response_schema {
                 Some(_) => Completion::of_json(json!({"total": 3})),

@@ -13,14 +13,14 @@ use crate::granted::Tool;
 
 /// The decision about a call.
 pub(crate) enum Verdict {
-    /// The call is made, possibly with arguments that a person changed.
+    /// The call is made, possibly with arguments that a person has changed.
     Call {
         /// Unambiguous name of the tool.
         tool: String,
-        /// The changed arguments.
+        /// Arguments that a person has changed.
         changed: Option<Value>,
     },
-    /// The call is not made. Contains its result.
+    /// The call is not made. Contains the result for the model.
     Answered(Box<Stored>),
 }
 
@@ -30,7 +30,7 @@ impl Verdict {
         Self::Call { tool: tool.exact().to_owned(), changed }
     }
 
-    /// Refuses the call with a reason for the model.
+    /// Rejects the call with a reason for the model.
     pub(crate) fn refused(call: &StoredCall, why: impl Into<String>) -> Self {
         Self::Answered(Box::new(Stored::refusal(call, why)))
     }
@@ -47,7 +47,7 @@ enum Answer {
 }
 
 /// Raises an interrupt and returns the decision of the person. The interrupt suspends the task
-/// until it is answered.
+/// until the answer arrives.
 pub(crate) fn ask(
     call: &StoredCall,
     tool: &Tool,
@@ -83,12 +83,12 @@ fn rejected(message: Option<String>) -> String {
     }
 }
 
-/// Returns the schema for the answer, with one alternative for each decision. Changed arguments
-/// must fit the schema of the tool.
+/// Returns the schema for the answer, with one alternative per decision. Changed arguments must
+/// match the schema of the tool.
 fn response_schema(tool: &Tool, allowed: &BTreeSet<Decision>) -> Value {
     let words = json!({"type": "string"});
-    // References in a schema are relative to its root, so they would break here. The host also
-    // checks the arguments when the tool is called.
+    // References in a schema are relative to its root, so they are invalid in the nested schema.
+    // The host checks the arguments again when it calls the tool.
     let has_references = tool.arguments_schema.to_string().contains("\"$ref\"");
     let arguments =
         if has_references { json!({"type": "object"}) } else { tool.arguments_schema.clone() };

@@ -1,9 +1,10 @@
-//! The completion of one turn, which is requested again if it is empty or broken.
+//! The completion of one turn. An empty or broken completion is requested again.
 //!
 //! Models and the services in front of them sometimes return empty completions, or completions
-//! whose tool calls have incomplete arguments. The second request names the defect, in the system
-//! message at the beginning because not every provider accepts one at the end. The conversation
-//! does not keep a broken completion, since the model would take it as an example.
+//! whose tool calls have incomplete arguments. The second request describes the defect to the
+//! model. The description is in the system message at the beginning, because not every provider
+//! accepts a system message at the end. The conversation does not keep a broken completion, because
+//! the model would take it as an example.
 
 use serde_json::{Map, Value};
 use wattle_plugin::llm::{Completion, FinishReason, Request};
@@ -12,23 +13,23 @@ use wattle_plugin::prelude::{Failure, code, json, log};
 
 use crate::config::AgentConfig;
 
-/// Maximum number of requests in one turn. A model that was told the defect and fails again would
-/// most likely fail a third time, and each request costs as much as a turn.
+/// Maximum number of requests in one turn. A model that repeats a described defect would most
+/// likely repeat it a third time, and each request costs as much as a turn.
 const MAX_REQUESTS: usize = 2;
 
-/// Code of the failure after empty completions.
+/// Failure code after empty completions.
 const NO_ANSWER: &str = "no-answer";
 
-/// Code of the failure if the provider withheld a completion.
+/// Failure code after a completion that the provider withheld.
 const WITHHELD: &str = "withheld";
 
 /// Instruction for a model without tools.
 const WORDS: &str = "Answer in words.";
 
-/// Finish reasons of providers that could not parse a tool call.
+/// Finish reasons with which providers report that they could not parse a tool call.
 const MISREAD: [&str; 2] = ["MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"];
 
-/// Finish reasons of providers that parsed a tool call but did not expect it.
+/// Finish reasons with which providers report that they did not expect a tool call.
 const UNEXPECTED: [&str; 2] = ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"];
 
 /// The defect of a completion.
@@ -36,14 +37,14 @@ const UNEXPECTED: [&str; 2] = ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"];
 enum Flaw {
     /// Neither text nor tool calls.
     Empty,
-    /// Neither text nor tool calls, because the token limit was reached before.
+    /// Neither text nor tool calls, because the token limit was reached.
     OutOfTokens,
-    /// Neither text nor tool calls, because the provider withheld them.
+    /// Neither text nor tool calls, because the provider withheld the completion.
     Withheld,
     /// The arguments of all tool calls are not valid JSON.
     Unreadable,
     /// No tool calls, because the provider could not parse the call at the end. Text before the
-    /// call only announces it.
+    /// call only announces the call.
     Misread,
     /// No tool calls, because the provider did not expect the call at the end. Text before the call
     /// may be a complete reply.
@@ -51,15 +52,15 @@ enum Flaw {
 }
 
 /// Requests the completion of one turn. `request` creates the request, with an optional note for
-/// the model. The completion may contain calls whose arguments are not valid JSON; [`crate::batch`]
-/// refuses them.
+/// the model. The completion may contain calls whose arguments are not valid JSON. [`crate::batch`]
+/// rejects such calls without calling the tool.
 ///
 /// # Errors
 ///
 /// The failure of the model call; `no-answer`, `limit` or `withheld` for a completion with neither
-/// text nor tool calls; `no-answer` for one whose call the provider could not parse. If the
-/// provider did not expect the call, and the second completion is no better, the text before the
-/// call is returned.
+/// text nor tool calls; `no-answer` for a completion whose call the provider could not parse. If
+/// the provider did not expect the call, and the second completion is no better, the text before
+/// the call is the result instead.
 pub(crate) fn ask(
     config: &AgentConfig,
     request: impl Fn(Option<&str>) -> Request,
@@ -91,8 +92,8 @@ pub(crate) fn ask(
     }
 }
 
-/// Logs that a completion was filtered or refused. The rest may end in the middle. The host does
-/// not distinguish a filter of the provider from a refusal of the model.
+/// Logs that a content filter cut or emptied a completion, or that the model refused. The host does
+/// not distinguish these cases.
 fn log_filter(completion: &Completion, route: &str) {
     if completion.finish_reason == FinishReason::ContentFilter {
         log::warn!(
@@ -102,7 +103,8 @@ fn log_filter(completion: &Completion, route: &str) {
     }
 }
 
-/// Logs that a call was dropped, which may leave no other trace.
+/// Logs that the provider dropped a call. Without this message, the dropped call may leave no
+/// trace.
 fn log_unexpected(flaw: Flaw, route: &str) {
     if flaw == Flaw::Unexpected {
         log::warn!(
@@ -111,8 +113,8 @@ fn log_unexpected(flaw: Flaw, route: &str) {
     }
 }
 
-/// Marks a call that the token limit cut off. Some providers return empty arguments as `{}` for it,
-/// which a tool without required arguments would accept.
+/// Marks a call that the token limit cut off. Some providers return `{}` as its arguments, which a
+/// tool without required arguments would accept.
 fn without_cut_call(mut completion: Completion, route: &str) -> Completion {
     if completion.finish_reason != FinishReason::Length {
         return completion;
@@ -139,7 +141,7 @@ fn is_unreadable(call: &ToolCall) -> bool {
 }
 
 /// Returns true if a finish reason contains one of the names. Gateways write the names in lower
-/// case, or with a prefix.
+/// case or with a prefix.
 fn ended_with(reason: &FinishReason, names: &[&str]) -> bool {
     let FinishReason::Other(reason) = reason else { return false };
     let reason = reason.to_ascii_uppercase();
@@ -149,8 +151,8 @@ fn ended_with(reason: &FinishReason, names: &[&str]) -> bool {
 impl Flaw {
     fn of(completion: &Completion) -> Option<Self> {
         if completion.tool_calls().next().is_some() {
-            // At the token limit the next completion would be cut off as well, so the model has to
-            // see what happened.
+            // A call that the token limit cut off is not broken: another request would be cut off
+            // as well. The call gets an error result, which tells the model about the limit.
             let is_broken = completion.finish_reason != FinishReason::Length
                 && completion.tool_calls().all(is_unreadable);
             return is_broken.then_some(Self::Unreadable);
@@ -171,8 +173,8 @@ impl Flaw {
         })
     }
 
-    /// Returns the note for the next request; `None` if another request would not help. A model
-    /// without tools cannot call one.
+    /// Returns the note for the next request. Returns `None` if another request would not help. The
+    /// note does not ask a model without tools to call one.
     fn note(self, offers_tools: bool) -> Option<String> {
         let (flaw, wanted) = match self {
             Self::Empty => ("was empty", "Call a tool, or answer in words."),
@@ -194,8 +196,8 @@ impl Flaw {
         Some(format!("Your last answer in this conversation {flaw}. {wanted}"))
     }
 
-    /// Returns the failure of the turn; `None` if the completion can be used: each of its calls
-    /// gets a result, or its text is the reply.
+    /// Returns the failure of the turn. Returns `None` if the completion is usable: each of its
+    /// calls gets a result, or its text is the reply.
     fn failure(self, config: &AgentConfig, completion: &Completion) -> Option<Failure> {
         let (route, reason) = (&config.route, &completion.finish_reason);
         match self {
@@ -225,7 +227,7 @@ impl Flaw {
     }
 }
 
-/// Returns the failure of a turn whose last completion had `what`.
+/// Returns the failure of a turn whose last completion had the defect `what`.
 fn no_answer(route: &str, what: &str, reason: &FinishReason) -> Failure {
     let (mut why, mut details) = (String::new(), json!({"requests": MAX_REQUESTS}));
     if let FinishReason::Other(reason) = reason {
@@ -252,7 +254,7 @@ mod tests {
     use crate::agent::agent;
     use crate::testing::{host, two_calls};
 
-    /// Runs a turn in which the model returns the given completions, one per request.
+    /// Runs a turn in which the model returns the given completions, one for each request.
     fn turn(answers: Vec<Completion>, config: Value) -> (FakeHost, Result<Decision, Failure>) {
         let answers = RefCell::new(answers.into_iter());
         let host =
@@ -313,7 +315,8 @@ mod tests {
         assert!(failure.message.contains("`MALFORMED_FUNCTION_CALL`"), "{failure}");
     }
 
-    /// Returns text after which the provider dropped a call, with a finish reason.
+    /// Returns a completion with text after which the provider dropped a call, and with a finish
+    /// reason.
     fn dropped(words: &str, reason: &str) -> Completion {
         let finish_reason = FinishReason::Other(reason.to_owned());
         Completion { finish_reason, ..Completion::of_text(words) }
@@ -335,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn text_before_an_unexpected_call_is_used_in_the_end() {
+    fn text_before_an_unexpected_call_is_used_if_the_second_completion_is_no_better() {
         let unexpected = |words| dropped(words, "UNEXPECTED_TOOL_CALL");
         let without_tools = json!({"route": "chat", "tools": []});
         for (second, content) in [

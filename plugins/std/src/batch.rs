@@ -1,7 +1,7 @@
-//! The calls of one task and their results.
+//! The calls of one task, and their results.
 //!
-//! The outcome of every call becomes a message for the model: an output, a refusal, a failure, a
-//! trap or a limit. Only errors of the task itself, such as an invalid channel, are failures of the
+//! Every call gets a message for the model as its result: an output, a rejection, a failure, a trap
+//! or a limit. Only errors of the task itself, such as an invalid channel, are failures of the
 //! node.
 
 use std::collections::BTreeSet;
@@ -20,40 +20,40 @@ use crate::rules::Rules;
 use crate::shown::Shown;
 use crate::turn::Turn;
 
-/// Maximum size of failure details for the model, in bytes. Longer details are left out.
+/// Maximum size of failure details for the model, in bytes. Larger details are omitted.
 const DETAILS_LIMIT_BYTES: usize = 300;
 
-/// Content for a tool without output, since providers reject an empty result.
+/// Content for a tool without output, because providers reject an empty result.
 const SILENT: &str = "done";
 
-/// Result of a call that needs an approval for which the rules allow no decision.
+/// Result of a call that needs an approval, but for which the rules allow no decision.
 const NO_DECISION: &str =
     "the call needs an approval, but the rules of both nodes allow no decision";
 
 /// The input of a task that an agent sent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Sent {
-    /// The batch, under a name that no channel can have, so that it is distinguished from a state.
+    /// The batch. No channel can have this key, so that a batch is distinguishable from a state.
     #[serde(rename = "std.calls")]
     pub(crate) batch: Batch,
 }
 
-/// Calls and their context.
+/// Tool calls and their context.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Batch {
     /// Name of the channel with the conversation.
     pub(crate) messages: String,
     /// Calls in order.
     pub(crate) calls: Vec<StoredCall>,
-    /// Tools that succeeded since the last user message.
+    /// Tools that have succeeded since the last user message.
     pub(crate) answered: BTreeSet<String>,
     /// Tool policy of the calls.
     pub(crate) rules: Rules,
-    /// Granted tools, if the agent has listed them: another list would take a request to every
-    /// server and an entry in the journal.
+    /// Granted tools, if the agent has listed them. Listing them again would cost a request to
+    /// every server and a journal entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) granted: Option<Granted>,
-    /// State that the tools see; none if `None`.
+    /// State that the tools see; `None` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<Shown>,
 }
@@ -65,7 +65,7 @@ struct Done {
 }
 
 impl Batch {
-    /// Makes the calls and writes their results in the order of the calls.
+    /// Makes the calls. Writes their results in the order of the calls.
     pub(crate) fn run(mut self) -> Result<Turn, Failure> {
         let calls = std::mem::take(&mut self.calls);
         if calls.is_empty() {
@@ -83,8 +83,8 @@ impl Batch {
         for update in done.into_iter().flat_map(|done| done.updates) {
             if self.rules.open(&update.channel) {
                 if update.overwrite && !self.rules.parallel {
-                    // The overwrite replaces the writes of earlier calls, as if each call had a
-                    // superstep of its own.
+                    // The overwrite replaces the writes of earlier calls, as if each call were in
+                    // its own superstep.
                     turn.forget(&update.channel);
                 }
                 turn.update(update);
@@ -111,8 +111,8 @@ impl Batch {
         Ok(done.collect())
     }
 
-    /// Makes the calls in order. The result of a call counts for the order rules of the next call,
-    /// and the next call sees its overwrites.
+    /// Makes the calls in order. A result counts for the order rules of the next call, and the next
+    /// call sees the overwrites.
     fn one_by_one(
         &mut self,
         calls: &[StoredCall],
@@ -145,7 +145,7 @@ impl Batch {
         })
     }
 
-    /// Decides whether a call is made.
+    /// Decides whether to make a call.
     fn verdict(&self, call: &StoredCall, granted: &Granted) -> Result<Verdict, Failure> {
         let Some(tool) = granted.find(&call.name).filter(|tool| self.rules.allow(tool)) else {
             let known = granted.tools.iter().filter(|tool| self.rules.allow(tool));
@@ -207,7 +207,7 @@ fn done(
     Done { message: Stored { structured, arguments: changed, ..message }, updates }
 }
 
-/// Returns the text of a failure for the model.
+/// Formats a failure as text for the model.
 fn words(failure: &Failure) -> String {
     let text = format!("{}: {}", failure.code, failure.message);
     let details = failure.details.as_ref().map(ToString::to_string);

@@ -34,7 +34,7 @@ pub(crate) struct AgentConfig {
     #[serde(default = "default_max_turns")]
     #[schemars(range(min = 1))]
     pub(crate) max_turns: usize,
-    /// What happens after `max_turns` turns. Default: `fail`.
+    /// Behavior after `max_turns` turns. Default: `fail`.
     #[serde(default)]
     pub(crate) at_limit: AtLimit,
     /// Node that calls tools. Default: `tools`.
@@ -58,7 +58,7 @@ pub(crate) struct AgentConfig {
     /// Channels that tools see with every call. Default: none.
     #[serde(default)]
     pub(crate) state: Option<BTreeSet<String>>,
-    /// Requests the last completion again as a document.
+    /// Requests the last completion again as structured output.
     #[serde(default)]
     pub(crate) answer: Option<AnswerConfig>,
 }
@@ -90,7 +90,7 @@ pub(crate) struct ToolsConfig {
     pub(crate) state: Option<BTreeSet<String>>,
 }
 
-/// What happens after the last permitted turn of an agent.
+/// Behavior after the last permitted turn of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AtLimit {
@@ -174,7 +174,7 @@ pub(crate) enum Tools {
 }
 
 impl Tools {
-    /// Returns true if the selection may contain a tool.
+    /// Returns true if the selection may include a tool.
     pub(crate) fn hold_for(&self, tool: &Tool) -> bool {
         match self {
             Self::All(Star::Star) => true,
@@ -183,7 +183,7 @@ impl Tools {
     }
 }
 
-/// The text `*`.
+/// The string `*`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) enum Star {
     /// `*`
@@ -201,21 +201,21 @@ pub(crate) enum Decision {
     Approve,
     /// The tool is called with other arguments.
     Edit,
-    /// The tool is not called; the model reads the rejection.
+    /// The tool is not called, and the model receives the rejection.
     Reject,
-    /// The tool is not called; the text of the person is its output.
+    /// The tool is not called, and the text of the person becomes its output.
     Respond,
 }
 
-/// The last completion as a document.
+/// The last completion as structured output.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AnswerConfig {
-    /// Name of the document for the model: 1 to 64 characters of `[a-zA-Z0-9_-]`.
+    /// Name of the structured output for the model: 1 to 64 characters of `[a-zA-Z0-9_-]`.
     pub(crate) name: String,
-    /// JSON Schema of the document, an object.
+    /// JSON Schema of the structured output. Its root must be an object.
     pub(crate) schema: Value,
-    /// Channel to which the document is written.
+    /// Channel to which the structured output is written.
     pub(crate) channel: String,
 }
 

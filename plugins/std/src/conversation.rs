@@ -1,8 +1,8 @@
-//! Messages of the state.
+//! Messages of a conversation in the state.
 //!
-//! A cancel, a crash or an edit can cut a conversation off anywhere. Results are therefore found by
-//! the id of their call at any position, and a call without a result is closed before the next
-//! request to the model.
+//! A cancellation, a crash or an edit can end a conversation at any point. The result of a call is
+//! therefore found by the call id at any position, and a call without a result gets one before the
+//! next request to the model.
 
 mod block;
 mod content;
@@ -20,17 +20,18 @@ use wattle_plugin::message::{PROVIDER_STATE, Part, ToolCall};
 pub(crate) use self::content::Content;
 use crate::offer::Offer;
 
-/// Result of a call that was closed.
+/// Content of the result that is added for a call without a result.
 const CANCELLED: &str = "the call was cancelled before it returned a result";
 
-/// A message in the form of the state.
+/// A message in the format of the state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stored {
-    /// Id of a completion, under which clients received its deltas; the channel generates all other
-    /// ids. It is not read, because channels with other reducers may have ids of other types.
+    /// Id of a completion, under which clients received its deltas. The channel generates all other
+    /// ids. The field is never read from the state, because channels with other reducers can have
+    /// ids of other types.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
-    /// `system`, `user`, `assistant`, `tool`.
+    /// Author: `system`, `user`, `assistant` or `tool`.
     pub(crate) role: String,
     /// Content of the message.
     #[serde(default)]
@@ -38,30 +39,31 @@ pub(crate) struct Stored {
     /// Tool calls that the model requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tool_calls: Vec<StoredCall>,
-    /// Id of the call whose result this is.
+    /// Id of the call to which the result belongs; only in a tool result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tool_call_id: Option<String>,
-    /// Name of the tool whose result this is.
+    /// Name of the tool; only in a tool result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    /// `success` or `error`, of a tool result.
+    /// `success` or `error`; only in a tool result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<String>,
-    /// Structured output of a tool.
+    /// Structured output of the tool; only in a tool result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) structured: Option<Value>,
-    /// Arguments of the call, if a person changed them.
+    /// Arguments of the call if a person changed them; only in a tool result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) arguments: Option<Value>,
-    /// Reasoning of the model, which some providers require back.
+    /// Reasoning of the model. Some providers require that it is sent back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reasoning: Option<String>,
-    /// Opaque state of the provider, which is sent back with the message.
+    /// Opaque state of the provider. It is sent back with the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) provider_state: Option<Value>,
 }
 
-/// A tool call in the form of the state, with the tool's own name.
+/// A tool call in the format of the state. It has the tool's own name, not the one that the model
+/// sees.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredCall {
     /// Id of the call, unique in the conversation.
@@ -74,8 +76,8 @@ pub(crate) struct StoredCall {
 }
 
 impl StoredCall {
-    /// Returns a message for the model if the arguments are not valid JSON. The host passes such
-    /// arguments as a string.
+    /// Returns an error message for the model if the arguments are not valid JSON. The host passes
+    /// such arguments as a string.
     pub(crate) fn unreadable(&self) -> Option<String> {
         let Value::String(text) = &self.arguments else { return None };
         let why = match serde_json::from_str::<IgnoredAny>(text) {
@@ -123,8 +125,9 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Reads a channel. An invalid part fails the run that adds it, so that its sender sees the
-    /// failure. Later runs describe the part to the model instead.
+    /// Reads the messages of a channel. An invalid part in the newest user message or after it is
+    /// an error, so that its sender sees the failure. An older invalid part is described to the
+    /// model instead.
     pub(crate) fn read(channel: &str, state: &Value) -> Result<Self, Failure> {
         let messages = match state.get(channel) {
             None | Some(Value::Null) => &[][..],
@@ -155,7 +158,7 @@ impl Conversation {
         self.messages.extend_from_slice(messages);
     }
 
-    /// Returns a result for every call without one.
+    /// Returns an error result for each call that has no result.
     pub(crate) fn closing(&self) -> Vec<Stored> {
         let open = |index: usize, message: &Stored| {
             let calls = message.tool_calls.iter();
@@ -182,14 +185,15 @@ impl Conversation {
         self.since_user().filter(|message| message.role == "assistant").count()
     }
 
-    /// Returns the tools that succeeded since the last user message.
+    /// Returns the tools that have succeeded since the last user message.
     pub(crate) fn answered(&self) -> BTreeSet<String> {
         let answers = self.since_user().filter(|message| message.is_success());
         answers.filter_map(|message| message.name.clone()).collect()
     }
 
-    /// Converts a completion to a message. Tools get their own names, and calls get ids that are
-    /// unique in the conversation.
+    /// Converts a completion to a message of the state. Replaces the tool names that the model sees
+    /// with the tools' own names, and call ids that already occur in the conversation with new
+    /// ones.
     pub(crate) fn assistant(&self, completion: &Completion, offer: &Offer) -> Stored {
         let mut taken: BTreeSet<String> =
             self.messages.iter().flat_map(|it| &it.tool_calls).map(|it| it.id.clone()).collect();
@@ -225,7 +229,7 @@ fn own_call(call: &ToolCall, offer: &Offer, taken: &mut BTreeSet<String>) -> Sto
     StoredCall { id, name, arguments: call.arguments.clone() }
 }
 
-/// Returns an id that is not taken: the given one, or the given one with a number.
+/// Returns an id that is not in `taken`: the given id, or the id with a number appended.
 fn unique(id: &str, taken: &BTreeSet<String>) -> String {
     if !id.is_empty() && !taken.contains(id) {
         return id.to_owned();

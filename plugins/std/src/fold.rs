@@ -1,9 +1,9 @@
 //! Conversion of arguments schemas to a form that every provider accepts.
 //!
 //! `OpenAI` and Anthropic reject `oneOf` and `anyOf` at the top level of a tool's arguments. A
-//! union of objects is offered as one object with the fields of all variants. The host checks the
-//! arguments of a call against the schema that the tool declares, so the tool never receives
-//! arguments that it does not accept.
+//! union of objects is therefore offered as one object with the fields of all variants. The host
+//! checks the arguments of a call against the schema that the tool declares, so the tool receives
+//! only arguments that it accepts.
 
 use serde_json::{Map, Value, json};
 
@@ -52,7 +52,7 @@ struct Kind<'a> {
 }
 
 impl<'a> Kind<'a> {
-    /// Reads a variant. Returns `None` if it is not an object with named fields.
+    /// Parses a variant. Returns `None` if the variant is not an object with named fields.
     fn read(schema: &'a Value) -> Option<Self> {
         let fields = schema.get("properties")?.as_object()?;
         let required = schema.get("required").and_then(Value::as_array);
@@ -65,8 +65,8 @@ impl<'a> Kind<'a> {
     }
 }
 
-/// Merges the schemas of a field in two variants: an `enum` of all constants, or `anyOf` with both
-/// schemas.
+/// Merges the schemas of a field in two variants: into an `enum` if both are constants, otherwise
+/// into `anyOf`.
 fn both(one: &Value, other: &Value) -> Value {
     let (one, other) = (enumerated(one), enumerated(other));
     if one == other {

@@ -1,10 +1,10 @@
 //! The granted tools and their names.
 //!
-//! A tool is listed under its bare name (`save`) if no other granted tool has that name, otherwise
-//! under its tool reference (`book/save`). A bare name in a graph file can therefore become
-//! ambiguous. Rules that restrict tools (`approve`, `order`) apply to every tool that the name may
-//! mean, so that a further tool does not bypass them. Rules that permit tools (`tools`, `after`)
-//! need an unambiguous name.
+//! The host lists a tool under its bare name (`save`) if no other granted tool has this name, and
+//! otherwise under its tool reference (`book/save`). A bare name in a graph file can therefore
+//! become ambiguous when another tool is granted. Rules that restrict tools (`approve`, `order`)
+//! then apply to every tool with this name, so that a newly granted tool does not bypass them.
+//! Rules that permit tools (`tools`, `after`) require an unambiguous name.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,12 +12,12 @@ use wattle_plugin::tool::ToolInfo;
 use wattle_plugin::tools::{self, Missing};
 use wattle_plugin::{Failure, code};
 
-/// A granted tool.
+/// A tool that the operator grants to the plugin.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tool {
     /// Name under which the host lists the tool.
     pub(crate) name: String,
-    /// Tool reference, if the host gives one.
+    /// Tool reference, if the host reports one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reference: Option<String>,
     /// Description of the tool.
@@ -34,13 +34,12 @@ impl Tool {
         self.name == name || self.reference.as_deref() == Some(name)
     }
 
-    /// Returns true if a name may mean this tool, and possibly others.
+    /// Returns true if a name may mean this tool, possibly among others.
     pub(crate) fn may_be(&self, name: &str) -> bool {
         self.is(name) || self.bare() == name
     }
 
-    /// Returns the name by which to call the tool, which stays unambiguous when further tools are
-    /// granted.
+    /// Returns a name of the tool that remains unambiguous when other tools are granted.
     pub(crate) fn exact(&self) -> &str {
         self.reference.as_deref().unwrap_or(&self.name)
     }
@@ -49,7 +48,7 @@ impl Tool {
         self.exact().split_once('/').map_or(&self.name, |(_, bare)| bare)
     }
 
-    /// Returns the tool without description and schema.
+    /// Returns the tool with its names only, without description and schema.
     fn names(&self) -> Self {
         let Self { name, reference, .. } = self.clone();
         Self { name, reference, ..Self::default() }
@@ -67,43 +66,44 @@ impl From<ToolInfo> for Tool {
     }
 }
 
-/// The granted tools.
+/// The tools that the operator grants to the plugin.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Granted {
     /// Tools of the available sources.
     pub(crate) tools: Vec<Tool>,
-    /// Tool sources whose tools are unknown.
+    /// Tool sources whose tools could not be listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) missing: Vec<Missing>,
 }
 
 impl Granted {
-    /// Lists the granted tools.
+    /// Lists the tools that the operator grants to the plugin.
     pub(crate) fn list() -> Result<Self, Failure> {
         let listing = tools::listing()?;
         let tools = listing.tools.into_iter().map(Tool::from).collect();
         Ok(Self { tools, missing: listing.missing })
     }
 
-    /// Returns the tool that a name identifies.
+    /// Returns the tool that a name identifies unambiguously.
     pub(crate) fn find(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| tool.is(name))
     }
 
-    /// Returns what a task with calls needs: the called tools in full, and the names of the others.
+    /// Returns the tools that a task needs to make calls: the called tools completely, and the
+    /// others by name only.
     pub(crate) fn for_calls<'a>(&self, names: impl Iterator<Item = &'a str> + Clone) -> Self {
         let is_called = |tool: &Tool| names.clone().any(|name| tool.is(name));
         let kept = |tool: &Tool| if is_called(tool) { tool.clone() } else { tool.names() };
         Self { tools: self.tools.iter().map(kept).collect(), missing: self.missing.clone() }
     }
 
-    /// Checks that a name in the configuration identifies one tool. `key` is the key of the
-    /// configuration with the name.
+    /// Checks that a name in the configuration identifies one tool. `key` is the configuration key
+    /// that contains the name.
     ///
     /// # Errors
     ///
-    /// `conflict` if the name is ambiguous; the failure of an unavailable tool source that may have
-    /// the tool; otherwise `not-found`.
+    /// `conflict` if the name is ambiguous; the failure of an unavailable tool source that may
+    /// provide the tool; otherwise `not-found`.
     pub(crate) fn check_one(&self, name: &str, key: &str) -> Result<(), Failure> {
         if self.find(name).is_some() {
             return Ok(());
@@ -120,12 +120,13 @@ impl Granted {
         Err(self.away(name).unwrap_or_else(|| not_granted(name, key)))
     }
 
-    /// Checks that a name in the configuration matches at least one tool. A tool of an unavailable
-    /// source cannot be called either, so a rule about it is valid.
+    /// Checks that a name in the configuration matches at least one tool. A tool that an
+    /// unavailable source may provide counts as a match, because such a tool cannot be called
+    /// either.
     ///
     /// # Errors
     ///
-    /// `not-found`, because the rule would restrict nothing, most likely due to a misspelled name.
+    /// `not-found`. The name is most likely misspelled, and the rule would restrict nothing.
     pub(crate) fn check_any(&self, name: &str, key: &str) -> Result<(), Failure> {
         let is_there = self.tools.iter().any(|tool| tool.may_be(name));
         if is_there || self.away(name).is_some() {
@@ -134,7 +135,7 @@ impl Granted {
         Err(not_granted(name, key))
     }
 
-    /// Returns the failure of the unavailable tool source that may have a tool.
+    /// Returns the failure of an unavailable tool source that may provide a tool.
     pub(crate) fn away(&self, name: &str) -> Option<Failure> {
         let may_have = |missing: &&Missing| {
             !name.contains('/') || name.starts_with(&format!("{}/", missing.source))
@@ -142,7 +143,7 @@ impl Granted {
         let missing = self.missing.iter().find(may_have)?;
         let failure = missing.failure.clone();
         let message = format!(
-            "the tool `{name}` is unavailable, since `{}` does not list its tools: {}",
+            "the tool `{name}` is unavailable, because the tools of `{}` could not be listed: {}",
             missing.source, failure.message
         );
         Some(Failure { message, ..failure })

@@ -12,17 +12,17 @@ use crate::rules::Rules;
 /// Maximum length of a tool name that providers accept, in characters.
 const NAME_LIMIT: usize = 64;
 
-/// Name of a tool call without a name.
+/// Name for a tool call without a name.
 const UNNAMED: &str = "unnamed";
 
-/// The tools that a model may request.
+/// The tools that a model may request in this turn.
 #[derive(Debug, Default)]
 pub(crate) struct Offer {
     /// Definitions for the model.
     pub(crate) definitions: Vec<ToolDefinition>,
     /// All granted tools.
     pub(crate) granted: Granted,
-    /// Names of the tools by the names that the model sees.
+    /// Own names of the tools, by the names that the model sees.
     own: BTreeMap<String, String>,
 }
 
@@ -31,14 +31,15 @@ impl Offer {
     ///
     /// # Errors
     ///
-    /// The failures of [`Rules::check_offer`] and [`Rules::check`], if the rules name an unknown
-    /// tool.
+    /// Those of [`Rules::check_offer`] and [`Rules::check`], if the rules contain an unknown or
+    /// ambiguous name.
     pub(crate) fn new(granted: Granted, rules: &Rules) -> Result<Self, Failure> {
         rules.check_offer(&granted)?;
         rules.check(&granted)?;
         let tools: Vec<&Tool> = granted.tools.iter().filter(|tool| rules.allow(tool)).collect();
         let mut offer = Self::default();
-        // A name that providers accept unchanged is never given to another tool.
+        // Tools whose names providers accept unchanged come first, so that no converted name takes
+        // one of these.
         let (plain, changed): (Vec<&Tool>, _) =
             tools.iter().partition(|tool| safe_name(&tool.name) == tool.name);
         for tool in plain.into_iter().chain(changed) {
@@ -49,12 +50,14 @@ impl Offer {
         Ok(Self { granted, ..offer })
     }
 
-    /// Returns the tool name for a name that a model uses; the same name if no offered tool has it.
+    /// Returns the tool's own name for a name that a model uses. Returns the same name if no
+    /// offered tool has it.
     pub(crate) fn own_name<'a>(&'a self, name: &'a str) -> &'a str {
         self.own.get(name).map_or(name, String::as_str)
     }
 
-    /// Returns the name under which the model sees a tool, whether it is offered now or not.
+    /// Returns the name under which the model sees a tool, whether it is offered in this turn or
+    /// not.
     pub(crate) fn model_name(&self, own: &str) -> String {
         let seen = self.own.iter().find(|(_, it)| *it == own).map(|(seen, _)| seen.clone());
         seen.unwrap_or_else(|| safe_name(own))
@@ -69,7 +72,8 @@ impl Offer {
         }
     }
 
-    /// Returns the accepted form of a name, with a number if another tool has it.
+    /// Converts a name to an accepted one, and appends a number if another tool has the converted
+    /// name.
     fn free_name(&self, own: &str) -> String {
         let safe = safe_name(own);
         if !self.own.contains_key(&safe) {
@@ -88,7 +92,7 @@ impl Offer {
     }
 }
 
-/// Converts a name to the form that providers accept: 1 to 64 characters of `[a-zA-Z0-9_-]`.
+/// Converts a name to one that providers accept: 1 to 64 characters of `[a-zA-Z0-9_-]`.
 fn safe_name(name: &str) -> String {
     if name.is_empty() {
         return UNNAMED.to_owned();

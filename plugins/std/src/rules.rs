@@ -11,7 +11,7 @@ use crate::granted::{Granted, Tool};
 /// The tool policy of calls. The agent sends it to the task that makes the calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rules {
-    /// Lists of permitted tools. A tool must be in all of them.
+    /// Sets of permitted tools. A tool is permitted if all sets contain it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tools: Vec<BTreeSet<String>>,
     /// Tools that may be called only after other tools have succeeded.
@@ -28,7 +28,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Combines two policies: what either forbids is forbidden.
+    /// Combines two policies. A call that either policy forbids is forbidden.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.tools.extend(other.tools);
         self.order.extend(other.order);
@@ -56,7 +56,7 @@ impl Rules {
         self.updates.as_ref().is_some_and(|channels| channels.contains(channel))
     }
 
-    /// Returns the message for a call that violates the order; `None` if the tool may be called
+    /// Returns the message for a call that violates an order rule; `None` if the tool may be called
     /// now.
     pub(crate) fn too_early(
         &self,
@@ -76,7 +76,7 @@ impl Rules {
     }
 
     /// Returns the decisions that a person may take about a call; `None` if the call needs no
-    /// approval. Every rule that applies to the tool must allow a decision.
+    /// approval. A decision is allowed if every rule that applies to the tool allows it.
     pub(crate) fn approval(&self, tool: &Tool) -> Option<BTreeSet<Decision>> {
         let rules = self.approve.iter().filter(|rule| rule.tools.hold_for(tool));
         let allowed = rules.map(|rule| rule.allowed.clone());
@@ -92,8 +92,7 @@ impl Rules {
         self.tools.iter().flatten().try_for_each(|name| granted.check_one(name, "tools"))
     }
 
-    /// Checks that every rule matches a tool, because a rule with a misspelled name would restrict
-    /// nothing.
+    /// Checks that every rule matches a tool. A rule with a misspelled name would restrict nothing.
     ///
     /// # Errors
     ///
@@ -106,7 +105,8 @@ impl Rules {
         }
         for rule in &self.order {
             granted.check_any(&rule.tool, "order")?;
-            // If the tool is unavailable, the tools before it do not matter.
+            // The names in `after` are checked only if the rule's tool is available: without the
+            // tool, the rule has no effect.
             if granted.tools.iter().any(|tool| tool.may_be(&rule.tool)) {
                 rule.after.iter().try_for_each(|name| granted.check_one(name, "order"))?;
             }

@@ -13,7 +13,7 @@ pub(crate) struct Shown(Map<String, Value>);
 
 impl Shown {
     /// Selects channels of a state. A channel without a value becomes null, because a node cannot
-    /// distinguish it from a channel that the graph does not have.
+    /// distinguish it from a channel that does not exist in the graph.
     pub(crate) fn of(channels: &BTreeSet<String>, state: &Value) -> Self {
         let value = |name: &String| state.get(name).cloned().unwrap_or_default();
         Self(channels.iter().map(|name| (name.clone(), value(name))).collect())
@@ -25,8 +25,8 @@ impl Shown {
         self
     }
 
-    /// Applies the overwrites of a tool. Other writes need the reducer of the channel and are
-    /// ignored.
+    /// Applies the overwrites of a tool. Ignores other writes, because they need the reducer of the
+    /// channel.
     pub(crate) fn apply<'u>(&mut self, updates: impl IntoIterator<Item = &'u Update>) {
         for update in updates.into_iter().filter(|update| update.overwrite) {
             if let Some(value) = self.0.get_mut(&update.channel) {

@@ -8,7 +8,7 @@ use wattle_plugin::tool::ToolInfo;
 use crate::granted::Tool;
 
 /// Returns a fake host with the tool `parse`, which returns its arguments, and the tool `save`,
-/// which fails.
+/// which always fails.
 pub(crate) fn host() -> FakeHost {
     let info = |name: &str, place: &str, description: &str| {
         let info = ToolInfo {

@@ -8,8 +8,9 @@ use crate::conversation::Conversation;
 use crate::shown::Shown;
 use crate::turn::Turn;
 
-/// Makes the tool calls that a model requested. If an agent sends calls, the node makes these. If
-/// an edge leads to the node, it makes all calls of the last assistant message that have no result.
+/// Makes the tool calls that a model requested. If an agent sends calls to the node, it makes these
+/// calls. If an edge leads to the node, it makes the calls of the last assistant message that have
+/// no result.
 #[node(config = ToolsConfig)]
 pub(crate) fn tools(context: &Context, input: Value) -> Result<Turn, Failure> {
     let config: ToolsConfig = context.config()?;
@@ -87,8 +88,8 @@ mod tests {
             assert_eq!(
                 written[index]["content"],
                 format!(
-                    "the tool `{name}` is unavailable, since `mcp:graph` does not list its tools: \
-                     it is down; the tools are `parse`"
+                    "the tool `{name}` is unavailable, because the tools of `mcp:graph` could not \
+                     be listed: it is down; the tools are `parse`"
                 )
             );
         }

@@ -1,5 +1,5 @@
 //! The outcome of both nodes: messages for a channel whose name the graph file configures, and
-//! further writes. The outcomes of the SDK have channels that a type fixes.
+//! further writes. The outcome types of the SDK have channels that are fixed at compile time.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ impl Turn {
         self.decision.updates.retain(|update| update.channel != channel);
     }
 
-    /// Sends a task to a node, and follows no edges.
+    /// Sends a task to a node instead of following the edges.
     pub(crate) fn send(&mut self, node: &str, input: &impl Serialize) -> Result<(), Failure> {
         let input = serde_json::to_value(input)?;
         let send = Send { node: node.to_owned(), input, extra: Default::default() };

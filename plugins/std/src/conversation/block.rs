@@ -1,36 +1,36 @@
-//! Conversion of images and foreign blocks for models.
+//! Conversion of content blocks from other sources for models.
 //!
-//! An image becomes an image, and a text becomes a text. Of any other block the model gets type and
-//! size. So no block keeps a conversation from continuing.
+//! A text or an image is converted to a part. Any other block is replaced with a description of its
+//! type and size. No block therefore prevents a conversation from continuing.
 
 use serde_json::Value;
 use wattle_plugin::message::{Image, ImageSource, PROVIDER_STATE, Part};
 
-/// Types of blocks that only the provider of a model understands.
+/// Types of blocks that only the provider of the model understands.
 const OPAQUE: &[&str] = &[PROVIDER_STATE, "provider_part", "reasoning_signature"];
 
-/// Types of blocks with reasoning that is not sent back to models.
+/// Types of blocks with reasoning, which is not sent back to models.
 const THOUGHTS: &[&str] = &["thinking", "redacted_thinking", "reasoning", "reasoning_content"];
 
-/// Types of blocks that contain an image, whatever media type they have.
+/// Types of blocks that contain an image, whatever their media type is.
 const PICTURE_BLOCKS: &[&str] = &["image", "image_url", "input_image"];
 
-/// Names of the field with the media type of a file.
+/// Keys of a file's media type.
 const MEDIA_TYPES: &[&str] = &["mime_type", "mimeType", "media_type", "mediaType", "format"];
 
-/// Names of the field with the data of a file.
+/// Keys of a file's data.
 const BYTES: &[&str] = &["data", "base64", "bytes", "blob", "file_data"];
 
-/// Names of the field with the URL of a file.
+/// Keys of a file's URL.
 const ADDRESSES: &[&str] = &["url", "uri", "image_url", "file_url", "file_uri", "fileUri"];
 
-/// Names of the field with the id of a file at a provider.
+/// Keys of a file's id at a provider.
 const IDS: &[&str] = &["file_id", "fileId"];
 
-/// Names of the field with the name of a file or a tool.
+/// Keys of the name of a file or a tool.
 const NAMES: &[&str] = &["filename", "file_name", "fileName", "title", "name"];
 
-/// Names of objects in a block that contain these fields.
+/// Keys of objects within a block that contain the fields of a file.
 const HOLDERS: &[&str] = &[
     "source",
     "file",
@@ -50,7 +50,7 @@ const HOLDERS: &[&str] = &[
 /// Schemes of URLs that providers fetch.
 const SCHEMES: &[&str] = &["https", "http", "gs"];
 
-/// A media type that no provider accepts for images.
+/// Media type of an image format that no provider accepts.
 const DRAWING: &str = "image/svg+xml";
 
 /// Maximum length of a name in a description, in characters.
@@ -60,7 +60,8 @@ const NAME_CHARS: usize = 120;
 const BASE64_CHARS: usize = 4;
 const BASE64_BYTES: usize = 3;
 
-/// Returns true for a block that only the provider understands, which is sent back unchanged.
+/// Returns true for a block that only the provider understands. Such a block is sent back
+/// unchanged.
 pub(super) fn is_opaque(block: &Value) -> bool {
     OPAQUE.contains(&kind(block))
 }
@@ -70,7 +71,8 @@ pub(super) fn is_thought(block: &Value) -> bool {
     THOUGHTS.contains(&kind(block))
 }
 
-/// Returns an image, or a description if the role cannot have images or providers reject the image.
+/// Converts an image to an image part. Converts it to a description if messages of the role cannot
+/// contain images (`sees` is false), or if providers reject the image.
 pub(super) fn picture(image: &Image, sees: bool) -> Part {
     if sees && is_taken(image) {
         return Part::Image(image.clone());
@@ -83,7 +85,8 @@ pub(super) fn picture(image: &Image, sees: bool) -> Part {
     Part::Text(words("image", Some(image.media_type.as_str()), [place]))
 }
 
-/// Converts a block to a text, an image or a description.
+/// Converts a block to a text part, an image part, or a description of the block. `sees` is true if
+/// messages of the role can contain images.
 pub(super) fn shown(block: &Value, sees: bool) -> Part {
     if let Some(text) = block.as_str().or_else(|| block.get("text")?.as_str()) {
         return Part::Text(text.to_owned());
@@ -94,7 +97,7 @@ pub(super) fn shown(block: &Value, sees: bool) -> Part {
     }
 }
 
-/// Returns the image of a block if providers accept it.
+/// Returns the image of a block, if it has one that providers accept.
 fn picture_of(block: &Value) -> Option<Image> {
     let media_type = find(block, MEDIA_TYPES);
     let is_named = PICTURE_BLOCKS.contains(&kind(block)) || media_type.is_some_and(is_picture);
@@ -124,7 +127,7 @@ fn told(block: &Value) -> String {
     let in_url = place.and_then(data_url);
     let declared = find(block, MEDIA_TYPES).or(in_url.map(|(media_type, _)| media_type));
     let media_type = declared.map(|it| {
-        // The value is a format such as `wav`.
+        // The value may be a format such as `wav` instead of a media type.
         if it.contains('/') { it.to_owned() } else { format!("{kind}/{it}") }
     });
     let extent = match (in_url, place) {
@@ -155,12 +158,12 @@ fn words(
     format!("[{words}, not shown]")
 }
 
-/// Returns a name without control characters, truncated if it is too long.
+/// Removes control characters from a name, and truncates it.
 fn name(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(NAME_CHARS).collect()
 }
 
-/// Returns the size of decoded base64.
+/// Formats the size of the data that base64 text encodes.
 fn size(base64: &str) -> String {
     let letters = base64.trim_end_matches('=').len();
     format!("{} bytes", letters * BASE64_BYTES / BASE64_CHARS)
@@ -170,15 +173,15 @@ fn kind(block: &Value) -> &str {
     block.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the first of the fields that is a string, in a block or in the objects that contain its
-/// file.
+/// Returns the value of the first key that is a string, in a block or in the objects within it that
+/// describe a file.
 fn find<'b>(block: &'b Value, names: &[&str]) -> Option<&'b str> {
     let own = names.iter().find_map(|name| block.get(name)?.as_str());
     own.or_else(|| HOLDERS.iter().find_map(|holder| find(block.get(holder)?, names)))
 }
 
-/// Returns true if providers accept an image. If a conversation has an image that they reject,
-/// every later turn fails.
+/// Returns true if providers accept an image. A rejected image in a conversation would make every
+/// later turn fail.
 fn is_taken(image: &Image) -> bool {
     match &image.source {
         ImageSource::Blob(blob) => is_blob(blob.as_str()) && is_picture(&image.media_type),

@@ -1,10 +1,10 @@
-//! Content of messages in the form of the state: a text or parts.
+//! Content of messages in the format of the state: a string, or an array of parts.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use wattle_plugin::message::Part;
 
-/// The valid forms of a part, for error messages.
+/// Valid forms of a part, for error messages.
 const FORMS: &str = r#"write `{"text": ...}` or `{"image": {"source": ..., "media_type": ...}}`"#;
 
 /// The content of a message.
@@ -18,7 +18,7 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// Creates content from parts. Parts that are all text become one text, with a line break
+    /// Creates content from parts. Parts that are all text become one string, with line breaks
     /// between them.
     pub(crate) fn of(parts: Vec<Part>) -> Self {
         let text = |part: &Part| match part {
@@ -48,12 +48,12 @@ impl<'de> Deserialize<'de> for Content {
 ///
 /// # Errors
 ///
-/// Returns a message that names position and type of the invalid part.
+/// A message that names the position and the type of the invalid part.
 pub(super) fn check(content: &Value) -> Result<(), String> {
     let parts = match content {
         Value::Null | Value::String(_) => return Ok(()),
         Value::Array(parts) => parts,
-        _ => return Err("`content` must be a text or a list of parts".to_owned()),
+        _ => return Err("`content` must be a string or an array of parts".to_owned()),
     };
     for (index, part) in parts.iter().enumerate() {
         if let Err(error) = read(part) {
@@ -75,7 +75,7 @@ fn read(part: &Value) -> Result<Part, serde_json::Error> {
     }
 }
 
-/// Returns the type of an invalid part.
+/// Returns a phrase for the type of an invalid part.
 fn kind(part: &Value) -> String {
     let named = part.get("type").and_then(Value::as_str);
     let first = || part.as_object()?.keys().next().map(String::as_str);

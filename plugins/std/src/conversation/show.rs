@@ -1,5 +1,5 @@
-//! Conversion of a conversation to messages for a model. Every call is directly followed by its
-//! result, and other tool messages are left out.
+//! Conversion of a conversation to messages for a model. The result of each call directly follows
+//! the call. Other tool messages are omitted.
 
 use serde_json::{Value, json};
 use wattle_plugin::Extra;
@@ -17,7 +17,8 @@ impl Conversation {
                 "system" | "developer" => push(&mut shown, Role::System, parts(message)),
                 "user" => push(&mut shown, Role::User, parts(message)),
                 "assistant" => self.show_assistant(index, offer, &mut shown),
-                // A result is added with its call. Providers reject a result without a call.
+                // A result is added together with its call. Providers reject a result without a
+                // call.
                 "tool" => {}
                 other => push(&mut shown, Role::Other(other.to_owned()), parts(message)),
             }
@@ -34,7 +35,7 @@ impl Conversation {
         let (mut results, mut pictures) = (Vec::new(), Vec::new());
         for call in &message.tool_calls {
             let answer = self.answer_to(index, call);
-            // A person may have changed the arguments, and the tool was called with these.
+            // If a person changed the arguments, the tool was called with the changed arguments.
             let changed = answer.and_then(|answer| answer.arguments.clone());
             said.push(Part::ToolCall(ToolCall {
                 id: call.id.clone(),
@@ -57,14 +58,14 @@ impl Conversation {
     }
 }
 
-/// Adds a message. Providers reject empty messages.
+/// Adds a message unless it is empty. Providers reject empty messages.
 fn push(shown: &mut Vec<Message>, role: Role, parts: Vec<Part>) {
     if !parts.is_empty() {
         shown.push(Message { role, parts, extra: Extra::new() });
     }
 }
 
-/// Returns the parts of a message. Empty texts are left out, because providers reject them.
+/// Returns the parts of a message. Omits empty texts, because providers reject them.
 fn parts(message: &Stored) -> Vec<Part> {
     match &message.content {
         Some(Content::Text(text)) if !text.is_empty() => vec![Part::Text(text.clone())],
@@ -76,8 +77,8 @@ fn parts(message: &Stored) -> Vec<Part> {
     }
 }
 
-/// Converts a part for the model. Images are sent only in messages of users and tools. Opaque state
-/// and reasoning belong to messages of the model.
+/// Converts a part for the model. Only messages of users and tools can contain images, and only
+/// messages of the model can contain opaque state and reasoning.
 fn shown(part: &Part, message: &Stored) -> Option<Part> {
     let is_own = message.role == "assistant";
     let sees = matches!(message.role.as_str(), "user" | "tool");
@@ -98,13 +99,14 @@ fn shown(part: &Part, message: &Stored) -> Option<Part> {
     }
 }
 
-/// Returns true if a block is one of the message's calls, in the form of a provider.
+/// Returns true if a block is one of the message's tool calls in the format of a provider.
 fn is_called(block: &Value, message: &Stored) -> bool {
     let id = ["call_id", "id"].iter().find_map(|name| block.get(name)?.as_str());
     message.tool_calls.iter().any(|call| Some(call.id.as_str()) == id)
 }
 
-/// Returns the texts of a result, and its images, which a result cannot contain.
+/// Returns a tool result with its texts, and separately its images, which a tool result cannot
+/// contain.
 fn result(call_id: &str, answer: &Stored) -> (Message, Vec<Part>) {
     let (pictures, words): (Vec<Part>, Vec<Part>) =
         parts(answer).into_iter().partition(|part| matches!(part, Part::Image(_)));
