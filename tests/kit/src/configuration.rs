@@ -15,7 +15,7 @@ use crate::error::Error;
 /// The name of the shipped configuration in the folder of an application.
 const SHIPPED: &str = "wattle.example.toml";
 
-/// A configuration as a table. Keys are dotted paths, such as `sql.asset.url`.
+/// A configuration as a TOML table. Keys are dotted paths, such as `sql.asset.url`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Configuration {
     table: Table,
@@ -26,7 +26,8 @@ impl Configuration {
     ///
     /// # Errors
     ///
-    /// [`Error::File`] if it cannot be read, [`Error::Configuration`] if it is not valid TOML.
+    /// [`Error::File`] if the file cannot be read, [`Error::Configuration`] if it is not valid
+    /// TOML.
     pub fn shipped(root: &Path, app: &str) -> Result<Self, Error> {
         let file = root.join("plugins/apps").join(app).join(SHIPPED);
         let path = || file.display().to_string();
@@ -35,7 +36,7 @@ impl Configuration {
         Self::parse(&path(), &text)
     }
 
-    /// Parses a text. Errors name it `name`.
+    /// Parses TOML. `name` is the name of the configuration in errors.
     ///
     /// # Errors
     ///
@@ -101,12 +102,13 @@ impl Configuration {
         }
     }
 
-    /// Adds the values of `other` for keys that have no value.
+    /// Adds the values of `other` for keys without a value in this configuration.
     pub fn add_missing(&mut self, other: Self) {
         add_missing(&mut self.table, other.table);
     }
 
-    /// Returns the names of environment variables for keys and secrets.
+    /// Returns the names of the environment variables that contain the keys and secrets of the
+    /// configuration.
     pub fn variables(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         collect_variables(&self.table, &mut names);

@@ -7,11 +7,11 @@ use std::path::Path;
 /// Size of a redb page, in bytes.
 const PAGE: usize = 4096;
 
-/// Fills each page of a redb file that contains a text with zeros.
+/// Finds the pages of a redb file that contain `text`, and fills these pages with zeros.
 ///
 /// # Errors
 ///
-/// I/O errors of the file.
+/// If the file cannot be read or written.
 pub fn wipe(path: &Path, text: &str) -> io::Result<()> {
     let (mut bytes, text) = (fs::read(path)?, text.as_bytes());
     for page in bytes.chunks_mut(PAGE) {

@@ -9,7 +9,7 @@ use wattle_needs::Missing;
 #[non_exhaustive]
 pub enum Error {
     /// A loopback address could not be bound.
-    #[error("cannot listen on {address}; is the port taken?")]
+    #[error("cannot listen on {address}; the port may be in use")]
     Listen {
         /// The requested address.
         address: String,
@@ -58,7 +58,7 @@ pub enum Error {
         what: String,
         /// The timeout.
         limit: Duration,
-        /// The last lines of output.
+        /// Details for the diagnosis, such as the last lines of output.
         hint: String,
     },
     /// A program is not installed.

@@ -1,12 +1,12 @@
-//! Failpoints: a test pauses or fails the next call of a name, and so controls the order of
-//! concurrent calls.
+//! Failpoints, at which a test pauses or fails named calls of the code under test, and so controls
+//! the order of concurrent calls.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 use wattle_graph::failure::Failure;
 
-/// The failpoints of a test. Each applies to one call of a name.
+/// The failpoints of a test. A failpoint has the name of a call and applies to one call.
 #[derive(Default)]
 pub struct Gates {
     wishes: Mutex<Vec<(String, Wish)>>,
@@ -21,7 +21,7 @@ enum Wish {
     Fail,
 }
 
-/// A call that will be paused. Dropping this value lets the call continue.
+/// A failpoint that pauses a call. Dropping this value lets the call continue.
 #[must_use]
 pub struct Gate {
     reached: oneshot::Receiver<()>,
@@ -29,13 +29,13 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Waits until the call arrives, and keeps it paused.
+    /// Waits until the call reaches the failpoint. The call stays paused.
     ///
     /// # Panics
     ///
     /// If the [`Gates`] are dropped before the call arrives.
     pub async fn reached(self) -> Held {
-        self.reached.await.expect("the call comes by while its gates are there");
+        self.reached.await.expect("the call must arrive before the `Gates` are dropped");
         Held(self.open)
     }
 }
@@ -45,7 +45,7 @@ impl Gate {
 pub struct Held(oneshot::Sender<()>);
 
 impl Held {
-    /// Lets the call fail.
+    /// Makes the call fail.
     pub fn fail(self) {
         // Sending fails only if the call was dropped.
         let _ = self.0.send(());
@@ -53,13 +53,12 @@ impl Held {
 }
 
 impl Gates {
-    /// Locks the failpoints. A poisoned lock is usable, because no code that can panic runs under
-    /// it.
+    /// Locks the failpoints and ignores poisoning: no code that can panic runs under the lock.
     fn lock(&self) -> MutexGuard<'_, Vec<(String, Wish)>> {
         self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Pauses the next call of a name.
+    /// Pauses the next call with this name.
     pub fn hold(&self, call: &str) -> Gate {
         let (tell, reached) = oneshot::channel();
         let (keep, open) = oneshot::channel();
@@ -67,7 +66,7 @@ impl Gates {
         Gate { reached, open: keep }
     }
 
-    /// Fails the next call of a name.
+    /// Fails the next call with this name.
     pub fn fail(&self, call: &str) {
         self.lock().push((call.to_owned(), Wish::Fail));
     }
@@ -77,7 +76,8 @@ impl Gates {
         self.lock().is_empty()
     }
 
-    /// Applies the oldest failpoint of a name to a call. The code under test calls this.
+    /// Removes the oldest failpoint with this name and applies it to the call, if there is one. The
+    /// code under test awaits this method at each named call.
     ///
     /// # Errors
     ///

@@ -27,7 +27,8 @@ pub trait Layer: Send + Sync {
     /// Returns the inner store.
     fn below(&self) -> &dyn Store;
 
-    /// Runs before each read, with the name of the method. It may wait, or fail the read.
+    /// Runs before each read, with the name of the method. An implementation may delay the read, or
+    /// fail it.
     async fn reading(&self, read: &'static str) -> Result<(), StoreError> {
         let _ = read;
         Ok(())

@@ -1,14 +1,14 @@
 //! Stand-in servers, a manual clock, fault injection and test processes for Wattle's tests.
 //!
-//! The kit has no mocks inside of the process under test: the servers listen on loopback and speak
-//! the real protocols, so that tests cover adapters down to the socket.
+//! The kit has no mocks inside the process under test: the servers listen on loopback and speak the
+//! real protocols, so that tests cover adapters down to the socket.
 //!
 //! # Layout
 //!
-//! * [`standin`]: stand-ins for model providers and other services, with faults, holds and a
+//! * [`standin`]: stand-ins for model providers and other services, with faults, gates and a
 //!   request log
 //! * [`replay`]: transcripts of unusual services as text files, and servers that replay them
-//! * [`oddity`]: documents with one changed value, for property tests
+//! * [`oddity`]: JSON values with one changed part, for property tests
 //! * [`picture`]: small valid PNG files that contain a text and are padded to any size
 //! * [`configuration`]: the configurations of applications, with stand-ins for services
 //! * [`damage`]: damage to files, as by a faulty disk
@@ -21,7 +21,7 @@
 //! * [`forgetful`]: a store whose logs can become unreadable
 //! * [`process`]: child processes that end with the test
 //! * [`postgres`]: a temporary PostgreSQL server
-//! * [`needs`]: programs that a test needs of the machine, and [`need!`]
+//! * [`needs`]: programs that must be installed for a test, and [`need!`]
 
 pub mod clock;
 pub mod configuration;

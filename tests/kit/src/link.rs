@@ -1,8 +1,9 @@
 //! A TCP proxy to a local server that a test delays and breaks.
 //!
-//! Delayed bytes are not lost: they arrive in order after the release, as after a stall of the
-//! network. A half-open link has lost its server without the client's knowledge. A link that turns
-//! clients away accepts and closes connections, like a proxy without a backend.
+//! Delayed bytes are not lost: they arrive in order after [`Link::release`], as after a stall of
+//! the network. [`Link::half_open`] closes the connections to the server without the client's
+//! knowledge. [`Link::turn_away`] closes each new connection after it is accepted, like a proxy
+//! without a backend.
 
 use std::net::SocketAddr;
 
@@ -47,7 +48,7 @@ enum Way {
     ToClient,
 }
 
-/// The state that a test requests of the link.
+/// The state that a test sets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Orders {
     held: Held,
@@ -87,7 +88,8 @@ impl Link {
         self.port
     }
 
-    /// Holds back bytes of current and new connections until the next call.
+    /// Holds back bytes of current and new connections until the next call of `hold` or
+    /// [`Link::release`].
     pub fn hold(&self, held: Held) {
         self.orders.send_modify(|orders| orders.held = held);
     }
@@ -98,12 +100,12 @@ impl Link {
     }
 
     /// Closes all connections to the server. The clients' connections stay open, and their bytes
-    /// are discarded until [`Link::close`]. New connections work.
+    /// are discarded until [`Link::close`]. New connections are forwarded.
     pub fn half_open(&self) {
         self.orders.send_modify(|orders| orders.severed += 1);
     }
 
-    /// Closes all connections on both sides. New connections work.
+    /// Closes all connections on both sides. New connections are forwarded.
     pub fn close(&self) {
         self.orders.send_modify(|orders| orders.closed += 1);
     }
@@ -117,7 +119,7 @@ impl Link {
         });
     }
 
-    /// Accepts new connections again.
+    /// Forwards new connections again, after [`Link::turn_away`].
     pub fn admit(&self) {
         self.orders.send_modify(|orders| orders.turns_away = false);
     }
@@ -148,8 +150,8 @@ async fn connect(mut client: TcpStream, server: u16, mut orders: watch::Receiver
     }
 }
 
-/// Copies bytes in both directions until one side ends. After the loss of the server it discards
-/// the client's bytes.
+/// Copies bytes in both directions until one side ends. After [`Link::half_open`], discards the
+/// client's bytes.
 async fn carry_all(
     client: TcpStream,
     server: TcpStream,
@@ -199,8 +201,8 @@ mod tests {
 
     use super::*;
 
-    /// Far longer than a delivery on loopback takes, so that no arrival means that bytes are held
-    /// back.
+    /// Far longer than a delivery on loopback takes. A client that receives nothing for this long
+    /// shows that bytes are held back.
     const SILENCE: Duration = Duration::from_millis(200);
 
     /// Returns a link to an echo server, and a client of the link.
@@ -275,7 +277,8 @@ mod tests {
         say(&mut other, "new").await;
         assert_eq!(hear(&mut other, 3).await, "new");
         link.close();
-        // The client receives an end or a reset, depending on the operating system.
+        // The client receives the end of the stream or a connection reset, depending on the
+        // operating system.
         assert!(matches!(client.read(&mut [0]).await, Ok(0) | Err(_)));
     }
 }

@@ -9,8 +9,8 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{DefaultGuard, set_default};
 use tracing::{Event, Metadata, Subscriber};
 
-/// The log lines of one thread, of every level. A runtime with one thread logs there as well.
-/// Clones share the lines.
+/// The captured log lines of one thread, of every level. The tasks of a current-thread runtime log
+/// on this thread, too. Clones share the lines.
 #[derive(Clone, Debug, Default)]
 pub struct Log(Arc<Inner>);
 

@@ -14,7 +14,7 @@ use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Sear
 pub struct Call<'c> {
     /// Name of the method of [`Memory`].
     pub method: &'static str,
-    /// The namespace of the call; empty for a sweep.
+    /// The namespace or prefix of the call; empty for `sweep`.
     pub namespace: &'c [String],
 }
 
@@ -41,7 +41,7 @@ pub struct Hooked<H> {
 }
 
 impl<H: Hook> Hooked<H> {
-    /// Creates a memory with hooks over another one.
+    /// Creates a memory with hooks over another memory.
     pub fn over(below: Arc<dyn Memory>, hook: H) -> Self {
         Self { below, hook }
     }

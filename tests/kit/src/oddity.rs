@@ -1,9 +1,9 @@
-//! Changes of documents at one location, as unusual services make them.
+//! Changes of JSON values at one location, as unusual services make them.
 
 use serde_json::{Value, json};
 
-/// Returns the locations of all values in a document, as JSON pointers. The whole document is the
-/// first.
+/// Returns the locations of all values in a JSON value, as JSON pointers. The first pointer is
+/// empty and refers to the whole value.
 pub fn places(document: &Value) -> Vec<String> {
     let mut all = Vec::new();
     add_places(document, String::new(), &mut all);
@@ -28,8 +28,8 @@ fn add_places(value: &Value, place: String, all: &mut Vec<String>) {
     }
 }
 
-/// Replaces the value at a location. `None` removes a field of an object, and empties the array
-/// that contains an item.
+/// Replaces the value at the JSON pointer `place`. `None` removes a field of an object. For an item
+/// of an array, `None` removes all items.
 pub fn change(document: &mut Value, place: &str, other: Option<Value>) {
     match (other, place.rsplit_once('/')) {
         (None, Some((parent, name))) => match document.pointer_mut(parent) {
@@ -45,7 +45,7 @@ pub fn change(document: &mut Value, place: &str, other: Option<Value>) {
     }
 }
 
-/// Returns the replacements: removal, and values of every type.
+/// Returns the replacements for [`change`]: `None`, and values of every JSON type.
 pub fn others() -> Vec<Option<Value>> {
     let values = [
         Value::Null,

@@ -35,7 +35,7 @@ pub fn png_with_text(text: &str, min_bytes: usize) -> Vec<u8> {
     png
 }
 
-/// Returns the text of a `tEXt` or `iTXt` chunk named `wattle` or `Description`.
+/// Returns the text of a `tEXt` or `iTXt` chunk with the keyword `wattle` or `Description`.
 ///
 /// Returns `None` if the bytes are not a PNG, end before such a chunk, or contain compressed text.
 pub fn text_of_png(png: &[u8]) -> Option<String> {

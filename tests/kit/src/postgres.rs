@@ -14,7 +14,8 @@ use wattle_needs::{LeftOut, Missing, Program};
 
 use crate::{error::Error, process::free_port};
 
-/// Number of attempts to start. Another process may take the selected port in between.
+/// Number of attempts to start. Another process may take the selected port before the server binds
+/// it.
 const START_ATTEMPTS: usize = 3;
 
 /// Users for the server if the test runs as root, in order of preference.
@@ -40,16 +41,16 @@ struct Account {
 }
 
 impl Postgres {
-    /// Starts a server for a test. Without PostgreSQL the test is left out. Writes survive a crash
-    /// of the server, but not of the machine.
+    /// Starts a server for a test. Writes survive a crash of the server, but not of the machine.
     ///
     /// # Errors
     ///
-    /// [`LeftOut`] for [`need!`](wattle_needs::need).
+    /// [`LeftOut`], which [`need!`](wattle_needs::need) handles, if PostgreSQL is not installed or
+    /// no user can run it.
     ///
     /// # Panics
     ///
-    /// If PostgreSQL is installed and does not start.
+    /// If PostgreSQL is installed but does not start.
     pub fn for_test() -> Result<Self, LeftOut> {
         match Self::start_with(false) {
             Ok(server) => Ok(server),
@@ -63,7 +64,7 @@ impl Postgres {
     /// # Errors
     ///
     /// [`Error::Missing`] if PostgreSQL is not installed, or if no user can run it. Other variants
-    /// if PostgreSQL is installed and does not start.
+    /// if PostgreSQL is installed but does not start.
     pub fn start() -> Result<Self, Error> {
         Self::start_with(true)
     }
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_are_found_by_name() {
+    fn user_and_group_of_an_account_are_found_by_its_name() {
         let accounts = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65533::/:/bin/false\n";
         let account = account_in(accounts, "nobody").unwrap();
         assert_eq!((account.user, account.group), (65_534, 65_533));

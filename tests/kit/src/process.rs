@@ -30,8 +30,8 @@ const KEPT_LINES: usize = 1_000;
 
 /// Returns a port of 127.0.0.1 that is currently free.
 ///
-/// Another process may take it before it is used. In this case start the program again with another
-/// port. Prefer `--port 0` if a program prints its port.
+/// Another process may take the port before the program binds it. In this case start the program
+/// again with another port. Prefer `--port 0` if a program prints its port.
 ///
 /// # Errors
 ///
@@ -110,7 +110,8 @@ impl Program {
         Ok(Self { name, child, stdin, output })
     }
 
-    /// Waits for a line of output or errors that `is_ready` accepts, and returns it.
+    /// Waits for a line of standard output or standard error that `is_ready` accepts, and returns
+    /// the line.
     ///
     /// # Errors
     ///
@@ -164,12 +165,13 @@ impl Program {
         self.child.id()
     }
 
-    /// Returns the newest thousand lines of output and errors, in the order of their arrival.
+    /// Returns the newest thousand lines of standard output and standard error, in the order of
+    /// their arrival.
     pub fn output(&self) -> String {
         self.output.tail()
     }
 
-    /// Kills the program without a shutdown (`kill -9`) and waits for its end.
+    /// Kills the program with SIGKILL and waits for its end.
     ///
     /// # Errors
     ///
@@ -178,11 +180,12 @@ impl Program {
         self.child.kill().await.map_err(|source| self.failure(source))
     }
 
-    /// Asks the program to end (`kill -TERM`) and waits for its end.
+    /// Sends SIGTERM to the program and waits for its end.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`] if the signal cannot be sent, [`Error::Timeout`] if it does not end.
+    /// [`Error::Program`] if the signal cannot be sent, [`Error::Timeout`] if the program does not
+    /// end.
     pub async fn terminate(&mut self) -> Result<ExitStatus, Error> {
         if let Some(id) = self.child.id() {
             let sent = Command::new("kill").arg("-TERM").arg(id.to_string()).status().await;
@@ -217,7 +220,7 @@ impl Program {
     }
 }
 
-/// The lines of output and errors, with a counter that signals new lines.
+/// The lines of standard output and standard error, with a counter that signals new lines.
 #[derive(Clone, Debug)]
 struct Output {
     lines: Arc<Mutex<Vec<String>>>,
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn early_end_reports_the_output() {
+    async fn a_program_that_ends_before_it_is_ready_is_an_error_with_its_output() {
         let mut program = shell("echo no such file >&2; exit 3");
         let failure = program.ready(|line| line == "ready").await.unwrap_err();
         assert!(

@@ -1,5 +1,5 @@
-//! Transcripts of services, which servers replay: a report of an unusual service becomes a text
-//! file.
+//! Transcripts of services as text files, and servers that replay them. A transcript turns a report
+//! of an unusual service into a test.
 //!
 //! ```text
 //! # What the case shows.
@@ -22,19 +22,23 @@
 //! ```
 //!
 //! Lines before the first `>>>` are comments and keys. Lines after `===` are the expected outcome:
-//! keys, and conditions on the resulting document, which begin with `/`. The test defines the
+//! keys, and conditions on the resulting JSON value, which begin with `/`. The test defines the
 //! meaning of keys. `>>>` begins an exchange with a method, a path below the URL of the case and,
-//! for JSON-RPC, the method of the message. In a transcript of a program it has only the last one.
-//! Conditions on the body follow. `<<<` begins the response: its status and headers, then its body
-//! up to the next mark. In a transcript of a program every line of the body is a message.
+//! for JSON-RPC, the method of the message. Conditions on the body follow. `<<<` begins the
+//! response: its status and headers, then its body up to the next mark.
 //!
-//! * `>>>` is requested exactly once, `>>>?` at most once, `>>>*` any number of times.
+//! A transcript of a program replays JSON-RPC messages over standard input and output. Its
+//! exchanges have only the method of the message after `>>>`, and every line of a response body is
+//! a message.
+//!
+//! * An exchange with `>>>` must be requested exactly once, with `>>>?` at most once, with `>>>*`
+//!   any number of times.
 //! * `~~~` in a body ends a chunk, which is sent separately, without the line break before the
 //!   mark. `~~~ drop` ends the connection, and `~~~ exit` ends the program in a transcript of a
 //!   program.
-//! * `$id` in a body is the id of the message that it responds to, `$call` the id of the last tool
-//!   call. In a transcript of a program, the method `answer` is a response to a request of the
-//!   program.
+//! * `$id` in a response body is the id of the request message, `$call` the id of the last tool
+//!   call. In a transcript of a program, the method `answer` matches a message without a method,
+//!   which is a response to a request of the program.
 //! * `with: file` appends the exchanges of another file of the folder.
 //!
 //! A request gets the response of the first matching exchange that is not used up. A request

@@ -20,7 +20,7 @@
 //! | `/__faults` `/__requests` `/__release` | control |
 //!
 //! Stand-in models derive their responses from the request by fixed rules. A [`FaultRule`] injects
-//! a fault, and [`Imprecise`] makes the models imprecise. The [request log](Entry) has all
+//! a fault, and [`Imprecise`] makes the models imprecise. The [request log](Entry) records all
 //! requests. A [`Gate`] holds requests until the test releases them, so no test needs to sleep.
 
 mod anthropic;

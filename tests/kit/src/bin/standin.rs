@@ -27,7 +27,7 @@ struct Arguments {
     /// Keep running when standard input closes
     #[arg(long)]
     ignore_stdin: bool,
-    /// Fault rule that applies from the start, as JSON for `POST /__faults`; may be repeated
+    /// Fault rule in effect from the start, as the JSON body of `POST /__faults`; may be repeated
     #[arg(long, value_name = "JSON", value_parser = read_fault)]
     fault: Vec<FaultRule>,
 }

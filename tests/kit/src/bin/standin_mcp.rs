@@ -1,6 +1,7 @@
 //! `wattle-standin-mcp`: an MCP server over standard input and output, with one message per line.
 //!
-//! It ends with its input. A call of the tool `exit` ends it immediately, like a crash.
+//! The program ends when its input ends. A call of the tool `exit` ends it immediately, like a
+//! crash.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,13 +16,13 @@ use wattle_kit::standin::stdio_server;
 #[derive(Debug, Parser)]
 #[command(name = "wattle-standin-mcp", version)]
 struct Arguments {
-    /// Set of tools to offer
+    /// Name of the tool set to offer
     #[arg(long, default_value = "probe")]
     tools: String,
     /// Support only protocol versions with a handshake
     #[arg(long)]
     legacy: bool,
-    /// Replay a transcript instead
+    /// Transcript to replay instead of offering tools
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
 }
@@ -32,7 +33,7 @@ fn main() -> anyhow::Result<()> {
         return replay(file);
     }
     let Some(server) = stdio_server(&arguments.tools, arguments.legacy) else {
-        bail!("unknown set of tools `{}`", arguments.tools);
+        bail!("unknown tool set `{}`", arguments.tools);
     };
     writeln!(io::stderr(), "offering `{}`", arguments.tools).context("write to stderr")?;
     for line in io::stdin().lock().lines() {
@@ -49,7 +50,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Replays a transcript. A message that it does not have gets no response.
+/// Replays a transcript. A message without a matching exchange gets no response.
 fn replay(file: &Path) -> anyhow::Result<()> {
     let player = Player::new(&Case::read(file).map_err(anyhow::Error::msg)?);
     for line in io::stdin().lock().lines() {

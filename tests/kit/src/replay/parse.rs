@@ -22,8 +22,8 @@ pub struct Case {
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
     pub(super) times: Times,
-    /// Method and path of an HTTP request, and the method of a JSON-RPC message, as far as the
-    /// exchange has them.
+    /// Method and path of an HTTP request, and the method of a JSON-RPC message. Parts that the
+    /// exchange does not have are left out.
     pub(super) head: Vec<String>,
     pub(super) conditions: Vec<Condition>,
     pub(super) status: u16,
@@ -31,7 +31,7 @@ pub(super) struct Exchange {
     pub(super) body: Vec<String>,
 }
 
-/// The number of times that an exchange is requested.
+/// How often an exchange is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Times {
     Once,
@@ -56,7 +56,7 @@ pub(super) enum Place {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Test {
     Is(Value),
-    /// The text, or the JSON of another value, contains this.
+    /// The string, or the JSON of any other value, contains this text.
     Has(String),
     Absent,
 }
@@ -66,7 +66,7 @@ impl Case {
     ///
     /// # Errors
     ///
-    /// A message with the file, the line and the reason.
+    /// Returns a message with the file, the line and the reason.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
@@ -96,7 +96,7 @@ impl Case {
         &self.expected
     }
 
-    /// Returns the expected conditions that the document does not meet.
+    /// Returns the expected conditions that `document` does not meet.
     pub fn unmet(&self, document: &Value) -> Vec<String> {
         let unmet = self.outcome.iter().filter(|it| !it.holds(&|_| None, document));
         unmet.map(|it| format!("{it:?} is not met")).collect()
@@ -192,11 +192,11 @@ fn begun(head: &str) -> Result<Exchange, String> {
 fn condition(line: &str) -> Result<Condition, String> {
     let (place, rest) = match line.strip_prefix("header ") {
         Some(rest) => {
-            let (name, rest) = rest.split_once(' ').ok_or("the condition has no test")?;
+            let (name, rest) = rest.split_once(' ').ok_or("the condition has no operator")?;
             (Place::Header(name.to_owned()), rest)
         }
         None => {
-            let (pointer, rest) = line.split_once(' ').ok_or("the condition has no test")?;
+            let (pointer, rest) = line.split_once(' ').ok_or("the condition has no operator")?;
             (Place::Pointer(pointer.to_owned()), rest)
         }
     };
@@ -211,7 +211,7 @@ fn condition(line: &str) -> Result<Condition, String> {
             Value::String(part) => Test::Has(part),
             _ => return Err("the value of `~` must be a string".to_owned()),
         },
-        _ => return Err(format!("unknown test `{rest}`")),
+        _ => return Err(format!("unknown operator `{rest}`")),
     };
     Ok(Condition { place, test })
 }
@@ -245,7 +245,7 @@ mod tests {
                         >>> GET /y\n<<<\n\n===\ntext: it\n";
 
     #[test]
-    fn a_file_is_parsed() {
+    fn a_transcript_is_parsed() {
         let case = Case::parse("name", TEXT).unwrap();
         assert_eq!(
             (case.key("say"), case.expected()),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outcome_has_conditions() {
+    fn unmet_conditions_of_the_outcome_are_returned() {
         let text = "===\ntext: it\n/a/0 = 1\n/b ~ \"b\"\n/c absent\n";
         let case = Case::parse("name", text).unwrap();
         assert_eq!(case.expected(), [("text".to_owned(), "it".to_owned())]);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_a_line() {
+    fn errors_contain_the_line_number() {
         for (text, line) in [
             ("say", 1),
             (">>>", 1),

@@ -76,14 +76,14 @@ impl Player {
         })
     }
 
-    /// Returns the output of a program after a message. It is empty if the transcript does not have
-    /// the message.
+    /// Returns the messages that a program writes after a message. Empty if no exchange matches.
     pub fn lines(&self, message: &Value) -> Vec<Piece> {
         let method = message.get("method").and_then(Value::as_str).unwrap_or("answer");
         self.find(&[method], &|_| None, message).map(|answer| answer.body).unwrap_or_default()
     }
 
-    /// Returns the requests without a matching exchange, and the exchanges that were not requested.
+    /// Returns the requests without a matching exchange, and the required exchanges that were not
+    /// requested.
     pub fn problems(&self) -> Vec<String> {
         let played = self.played();
         let unasked = self.exchanges.iter().zip(&played.counts);

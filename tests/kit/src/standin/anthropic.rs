@@ -74,7 +74,8 @@ fn document(model: &str, answer: &Answer) -> Value {
     })
 }
 
-/// Returns text and tool calls as content blocks. A call with invalid arguments has an empty input.
+/// Returns text and tool calls as content blocks. A tool call whose arguments are not valid JSON
+/// gets an empty input.
 fn said(answer: &Answer) -> Vec<Value> {
     let call = |ask: &Ask| {
         let input = serde_json::from_str(&ask.arguments).unwrap_or_else(|_| json!({}));
@@ -157,7 +158,7 @@ fn answers(content: Option<&Value>) -> Vec<Turn> {
         .collect()
 }
 
-/// Returns text and images of a content, which is a string or a list of blocks.
+/// Returns text and images of a message's content, which is a string or an array of blocks.
 fn blocks(content: Option<&Value>) -> (String, Vec<Vec<u8>>) {
     let blocks = match content {
         Some(Value::String(text)) => return (text.clone(), Vec::new()),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use url::form_urlencoded;
 
-/// Maximum size of a request body, in bytes. It has room for several images of 8 MiB in Base64.
+/// Maximum size of a request body, in bytes. Several images of 8 MiB in Base64 fit.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 /// A request with its complete body.
@@ -45,7 +45,8 @@ impl Call {
         })
     }
 
-    /// Returns the value of a header, if it is text.
+    /// Returns the value of a header, or `None` if it is missing or contains bytes other than
+    /// visible ASCII.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }

@@ -89,7 +89,7 @@ fn label<'a>(wanted: &'a str, labels: &'a [String]) -> &'a str {
     if !has(wanted) && has(legacy) { legacy } else { wanted }
 }
 
-/// Returns the words that occur, each with the position of its first occurrence.
+/// Returns the words that occur in `lower`, each with the position of its first occurrence.
 fn hits(lower: &str, words: &[&'static str]) -> Vec<(usize, &'static str)> {
     words.iter().filter_map(|word| find_word(lower, word).map(|at| (at, *word))).collect()
 }

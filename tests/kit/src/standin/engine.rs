@@ -133,7 +133,7 @@ fn data(question: &Question, pictures: &BTreeMap<String, String>) -> String {
     seen.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns `{<name>: rows}`, with each row in the form of the item schema.
+/// Returns `{<name>: rows}`, with each row fitted to the item schema.
 fn list(name: &str, rows: Vec<Map<String, Value>>, schema: &Value) -> Value {
     let root = sample::resolve(schema, schema);
     let items = root.pointer(&format!("/properties/{name}"));
@@ -143,7 +143,8 @@ fn list(name: &str, rows: Vec<Map<String, Value>>, schema: &Value) -> Value {
     Value::Object(sample::fit(whole, schema, schema))
 }
 
-/// Returns an array, or an object with the array if the schema is an object.
+/// Returns the securities that match `query`: as an array, or as an object with the array if the
+/// schema describes an object.
 fn securities(query: &str, schema: &Value) -> Value {
     let rows = lookup::lookup(query);
     let root = sample::resolve(schema, schema);

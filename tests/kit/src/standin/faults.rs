@@ -19,7 +19,7 @@ pub enum Fault {
         /// Value of the `retry-after` header: seconds or an HTTP date.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after: Option<String>,
-        /// The body in place of the service's own error.
+        /// The body of the response; by default an error in the format of the service.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         body: Option<Value>,
     },
@@ -49,8 +49,8 @@ pub enum Fault {
     },
     /// Sends exactly these completions, one for each matching request, in order. The rule is then
     /// removed. A string is the text. An object with `tool_calls` (`name`, `arguments`, optionally
-    /// `id`) and optionally `content` and `reasoning` requests tools. Any other document is sent as
-    /// text.
+    /// `id`) and optionally `content` and `reasoning` requests tools. Any other JSON value is sent
+    /// as text.
     Script {
         /// The completions.
         contents: VecDeque<Value>,
@@ -93,7 +93,7 @@ pub enum StreamVariant {
     ErrorInStream,
     /// The connection closes in the middle.
     Cut,
-    /// The response is one document, although a stream was requested.
+    /// The response is one JSON body, although a stream was requested.
     PlainJson,
     /// Reasoning precedes the text.
     Reasoning,
@@ -129,7 +129,7 @@ impl StreamQuirks {
         Self { variant: Some(variant), ..Self::default() }
     }
 
-    /// Returns the quirks of a fault. Other kinds of faults have none.
+    /// Returns the quirks of a [`Fault::Stream`]. Other faults have none.
     pub(super) fn in_force(fault: Option<&Fault>) -> Self {
         let Some(Fault::Stream(quirks)) = fault else { return Self::default() };
         let mut quirks = quirks.clone();
@@ -196,20 +196,20 @@ impl Pattern {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Document")]
 pub struct FaultRule {
-    /// The requests to which it applies.
+    /// The requests to which the fault applies.
     #[serde(flatten)]
     pub on: Pattern,
     /// The fault.
     pub fault: Fault,
-    /// Number of requests to which it applies; unlimited if absent.
+    /// Number of requests to which the fault applies; unlimited if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
-    /// Number of matching requests that it skips first.
+    /// Number of matching requests that the rule skips first.
     pub skip: u32,
 }
 
-/// A rule as it is sent. Unknown keys are errors, because a test with a misspelled key would test
-/// nothing.
+/// The JSON form of a rule. Unknown keys are errors, because a test with a misspelled key would
+/// test nothing.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {

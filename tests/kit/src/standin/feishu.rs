@@ -19,10 +19,10 @@ use serde_json::{Map, Value, json};
 
 use super::{call::Call, faults::Fault, journal::now_ms, server::Reply};
 
-/// Lifetime of a token.
+/// Lifetime of a token, in milliseconds.
 const TOKEN_MS: u64 = 7_200_000;
 
-/// A token with at least this remaining lifetime is issued again.
+/// Minimum remaining lifetime of a token that is issued again, in milliseconds.
 const REUSE_MS: u64 = 1_800_000;
 
 /// Maximum number of records in one batch.
@@ -66,7 +66,7 @@ struct Memory {
     /// The newest token and its expiry.
     token: Option<(String, u64)>,
     records: Vec<Value>,
-    /// The record that was created with each `client_token`, by its index.
+    /// The index of the record that was created with each `client_token`.
     made: BTreeMap<String, usize>,
 }
 

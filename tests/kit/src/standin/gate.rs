@@ -7,7 +7,7 @@ use tokio::{sync::watch, time::timeout};
 use super::{call::Call, faults::Pattern, server::WAIT_LIMIT};
 use crate::error::Error;
 
-/// Holds matching requests until it is opened or dropped.
+/// A gate that holds matching requests until it is opened or dropped.
 #[derive(Debug)]
 pub struct Gate {
     state: Arc<State>,
@@ -21,7 +21,8 @@ struct State {
 }
 
 impl Gate {
-    /// Waits until this number of requests has arrived, held or released.
+    /// Waits until `count` matching requests have arrived since the gate was created. Released
+    /// requests count, too.
     ///
     /// # Errors
     ///
@@ -33,7 +34,7 @@ impl Gate {
             // The sender exists as long as `self`, so the inner result is never an error.
             Ok(_) => Ok(()),
             Err(_) => Err(Error::Timeout {
-                what: format!("{count} held requests"),
+                what: format!("{count} requests at the gate"),
                 limit: WAIT_LIMIT,
                 hint: format!("{} arrived for {:?}", *self.state.arrived.borrow(), self.state.on),
             }),
@@ -52,7 +53,8 @@ impl Drop for Gate {
     }
 }
 
-/// Holds streamed responses after their head, and releases their events one by one.
+/// A gate that holds matching streamed responses after their head, and releases their events one by
+/// one.
 #[derive(Debug)]
 pub struct StreamGate {
     state: Arc<StreamState>,
@@ -78,7 +80,7 @@ impl StreamGate {
         let seen = timeout(WAIT_LIMIT, arrived.wait_for(|seen| *seen >= event)).await;
         // The sender exists as long as `self`, so the inner result is never an error.
         seen.map(drop).map_err(|_| Error::Timeout {
-            what: format!("event {event} of a held stream"),
+            what: format!("event {event} of a stream at the gate"),
             limit: WAIT_LIMIT,
             hint: format!("{} arrived for {:?}", *self.state.arrived.borrow(), self.state.on),
         })
@@ -106,12 +108,12 @@ impl StreamState {
     pub(super) async fn pass(&self, event: usize) {
         self.arrived.send_modify(|seen| *seen = event.max(*seen));
         let mut released = self.released.subscribe();
-        // An error means that the test has dropped the hold, which releases everything.
+        // An error means that the test has dropped the gate, which releases everything.
         let _ = released.wait_for(|released| *released >= event).await;
     }
 }
 
-/// The holds of a server. Dropped holds are removed.
+/// The gates of a server. Creating a gate removes the dropped ones.
 #[derive(Debug, Default)]
 pub(super) struct Gates {
     gates: Mutex<Vec<Weak<State>>>,
@@ -137,18 +139,18 @@ impl Gates {
         gate
     }
 
-    /// Returns the holds that apply to a streamed response.
+    /// Returns the gates that apply to a streamed response.
     pub(super) fn for_stream(&self, call: &Call) -> Vec<Arc<StreamState>> {
         let gates = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         gates.iter().filter_map(Weak::upgrade).filter(|state| state.on.fits(call)).collect()
     }
 
-    /// Waits at every matching hold, in the order of their creation.
+    /// Waits at every matching gate, in the order of their creation.
     pub(super) async fn pass(&self, call: &Call) {
         for state in self.fitting(call) {
             state.arrived.send_modify(|count| *count += 1);
             let mut open = state.open.subscribe();
-            // An error means that the test has dropped the hold, which releases everything.
+            // An error means that the test has dropped the gate, which releases everything.
             let _ = open.wait_for(|open| *open).await;
         }
     }

@@ -114,7 +114,8 @@ fn document(model: &str, answer: &Answer) -> Value {
     })
 }
 
-/// Returns text and tool calls as parts. A call with invalid arguments has empty ones.
+/// Returns text and tool calls as parts. A tool call whose arguments are not valid JSON gets empty
+/// arguments.
 fn said(answer: &Answer) -> Value {
     let arguments = |ask: &Ask| serde_json::from_str(&ask.arguments).unwrap_or_else(|_| json!({}));
     let call = |ask: &Ask| json!({"functionCall": {"name": ask.name, "args": arguments(ask)}});
@@ -137,7 +138,7 @@ fn question(request: &Value, model: &str) -> Option<Question> {
         ..Question::default()
     };
     if configured("responseMimeType") == Some(&json!("application/json")) {
-        // The rules then detect the kind of response from the prompt.
+        // With this word in the prompt, the rules detect the kind of response from the prompt.
         question.system.push_str("\njson");
     }
     for content in request.get("contents")?.as_array()? {
@@ -204,7 +205,7 @@ fn values<'v>(content: &'v Value, key: &'static str) -> impl Iterator<Item = &'v
     parts.into_iter().flatten().filter_map(move |part| part.get(key))
 }
 
-/// Returns text and images of the parts. Clients use both spellings of inline data.
+/// Returns text and images of the parts. Clients write `inlineData` or `inline_data`.
 fn parts(content: &Value) -> (String, Vec<Vec<u8>>) {
     let parts = content.get("parts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let texts: Vec<&str> = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Streamed Gemini responses: every event is a document with the next part.
+//! Streamed Gemini responses: every event is a JSON object with the next part.
 
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use crate::picture;
 
-/// Decodes a `data:` URL or plain Base64. Other texts are empty images.
+/// Decodes a `data:` URL or plain Base64. Any other string decodes to an empty image.
 pub(super) fn decode(url: &str) -> Vec<u8> {
     let data = match url.strip_prefix("data:") {
         Some(rest) => rest.split_once(";base64,").map_or("", |(_, data)| data),

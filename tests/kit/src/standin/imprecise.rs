@@ -1,4 +1,4 @@
-//! Imprecise models: right responses that are distorted, for example by codes that do not exist,
+//! Imprecise models: correct responses that are distorted, for example by codes that do not exist,
 //! prose around JSON, quoted numbers or truncation.
 //!
 //! With [`Fault::Imprecise`](super::Fault) the stand-in first computes the regular response and
@@ -26,11 +26,11 @@ use super::{
 pub enum Imprecision {
     /// A code, id, URL or table does not exist.
     WrongCode,
-    /// A field is missing: an optional one, if there is any.
+    /// A field is missing: an optional field, if the schema has one.
     MissingField,
     /// Sentences precede and follow the response.
     Prose,
-    /// The response is inside of a Markdown code fence.
+    /// The response is wrapped in a Markdown code fence.
     Fenced,
     /// A value of an enumeration has another case, or is replaced by a synonym.
     WrongLabel,
@@ -38,7 +38,7 @@ pub enum Imprecision {
     CutOff,
     /// Numbers are strings.
     NumbersAsStrings,
-    /// There are fields that were not requested.
+    /// JSON objects have fields that were not requested.
     AdditionalFields,
     /// The response is empty.
     Empty,
@@ -59,13 +59,13 @@ impl Imprecision {
     ];
 }
 
-/// The rates of distortions.
+/// The distortions of a model's responses, with their rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Imprecise {
     /// The seed that selects the distorted responses.
     pub seed: u64,
-    /// Share of the responses by kind, from 0 to 1. The sum is at most 1.
+    /// Fraction of the responses that each kind distorts, from 0 to 1. The sum must be at most 1.
     pub rates: BTreeMap<Imprecision, f64>,
     /// Number of requests so far, by the digest of the body.
     #[serde(skip)]
@@ -105,13 +105,14 @@ impl Imprecise {
         Self { seed, ..Self::default() }
     }
 
-    /// Distorts this share of the responses in this way.
+    /// Distorts this fraction of the responses, from 0 to 1, in this way.
     pub fn rate(mut self, kind: Imprecision, share: f64) -> Self {
         self.rates.insert(kind, share);
         self
     }
 
-    /// Decides on one request. Returns its distortion, or `None` if the response is regular.
+    /// Draws the distortion of the response to one request. Returns `None` if the response is
+    /// regular.
     pub(super) fn draw(&mut self, call: &Call) -> Option<Self> {
         call.model.as_ref()?;
         let request = *blake3::hash(&call.body).as_bytes();

@@ -15,11 +15,11 @@ use super::call::Call;
 /// Maximum number of entries, which bounds the memory of load tests.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Maximum length of a text, in bytes. Longer texts, mostly images, are truncated and get their
-/// digest.
+/// Maximum length of a string in a logged body, in bytes. Longer strings, mostly images, are
+/// truncated and get their digest.
 const MAX_TEXT: usize = 4_096;
 
-/// Number of characters that are kept of a truncated text.
+/// Number of characters that are kept of a truncated string.
 const KEPT_TEXT: usize = 64;
 
 /// Headers and query parameters with secrets, in lower case.
@@ -30,7 +30,7 @@ const SECRETS: [&str; 8] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The request is held or processed.
+    /// The request waits at a gate or is processed.
     Pending,
     /// The response was sent or is being sent.
     Answered,
@@ -53,7 +53,7 @@ pub struct Entry {
     pub query: BTreeMap<String, String>,
     /// Headers, with redacted secrets; see [`redact`].
     pub headers: BTreeMap<String, String>,
-    /// The body if it is JSON, with truncated texts.
+    /// The body if it is JSON, with long strings truncated.
     pub body: Option<Value>,
     /// Size of the body as it was sent, in bytes.
     pub body_bytes: usize,
@@ -123,7 +123,7 @@ impl Journal {
         self.lock().clear();
     }
 
-    /// Waits for an entry that matches, including existing ones.
+    /// Waits for an entry that matches, and returns it. Existing entries match, too.
     pub(super) async fn wait_for(&self, wanted: impl Fn(&Entry) -> bool) -> Option<Entry> {
         let mut changes = self.changes.subscribe();
         loop {
@@ -240,7 +240,7 @@ fn shown(name: &str, value: &str) -> String {
     }
 }
 
-/// Truncates long texts of a document, and adds their digests to distinguish them.
+/// Truncates the long strings of a JSON value, and appends their digests to distinguish them.
 fn shortened(value: Value) -> Value {
     match value {
         Value::String(text) if text.len() > MAX_TEXT => {

@@ -40,7 +40,7 @@ const TRAILING: &str = "了的股在以用价为是又于到有吗吧呢啊约";
 /// Characters that precede a price if a number follows.
 const PRICE_LETTERS: &str = "以在价于按";
 
-/// Maximum length of a ticker in Latin letters without a suffix.
+/// Maximum number of Latin letters of a ticker without a suffix.
 const MAX_LETTERS: usize = 5;
 
 /// Returns all tokens of `text`.
@@ -237,7 +237,7 @@ impl Lexer {
         }
     }
 
-    /// Returns true if Chinese numerals are a number. Elsewhere they belong to a name such as
+    /// Returns true if Chinese numerals are a number. Otherwise they belong to a name such as
     /// `三一重工`.
     fn numerals_count(&self, end: usize) -> bool {
         let announced = self.run.is_none() && self.number_is_announced();

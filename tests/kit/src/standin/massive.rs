@@ -49,7 +49,7 @@ pub(super) fn error_body(message: &str) -> Value {
     json!({"status": "ERROR", "request_id": "standin", "error": message})
 }
 
-/// Returns the securities whose ticker begins with the text or whose name contains it, sorted by
+/// Returns the securities whose ticker begins with `search` or whose name contains it, sorted by
 /// ticker.
 ///
 /// The service has English names only, so a Chinese search has no results.

@@ -34,7 +34,7 @@ const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 
 /// Returns a server over lines: a function from a message to its responses. `None` for an unknown
-/// set of tools.
+/// tool set.
 pub fn stdio_server(tools: &str, legacy: bool) -> Option<impl Fn(&Value) -> Vec<Value>> {
     let era = if legacy { Era::Legacy } else { Era::Both };
     let server = Server { tools: set(tools)?, era, page: None };

@@ -24,7 +24,8 @@ const DIALECT: &str = "数据库方言：";
 /// Fields of a result that the model summarizes. Other applications summarize other fields.
 const RESULT_FACTS: [&str; 3] = ["final_status", "reason_code", "row_count"];
 
-/// Returns the response for a role, which the schema identifies, or `None` for other applications.
+/// Returns the response for the role that the schema identifies, with the name of the rule, or
+/// `None` for other applications.
 pub(super) fn answer(question: &Question, schema: &Value) -> Option<(Value, &'static str)> {
     let asks_for = |names: &[&str]| {
         names.iter().all(|name| schema.pointer(&format!("/properties/{name}")).is_some())
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_recognized_by_schema_and_document() {
+    fn requests_are_recognized_by_schema_and_input() {
         let facts = json!({"message": "有多少订单", "final_status": "success",
                            "reason_code": null, "row_count": 1, "rows": [{"order_count": 7}]});
         let summary = ask("Another prompt.", &facts, &["summary"]);

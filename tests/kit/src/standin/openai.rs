@@ -160,7 +160,7 @@ fn question(request: &Value) -> Option<Question> {
         }
     }
     if asks_for_json(request) {
-        // The rules then detect the kind of response from the prompt.
+        // With this word in the prompt, the rules detect the kind of response from the prompt.
         question.system.push_str("json");
     }
     Some(question)
@@ -200,7 +200,7 @@ fn asks_for_json(request: &Value) -> bool {
     request.pointer("/response_format/type") == Some(&json!("json_object"))
 }
 
-/// Returns text and images of a content, which is a string or a list of parts.
+/// Returns text and images of a message's content, which is a string or an array of parts.
 fn content(content: Option<&Value>) -> (String, Vec<Vec<u8>>) {
     let parts = match content {
         Some(Value::String(text)) => return (text.clone(), Vec::new()),

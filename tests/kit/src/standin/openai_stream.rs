@@ -78,7 +78,7 @@ fn pieces(text: &str) -> impl Iterator<Item = String> {
     pieces.into_iter()
 }
 
-/// Returns the deltas of all tool calls, one after the other or interleaved.
+/// Returns the deltas of all tool calls, in sequence or interleaved.
 fn calls(asks: &[Ask], quirks: &StreamQuirks) -> impl Iterator<Item = Value> {
     let asks = asks.iter().enumerate();
     let mut queues: Vec<Vec<Value>> = asks.map(|(index, ask)| call(index, ask, quirks)).collect();

@@ -140,7 +140,8 @@ impl Turn {
     }
 }
 
-/// Returns true for a message about the form of a response, which has no data of its own.
+/// Returns true for a message that requests a repair of the response's format. Such a message has
+/// no data.
 fn asks_for_repair(turn: &Turn) -> bool {
     let text = turn.text.to_lowercase();
     turn.pictures.is_empty()

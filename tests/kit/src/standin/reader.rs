@@ -26,17 +26,18 @@ pub(super) struct Item {
     pub(super) name: Option<String>,
     pub(super) code: Option<String>,
     pub(super) quantity: Option<f64>,
-    /// Whether the quantity counts board lots in place of shares.
+    /// Whether the quantity counts board lots instead of shares.
     pub(super) in_lots: bool,
     pub(super) price: Option<f64>,
     pub(super) date: Option<Date>,
     known_name: bool,
-    /// Whether the quantity is a number without a unit, which may turn out to be the price.
+    /// Whether the quantity is a number without a unit, which the parser may later use as the
+    /// price.
     guessed: bool,
     dated: bool,
     each: bool,
-    /// Whether the item is a separate line, such as `2025-01-10 买入:`, that applies to all following
-    /// ones.
+    /// Whether the item is a separate line, such as `2025-01-10 买入:`, that applies to all items
+    /// after it.
     heading: bool,
     sentence: usize,
 }
@@ -124,7 +125,7 @@ impl Reader {
                 return;
             }
         } else if self.broken && item.has_subject() {
-            // `腾讯 100 股，买入` continues the item. The following cases start a new one.
+            // `腾讯 100 股，买入` continues the item. These two cases start a new one.
             let names = matches!(follower, Some(Token::Name { .. } | Token::Code(_)));
             let counts = matches!(follower, Some(Token::Number(_) | Token::Date(_)));
             if names || (counts && item.is_complete()) {

@@ -65,8 +65,7 @@ fn anchors(query: &str, facts: &Value) -> Value {
             "target_ontology_codes": targets, "selection_reason": reason })
 }
 
-/// Selects a relation if there is a target, and otherwise the capability that matches the words
-/// best.
+/// Selects a relation to a target, if there is one, or the capability that matches the words best.
 fn inspect(query: &str, facts: &Value) -> Value {
     let targets: Vec<&str> = facts["target_ontology_codes"]
         .as_array()
@@ -95,12 +94,12 @@ fn inspect(query: &str, facts: &Value) -> Value {
             "object_property_code": null, "reason": "数据就在当前对象上" })
 }
 
-/// Returns the current date, if the request has it.
+/// Returns the current date, or an empty string if the request has none.
 fn today(facts: &Value) -> &str {
     facts["today"]["date"].as_str().unwrap_or_default()
 }
 
-/// Plans for the target that the question names, or for the first one.
+/// Returns a plan for the target that the question names, or for the first target if it names none.
 fn target_plan(query: &str, facts: &Value) -> Value {
     let targets = facts["targets"].as_array().cloned().unwrap_or_default();
     let is_named = |known: &&Value| known["name"].as_str().is_some_and(|name| query.contains(name));

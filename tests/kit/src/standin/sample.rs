@@ -26,7 +26,7 @@ pub(super) fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
 }
 
 /// Keeps the properties of the schema, and adds missing required ones: as `null` if the schema
-/// allows it, otherwise empty.
+/// allows it, or as the empty value of their type.
 pub(super) fn fit(row: Map<String, Value>, root: &Value, schema: &Value) -> Map<String, Value> {
     let object = resolve(root, schema);
     let Some(properties) = object.get("properties").and_then(Value::as_object) else {
@@ -44,7 +44,7 @@ pub(super) fn fit(row: Map<String, Value>, root: &Value, schema: &Value) -> Map<
     fitted
 }
 
-/// Returns a small document that matches `schema`.
+/// Returns a small JSON value that matches `schema`.
 pub(super) fn sample(root: &Value, schema: &Value) -> Value {
     sample_at(root, schema, 0)
 }

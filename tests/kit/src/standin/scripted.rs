@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_texts_documents_or_tool_calls() {
+    fn lines_are_texts_json_values_or_tool_calls() {
         let question = Question::default();
         let said = |line: Value| answer(&question, Some(&line));
         assert_eq!(said(json!("hi")).content, "hi");

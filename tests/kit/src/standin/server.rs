@@ -1,4 +1,4 @@
-//! The server: reads and logs a request, applies holds and faults, and routes it to a service.
+//! The server: reads and logs a request, applies gates and faults, and routes it to a service.
 
 use std::{
     collections::BTreeMap,
@@ -341,7 +341,8 @@ async fn dispatch(shared: &Shared, call: &Call, fault: Option<&Fault>) -> Reply 
     }
 }
 
-/// Returns an error in the format of the service of the path, or with the body of the fault.
+/// Returns an error response: with the body of the fault or, if it has none, in the format of the
+/// service at the path.
 fn refusal(
     call: &Call,
     status: u16,

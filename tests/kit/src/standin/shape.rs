@@ -15,14 +15,14 @@ pub(super) enum Shape {
     Holdings,
     /// A list of securities that match a name.
     Lookup,
-    /// A document of an unknown schema.
+    /// JSON of an unknown schema.
     Other,
     /// Plain text.
     Text,
 }
 
-/// Maximum number of positions in a prompt at which a schema is searched. Prompts with more braces
-/// contain examples.
+/// Maximum number of positions in a prompt at which the search tries to parse a schema. Prompts
+/// with more braces contain examples.
 const MAX_SCHEMA_STARTS: usize = 64;
 
 /// The labels of both vocabularies.

@@ -36,7 +36,7 @@ impl Event {
     }
 }
 
-/// Returns a response with these events, each of which waits at the matching holds.
+/// Returns a response with these events, each of which waits at the matching gates.
 pub(super) fn response(
     shared: &Shared,
     call: &Call,
@@ -84,7 +84,7 @@ pub(super) fn response(
 /// Formats an event for the wire.
 fn written(event: &Event, quirks: &StreamQuirks) -> String {
     let end = if quirks.crlf { "\r\n" } else { "\n" };
-    // DeepSeek sends both while a request waits for capacity.
+    // DeepSeek sends empty lines and comments while a request waits for capacity.
     let comment =
         if quirks.comments { format!("{end}{end}: keep-alive{end}{end}") } else { String::new() };
     let name = event.name.map(|name| format!("event: {name}{end}")).unwrap_or_default();

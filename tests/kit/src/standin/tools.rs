@@ -37,7 +37,7 @@ pub(super) struct Dialogue<'q> {
     pub(super) question: &'q Question,
     /// The last user message.
     pub(super) user: &'q str,
-    /// The tool calls since then, by message of the model.
+    /// The tool calls since the last user message, grouped by message of the model.
     pub(super) rounds: Vec<Vec<Asked<'q>>>,
 }
 
@@ -78,8 +78,8 @@ fn answer_to<'q>(ask: &Ask, later: &'q [Turn]) -> &'q str {
     answer.map_or("", |turn| &turn.text)
 }
 
-/// Returns the next step of a model with tools. Returns `None` if no tools are offered, a document
-/// is requested, or no rule applies.
+/// Returns the next step of a model with tools. Returns `None` if no tools are offered, the request
+/// has a response schema, or no rule applies.
 pub(super) fn next(question: &Question, fault: Option<&Fault>) -> Option<Next> {
     if question.tools.is_empty() || question.schema.is_some() {
         return None;

@@ -58,7 +58,7 @@ impl<'s> Form<'s> {
         self.root["properties"].get(field).is_some()
     }
 
-    /// Returns true if a field is a list of objects with these fields.
+    /// Returns true if a field is an array of objects with these fields.
     fn has_list_of(&self, fields: &[&str]) -> bool {
         let lists = self.root["properties"].as_object().into_iter().flatten();
         lists.into_iter().any(|(_, list)| {

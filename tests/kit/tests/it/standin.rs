@@ -1,4 +1,4 @@
-//! The stand-in servers over real sockets: formats, authentication, faults, holds and request log.
+//! The stand-in servers over real sockets: formats, authentication, faults, gates and request log.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use reqwest::{Client, StatusCode};
@@ -45,7 +45,7 @@ fn classify_schema() -> Value {
 }
 
 #[tokio::test]
-async fn openai_responds_by_schema() {
+async fn openai_completions_match_the_response_schema() {
     let server = start().await;
     let mut request = chat("gpt-4o", "昨天买入腾讯 100 股 320");
     request["response_format"] = json!({"type": "json_schema",
@@ -225,7 +225,7 @@ async fn a_disconnected_client_is_recorded() {
 }
 
 #[tokio::test]
-async fn a_hold_holds_requests_and_reports_their_arrival() {
+async fn a_gate_holds_requests_and_reports_their_arrival() {
     let server = start().await;
     let gate = server.gate(Pattern::model("slow-model"));
     let request = chat("slow-model", "Hi");

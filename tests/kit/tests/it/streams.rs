@@ -25,7 +25,7 @@ async fn post(server: &Handle, path: &str, body: &Value) -> reqwest::Response {
     request.bearer_auth("k").json(body).send().await.unwrap()
 }
 
-/// Returns the documents of a stream.
+/// Returns the JSON data of all events in a stream.
 async fn data(response: reqwest::Response) -> Vec<Value> {
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let text = response.text().await.unwrap();
@@ -33,7 +33,7 @@ async fn data(response: reqwest::Response) -> Vec<Value> {
     lines.filter(|line| *line != "[DONE]").map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Joins the texts at a JSON pointer of all documents.
+/// Joins the strings at a JSON pointer of all events.
 fn joined(documents: &[Value], place: &str) -> String {
     documents.iter().filter_map(|document| document.pointer(place)?.as_str()).collect()
 }
@@ -97,7 +97,7 @@ async fn variants_are_selected_by_name() {
 }
 
 #[tokio::test]
-async fn stream_holds_release_events_one_by_one() {
+async fn a_stream_gate_releases_events_one_by_one() {
     let server = start().await;
     let gate = server.stream_gate(Pattern::model("slow"));
     let mut response = post(&server, CHAT, &chat("slow", "Hi")).await;

@@ -1,6 +1,6 @@
 //! `records/search`: the records that match a filter, sorted and paginated.
 //!
-//! Dates are compared by day in the time zone of the table. A text is returned as a list of
+//! Dates are compared by day in the time zone of the table. A text is returned as an array of
 //! segments, a single choice as a string.
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};

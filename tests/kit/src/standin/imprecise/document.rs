@@ -1,4 +1,4 @@
-//! Distortions inside of a JSON document.
+//! Distortions of single values in a JSON response.
 
 use serde_json::{Map, Value, json};
 
@@ -32,7 +32,7 @@ const SYNONYMS: [(&str, &str); 12] = [
     ("food", "restaurant"),
 ];
 
-/// Distorts a document. A document without a suitable value is unchanged.
+/// Distorts a JSON response. A response without a suitable value is unchanged.
 pub(super) fn distort(
     mut document: Value,
     schema: Option<&Value>,
@@ -63,7 +63,8 @@ pub(super) fn distort(
     document
 }
 
-/// A string in a document: its JSON pointer, and the name of its field.
+/// The JSON pointer to a string in a response, and the lower-case name of its field. For a label
+/// the name is empty.
 type Place = (String, String);
 
 fn change(

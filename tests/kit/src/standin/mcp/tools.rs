@@ -27,7 +27,8 @@ pub struct McpTool {
 }
 
 impl McpTool {
-    /// Creates a read-only tool. `properties` are those of its arguments, all of them optional.
+    /// Creates a read-only tool. `properties` are the schemas of its arguments, all of which are
+    /// optional.
     pub fn reading(name: &str, description: &str, properties: &Value) -> Self {
         Self {
             name: name.to_owned(),
@@ -47,14 +48,14 @@ impl McpTool {
 /// The result of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum McpAnswer {
-    /// A document, as structured content and as text.
+    /// A JSON value, returned as structured content and as text.
     Data(Value),
     /// Content blocks in the format of the protocol.
     Content(Vec<Value>),
-    /// An error of the tool, as its result.
+    /// An error of the tool, returned as its result.
     Failed(String),
     /// A protocol error with this code.
     Refused(i32, String),
-    /// A text, after the notification that the tool list has changed.
+    /// Text content, after the notification that the tool list has changed.
     Changed(String),
 }

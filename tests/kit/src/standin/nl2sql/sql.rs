@@ -212,7 +212,8 @@ impl Draft<'_> {
         conditions
     }
 
-    /// Returns a value as it is in the table, if the last failure has samples.
+    /// Returns the value of the table that is similar to `value`, if the last failure has samples,
+    /// or else `value`.
     fn real(&self, field: &str, value: &Value) -> Value {
         let samples = self.hidden["probe_samples"].as_array().into_iter().flatten();
         let mut of_field = samples.filter(|sample| sample["field"] == field);

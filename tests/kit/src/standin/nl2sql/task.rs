@@ -51,8 +51,8 @@ pub(super) fn answer(query: &str, today: Date) -> Value {
     })
 }
 
-/// Returns the subject of a question: the nearest one after a word that counts, or else the last
-/// one.
+/// Returns the subject of a question: the first one after a word that requests a number, or the
+/// last one of the question if no subject follows such a word.
 pub(super) fn subject(query: &str) -> Subject {
     let first = query.split(BETWEEN).next().unwrap_or(query).to_lowercase();
     let behind = place(&first, COUNT).map_or("", |at| &first[at..]);

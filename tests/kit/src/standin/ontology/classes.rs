@@ -27,7 +27,7 @@ pub(super) struct Capability {
     pub(super) description: &'static str,
     /// `query` or `group-analysis`.
     pub(super) mode: &'static str,
-    /// How the operation is used. Only the details contain it.
+    /// Instructions for the use of the operation. Only the details of the capability contain them.
     pub(super) guide: &'static str,
 }
 

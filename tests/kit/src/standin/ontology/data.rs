@@ -77,7 +77,7 @@ fn measure(class: &Class, rows: &[&Value], metric: &Value) -> Result<Value, Stri
         "avg" => sum / numbers.len().max(1) as f64,
         "min" => numbers.iter().copied().fold(f64::INFINITY, f64::min),
         "max" => numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        other => return Err(format!("there is no `{other}`")),
+        other => return Err(format!("there is no aggregate `{other}`")),
     };
     Ok(number(value))
 }

@@ -8,7 +8,7 @@ pub(super) struct Property {
     pub(super) description: &'static str,
     pub(super) domain: &'static [&'static str],
     pub(super) range: &'static [&'static str],
-    /// The condition that joins the rows. Only the details contain it.
+    /// The condition that joins the rows. Only the details of the relation contain it.
     pub(super) join: &'static str,
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Wish {
     top_n: usize,
     /// Maximum distance to the best score; 0 for no maximum.
     score_gap: f64,
-    /// Maximum distance to the best score as a share of it; 0 for no maximum.
+    /// Maximum distance to the best score, as a fraction of the best score; 0 for no maximum.
     relative_diff: f64,
     w_sparse: f64,
     w_dense: f64,

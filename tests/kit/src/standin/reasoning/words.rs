@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// Words that request statistics in place of rows.
+/// Words that request statistics instead of rows.
 pub(super) const STATISTICS: &[&str] =
     &["统计", "数量", "多少", "总额", "合计", "占比", "平均", "分布", "各", "排名"];
 
@@ -82,7 +82,7 @@ pub(super) fn place(text: &str, word: &str) -> Option<usize> {
     if word.is_empty() { None } else { text.find(word) }
 }
 
-/// Returns the share of a name's bigrams that a text contains.
+/// Returns the fraction of a name's bigrams that a text contains.
 pub(super) fn alike(text: &str, name: &str) -> f64 {
     let (there, wanted) = (pairs(text), pairs(name));
     if wanted.is_empty() {

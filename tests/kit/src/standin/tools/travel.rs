@@ -1,5 +1,5 @@
-//! The model for the application `travel`: it calls one tool after the other until the page exists.
-//! It derives the completed steps from the conversation and from the system prompt.
+//! The model for the application `travel`: it calls the tools in sequence until the page exists. It
+//! derives the completed steps from the conversation and from the system prompt.
 
 mod wish;
 
@@ -53,7 +53,7 @@ pub(super) fn decide(dialogue: &Dialogue<'_>) -> Option<Move> {
 /// The progress of a guide.
 struct Story<'q> {
     wish: Wish<'q>,
-    /// Completed steps by the system prompt; empty if they belong to another video.
+    /// Completed steps according to the system prompt; empty if they belong to another video.
     finished: Vec<&'q str>,
     /// Tool calls for the video, oldest first.
     made: Vec<Made<'q>>,
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_url_is_requested() {
+    fn a_message_without_a_url_gets_a_request_for_one() {
         let (calls, words) = run(&mut question("hello", "none"), good);
         assert!(calls.is_empty() && words.contains("address"), "{words}");
     }

@@ -1,11 +1,11 @@
-//! The JSON documents in a prompt, independent of the surrounding text.
+//! The JSON values in a prompt, independent of the surrounding text.
 
 use serde_json::{Map, Value};
 
-/// Maximum number of documents in a prompt. The prompt of a page has a handful.
+/// Maximum number of JSON values that are read from a prompt. The prompt of a page has a handful.
 const MAX_DOCUMENTS: usize = 256;
 
-/// The objects of all documents in a text, outer ones first.
+/// The objects in all JSON values of a text, outer ones first.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     objects: Vec<Map<String, Value>>,
@@ -21,7 +21,7 @@ impl Facts {
         facts
     }
 
-    /// Returns the first text under one of these keys, in an object that is not a block.
+    /// Returns the first string under one of these keys, in an object that is not a block.
     pub(super) fn text(&self, keys: &[&str]) -> Option<&str> {
         let mut whole = self.objects.iter().filter(|object| !object.contains_key("block_id"));
         whole.find_map(|object| keys.iter().find_map(|key| object.get(*key)?.as_str()))
@@ -39,7 +39,7 @@ impl Facts {
         found
     }
 
-    /// Returns true if an object has lists under all of these keys.
+    /// Returns true if an object has arrays under all of these keys.
     pub(super) fn has_lists(&self, keys: &[&str]) -> bool {
         let has = |object: &Map<String, Value>, key| object.get(key).is_some_and(Value::is_array);
         self.objects.iter().any(|object| keys.iter().all(|key| has(object, *key)))
@@ -88,7 +88,7 @@ mod tests {
     use super::Facts;
 
     #[test]
-    fn documents_are_found_among_words() {
+    fn json_values_are_found_among_words() {
         let facts = Facts::read(
             "Video: {\"title\": \"Tokyo\", \"a\": 1}\n\
              Blocks [not json] [{\"block_id\": \"x\", \"title\": \"Tower\"}] and \

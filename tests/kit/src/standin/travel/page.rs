@@ -1,4 +1,4 @@
-//! The page of a guide: a complete document in a code fence, as models write it.
+//! The page of a guide: a complete HTML document in a code fence, as models write it.
 
 use serde_json::{Map, Value};
 

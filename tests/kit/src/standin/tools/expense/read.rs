@@ -26,8 +26,8 @@ const DAYS: [(&str, i64); 10] = [
     ("明天", 1),
 ];
 
-/// The beginning of a date that the tool does not support, which one more character completes. The
-/// model passes it on all the same, as real models do that overlook a rule.
+/// The beginning of dates such as `本周五`, which the tool does not support. The model passes them to
+/// the tool nevertheless, as real models do that overlook a rule.
 const WEEK: &str = "本周";
 
 /// Dates that need a calendar. The model asks the user for another date.
@@ -122,7 +122,7 @@ fn plain(text: &str) -> String {
     chars.iter().enumerate().filter(|(at, _)| !groups(*at)).map(|(_, char)| *char).collect()
 }
 
-/// Returns the expenses of a text. A date applies to all following ones until another date.
+/// Returns the expenses of a text. A date applies to all expenses after it, until another date.
 pub(super) fn items(text: &str) -> Vec<Item> {
     let (mut items, mut current) = (Vec::new(), None);
     for part in plain(text).split(SEPARATORS) {
