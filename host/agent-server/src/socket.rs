@@ -402,9 +402,8 @@ fn too_often(wait: Duration) -> Refusal {
 }
 
 fn too_many() -> Refusal {
-    let why = format!(
-        "this connection already has {WAITING} pending commands; wait for their replies"
-    );
+    let why =
+        format!("this connection already has {WAITING} pending commands; wait for their replies");
     Refusal::new(Code::UnknownError, why)
 }
 

@@ -38,8 +38,9 @@ impl Template {
     }
 
     fn parse_at(value: &Value, known: &[&str], depth_left: usize) -> Result<Self, String> {
-        let depth_left =
-            depth_left.checked_sub(1).ok_or_else(|| "the template is nested too deeply".to_owned())?;
+        let depth_left = depth_left
+            .checked_sub(1)
+            .ok_or_else(|| "the template is nested too deeply".to_owned())?;
         Ok(match value {
             Value::String(text) => match text.strip_prefix(MARK) {
                 Some(rest) if rest.starts_with(MARK) => Self::Fixed(rest.into()),

@@ -88,7 +88,9 @@ fn into_hand_off(hand_off: web::HandOff, place: Place<'_>) -> Result<HandOff, En
         web::StreamFormat::AgUi => StreamFormat::AgUi,
         web::StreamFormat::Custom(name) => StreamFormat::Custom(name),
         web::StreamFormat::Other(name) => {
-            return Err(bad(&format_args!("this host does not support the stream format `{name}`")));
+            return Err(bad(&format_args!(
+                "this host does not support the stream format `{name}`"
+            )));
         }
     };
     let run = hand_off.run_id.map(RunId::new).transpose().map_err(|error| bad(&error))?;
