@@ -160,8 +160,8 @@ mod tests {
             ("* * * * * *", None, "not 6"),
             ("@daily", None, "not 1"),
             ("61 * * * *", None, "cannot be read"),
-            ("* * * * *", Some("Mars/Base"), "no zone"),
-            ("* * * * *", Some(""), "no zone"),
+            ("* * * * *", Some("Mars/Base"), "is invalid"),
+            ("* * * * *", Some(""), "is invalid"),
         ] {
             let found = Schedule::read(fields, zone).unwrap_err();
             assert!(found.contains(why) && !found.contains('\n'), "{fields}: {found}");

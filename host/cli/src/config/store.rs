@@ -204,7 +204,7 @@ mod tests {
             ("password_env = \"a\"", "set `url`"),
             ("lease = \"5s\"", "set `url`"),
             ("url = \"a\"\nlease = \"soon\"", "soon"),
-            ("kind = \"memory\"\ncommit_delay = \"1ms\"", "survive a restart"),
+            ("kind = \"memory\"\ncommit_delay = \"1ms\"", "survives a restart"),
             ("commit_delay = \"1001ms\"", "at most 1000 ms"),
             ("kind = \"postgres\"", "unknown variant"),
             ("uri = \"a\"", "unknown field"),

@@ -220,7 +220,7 @@ mod tests {
         let index = ("dist/index.html", "<head>");
         assert!(problem(&[("dist/a.js", "")]).contains("no `index.html`"));
         assert!(problem(&[("dist/index.html", "<p>")]).contains("no `<head>`"));
-        assert!(problem(&[index, ("dist/a.js.br", "")]).contains("not the file `a.js`"));
+        assert!(problem(&[index, ("dist/a.js.br", "")]).contains("but not `a.js`"));
         assert!(problem(&[index, ("dist/.env", "secret")]).contains(".env"));
         assert!(problem(&[index, ("dist/a b.js", "")]).contains("cannot be served"));
         assert!(problem(&[index, ("dist/1/2/3/4/5/6/a.js", "")]).contains("levels"));

@@ -48,7 +48,7 @@ fn append_adds_items_to_a_list() {
     check("append", &json!(null), &json!([1]), &json!([1]));
     check("append", &json!([1]), &json!([[2, 3], 4, [[5]]]), &json!([1, 2, 3, 4, [5]]));
     check("append", &json!([1]), &json!([[]]), &json!([1]));
-    refuse("append", &json!("x"), &json!([1]), "not a list");
+    refuse("append", &json!("x"), &json!([1]), "not an array");
 }
 
 #[test]

@@ -69,7 +69,7 @@ async fn forbidden_addresses_are_denied() {
         let rule = rule(host.trim_matches(['[', ']']), 80);
         let failure = send(&[rule], &get(format!("http://{host}/"))).await.unwrap_err();
         assert_eq!(failure.code, "denied", "{host}");
-        assert!(failure.message.contains("no plugin may reach"), "{host}: {failure}");
+        assert!(failure.message.contains("no plugin is allowed to reach"), "{host}: {failure}");
     }
 }
 

@@ -116,7 +116,7 @@ mod tests {
             (json!([{"text": 7}]), "part 0 of `content` (`text`): invalid type"),
             (json!(["a", 7]), "part 1 of `content` (neither a text"),
             (json!([{}]), "part 0 of `content` (neither a text"),
-            (json!(7), "`content` must be a text"),
+            (json!(7), "`content` must be a string or an array"),
         ] {
             let error = check(&content).unwrap_err();
             assert!(error.contains(why), "{content}: {error}");

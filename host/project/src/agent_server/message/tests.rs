@@ -83,7 +83,7 @@ fn all_forms_of_a_message_are_read() {
 #[test]
 fn invalid_messages_are_rejected_by_position() {
     for (message, why) in [
-        (json!(7), "must be an object"),
+        (json!(7), "must be a string, or an object"),
         (json!({ "content": "hi" }), "needs a `role`"),
         (json!({ "role": "nobody", "content": "hi" }), "`nobody` is not a role"),
         (json!({ "role": "user" }), "needs `content`"),
