@@ -9,6 +9,7 @@ use wattle_model::config::{ModelConfig, ProviderKind};
 use wattle_run::ports::sandbox::ToolInfo;
 
 use crate::args::McpCheckArgs;
+use crate::command::words;
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -102,10 +103,10 @@ fn words_of(name: &str, check: &Check) -> String {
             (false, true) => " (idempotent)",
             (false, false) => "",
         };
-        let first = tool.description.lines().next().unwrap_or_default();
-        let colon = if first.is_empty() { "" } else { ": " };
-        let first: String = first.chars().take(DESCRIPTION_CHARS).collect();
-        lines.push(format!("    {}{hints}{colon}{first}", tool.name));
+        let summary = words::summary(&tool.description);
+        let colon = if summary.is_empty() { "" } else { ": " };
+        let summary: String = summary.chars().take(DESCRIPTION_CHARS).collect();
+        lines.push(format!("    {}{hints}{colon}{summary}", tool.name));
     }
     lines.extend(check.notes.iter().map(|note| format!("  note: {note}")));
     if let Some(failure) = &check.failure {

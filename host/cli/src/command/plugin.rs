@@ -80,8 +80,7 @@ fn in_words(plugin: &PluginDocument) -> String {
     };
     list("exports", &plugin.exports);
     list("imports", &plugin.imports);
-    let headline = |doc: &str| doc.lines().next().unwrap_or_default().to_owned();
-    let node = |node: &NodeDocument| format!("{}  {}", node.name, headline(&node.doc));
+    let node = |node: &NodeDocument| format!("{}  {}", node.name, words::summary(&node.doc));
     let nodes: Vec<String> = plugin.nodes.iter().map(node).collect();
     list("nodes", &nodes);
     list("tools", &plugin.tools);

@@ -47,6 +47,19 @@ pub(super) fn indented(text: &str, spaces: usize) -> String {
     text.lines().map(|line| format!("{margin}{line}")).collect::<Vec<_>>().join("\n")
 }
 
+/// Returns the first sentence of a description, on one line.
+///
+/// Descriptions come from doc comments and MCP servers and may break lines anywhere. If no sentence
+/// ends in the first paragraph, the summary is the whole paragraph.
+pub(super) fn summary(description: &str) -> String {
+    let paragraph = description.trim().lines().take_while(|line| !line.trim().is_empty());
+    let text = paragraph.map(str::trim).collect::<Vec<_>>().join(" ");
+    let end = text.find(". ").map(|at| at + 1);
+    let full_stop = text.find('。').map(|at| at + '。'.len_utf8());
+    let length = end.into_iter().chain(full_stop).min().unwrap_or(text.len());
+    text[..length].to_owned()
+}
+
 /// Quotes an argument for a shell.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':');
@@ -67,6 +80,18 @@ mod tests {
         assert_eq!(duration(1_500), "1.5ms");
         assert_eq!(duration(2_000_000), "2.0s");
         assert_eq!(duration(90_000_000), "1.5min");
+    }
+
+    #[test]
+    fn summary_is_the_first_sentence() {
+        assert_eq!(summary("Sets the date. Then more."), "Sets the date.");
+        assert_eq!(
+            summary("Sets the date on trades\n without one. More"),
+            "Sets the date on trades without one."
+        );
+        assert_eq!(summary("\nNo sentence\n\nSecond paragraph."), "No sentence");
+        assert_eq!(summary("读取记录，最新的在前。支持日期。"), "读取记录，最新的在前。");
+        assert_eq!(summary(""), "");
     }
 
     #[test]
