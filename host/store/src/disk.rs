@@ -156,7 +156,7 @@ impl RedbStore {
     /// Creates a store over an open file.
     fn over(path: &Path, opened: Opened, commit_delay: Duration) -> Result<Self, StoreError> {
         let Opened { database, intake, opening } = opened;
-        let source = Source::new(path.to_owned(), open::open_again, database);
+        let source = Source::new(path.to_owned(), &open::FILE, database);
         let source = Arc::new(source);
         let watches = Arc::new(Watches::default());
         let (commands, queue) = mpsc::channel(QUEUE_LIMIT);

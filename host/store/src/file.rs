@@ -2,6 +2,7 @@
 //! failed is reopened.
 
 pub(crate) mod handle;
+pub(crate) mod kind;
 pub(crate) mod look;
 pub(crate) mod mark;
 pub(crate) mod open;

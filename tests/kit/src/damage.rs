@@ -21,3 +21,21 @@ pub fn wipe(path: &Path, text: &str) -> io::Result<()> {
     }
     fs::write(path, bytes)
 }
+
+/// Changes the first byte of each occurrence of `text` in a file.
+///
+/// # Errors
+///
+/// If the file cannot be read or written, or does not contain `text`.
+pub fn change(path: &Path, text: &str) -> io::Result<()> {
+    let (mut bytes, text) = (fs::read(path)?, text.as_bytes());
+    let found = bytes.windows(text.len()).enumerate().filter(|(_, window)| *window == text);
+    let offsets: Vec<usize> = found.map(|(offset, _)| offset).collect();
+    if offsets.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the file does not contain the text"));
+    }
+    for offset in offsets {
+        bytes[offset] ^= 1;
+    }
+    fs::write(path, bytes)
+}

@@ -13,9 +13,10 @@ use crate::codec::{Packer, checked, has_check, unpack};
 use crate::disk::chain::{Log, missing, walk};
 use crate::disk::head::Head;
 use crate::disk::table::{
-    FACT_FORMAT, FACTS, FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, PENDING, RECORDS, RUNS,
+    FACTS, FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, PENDING, RECORDS, RUNS,
 };
 use crate::error::{backend, while_trying};
+use crate::file::kind::FACT_FORMAT;
 
 /// The oldest format that can be migrated.
 pub(crate) const FIRST_FORMAT: u64 = 1;

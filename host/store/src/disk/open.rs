@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use redb::{
-    Builder, Database, DatabaseError, Error, Key, ReadOnlyDatabase, ReadTransaction,
-    ReadableDatabase, ReadableTable, TableDefinition, TableError, Value,
+    Database, DatabaseError, Error, Key, ReadOnlyDatabase, ReadTransaction, ReadableDatabase as _,
+    ReadableTable as _, TableDefinition, Value,
 };
 use wattle_run::ports::store::{Damage, StoreError, Survey};
 
@@ -12,20 +12,24 @@ use crate::disk::intake::Intake;
 use crate::disk::migrate::{FIRST_FORMAT, migrate};
 use crate::disk::rebuild;
 use crate::disk::table::{
-    FACT_FORMAT, FACT_OPENINGS, FACT_THREADS, FACTS, FORMAT, HEADS, LOG, MARKS, MENTIONS, PENDING,
-    RECORDS, REMAINS, RUNS, THREAD_RUNS,
+    FACT_OPENINGS, FACT_THREADS, FACTS, FORMAT, HEADS, LOG, MARKS, MENTIONS, PENDING, RECORDS,
+    REMAINS, RUNS, THREAD_RUNS,
 };
-use crate::error::{backend, corrupt, while_trying};
+use crate::error::while_trying;
 use crate::file::guarded;
-use crate::file::look::{Soundness, is_damage, soundness};
+use crate::file::kind::{FACT_FORMAT, FileKind};
+use crate::file::look::{Soundness, soundness};
 use crate::file::mark;
-use crate::file::open::{
-    CHECKED_AT_START_BYTES, checked, damage, refuse_in_use, turn, with_damage,
-};
+use crate::file::open::{CHECKED_AT_START_BYTES, checked, damage, refuse_in_use, turn};
 
-/// Page cache: enough for the hot part of a large store, and small compared with the memory of
-/// guests.
-const CACHE_BYTES: usize = 128 * 1024 * 1024;
+/// The kind of the file.
+pub(crate) static FILE: FileKind = FileKind {
+    name: "checkpoint store",
+    without_file: "create a new store",
+    // Enough for the hot part of a large store, and small compared with the memory of guests.
+    cache_bytes: 128 * 1024 * 1024,
+    facts: FACTS,
+};
 
 const OPEN: &str = "open its file";
 
@@ -47,15 +51,14 @@ pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
 /// checksums only if it cannot be opened.
 fn open_checked(path: &Path, checked_bytes: u64) -> Result<Opened, StoreError> {
     let rebuild = |damage: &str| {
-        let refusal = |message: String| foreign(path, message);
-        rebuild::at_start(path, damage).map_err(|error| with_damage(error, damage, refusal))
+        rebuild::at_start(path, damage).map_err(|error| FILE.not_rebuilt(path, damage, error))
     };
     checked(path, checked_bytes, rebuild, |is_whole| open_whole(path, is_whole))
 }
 
 fn open_whole(path: &Path, is_whole: bool) -> Result<Opened, StoreError> {
-    let database = open_file(path)?;
-    match format_of(path, &database)? {
+    let database = FILE.open(path)?;
+    match FILE.format(path, &database)? {
         Some(FORMAT) => {}
         Some(found @ FIRST_FORMAT..FORMAT) => migrate(&database, found)?,
         Some(found) => return Err(unknown(path, found)),
@@ -92,18 +95,6 @@ fn walk<K: Key + 'static, V: Value + 'static>(
     Ok(())
 }
 
-fn open_file(path: &Path) -> Result<Database, StoreError> {
-    let mut builder = Builder::new();
-    builder.set_cache_size(CACHE_BYTES);
-    builder.create(path).map_err(|error| refusal(path, error))
-}
-
-/// Reopens a file that this process had open and that failed.
-pub(crate) fn open_again(path: &Path) -> Result<Database, StoreError> {
-    mark::refuse_lost(path)?;
-    open_file(path)
-}
-
 /// Reads everything in a file that no process has open, and returns the damage.
 pub(crate) fn survey(path: &Path) -> Result<Survey, StoreError> {
     mark::refuse_lost(path)?;
@@ -115,7 +106,7 @@ pub(crate) fn survey(path: &Path) -> Result<Survey, StoreError> {
     if rebuild::is_new(path)? {
         return Ok(Survey::default());
     }
-    let mut survey = rebuild::look_at(path).map_err(|error| foreign(path, error))?;
+    let mut survey = rebuild::look_at(path).map_err(|error| FILE.foreign(path, error))?;
     if let Soundness::Damaged(reason) = soundness {
         survey.damaged.push(Damage { subject: format!("file `{}`", path.display()), reason });
     }
@@ -139,15 +130,15 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     }
     refuse_in_use(path)?;
     if let Some(damage) = damage(path, CHECKED_AT_START_BYTES)? {
-        return Err(foreign(path, damage));
+        return Err(FILE.foreign(path, damage));
     }
     guarded(OPEN, || {
         let database = match ReadOnlyDatabase::open(path) {
             Ok(database) => database,
             Err(DatabaseError::RepairAborted) => return Ok(()),
-            Err(error) => return Err(refusal(path, error)),
+            Err(error) => return Err(FILE.refusal(path, error)),
         };
-        match format_of(path, &database)? {
+        match FILE.format(path, &database)? {
             None | Some(FIRST_FORMAT..=FORMAT) => Ok(()),
             Some(found) => Err(unknown(path, found)),
         }
@@ -157,7 +148,7 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
 /// Refuses a format that this version of Wattle can neither read nor migrate.
 fn unknown(path: &Path, found: u64) -> StoreError {
     if found < FORMAT {
-        return foreign(path, format!("its format {found} is unknown"));
+        return FILE.foreign(path, format!("its format {found} is unknown"));
     }
     StoreError::NewerFormat {
         path: path.display().to_string(),
@@ -175,30 +166,6 @@ fn count(database: &Database) -> Result<u64, Error> {
     drop(facts);
     transaction.commit()?;
     Ok(opening)
-}
-
-/// Returns the format number of the file; `None` if the file is new.
-pub(crate) fn format_of(
-    path: &Path,
-    database: &impl ReadableDatabase,
-) -> Result<Option<u64>, StoreError> {
-    let transaction = database.begin_read().map_err(while_trying(OPEN))?;
-    match transaction.open_table(FACTS) {
-        Ok(facts) => {
-            let format = facts.get(FACT_FORMAT).map_err(while_trying(OPEN))?;
-            let format = format.map(|format| format.value());
-            format.map(Some).ok_or_else(|| foreign(path, "it has no format number"))
-        }
-        Err(TableError::TableDoesNotExist(_)) => {
-            let mut tables = transaction.list_tables().map_err(while_trying(OPEN))?;
-            match tables.next() {
-                None => Ok(None),
-                Some(_) => Err(foreign(path, "it has tables of another program")),
-            }
-        }
-        Err(error @ TableError::Storage(_)) => Err(while_trying(OPEN)(error)),
-        Err(error) => Err(foreign(path, error)),
-    }
 }
 
 pub(crate) fn create(database: &Database) -> Result<(), Error> {
@@ -229,31 +196,11 @@ fn read_ends(database: &Database) -> Result<(u64, u64), Error> {
     Ok((last_entry, threads.map_or(0, |threads| threads.value())))
 }
 
-fn refusal(path: &Path, error: DatabaseError) -> StoreError {
-    match error {
-        DatabaseError::DatabaseAlreadyOpen => mark::in_use(path),
-        error if is_damage(&error) => foreign(path, error),
-        DatabaseError::UpgradeRequired(version) => {
-            foreign(path, format!("it has version {version} of the redb format, which is too old"))
-        }
-        error => backend(OPEN, format!("`{}`: {error}", path.display())),
-    }
-}
-
-pub(crate) fn foreign(path: &Path, message: impl std::fmt::Display) -> StoreError {
-    corrupt(
-        format!("checkpoint store `{}`", path.display()),
-        format!("{message}; restore it from a backup, or move it away to create a new store"),
-    )
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use tempfile::TempDir;
     use wattle_graph::id::ThreadId;
-    use wattle_kit::damage::wipe;
+    use wattle_kit::damage::{change, wipe};
     use wattle_run::ports::Store as _;
     use wattle_run::ports::store::{Batch, ThreadQuery, ThreadRecord};
 
@@ -278,17 +225,9 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("wattle.redb");
         fill(&path).await;
-        let mut bytes = fs::read(&path).unwrap();
-        let text = br#""id":"thread-007""#;
-        let found = bytes.windows(text.len()).enumerate().filter(|(_, window)| window == text);
-        let places: Vec<usize> = found.map(|(at, _)| at).collect();
-        assert!(!places.is_empty());
-        for at in places {
-            bytes[at + 1] ^= 1;
-        }
-        fs::write(&path, bytes).unwrap();
+        change(&path, r#"id":"thread-007""#).unwrap();
         let Opened { database, .. } = open_checked(&path, 0).unwrap();
-        let source = Source::new(path, open_again, database);
+        let source = Source::new(path, &FILE, database);
         let pinned = Snapshot::newest(&source).unwrap().pinned().unwrap();
         assert_eq!((pinned.versions.len(), pinned.is_complete), (1, false));
     }

@@ -11,7 +11,7 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{StoreError, Survey};
 
 use crate::disk::chain::Log as _;
-use crate::disk::open::{create, foreign};
+use crate::disk::open::{FILE, create};
 use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::{Stage, StagedRun};
 use crate::disk::survey::{Found, Sound, name_damage, survey};
@@ -19,8 +19,9 @@ use crate::disk::table::{ASIDE, FACT_OPENINGS, FACT_THREADS, FACTS};
 use crate::error::{backend, corrupt, while_trying};
 use crate::file::guarded;
 use crate::file::handle::Handle;
-use crate::file::look;
-use crate::file::mark::{beside, sync_folder};
+use crate::file::mark::beside;
+use crate::file::replace::{free_name, replace};
+use crate::file::{kind, look};
 
 const REBUILD: &str = "rebuild its file";
 
@@ -43,14 +44,10 @@ pub(crate) fn look_at(path: &Path) -> Result<Survey, StoreError> {
     name_damage(&open(path)?)
 }
 
-/// Returns whether a redb file has no tables yet, as after a crash at its first opening.
+/// Returns whether a file has no tables yet, as after a crash during its first opening.
 pub(crate) fn is_new(path: &Path) -> Result<bool, StoreError> {
-    let database = look::read(path).map_err(|error| foreign(path, error))?;
-    guarded(REBUILD, || {
-        let transaction = database.begin_read().map_err(while_trying(REBUILD))?;
-        let mut tables = transaction.list_tables().map_err(while_trying(REBUILD))?;
-        Ok(tables.next().is_none())
-    })
+    let reading = look::read(path).map_err(|error| FILE.foreign(path, error))?;
+    guarded(REBUILD, || kind::is_new(&reading.begin_read().map_err(while_trying(REBUILD))?))
 }
 
 fn open(path: &Path) -> Result<Snapshot, StoreError> {
@@ -63,16 +60,15 @@ fn open(path: &Path) -> Result<Snapshot, StoreError> {
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if the file cannot be read, or if threads may be missing that nothing
-/// names. The file is unchanged then.
+/// [`StoreError::Corrupt`] without the damage, if the file cannot be read, or if threads may be
+/// missing that nothing names. The file is unchanged then.
 pub(crate) fn at_start(path: &Path, damage: &str) -> Result<(), StoreError> {
     tracing::error!(file = %path.display(), damage, "checkpoint store is damaged");
     let snapshot = open(path)?;
     let found = survey(&snapshot)?;
     if !found.tables.is_complete {
         let message = format!(
-            "{damage}; {}. Restore a backup with `wattle store restore`, or write what can be read \
-             into a new file with `wattle store repair`, which loses the rest",
+            "{}; `wattle store repair` writes what can be read into a new file and loses the rest",
             in_words(&found)
         );
         return Err(corrupt(format!("checkpoint store `{}`", path.display()), message));
@@ -86,7 +82,7 @@ pub(crate) fn at_start(path: &Path, damage: &str) -> Result<(), StoreError> {
 ///
 /// The errors of [`at_start`], but threads may be missing that nothing names.
 pub(crate) fn repair(path: &Path) -> Result<(Survey, PathBuf), StoreError> {
-    let snapshot = open(path).map_err(|error| foreign(path, error))?;
+    let snapshot = open(path).map_err(|error| FILE.foreign(path, error))?;
     let found = survey(&snapshot)?;
     let aside = put_anew(path, &snapshot, &found)?;
     Ok((found.survey(), aside))
@@ -113,9 +109,7 @@ fn put_anew(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<PathBuf, 
     // The write is guarded as well, since it reads pages that the survey did not read.
     guarded(REBUILD, || write(&new, snapshot, found))?;
     let aside = free_name(path);
-    // With a hard link to the damaged file, the path never lacks a file.
-    fs::hard_link(path, &aside).or_else(|_| fs::rename(path, &aside)).map_err(failed)?;
-    fs::rename(&new, path).and_then(|()| sync_folder(path)).map_err(failed)?;
+    replace(path, &new, &aside).map_err(failed)?;
     for damage in found.survey().damaged {
         tracing::error!(subject = damage.subject, reason = damage.reason, "set aside as damaged");
     }
@@ -124,11 +118,6 @@ fn put_anew(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<PathBuf, 
         "checkpoint store was rebuilt; the damaged file is kept"
     );
     Ok(aside)
-}
-
-fn free_name(path: &Path) -> PathBuf {
-    let names = (1_u32..).map(|number| beside(path, &format!("damaged-{number}")));
-    names.into_iter().find(|name| !name.exists()).unwrap_or_else(|| beside(path, "damaged"))
 }
 
 fn write(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<(), StoreError> {

@@ -244,7 +244,7 @@ mod tests {
         let transaction = database.begin_write().unwrap();
         transaction.open_table(REMAINS).unwrap().insert(7, 0).unwrap();
         transaction.commit().unwrap();
-        let source = Source::new(path, open::open_again, database);
+        let source = Source::new(path, &open::FILE, database);
         let mut remains = Remains::read(&source).unwrap();
         let mut cleared = remains.add(7);
         source.read_only().unwrap();

@@ -18,11 +18,12 @@ use crate::codec::{has_check, packed, read};
 use crate::disk::migrate::UNCHECKED_FORMAT;
 use crate::disk::snapshot::{Snapshot, run_of, thread_of};
 use crate::disk::table::{
-    FACT_FORMAT, FACTS, FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS,
-    PENDING, RECORDS, REMAINS, RUNS, THREAD_RUNS,
+    FACTS, FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS, PENDING, RECORDS,
+    REMAINS, RUNS, THREAD_RUNS,
 };
 use crate::error::{corrupt, while_trying};
 use crate::file::guarded;
+use crate::file::kind::FACT_FORMAT;
 use crate::file::walk::walk;
 
 pub(crate) use check::Sound;

@@ -5,9 +5,6 @@ use redb::TableDefinition;
 /// Number of the format that this code writes, and the newest that it reads.
 pub(crate) const FORMAT: u64 = 4;
 
-/// Key in [`FACTS`]: format number of the file.
-pub(crate) const FACT_FORMAT: &str = "format";
-
 /// Key in [`FACTS`]: highest assigned thread number.
 pub(crate) const FACT_THREADS: &str = "threads";
 

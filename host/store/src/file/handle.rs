@@ -14,6 +14,7 @@ use wattle_run::ports::store::{Compacted, StoreError};
 
 use crate::error::{backend, while_trying};
 use crate::file::guarded;
+use crate::file::kind::FileKind;
 use crate::file::look::{self, Reading};
 
 const COMPACT: &str = "compact its file";
@@ -74,24 +75,21 @@ impl Handle {
     }
 }
 
-/// A function that opens a file for writing.
-pub(crate) type Opener = fn(&Path) -> Result<Database, StoreError>;
-
 /// Shared handle to a redb file. A reader holds an `Arc` for the duration of its read. A compaction
 /// or a reopening starts when no reader holds one.
 pub(crate) struct Source {
     path: PathBuf,
-    opener: Opener,
+    kind: &'static FileKind,
     handle: RwLock<Arc<Handle>>,
     /// Whether the file failed at a read, which the writer has not noticed yet.
     has_failed: AtomicBool,
 }
 
 impl Source {
-    /// Wraps an open file; `opener` reopens it after a failure.
-    pub(crate) fn new(path: PathBuf, opener: Opener, database: Database) -> Self {
+    /// Wraps an open file.
+    pub(crate) fn new(path: PathBuf, kind: &'static FileKind, database: Database) -> Self {
         let handle = RwLock::new(Arc::new(Handle::Writing(database)));
-        Self { path, opener, handle, has_failed: AtomicBool::new(false) }
+        Self { path, kind, handle, has_failed: AtomicBool::new(false) }
     }
 
     /// Returns the path of the file.
@@ -174,7 +172,7 @@ impl Source {
     pub(crate) fn reopen(&self) -> Result<(), StoreError> {
         // The failed database holds the lock of the file until it is dropped.
         self.read_only()?;
-        let database = guarded(REOPEN, || (self.opener)(&self.path))?;
+        let database = guarded(REOPEN, || self.kind.open_again(&self.path))?;
         // A read of the old state must not see reused pages.
         let mut handle = self.alone().unwrap_or_else(|| self.end_reads());
         *handle = Arc::new(Handle::Writing(database));
@@ -227,9 +225,12 @@ mod tests {
 
     const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("table");
 
-    fn open(path: &Path) -> Result<Database, StoreError> {
-        Database::create(path).map_err(while_trying(REOPEN))
-    }
+    static FILE: FileKind = FileKind {
+        name: "file",
+        without_file: "create a new one",
+        cache_bytes: 1024 * 1024,
+        facts: TableDefinition::new("facts"),
+    };
 
     fn has_entry(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
         Ok(transaction.open_table(TABLE)?.get(1)?.is_some())
@@ -239,11 +240,11 @@ mod tests {
     fn reopening_ends_long_reads() {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("file.redb");
-        let database = open(&path).unwrap();
+        let database = FILE.open(&path).unwrap();
         let transaction = database.begin_write().unwrap();
         transaction.open_table(TABLE).unwrap().insert(1, &[7_u8; 10][..]).unwrap();
         transaction.commit().unwrap();
-        let source = Source::new(path, open, database);
+        let source = Source::new(path, &FILE, database);
         source.read_only().unwrap();
         let handle = source.handle();
         let long = handle.begin_read().unwrap();

@@ -52,22 +52,6 @@ pub(crate) fn checked<T>(
     Ok(opened)
 }
 
-/// Adds the damage of a file to the reason why it cannot be rebuilt; `refusal` adds advice for the
-/// operator.
-pub(crate) fn with_damage(
-    error: StoreError,
-    damage: &str,
-    refusal: impl FnOnce(String) -> StoreError,
-) -> StoreError {
-    match error {
-        StoreError::Corrupt { message, .. } if message != damage => {
-            refusal(format!("{damage}; {message}"))
-        }
-        StoreError::Corrupt { message, .. } => refusal(message),
-        error => error,
-    }
-}
-
 /// Returns the damage of a file of at most `checked_bytes` bytes; `None` if it has none or is
 /// larger.
 ///

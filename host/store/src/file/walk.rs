@@ -38,9 +38,9 @@ impl Walked {
 /// A part of a table that cannot be read.
 pub(crate) struct Gap {
     /// Key of the last entry before the gap.
-    pub(crate) after: Option<Vec<u8>>,
+    pub(crate) last_before: Option<Vec<u8>>,
     /// Key of the first entry after the gap.
-    pub(crate) before: Option<Vec<u8>>,
+    pub(crate) first_after: Option<Vec<u8>>,
     /// Damage that ended the pass from the beginning.
     pub(crate) damage: StoreError,
 }
@@ -71,8 +71,8 @@ pub(crate) fn walk<K: Key + 'static, V: Value + 'static>(
     }
     let says = guarded(operation, || table.len().map_err(while_trying(operation))).ok();
     let seen = forwards.seen + backwards.seen;
-    let (after, before) = (forwards.last, backwards.last);
-    let gap = damage.map(|damage| Gap { after, before, damage });
+    let (last_before, first_after) = (forwards.last, backwards.last);
+    let gap = damage.map(|damage| Gap { last_before, first_after, damage });
     Ok(Walked { seen, says, gap })
 }
 

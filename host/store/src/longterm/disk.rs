@@ -48,6 +48,7 @@ use crate::error::while_trying;
 use crate::file::guarded;
 use crate::file::handle::Source;
 use crate::longterm::disk::fault::{READ, cannot, closed, failure};
+use crate::longterm::disk::open::FILE;
 pub use crate::longterm::disk::rebuild::EssentialDocuments;
 use crate::longterm::disk::table::{DOCUMENTS, Documents, EXPIRIES};
 use crate::longterm::disk::writer::{Change, Command, QUEUE_LIMIT, REMOVED_AT_ONCE, Writer};
@@ -101,7 +102,7 @@ impl RedbMemory {
 
     fn open_as(path: &Path, essential: Option<&EssentialDocuments>) -> Result<Self, Failure> {
         let database = open::open(path, essential).map_err(failure)?;
-        let source = Source::new(path.to_owned(), open::open_again, database);
+        let source = Source::new(path.to_owned(), &FILE, database);
         let source = Arc::new(source);
         let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
         let writer = Writer { source: source.clone(), reopen_at: None, commands: queue };

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde_json::json;
 use tempfile::TempDir;
 use wattle_graph::id::ThreadId;
+use wattle_kit::damage::change;
 use wattle_kit::needs::setting;
 use wattle_run::ports::BlobStore as _;
 use wattle_run::ports::Store as _;
@@ -318,18 +319,6 @@ async fn damage_of_a_blob(dir: &Path, blob: BlobRef, numbers: &mut Numbers) {
     assert!(blobs.survey().await.unwrap().is_empty(), "{how}");
 }
 
-/// Changes a byte of each occurrence of `text` in a file.
-fn change(path: &Path, text: &[u8]) {
-    let mut bytes = fs::read(path).unwrap();
-    let found = bytes.windows(text.len()).enumerate().filter(|(_, window)| *window == text);
-    let places: Vec<usize> = found.map(|(at, _)| at).collect();
-    assert!(!places.is_empty());
-    for at in places {
-        bytes[at] ^= 1;
-    }
-    fs::write(path, bytes).unwrap();
-}
-
 #[tokio::test]
 async fn changed_byte_sets_one_thread_aside() {
     let dir = TempDir::new().unwrap();
@@ -341,7 +330,7 @@ async fn changed_byte_sets_one_thread_aside() {
         append(&store, &thread, Batch { events: note, ..Batch::default() }).await.unwrap();
     }
     drop(store);
-    change(&path, b"note of 007");
+    change(&path, "note of 007").unwrap();
     let error = RedbStore::check(&path).unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
     let store = RedbStore::open(&path).unwrap();
@@ -391,7 +380,7 @@ async fn no_blob_is_swept_while_a_thread_is_set_aside() {
         put.push(blob);
     }
     drop(store);
-    change(&path, b"note of 001");
+    change(&path, "note of 001").unwrap();
     let store = RedbStore::open(&path).unwrap();
     let broken = thread_id("t1");
     assert_eq!(store.set_aside().await.unwrap(), std::slice::from_ref(&broken));

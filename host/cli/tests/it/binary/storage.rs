@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use wattle_kit::damage::wipe;
+use wattle_kit::damage::{change, wipe};
 
 use super::{Served, said};
 
@@ -74,18 +74,6 @@ async fn a_backup_of_a_running_server_is_restored_and_continues() {
     assert_eq!(served.terminate(), Some(0));
 }
 
-/// Changes one byte of each occurrence of a string in a file.
-fn change(path: &Path, text: &[u8]) {
-    let mut bytes = fs::read(path).unwrap();
-    let found = bytes.windows(text.len()).enumerate().filter(|(_, window)| *window == text);
-    let places: Vec<usize> = found.map(|(at, _)| at).collect();
-    assert!(!places.is_empty());
-    for at in places {
-        bytes[at] ^= 1;
-    }
-    fs::write(path, bytes).unwrap();
-}
-
 /// Adds an archived version to the data folder to which no readable thread is pinned.
 fn put_version(folder: &Path) -> PathBuf {
     let version = folder.join("data/versions/asset/old");
@@ -106,7 +94,7 @@ async fn a_damaged_thread_is_reported_and_set_aside() {
         let (went_well, text) = said(folder.path(), args, None);
         assert!(went_well && !text.contains("damaged:"), "{args:?}: {text}");
     }
-    change(&file, b"note of 003");
+    change(&file, "note of 003").unwrap();
     for args in [&["store", "verify"][..], &["doctor"]] {
         let (went_well, text) = said(folder.path(), args, None);
         assert!(!went_well && text.contains(&threads[3]), "{args:?}: {text}");

@@ -1,12 +1,9 @@
 //! Failures of the file, in the form that callers of the memory get.
 
-use std::fmt::Display;
-use std::path::Path;
-
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::store::StoreError;
 
-use crate::error::{corrupt, while_trying};
+use crate::error::while_trying;
 
 pub(super) const READ: &str = "read its file";
 
@@ -32,14 +29,6 @@ pub(super) fn cannot<E: Into<redb::Error>>(operation: &'static str) -> impl FnOn
     move |error| failure(while_trying(operation)(error))
 }
 
-/// Returns the error for a file that is not a long-term memory or that cannot be read at all.
-pub(super) fn foreign(path: &Path, message: impl Display) -> StoreError {
-    corrupt(
-        format!("long-term memory `{}`", path.display()),
-        format!("{message}; restore it from a backup, or move it away to start with an empty one"),
-    )
-}
-
 pub(super) fn closed() -> Failure {
     Failure::internal("long-term memory is closed")
 }
@@ -47,7 +36,7 @@ pub(super) fn closed() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::backend;
+    use crate::error::{backend, corrupt};
 
     #[test]
     fn only_backend_errors_are_retryable() {

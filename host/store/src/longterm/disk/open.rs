@@ -3,27 +3,28 @@
 
 use std::path::{Path, PathBuf};
 
-use redb::{
-    Builder, Database, DatabaseError, Error, ReadableDatabase as _, ReadableTable as _, TableError,
-};
+use redb::{Database, Error, ReadableTable as _};
 use wattle_run::ports::store::{Damage, StoreError};
 
-use crate::error::{backend, while_trying};
-use crate::file::look::is_damage;
+use crate::error::while_trying;
+use crate::file::kind::{FACT_FORMAT, FileKind};
 use crate::file::mark;
-use crate::file::open::{CHECKED_AT_START_BYTES, checked, damage, is_filled, turn, with_damage};
-use crate::longterm::disk::fault::foreign;
+use crate::file::open::{CHECKED_AT_START_BYTES, checked, damage, is_filled, turn};
 use crate::longterm::disk::rebuild::{self, Damaged, EssentialDocuments};
 use crate::longterm::disk::survey;
 use crate::longterm::disk::table::{
-    DOCUMENTS, FACT_FORMAT, FACTS, FORMAT, LOST, UNCHECKED, UNCHECKED_FORMAT, create, newer, row,
+    DOCUMENTS, FACTS, FORMAT, LOST, UNCHECKED, UNCHECKED_FORMAT, create, newer, row,
 };
 use crate::longterm::record::Record;
 
-/// Page cache of redb. It has room for a few thousand documents.
-const CACHE_BYTES: usize = 16 * 1024 * 1024;
-
-const OPEN: &str = "open its file";
+/// The kind of the file.
+pub(super) static FILE: FileKind = FileKind {
+    name: "long-term memory",
+    without_file: "start with an empty one",
+    // Room for a few thousand documents.
+    cache_bytes: 16 * 1024 * 1024,
+    facts: FACTS,
+};
 
 const MIGRATE: &str = "migrate its file to the newest format";
 
@@ -39,9 +40,8 @@ pub(super) fn open(
     essential: Option<&EssentialDocuments>,
 ) -> Result<Database, StoreError> {
     let rebuild = |damage: &str| {
-        let refusal = |message: String| foreign(path, message);
         rebuild::at_start(path, damage, essential)
-            .map_err(|error| with_damage(error, damage, refusal))
+            .map_err(|error| FILE.not_rebuilt(path, damage, error))
     };
     checked(path, CHECKED_AT_START_BYTES, rebuild, |_| open_whole(path))
 }
@@ -91,7 +91,7 @@ pub(super) fn repair(path: &Path) -> Result<Option<(Vec<Damage>, PathBuf)>, Stor
 /// Adds the remedy to the error of a file whose documents cannot be listed.
 fn damaged_as_a_whole(path: &Path, error: StoreError) -> StoreError {
     match error {
-        StoreError::Corrupt { message, .. } => foreign(path, message),
+        StoreError::Corrupt { message, .. } => FILE.foreign(path, message),
         error => error,
     }
 }
@@ -101,56 +101,16 @@ fn file_damage(path: &Path) -> Result<Option<Damage>, StoreError> {
     Ok(damage(path, u64::MAX)?.map(named))
 }
 
-/// Opens a file again that failed while this process had it open.
-pub(super) fn open_again(path: &Path) -> Result<Database, StoreError> {
-    mark::refuse_lost(path)?;
-    open_file(path)
-}
-
 fn open_whole(path: &Path) -> Result<Database, StoreError> {
-    let database = open_file(path)?;
-    match format_of(path, &database)? {
+    let database = FILE.open(path)?;
+    match FILE.format(path, &database)? {
         Some(FORMAT) => {}
         Some(UNCHECKED_FORMAT) => migrate(&database).map_err(while_trying(MIGRATE))?,
         Some(found) if found > FORMAT => return Err(newer(path, found)),
-        Some(found) => return Err(foreign(path, format!("it has the unknown format {found}"))),
+        Some(found) => return Err(FILE.foreign(path, format!("it has the unknown format {found}"))),
         None => create(&database).map_err(while_trying("create its tables"))?,
     }
     Ok(database)
-}
-
-fn open_file(path: &Path) -> Result<Database, StoreError> {
-    let mut builder = Builder::new();
-    builder.set_cache_size(CACHE_BYTES);
-    builder.create(path).map_err(|error| match error {
-        DatabaseError::DatabaseAlreadyOpen => mark::in_use(path),
-        error if is_damage(&error) => foreign(path, error),
-        DatabaseError::UpgradeRequired(version) => {
-            foreign(path, format!("it is a redb file of the old version {version}"))
-        }
-        error => backend(OPEN, format!("`{}`: {error}", path.display())),
-    })
-}
-
-/// Returns the format number of the file; `None` for a new file.
-fn format_of(path: &Path, database: &Database) -> Result<Option<u64>, StoreError> {
-    let transaction = database.begin_read().map_err(while_trying(OPEN))?;
-    match transaction.open_table(FACTS) {
-        Ok(facts) => {
-            let format = facts.get(FACT_FORMAT).map_err(while_trying(OPEN))?;
-            let format = format.map(|format| format.value());
-            format.map(Some).ok_or_else(|| foreign(path, "it has no format number"))
-        }
-        Err(TableError::TableDoesNotExist(_)) => {
-            let mut tables = transaction.list_tables().map_err(while_trying(OPEN))?;
-            match tables.next() {
-                None => Ok(None),
-                Some(_) => Err(foreign(path, "it has tables of another program")),
-            }
-        }
-        Err(error @ TableError::Storage(_)) => Err(while_trying(OPEN)(error)),
-        Err(error) => Err(foreign(path, error)),
-    }
 }
 
 /// Adds checksums to the documents of a file of format 1, in one commit.

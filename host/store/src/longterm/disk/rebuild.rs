@@ -11,13 +11,12 @@ use wattle_run::ports::store::{Damage, StoreError};
 
 use crate::error::{backend, corrupt, while_trying};
 use crate::file::guarded;
+use crate::file::kind::{self, FACT_FORMAT};
 use crate::file::look::{self, Reading};
 use crate::file::mark::beside;
 use crate::file::replace::{free_name, replace};
 use crate::longterm::disk::survey::{Found, look as look_at, lost};
-use crate::longterm::disk::table::{
-    DOCUMENTS, EXPIRIES, FACT_FORMAT, FACTS, FORMAT, LOST, create, newer, row,
-};
+use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, FACTS, FORMAT, LOST, create, newer, row};
 use crate::longterm::path;
 use crate::longterm::record::{Place, Record};
 
@@ -68,10 +67,7 @@ impl Damaged {
 
     /// Returns true if the file has no tables yet, as after a crash during its first opening.
     pub(super) fn is_new(&self) -> Result<bool, StoreError> {
-        guarded(REBUILD, || {
-            let mut tables = self.transaction.list_tables().map_err(while_trying(REBUILD))?;
-            Ok(tables.next().is_none())
-        })
+        guarded(REBUILD, || kind::is_new(&self.transaction))
     }
 }
 

@@ -37,9 +37,9 @@ pub(super) struct Found {
 #[derive(Debug)]
 struct Gap {
     /// The last document before the gap; `None` if the gap starts at the beginning of the table.
-    after: Option<Place>,
+    last_before: Option<Place>,
     /// The first document after the gap; `None` if the gap reaches the end of the table.
-    before: Option<Place>,
+    first_after: Option<Place>,
     /// Number of missing documents, if the number of documents in the table can be read.
     missing: Option<u64>,
     reason: String,
@@ -50,8 +50,8 @@ impl Gap {
         let named = |place: Option<&Place>, end: &str| {
             place.map_or_else(|| end.to_owned(), |(path, key)| path::named(path, key))
         };
-        let after = named(self.after.as_ref(), "the beginning");
-        let before = named(self.before.as_ref(), "the end");
+        let after = named(self.last_before.as_ref(), "the beginning");
+        let before = named(self.first_after.as_ref(), "the end");
         let missing = self.missing.map_or_else(|| "some".to_owned(), |missing| missing.to_string());
         Damage {
             subject: "documents of the long-term memory".to_owned(),
@@ -64,8 +64,8 @@ impl Gap {
 
     /// Returns true if the gap may contain documents of a range of paths.
     fn meets(&self, paths: &Range<Vec<u8>>) -> bool {
-        self.after.as_ref().is_none_or(|(after, _)| *after < paths.end)
-            && self.before.as_ref().is_none_or(|(before, _)| *before >= paths.start)
+        self.last_before.as_ref().is_none_or(|(last, _)| *last < paths.end)
+            && self.first_after.as_ref().is_none_or(|(first, _)| *first >= paths.start)
     }
 }
 
@@ -216,12 +216,12 @@ fn look_through<V: Value + 'static>(
     let missing = walked.says.map(|says| says.saturating_sub(walked.seen));
     let miscount = walked.miscount().map(|says| {
         let reason = format!("the table counts {says} documents and contains {}", walked.seen);
-        Gap { after: None, before: None, missing, reason }
+        Gap { last_before: None, first_after: None, missing, reason }
     });
     found.gap = match walked.gap {
         Some(gap) => Some(Gap {
-            after: gap.after.as_deref().map(place_of),
-            before: gap.before.as_deref().map(place_of),
+            last_before: gap.last_before.as_deref().map(place_of),
+            first_after: gap.first_after.as_deref().map(place_of),
             missing,
             reason: said(gap.damage)?,
         }),

@@ -13,6 +13,7 @@ use wattle_run::ports::store::StoreError;
 use crate::codec::check_of;
 use crate::error::{backend, corrupt};
 use crate::file::guarded;
+use crate::file::kind::FACT_FORMAT;
 use crate::longterm::disk::fault::{READ, cannot, failure};
 use crate::longterm::list::Step;
 use crate::longterm::path;
@@ -24,9 +25,6 @@ pub(crate) const FORMAT: u64 = 2;
 
 /// The format of files whose documents have no checksums.
 pub(crate) const UNCHECKED_FORMAT: u64 = 1;
-
-/// Key in [`FACTS`]: format number of the file.
-pub(crate) const FACT_FORMAT: &str = "format";
 
 /// Properties of the file.
 pub(crate) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("memory");

@@ -1,0 +1,124 @@
+//! What the two redb files of a data folder have in common: how they are opened, their format
+//! number, and the error for a file that is not one of them.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use redb::{
+    Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, TableDefinition,
+    TableError,
+};
+use wattle_run::ports::store::StoreError;
+
+use crate::error::{backend, corrupt, while_trying};
+use crate::file::look::is_damage;
+use crate::file::mark;
+
+const OPEN: &str = "open its file";
+
+/// Key of the format number in the table of properties.
+pub(crate) const FACT_FORMAT: &str = "format";
+
+/// A kind of redb file: the checkpoint store or the long-term memory.
+pub(crate) struct FileKind {
+    /// Name in messages.
+    pub(crate) name: &'static str,
+    /// What the host does after the operator has moved a damaged file away.
+    pub(crate) without_file: &'static str,
+    /// Size of redb's page cache in bytes.
+    pub(crate) cache_bytes: usize,
+    /// Properties of the file, such as its format number.
+    pub(crate) facts: TableDefinition<'static, &'static str, u64>,
+}
+
+impl FileKind {
+    /// Opens a file, and creates it if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if redb did not write it or if it is damaged;
+    /// [`StoreError::Backend`] if it is in use or cannot be opened.
+    pub(crate) fn open(&self, path: &Path) -> Result<Database, StoreError> {
+        let mut builder = Builder::new();
+        builder.set_cache_size(self.cache_bytes);
+        builder.create(path).map_err(|error| self.refusal(path, error))
+    }
+
+    /// Reopens a file that this process had open and that failed.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`open`](Self::open), and [`StoreError::Corrupt`] if the file is gone.
+    pub(crate) fn open_again(&self, path: &Path) -> Result<Database, StoreError> {
+        mark::refuse_lost(path)?;
+        self.open(path)
+    }
+
+    /// Converts an error of redb at the opening of a file.
+    pub(crate) fn refusal(&self, path: &Path, error: DatabaseError) -> StoreError {
+        match error {
+            DatabaseError::DatabaseAlreadyOpen => mark::in_use(path),
+            error if is_damage(&error) => self.foreign(path, error),
+            DatabaseError::UpgradeRequired(version) => {
+                let message = format!("redb {version} wrote it, which is too old to be read");
+                self.foreign(path, message)
+            }
+            error => backend(OPEN, format!("`{}`: {error}", path.display())),
+        }
+    }
+
+    /// Returns the format number of a file; `None` for a new file.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if it has tables but no format number.
+    pub(crate) fn format(
+        &self,
+        path: &Path,
+        database: &impl ReadableDatabase,
+    ) -> Result<Option<u64>, StoreError> {
+        let transaction = database.begin_read().map_err(while_trying(OPEN))?;
+        match transaction.open_table(self.facts) {
+            Ok(facts) => {
+                let format = facts.get(FACT_FORMAT).map_err(while_trying(OPEN))?;
+                let format = format.map(|format| format.value());
+                format.map(Some).ok_or_else(|| self.foreign(path, "it has no format number"))
+            }
+            Err(TableError::TableDoesNotExist(_)) if is_new(&transaction)? => Ok(None),
+            Err(TableError::TableDoesNotExist(_)) => {
+                Err(self.foreign(path, "it has tables of another program"))
+            }
+            Err(error @ TableError::Storage(_)) => Err(while_trying(OPEN)(error)),
+            Err(error) => Err(self.foreign(path, error)),
+        }
+    }
+
+    /// Returns the error for a file that is damaged or that another program wrote, with advice for
+    /// the operator.
+    pub(crate) fn foreign(&self, path: &Path, message: impl Display) -> StoreError {
+        corrupt(
+            format!("{} `{}`", self.name, path.display()),
+            format!(
+                "{message}; restore it from a backup, or move it away to {}",
+                self.without_file
+            ),
+        )
+    }
+
+    /// Adds the damage of a file, and advice, to the reason why it cannot be rebuilt.
+    pub(crate) fn not_rebuilt(&self, path: &Path, damage: &str, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Corrupt { message, .. } if message == damage => self.foreign(path, damage),
+            StoreError::Corrupt { message, .. } => {
+                self.foreign(path, format!("{damage}; {message}"))
+            }
+            error => error,
+        }
+    }
+}
+
+/// Returns whether a file has no tables yet, as after a crash during its first opening.
+pub(crate) fn is_new(transaction: &ReadTransaction) -> Result<bool, StoreError> {
+    let mut tables = transaction.list_tables().map_err(while_trying(OPEN))?;
+    Ok(tables.next().is_none())
+}
