@@ -72,16 +72,35 @@ fn put_app(place: &Place) {
     place.write(&file("tools.wasm"), guests::bytes("wattle-guest-tools"));
 }
 
-/// Leaves a call in doubt by a restart, and settles it.
+/// Leaves the call of each of two threads in doubt by a restart, and settles one by an answer and
+/// one by `POST /settle`.
 async fn settled(server: TestServer) -> TestServer {
-    let paying = threads::paying("settled");
+    let answers = json!({ "answers": { "": before::settled() } });
+    let server = Box::pin(in_doubt(server, "settled")).await;
+    threads::answer(&server, "settled", &answers, "completed").await;
+
+    let server = Box::pin(in_doubt(server, "settled-call")).await;
+    let path = "/api/v1/threads/settled-call";
+    let pending = server.get(&format!("{path}/open-calls")).await.expect(200);
+    let mut settle = json!({ "decision": before::settled(), "by": "an operator" });
+    for field in ["task", "scope", "call"] {
+        settle[field] = pending[0][field].clone();
+    }
+    server.post(&format!("{path}/settle"), &settle).await.expect(204);
+    // The interrupt still needs an answer. The recorded decision takes precedence over it.
+    threads::answer(&server, "settled-call", &answers, "completed").await;
+    server
+}
+
+/// Interrupts a run by a restart while its effect is in progress, and waits until the run asks how
+/// to settle it.
+async fn in_doubt(server: TestServer, thread: &str) -> TestServer {
+    let paying = threads::paying(thread);
     let (gate, run) = threads::held(&server, Pattern::path(HELD), &paying).await;
     let server = server.restart().await;
     drop(gate);
     let path = format!("/api/v1/runs/{}/wait", run.as_str().unwrap_or_default());
     let asked = server.get(&path).await.expect(200);
     assert_eq!(asked["status"], "interrupted", "{asked}");
-    let answers = json!({ "": before::settled() });
-    threads::answer(&server, "settled", &json!({ "answers": answers }), "completed").await;
     server
 }

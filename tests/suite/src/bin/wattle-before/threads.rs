@@ -5,7 +5,7 @@ use wattle_kit::standin::{Fault, FaultRule, Gate, Pattern};
 use wattle_suite::before::{CACHED, GATED, HELD, MORE, RUNS, VISITS, errand, record, url};
 use wattle_suite::server::TestServer;
 
-/// Creates all threads without an active run, except the one that is settled after a restart.
+/// Creates all threads without an active run, except those that are settled after a restart.
 pub(crate) async fn make(server: &TestServer) {
     run(server, &finished(), "completed").await;
     failing(server).await;

@@ -21,7 +21,7 @@ use wattle_suite::place::Place;
 use wattle_suite::server::{Setup, TestServer};
 
 /// The threads without an active run: one of each kind.
-const KINDS: [&str; 27] = [
+const KINDS: [&str; 28] = [
     WEBHOOK_THREAD,
     CRON_THREAD,
     "asked-again",
@@ -46,6 +46,7 @@ const KINDS: [&str; 27] = [
     "retried",
     "reused",
     "settled",
+    "settled-call",
     "started",
     "stateless",
     "unpersisted",
@@ -71,7 +72,7 @@ const DOCUMENTS: [&str; 12] = [
 ];
 
 /// Types of events in the logs.
-const EVENTS: [&str; 14] = [
+const EVENTS: [&str; 15] = [
     "answered",
     "asked",
     "call_started",
@@ -82,6 +83,7 @@ const EVENTS: [&str; 14] = [
     "reopened",
     "run_ended",
     "run_started",
+    "settled",
     "streamed",
     "task_failed",
     "task_finished",
@@ -110,7 +112,7 @@ const ENDS: [(&str, &str, &str); 16] = [
 ];
 
 /// Threads that are replayed.
-const REPLAYED: [&str; 13] = [
+const REPLAYED: [&str; 14] = [
     "cut-call",
     "edited",
     "elicited",
@@ -122,6 +124,7 @@ const REPLAYED: [&str; 13] = [
     "retried",
     "reused",
     "settled",
+    "settled-call",
     "started",
     "unpersisted",
 ];
