@@ -18,6 +18,11 @@ use crate::{error::Error, process::free_port};
 /// it.
 const START_ATTEMPTS: usize = 3;
 
+/// Maximum number of connections. A test opens up to 40 stores on one server at once, and each of
+/// them opens up to 20 connections while it is busy. The default of 100 is too small on a machine
+/// that is slow enough for all of them to be busy.
+const MAX_CONNECTIONS: u32 = 1_000;
+
 /// Users for the server if the test runs as root, in order of preference.
 const USERS: [&str; 2] = ["postgres", "nobody"];
 
@@ -191,7 +196,7 @@ impl Postgres {
         let flush = if self.flushes { "on" } else { "off" };
         let options = format!(
             "-p {port} -k {socket_folder} -c listen_addresses=127.0.0.1 -c shared_buffers=16MB \
-             -c fsync={flush} -c full_page_writes={flush}"
+             -c max_connections={MAX_CONNECTIONS} -c fsync={flush} -c full_page_writes={flush}"
         );
         start.args(["start", "--wait", "--silent", "-o"]).arg(options);
         start.arg("-D").arg(self.data()).arg("-l").arg(self.log());
