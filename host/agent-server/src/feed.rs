@@ -20,8 +20,8 @@ use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::Event;
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
-use wattle_project::agent_server::lens::Lens;
-use wattle_project::agent_server::v2::{Sent, Subscription, V2};
+use wattle_project::agent_server::thread_info::ThreadInfo;
+use wattle_project::agent_server::v2::{StreamEvent, Subscription, V2};
 use wattle_run::ports::store::{ThreadHead, ThreadRecord};
 
 use crate::agents::Agents;
@@ -145,7 +145,7 @@ impl Feed {
     }
 
     /// Takes the next event, and returns the typed events for all subscriptions, each of them once.
-    pub(crate) async fn take(&mut self) -> Vec<Sent> {
+    pub(crate) async fn take(&mut self) -> Vec<StreamEvent> {
         let Some(event) = self.log.pop() else { return Vec::new() };
         let Some(ThreadHead { record, last_seq, .. }) = self.log.head() else { return Vec::new() };
         let mut need = None;
@@ -184,7 +184,7 @@ impl Subscriber {
             let (lens, graph) = shown(agents, record);
             let fold = match self.fold.take() {
                 Some((mut fold, _)) => {
-                    fold.look(lens);
+                    fold.set_thread(lens);
                     fold
                 }
                 None => {
@@ -200,7 +200,7 @@ impl Subscriber {
         fold
     }
 
-    fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<Sent> {
+    fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<StreamEvent> {
         if event.seq <= self.at {
             return Vec::new();
         }
@@ -211,7 +211,7 @@ impl Subscriber {
 }
 
 /// Returns the render context of a thread and the name of its graph.
-fn shown(agents: &Agents, record: &ThreadRecord) -> (Lens, String) {
+fn shown(agents: &Agents, record: &ThreadRecord) -> (ThreadInfo, String) {
     let graph = graphs::id_of(agents.engine().catalog(), &record.app, &record.graph);
     (view::lens(agents, record), graph)
 }

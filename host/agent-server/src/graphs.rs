@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use uuid::Uuid;
-use wattle_graph::definition::{BuiltIn, ReducerDef};
-use wattle_graph::graph::Body;
+use wattle_graph::definition::{BuiltInReducer, ReducerDef};
+use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{AppName, GraphName};
 use wattle_project::agent_server::id::assistant_uuid;
 use wattle_run::app::{App, GraphPack};
@@ -130,14 +130,14 @@ fn collect<'a>(
     if !seen.insert(&pack.graph.name) {
         return;
     }
-    let conversation = ReducerDef::BuiltIn(BuiltIn::Messages);
+    let conversation = ReducerDef::BuiltIn(BuiltInReducer::Messages);
     for (name, channel) in &pack.graph.definition().channels {
         if channel.reducer == conversation {
             channels.insert(name.to_string());
         }
     }
     for node in pack.graph.nodes().values() {
-        if let Body::Graph { graph, .. } = &node.body
+        if let NodeKind::Graph { graph, .. } = &node.body
             && let Some(nested) = app.graphs.get(graph)
         {
             collect(app, nested, seen, channels);

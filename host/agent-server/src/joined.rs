@@ -12,7 +12,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, RunId};
@@ -236,7 +236,9 @@ async fn own(
         EventKind::RunEnded(_) => {
             Some((METADATA, json!({ "status": "run_done", "run_id": event.run })))
         }
-        EventKind::Checkpointed(made) if parts.updates && made.source == Source::Update => {
+        EventKind::Checkpointed(made)
+            if parts.updates && made.source == CheckpointSource::Update =>
+        {
             let state = changed(agents, thread, made.checkpoint).await?;
             Some((STATE_UPDATE, json!({ "state": state, "thread_id": thread.id })))
         }

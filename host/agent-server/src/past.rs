@@ -8,12 +8,12 @@ mod start;
 
 use std::sync::Arc;
 
-use wattle_graph::checkpoint::{Checkpoint, Source};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointSource};
 use wattle_graph::event::{Checkpointed, Event, EventKind, RunReason, RunStarted};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_graph::lineage::Lineage;
-use wattle_project::agent_server::v1::{Need, goes_on};
+use wattle_project::agent_server::v1::{NeededState, goes_on};
 use wattle_run::app::{App, GraphPack};
 use wattle_run::ports::store::{CheckpointTuple, Durability, RunRecord, StoreError};
 use wattle_run::unkept;
@@ -59,7 +59,7 @@ impl Past {
 
     /// Returns the data that is needed to encode an event. The data is empty if the store cannot be
     /// read.
-    pub(crate) async fn show(&mut self, event: &Event, need: Option<&Need>) -> Shown {
+    pub(crate) async fn show(&mut self, event: &Event, need: Option<&NeededState>) -> Shown {
         match self.look(event, need).await {
             Ok(shown) => shown,
             Err(error) => {
@@ -70,7 +70,7 @@ impl Past {
         }
     }
 
-    async fn look(&mut self, event: &Event, need: Option<&Need>) -> Result<Shown, Failure> {
+    async fn look(&mut self, event: &Event, need: Option<&NeededState>) -> Result<Shown, Failure> {
         let is_root = event.namespace.is_root();
         match &event.kind {
             EventKind::RunStarted(started) if is_root => {
@@ -88,7 +88,9 @@ impl Past {
                 }
             }
         }
-        let Some(Need::Checkpoint(namespace, id)) = need else { return Ok(Shown::default()) };
+        let Some(NeededState::Checkpoint(namespace, id)) = need else {
+            return Ok(Shown::default());
+        };
         let checkpoint = self.read(namespace, *id).await.map_err(unreadable)?;
         Ok(Shown { checkpoint, ..Shown::default() })
     }
@@ -98,7 +100,7 @@ impl Past {
         &mut self,
         event: &Event,
         started: &RunStarted,
-        need: Option<&Need>,
+        need: Option<&NeededState>,
     ) -> Result<Shown, Failure> {
         let is_new = started.reason != RunReason::Recovery;
         if is_new {
@@ -169,7 +171,7 @@ impl Past {
         made: &Checkpointed,
     ) -> Result<Option<Checkpoint>, Failure> {
         let stored = match made.source {
-            Source::Loop => None,
+            CheckpointSource::Loop => None,
             _ => self.read(&event.namespace, made.checkpoint).await.map_err(unreadable)?,
         };
         let Some(exit) = &mut self.exit else { return Ok(stored) };

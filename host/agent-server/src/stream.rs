@@ -92,7 +92,7 @@ impl Shower {
             metadata: asked.terms.metadata.clone(),
         };
         let v1 = V1::new(modes, subgraphs, context);
-        let past = Past::new(agents, &thread.id, v1.wants_states());
+        let past = Past::new(agents, &thread.id, v1.needs_states());
         Self { v1, past }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use wattle_graph::failure::code;
 use wattle_graph::id::{CheckpointId, Namespace, RunId};
 use wattle_project::agent_server::failure::error_of;
-use wattle_project::agent_server::lens::Lens;
+use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_run::hostcall::runs::Runs as _;
 use wattle_run::ports::store::{StoreError, ThreadRecord, ThreadStatus as Stands};
 use wattle_run::travel::StateView;
@@ -21,10 +21,10 @@ pub(crate) const TEMPORARY: &str = "__temporary";
 
 /// Returns the render context of a thread. If the code of the thread is no longer available,
 /// messages are rendered as they are stored.
-pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> Lens {
+pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> ThreadInfo {
     let catalog = agents.engine().catalog();
     let code = catalog.version(&record.app, &record.graph, record.version);
-    Lens {
+    ThreadInfo {
         thread: record.id.clone(),
         origin: record.origin().clone(),
         channels: code.map(|(app, pack)| graphs::conversations(&app, &pack)).unwrap_or_default(),
@@ -33,14 +33,14 @@ pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> Lens {
 
 /// Returns the render context of the thread of a run. Works also before the run has bound the
 /// thread to its graph.
-pub(crate) fn run_lens(agents: &Agents, record: &ThreadRecord, asked: &AskedRun) -> Lens {
+pub(crate) fn run_lens(agents: &Agents, record: &ThreadRecord, asked: &AskedRun) -> ThreadInfo {
     let shown = lens(agents, record);
     if !record.is_blank() {
         return shown;
     }
     let graph = graphs::by_name(agents.engine().catalog(), &asked.app, &asked.graph);
     let channels = graph.map(|graph| graphs::conversations(&graph.app, &graph.pack));
-    Lens { channels: channels.unwrap_or_default(), ..shown }
+    ThreadInfo { channels: channels.unwrap_or_default(), ..shown }
 }
 
 /// Returns the status of a thread. A thread with a pending run is busy, whatever status its record

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde_json::Value;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
-use wattle_graph::mapping::Subject;
+use wattle_graph::mapping::RunInfo;
 use wattle_run::app::App;
 use wattle_run::hostcall::clock::{Zoned, to_zone};
 use wattle_run::ports::Store;
 
 /// Returns the projection data that is the same for all events of a run.
-pub fn subject(app: &App, thread: &str, run: &str) -> Subject {
-    Subject {
+pub fn subject(app: &App, thread: &str, run: &str) -> RunInfo {
+    RunInfo {
         app: app.name.as_str().into(),
         thread: thread.into(),
         run: run.into(),

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use wattle_graph::definition::Span;
+use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_model::ModelConfig;
 use wattle_run::ports::store::{PruneStrategy, ThreadTtl};
@@ -60,7 +60,7 @@ pub const DEFAULT_PORT: u16 = 8700;
 /// Default of `server.stop_grace`. Most model calls end within this time. Together with
 /// [`STOP_LIMIT`](crate::server::STOP_LIMIT), it is shorter than the 30 s after which supervisors
 /// commonly kill a process.
-const STOP_GRACE: Span = Span::from_ms(10_000);
+const STOP_GRACE: HumanDuration = HumanDuration::from_ms(10_000);
 
 /// The whole configuration.
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ pub struct ServerConfig {
     pub webhooks: WebhooksConfig,
     /// Time that host calls in progress have to complete when the host stops. Default:
     /// `STOP_GRACE`.
-    pub stop_grace: Span,
+    pub stop_grace: HumanDuration,
 }
 
 impl ServerConfig {
@@ -174,7 +174,7 @@ impl Default for ServerConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
     /// Time from the last change of a thread to its expiry. Default: unlimited.
-    pub ttl: Option<Span>,
+    pub ttl: Option<HumanDuration>,
     /// Action on an expired thread: `delete` (default) or `keep_latest`.
     pub strategy: PruneStrategy,
 }

@@ -15,7 +15,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use wattle_api::projection::{Past, subject};
 use wattle_graph::event::Event;
-use wattle_graph::mapping::{FileMapping, Moment, Projected, RunFiles, Subject};
+use wattle_graph::mapping::{
+    EventContext, FileProjection, ProjectedFile, RunFileProjector, RunInfo,
+};
 use wattle_run::app::App;
 use wattle_run::catalog::Catalog;
 use wattle_run::ports::observer::{Observer, RunNote};
@@ -128,11 +130,11 @@ impl Worker {
         &self,
         note: &RunNote,
         app: &App,
-        mapping: &FileMapping,
-    ) -> Result<Vec<(u64, Projected)>, StoreError> {
-        let subject: Subject = subject(app, note.thread.as_str(), note.run.as_str());
+        mapping: &FileProjection,
+    ) -> Result<Vec<(u64, ProjectedFile)>, StoreError> {
+        let subject: RunInfo = subject(app, note.thread.as_str(), note.run.as_str());
         let mut past = Past::new(self.store.clone(), &self.zone, &note.thread);
-        let mut run = RunFiles::new(mapping, &subject);
+        let mut run = RunFileProjector::new(mapping, &subject);
         let mut files = Vec::new();
         let before = note.first_seq.saturating_sub(1);
         let mut events = EventRange::new(self.store.as_ref(), &note.thread, before, note.last_seq);
@@ -148,9 +150,13 @@ impl Worker {
     }
 }
 
-async fn project(run: &mut RunFiles<'_>, past: &mut Past, event: &Event) -> Option<Projected> {
+async fn project(
+    run: &mut RunFileProjector<'_>,
+    past: &mut Past,
+    event: &Event,
+) -> Option<ProjectedFile> {
     past.see(event);
     let (time, stamp) = (past.time(event), past.stamp(event));
     let state = if run.wants_state(event) { past.state().await } else { &Value::Null };
-    run.apply(event, Moment { time: &time, state }, &stamp)
+    run.apply(event, EventContext { time: &time, state }, &stamp)
 }

@@ -71,7 +71,9 @@ impl CallStarted {
     /// Returns true if the call requests text for a person. Only a call of the node itself does;
     /// completions that a tool requests, and structured output, are not part of a conversation.
     pub fn is_speech(&self) -> bool {
-        self.kind().is_some_and(CallKind::is_completion) && !self.document && self.scope.is_empty()
+        self.kind().is_some_and(CallKind::is_completion)
+            && !self.is_structured
+            && self.scope.is_empty()
     }
 }
 

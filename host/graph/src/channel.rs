@@ -5,16 +5,16 @@
 //! the reducer: it replaces the value that the other writes are combined with.
 
 mod append;
-mod last;
+mod last_value;
 mod merge;
 mod messages;
-mod number;
+mod numeric;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::definition::{BuiltIn, ChannelDef, ReducerDef, is_any_schema};
+use crate::definition::{BuiltInReducer, ChannelDef, ReducerDef, is_any_schema};
 use crate::error::StepError;
 use crate::event::Write;
 use crate::id::{ChannelName, NodeName, PluginName};
@@ -67,35 +67,35 @@ impl From<&ReducerDef> for Reducer {
     }
 }
 
-impl From<BuiltIn> for Reducer {
-    fn from(built_in: BuiltIn) -> Self {
+impl From<BuiltInReducer> for Reducer {
+    fn from(built_in: BuiltInReducer) -> Self {
         match built_in {
-            BuiltIn::Last => Self::Last,
-            BuiltIn::Append => Self::Append,
-            BuiltIn::Any => Self::Any,
-            BuiltIn::Merge => Self::Merge,
-            BuiltIn::Sum => Self::Sum,
-            BuiltIn::Min => Self::Min,
-            BuiltIn::Max => Self::Max,
-            BuiltIn::Messages => Self::Messages,
-            BuiltIn::Ephemeral => Self::Ephemeral,
+            BuiltInReducer::Last => Self::Last,
+            BuiltInReducer::Append => Self::Append,
+            BuiltInReducer::Any => Self::Any,
+            BuiltInReducer::Merge => Self::Merge,
+            BuiltInReducer::Sum => Self::Sum,
+            BuiltInReducer::Min => Self::Min,
+            BuiltInReducer::Max => Self::Max,
+            BuiltInReducer::Messages => Self::Messages,
+            BuiltInReducer::Ephemeral => Self::Ephemeral,
         }
     }
 }
 
 /// The result of a reducer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Combined {
+pub struct Reduced {
     /// The new value.
     pub value: Value,
     /// Number of leading items that are unchanged since the old value. `None` if the new value is
     /// not a list that grew out of the old one, or if the reducer does not count them.
-    pub kept: Option<usize>,
+    pub unchanged_prefix: Option<usize>,
 }
 
-impl From<Value> for Combined {
+impl From<Value> for Reduced {
     fn from(value: Value) -> Self {
-        Self { value, kept: None }
+        Self { value, unchanged_prefix: None }
     }
 }
 
@@ -148,7 +148,7 @@ impl Channel {
         match &self.reducer {
             Reducer::Last | Reducer::Any | Reducer::Ephemeral => self.validate(&write.value),
             Reducer::Sum | Reducer::Min | Reducer::Max => {
-                number::parse(&write.value).map_err(Misfit::Invalid)?;
+                numeric::parse(&write.value).map_err(Misfit::Invalid)?;
                 self.validate(&write.value)
             }
             Reducer::Append if self.schema.is_none() || write.value.is_array() => {
@@ -171,13 +171,13 @@ impl Channel {
     /// [`StepError::ConcurrentWrites`] and [`StepError::DoubleOverwrite`] if the writes exclude
     /// each other, [`StepError::Reduce`] if they cannot be combined, [`StepError::InvalidValue`] if
     /// the result does not fit the schema.
-    pub fn reduce_by(
+    pub fn reduce_writes(
         &self,
         current: Option<&Value>,
         writes: &[&Write],
         nodes: &[&NodeName],
-    ) -> Result<Combined, StepError> {
-        let (start, rest) = self.start(current, writes, nodes)?;
+    ) -> Result<Reduced, StepError> {
+        let (start, rest) = self.split_overwrite(current, writes, nodes)?;
         if rest.len() > 1 && matches!(self.reducer, Reducer::Last | Reducer::Ephemeral) {
             return Err(StepError::ConcurrentWrites {
                 channel: self.name.clone(),
@@ -192,32 +192,32 @@ impl Channel {
         }
         if rest.len() < writes.len() {
             // The reducer appended to the overwrite, not to the old value.
-            combined.kept = None;
+            combined.unchanged_prefix = None;
         }
         Ok(combined)
     }
 
-    /// Returns the value of [`Channel::reduce_by`] for writes without writers.
+    /// Returns the value of [`Channel::reduce_writes`] for writes without writers.
     ///
     /// # Errors
     ///
-    /// The errors of [`Channel::reduce_by`].
+    /// The errors of [`Channel::reduce_writes`].
     pub fn reduce(&self, current: Option<&Value>, writes: &[&Write]) -> Result<Value, StepError> {
-        self.reduce_by(current, writes, &[]).map(|combined| combined.value)
+        self.reduce_writes(current, writes, &[]).map(|combined| combined.value)
     }
 
     /// Returns an error if more than one of the writes is an overwrite.
-    pub(crate) fn check_overwrites(
+    pub(crate) fn check_single_overwrite(
         &self,
         writes: &[&Write],
         nodes: &[&NodeName],
     ) -> Result<(), StepError> {
-        self.start(None, writes, nodes).map(drop)
+        self.split_overwrite(None, writes, nodes).map(drop)
     }
 
     /// Returns the initial value and the writes to combine with it. An overwrite is the initial
     /// value, at any position among the writes.
-    fn start<'v, 'w>(
+    fn split_overwrite<'v, 'w>(
         &self,
         current: Option<&'v Value>,
         writes: &[&'w Write],
@@ -242,19 +242,19 @@ impl Channel {
         Ok((replaced.or(current), rest))
     }
 
-    fn combine(&self, start: Option<&Value>, writes: &[&Value]) -> Result<Combined, String> {
+    fn combine(&self, start: Option<&Value>, writes: &[&Value]) -> Result<Reduced, String> {
         let value = match &self.reducer {
             Reducer::Append => return append::reduce(start, writes),
             Reducer::Messages => return messages::reduce(start, writes),
             Reducer::Merge => merge::reduce(start, writes)?,
-            Reducer::Sum => number::sum(start, writes)?,
-            Reducer::Min => number::min(start, writes)?,
-            Reducer::Max => number::max(start, writes)?,
+            Reducer::Sum => numeric::sum(start, writes)?,
+            Reducer::Min => numeric::min(start, writes)?,
+            Reducer::Max => numeric::max(start, writes)?,
             Reducer::Plugin { plugin, reducer } if !writes.is_empty() => {
                 return Err(format!("reducer `{reducer}` of plugin `{plugin}` returned no result"));
             }
             Reducer::Last | Reducer::Any | Reducer::Ephemeral | Reducer::Plugin { .. } => {
-                last::reduce(start, writes)
+                last_value::reduce(start, writes)
             }
         };
         Ok(value.into())

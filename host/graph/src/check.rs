@@ -1,22 +1,22 @@
 //! Turns a definition into a checked [`Graph`], and reports all problems at once.
 
 mod build;
-mod facts;
-mod nested;
+mod edges;
 mod nodes;
+mod parse;
+mod plugin_schemas;
 mod policies;
 mod problem;
-mod reach;
-mod routes;
+mod reachability;
 mod schemas;
-mod shape;
 mod source;
-mod texts;
+mod subgraphs;
+mod with_files;
 
-pub use self::facts::{Facts, NoFacts, NodeFacts};
+pub use self::plugin_schemas::{AnyPlugin, NodeSchema, PluginSchemas};
 pub use self::problem::Problem;
 
-use crate::check::source::Source;
+use crate::check::source::SourceDocument;
 use crate::graph::Graph;
 
 /// Maximum length of a document in bytes. Typical documents have a few kilobytes, and some checks
@@ -28,8 +28,12 @@ pub const DOCUMENT_LIMIT_BYTES: usize = 256 * 1024;
 /// # Errors
 ///
 /// All problems, by line.
-pub fn check_toml(file: &str, text: &str, facts: &dyn Facts) -> Result<Vec<Graph>, Vec<Problem>> {
-    check(file, Source::toml(text), facts)
+pub fn check_toml(
+    file: &str,
+    text: &str,
+    facts: &dyn PluginSchemas,
+) -> Result<Vec<Graph>, Vec<Problem>> {
+    check(file, SourceDocument::toml(text), facts)
 }
 
 /// Checks the graphs of a JSON file, which has the same structure as a TOML file.
@@ -37,21 +41,25 @@ pub fn check_toml(file: &str, text: &str, facts: &dyn Facts) -> Result<Vec<Graph
 /// # Errors
 ///
 /// All problems. Only a syntax error has a line.
-pub fn check_json(file: &str, text: &str, facts: &dyn Facts) -> Result<Vec<Graph>, Vec<Problem>> {
-    check(file, Source::json(text), facts)
+pub fn check_json(
+    file: &str,
+    text: &str,
+    facts: &dyn PluginSchemas,
+) -> Result<Vec<Graph>, Vec<Problem>> {
+    check(file, SourceDocument::json(text), facts)
 }
 
 fn check(
     file: &str,
-    source: Result<Source, (Option<u32>, String)>,
-    facts: &dyn Facts,
+    source: Result<SourceDocument, (Option<u32>, String)>,
+    facts: &dyn PluginSchemas,
 ) -> Result<Vec<Graph>, Vec<Problem>> {
     let source = source.map_err(|(line, message)| {
         vec![Problem { file: file.to_owned(), line, path: String::new(), message, hint: None }]
     })?;
     let mut problems = problem::Problems::new(file, &source);
-    let mut document = shape::read(&source, &mut problems);
-    texts::fill(&mut document, facts, &mut problems);
+    let mut document = parse::read(&source, &mut problems);
+    with_files::inline_files(&mut document, facts, &mut problems);
     let graphs = build::graphs(&document, facts, &mut problems);
     problems.finish().map(|()| graphs)
 }

@@ -19,7 +19,7 @@ fn is_zero(number: &u64) -> bool {
 /// How a checkpoint was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum CheckpointSource {
     /// By the input of a run.
     Input,
     /// By a superstep.
@@ -49,7 +49,7 @@ pub struct Trigger {
 
 impl Trigger {
     /// Creates the trigger of an edge, a branch, a `goto` or the entry. Its task reads the state.
-    pub fn plain(node: NodeName, from: Option<NodeName>) -> Self {
+    pub fn without_input(node: NodeName, from: Option<NodeName>) -> Self {
         Self { node, from, input: None, timeout_ms: None }
     }
 }
@@ -67,7 +67,7 @@ pub struct CheckpointMeta {
     /// Number of the superstep that runs next, from 0.
     pub step: u32,
     /// How the checkpoint was created.
-    pub source: Source,
+    pub source: CheckpointSource,
     /// The run that created the checkpoint.
     pub run: RunId,
     /// Time of creation by the host's clock, in milliseconds since 1970.
@@ -95,17 +95,17 @@ pub struct CheckpointMeta {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writers: Vec<NodeName>,
     /// Newest checkpoint of each subgraph that keeps its state between invocations.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub children: BTreeMap<Namespace, CheckpointId>,
+    #[serde(rename = "children", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub subgraph_checkpoints: BTreeMap<Namespace, CheckpointId>,
     /// Checkpoints of the parent graphs, the root graph first.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub parents: BTreeMap<Namespace, CheckpointId>,
+    #[serde(rename = "parents", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parent_graphs: BTreeMap<Namespace, CheckpointId>,
     /// Version of each channel: the checkpoint that last wrote it.
     pub versions: BTreeMap<ChannelName, CheckpointId>,
     /// Sequence number of the `checkpointed` event, if the checkpoint was persisted later (durability
     /// `exit`). The log files the events in between under an earlier checkpoint.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made_seq: Option<u64>,
+    #[serde(rename = "made_seq", default, skip_serializing_if = "Option::is_none")]
+    pub event_seq: Option<u64>,
     /// Metadata that the client of an edit sets, for filters of the history. Filters for `source`,
     /// `step` and `run` need no metadata.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -114,18 +114,19 @@ pub struct CheckpointMeta {
 
 impl CheckpointMeta {
     /// Returns the channels that this checkpoint wrote.
-    pub fn changed(&self) -> impl Iterator<Item = &ChannelName> {
+    pub fn written_channels(&self) -> impl Iterator<Item = &ChannelName> {
         self.versions.iter().filter(|(_, version)| **version == self.id).map(|(name, _)| name)
     }
 }
 
-/// The prefix that a list shares with an earlier version of its channel.
+/// A list delta: a written list begins with items of an earlier version of its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tail {
+pub struct ListDelta {
     /// Checkpoint of the earlier version.
     pub base: CheckpointId,
     /// Number of leading items that both versions share.
-    pub keep: u32,
+    #[serde(rename = "keep")]
+    pub prefix_len: u32,
 }
 
 /// A checkpoint with the values of all channels.
@@ -137,8 +138,8 @@ pub struct Checkpoint {
     pub values: Values,
     /// Written lists that begin with items of their previous version. A store can write only the
     /// remaining items of such a list; ignoring this field is correct.
-    #[serde(default, skip_serializing)]
-    pub tails: BTreeMap<ChannelName, Tail>,
+    #[serde(rename = "tails", default, skip_serializing)]
+    pub list_deltas: BTreeMap<ChannelName, ListDelta>,
 }
 
 impl PartialEq for Checkpoint {

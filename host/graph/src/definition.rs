@@ -2,8 +2,8 @@
 //!
 //! These types hold the document as it is written. [`crate::check`] validates it.
 
-mod list;
-mod span;
+mod duration;
+mod shorthand;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use crate::id::{ChannelName, GraphName, NodeName, PluginName};
 
-pub use self::span::{Span, SpanError};
+pub use self::duration::{HumanDuration, ParseDurationError};
 
 /// All graphs of one file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Document {
+pub struct GraphDocument {
     /// The graphs by name.
     #[serde(default)]
     pub graphs: BTreeMap<GraphName, GraphDef>,
@@ -31,7 +31,7 @@ pub struct GraphDef {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub doc: String,
     /// Nodes that run first.
-    #[serde(default, deserialize_with = "list::one_or_many")]
+    #[serde(default, deserialize_with = "shorthand::one_or_many")]
     pub entry: Vec<NodeName>,
     /// Maximum number of supersteps of one run; [`crate::graph::DEFAULT_RECURSION_LIMIT`] if not
     /// given.
@@ -42,7 +42,7 @@ pub struct GraphDef {
     pub max_concurrency: Option<u32>,
     /// Time after which a thread with a pending interrupt expires; unlimited if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interrupt_ttl: Option<Span>,
+    pub interrupt_ttl: Option<HumanDuration>,
     /// Policies of all nodes that do not set their own.
     #[serde(default, skip_serializing_if = "NodeDefaults::is_empty")]
     pub defaults: NodeDefaults,
@@ -71,7 +71,7 @@ pub struct GraphDef {
 
 /// Named nodes of a graph, or all of them (`"*"`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "list::NodeSetText", into = "list::NodeSetText")]
+#[serde(try_from = "shorthand::NodeSetRepr", into = "shorthand::NodeSetRepr")]
 pub enum NodeSet {
     /// Every node of the graph.
     All,
@@ -111,7 +111,11 @@ pub struct ChannelDef {
     #[serde(default, skip_serializing_if = "ReducerDef::is_last")]
     pub reducer: ReducerDef,
     /// Value on a new thread; none if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "list::given")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shorthand::present_or_null"
+    )]
     pub default: Option<Value>,
     /// Description of the channel.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -150,14 +154,14 @@ pub(crate) fn is_any_schema(schema: &Value) -> bool {
 )]
 pub enum ReducerDef {
     /// A reducer of the host.
-    BuiltIn(BuiltIn),
+    BuiltIn(BuiltInReducer),
     /// A reducer that a plugin exports.
     Plugin(PluginReducer),
 }
 
 impl Default for ReducerDef {
     fn default() -> Self {
-        Self::BuiltIn(BuiltIn::Last)
+        Self::BuiltIn(BuiltInReducer::Last)
     }
 }
 
@@ -171,7 +175,7 @@ impl ReducerDef {
 /// The reducers of the host; see [`crate::channel::Reducer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum BuiltIn {
+pub enum BuiltInReducer {
     /// Replaces the value; two writes in one superstep are an error.
     Last,
     /// Appends to a list.
@@ -207,7 +211,7 @@ pub struct PluginReducer {
 #[serde(deny_unknown_fields)]
 pub struct NodeDefaults {
     /// Default of [`NodeDef::retry`].
-    #[serde(default, with = "list::policies", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, with = "shorthand::policies", skip_serializing_if = "Vec::is_empty")]
     pub retry: Vec<RetryDef>,
     /// Default of [`NodeDef::timeout`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -248,7 +252,7 @@ pub struct NodeDef {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub defer: bool,
     /// Retry policies. The first that matches a failure applies; no retry if not given.
-    #[serde(default, with = "list::policies", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, with = "shorthand::policies", skip_serializing_if = "Vec::is_empty")]
     pub retry: Vec<RetryDef>,
     /// Timeouts of one attempt; the host's limit if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -263,7 +267,7 @@ pub struct NodeDef {
     /// drawn. The host does not restrict the node to them.
     #[serde(
         default,
-        deserialize_with = "list::one_or_many",
+        deserialize_with = "shorthand::one_or_many",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub goto: Vec<NodeName>,
@@ -300,14 +304,14 @@ pub enum SubgraphState {
 #[serde(untagged)]
 pub enum TimeoutDef {
     /// The run timeout alone.
-    Run(Span),
+    Run(HumanDuration),
     /// The run timeout and the idle timeout.
-    Both(TimeoutsDef),
+    Detailed(TimeoutsDef),
 }
 
 impl<'de> Deserialize<'de> for TimeoutDef {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        list::timeout(deserializer)
+        shorthand::timeout(deserializer)
     }
 }
 
@@ -317,19 +321,19 @@ impl<'de> Deserialize<'de> for TimeoutDef {
 pub struct TimeoutsDef {
     /// Maximum duration of an attempt; the host's limit if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<Span>,
+    pub run: Option<HumanDuration>,
     /// Maximum time without a heartbeat; unlimited if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idle: Option<Span>,
+    pub idle: Option<HumanDuration>,
     /// What counts as a heartbeat.
-    #[serde(default, skip_serializing_if = "Refresh::is_auto")]
-    pub refresh: Refresh,
+    #[serde(default, skip_serializing_if = "HeartbeatSource::is_auto")]
+    pub refresh: HeartbeatSource,
 }
 
 /// The heartbeats of a task, which reset its idle timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Refresh {
+pub enum HeartbeatSource {
     /// Every host call, result and streamed delta.
     #[default]
     Auto,
@@ -337,7 +341,7 @@ pub enum Refresh {
     Heartbeat,
 }
 
-impl Refresh {
+impl HeartbeatSource {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_auto(&self) -> bool {
         *self == Self::Auto
@@ -353,7 +357,7 @@ pub struct CacheDef {
     pub key: Option<String>,
     /// How long an entry is valid; unlimited if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ttl: Option<Span>,
+    pub ttl: Option<HumanDuration>,
 }
 
 /// A retry policy of a node. Fields that are not given have the defaults of
@@ -366,13 +370,13 @@ pub struct RetryDef {
     pub attempts: Option<u32>,
     /// Delay after the first attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub initial: Option<Span>,
+    pub initial: Option<HumanDuration>,
     /// Factor by which the delay grows with each attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
     /// Maximum delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max: Option<Span>,
+    pub max: Option<HumanDuration>,
     /// True if delays are shortened at random, so that many tasks do not retry at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<bool>,
@@ -387,10 +391,10 @@ pub struct RetryDef {
 pub struct EdgeDef {
     /// Source nodes. An edge with several sources is a barrier: its targets run once all of the
     /// sources have run.
-    #[serde(default, deserialize_with = "list::one_or_many")]
+    #[serde(default, deserialize_with = "shorthand::one_or_many")]
     pub from: Vec<NodeName>,
     /// Nodes that run next; `END` ends the path.
-    #[serde(default, deserialize_with = "list::one_or_many")]
+    #[serde(default, deserialize_with = "shorthand::one_or_many")]
     pub to: Vec<NodeName>,
 }
 
@@ -420,7 +424,7 @@ pub struct BranchDef {
     #[serde(default)]
     pub name: String,
     /// Source nodes. The branch is evaluated once any of them has run.
-    #[serde(default, deserialize_with = "list::one_or_many")]
+    #[serde(default, deserialize_with = "shorthand::one_or_many")]
     pub from: Vec<NodeName>,
     /// Which matching cases are taken.
     #[serde(default, skip_serializing_if = "BranchMode::is_first")]
@@ -438,6 +442,6 @@ pub struct CaseDef {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
     /// Nodes that run next; `END` ends the path.
-    #[serde(default, deserialize_with = "list::one_or_many")]
+    #[serde(default, deserialize_with = "shorthand::one_or_many")]
     pub to: Vec<NodeName>,
 }

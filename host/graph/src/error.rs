@@ -14,7 +14,7 @@ pub enum StepError {
     #[error(
         "channel `{channel}` was written by {} in one superstep: give it a reducer such as \
          `append`, `merge` or `any`, or run the nodes one after the other",
-        list(nodes)
+        writer_list(nodes)
     )]
     ConcurrentWrites {
         /// The channel.
@@ -26,7 +26,7 @@ pub enum StepError {
     #[error(
         "channel `{channel}` was overwritten by {} in one superstep: only one write can replace \
          a value",
-        list(nodes)
+        writer_list(nodes)
     )]
     DoubleOverwrite {
         /// The channel.
@@ -46,7 +46,7 @@ pub enum StepError {
         channel: ChannelName,
     },
     /// A value does not fit its channel.
-    #[error("channel `{channel}` does not accept the value{}: {message}", of_node(node.as_ref()))]
+    #[error("channel `{channel}` does not accept the value{}: {message}", node_suffix(node.as_ref()))]
     InvalidValue {
         /// The writer; `None` for an input or a combined value.
         node: Option<NodeName>,
@@ -89,7 +89,10 @@ pub enum StepError {
     #[error("{0}")]
     Limit(Exceeded),
     /// An edit names no node to write as, and several nodes are possible.
-    #[error("the node that the edit writes as is ambiguous: name one of {}", known(candidates))]
+    #[error(
+        "the node that the edit writes as is ambiguous: name one of {}",
+        quoted_list(candidates)
+    )]
     AmbiguousEdit {
         /// The possible nodes, in order.
         candidates: Vec<NodeName>,
@@ -149,7 +152,7 @@ impl StepError {
 }
 
 /// Lists the writers for a message.
-fn list(nodes: &[NodeName]) -> String {
+fn writer_list(nodes: &[NodeName]) -> String {
     match nodes {
         [] => "several writes".to_owned(),
         [first, rest @ ..] if rest.iter().all(|node| node == first) => {
@@ -159,7 +162,7 @@ fn list(nodes: &[NodeName]) -> String {
     }
 }
 
-fn known(nodes: &[NodeName]) -> String {
+fn quoted_list(nodes: &[NodeName]) -> String {
     quoted(nodes).join(", ")
 }
 
@@ -167,6 +170,6 @@ fn quoted(nodes: &[NodeName]) -> Vec<String> {
     nodes.iter().map(|node| format!("`{node}`")).collect()
 }
 
-fn of_node(node: Option<&NodeName>) -> String {
+fn node_suffix(node: Option<&NodeName>) -> String {
     node.map(|node| format!(" of node `{node}`")).unwrap_or_default()
 }

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{IntoStaticStr, VariantNames};
 
-use crate::checkpoint::{CheckpointMeta, Source};
+use crate::checkpoint::{CheckpointMeta, CheckpointSource};
 use crate::elicitation::Elicited;
 use crate::failure::Failure;
 use crate::id::{
     ChannelName, CheckpointId, Digest, GraphName, InterruptId, Namespace, NodeName, RunId, TaskId,
-    answer_id,
+    completion_message_id,
 };
 use crate::llm::Delta;
 use crate::principal::Principal;
@@ -205,15 +205,15 @@ pub struct Send {
 
 /// The end of a subgraph that ran as a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChildEnd {
+pub struct SubgraphEnd {
     /// Namespace of the subgraph.
     pub namespace: Namespace,
     /// Last checkpoint of the subgraph; `None` if it is not persisted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointId>,
     /// True if the next invocation of the subgraph continues from the checkpoint.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub keeps: bool,
+    #[serde(rename = "keeps", default, skip_serializing_if = "std::ops::Not::not")]
+    pub persists: bool,
 }
 
 /// See [`EventKind::TaskFinished`].
@@ -242,7 +242,7 @@ pub struct TaskFinished {
     pub for_parent: bool,
     /// The end of the subgraph that ran as this task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub child: Option<ChildEnd>,
+    pub child: Option<SubgraphEnd>,
     /// True if the task was not executed: its outcome comes from the cache, or a fork carried it
     /// over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -306,11 +306,11 @@ pub struct CallStarted {
     /// Description of the call in one line, such as `chat (gpt-4o-mini)`.
     pub summary: String,
     /// True if the call requests structured output of a model, which is not text for a person.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub document: bool,
+    #[serde(rename = "document", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_structured: bool,
     /// 0 for the first start of the call by the task, and a greater number for each later start.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub again: u64,
+    #[serde(rename = "again", default, skip_serializing_if = "is_zero")]
+    pub start_number: u64,
     /// The request of a tool call, or its head if it is large. Clients show it while the run waits
     /// for the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -319,8 +319,8 @@ pub struct CallStarted {
 
 impl CallStarted {
     /// Returns the id of the message that the completion becomes after `restarts` restarts of its stream.
-    pub fn answer_id(&self, restarts: u32) -> String {
-        answer_id(&self.task, &self.scope, self.call, self.again, restarts)
+    pub fn message_id(&self, restarts: u32) -> String {
+        completion_message_id(&self.task, &self.scope, self.call, self.start_number, restarts)
     }
 }
 
@@ -442,7 +442,7 @@ pub struct Checkpointed {
     /// Number of the superstep that runs next, from 0.
     pub step: u32,
     /// How the checkpoint was created.
-    pub source: Source,
+    pub source: CheckpointSource,
     /// Channels that the checkpoint wrote.
     pub changed: Vec<ChannelName>,
     /// Nodes that run next.
@@ -458,7 +458,7 @@ impl From<&CheckpointMeta> for Checkpointed {
             checkpoint: meta.id,
             step: meta.step,
             source: meta.source,
-            changed: meta.changed().cloned().collect(),
+            changed: meta.written_channels().cloned().collect(),
             next: meta.next.iter().map(|trigger| trigger.node.clone()).collect(),
             principal: None,
         }

@@ -1,4 +1,4 @@
-//! CEL: conditions over the state, and in [`formula`] expressions over other values.
+//! CEL: conditions over the state, and in [`expression`] expressions over other values.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::limit::Exceeded;
 
 pub use crate::expr::meter::Steps;
 
+pub mod expression;
 mod failed;
-pub mod formula;
 mod json;
 mod meter;
 mod metered;
-mod names;
+mod references;
 
 /// Maximum length of a condition in bytes. A condition selects a branch and does not compute. The
 /// limit also bounds chains of operators, which the parser does not count as nesting.
@@ -77,8 +77,8 @@ impl Condition {
             .max_recursion_depth(NESTING_LIMIT)
             .parse(text)
             .map_err(|errors| first_line(&errors.to_string()))?;
-        let names = names::collect(&expression, DEPTH_LIMIT)?;
-        if let Some(other) = names.others.first() {
+        let names = references::collect(&expression, DEPTH_LIMIT)?;
+        if let Some(other) = names.other_variables.first() {
             return Err(format!("`{other}` is not known here: write `state.{other}`"));
         }
         Ok(Self {

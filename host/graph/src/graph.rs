@@ -14,14 +14,14 @@ use serde_json::Value;
 use crate::channel::Channel;
 use crate::definition::{BranchMode, GraphDef, SubgraphState};
 use crate::expr::Condition;
-use crate::expr::formula::Formula;
+use crate::expr::expression::CelExpression;
 use crate::failure::{Failure, code};
 use crate::id::{ChannelName, Digest, END, GraphName, NodeName, PluginName};
 use crate::limit::TaskLimits;
 use crate::schema::{Misfit, Schema};
 
-pub use self::retry::Retry;
-pub use self::timeout::Timeout;
+pub use self::retry::RetryPolicy;
+pub use self::timeout::TimeoutPolicy;
 
 /// Default maximum number of supersteps of one run. It is far above what real graphs take, and low
 /// enough that an endless loop of model calls stops before it is expensive.
@@ -124,7 +124,7 @@ impl Graph {
 
     /// Returns how long an interrupt may stay unanswered, in milliseconds; `None` is unlimited.
     pub fn interrupt_ttl_ms(&self) -> Option<u64> {
-        self.definition.interrupt_ttl.map(crate::definition::Span::as_ms)
+        self.definition.interrupt_ttl.map(crate::definition::HumanDuration::as_ms)
     }
 
     /// Returns true if a run stops before the node runs (`interrupt_before`).
@@ -149,13 +149,13 @@ pub struct Node {
     /// Name of the node in its graph.
     pub name: NodeName,
     /// The function or subgraph that runs.
-    pub body: Body,
+    pub body: NodeKind,
     /// Retry policies. The first one that covers a failure applies.
-    pub retries: Vec<Retry>,
+    pub retries: Vec<RetryPolicy>,
     /// Timeouts of one attempt.
-    pub timeout: Timeout,
+    pub timeout: TimeoutPolicy,
     /// Cache policy; `None` disables the cache.
-    pub cache: Option<Cache>,
+    pub cache: Option<CachePolicy>,
     /// Error handler: the node that runs in place of this one after a permanent failure.
     pub on_error: Option<NodeName>,
     /// Whether the node runs only once no other task is triggered.
@@ -172,22 +172,22 @@ impl Node {
     /// Returns the plugin that exports the node; `None` for a subgraph.
     pub fn plugin(&self) -> Option<&PluginName> {
         match &self.body {
-            Body::Plugin { plugin, .. } => Some(plugin),
-            Body::Graph { .. } => None,
+            NodeKind::Plugin { plugin, .. } => Some(plugin),
+            NodeKind::Graph { .. } => None,
         }
     }
 
     /// Returns the delay after failed attempt number `attempt` (from 1), in milliseconds; `None` if
-    /// no further attempt follows. `jitter` has the meaning that [`Retry::delay_ms`] gives it.
+    /// no further attempt follows. `jitter` has the meaning that [`RetryPolicy::backoff_ms`] gives it.
     pub fn retry_in_ms(&self, failure: &Failure, attempt: u32, jitter: f64) -> Option<u64> {
-        let policy = self.retries.iter().find(|policy| policy.covers(failure))?;
-        (attempt < policy.attempts).then(|| policy.delay_ms(attempt, jitter))
+        let policy = self.retries.iter().find(|policy| policy.matches(failure))?;
+        (attempt < policy.attempts).then(|| policy.backoff_ms(attempt, jitter))
     }
 }
 
 /// What a node runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum NodeKind {
     /// A function of a plugin.
     Plugin {
         /// The plugin that exports the function.
@@ -206,9 +206,9 @@ pub enum Body {
 
 /// The cache policy of a node.
 #[derive(Clone, Debug)]
-pub struct Cache {
+pub struct CachePolicy {
     /// Expression over `input` and `context` that yields the key; `None` uses the whole input.
-    pub key: Option<Formula>,
+    pub key: Option<CelExpression>,
     /// Lifetime of an entry, in milliseconds; `None` is unlimited.
     pub ttl_ms: Option<u64>,
 }

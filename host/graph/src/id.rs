@@ -47,7 +47,7 @@ fn parse_name(what: &'static str, text: &str) -> Result<Box<str>, IdError> {
     Ok(text.into())
 }
 
-fn parse_free(what: &'static str, text: &str) -> Result<Box<str>, IdError> {
+fn parse_id(what: &'static str, text: &str) -> Result<Box<str>, IdError> {
     if text.is_empty() || text.len() > ID_LIMIT_BYTES {
         return Err(id_error(what, text, "1 to 512 bytes"));
     }
@@ -129,14 +129,14 @@ identifiers! {
     /// Name of a channel of a graph's state.
     ChannelName("channel name", parse_name);
     /// Id of a thread. Callers may choose it.
-    ThreadId("thread id", parse_free);
+    ThreadId("thread id", parse_id);
     /// Id of a run.
-    RunId("run id", parse_free);
+    RunId("run id", parse_id);
     /// Id of a task, derived from its thread, namespace, base checkpoint, node and index; see
     /// [`TaskId::derive`].
-    TaskId("task id", parse_free);
+    TaskId("task id", parse_id);
     /// Id of an interrupt, derived from the task and the host call; see [`InterruptId::derive`].
-    InterruptId("interrupt id", parse_free);
+    InterruptId("interrupt id", parse_id);
 }
 
 /// Hexadecimal digits of a derived id. They encode 128 bits, as in the ids of LangGraph.
@@ -189,7 +189,13 @@ pub fn call_path(scope: &[u32], call: u32) -> String {
 /// `again` distinguishes the starts of the call; `restarts` counts how often the model has
 /// restarted its output since. The output after a restart has another id, because a client must not
 /// append its deltas to the discarded ones.
-pub fn answer_id(task: &TaskId, scope: &[u32], call: u32, again: u64, restarts: u32) -> String {
+pub fn completion_message_id(
+    task: &TaskId,
+    scope: &[u32],
+    call: u32,
+    again: u64,
+    restarts: u32,
+) -> String {
     let place = call_path(scope, call);
     match (again, restarts) {
         (0, 0) => format!("run--{task}-{place}"),
@@ -222,7 +228,7 @@ impl InterruptId {
     /// Derives the id of the next interrupt of the same call. A call that is in doubt again raises
     /// another interrupt.
     #[must_use]
-    pub fn once_more(&self) -> Self {
+    pub fn reissued(&self) -> Self {
         Self(derive(&[self.as_str().as_bytes()]))
     }
 }
@@ -331,7 +337,7 @@ mod tests {
         let task = TaskId::new("t").unwrap();
         let round = |call, round| InterruptId::elicited(&task, &[0], call, round);
         let call = InterruptId::derive(&task, &[0], 1);
-        let all = [call.clone(), call.once_more(), round(1, 0), round(1, 1), round(2, 0)];
+        let all = [call.clone(), call.reissued(), round(1, 0), round(1, 1), round(2, 0)];
         let ids: std::collections::BTreeSet<&InterruptId> = all.iter().collect();
         assert_eq!(ids.len(), all.len());
         assert!(InterruptId::has_form(round(1, 0).as_str()));

@@ -11,7 +11,7 @@ use crate::schema::{Misfit, Schema, SchemaError};
 
 /// An interrupt that a task has raised.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct Interrupt {
     /// Payload of the `asked` event.
     pub asked: Asked,
     /// Time of the `asked` event, in milliseconds since 1970.
@@ -33,7 +33,7 @@ pub enum AnswerError {
     Empty,
     /// No interrupt is pending.
     #[error("the thread has no pending interrupt; start a run with an input instead")]
-    NoneOpen,
+    NonePending,
     /// The named interrupt is not pending.
     #[error("interrupt `{id}` is not pending: it has an answer, or this thread never raised it")]
     NotPending {
@@ -43,21 +43,21 @@ pub enum AnswerError {
     /// An answer without an interrupt id, while several interrupts are pending.
     #[error(
         "{} interrupts are pending, so the answer must name one of them: {}",
-        open.len(), ids(open)
+        pending.len(), ids(pending)
     )]
     Ambiguous {
         /// The pending interrupts.
-        open: Vec<InterruptId>,
+        pending: Vec<InterruptId>,
     },
     /// The request answers one interrupt twice, once with and once without its id.
     #[error("interrupt `{id}` has two answers in one request")]
-    Twice {
+    Duplicate {
         /// The interrupt.
         id: InterruptId,
     },
     /// The answer does not match the response schema. The interrupt stays pending.
     #[error("the answer to interrupt `{id}` does not match the response schema: {message}")]
-    Schema {
+    SchemaMismatch {
         /// The interrupt.
         id: InterruptId,
         /// Description of the violation.
@@ -105,7 +105,7 @@ pub fn named_answers(
 ///
 /// [`AnswerError`] if one of the answers is not accepted. The caller must then apply none of them.
 pub fn match_answers(
-    open: &[&Question],
+    open: &[&Interrupt],
     answers: &BTreeMap<String, Value>,
 ) -> Result<Vec<Answered>, AnswerError> {
     if answers.is_empty() {
@@ -118,14 +118,14 @@ pub fn match_answers(
         return match_answers(open, &named);
     }
     if open.is_empty() && answers.contains_key("") {
-        return Err(AnswerError::NoneOpen);
+        return Err(AnswerError::NonePending);
     }
     let mut matched: Vec<Answered> = Vec::with_capacity(answers.len());
     for (id, answer) in answers {
-        let question = find(open, id)?;
+        let question = find_interrupt(open, id)?;
         let interrupt = question.asked.interrupt.clone();
         if matched.iter().any(|answered| answered.interrupt == interrupt) {
-            return Err(AnswerError::Twice { id: interrupt });
+            return Err(AnswerError::Duplicate { id: interrupt });
         }
         check_answer(question, answer)?;
         matched.push(Answered {
@@ -138,24 +138,24 @@ pub fn match_answers(
     Ok(matched)
 }
 
-fn find<'q>(open: &[&'q Question], id: &str) -> Result<&'q Question, AnswerError> {
+fn find_interrupt<'q>(open: &[&'q Interrupt], id: &str) -> Result<&'q Interrupt, AnswerError> {
     match open {
         [only] if id.is_empty() => Ok(only),
         _ if id.is_empty() => Err(AnswerError::Ambiguous {
-            open: open.iter().map(|question| question.asked.interrupt.clone()).collect(),
+            pending: open.iter().map(|question| question.asked.interrupt.clone()).collect(),
         }),
         _ => find_open(open, id).ok_or_else(|| AnswerError::NotPending { id: id.to_owned() }),
     }
 }
 
-fn find_open<'q>(open: &[&'q Question], id: &str) -> Option<&'q Question> {
+fn find_open<'q>(open: &[&'q Interrupt], id: &str) -> Option<&'q Interrupt> {
     open.iter().find(|question| question.asked.interrupt.as_str() == id).copied()
 }
 
-fn check_answer(question: &Question, answer: &Value) -> Result<(), AnswerError> {
+fn check_answer(question: &Interrupt, answer: &Value) -> Result<(), AnswerError> {
     let Some(schema) = &question.asked.response_schema else { return Ok(()) };
     let id = &question.asked.interrupt;
-    let refuse = |message: String| AnswerError::Schema { id: id.clone(), message };
+    let refuse = |message: String| AnswerError::SchemaMismatch { id: id.clone(), message };
     let exceeded = |exceeded: Exceeded| {
         AnswerError::Limit(exceeded.of(&format!("the response schema of interrupt `{id}`")))
     };

@@ -34,12 +34,12 @@
 //!
 //! ```
 //! use std::collections::BTreeMap;
-//! use wattle_graph::check::{NoFacts, check_toml};
+//! use wattle_graph::check::{AnyPlugin, check_toml};
 //! use wattle_graph::event::{Event, EventKind, TaskFinished, Write};
 //! use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 //! use wattle_graph::lineage::Lineage;
-//! use wattle_graph::plan::{Planned, plan};
-//! use wattle_graph::step::{Position, accept_input, advance};
+//! use wattle_graph::plan::{Plan, plan};
+//! use wattle_graph::step::{CheckpointStamp, accept_input, advance};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let text = r#"
@@ -49,11 +49,11 @@
 //!     channels.greeting = {}
 //!     nodes.hello = {}
 //! "#;
-//! let graphs = check_toml("graph.toml", text, &NoFacts);
+//! let graphs = check_toml("graph.toml", text, &AnyPlugin);
 //! let graph = &graphs.map_err(|problems| format!("{problems:?}"))?[0];
 //! let (thread, run, root) = (ThreadId::new("t")?, RunId::new("r")?, Namespace::root());
 //! let version = Digest::of(b"the graph and its components");
-//! let position = |id| Position {
+//! let position = |id| CheckpointStamp {
 //!     tasks: None,
 //!     id: CheckpointId(id), run: run.clone(), at_ms: 0, version, parents: BTreeMap::new(),
 //! };
@@ -61,7 +61,7 @@
 //! let input = serde_json::json!({ "name": "Ada" });
 //! let first = accept_input(graph, None, &root, &input, &BTreeMap::new(), position(1))?;
 //! let mut lineage = Lineage::new(first);
-//! let Planned::Tasks { run: tasks, .. } = plan(graph, &thread, &lineage, 2) else { panic!() };
+//! let Plan::Tasks { runnable: tasks, .. } = plan(graph, &thread, &lineage, 2) else { panic!() };
 //!
 //! // The engine runs the task and records its outcome as an event.
 //! let finished = TaskFinished {
@@ -87,7 +87,7 @@
 //! let second = advance(graph, &lineage, &BTreeMap::new(), position(2))?;
 //! assert_eq!(second.state()["greeting"], "Hello Ada");
 //! lineage.advance_to(second);
-//! assert_eq!(plan(graph, &thread, &lineage, 1), Planned::Done);
+//! assert_eq!(plan(graph, &thread, &lineage, 1), Plan::Done);
 //! # Ok(())
 //! # }
 //! ```

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::checkpoint::Checkpoint;
 use crate::event::{Asked, Event, EventKind, Reopened, TaskFailed, TaskFinished};
 use crate::id::{CheckpointId, InterruptId, RunId, TaskId};
-use crate::interrupt::Question;
+use crate::interrupt::Interrupt;
 
 /// A checkpoint, folded with the events since it.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,9 +24,9 @@ pub struct Lineage {
     /// permanent: the handler runs in place of the task.
     pub failed: BTreeMap<TaskId, TaskFailed>,
     /// Interrupts that tasks of the superstep have raised, answered or not.
-    pub questions: BTreeMap<InterruptId, Question>,
+    pub interrupts: BTreeMap<InterruptId, Interrupt>,
     /// True unless the last applied `checkpointed` or `reopened` event names another checkpoint.
-    here: bool,
+    is_current: bool,
 }
 
 impl Lineage {
@@ -36,8 +36,8 @@ impl Lineage {
             checkpoint,
             finished: BTreeMap::new(),
             failed: BTreeMap::new(),
-            questions: BTreeMap::new(),
-            here: true,
+            interrupts: BTreeMap::new(),
+            is_current: true,
         }
     }
 
@@ -50,9 +50,9 @@ impl Lineage {
             return;
         }
         match &event.kind {
-            EventKind::Checkpointed(made) => self.arrive(made.checkpoint),
+            EventKind::Checkpointed(made) => self.enter_checkpoint(made.checkpoint),
             EventKind::Reopened(reopened) => self.reopen(reopened, &event.run),
-            kind if self.here => self.happen(kind, event),
+            kind if self.is_current => self.apply_task_event(kind, event),
             _ => {}
         }
     }
@@ -63,9 +63,9 @@ impl Lineage {
     }
 
     /// Returns the pending interrupts in the order in which they were raised.
-    pub fn open_questions(&self) -> Vec<&Question> {
-        let mut open: Vec<&Question> =
-            self.questions.values().filter(|question| self.is_open(question)).collect();
+    pub fn pending_interrupts(&self) -> Vec<&Interrupt> {
+        let mut open: Vec<&Interrupt> =
+            self.interrupts.values().filter(|question| self.is_pending(question)).collect();
         open.sort_by_key(|question| {
             (question.asked_seq, &question.asked.node, question.asked.call, &question.asked.task)
         });
@@ -73,26 +73,26 @@ impl Lineage {
     }
 
     /// Returns the answer to an interrupt, if there is one.
-    pub fn answer_of(&self, interrupt: &InterruptId) -> Option<&Value> {
-        self.questions.get(interrupt)?.answer.as_ref()
+    pub fn answer_to(&self, interrupt: &InterruptId) -> Option<&Value> {
+        self.interrupts.get(interrupt)?.answer.as_ref()
     }
 
     /// Returns true if a task has a pending interrupt.
     pub fn is_waiting(&self, task: &TaskId) -> bool {
-        self.questions
+        self.interrupts
             .values()
-            .any(|question| question.asked.task == *task && self.is_open(question))
+            .any(|question| question.asked.task == *task && self.is_pending(question))
     }
 
     /// Returns the tasks that have a pending interrupt.
     pub(crate) fn waiting(&self) -> BTreeSet<&TaskId> {
-        let open = self.questions.values().filter(|question| self.is_open(question));
+        let open = self.interrupts.values().filter(|question| self.is_pending(question));
         open.map(|question| &question.asked.task).collect()
     }
 
     /// Returns the interrupts of tasks that have not ended, answered or not.
-    pub fn live_questions(&self) -> impl Iterator<Item = &Question> {
-        self.questions.values().filter(|question| !self.has_ended(&question.asked.task))
+    pub fn live_questions(&self) -> impl Iterator<Item = &Interrupt> {
+        self.interrupts.values().filter(|question| !self.has_ended(&question.asked.task))
     }
 
     /// Returns true if a task has finished, or if an error handler has replaced it.
@@ -100,7 +100,7 @@ impl Lineage {
         self.finished.contains_key(task) || self.is_handled(task)
     }
 
-    fn is_open(&self, question: &Question) -> bool {
+    fn is_pending(&self, question: &Interrupt) -> bool {
         question.answer.is_none() && !self.has_ended(&question.asked.task)
     }
 
@@ -109,13 +109,13 @@ impl Lineage {
         self.failed.get(task).is_some_and(|failed| failed.handler.is_some())
     }
 
-    fn happen(&mut self, kind: &EventKind, event: &Event) {
+    fn apply_task_event(&mut self, kind: &EventKind, event: &Event) {
         match kind {
             EventKind::TaskFinished(finished) => self.finish(finished),
             EventKind::TaskFailed(failed) => self.fail(failed),
             EventKind::Asked(asked) => self.ask(asked, event),
             EventKind::Answered(answered) => {
-                if let Some(question) = self.questions.get_mut(&answered.interrupt) {
+                if let Some(question) = self.interrupts.get_mut(&answered.interrupt) {
                     question.answer.get_or_insert_with(|| answered.answer.clone());
                 }
             }
@@ -143,7 +143,7 @@ impl Lineage {
 
     /// Records an interrupt. A re-execution that raises it again keeps its answer.
     fn ask(&mut self, asked: &Asked, event: &Event) {
-        self.questions.entry(asked.interrupt.clone()).or_insert_with(|| Question {
+        self.interrupts.entry(asked.interrupt.clone()).or_insert_with(|| Interrupt {
             asked: asked.clone(),
             asked_ms: event.at_ms,
             asked_seq: event.seq,
@@ -152,52 +152,52 @@ impl Lineage {
         });
     }
 
-    fn arrive(&mut self, checkpoint: CheckpointId) {
-        self.here = checkpoint == self.checkpoint.meta.id;
-        if self.here {
+    fn enter_checkpoint(&mut self, checkpoint: CheckpointId) {
+        self.is_current = checkpoint == self.checkpoint.meta.id;
+        if self.is_current {
             self.finished.clear();
             self.failed.clear();
-            self.questions.clear();
+            self.interrupts.clear();
         }
     }
 
     /// Removes the answers with which a run started, and everything that the tasks of these
     /// interrupts did afterwards in that run.
     fn reopen(&mut self, reopened: &Reopened, run: &RunId) {
-        self.here = reopened.to == self.checkpoint.meta.id;
-        if !self.here {
+        self.is_current = reopened.to == self.checkpoint.meta.id;
+        if !self.is_current {
             return;
         }
         let Reopened { interrupts, tasks, .. } = reopened;
         let asking =
-            interrupts.iter().filter_map(|it| Some(self.questions.get(it)?.asked.task.clone()));
+            interrupts.iter().filter_map(|it| Some(self.interrupts.get(it)?.asked.task.clone()));
         let undone: BTreeSet<TaskId> = asking.chain(tasks.iter().cloned()).collect();
         // Interrupts that these tasks raised in the run depend on the removed answers.
-        self.questions.retain(|id, question| {
+        self.interrupts.retain(|id, question| {
             interrupts.contains(id)
                 || question.run != *run
                 || !undone.contains(&question.asked.task)
         });
         for interrupt in interrupts {
-            if let Some(question) = self.questions.get_mut(interrupt) {
+            if let Some(question) = self.interrupts.get_mut(interrupt) {
                 question.answer = None;
             }
         }
         for task in &undone {
-            self.take_back(task);
+            self.reset_task(task);
         }
         // A task with an error handler must not run again, so its failure stays.
         self.failed.retain(|_, failed| failed.handler.is_some());
     }
 
     /// Resets a task and all error handlers that have replaced it.
-    fn take_back(&mut self, task: &TaskId) {
+    fn reset_task(&mut self, task: &TaskId) {
         let mut task = task.clone();
         loop {
             self.finished.remove(&task);
             let failed = self.failed.remove(&task);
             let Some(handler) = failed.and_then(|failed| failed.handler) else { return };
-            self.questions.retain(|_, question| question.asked.task != handler);
+            self.interrupts.retain(|_, question| question.asked.task != handler);
             task = handler;
         }
     }

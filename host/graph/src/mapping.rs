@@ -7,8 +7,8 @@ mod file;
 mod stream;
 mod template;
 
-pub use file::{FileMapping, Projected, RunFiles};
-pub use stream::{Message, RunStream, StreamMapping};
+pub use file::{FileProjection, ProjectedFile, RunFileProjector};
+pub use stream::{StreamMessage, StreamProjection, StreamProjector};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use crate::event::Event;
 
 /// Values that expressions can use in addition to the events.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct RunInfo {
     /// Value of the variable `app`.
     pub app: Value,
     /// Value of the variable `thread`.
@@ -30,7 +30,7 @@ pub struct Subject {
 
 /// Values that expressions can use about one event.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment<'a> {
+pub struct EventContext<'a> {
     /// Time of the event in the host's time zone, as RFC 3339 with second precision.
     pub time: &'a str,
     /// Channel values before the event, as an object, or `null`.
@@ -38,7 +38,7 @@ pub struct Moment<'a> {
 }
 
 /// Returns the JSON form of an event that expressions see.
-fn document(event: &Event) -> Value {
+fn event_json(event: &Event) -> Value {
     serde_json::to_value(event.shown()).unwrap_or_default()
 }
 
@@ -50,12 +50,12 @@ fn field<'v>(document: &'v Value, name: &str) -> Option<&'v str> {
 /// One string, or a list of strings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-enum Words {
+enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }
 
-impl Words {
+impl OneOrMany {
     fn into_vec(self) -> Vec<String> {
         match self {
             Self::One(word) => vec![word],

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
-use crate::graph::{Body, Branch, Graph, Node};
+use crate::graph::{Branch, Graph, Node, NodeKind};
 use crate::id::{GraphName, NodeName};
 
 /// Maximum number of subgraphs that one diagram expands. Each may contain several others, so their
@@ -22,13 +22,13 @@ pub fn mermaid(graph: &Graph) -> String {
 
 /// Renders a graph as [`mermaid`] does, with its subgraphs expanded.
 pub fn xray(graph: &Graph, graphs: Graphs<'_>) -> String {
-    let mut picture = Picture { graphs, opened: 0, text: String::new() };
+    let mut picture = Diagram { graphs, opened: 0, text: String::new() };
     // Writing to a string cannot fail.
-    let _ = picture.whole(graph);
+    let _ = picture.draw(graph);
     picture.text
 }
 
-struct Picture<'g> {
+struct Diagram<'g> {
     graphs: Graphs<'g>,
     /// Number of expanded subgraphs.
     opened: usize,
@@ -37,24 +37,24 @@ struct Picture<'g> {
 
 /// One graph of a diagram, with the prefix of its ids.
 #[derive(Clone, Copy)]
-struct Part<'p> {
+struct Subdiagram<'p> {
     graph: &'p Graph,
     prefix: &'p str,
     indent: usize,
 }
 
-impl Picture<'_> {
-    fn whole(&mut self, graph: &Graph) -> fmt::Result {
+impl Diagram<'_> {
+    fn draw(&mut self, graph: &Graph) -> fmt::Result {
         writeln!(self.text, "flowchart TD")?;
-        self.part(Part { graph, prefix: "", indent: 4 })
+        self.part(Subdiagram { graph, prefix: "", indent: 4 })
     }
 
-    fn line(&mut self, part: Part<'_>, line: fmt::Arguments<'_>) -> fmt::Result {
+    fn line(&mut self, part: Subdiagram<'_>, line: fmt::Arguments<'_>) -> fmt::Result {
         writeln!(self.text, "{:width$}{line}", "", width = part.indent)
     }
 
-    fn part(&mut self, part: Part<'_>) -> fmt::Result {
-        let Part { graph, prefix, .. } = part;
+    fn part(&mut self, part: Subdiagram<'_>) -> fmt::Result {
+        let Subdiagram { graph, prefix, .. } = part;
         self.line(part, format_args!("{prefix}start([start])"))?;
         for (name, node) in graph.nodes() {
             self.node(part, name, node)?;
@@ -71,16 +71,16 @@ impl Picture<'_> {
         for (number, branch) in graph.branches().iter().enumerate() {
             self.branch(part, number, branch)?;
         }
-        self.own_ways(part)?;
-        for name in graph.nodes().keys().filter(|name| is_last(graph, name)) {
+        self.dynamic_edges(part)?;
+        for name in graph.nodes().keys().filter(|name| is_terminal(graph, name)) {
             self.line(part, format_args!("{} --> {prefix}finish", part.id(name)))?;
         }
         Ok(())
     }
 
-    fn node(&mut self, part: Part<'_>, name: &NodeName, node: &Node) -> fmt::Result {
+    fn node(&mut self, part: Subdiagram<'_>, name: &NodeName, node: &Node) -> fmt::Result {
         let id = part.id(name);
-        let Body::Graph { graph, .. } = &node.body else {
+        let NodeKind::Graph { graph, .. } = &node.body else {
             let (open, close) = if node.defer { ("{{", "}}") } else { ("[", "]") };
             return self.line(part, format_args!("{id}{open}\"{name}\"{close}"));
         };
@@ -91,11 +91,11 @@ impl Picture<'_> {
         self.opened += 1;
         self.line(part, format_args!("subgraph {id} [\"{name}\"]"))?;
         let prefix = format!("{id}_");
-        self.part(Part { graph: inside, prefix: &prefix, indent: part.indent + 4 })?;
+        self.part(Subdiagram { graph: inside, prefix: &prefix, indent: part.indent + 4 })?;
         self.line(part, format_args!("end"))
     }
 
-    fn branch(&mut self, part: Part<'_>, number: usize, branch: &Branch) -> fmt::Result {
+    fn branch(&mut self, part: Subdiagram<'_>, number: usize, branch: &Branch) -> fmt::Result {
         let diamond = format!("{}branch{number}", part.prefix);
         self.line(part, format_args!("{diamond}{{\"{}\"}}", quoted(&branch.name)))?;
         for from in &branch.from {
@@ -112,7 +112,7 @@ impl Picture<'_> {
     }
 
     /// Writes the dotted lines to `goto` targets and error handlers.
-    fn own_ways(&mut self, part: Part<'_>) -> fmt::Result {
+    fn dynamic_edges(&mut self, part: Subdiagram<'_>) -> fmt::Result {
         for (name, def) in &part.graph.definition().nodes {
             for target in &def.goto {
                 self.line(part, format_args!("{} -.-> {}", part.id(name), part.id(target)))?;
@@ -128,7 +128,7 @@ impl Picture<'_> {
     }
 }
 
-impl Part<'_> {
+impl Subdiagram<'_> {
     /// Returns an id that cannot collide with a keyword of Mermaid: the number of the node.
     fn id(&self, node: &NodeName) -> String {
         match self.graph.nodes().keys().position(|name| name == node) {
@@ -139,7 +139,7 @@ impl Part<'_> {
 }
 
 /// Returns true if no edge, branch or `goto` leaves a node, so that a path ends there.
-fn is_last(graph: &Graph, node: &NodeName) -> bool {
+fn is_terminal(graph: &Graph, node: &NodeName) -> bool {
     let goes_on = |from: &BTreeSet<NodeName>| from.contains(node);
     !graph.edges().iter().any(|edge| goes_on(&edge.from))
         && !graph.branches().iter().any(|branch| goes_on(&branch.from))

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::checkpoint::{Checkpoint, CheckpointMeta, Source, Trigger, Values};
+use crate::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource, Trigger, Values};
 use crate::graph::Graph;
 use crate::id::{ChannelName, CheckpointId, NodeName};
-use crate::step::Position;
+use crate::step::CheckpointStamp;
 
 /// Options of a migration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -123,11 +123,11 @@ pub struct Migration {
 pub fn migrate(
     new: &Graph,
     base: &Checkpoint,
-    begun: &[NodeName],
+    started_nodes: &[NodeName],
     options: &MigrateOptions,
-    at: Position,
+    at: CheckpointStamp,
 ) -> Migration {
-    let mut migration = Draft { changes: Vec::new(), obstacles: Vec::new() };
+    let mut migration = MigrationBuilder { changes: Vec::new(), obstacles: Vec::new() };
     let values = migration.values(new, base, options);
     let versions = versions(base, &values, at.id);
     for trigger in base.meta.next.iter().chain(&base.meta.deferred) {
@@ -138,30 +138,30 @@ pub fn migrate(
             migration.obstacles.push(Obstacle::BarrierGone { barrier: barrier.clone() });
         }
     }
-    let restarted = begun.iter().map(|node| Change::TaskRestarted { node: node.clone() });
+    let restarted = started_nodes.iter().map(|node| Change::TaskRestarted { node: node.clone() });
     migration.changes.extend(restarted);
     let meta = CheckpointMeta {
         id: at.id,
         parent: Some(base.meta.id),
-        source: Source::Update,
+        source: CheckpointSource::Update,
         run: at.run,
         at_ms: at.at_ms,
         version: Some(at.version),
         versions,
-        made_seq: None,
+        event_seq: None,
         ..base.meta.clone()
     };
-    let Draft { changes, obstacles } = migration;
-    let checkpoint = Checkpoint { meta, values, tails: BTreeMap::new() };
+    let MigrationBuilder { changes, obstacles } = migration;
+    let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
     Migration { changes, obstacles, checkpoint }
 }
 
-struct Draft {
+struct MigrationBuilder {
     changes: Vec<Change>,
     obstacles: Vec<Obstacle>,
 }
 
-impl Draft {
+impl MigrationBuilder {
     /// Returns the state for the new graph. Records changes and obstacles.
     fn values(&mut self, new: &Graph, base: &Checkpoint, options: &MigrateOptions) -> Values {
         let mut values = Values::new();

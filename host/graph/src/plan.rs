@@ -23,7 +23,7 @@ pub struct Task {
     /// Index among the tasks of the node in this superstep, from 0.
     pub index: u32,
     /// Whether another task of the node in this superstep comes before this one or has finished.
-    pub is_further: bool,
+    pub is_first_of_node: bool,
     /// The node that triggered the task, or whose failure it handles; `None` for the entry.
     pub from: Option<NodeName>,
     /// The part of the state that the node reads, or the input of a send.
@@ -39,7 +39,7 @@ pub struct Task {
 
 /// The next step of a graph.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Planned {
+pub enum Plan {
     /// No task is triggered: the graph has ended.
     Done,
     /// The tasks of the superstep.
@@ -47,20 +47,20 @@ pub enum Planned {
         /// Every task of the superstep, in order.
         all: Vec<TaskId>,
         /// Tasks that can run now: not finished, and without a pending interrupt.
-        run: Vec<Task>,
+        runnable: Vec<Task>,
         /// Tasks with a pending interrupt.
         waiting: Vec<TaskId>,
     },
     /// Every task has finished, and some return an outcome for the parent graph, which ends the
     /// subgraph; see [`crate::step::parent_outcome`].
-    ToParent,
+    ParentOutcome,
     /// The run has reached its recursion limit.
-    OutOfSteps,
+    RecursionLimitReached,
 }
 
 /// Index of the error handler of the first task of a superstep. The handler of the second task has
 /// the next index, and so on. No superstep has as many tasks, so no other task has such an index.
-const HANDLER_INDEX: u32 = 1 << 31;
+const FIRST_HANDLER_INDEX: u32 = 1 << 31;
 
 /// Plans the next superstep. Tasks are ordered by node name, then by index. Task ids derive from
 /// `thread`. `steps_left` is the number of supersteps that the run may still take.
@@ -70,20 +70,21 @@ const HANDLER_INDEX: u32 = 1 << 31;
 ///
 /// If `all` is not empty and both `run` and `waiting` are, every task has finished. The caller then
 /// applies the superstep with [`crate::step::advance`].
-pub fn plan(graph: &Graph, thread: &ThreadId, lineage: &Lineage, steps_left: u32) -> Planned {
+pub fn plan(graph: &Graph, thread: &ThreadId, lineage: &Lineage, steps_left: u32) -> Plan {
     let meta = &lineage.checkpoint.meta;
     if meta.next.is_empty() {
-        return Planned::Done;
+        return Plan::Done;
     }
     if steps_left == 0 {
-        return Planned::OutOfSteps;
+        return Plan::RecursionLimitReached;
     }
-    let seats = numbered(&meta.next).into_iter().enumerate().map(|(place, (trigger, index))| {
-        let mut seat = Seat::of(graph, thread, lineage, place as u32, trigger, index);
-        seat.give_way();
-        seat
-    });
-    let seats: Vec<Seat<'_>> = seats.collect();
+    let seats =
+        with_indexes(&meta.next).into_iter().enumerate().map(|(place, (trigger, index))| {
+            let mut seat = TaskSlot::of(graph, thread, lineage, place as u32, trigger, index);
+            seat.follow_error_handlers();
+            seat
+        });
+    let seats: Vec<TaskSlot<'_>> = seats.collect();
     let all = seats.iter().map(|seat| seat.id.clone()).collect();
     let (asking, first) = (lineage.waiting(), First::of(&seats));
     let (mut run, mut waiting) = (Vec::new(), Vec::new());
@@ -96,31 +97,31 @@ pub fn plan(graph: &Graph, thread: &ThreadId, lineage: &Lineage, steps_left: u32
     }
     let for_parent = || lineage.finished.values().any(|finished| finished.for_parent);
     if run.is_empty() && waiting.is_empty() && for_parent() {
-        return Planned::ToParent;
+        return Plan::ParentOutcome;
     }
-    Planned::Tasks { all, run, waiting }
+    Plan::Tasks { all, runnable: run, waiting }
 }
 
 /// Returns the tasks that a checkpoint triggers, each with its trigger. Task ids derive from
 /// `thread`. Error handlers are not among them.
-pub fn led_to<'m>(thread: &ThreadId, meta: &'m CheckpointMeta) -> Vec<(TaskId, &'m Trigger)> {
+pub fn tasks_of<'m>(thread: &ThreadId, meta: &'m CheckpointMeta) -> Vec<(TaskId, &'m Trigger)> {
     let task = |(trigger, index): (&'m Trigger, u32)| {
         let id = TaskId::derive(thread, &meta.namespace, meta.id, &trigger.node, index);
         (id, trigger)
     };
-    numbered(&meta.next).into_iter().map(task).collect()
+    with_indexes(&meta.next).into_iter().map(task).collect()
 }
 
 /// Maps every task id that the nodes can have in a superstep of at most `triggers` tasks to its
 /// node and index. A fork derives the new id of a task from its node and index.
-pub fn conceivable<'n>(
+pub fn possible_tasks<'n>(
     thread: &ThreadId,
     namespace: &Namespace,
     base: CheckpointId,
     nodes: impl IntoIterator<Item = &'n NodeName>,
     triggers: u32,
 ) -> BTreeMap<TaskId, (NodeName, u32)> {
-    let indexes = (0..triggers).chain((0..triggers).map(|place| HANDLER_INDEX + place));
+    let indexes = (0..triggers).chain((0..triggers).map(|place| FIRST_HANDLER_INDEX + place));
     let of_node = |node: &'n NodeName| {
         let id = move |index| TaskId::derive(thread, namespace, base, node, index);
         indexes.clone().map(move |index| (id(index), (node.clone(), index)))
@@ -129,12 +130,12 @@ pub fn conceivable<'n>(
 }
 
 /// A position in a superstep: the task of a trigger, or the error handler that replaces it.
-struct Seat<'l> {
+struct TaskSlot<'l> {
     graph: &'l Graph,
     thread: &'l ThreadId,
     lineage: &'l Lineage,
     /// Index of the position in the superstep.
-    place: u32,
+    slot_index: u32,
     /// The trigger of the task; `None` once an error handler replaces the task.
     trigger: Option<&'l Trigger>,
     node: &'l NodeName,
@@ -143,7 +144,7 @@ struct Seat<'l> {
     handles: Option<&'l TaskFailed>,
 }
 
-impl<'l> Seat<'l> {
+impl<'l> TaskSlot<'l> {
     fn of(
         graph: &'l Graph,
         thread: &'l ThreadId,
@@ -154,18 +155,18 @@ impl<'l> Seat<'l> {
     ) -> Self {
         let (node, trigger, handles) = (&trigger.node, Some(trigger), None);
         let id = id(thread, lineage, node, index);
-        Self { graph, thread, lineage, place, trigger, node, index, id, handles }
+        Self { graph, thread, lineage, slot_index: place, trigger, node, index, id, handles }
     }
 
     /// Replaces the task by its error handler until the position holds a task that has not failed
     /// permanently.
-    fn give_way(&mut self) {
+    fn follow_error_handlers(&mut self) {
         while let Some(failed) = self.lineage.failed.get(&self.id)
             && failed.handler.is_some()
             && failed.handler == self.handler()
             && let Some(node) = self.on_error()
         {
-            self.index = HANDLER_INDEX + self.place;
+            self.index = FIRST_HANDLER_INDEX + self.slot_index;
             self.id = id(self.thread, self.lineage, node, self.index);
             self.node = node;
             self.trigger = None;
@@ -179,7 +180,7 @@ impl<'l> Seat<'l> {
 
     /// Returns the id of the error handler for a failure at this position.
     fn handler(&self) -> Option<TaskId> {
-        let index = HANDLER_INDEX + self.place;
+        let index = FIRST_HANDLER_INDEX + self.slot_index;
         Some(id(self.thread, self.lineage, self.on_error()?, index))
     }
 
@@ -187,7 +188,7 @@ impl<'l> Seat<'l> {
         let own = self.trigger.and_then(|trigger| trigger.input.as_ref());
         let input = match own {
             Some(own) => (**own).clone(),
-            None => visible(self.graph.node(self.node), &self.lineage.checkpoint.values),
+            None => node_input(self.graph.node(self.node), &self.lineage.checkpoint.values),
         };
         let from = match self.trigger {
             Some(trigger) => trigger.from.clone(),
@@ -199,7 +200,7 @@ impl<'l> Seat<'l> {
             node: self.node.clone(),
             step: self.lineage.checkpoint.meta.step,
             index: self.index,
-            is_further,
+            is_first_of_node: is_further,
             from,
             input,
             timeout_ms: self.trigger.and_then(|trigger| trigger.timeout_ms),
@@ -213,7 +214,7 @@ impl<'l> Seat<'l> {
 struct First<'l>(BTreeMap<&'l NodeName, u32>);
 
 impl<'l> First<'l> {
-    fn of(seats: &[Seat<'l>]) -> Self {
+    fn of(seats: &[TaskSlot<'l>]) -> Self {
         let mut first: BTreeMap<&NodeName, u32> = BTreeMap::new();
         for seat in seats {
             let is_finished = seat.lineage.finished.contains_key(&seat.id);
@@ -226,7 +227,7 @@ impl<'l> First<'l> {
     }
 
     /// Returns true if another task of the node comes before an unfinished task.
-    fn is_before(&self, seat: &Seat<'_>) -> bool {
+    fn is_before(&self, seat: &TaskSlot<'_>) -> bool {
         self.0.get(seat.node).is_some_and(|lowest| *lowest <= seat.index)
     }
 }
@@ -237,7 +238,7 @@ fn id(thread: &ThreadId, lineage: &Lineage, node: &NodeName, index: u32) -> Task
 }
 
 /// Returns the part of the state that a node reads. Channels without a value are left out.
-fn visible(node: Option<&Node>, values: &Values) -> Value {
+fn node_input(node: Option<&Node>, values: &Values) -> Value {
     let entry = |name: &str, value: &Arc<Value>| (name.to_owned(), (**value).clone());
     let fields: Map<String, Value> = match node.and_then(|node| node.reads.as_ref()) {
         None => values.iter().map(|(name, value)| entry(name.as_str(), value)).collect(),
@@ -251,7 +252,7 @@ fn visible(node: Option<&Node>, values: &Values) -> Value {
 
 /// Returns the triggers in order, each with its index among those of its node. A node that several
 /// edges trigger runs once; a node with several sends runs once for each of them.
-fn numbered(next: &[Trigger]) -> Vec<(&Trigger, u32)> {
+fn with_indexes(next: &[Trigger]) -> Vec<(&Trigger, u32)> {
     let mut ordered: Vec<&Trigger> = next.iter().collect();
     ordered.sort_by_key(|trigger| (&trigger.node, trigger.input.is_some()));
     let mut numbered: Vec<(&Trigger, u32)> = Vec::with_capacity(ordered.len());

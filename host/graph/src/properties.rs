@@ -10,16 +10,16 @@ use proptest::sample::Index;
 use serde_json::{Value, json};
 
 use crate::channel::Channel;
-use crate::check::{NoFacts, check_json, check_toml};
-use crate::checkpoint::{Source, Trigger};
-use crate::definition::{ChannelDef, Document};
+use crate::check::{AnyPlugin, check_json, check_toml};
+use crate::checkpoint::{CheckpointSource, Trigger};
+use crate::definition::{ChannelDef, GraphDocument};
 use crate::event::{Event, TaskFinished, Write};
 use crate::graph::Graph;
 use crate::id::{ChannelName, TaskId};
 use crate::lineage::Lineage;
-use crate::plan::{Planned, Task, plan};
+use crate::plan::{Plan, Task, plan};
 use crate::step::{Edit, EditAs, advance, edit};
-use crate::testing::{Did, at, node, rest, start, superstep, thread};
+use crate::testing::{ScriptedResult, at, finish_superstep, node, start, superstep, thread};
 
 const NODES: usize = 6;
 const CHANNELS: [(&str, &str); 7] = [
@@ -90,16 +90,16 @@ fn branch((index, (from, one, two, all)): (usize, (Names, Names, Names, bool))) 
 }
 
 fn built(definition: &Value) -> Graph {
-    let graphs = check_json("graph.json", &definition.to_string(), &NoFacts);
+    let graphs = check_json("graph.json", &definition.to_string(), &AnyPlugin);
     graphs.expect("a sound definition").remove(0)
 }
 
 /// Returns the result of a task as a function of a seed and the task alone.
-fn act(seed: u8) -> impl Fn(&Task) -> Did {
+fn act(seed: u8) -> impl Fn(&Task) -> ScriptedResult {
     move |task| {
         let digit = u32::from(task.id.as_str().as_bytes()[0]) + u32::from(seed);
         let number = i64::from(digit % 5);
-        let mut did = Did::write("log", task.node.to_string());
+        let mut did = ScriptedResult::write("log", task.node.to_string());
         for (channel, _) in &CHANNELS[1..4] {
             did.writes.push(((*channel).to_owned(), number.into()));
         }
@@ -142,7 +142,7 @@ fn mid_run(graph: &Graph, seed: u8, steps: u8) -> (Lineage, Vec<Event>) {
         }
         superstep(graph, &mut lineage, &act(seed)).unwrap();
     }
-    let events = rest(graph, &mut lineage.clone(), &act(seed)).unwrap();
+    let events = finish_superstep(graph, &mut lineage.clone(), &act(seed)).unwrap();
     (lineage, events)
 }
 
@@ -262,7 +262,7 @@ proptest! {
         let graph = built(&definition);
         let (lineage, events) = mid_run(&graph, seed, steps);
         let lineage = fold(&lineage, &events[..cut.index(events.len() + 1)]);
-        if let Planned::Tasks { all, run, waiting } = plan(&graph, &thread(), &lineage, 1) {
+        if let Plan::Tasks { all, runnable: run, waiting } = plan(&graph, &thread(), &lineage, 1) {
             let pending = run.iter().all(|task| !lineage.failed.contains_key(&task.id));
             prop_assert!(pending, "handled tasks do not run");
             let mut distinct: Vec<&TaskId> = all.iter().collect();
@@ -293,13 +293,13 @@ proptest! {
         let none = BTreeMap::new();
         let edited = edit(&graph, &lineage.checkpoint, &edits, &none, at(99)).unwrap();
         let mut run = advance(&graph, &lineage, &none, at(99)).unwrap();
-        run.meta.source = Source::Update;
-        prop_assert_eq!(&edited.tails, &run.tails);
+        run.meta.source = CheckpointSource::Update;
+        prop_assert_eq!(&edited.list_deltas, &run.list_deltas);
         prop_assert_eq!(edited, run);
     }
 
     #[test]
-    fn list_suffixes_rebuild_the_values(
+    fn list_deltas_rebuild_the_values(
         definition in definition(), seed in any::<u8>(), steps in 0_u8..8,
     ) {
         let graph = built(&definition);
@@ -311,9 +311,9 @@ proptest! {
                 let value = checkpoint.values[channel].clone();
                 known.entry((channel.clone(), *version)).or_insert(value);
             }
-            for (channel, tail) in &checkpoint.tails {
+            for (channel, tail) in &checkpoint.list_deltas {
                 let items = |value: &Value| {
-                    value.as_array().map(|items| items[..tail.keep as usize].to_vec())
+                    value.as_array().map(|items| items[..tail.prefix_len as usize].to_vec())
                 };
                 let before = items(&known[&(channel.clone(), tail.base)]);
                 prop_assert!(before.is_some());
@@ -375,21 +375,21 @@ proptest! {
 
     #[test]
     fn definitions_round_trip(definition in definition()) {
-        let document: Document = serde_json::from_value(definition.clone()).unwrap();
+        let document: GraphDocument = serde_json::from_value(definition.clone()).unwrap();
         let written = serde_json::to_string(&document).unwrap();
-        let read: Document = serde_json::from_str(&written).unwrap();
+        let read: GraphDocument = serde_json::from_str(&written).unwrap();
         prop_assert_eq!(&read, &document);
         prop_assert_eq!(serde_json::to_string(&read).unwrap(), written.clone());
         let digest = built(&definition).digest;
-        prop_assert_eq!(check_json("graph.json", &written, &NoFacts).unwrap()[0].digest, digest);
+        prop_assert_eq!(check_json("graph.json", &written, &AnyPlugin).unwrap()[0].digest, digest);
         let text = toml::to_string(&document).unwrap();
-        prop_assert_eq!(check_toml("graph.toml", &text, &NoFacts).unwrap()[0].digest, digest);
+        prop_assert_eq!(check_toml("graph.toml", &text, &AnyPlugin).unwrap()[0].digest, digest);
     }
 
     #[test]
     fn check_never_panics(text in "\\PC{0,80}", document in json_value()) {
-        let _ = check_toml("graph.toml", &text, &NoFacts);
-        let _ = check_json("graph.json", &text, &NoFacts);
+        let _ = check_toml("graph.toml", &text, &AnyPlugin);
+        let _ = check_json("graph.json", &text, &AnyPlugin);
         let nested = json!({ "graphs": { "h": document.clone(), "g": {
             "entry": "a",
             "nodes": { "a": document.clone() },
@@ -398,9 +398,9 @@ proptest! {
             "branches": [document.clone()]
         } } });
         for document in [document, nested] {
-            let _ = check_json("graph.json", &document.to_string(), &NoFacts);
+            let _ = check_json("graph.json", &document.to_string(), &AnyPlugin);
             if let Ok(text) = toml::to_string(&document) {
-                let _ = check_toml("graph.toml", &text, &NoFacts);
+                let _ = check_toml("graph.toml", &text, &AnyPlugin);
             }
         }
     }

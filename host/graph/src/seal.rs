@@ -3,7 +3,7 @@
 //! A seal is the digest of a batch and of the previous seal. Changing an old batch invalidates
 //! every later seal, and a copy of a later seal, kept elsewhere, shows the change.
 
-use crate::checkpoint::Tail;
+use crate::checkpoint::ListDelta;
 use crate::id::{CheckpointId, Digest};
 
 /// Computes the seal of one batch from its parts, each of which is the JSON that the store holds.
@@ -32,10 +32,10 @@ impl Sealer {
 
     /// Adds the written value of a channel: the whole value, or the items after the prefix that
     /// `tail` names.
-    pub fn value(&mut self, channel: &str, tail: Option<Tail>, json: &[u8]) {
+    pub fn value(&mut self, channel: &str, tail: Option<ListDelta>, json: &[u8]) {
         self.part(channel.as_bytes());
         let place =
-            tail.map(|tail| [tail.base.0.to_le_bytes(), u64::from(tail.keep).to_le_bytes()]);
+            tail.map(|tail| [tail.base.0.to_le_bytes(), u64::from(tail.prefix_len).to_le_bytes()]);
         self.part(place.map(|place| place.concat()).unwrap_or_default().as_slice());
         self.part(json);
     }

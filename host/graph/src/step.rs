@@ -1,31 +1,31 @@
 //! Supersteps: from one checkpoint to the next. This module checks and applies writes, and
 //! determines what runs next.
 //!
-//! Every result is a function of the graph, the lineage and a [`Position`]. The order in which the
+//! Every result is a function of the graph, the lineage and a [`CheckpointStamp`]. The order in which the
 //! tasks of a superstep finish makes no difference.
 
 mod apply;
 mod command;
 mod edit;
 mod input;
+mod next;
 mod parent;
 mod reduction;
-mod route;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::checkpoint::{Checkpoint, CheckpointMeta, Source};
-use crate::event::{ChildEnd, Send, TaskFinished, Write};
+use crate::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource};
+use crate::event::{Send, SubgraphEnd, TaskFinished, Write};
 use crate::graph::{Graph, is_end};
 use crate::id::{ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId};
 use crate::limit::{self, Exceeded};
 use crate::lineage::Lineage;
-use crate::step::route::{Next, Ran};
+use crate::step::next::{FinishedNode, NextTriggers};
 
 pub use self::command::{Command, command};
-pub use self::edit::{Edit, EditAs, blank, edit};
+pub use self::edit::{Edit, EditAs, edit, empty_checkpoint};
 pub use self::input::{accept_input, check_input};
 pub use self::parent::{ParentOutcome, parent_outcome};
 pub use self::reduction::{
@@ -35,7 +35,7 @@ pub use crate::error::StepError;
 
 /// Values of a new checkpoint that only the caller knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct CheckpointStamp {
     /// Number of the checkpoint.
     pub id: CheckpointId,
     /// The run that creates the checkpoint.
@@ -101,26 +101,26 @@ pub fn advance(
     graph: &Graph,
     lineage: &Lineage,
     reduced: &BTreeMap<ChannelName, Value>,
-    at: Position,
+    at: CheckpointStamp,
 ) -> Result<Checkpoint, StepError> {
     let base = &lineage.checkpoint;
     let tasks = tasks_in_order(lineage);
-    let mut state = apply::State::of(base, at.id);
+    let mut state = apply::ValuesBuilder::of(base, at.id);
     state.apply(graph, &apply::by_channel(writes_of(&tasks)), reduced)?;
     let own = tasks.iter().filter(|task| !task.for_parent);
-    let ran: Vec<Ran<'_>> = own.map(|task| Ran::from(*task)).collect();
-    let next = route::next(graph, &base.meta, &ran, &state.values)?;
+    let ran: Vec<FinishedNode<'_>> = own.map(|task| FinishedNode::from(*task)).collect();
+    let next = next::next(graph, &base.meta, &ran, &state.values)?;
     let done = at.tasks.unwrap_or_else(|| done(base, &at.run, tasks.len()));
     check_tasks(graph, done, &next)?;
-    let followed = follow(Some(base), &base.meta.namespace, Source::Loop, at);
-    let ended = tasks.iter().filter_map(|task| kept(task.child.as_ref()?));
+    let followed = next_meta(Some(base), &base.meta.namespace, CheckpointSource::Loop, at);
+    let ended = tasks.iter().filter_map(|task| persisted_subgraph(task.child.as_ref()?));
     let meta = CheckpointMeta {
         next: next.triggers,
         barriers: next.barriers,
         deferred: next.deferred,
         tasks: done,
         writers: tasks.iter().map(|task| task.node.clone()).collect(),
-        children: followed.children.into_iter().chain(ended).collect(),
+        subgraph_checkpoints: followed.subgraph_checkpoints.into_iter().chain(ended).collect(),
         ..followed
     };
     Ok(state.into_checkpoint(meta))
@@ -133,9 +133,9 @@ fn done(base: &Checkpoint, run: &RunId, more: usize) -> u64 {
 }
 
 /// Checks the task limits for the next superstep.
-fn check_tasks(graph: &Graph, done: u64, next: &Next) -> Result<(), StepError> {
-    route::check_load(graph, &next.triggers)?;
-    route::check_load(graph, &next.deferred)?;
+fn check_tasks(graph: &Graph, done: u64, next: &NextTriggers) -> Result<(), StepError> {
+    next::check_load(graph, &next.triggers)?;
+    next::check_load(graph, &next.deferred)?;
     let allowed = graph.task_limits().run_tasks;
     if done.saturating_add(next.triggers.len() as u64) <= allowed {
         return Ok(());
@@ -145,29 +145,29 @@ fn check_tasks(graph: &Graph, done: u64, next: &Next) -> Result<(), StepError> {
 
 /// Returns a copy of a checkpoint from which a run can continue. What was pending on the checkpoint
 /// is not part of the copy: its tasks start from the beginning and raise their interrupts again.
-pub fn fork(base: &Checkpoint, at: Position) -> Checkpoint {
+pub fn fork(base: &Checkpoint, at: CheckpointStamp) -> Checkpoint {
     let meta = CheckpointMeta {
         id: at.id,
         parent: Some(base.meta.id),
-        source: Source::Fork,
+        source: CheckpointSource::Fork,
         run: at.run,
         at_ms: at.at_ms,
         version: Some(at.version),
-        parents: at.parents,
-        made_seq: None,
+        parent_graphs: at.parents,
+        event_seq: None,
         tasks: 0,
         ..base.meta.clone()
     };
-    Checkpoint { meta, values: base.values.clone(), tails: BTreeMap::new() }
+    Checkpoint { meta, values: base.values.clone(), list_deltas: BTreeMap::new() }
 }
 
 /// Returns the [`CheckpointMeta`] of a checkpoint that follows another, or is the first. It has no
 /// triggers and no writers.
-fn follow(
+fn next_meta(
     base: Option<&Checkpoint>,
     namespace: &Namespace,
-    source: Source,
-    at: Position,
+    source: CheckpointSource,
+    at: CheckpointStamp,
 ) -> CheckpointMeta {
     CheckpointMeta {
         id: at.id,
@@ -183,18 +183,23 @@ fn follow(
         deferred: Vec::new(),
         tasks: 0,
         writers: Vec::new(),
-        children: base.map(|base| base.meta.children.clone()).unwrap_or_default(),
-        parents: at.parents,
+        subgraph_checkpoints: base
+            .map(|base| base.meta.subgraph_checkpoints.clone())
+            .unwrap_or_default(),
+        parent_graphs: at.parents,
         versions: BTreeMap::new(),
-        made_seq: None,
+        event_seq: None,
         metadata: BTreeMap::new(),
     }
 }
 
 /// Returns the checkpoint from which the next invocation of a subgraph continues, if the subgraph
 /// keeps its state.
-fn kept(child: &ChildEnd) -> Option<(Namespace, CheckpointId)> {
-    child.checkpoint.filter(|_| child.keeps).map(|checkpoint| (child.namespace.clone(), checkpoint))
+fn persisted_subgraph(child: &SubgraphEnd) -> Option<(Namespace, CheckpointId)> {
+    child
+        .checkpoint
+        .filter(|_| child.persists)
+        .map(|checkpoint| (child.namespace.clone(), checkpoint))
 }
 
 /// Returns the finished tasks by node and index, which is the order in which writes are applied.

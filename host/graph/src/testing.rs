@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::check::{NoFacts, check_toml};
+use crate::check::{AnyPlugin, check_toml};
 use crate::checkpoint::Checkpoint;
 use crate::event::{Asked, Event, EventKind, Send, TaskFailed, TaskFault, TaskFinished, Write};
 use crate::failure::Failure;
@@ -13,12 +13,12 @@ use crate::id::{
     ChannelName, CheckpointId, Digest, InterruptId, Namespace, NodeName, RunId, TaskId, ThreadId,
 };
 use crate::lineage::Lineage;
-use crate::plan::{Planned, Task, plan};
-use crate::step::{Position, StepError, accept_input, advance, check_writes};
+use crate::plan::{Plan, Task, plan};
+use crate::step::{CheckpointStamp, StepError, accept_input, advance, check_writes};
 
 /// Returns the only graph of a document.
 pub(crate) fn graph(text: &str) -> Graph {
-    let graphs = check_toml("graph.toml", text, &NoFacts).unwrap_or_else(|problems| {
+    let graphs = check_toml("graph.toml", text, &AnyPlugin).unwrap_or_else(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         panic!("{}", lines.join("\n"))
     });
@@ -33,8 +33,8 @@ pub(crate) fn node(name: &str) -> NodeName {
     NodeName::new(name).unwrap()
 }
 
-pub(crate) fn at(id: u64) -> Position {
-    Position {
+pub(crate) fn at(id: u64) -> CheckpointStamp {
+    CheckpointStamp {
         tasks: None,
         id: CheckpointId(id),
         run: RunId::new("run").unwrap(),
@@ -46,7 +46,7 @@ pub(crate) fn at(id: u64) -> Position {
 
 /// The result of a node.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Did {
+pub(crate) struct ScriptedResult {
     pub(crate) writes: Vec<(String, Value)>,
     pub(crate) goto: Option<Vec<NodeName>>,
     pub(crate) sends: Vec<Send>,
@@ -54,7 +54,7 @@ pub(crate) struct Did {
     pub(crate) fails: bool,
 }
 
-impl Did {
+impl ScriptedResult {
     pub(crate) fn write(channel: &str, value: impl Into<Value>) -> Self {
         Self { writes: vec![(channel.to_owned(), value.into())], ..Self::default() }
     }
@@ -74,7 +74,7 @@ pub(crate) fn event(kind: EventKind) -> Event {
     Event { seq: 0, at_ms: 0, run, namespace: Namespace::root(), kind }
 }
 
-pub(crate) fn finished(task: &Task, base: CheckpointId, did: Did) -> Event {
+pub(crate) fn finished(task: &Task, base: CheckpointId, did: ScriptedResult) -> Event {
     event(EventKind::TaskFinished(TaskFinished {
         task: task.id.clone(),
         node: task.node.clone(),
@@ -126,16 +126,16 @@ pub(crate) fn start(graph: &Graph, input: &Value) -> Result<Lineage, StepError> 
 /// Returns the tasks that can run now.
 pub(crate) fn ready(graph: &Graph, lineage: &Lineage) -> Vec<Task> {
     match plan(graph, &thread(), lineage, 1) {
-        Planned::Tasks { run, .. } => run,
+        Plan::Tasks { runnable: run, .. } => run,
         _ => Vec::new(),
     }
 }
 
 /// Finishes the superstep of a lineage and returns its events.
-pub(crate) fn rest(
+pub(crate) fn finish_superstep(
     graph: &Graph,
     lineage: &mut Lineage,
-    act: &dyn Fn(&Task) -> Did,
+    act: &dyn Fn(&Task) -> ScriptedResult,
 ) -> Result<Vec<Event>, StepError> {
     let base = lineage.checkpoint.meta.id;
     let mut events = Vec::new();
@@ -160,9 +160,9 @@ pub(crate) fn rest(
 pub(crate) fn superstep(
     graph: &Graph,
     lineage: &mut Lineage,
-    act: &dyn Fn(&Task) -> Did,
+    act: &dyn Fn(&Task) -> ScriptedResult,
 ) -> Result<(), StepError> {
-    rest(graph, lineage, act)?;
+    finish_superstep(graph, lineage, act)?;
     let id = lineage.checkpoint.meta.id;
     let next = advance(graph, lineage, &BTreeMap::new(), at(id.0 + 1))?;
     lineage.advance_to(next);
@@ -173,7 +173,7 @@ pub(crate) fn superstep(
 pub(crate) fn run(
     graph: &Graph,
     input: &Value,
-    act: &dyn Fn(&Task) -> Did,
+    act: &dyn Fn(&Task) -> ScriptedResult,
 ) -> Result<(Vec<Vec<String>>, Checkpoint), StepError> {
     let mut lineage = start(graph, input)?;
     let mut steps = Vec::new();

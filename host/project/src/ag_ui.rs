@@ -16,7 +16,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{InterruptId, Namespace, NodeName, RunId, TaskId, ThreadId};
 
 use crate::time::utc;
-use crate::transcript::{Answer, Said, Transcript, Voice};
+use crate::transcript::{ContentKind, ToolCallResult, Transcript, TranscriptEvent};
 
 /// The version of the protocol.
 pub const PROTOCOL_VERSION: &str = "1.0";
@@ -87,7 +87,7 @@ pub struct Interrupt {
 
 /// A tool call as the stream shows it.
 #[derive(Clone, Debug)]
-struct Shown {
+struct OpenToolCall {
     id: String,
     is_open: bool,
     has_arguments: bool,
@@ -95,20 +95,20 @@ struct Shown {
 
 /// The projection of one run. It takes the events of the run in order, from the first.
 #[derive(Clone, Debug)]
-pub struct EventStream {
+pub struct AgUiProjection {
     transcript: Transcript,
     thread: ThreadId,
     run: Option<RunId>,
     /// Names of the running steps.
     steps: BTreeMap<TaskId, String>,
-    calls: BTreeMap<String, Shown>,
+    calls: BTreeMap<String, OpenToolCall>,
     /// Number of starts of each tool call.
-    again: BTreeMap<String, u32>,
+    restart_count: BTreeMap<String, u32>,
     names: BTreeMap<String, String>,
-    asked: BTreeMap<InterruptId, Interrupt>,
+    interrupts: BTreeMap<InterruptId, Interrupt>,
 }
 
-impl EventStream {
+impl AgUiProjection {
     /// Creates the stream of a run before its first event. The stream contains only model calls of
     /// `nodes`, or of all nodes if `nodes` is empty.
     pub fn new(thread: ThreadId, nodes: impl IntoIterator<Item = NodeName>) -> Self {
@@ -118,22 +118,22 @@ impl EventStream {
             run: None,
             steps: BTreeMap::new(),
             calls: BTreeMap::new(),
-            again: BTreeMap::new(),
+            restart_count: BTreeMap::new(),
             names: BTreeMap::new(),
-            asked: BTreeMap::new(),
+            interrupts: BTreeMap::new(),
         }
     }
 
     /// Returns true after the end of the run.
-    pub fn is_over(&self) -> bool {
-        self.transcript.is_over()
+    pub fn is_finished(&self) -> bool {
+        self.transcript.is_finished()
     }
 
     /// Returns true if [`apply`](Self::apply) needs the state for an event: the last event of a run
     /// that did not fail.
-    pub fn wants_state(&self, event: &Event) -> bool {
+    pub fn needs_state(&self, event: &Event) -> bool {
         let EventKind::RunEnded(ended) = &event.kind else { return false };
-        let is_end = event.namespace == Namespace::root() && !self.is_over();
+        let is_end = event.namespace == Namespace::root() && !self.is_finished();
         is_end && ended.status != RunStatus::Failed
     }
 
@@ -142,64 +142,74 @@ impl EventStream {
     pub fn apply(&mut self, event: &Event, state: Option<&Value>) -> Vec<AgUiEvent> {
         let mut events = Vec::new();
         for said in self.transcript.apply(event) {
-            if let (Said::Ended { .. }, Some(state)) = (&said, state) {
+            if let (TranscriptEvent::RunEnded { .. }, Some(state)) = (&said, state) {
                 events.push(AgUiEvent::StateSnapshot { snapshot: state.clone() });
             }
-            self.show(said, &mut events);
+            self.push_events(said, &mut events);
         }
         events
     }
 
-    fn show(&mut self, said: Said, events: &mut Vec<AgUiEvent>) {
+    fn push_events(&mut self, said: TranscriptEvent, events: &mut Vec<AgUiEvent>) {
         match said {
-            Said::Began(run) => events.push(self.began(run)),
-            Said::TaskBegan(task, node) => events.push(self.begin_step(task, &node)),
-            Said::TaskEnded(task) => {
+            TranscriptEvent::RunStarted(run) => events.push(self.run_started(run)),
+            TranscriptEvent::TaskStarted(task, node) => events.push(self.start_step(task, &node)),
+            TranscriptEvent::TaskFinished(task) => {
                 let step = self.steps.remove(&task);
                 events.extend(step.map(|step_name| AgUiEvent::StepFinished { step_name }));
             }
-            Said::TurnBegan | Said::TurnEnded => {}
-            Said::TextBegan(voice, id) => begin_text(voice, self.id_of(&id), events),
-            Said::Text(voice, id, delta) => events.push(text(voice, self.id_of(&id), delta)),
-            Said::TextEnded(voice, id) => end_text(voice, self.id_of(&id), events),
-            Said::CallBegan { id, name } => self.begin_call(&id, &name, events),
-            Said::CallArguments { id, text } => self.grow_call(&id, text, events),
-            Said::CallVoid(id) => self.end_call(&id, events),
-            Said::CallMade { id, name, arguments } => {
-                self.complete_call(&id, &name, &arguments, events);
+            TranscriptEvent::TurnStarted | TranscriptEvent::TurnFinished => {}
+            TranscriptEvent::TextStart(voice, id) => begin_text(voice, self.id_of(&id), events),
+            TranscriptEvent::TextDelta(voice, id, delta) => {
+                events.push(text(voice, self.id_of(&id), delta));
             }
-            Said::CallBroken { id, name, arguments, why } => {
-                self.complete_call(&id, &name, &arguments, events);
+            TranscriptEvent::TextEnd(voice, id) => end_text(voice, self.id_of(&id), events),
+            TranscriptEvent::ToolCallStart { id, name } => self.start_tool_call(&id, &name, events),
+            TranscriptEvent::ToolCallDelta { id, text } => self.append_arguments(&id, text, events),
+            TranscriptEvent::ToolCallReset(id) => self.end_tool_call(&id, events),
+            TranscriptEvent::ToolCallReady { id, name, arguments } => {
+                self.finish_tool_call(&id, &name, &arguments, events);
+            }
+            TranscriptEvent::ToolCallInvalid { id, name, arguments, why } => {
+                self.finish_tool_call(&id, &name, &arguments, events);
                 events.extend(self.result(&id, why));
             }
-            Said::Answered(id, Answer::Error(text)) => events.extend(self.result(&id, text)),
-            Said::Answered(id, Answer::Output(output)) => {
+            TranscriptEvent::ToolResult(id, ToolCallResult::Error(text)) => {
+                events.extend(self.result(&id, text));
+            }
+            TranscriptEvent::ToolResult(id, ToolCallResult::Output(output)) => {
                 let content = match output {
                     Value::String(text) => text,
                     output => output.to_string(),
                 };
                 events.extend(self.result(&id, content));
             }
-            Said::Emitted { name, data } => events.push(AgUiEvent::Custom { name, value: data }),
-            Said::Progress { node, message, fraction } => events.push(AgUiEvent::Custom {
-                name: PROGRESS.to_owned(),
-                value: json!({ "node": node, "message": message, "fraction": fraction }),
-            }),
-            Said::Asked(asked) => {
-                self.asked.insert(asked.interrupt.clone(), interrupt(*asked));
+            TranscriptEvent::Custom { name, data } => {
+                events.push(AgUiEvent::Custom { name, value: data });
             }
-            Said::Ended { status, failure, .. } => events.extend(self.ended(status, failure)),
+            TranscriptEvent::Progress { node, message, fraction } => {
+                events.push(AgUiEvent::Custom {
+                    name: PROGRESS.to_owned(),
+                    value: json!({ "node": node, "message": message, "fraction": fraction }),
+                });
+            }
+            TranscriptEvent::Interrupted(asked) => {
+                self.interrupts.insert(asked.interrupt.clone(), interrupt(*asked));
+            }
+            TranscriptEvent::RunEnded { status, failure, .. } => {
+                events.extend(self.run_finished(status, failure));
+            }
         }
     }
 
-    fn began(&mut self, run: RunId) -> AgUiEvent {
+    fn run_started(&mut self, run: RunId) -> AgUiEvent {
         self.run = Some(run.clone());
         let thread_id = self.thread.clone();
         AgUiEvent::RunStarted { thread_id, run_id: run, protocol_version: PROTOCOL_VERSION }
     }
 
     /// Starts a step. Running steps have different names.
-    fn begin_step(&mut self, task: TaskId, node: &NodeName) -> AgUiEvent {
+    fn start_step(&mut self, task: TaskId, node: &NodeName) -> AgUiEvent {
         let taken: BTreeSet<&String> = self.steps.values().collect();
         let mut step_name = node.to_string();
         let mut number = 2_u32;
@@ -216,8 +226,8 @@ impl EventStream {
         self.run.as_ref().map_or_else(|| local.to_owned(), |run| format!("{run}:{local}"))
     }
 
-    fn begin_call(&mut self, id: &str, name: &str, events: &mut Vec<AgUiEvent>) {
-        let times = self.again.entry(id.to_owned()).or_default();
+    fn start_tool_call(&mut self, id: &str, name: &str, events: &mut Vec<AgUiEvent>) {
+        let times = self.restart_count.entry(id.to_owned()).or_default();
         *times += 1;
         let shown = if *times == 1 { id.to_owned() } else { format!("{id}~{times}") };
         self.names.insert(id.to_owned(), name.to_owned());
@@ -225,12 +235,12 @@ impl EventStream {
             tool_call_id: shown.clone(),
             tool_call_name: name.to_owned(),
         });
-        let shown = Shown { id: shown, is_open: true, has_arguments: false };
+        let shown = OpenToolCall { id: shown, is_open: true, has_arguments: false };
         self.calls.insert(id.to_owned(), shown);
     }
 
-    fn grow_call(&mut self, id: &str, delta: String, events: &mut Vec<AgUiEvent>) {
-        self.open_call(id, events);
+    fn append_arguments(&mut self, id: &str, delta: String, events: &mut Vec<AgUiEvent>) {
+        self.ensure_tool_call_open(id, events);
         if let Some(call) = self.calls.get_mut(id) {
             call.has_arguments = true;
             events.push(AgUiEvent::ToolCallArgs { tool_call_id: call.id.clone(), delta });
@@ -238,22 +248,22 @@ impl EventStream {
     }
 
     /// Starts a tool call again if its arguments were discarded.
-    fn open_call(&mut self, id: &str, events: &mut Vec<AgUiEvent>) {
+    fn ensure_tool_call_open(&mut self, id: &str, events: &mut Vec<AgUiEvent>) {
         if !self.calls.get(id).is_some_and(|call| call.is_open)
             && let Some(name) = self.names.get(id).cloned()
         {
-            self.begin_call(id, &name, events);
+            self.start_tool_call(id, &name, events);
         }
     }
 
-    fn end_call(&mut self, id: &str, events: &mut Vec<AgUiEvent>) {
+    fn end_tool_call(&mut self, id: &str, events: &mut Vec<AgUiEvent>) {
         if let Some(call) = self.calls.get_mut(id).filter(|call| call.is_open) {
             call.is_open = false;
             events.push(AgUiEvent::ToolCallEnd { tool_call_id: call.id.clone() });
         }
     }
 
-    fn complete_call(
+    fn finish_tool_call(
         &mut self,
         id: &str,
         name: &str,
@@ -261,15 +271,15 @@ impl EventStream {
         events: &mut Vec<AgUiEvent>,
     ) {
         self.names.insert(id.to_owned(), name.to_owned());
-        self.open_call(id, events);
+        self.ensure_tool_call_open(id, events);
         if self.calls.get(id).is_some_and(|call| !call.has_arguments) {
             let text = match arguments {
                 Value::String(text) => text.clone(),
                 arguments => arguments.to_string(),
             };
-            self.grow_call(id, text, events);
+            self.append_arguments(id, text, events);
         }
-        self.end_call(id, events);
+        self.end_tool_call(id, events);
     }
 
     fn result(&self, id: &str, content: String) -> Option<AgUiEvent> {
@@ -278,7 +288,7 @@ impl EventStream {
         Some(AgUiEvent::ToolCallResult { message_id, tool_call_id, content, role: "tool" })
     }
 
-    fn ended(&self, status: RunStatus, failure: Option<Failure>) -> Option<AgUiEvent> {
+    fn run_finished(&self, status: RunStatus, failure: Option<Failure>) -> Option<AgUiEvent> {
         let outcome = match status {
             RunStatus::Failed => {
                 let failure =
@@ -287,8 +297,8 @@ impl EventStream {
             }
             RunStatus::Cancelled => Outcome::Cancelled,
             // An interrupted run without interrupts has no question that a person can answer.
-            RunStatus::Interrupted if !self.asked.is_empty() => {
-                Outcome::Interrupt { interrupts: self.asked.values().cloned().collect() }
+            RunStatus::Interrupted if !self.interrupts.is_empty() => {
+                Outcome::Interrupt { interrupts: self.interrupts.values().cloned().collect() }
             }
             RunStatus::Pending
             | RunStatus::Running
@@ -300,29 +310,29 @@ impl EventStream {
     }
 }
 
-fn begin_text(voice: Voice, message_id: String, events: &mut Vec<AgUiEvent>) {
+fn begin_text(voice: ContentKind, message_id: String, events: &mut Vec<AgUiEvent>) {
     match voice {
-        Voice::Words => {
+        ContentKind::Text => {
             events.push(AgUiEvent::TextMessageStart { message_id, role: "assistant" });
         }
-        Voice::Thoughts => {
+        ContentKind::Reasoning => {
             events.push(AgUiEvent::ReasoningStart { message_id: message_id.clone() });
             events.push(AgUiEvent::ReasoningMessageStart { message_id, role: "reasoning" });
         }
     }
 }
 
-fn text(voice: Voice, message_id: String, delta: String) -> AgUiEvent {
+fn text(voice: ContentKind, message_id: String, delta: String) -> AgUiEvent {
     match voice {
-        Voice::Words => AgUiEvent::TextMessageContent { message_id, delta },
-        Voice::Thoughts => AgUiEvent::ReasoningMessageContent { message_id, delta },
+        ContentKind::Text => AgUiEvent::TextMessageContent { message_id, delta },
+        ContentKind::Reasoning => AgUiEvent::ReasoningMessageContent { message_id, delta },
     }
 }
 
-fn end_text(voice: Voice, message_id: String, events: &mut Vec<AgUiEvent>) {
+fn end_text(voice: ContentKind, message_id: String, events: &mut Vec<AgUiEvent>) {
     match voice {
-        Voice::Words => events.push(AgUiEvent::TextMessageEnd { message_id }),
-        Voice::Thoughts => {
+        ContentKind::Text => events.push(AgUiEvent::TextMessageEnd { message_id }),
+        ContentKind::Reasoning => {
             events.push(AgUiEvent::ReasoningMessageEnd { message_id: message_id.clone() });
             events.push(AgUiEvent::ReasoningEnd { message_id });
         }

@@ -12,10 +12,10 @@
 pub mod document;
 pub mod failure;
 pub mod id;
-pub mod lens;
 pub mod message;
+pub mod message_stream;
 pub mod mode;
-pub mod talk;
+pub mod thread_info;
 pub mod time;
 pub mod v1;
 pub mod v2;

@@ -16,10 +16,10 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 
 use crate::time::utc;
-use crate::transcript::{Answer, Reason, Said, Transcript, Voice};
+use crate::transcript::{ContentKind, Reason, ToolCallResult, Transcript, TranscriptEvent};
 
 /// Names of the host's own data parts. A custom event with such a name gets the prefix `event-`.
-const OWN_PARTS: &[&str] = &["interrupt", "progress"];
+const RESERVED_PARTS: &[&str] = &["interrupt", "progress"];
 
 /// Maximum length of the name of a data part, in characters.
 const NAME_LIMIT: usize = 64;
@@ -173,23 +173,23 @@ pub enum FinishReason {
 
 /// The projection of one run. It takes the events of the run in order, from the first.
 #[derive(Clone, Debug)]
-pub struct MessageStream {
+pub struct AiSdkProjection {
     transcript: Transcript,
     /// Tool calls whose arguments were discarded. Their further deltas are left out, because a
     /// client would append them to the discarded arguments.
-    void: BTreeSet<String>,
+    restarted_calls: BTreeSet<String>,
 }
 
-impl MessageStream {
+impl AiSdkProjection {
     /// Creates the stream of a run before its first event. The stream contains only model calls of
     /// `nodes`, or of all nodes if `nodes` is empty.
     pub fn new(nodes: impl IntoIterator<Item = NodeName>) -> Self {
-        Self { transcript: Transcript::new(nodes), void: BTreeSet::new() }
+        Self { transcript: Transcript::new(nodes), restarted_calls: BTreeSet::new() }
     }
 
     /// Returns true after the end of the run.
-    pub fn is_over(&self) -> bool {
-        self.transcript.is_over()
+    pub fn is_finished(&self) -> bool {
+        self.transcript.is_finished()
     }
 
     /// Applies an event and returns the chunks that follow from it.
@@ -198,60 +198,70 @@ impl MessageStream {
         said.into_iter().filter_map(|said| self.chunk(said)).collect()
     }
 
-    fn chunk(&mut self, said: Said) -> Option<Chunk> {
+    fn chunk(&mut self, said: TranscriptEvent) -> Option<Chunk> {
         Some(match said {
-            Said::Began(run) => Chunk::Start { message_id: format!("msg_{run}") },
-            Said::TaskBegan(..) | Said::TaskEnded(_) => return None,
-            Said::TurnBegan => Chunk::StartStep,
-            Said::TurnEnded => Chunk::FinishStep,
-            Said::TextBegan(Voice::Words, id) => Chunk::TextStart { id },
-            Said::Text(Voice::Words, id, delta) => Chunk::TextDelta { id, delta },
-            Said::TextEnded(Voice::Words, id) => Chunk::TextEnd { id },
-            Said::TextBegan(Voice::Thoughts, id) => Chunk::ReasoningStart { id },
-            Said::Text(Voice::Thoughts, id, delta) => Chunk::ReasoningDelta { id, delta },
-            Said::TextEnded(Voice::Thoughts, id) => Chunk::ReasoningEnd { id },
-            Said::CallBegan { id, name } => {
+            TranscriptEvent::RunStarted(run) => Chunk::Start { message_id: format!("msg_{run}") },
+            TranscriptEvent::TaskStarted(..) | TranscriptEvent::TaskFinished(_) => return None,
+            TranscriptEvent::TurnStarted => Chunk::StartStep,
+            TranscriptEvent::TurnFinished => Chunk::FinishStep,
+            TranscriptEvent::TextStart(ContentKind::Text, id) => Chunk::TextStart { id },
+            TranscriptEvent::TextDelta(ContentKind::Text, id, delta) => {
+                Chunk::TextDelta { id, delta }
+            }
+            TranscriptEvent::TextEnd(ContentKind::Text, id) => Chunk::TextEnd { id },
+            TranscriptEvent::TextStart(ContentKind::Reasoning, id) => Chunk::ReasoningStart { id },
+            TranscriptEvent::TextDelta(ContentKind::Reasoning, id, delta) => {
+                Chunk::ReasoningDelta { id, delta }
+            }
+            TranscriptEvent::TextEnd(ContentKind::Reasoning, id) => Chunk::ReasoningEnd { id },
+            TranscriptEvent::ToolCallStart { id, name } => {
                 Chunk::ToolInputStart { tool_call_id: id, tool_name: name }
             }
-            Said::CallArguments { id, .. } if self.void.contains(&id) => return None,
-            Said::CallArguments { id, text } => {
-                Chunk::ToolInputDelta { tool_call_id: id, input_text_delta: text }
-            }
-            Said::CallVoid(id) => {
-                self.void.insert(id);
+            TranscriptEvent::ToolCallDelta { id, .. } if self.restarted_calls.contains(&id) => {
                 return None;
             }
-            Said::CallMade { id, name, arguments } => {
+            TranscriptEvent::ToolCallDelta { id, text } => {
+                Chunk::ToolInputDelta { tool_call_id: id, input_text_delta: text }
+            }
+            TranscriptEvent::ToolCallReset(id) => {
+                self.restarted_calls.insert(id);
+                return None;
+            }
+            TranscriptEvent::ToolCallReady { id, name, arguments } => {
                 Chunk::ToolInputAvailable { tool_call_id: id, tool_name: name, input: arguments }
             }
-            Said::CallBroken { id, name, arguments, why } => Chunk::ToolInputError {
-                tool_call_id: id,
-                tool_name: name,
-                input: arguments,
-                error_text: why,
-            },
-            Said::Answered(id, Answer::Output(output)) => {
+            TranscriptEvent::ToolCallInvalid { id, name, arguments, why } => {
+                Chunk::ToolInputError {
+                    tool_call_id: id,
+                    tool_name: name,
+                    input: arguments,
+                    error_text: why,
+                }
+            }
+            TranscriptEvent::ToolResult(id, ToolCallResult::Output(output)) => {
                 Chunk::ToolOutputAvailable { tool_call_id: id, output }
             }
-            Said::Answered(id, Answer::Error(text)) => {
+            TranscriptEvent::ToolResult(id, ToolCallResult::Error(text)) => {
                 Chunk::ToolOutputError { tool_call_id: id, error_text: text }
             }
-            Said::Emitted { name, data } => emitted(&name, data),
-            Said::Progress { node, message, fraction } => Chunk::Data(DataPart {
+            TranscriptEvent::Custom { name, data } => custom_part(&name, data),
+            TranscriptEvent::Progress { node, message, fraction } => Chunk::Data(DataPart {
                 kind: "data-progress".to_owned(),
                 id: None,
                 data: json!({ "node": node, "message": message, "fraction": fraction }),
                 transient: true,
             }),
-            Said::Asked(asked) => question(&asked),
-            Said::Ended { status, failure, reason } => ended(status, failure, reason),
+            TranscriptEvent::Interrupted(asked) => interrupt_part(&asked),
+            TranscriptEvent::RunEnded { status, failure, reason } => {
+                finish_chunk(status, failure, reason)
+            }
         })
     }
 }
 
 /// Returns the data part of a custom event. Data with an `id` replaces an earlier part with that
 /// id.
-fn emitted(name: &str, data: Value) -> Chunk {
+fn custom_part(name: &str, data: Value) -> Chunk {
     let id = data.get("id").and_then(Value::as_str).map(str::to_owned);
     Chunk::Data(DataPart { kind: part_name(name), id, data, transient: false })
 }
@@ -263,11 +273,11 @@ fn part_name(name: &str) -> String {
     if name.is_empty() {
         return "data-event".to_owned();
     }
-    let own = if OWN_PARTS.contains(&name.as_str()) { "event-" } else { "" };
+    let own = if RESERVED_PARTS.contains(&name.as_str()) { "event-" } else { "" };
     format!("data-{own}{name}")
 }
 
-fn question(asked: &Asked) -> Chunk {
+fn interrupt_part(asked: &Asked) -> Chunk {
     let id = asked.interrupt.to_string();
     let data = json!({
         "id": id,
@@ -280,7 +290,7 @@ fn question(asked: &Asked) -> Chunk {
     Chunk::Data(DataPart { kind, id: Some(id), data, transient: false })
 }
 
-fn ended(status: RunStatus, failure: Option<Failure>, reason: Reason) -> Chunk {
+fn finish_chunk(status: RunStatus, failure: Option<Failure>, reason: Reason) -> Chunk {
     match status {
         RunStatus::Cancelled => Chunk::Abort,
         RunStatus::Failed => {

@@ -1,8 +1,8 @@
 //! Projection of running tasks and completions, delta by delta.
 //!
-//! [`Conversation::take`] returns the [`Change`]s of each event of a thread. A completion starts
-//! with [`Step::Began`], grows with each [`Step::Piece`], and ends with [`Step::Done`] or
-//! [`Step::Failed`]. [`Step::Void`] discards the deltas so far: the model starts the completion
+//! [`Conversation::apply`] returns the [`ConversationChange`]s of each event of a thread. A completion starts
+//! with [`CompletionStep::Started`], grows with each [`CompletionStep::Delta`], and ends with [`CompletionStep::Done`] or
+//! [`CompletionStep::Failed`]. [`CompletionStep::Restarted`] discards the deltas so far: the model starts the completion
 //! again, because it restarted or because the host stopped during the call.
 //!
 //! The conversation contains only model calls of nodes. It contains neither model calls of tools
@@ -19,7 +19,7 @@ use wattle_graph::llm::{Completion, Delta};
 
 /// A task with its node, graph and superstep.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TaskRef {
     /// Namespace of the graph that the task belongs to.
     pub namespace: Namespace,
     /// Id of the task.
@@ -30,7 +30,7 @@ pub struct Place {
     pub step: u32,
 }
 
-impl Place {
+impl TaskRef {
     /// Returns true if a graph is a subgraph of this task, at any depth.
     pub fn runs(&self, graph: &Namespace) -> bool {
         graph.is_run_by(&self.namespace, &self.task, &self.node)
@@ -39,68 +39,68 @@ impl Place {
 
 /// A change of the conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct ConversationChange {
     /// Task that the change belongs to.
-    pub place: Place,
+    pub task: TaskRef,
     /// Content of the change.
-    pub what: What,
+    pub kind: ChangeKind,
 }
 
-/// The content of a [`Change`].
+/// The content of a [`ConversationChange`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum ChangeKind {
     /// The task started.
-    TaskBegan {
+    TaskStarted {
         /// Whether the task had started before: a crash or an interrupt ended that execution.
         again: bool,
     },
     /// The task finished or failed. Its open completions failed before this change.
     TaskEnded,
     /// A completion changed.
-    Answer {
+    Completion {
         /// Number of the model call among the calls of its task.
         call: u32,
-        /// Id of the message that the completion becomes. For [`Step::Void`], the id of the
+        /// Id of the message that the completion becomes. For [`CompletionStep::Restarted`], the id of the
         /// discarded message.
         id: String,
         /// Change of the completion.
-        step: Step,
+        step: CompletionStep,
     },
 }
 
 /// A change of a completion.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum CompletionStep {
     /// The model call started.
-    Began,
+    Started,
     /// A delta arrived.
-    Piece(Piece),
+    Delta(CompletionDelta),
     /// The deltas so far are discarded, because the model starts the completion again. Contains
     /// what the deltas had.
-    Void(Told),
+    Restarted(SeenContent),
     /// The completion is complete.
     Done {
         /// The whole completion.
         completion: Box<Completion>,
         /// What the deltas of the completion had.
-        told: Told,
+        told: SeenContent,
         /// Token counts; `None` if they are unknown.
         tokens: Option<Tokens>,
     },
     /// The completion failed: its call failed, its task or run ended, or its result is invalid.
     /// Contains what its deltas had.
-    Failed(Told),
+    Failed(SeenContent),
 }
 
 /// A delta of a completion: a [`Delta`] other than a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum CompletionDelta {
     /// Text to append to the text so far.
     Text(String),
     /// Reasoning to append to the reasoning so far.
     Reasoning(String),
     /// A delta of a tool call.
-    Call {
+    ToolCall {
         /// Position among the tool calls of the completion, from 0.
         index: u32,
         /// Id of the tool call; only in its first delta.
@@ -112,14 +112,14 @@ pub enum Piece {
     },
 }
 
-impl Piece {
+impl CompletionDelta {
     /// Converts a delta. Returns `None` for a restart.
     fn of(delta: Delta) -> Option<Self> {
         match delta {
             Delta::Text { text } => Some(Self::Text(text)),
             Delta::Reasoning { text } => Some(Self::Reasoning(text)),
             Delta::ToolCall { index, id, name, arguments } => {
-                Some(Self::Call { index, id, name, arguments })
+                Some(Self::ToolCall { index, id, name, arguments })
             }
             _ => None,
         }
@@ -141,7 +141,7 @@ fn joined(deltas: impl IntoIterator<Item = Delta>) -> Vec<Delta> {
 
 /// Which content the deltas of a completion had.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct SeenContent {
     /// Whether there was text.
     pub text: bool,
     /// Whether there was reasoning.
@@ -150,83 +150,83 @@ pub struct Told {
     pub calls: BTreeSet<u32>,
 }
 
-impl Told {
+impl SeenContent {
     /// Returns true if there was any content.
     pub fn is_some(&self) -> bool {
         self.text || self.reasoning || !self.calls.is_empty()
     }
 
     /// Returns the parts of the whole completion that no delta had, as deltas.
-    pub fn rest(&self, whole: &Completion) -> impl Iterator<Item = Piece> {
-        let is_new = |piece: &Piece| match piece {
-            Piece::Text(text) => !self.text && !text.is_empty(),
-            Piece::Reasoning(text) => !self.reasoning && !text.is_empty(),
-            Piece::Call { index, .. } => !self.calls.contains(index),
+    pub fn rest(&self, whole: &Completion) -> impl Iterator<Item = CompletionDelta> {
+        let is_new = |piece: &CompletionDelta| match piece {
+            CompletionDelta::Text(text) => !self.text && !text.is_empty(),
+            CompletionDelta::Reasoning(text) => !self.reasoning && !text.is_empty(),
+            CompletionDelta::ToolCall { index, .. } => !self.calls.contains(index),
         };
-        joined(whole.deltas()).into_iter().filter_map(Piece::of).filter(is_new)
+        joined(whole.deltas()).into_iter().filter_map(CompletionDelta::of).filter(is_new)
     }
 
-    fn take(&mut self, piece: &Piece) {
+    fn add(&mut self, piece: &CompletionDelta) {
         match piece {
-            Piece::Text(text) => self.text |= !text.is_empty(),
-            Piece::Reasoning(text) => self.reasoning |= !text.is_empty(),
-            Piece::Call { index, .. } => drop(self.calls.insert(*index)),
+            CompletionDelta::Text(text) => self.text |= !text.is_empty(),
+            CompletionDelta::Reasoning(text) => self.reasoning |= !text.is_empty(),
+            CompletionDelta::ToolCall { index, .. } => drop(self.calls.insert(*index)),
         }
     }
 }
 
 /// A completion in progress.
 #[derive(Clone, Debug)]
-struct Answer {
+struct OpenCompletion {
     started: CallStarted,
     /// Number of times that the model restarted the completion since the start of the call.
     restarts: u32,
-    told: Told,
+    seen: SeenContent,
     /// Task of the newest delta, or of the start of the call if its task was known.
-    place: Option<Place>,
+    task: Option<TaskRef>,
 }
 
-impl Answer {
-    fn new(started: CallStarted, place: Option<Place>) -> Self {
-        Self { started, restarts: 0, told: Told::default(), place }
+impl OpenCompletion {
+    fn new(started: CallStarted, place: Option<TaskRef>) -> Self {
+        Self { started, restarts: 0, seen: SeenContent::default(), task: place }
     }
 
     /// Returns the id of the message. The journal contains the same id.
     fn id(&self) -> String {
-        self.started.answer_id(self.restarts)
+        self.started.message_id(self.restarts)
     }
 
-    fn step(&self, step: Step) -> What {
-        What::Answer { call: self.started.call, id: self.id(), step }
+    fn step(&self, step: CompletionStep) -> ChangeKind {
+        ChangeKind::Completion { call: self.started.call, id: self.id(), step }
     }
 
     /// Discards the deltas, because the call starts again.
-    fn begin_again(&mut self, started: &CallStarted) -> What {
-        let void = self.step(Step::Void(self.told.clone()));
+    fn restart(&mut self, started: &CallStarted) -> ChangeKind {
+        let void = self.step(CompletionStep::Restarted(self.seen.clone()));
         // Logs of older hosts do not number the repeated starts of a call.
-        let again = started.again.max(self.started.again + 1);
-        *self = Self::new(CallStarted { again, ..started.clone() }, self.place.take());
+        let again = started.start_number.max(self.started.start_number + 1);
+        *self = Self::new(CallStarted { start_number: again, ..started.clone() }, self.task.take());
         void
     }
 
-    fn hear(&mut self, delta: Delta) -> What {
-        let Some(piece) = Piece::of(delta) else {
-            let told = std::mem::take(&mut self.told);
-            let void = self.step(Step::Void(told));
+    fn apply_delta(&mut self, delta: Delta) -> ChangeKind {
+        let Some(piece) = CompletionDelta::of(delta) else {
+            let told = std::mem::take(&mut self.seen);
+            let void = self.step(CompletionStep::Restarted(told));
             self.restarts += 1;
             return void;
         };
-        self.told.take(&piece);
-        self.step(Step::Piece(piece))
+        self.seen.add(&piece);
+        self.step(CompletionStep::Delta(piece))
     }
 
-    fn end(self, called: &Called) -> What {
+    fn finish(self, called: &Called) -> ChangeKind {
         match called.completion() {
             Some(completion) => {
-                let (completion, told) = (Box::new(completion), self.told.clone());
-                self.step(Step::Done { completion, told, tokens: called.tokens })
+                let (completion, told) = (Box::new(completion), self.seen.clone());
+                self.step(CompletionStep::Done { completion, told, tokens: called.tokens })
             }
-            None => self.step(Step::Failed(self.told.clone())),
+            None => self.step(CompletionStep::Failed(self.seen.clone())),
         }
     }
 }
@@ -234,57 +234,61 @@ impl Answer {
 /// The projection of a thread, or of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
-    tasks: BTreeMap<TaskId, Place>,
-    answers: BTreeMap<(TaskId, u32), Answer>,
+    tasks: BTreeMap<TaskId, TaskRef>,
+    completions: BTreeMap<(TaskId, u32), OpenCompletion>,
 }
 
 impl Conversation {
     /// Applies the next event of the thread, or of one run from its first event.
-    pub fn take(&mut self, event: &Event) -> Vec<Change> {
+    pub fn apply(&mut self, event: &Event) -> Vec<ConversationChange> {
         let mut changes = Vec::new();
         match &event.kind {
             EventKind::TaskStarted(started) => {
-                let place = Place {
+                let place = TaskRef {
                     namespace: event.namespace.clone(),
                     task: started.task.clone(),
                     node: started.node.clone(),
                     step: started.step,
                 };
                 let again = self.tasks.insert(started.task.clone(), place.clone()).is_some();
-                changes.push(Change { place, what: What::TaskBegan { again } });
+                changes.push(ConversationChange {
+                    task: place,
+                    kind: ChangeKind::TaskStarted { again },
+                });
             }
             EventKind::TaskFinished(finished) => {
-                let place = self.place(event, &finished.task, &finished.node);
+                let place = self.task_ref(event, &finished.task, &finished.node);
                 self.end_task(&place, &mut changes);
             }
             EventKind::TaskFailed(failed) => {
-                let place = self.place(event, &failed.task, &failed.node);
+                let place = self.task_ref(event, &failed.task, &failed.node);
                 self.end_task(&place, &mut changes);
             }
             EventKind::CallStarted(started) if started.is_speech() => {
-                self.ask(started, &mut changes);
+                self.start_completion(started, &mut changes);
             }
             EventKind::Streamed(streamed) if streamed.scope.is_empty() => {
-                self.hear(event, streamed, &mut changes);
+                self.apply_delta(event, streamed, &mut changes);
             }
             EventKind::Called(called) if called.scope.is_empty() => {
-                let answer = self.answers.remove(&(called.task.clone(), called.call));
-                let place = || self.place(event, &called.task, &called.node);
-                changes.extend(
-                    answer.map(|answer| Change { place: place(), what: answer.end(called) }),
-                );
+                let answer = self.completions.remove(&(called.task.clone(), called.call));
+                let place = || self.task_ref(event, &called.task, &called.node);
+                changes.extend(answer.map(|answer| ConversationChange {
+                    task: place(),
+                    kind: answer.finish(called),
+                }));
             }
             // A checkpoint ends a superstep, so no task of that superstep is running.
             EventKind::Checkpointed(_) => {
                 let here = &event.namespace;
-                let is_over = |at: &Namespace| at == here || at.is_below(here);
+                let is_over = |at: &Namespace| at == here || at.is_nested_in(here);
                 self.end_tasks(|place| is_over(&place.namespace), &mut changes);
             }
             // The run after an interrupt continues the completions of this run.
             EventKind::RunEnded(ended) if event.namespace.is_root() => match ended.status {
                 RunStatus::Interrupted | RunStatus::Pending | RunStatus::Running => {}
                 RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => {
-                    self.fail_answers(|_| true, &mut changes);
+                    self.fail_completions(|_| true, &mut changes);
                 }
             },
             _ => {}
@@ -293,19 +297,19 @@ impl Conversation {
     }
 
     /// Returns the running tasks.
-    pub fn tasks(&self) -> impl Iterator<Item = &Place> {
+    pub fn tasks(&self) -> impl Iterator<Item = &TaskRef> {
         self.tasks.values()
     }
 
     /// Returns true if no task and no completion is in progress.
     pub fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && self.answers.is_empty()
+        self.tasks.is_empty() && self.completions.is_empty()
     }
 
     /// Returns the place of a task from an event about it. The superstep is 0 if the start event of
     /// the task was not read.
-    pub fn place(&self, event: &Event, task: &TaskId, node: &NodeName) -> Place {
-        self.tasks.get(task).cloned().unwrap_or_else(|| Place {
+    pub fn task_ref(&self, event: &Event, task: &TaskId, node: &NodeName) -> TaskRef {
+        self.tasks.get(task).cloned().unwrap_or_else(|| TaskRef {
             namespace: event.namespace.clone(),
             task: task.clone(),
             node: node.clone(),
@@ -313,60 +317,74 @@ impl Conversation {
         })
     }
 
-    fn ask(&mut self, started: &CallStarted, changes: &mut Vec<Change>) {
+    fn start_completion(&mut self, started: &CallStarted, changes: &mut Vec<ConversationChange>) {
         let key = (started.task.clone(), started.call);
         let mut place = self.tasks.get(&started.task).cloned();
-        let what = match self.answers.get_mut(&key) {
+        let what = match self.completions.get_mut(&key) {
             // The call had started before, and the host stopped before the result.
             Some(answer) => {
-                place = place.or_else(|| answer.place.clone());
-                answer.begin_again(started)
+                place = place.or_else(|| answer.task.clone());
+                answer.restart(started)
             }
             None => {
-                let answer = Answer::new(started.clone(), place.clone());
-                let began = answer.step(Step::Began);
-                self.answers.insert(key, answer);
+                let answer = OpenCompletion::new(started.clone(), place.clone());
+                let began = answer.step(CompletionStep::Started);
+                self.completions.insert(key, answer);
                 began
             }
         };
-        changes.extend(place.map(|place| Change { place, what }));
+        changes.extend(place.map(|place| ConversationChange { task: place, kind: what }));
     }
 
-    fn hear(&mut self, event: &Event, streamed: &Streamed, changes: &mut Vec<Change>) {
-        let place = self.place(event, &streamed.task, &streamed.node);
+    fn apply_delta(
+        &mut self,
+        event: &Event,
+        streamed: &Streamed,
+        changes: &mut Vec<ConversationChange>,
+    ) {
+        let place = self.task_ref(event, &streamed.task, &streamed.node);
         let key = (streamed.task.clone(), streamed.call);
-        let Some(answer) = self.answers.get_mut(&key) else { return };
-        answer.place = Some(place.clone());
+        let Some(answer) = self.completions.get_mut(&key) else { return };
+        answer.task = Some(place.clone());
         for delta in joined(streamed.deltas.iter().cloned()) {
-            changes.push(Change { place: place.clone(), what: answer.hear(delta) });
+            changes
+                .push(ConversationChange { task: place.clone(), kind: answer.apply_delta(delta) });
         }
     }
 
     /// Ends a task after the running tasks of its subgraphs.
-    fn end_task(&mut self, place: &Place, changes: &mut Vec<Change>) {
+    fn end_task(&mut self, place: &TaskRef, changes: &mut Vec<ConversationChange>) {
         self.end_tasks(|at| place.runs(&at.namespace), changes);
         self.end(place, changes);
     }
 
-    fn end_tasks(&mut self, is_over: impl Fn(&Place) -> bool, changes: &mut Vec<Change>) {
-        let over: Vec<Place> = self.tasks.values().filter(|at| is_over(at)).cloned().collect();
+    fn end_tasks(
+        &mut self,
+        is_over: impl Fn(&TaskRef) -> bool,
+        changes: &mut Vec<ConversationChange>,
+    ) {
+        let over: Vec<TaskRef> = self.tasks.values().filter(|at| is_over(at)).cloned().collect();
         for place in &over {
             self.end(place, changes);
         }
     }
 
-    fn end(&mut self, place: &Place, changes: &mut Vec<Change>) {
-        self.fail_answers(|task| *task == place.task, changes);
+    fn end(&mut self, place: &TaskRef, changes: &mut Vec<ConversationChange>) {
+        self.fail_completions(|task| *task == place.task, changes);
         if self.tasks.remove(&place.task).is_some() {
-            changes.push(Change { place: place.clone(), what: What::TaskEnded });
+            changes.push(ConversationChange { task: place.clone(), kind: ChangeKind::TaskEnded });
         }
     }
 
-    fn fail_answers(&mut self, is_cut: impl Fn(&TaskId) -> bool, changes: &mut Vec<Change>) {
-        for ((task, _), answer) in self.answers.extract_if(.., |(task, _), _| is_cut(task)) {
-            let what = answer.step(Step::Failed(answer.told.clone()));
-            let place = self.tasks.get(&task).cloned().or(answer.place);
-            changes.extend(place.map(|place| Change { place, what }));
+    fn fail_completions(
+        &mut self,
+        is_cut: impl Fn(&TaskId) -> bool,
+        changes: &mut Vec<ConversationChange>,
+    ) {
+        for ((task, _), answer) in self.completions.extract_if(.., |(task, _), _| is_cut(task)) {
+            let what = answer.step(CompletionStep::Failed(answer.seen.clone()));
+            let place = self.tasks.get(&task).cloned().or(answer.task);
+            changes.extend(place.map(|place| ConversationChange { task: place, kind: what }));
         }
     }
 }

@@ -110,8 +110,8 @@ pub(crate) fn call_started(number: usize, call: u32, document: bool) -> Event {
         call,
         function: CallKind::Complete.name().to_owned(),
         summary: String::new(),
-        document,
-        again: 0,
+        is_structured: document,
+        start_number: 0,
         request: None,
     }))
 }

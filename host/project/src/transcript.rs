@@ -8,9 +8,9 @@
 //! A turn is one model call of a node. Model calls of tools and calls for structured output are not
 //! part of the transcript.
 
-mod answer;
 mod calls;
-mod said;
+mod event;
+mod result;
 mod turn;
 
 #[cfg(test)]
@@ -23,18 +23,18 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{Namespace, NodeName, RunId, TaskId};
 use wattle_graph::message::{MessageView, messages};
 
-pub use self::answer::Answer;
-pub use self::said::{Reason, Said, Voice};
+pub use self::event::{ContentKind, Reason, TranscriptEvent};
+pub use self::result::ToolCallResult;
 
-use self::calls::Calls;
+use self::calls::ToolCalls;
 use self::turn::Turn;
-use crate::conversation::{Change, Conversation, Place, Step, What};
+use crate::conversation::{ChangeKind, CompletionStep, Conversation, ConversationChange, TaskRef};
 
 /// Error of a tool call without a result when the run fails or is cancelled.
-const CUT_OFF: &str = "the run ended before the tool returned a result";
+const RUN_ENDED_FIRST: &str = "the run ended before the tool returned a result";
 
 /// Error of a tool call whose arguments were incomplete when the model call failed.
-const BROKEN_OFF: &str = "the completion ended before the tool call was complete";
+const CALL_INCOMPLETE: &str = "the completion ended before the tool call was complete";
 
 /// Task and number of a model call.
 type Key = (TaskId, u32);
@@ -46,18 +46,18 @@ pub struct Transcript {
     /// empty.
     nodes: BTreeSet<NodeName>,
     run: Option<RunId>,
-    is_over: bool,
+    is_finished: bool,
     /// Whether the run continues another run. It may then have results of tool calls of that run.
-    is_carried: bool,
+    continues_run: bool,
     conversation: Conversation,
     /// Model calls in progress.
     turns: BTreeMap<Key, Turn>,
-    in_turn: bool,
-    calls: Calls,
+    has_open_turn: bool,
+    calls: ToolCalls,
     /// Number of texts so far, from which the ids of texts are made.
     texts: u32,
     reason: Option<Reason>,
-    said: Vec<Said>,
+    output: Vec<TranscriptEvent>,
 }
 
 impl Transcript {
@@ -68,28 +68,28 @@ impl Transcript {
     }
 
     /// Returns true after the end of the run.
-    pub fn is_over(&self) -> bool {
-        self.is_over
+    pub fn is_finished(&self) -> bool {
+        self.is_finished
     }
 
     /// Applies an event and returns the transcript events that follow from it.
-    pub fn apply(&mut self, event: &Event) -> Vec<Said> {
+    pub fn apply(&mut self, event: &Event) -> Vec<TranscriptEvent> {
         let run = self.run.get_or_insert_with(|| {
-            self.said.push(Said::Began(event.run.clone()));
+            self.output.push(TranscriptEvent::RunStarted(event.run.clone()));
             event.run.clone()
         });
-        if !self.is_over && *run == event.run {
-            self.take(event);
+        if !self.is_finished && *run == event.run {
+            self.apply_event(event);
         }
-        std::mem::take(&mut self.said)
+        std::mem::take(&mut self.output)
     }
 
-    fn take(&mut self, event: &Event) {
+    fn apply_event(&mut self, event: &Event) {
         if let EventKind::TaskFinished(finished) = &event.kind {
-            self.read_writes(finished);
+            self.apply_writes(finished);
         }
-        for change in self.conversation.take(event) {
-            self.change(change);
+        for change in self.conversation.apply(event) {
+            self.apply_change(change);
         }
         match &event.kind {
             EventKind::RunStarted(started) => {
@@ -97,15 +97,17 @@ impl Transcript {
                     started.reason,
                     RunReason::Resume | RunReason::Retry | RunReason::Fork
                 );
-                self.is_carried |= goes_on;
+                self.continues_run |= goes_on;
             }
             EventKind::Called(called) => self.finish_tool_call(called),
-            EventKind::Asked(asked) => self.said.push(Said::Asked(Box::new(asked.clone()))),
+            EventKind::Asked(asked) => {
+                self.output.push(TranscriptEvent::Interrupted(Box::new(asked.clone())));
+            }
             EventKind::Custom(custom) => {
                 let (name, data) = (custom.name.clone(), custom.data.clone());
-                self.said.push(Said::Emitted { name, data });
+                self.output.push(TranscriptEvent::Custom { name, data });
             }
-            EventKind::Progress(progress) => self.said.push(Said::Progress {
+            EventKind::Progress(progress) => self.output.push(TranscriptEvent::Progress {
                 node: progress.node.clone(),
                 message: progress.message.clone(),
                 fraction: progress.fraction,
@@ -117,27 +119,29 @@ impl Transcript {
         }
     }
 
-    fn change(&mut self, change: Change) {
-        let Change { place, what } = change;
+    fn apply_change(&mut self, change: ConversationChange) {
+        let ConversationChange { task: place, kind: what } = change;
         match what {
-            What::TaskBegan { again } => {
+            ChangeKind::TaskStarted { again } => {
                 if again {
-                    self.said.push(Said::TaskEnded(place.task.clone()));
+                    self.output.push(TranscriptEvent::TaskFinished(place.task.clone()));
                 }
-                self.said.push(Said::TaskBegan(place.task, place.node));
+                self.output.push(TranscriptEvent::TaskStarted(place.task, place.node));
             }
-            What::TaskEnded => {
-                self.said.push(Said::TaskEnded(place.task));
+            ChangeKind::TaskEnded => {
+                self.output.push(TranscriptEvent::TaskFinished(place.task));
                 self.maybe_end_turn();
             }
-            What::Answer { call, step: Step::Began, .. } => self.begin_turn(&place, call),
-            What::Answer { call, step, .. } => self.go_on((place.task, call), step),
+            ChangeKind::Completion { call, step: CompletionStep::Started, .. } => {
+                self.begin_turn(&place, call);
+            }
+            ChangeKind::Completion { call, step, .. } => self.apply_step((place.task, call), step),
         }
     }
 
     /// Reads the messages that a task wrote: the ids that the task gave to tool calls, and the
     /// results of tools.
-    fn read_writes(&mut self, finished: &TaskFinished) {
+    fn apply_writes(&mut self, finished: &TaskFinished) {
         // An overwrite repeats old messages. The messages of a subgraph were read from its own
         // events.
         let is_news = |write: &&Write| !write.overwrite && finished.child.is_none();
@@ -145,8 +149,8 @@ impl Transcript {
         let all = writes.flat_map(|write| messages(&write.value)).filter_map(MessageView::of);
         for message in all {
             match message.role() {
-                "assistant" => self.calls.rename(&finished.task, &message.tool_calls()),
-                "tool" => self.hear(message),
+                "assistant" => self.calls.learn_aliases(&finished.task, &message.tool_calls()),
+                "tool" => self.apply_tool_message(message),
                 _ => {}
             }
         }
@@ -154,47 +158,47 @@ impl Transcript {
 
     /// Returns true if the model calls of a task are in the transcript: `nodes` contains the node
     /// of the task, or a node that runs one of the graphs around the task.
-    fn is_conversation(&self, place: &Place) -> bool {
+    fn is_conversation(&self, place: &TaskRef) -> bool {
         let mut levels = place.namespace.ancestors();
         self.nodes.is_empty()
             || self.nodes.contains(&place.node)
             || levels.any(|level| self.nodes.contains(level.node()))
     }
 
-    fn begin_turn(&mut self, place: &Place, call: u32) {
+    fn begin_turn(&mut self, place: &TaskRef, call: u32) {
         if !self.is_conversation(place) {
             return;
         }
         if self.turns.is_empty() {
             self.end_turn();
         }
-        if !self.in_turn {
-            self.in_turn = true;
-            self.said.push(Said::TurnBegan);
+        if !self.has_open_turn {
+            self.has_open_turn = true;
+            self.output.push(TranscriptEvent::TurnStarted);
         }
         self.turns.insert((place.task.clone(), call), Turn::default());
     }
 
-    fn go_on(&mut self, key: Key, step: Step) {
+    fn apply_step(&mut self, key: Key, step: CompletionStep) {
         let (Some(turn), Some(run)) = (self.turns.get_mut(&key), &self.run) else { return };
-        let mut speaker = turn::Speaker {
+        let mut speaker = turn::TurnOutput {
             run,
             texts: &mut self.texts,
             calls: &mut self.calls,
-            said: &mut self.said,
+            said: &mut self.output,
         };
         match step {
-            Step::Began => {}
-            Step::Piece(piece) => turn.hear(piece, &mut speaker),
-            Step::Void(_) => turn.restart(&mut self.said),
-            Step::Done { completion, told, .. } => {
+            CompletionStep::Started => {}
+            CompletionStep::Delta(piece) => turn.apply_delta(piece, &mut speaker),
+            CompletionStep::Restarted(_) => turn.restart(&mut self.output),
+            CompletionStep::Done { completion, told, .. } => {
                 self.reason = Some(Reason::from(&completion.finish_reason));
                 let made = turn.finish(&completion, &told, &mut speaker);
-                self.calls.made_by(&key.0, made);
+                self.calls.set_task_calls(&key.0, made);
                 self.leave(&key);
             }
-            Step::Failed(_) => {
-                turn.break_off(BROKEN_OFF, &mut self.said);
+            CompletionStep::Failed(_) => {
+                turn.abort(CALL_INCOMPLETE, &mut self.output);
                 self.leave(&key);
             }
         }
@@ -207,31 +211,31 @@ impl Transcript {
 
     fn finish_tool_call(&mut self, called: &Called) {
         let Some(id) = called.tool_call_id().filter(|_| called.scope.is_empty()) else { return };
-        if let Some(call) = self.calls.take(&id) {
-            self.said.push(Said::Answered(call, Answer::of_call(called)));
+        if let Some(call) = self.calls.resolve_pending(&id) {
+            self.output.push(TranscriptEvent::ToolResult(call, ToolCallResult::of_call(called)));
             self.maybe_end_turn();
-        } else if self.is_carried {
-            self.calls.remember(&id, called.request.get("arguments"));
+        } else if self.continues_run {
+            self.calls.keep_arguments(&id, called.request.get("arguments"));
         }
     }
 
     /// Reads a tool message. For a call that never reached its tool, this message is the only
     /// result.
-    fn hear(&mut self, message: MessageView<'_>) {
+    fn apply_tool_message(&mut self, message: MessageView<'_>) {
         let Some(id) = message.tool_call_id() else { return };
-        let call = match self.calls.take(id) {
+        let call = match self.calls.resolve_pending(id) {
             Some(call) => call,
-            None if self.is_carried => {
-                let Some(carried) = self.calls.carry(id, message) else { return };
+            None if self.continues_run => {
+                let Some(carried) = self.calls.inherit(id, message) else { return };
                 let (id, name) = (carried.id.clone(), carried.name.clone());
-                self.said.push(Said::CallBegan { id, name });
+                self.output.push(TranscriptEvent::ToolCallStart { id, name });
                 let (id, name, arguments) = (carried.id.clone(), carried.name, carried.arguments);
-                self.said.push(Said::CallMade { id, name, arguments });
+                self.output.push(TranscriptEvent::ToolCallReady { id, name, arguments });
                 carried.id
             }
             None => return,
         };
-        self.said.push(Said::Answered(call, Answer::of_message(message)));
+        self.output.push(TranscriptEvent::ToolResult(call, ToolCallResult::of_message(message)));
         self.maybe_end_turn();
     }
 
@@ -242,30 +246,32 @@ impl Transcript {
     }
 
     fn end_turn(&mut self) {
-        if std::mem::take(&mut self.in_turn) {
+        if std::mem::take(&mut self.has_open_turn) {
             self.calls.stop_waiting();
-            self.said.push(Said::TurnEnded);
+            self.output.push(TranscriptEvent::TurnFinished);
         }
     }
 
     fn end(&mut self, status: RunStatus, failure: Option<Failure>) {
         for mut turn in std::mem::take(&mut self.turns).into_values() {
-            turn.break_off(BROKEN_OFF, &mut self.said);
+            turn.abort(CALL_INCOMPLETE, &mut self.output);
         }
-        let is_open = self.calls.is_open();
+        let is_open = self.calls.has_pending();
         if matches!(status, RunStatus::Failed | RunStatus::Cancelled) {
-            let cut = |id| Said::Answered(id, Answer::Error(CUT_OFF.to_owned()));
-            self.said.extend(self.calls.take_all().map(cut));
+            let cut = |id| {
+                TranscriptEvent::ToolResult(id, ToolCallResult::Error(RUN_ENDED_FIRST.to_owned()))
+            };
+            self.output.extend(self.calls.drain_pending().map(cut));
         }
         self.end_turn();
         let tasks = self.conversation.tasks().map(|place| place.task.clone());
-        self.said.extend(tasks.map(Said::TaskEnded));
+        self.output.extend(tasks.map(TranscriptEvent::TaskFinished));
         let reason = match status {
             RunStatus::Interrupted if is_open => Reason::ToolCalls,
             RunStatus::Interrupted => Reason::Other,
             _ => self.reason.unwrap_or(Reason::Stop),
         };
-        self.is_over = true;
-        self.said.push(Said::Ended { status, failure, reason });
+        self.is_finished = true;
+        self.output.push(TranscriptEvent::RunEnded { status, failure, reason });
     }
 }

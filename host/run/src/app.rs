@@ -8,7 +8,7 @@ use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::Graph;
 use wattle_graph::id::{AppName, Digest, GraphName, PluginName};
-use wattle_graph::mapping::{FileMapping, StreamMapping};
+use wattle_graph::mapping::{FileProjection, StreamProjection};
 use wattle_graph::tool::ToolOutput;
 
 use crate::gate::{Gate, HostedApp};
@@ -69,9 +69,9 @@ pub struct App {
 #[derive(Clone, Debug, Default)]
 pub struct Projections {
     /// Streams for clients.
-    pub streams: BTreeMap<String, Arc<StreamMapping>>,
+    pub streams: BTreeMap<String, Arc<StreamProjection>>,
     /// Files that the host writes.
-    pub files: BTreeMap<String, Arc<FileMapping>>,
+    pub files: BTreeMap<String, Arc<FileProjection>>,
 }
 
 impl App {

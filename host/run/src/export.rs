@@ -300,7 +300,8 @@ pub fn seal_of(previous: Option<Digest>, batch: &StoredBatch) -> Digest {
             match value {
                 StoredValue::Whole(value) => sealer.value(channel.as_str(), None, &json(value)),
                 StoredValue::Tail { base, keep, items } => {
-                    let tail = wattle_graph::checkpoint::Tail { base: *base, keep: *keep };
+                    let tail =
+                        wattle_graph::checkpoint::ListDelta { base: *base, prefix_len: *keep };
                     sealer.value(channel.as_str(), Some(tail), &json(items));
                 }
             }

@@ -363,7 +363,7 @@ impl ThreadLog {
         order.next_checkpoint = order.next_checkpoint.max(CheckpointId(number.0 + 1));
         let made = || self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta))).seq;
         let mut held = checkpoint.clone();
-        held.meta.made_seq = Some(known.map_or_else(made, |made| made.seq));
+        held.meta.event_seq = Some(known.map_or_else(made, |made| made.seq));
         self.buffer().held.hold(held);
         self.hand_over(&mut order, Commit::default());
         order.settle().await;

@@ -142,7 +142,7 @@ pub(crate) async fn complete(
 ) -> Result<CheckpointTuple, StoreError> {
     let meta = &tuple.checkpoint.meta;
     // At the end of a graph nothing is pending.
-    let Some(after) = meta.made_seq.filter(|_| !meta.next.is_empty()) else {
+    let Some(after) = meta.event_seq.filter(|_| !meta.next.is_empty()) else {
         return Ok(tuple);
     };
     let (id, known) = (meta.id, tuple.events.first().map_or(u64::MAX, |event| event.seq));

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Called, Event, EventKind, RunStatus};
 use wattle_graph::id::{Digest, RunId, TaskId};
 use wattle_graph::llm::{CompletionRequest, ImageRequest};
@@ -148,7 +148,7 @@ impl Search {
             // The writes of a subgraph are used when the superstep of the root graph completes.
             EventKind::Checkpointed(_) if !event.namespace.is_root() => {}
             // A superstep whose tasks have all finished becomes state.
-            EventKind::Checkpointed(made) if made.source == Source::Loop => {
+            EventKind::Checkpointed(made) if made.source == CheckpointSource::Loop => {
                 let finished = self.open.extract_if(.., |_, cut| cut.finished);
                 for (_, cut) in finished.collect::<Vec<_>>() {
                     self.forget_all(cut);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{
@@ -45,7 +45,7 @@ pub struct StateView {
     /// Checkpoints of the parent graphs, by namespace.
     pub parents: BTreeMap<Namespace, CheckpointId>,
     /// What made the checkpoint.
-    pub source: Source,
+    pub source: CheckpointSource,
     /// Number of the superstep that runs next.
     pub step: u32,
     /// The run that made the checkpoint.

@@ -8,7 +8,7 @@ use wattle_graph::event::{Checkpointed, Event};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, ThreadId};
 use wattle_graph::lineage::Lineage;
-use wattle_graph::step::{Position, advance, plugin_reductions};
+use wattle_graph::step::{CheckpointStamp, advance, plugin_reductions};
 
 use crate::app::{App, GraphPack};
 use crate::driver::reduce;
@@ -44,7 +44,7 @@ pub async fn again(
     made: &Checkpointed,
 ) -> Result<Checkpoint, Failure> {
     let reduced = reduce(app, plugin_reductions(&pack.graph, lineage)).await?;
-    let at = Position {
+    let at = CheckpointStamp {
         id: made.checkpoint,
         run: event.run.clone(),
         at_ms: event.at_ms,

@@ -5,11 +5,11 @@ mod nest;
 
 use std::collections::BTreeMap;
 
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Asked, Event, EventKind, RunReason, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, TaskId, ThreadId};
-use wattle_graph::interrupt::Question;
+use wattle_graph::interrupt::Interrupt;
 use wattle_graph::lineage::Lineage;
 
 use crate::driver::PastTask;
@@ -29,7 +29,7 @@ pub(crate) fn store_failure(error: StoreError) -> Failure {
 /// Returns the pending interrupts of one graph, oldest first.
 pub(crate) fn open_questions(lineage: &Lineage, expires_ms: Option<i64>) -> Vec<OpenQuestion> {
     let namespace = &lineage.checkpoint.meta.namespace;
-    let open = lineage.open_questions().into_iter();
+    let open = lineage.pending_interrupts().into_iter();
     open.map(|question| open_question(namespace, question, expires_ms)).collect()
 }
 
@@ -45,8 +45,8 @@ pub(crate) fn all_questions(
 }
 
 /// Returns the pending interrupts as they were raised, each with the namespace of its graph, oldest first.
-pub(crate) fn questions(lineage: &Lineage, nest: &Nest) -> Vec<(Namespace, Question)> {
-    let root = lineage.open_questions().into_iter();
+pub(crate) fn questions(lineage: &Lineage, nest: &Nest) -> Vec<(Namespace, Interrupt)> {
+    let root = lineage.pending_interrupts().into_iter();
     let root = root.map(|question| (lineage.checkpoint.meta.namespace.clone(), question.clone()));
     let nested = nest.live_questions().filter(|(_, question)| question.answer.is_none());
     let mut open: Vec<_> = root.chain(nested).collect();
@@ -57,7 +57,7 @@ pub(crate) fn questions(lineage: &Lineage, nest: &Nest) -> Vec<(Namespace, Quest
 /// Returns an interrupt in the form for callers of the engine.
 pub(crate) fn open_question(
     namespace: &Namespace,
-    question: &Question,
+    question: &Interrupt,
     expires_ms: Option<i64>,
 ) -> OpenQuestion {
     OpenQuestion {
@@ -77,9 +77,9 @@ pub(crate) fn held(
     past: &BTreeMap<TaskId, PastTask>,
     lineage: &Lineage,
     nest: &Nest,
-) -> Vec<Question> {
+) -> Vec<Interrupt> {
     let nested = nest.live_questions().map(|(_, question)| question);
-    let mut last: BTreeMap<(TaskId, Vec<u32>, u32), (u32, Question)> = BTreeMap::new();
+    let mut last: BTreeMap<(TaskId, Vec<u32>, u32), (u32, Interrupt)> = BTreeMap::new();
     for question in lineage.live_questions().cloned().chain(nested) {
         let Asked { task, scope, call, elicited: Some(elicited), .. } = &question.asked else {
             continue;
@@ -128,7 +128,7 @@ pub(crate) async fn root(
 /// them if the previous run ended as interrupted here, or if no run ended here. After a cancel, a failure or a drain
 /// the next run stops at the breakpoint first.
 pub(crate) fn passed(tuple: &CheckpointTuple) -> Option<u64> {
-    let is_copy = tuple.checkpoint.meta.source == Source::Fork;
+    let is_copy = tuple.checkpoint.meta.source == CheckpointSource::Fork;
     let goes_on = |reason: RunReason| match reason {
         RunReason::Resume | RunReason::Retry => true,
         RunReason::Fork => is_copy,
@@ -222,7 +222,7 @@ pub(crate) fn past_tasks(events: &[Event]) -> BTreeMap<TaskId, PastTask> {
             }
             EventKind::CallStarted(call) => {
                 let calls = calls_of(&mut past, &call.task, &call.scope);
-                calls.begin(call.call, call.again, event.seq);
+                calls.begin(call.call, call.start_number, event.seq);
                 if call.function == EndedRun::FUNCTION {
                     let waits = &mut past.entry(call.task.clone()).or_default().waits;
                     waits.entry((call.scope.clone(), call.call)).or_insert(event.seq);

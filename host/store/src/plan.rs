@@ -37,7 +37,7 @@ impl From<&CheckpointMeta> for Point {
             id: meta.id,
             namespace: meta.namespace.clone(),
             run: meta.run.clone(),
-            children: meta.children.values().copied().collect(),
+            children: meta.subgraph_checkpoints.values().copied().collect(),
         }
     }
 }

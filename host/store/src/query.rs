@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use wattle_graph::checkpoint::{CheckpointMeta, Source};
+use wattle_graph::checkpoint::{CheckpointMeta, CheckpointSource};
 use wattle_graph::id::{AppName, Digest, ThreadId};
 use wattle_run::ports::store::{
     CheckpointQuery, Owner, Pinned, StoreError, ThreadQuery, ThreadRecord, ThreadStatus, ThreadTtl,
@@ -111,11 +111,11 @@ fn fact_is(meta: &CheckpointMeta, key: &str, wanted: &Value) -> bool {
     }
 }
 
-fn source_word(source: Source) -> &'static str {
+fn source_word(source: CheckpointSource) -> &'static str {
     match source {
-        Source::Input => "input",
-        Source::Loop => "loop",
-        Source::Update => "update",
-        Source::Fork => "fork",
+        CheckpointSource::Input => "input",
+        CheckpointSource::Loop => "loop",
+        CheckpointSource::Update => "update",
+        CheckpointSource::Fork => "fork",
     }
 }

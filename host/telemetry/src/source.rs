@@ -1,7 +1,7 @@
 //! Reads the log of a run, and the states at its start and end.
 
 use serde_json::{Map, Value};
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_project::spans::Run;
@@ -76,7 +76,9 @@ pub async fn read(store: &dyn Store, note: RunNote, states: bool) -> Result<Reco
 /// Returns the state after the input, or the answers with which the run was resumed.
 async fn input(store: &dyn Store, record: &Record) -> Result<Option<Value>, StoreError> {
     let from_input = of_root(record).find_map(|event| match &event.kind {
-        EventKind::Checkpointed(made) if made.source == Source::Input => Some(made.checkpoint),
+        EventKind::Checkpointed(made) if made.source == CheckpointSource::Input => {
+            Some(made.checkpoint)
+        }
         _ => None,
     });
     if let Some(checkpoint) = from_input {

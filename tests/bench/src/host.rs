@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::Value;
 use tokio::runtime::Handle;
-use wattle_graph::check::{NoFacts, check_toml};
+use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_kit::clock::ManualClock;
 use wattle_run::app::{App, GraphPack};
@@ -47,7 +47,7 @@ pub(crate) fn engine(
     plugin: Arc<dyn Plugin>,
     toml: &str,
 ) -> Result<Engine> {
-    let graph = check_toml("graph.toml", toml, &NoFacts)
+    let graph = check_toml("graph.toml", toml, &AnyPlugin)
         .map_err(|problems| anyhow!("{problems:?}"))?
         .pop()
         .context("no graph")?;

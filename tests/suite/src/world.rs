@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use wattle_graph::check::{NoFacts, check_toml};
+use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, GraphName, ThreadId};
@@ -372,7 +372,7 @@ pub fn app(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>) -> App {
 ///
 /// If the graphs are not valid.
 pub fn limited(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>, limits: TaskLimits) -> App {
-    let graphs = match check_toml("graph.toml", graph, &NoFacts) {
+    let graphs = match check_toml("graph.toml", graph, &AnyPlugin) {
         Ok(graphs) => graphs,
         Err(problems) => {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use wattle_graph::id::RunId;
-use wattle_project::agent_server::v2::{Sent, Subscription, V2};
+use wattle_project::agent_server::v2::{StreamEvent, Subscription, V2};
 
 use super::{Target, refused};
 use crate::feed::{Ready, ThreadLog};
@@ -69,7 +69,7 @@ async fn read(target: &Target<'_>, run: &RunId, mut fold: V2) -> Result<Graphs, 
     Ok(graphs)
 }
 
-fn note(graphs: &mut Graphs, sent: &Sent) {
+fn note(graphs: &mut Graphs, sent: &StreamEvent) {
     let (place, data) = (&sent.data["params"]["namespace"], &sent.data["params"]["data"]);
     let levels = place.as_array().into_iter().flatten();
     let place = levels.filter_map(|level| level.as_str().map(str::to_owned)).collect();

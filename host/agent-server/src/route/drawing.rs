@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use wattle_graph::graph::{Body, Graph};
+use wattle_graph::graph::{Graph, NodeKind};
 use wattle_graph::id::{END, NodeName};
 use wattle_run::app::App;
 
@@ -75,7 +75,7 @@ impl Drawing {
             return drawing;
         }
         for (name, node) in graph.nodes() {
-            if let Body::Graph { graph, .. } = &node.body
+            if let NodeKind::Graph { graph, .. } = &node.body
                 && let Some(pack) = app.graphs.get(graph)
             {
                 drawing.open(name.as_str(), Self::of(app, &pack.graph, levels - 1));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use serde_json::{Map, Value};
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::id::CheckpointId;
 use wattle_project::agent_server::id::namespace_of;
 use wattle_run::ports::store::ThreadRecord;
@@ -118,7 +118,7 @@ async fn read(
             }
             let state = view::state(agents, record, view, false).await?;
             states.push(&view::selected(&state, &fields)?)?;
-            if view.source == Source::Input && states.len() < wanted {
+            if view.source == CheckpointSource::Input && states.len() < wanted {
                 let state = view::before_input(agents, record, view).await?;
                 states.push(&view::selected(&state, &fields)?)?;
             }
@@ -144,7 +144,7 @@ async fn input(
         ..query.clone()
     };
     let found = agents.engine().history(&record.id, only).await?.pop();
-    Ok(found.filter(|view| view.checkpoint == id && view.source == Source::Input))
+    Ok(found.filter(|view| view.checkpoint == id && view.source == CheckpointSource::Input))
 }
 
 /// Returns the filter for checkpoints. Returns `None` if the metadata of the thread itself does not

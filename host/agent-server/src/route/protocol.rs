@@ -20,7 +20,7 @@ use wattle_api::guard::open::Slot;
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::v1::HEARTBEAT;
-use wattle_project::agent_server::v2::Sent;
+use wattle_project::agent_server::v2::StreamEvent;
 
 use crate::agents::Agents;
 use crate::caller::{Body, Caller, Place};
@@ -133,7 +133,7 @@ impl Told {
             match self.feed.ready().await {
                 Ready::Event => {
                     let sent = self.feed.take().await;
-                    self.ready.extend(sent.iter().map(Sent::to_bytes));
+                    self.ready.extend(sent.iter().map(StreamEvent::to_bytes));
                 }
                 Ready::Anew => {}
                 Ready::Silence => return Some(HEARTBEAT.into()),

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tower::ServiceExt as _;
 use wattle_agent_server::{Agents, Webhooks};
 use wattle_api::{ApiConfig, ApiState, router_with};
-use wattle_graph::check::{NoFacts, check_toml};
+use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, Digest};
 use wattle_run::app::{App, GraphPack};
@@ -192,7 +192,7 @@ fn app(graphs: &str, plugin: Closures) -> App {
     let plugin: Arc<dyn Plugin> = Arc::new(plugin);
     let name = plugin.info().name.clone();
     let plugins: BTreeMap<_, _> = [(name.clone(), plugin)].into();
-    let graphs = check_toml("graph.toml", graphs, &NoFacts).unwrap();
+    let graphs = check_toml("graph.toml", graphs, &AnyPlugin).unwrap();
     let grants = Grants { llm: ["chat".to_owned()].into(), ..Grants::default() };
     App {
         version: "0".into(),

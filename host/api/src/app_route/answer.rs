@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::mapping::StreamMapping;
+use wattle_graph::mapping::StreamProjection;
 use wattle_run::app::App;
 use wattle_run::gate::unwind::Unwind;
 use wattle_run::ports::sandbox::{Ended, HandOff, StreamFormat, WebBody, WebResponse};
@@ -113,7 +113,7 @@ async fn stream(
     })
 }
 
-fn own_form(app: &App, name: &str) -> Result<Arc<StreamMapping>, Problem> {
+fn own_form(app: &App, name: &str) -> Result<Arc<StreamProjection>, Problem> {
     app.projections.streams.get(name).cloned().ok_or_else(|| {
         broken(&format!(
             "its handler returned a hand-off to stream `{name}`, but the app has no \

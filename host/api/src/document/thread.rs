@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::Write;
 use wattle_run::engine::recover::SetAside;
 use wattle_run::hostcall::runs::ThreadView;
@@ -90,7 +90,7 @@ pub struct CheckpointDocument {
     pub step: u32,
     /// Origin of the checkpoint: `input`, `loop` (a superstep), `update` (an edit) or `fork`.
     #[schema(value_type = String)]
-    pub source: Source,
+    pub source: CheckpointSource,
     /// Run that wrote the checkpoint. An edit has an id that no run has.
     pub run: String,
     /// Digest of the graph and components that wrote the checkpoint.

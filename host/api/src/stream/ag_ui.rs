@@ -7,7 +7,7 @@ use bytes::Bytes;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
-use wattle_project::ag_ui::{AgUiEvent, EventStream};
+use wattle_project::ag_ui::{AgUiEvent, AgUiProjection};
 
 use crate::projection::Past;
 use crate::state::ApiState;
@@ -19,7 +19,7 @@ pub fn answer(state: &ApiState, follow: Follow, nodes: Vec<NodeName>) -> Respons
     let ports = state.engine.ports();
     let form = Own {
         past: Past::new(ports.store.clone(), ports.clock.time_zone(), &follow.thread),
-        events: EventStream::new(follow.thread.clone(), nodes),
+        events: AgUiProjection::new(follow.thread.clone(), nodes),
     };
     let follower = Follower::new(state, follow, HEARTBEAT);
     response(messages(follower, form, VecDeque::new()))
@@ -27,13 +27,13 @@ pub fn answer(state: &ApiState, follow: Follow, nodes: Vec<NodeName>) -> Respons
 
 struct Own {
     past: Past,
-    events: EventStream,
+    events: AgUiProjection,
 }
 
 impl Form for Own {
     async fn take(&mut self, event: &Event) -> Vec<Bytes> {
         self.past.see(event);
-        let wants_state = self.events.wants_state(event);
+        let wants_state = self.events.needs_state(event);
         let state = if wants_state { Some(self.past.state().await) } else { None };
         // Omit a state that cannot be read. The client would otherwise show `null` as the state.
         let state = state.filter(|state| !state.is_null());
@@ -41,7 +41,7 @@ impl Form for Own {
     }
 
     fn is_over(&self) -> bool {
-        self.events.is_over()
+        self.events.is_finished()
     }
 
     fn unreadable(&mut self, failure: &Failure) -> Option<Vec<Bytes>> {

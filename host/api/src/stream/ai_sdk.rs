@@ -8,7 +8,7 @@ use bytes::Bytes;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
-use wattle_project::ai_sdk::{Chunk, MessageStream};
+use wattle_project::ai_sdk::{AiSdkProjection, Chunk};
 
 use crate::state::ApiState;
 use crate::stream::follow::{Follow, Follower, HEARTBEAT, response};
@@ -26,7 +26,7 @@ const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
 /// Responds with the stream of one run from its first event.
 pub fn answer(state: &ApiState, follow: Follow, nodes: Vec<NodeName>) -> Response {
     let follower = Follower::new(state, follow, HEARTBEAT);
-    let form = Own(MessageStream::new(nodes));
+    let form = Own(AiSdkProjection::new(nodes));
     let mut response = response(messages(follower, form, VecDeque::new()));
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static(VERSION_HEADER), HeaderValue::from_static(VERSION));
@@ -34,20 +34,20 @@ pub fn answer(state: &ApiState, follow: Follow, nodes: Vec<NodeName>) -> Respons
     response
 }
 
-struct Own(MessageStream);
+struct Own(AiSdkProjection);
 
 impl Form for Own {
     async fn take(&mut self, event: &Event) -> Vec<Bytes> {
         let chunks = self.0.apply(event);
         let mut messages: Vec<Bytes> = chunks.iter().map(super::json_message).collect();
-        if self.0.is_over() {
+        if self.0.is_finished() {
             messages.push(DONE);
         }
         messages
     }
 
     fn is_over(&self) -> bool {
-        self.0.is_over()
+        self.0.is_finished()
     }
 
     fn unreadable(&mut self, failure: &Failure) -> Option<Vec<Bytes>> {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
-use wattle_graph::mapping::{Message, Moment, RunStream, StreamMapping};
+use wattle_graph::mapping::{EventContext, StreamMessage, StreamProjection, StreamProjector};
 use wattle_run::app::App;
 
 use crate::projection::{Past, subject};
@@ -24,7 +24,7 @@ use crate::stream::whole::{Form, messages};
 pub fn answer(
     state: &ApiState,
     app: &App,
-    mapping: Arc<StreamMapping>,
+    mapping: Arc<StreamProjection>,
     follow: Follow,
     seen: u64,
 ) -> Response {
@@ -36,13 +36,13 @@ pub fn answer(
     let follower = Follower::new(state, follow, heartbeat);
     let ready = mapping.prelude.iter().map(|prelude| comment(prelude)).collect();
     let silence = comment(&mapping.heartbeat_text);
-    let stream = RunStream::new(mapping, subject);
+    let stream = StreamProjector::new(mapping, subject);
     let form = Own { stream, past, silence, seen, is_over: false };
     response(messages(follower, form, ready))
 }
 
 struct Own {
-    stream: RunStream,
+    stream: StreamProjector,
     past: Past,
     silence: Bytes,
     seen: u64,
@@ -56,7 +56,7 @@ impl Form for Own {
         let time = self.past.time(event);
         let state =
             if self.stream.wants_state(event) { self.past.state().await } else { &Value::Null };
-        let messages = self.stream.apply(event, Moment { time: &time, state });
+        let messages = self.stream.apply(event, EventContext { time: &time, state });
         if event.seq <= self.seen {
             return Vec::new();
         }
@@ -83,7 +83,7 @@ impl Form for Own {
 
 /// Formats a message. Only the last message of an event contains the event's number, so a client
 /// that disconnects between two of them receives all of them again.
-fn wire(message: &Message, seq: Option<u64>) -> Bytes {
+fn wire(message: &StreamMessage, seq: Option<u64>) -> Bytes {
     let mut text = String::new();
     if let Some(seq) = seq {
         text.push_str(&format!("id: {seq}\n"));
@@ -108,9 +108,9 @@ mod tests {
 
     #[test]
     fn line_breaks_do_not_end_a_message() {
-        let message = Message { event: Some("a".into()), data: "x\n\nevent: b".into() };
+        let message = StreamMessage { event: Some("a".into()), data: "x\n\nevent: b".into() };
         assert_eq!(wire(&message, Some(7)), "id: 7\nevent: a\ndata: x\ndata: \ndata: event: b\n\n");
-        assert_eq!(wire(&Message { event: None, data: String::new() }, None), "data: \n\n");
+        assert_eq!(wire(&StreamMessage { event: None, data: String::new() }, None), "data: \n\n");
         assert_eq!(comment("a\nb"), ": a b\n\n");
     }
 }

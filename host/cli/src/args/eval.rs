@@ -4,14 +4,14 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::Args;
-use wattle_graph::definition::{Span, SpanError};
+use wattle_graph::definition::{HumanDuration, ParseDurationError};
 
 /// Default of `--timeout`. The longest case of the example apps calls six models in sequence, each
 /// with a timeout of up to 90 seconds.
 const DEFAULT_TIMEOUT: &str = "10m";
 
 /// Maximum of `--timeout`. No case takes longer than a day.
-const MAX_TIMEOUT: Span = Span::from_ms(24 * 60 * 60 * 1_000);
+const MAX_TIMEOUT: HumanDuration = HumanDuration::from_ms(24 * 60 * 60 * 1_000);
 
 /// Arguments of `eval`.
 #[derive(Clone, Debug, Args)]
@@ -34,7 +34,7 @@ pub struct EvalArgs {
     /// Time limit of a case, such as `90s`; a case that exceeds it is cancelled and counts as
     /// failed
     #[arg(long, value_name = "TIME", default_value = DEFAULT_TIMEOUT, value_parser = timeout)]
-    pub timeout: Span,
+    pub timeout: HumanDuration,
     /// Minimum pass rate, from 0 to 1: fail if a smaller fraction of the runs ends as expected
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub require: Option<f64>,
@@ -51,8 +51,9 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "the pass rate must be a number from 0 to 1, such as 0.9".to_owned())
 }
 
-fn timeout(text: &str) -> Result<Span, String> {
-    let span: Span = text.parse().map_err(|error: SpanError| error.to_string())?;
+fn timeout(text: &str) -> Result<HumanDuration, String> {
+    let span: HumanDuration =
+        text.parse().map_err(|error: ParseDurationError| error.to_string())?;
     if span.as_ms() == 0 || span > MAX_TIMEOUT {
         return Err(format!("the timeout must be greater than `0s` and at most `{MAX_TIMEOUT}`"));
     }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use wattle_api::document::key::NewKeyDocument;
 use wattle_api::guard::rate::Rate;
 use wattle_api::guard::scope::KeyScope;
-use wattle_graph::definition::Span;
+use wattle_graph::definition::HumanDuration;
 
 use crate::config::ByteSize;
 
@@ -33,7 +33,7 @@ pub struct KeyCreateArgs {
     pub scopes: Vec<ScopeWord>,
     /// Lifetime, such as `30d` [default: unlimited]
     #[arg(long, value_name = "TIME")]
-    pub expires: Option<Span>,
+    pub expires: Option<HumanDuration>,
     /// Rate limit, such as `10/s` or `600/m` [default: `server.limits.rate`]
     #[arg(long, value_name = "RATE")]
     pub rate: Option<Rate>,
@@ -86,7 +86,7 @@ impl From<&KeyCreateArgs> for NewKeyDocument {
             scopes: args.scopes.iter().copied().map(Into::into).collect(),
             rate: args.rate,
             body_limit_bytes: args.body.map(|size| size.0),
-            expires_in_ms: args.expires.map(Span::as_ms),
+            expires_in_ms: args.expires.map(HumanDuration::as_ms),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use wattle_api::document::app::{AppDocument, GraphDocument};
-use wattle_graph::check::{NoFacts, Problem, check_json, check_toml};
+use wattle_graph::check::{AnyPlugin, Problem, check_json, check_toml};
 use wattle_graph::graph::Graph;
 use wattle_graph::id::GraphName;
 use wattle_graph::mermaid::xray;
@@ -158,7 +158,7 @@ async fn read(config: &Config, path: &Path) -> Result<Checked, Error> {
     let file = path.display().to_string();
     let json = path.extension().is_some_and(|it| it == "json");
     let check = if json { check_json } else { check_toml };
-    Ok(Checked { result: check(&file, &text, &NoFacts), with_plugins: false })
+    Ok(Checked { result: check(&file, &text, &AnyPlugin), with_plugins: false })
 }
 
 async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
@@ -183,7 +183,7 @@ async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
             for message in &messages {
                 Output::warning(message);
             }
-            let result = check_toml(&file, &text, &NoFacts);
+            let result = check_toml(&file, &text, &AnyPlugin);
             return Ok(Checked { result, with_plugins: false });
         }
     };

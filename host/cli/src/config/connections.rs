@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
-use wattle_graph::definition::Span;
+use wattle_graph::definition::HumanDuration;
 
 use crate::config::read::ConfigProblem;
 
@@ -23,19 +23,19 @@ const STREAMS: u32 = 128;
 
 /// Default timeout of the head of a request, and of the TLS handshake before it. A head fits into a
 /// few packets, and the timeout permits that several of them are lost.
-const HEAD_TIMEOUT: Span = Span::from_ms(15_000);
+const HEAD_TIMEOUT: HumanDuration = HumanDuration::from_ms(15_000);
 
 /// Default timeout of a whole request body. It permits the largest body at 28 KB/s.
-const BODY_TIMEOUT: Span = Span::from_ms(600_000);
+const BODY_TIMEOUT: HumanDuration = HumanDuration::from_ms(600_000);
 
 /// Default timeout without progress of a request body or a response. A mobile network can pause for
 /// a few seconds when it changes cells.
-const STALL_TIMEOUT: Span = Span::from_ms(30_000);
+const STALL_TIMEOUT: HumanDuration = HumanDuration::from_ms(30_000);
 
 /// Default timeout of a connection without a request. Common load balancers close idle connections
 /// after 60 seconds. A longer timeout of the server keeps them from sending on a connection that is
 /// being closed.
-const IDLE_TIMEOUT: Span = Span::from_ms(75_000);
+const IDLE_TIMEOUT: HumanDuration = HumanDuration::from_ms(75_000);
 
 /// `[server.connections]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -48,13 +48,13 @@ pub struct ConnectionsConfig {
     /// Maximum number of concurrent requests on an HTTP/2 connection; see `STREAMS`.
     pub streams: u32,
     /// Timeout of the head of a request; see `HEAD_TIMEOUT`.
-    pub head_timeout: Span,
+    pub head_timeout: HumanDuration,
     /// Timeout of a whole request body; see `BODY_TIMEOUT`.
-    pub body_timeout: Span,
+    pub body_timeout: HumanDuration,
     /// Timeout without progress; see `STALL_TIMEOUT`.
-    pub stall_timeout: Span,
+    pub stall_timeout: HumanDuration,
     /// Timeout without a request; see `IDLE_TIMEOUT`.
-    pub idle_timeout: Span,
+    pub idle_timeout: HumanDuration,
 }
 
 impl Default for ConnectionsConfig {
@@ -99,7 +99,7 @@ impl ConnectionsConfig {
 }
 
 /// Converts a duration of the configuration.
-pub(crate) fn duration(span: Span) -> Duration {
+pub(crate) fn duration(span: HumanDuration) -> Duration {
     Duration::from_millis(span.as_ms())
 }
 

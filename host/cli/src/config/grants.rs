@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
-use wattle_graph::definition::Span;
+use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::PluginName;
 use wattle_run::grant::{HttpRule, InDoubt, MemoryRule, SqlRule, ToolGrant};
 use wattle_run::limit::Limits;
@@ -51,9 +51,9 @@ pub struct LimitTable {
     /// Maximum linear memory of a guest. Default: 64 MiB.
     pub memory: Option<ByteSize>,
     /// Maximum CPU time of a guest call. Default: 2 s.
-    pub cpu: Option<Span>,
+    pub cpu: Option<HumanDuration>,
     /// Timeout of a guest call. Default: 10 minutes.
-    pub call_deadline: Option<Span>,
+    pub call_deadline: Option<HumanDuration>,
     /// Maximum number of host calls of a task. Default: 10,000.
     pub host_calls: Option<u32>,
     /// Maximum size of an outcome. Default: 4 MiB.
@@ -66,8 +66,10 @@ impl LimitTable {
         let defaults = Limits::default();
         Limits {
             memory_bytes: self.memory.map_or(defaults.memory_bytes, |size| size.0),
-            cpu_ms: self.cpu.map_or(defaults.cpu_ms, Span::as_ms),
-            node_timeout_ms: self.call_deadline.map_or(defaults.node_timeout_ms, Span::as_ms),
+            cpu_ms: self.cpu.map_or(defaults.cpu_ms, HumanDuration::as_ms),
+            node_timeout_ms: self
+                .call_deadline
+                .map_or(defaults.node_timeout_ms, HumanDuration::as_ms),
             host_calls: self.host_calls.unwrap_or(defaults.host_calls),
             output_bytes: self.output.map_or(defaults.output_bytes, |size| size.0),
             ..defaults

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use serde::Deserialize;
-use wattle_graph::definition::Span;
+use wattle_graph::definition::HumanDuration;
 use wattle_graph::limit::{MOST_TASKS, TaskLimits};
 use wattle_run::caps::{Caps, TenantCaps};
 use wattle_sandbox::{CompileLimits, SandboxConfig};
@@ -46,9 +46,9 @@ pub struct LimitsConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct CompileConfig {
     /// CPU time of all threads of the compiler process, in whole seconds.
-    pub cpu: Option<Span>,
+    pub cpu: Option<HumanDuration>,
     /// Wall-clock time.
-    pub wall: Option<Span>,
+    pub wall: Option<HumanDuration>,
     /// Address space.
     pub memory: Option<ByteSize>,
 }
@@ -57,7 +57,7 @@ impl CompileConfig {
     /// Converts the section to the settings of the sandbox.
     pub fn limits(&self) -> CompileLimits {
         let usual = CompileLimits::default();
-        let time = |set: Option<Span>, usual: Duration| {
+        let time = |set: Option<HumanDuration>, usual: Duration| {
             set.map_or(usual, |span| Duration::from_millis(span.as_ms()))
         };
         CompileLimits {

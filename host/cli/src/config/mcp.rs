@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::Deserialize;
-use wattle_graph::definition::Span;
+use wattle_graph::definition::HumanDuration;
 use wattle_mcp::config::{DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT};
 use wattle_mcp::{CommandConfig, HttpConfig, Reach, ServerConfig};
 
@@ -32,7 +32,7 @@ pub struct McpTable {
     /// replaced.
     pub env: BTreeMap<String, String>,
     /// Timeout of a call. Default: 30 s.
-    pub timeout: Option<Span>,
+    pub timeout: Option<HumanDuration>,
     /// Maximum size of the output of a call. Default: 1 MiB.
     pub output: Option<ByteSize>,
     /// Whether a session begins with the handshake of earlier protocol versions, even if the server

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
-use wattle_graph::definition::Span;
+use wattle_graph::definition::HumanDuration;
 use wattle_run::grant::{SqlAccess, SqlRule};
 
 use crate::config::ByteSize;
@@ -30,7 +30,7 @@ struct SqlTable {
     schema: bool,
     #[serde(default)]
     functions: BTreeSet<String>,
-    timeout: Option<Span>,
+    timeout: Option<HumanDuration>,
     rows: Option<u64>,
     bytes: Option<ByteSize>,
 }
@@ -49,7 +49,7 @@ impl TryFrom<SqlTable> for SqlGrant {
             tables,
             schema,
             functions,
-            timeout_ms: timeout.map(Span::as_ms),
+            timeout_ms: timeout.map(HumanDuration::as_ms),
             rows,
             bytes: bytes.map(|size| size.0),
         };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::Deserialize;
-use wattle_graph::definition::Span;
+use wattle_graph::definition::HumanDuration;
 use wattle_store::PostgresConfig;
 use wattle_store::urgency::{self, COMMIT_DELAY};
 
@@ -32,7 +32,7 @@ pub struct StoreConfig {
     pub database: Option<StoreDatabase>,
     /// Commit delay: the maximum time that a batch waits for others to share its commit, if no
     /// caller awaits the batch. Default: [`COMMIT_DELAY`].
-    commit_delay: Option<Span>,
+    commit_delay: Option<HumanDuration>,
 }
 
 impl StoreConfig {
@@ -48,7 +48,7 @@ pub struct StoreDatabase {
     address: Address,
     password_env: Option<String>,
     schema: Option<String>,
-    lease: Option<Span>,
+    lease: Option<HumanDuration>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -66,8 +66,8 @@ struct Table {
     url_env: Option<String>,
     password_env: Option<String>,
     schema: Option<String>,
-    lease: Option<Span>,
-    commit_delay: Option<Span>,
+    lease: Option<HumanDuration>,
+    commit_delay: Option<HumanDuration>,
 }
 
 impl TryFrom<Table> for StoreConfig {

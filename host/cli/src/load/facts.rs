@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use wattle_graph::check::{Facts, NodeFacts};
+use wattle_graph::check::{NodeSchema, PluginSchemas};
 use wattle_graph::id::{AppName, PluginName};
 use wattle_run::ports::Plugin;
 
@@ -29,11 +29,11 @@ impl PluginFacts<'_> {
     }
 }
 
-impl Facts for PluginFacts<'_> {
-    fn node(&self, plugin: &PluginName, node: &str) -> Option<NodeFacts> {
+impl PluginSchemas for PluginFacts<'_> {
+    fn node(&self, plugin: &PluginName, node: &str) -> Option<NodeSchema> {
         let info = self.plugin(plugin)?.info();
         let node = info.nodes.iter().find(|known| known.name == node)?;
-        Some(NodeFacts {
+        Some(NodeSchema {
             doc: node.doc.clone(),
             input_schema: node.input_schema.clone(),
             output_schema: node.output_schema.clone(),
@@ -57,7 +57,7 @@ impl Facts for PluginFacts<'_> {
         named.or_else(only)
     }
 
-    fn text(&self, path: &str) -> Result<String, String> {
+    fn read_text(&self, path: &str) -> Result<String, String> {
         texts::read(self.folder, path)
     }
 }

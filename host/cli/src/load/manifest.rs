@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use wattle_graph::id::{AppName, PluginName};
-use wattle_graph::mapping::FileMapping;
+use wattle_graph::mapping::FileProjection;
 use wattle_run::ports::store::BLANK;
 
 use crate::config::{AppConfig, Config, Needs};
@@ -35,7 +35,7 @@ pub struct Manifest {
     pub migrations: BTreeMap<String, BTreeMap<String, PathBuf>>,
     /// File projections by name.
     #[serde(default)]
-    pub files: BTreeMap<String, FileMapping>,
+    pub files: BTreeMap<String, FileProjection>,
     /// Settings of the app, without secrets.
     #[serde(default)]
     pub settings: Map<String, Value>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use wattle_graph::mapping::StreamMapping;
+use wattle_graph::mapping::StreamProjection;
 use wattle_run::app::Projections;
 
 use crate::load::app_folder::AppFolder;
@@ -33,7 +33,7 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Projections, Vec<String>> {
 /// # Errors
 ///
 /// A message for each invalid file.
-pub fn streams(folder: &Path) -> Result<BTreeMap<String, Arc<StreamMapping>>, Vec<String>> {
+pub fn streams(folder: &Path) -> Result<BTreeMap<String, Arc<StreamProjection>>, Vec<String>> {
     let (mut streams, mut problems) = (BTreeMap::new(), Vec::new());
     if folder.join(STREAMS).symlink_metadata().is_err() {
         return Ok(streams);
@@ -45,7 +45,7 @@ pub fn streams(folder: &Path) -> Result<BTreeMap<String, Arc<StreamMapping>>, Ve
         let path = Path::new(STREAMS).join(entry.path.file_name().unwrap_or_default());
         let text = file::read_text(folder, &path, DOCUMENT_BYTES);
         let text = text.map_err(|error| error.to_string());
-        match text.and_then(|text| StreamMapping::parse(&text)) {
+        match text.and_then(|text| StreamProjection::parse(&text)) {
             Ok(stream) => drop(streams.insert(name.to_owned(), Arc::new(stream))),
             Err(reason) => problems.push(format!("{STREAMS}/{name}.toml: {reason}")),
         }

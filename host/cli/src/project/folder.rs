@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use wattle_graph::id::AppName;
-use wattle_graph::mapping::FileMapping;
+use wattle_graph::mapping::FileProjection;
 
 use crate::config::{Config, FilesConfig};
 use crate::wire::ReadEnv;
@@ -21,7 +21,7 @@ pub(super) fn of_files(
     env: &ReadEnv,
     app: &AppName,
     name: &str,
-    mapping: &FileMapping,
+    mapping: &FileProjection,
 ) -> Option<PathBuf> {
     let operator = config.apps.get(app).and_then(|app| app.files.get(name));
     if operator.is_some_and(|files| !files.enabled) {

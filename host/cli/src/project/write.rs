@@ -5,11 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use wattle_graph::mapping::Projected;
+use wattle_graph::mapping::ProjectedFile;
 
 /// Writes files to a folder, each with the sequence number of its event. A failed file is logged
 /// and does not affect the others.
-pub(super) async fn all(folder: PathBuf, files: Vec<(u64, Projected)>) {
+pub(super) async fn all(folder: PathBuf, files: Vec<(u64, ProjectedFile)>) {
     let written = tokio::task::spawn_blocking(move || {
         for (seq, file) in files {
             let path = folder.join(&file.path);

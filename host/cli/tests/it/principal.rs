@@ -128,8 +128,8 @@ async fn leave_in_doubt(store: &dyn Store, thread: &str) -> String {
         call: 0,
         function: "http.send".into(),
         summary: "POST https://example.com/pay".into(),
-        document: false,
-        again: 0,
+        is_structured: false,
+        start_number: 0,
         request: None,
     };
     let event = Event {

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::Combined;
+use super::Reduced;
 
 /// Appends the items of each write that is an array, and any other write as one item.
-pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Combined, String> {
+pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Reduced, String> {
     let mut items = match current {
         Some(Value::Array(items)) => items.clone(),
         None | Some(Value::Null) => Vec::new(),
@@ -18,5 +18,5 @@ pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Combi
             one => items.push((*one).clone()),
         }
     }
-    Ok(Combined { value: Value::Array(items), kept })
+    Ok(Reduced { value: Value::Array(items), unchanged_prefix: kept })
 }

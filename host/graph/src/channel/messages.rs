@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::Combined;
+use super::Reduced;
 use crate::id::Digest;
 
 /// The role of a message that removes other messages.
@@ -15,7 +15,7 @@ const REMOVE_ALL: &str = "__remove_all__";
 
 /// Returns an error if a write is neither a message nor an array of messages.
 pub(super) fn check(write: &Value) -> Result<(), String> {
-    each(write).try_for_each(|message| {
+    message_slice(write).try_for_each(|message| {
         let fields = object(message)?;
         match fields.get("id") {
             None | Some(Value::Null | Value::String(_)) => {}
@@ -29,23 +29,23 @@ pub(super) fn check(write: &Value) -> Result<(), String> {
 }
 
 /// Applies all writes to the old array of messages, in order.
-pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Combined, String> {
-    let mut talk = Conversation::new(current)?;
+pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Reduced, String> {
+    let mut talk = MessageList::new(current)?;
     for write in writes {
         check(write)?;
-        for message in each(write) {
+        for message in message_slice(write) {
             talk.apply(object(message)?)?;
         }
     }
     let kept = current.filter(|current| current.is_array()).map(|_| talk.unchanged);
-    Ok(Combined { value: Value::Array(talk.finish()), kept })
+    Ok(Reduced { value: Value::Array(talk.finish()), unchanged_prefix: kept })
 }
 
 /// Messages by position, with `None` for each removed message.
 #[derive(Default)]
-struct Conversation {
+struct MessageList {
     messages: Vec<Option<Value>>,
-    places: HashMap<String, usize>,
+    index_by_id: HashMap<String, usize>,
     /// Number of messages added or replaced so far. The id of a message without an own id is
     /// derived from its content and this number.
     seen: usize,
@@ -53,16 +53,16 @@ struct Conversation {
     unchanged: usize,
 }
 
-impl Conversation {
+impl MessageList {
     fn new(current: Option<&Value>) -> Result<Self, String> {
         let mut talk = Self::default();
         match current {
             None | Some(Value::Null) => {}
             Some(Value::Array(messages)) => {
                 for message in messages {
-                    talk.put(object(message)?);
+                    talk.upsert(object(message)?);
                 }
-                talk.unchanged = talk.as_it_was(messages);
+                talk.unchanged = talk.unchanged_prefix(messages);
             }
             Some(_) => return Err("the value is not an array of messages".to_owned()),
         }
@@ -71,17 +71,17 @@ impl Conversation {
 
     fn apply(&mut self, message: &Map<String, Value>) -> Result<(), String> {
         if !is_removal(message) {
-            self.put(message);
+            self.upsert(message);
             return Ok(());
         }
         let id = id_of(message).unwrap_or_default();
         if id == REMOVE_ALL {
             self.messages.clear();
-            self.places.clear();
+            self.index_by_id.clear();
             self.unchanged = 0;
             return Ok(());
         }
-        let place = self.places.remove(id).ok_or_else(|| {
+        let place = self.index_by_id.remove(id).ok_or_else(|| {
             format!("there is no message with the id `{id}` that could be removed")
         })?;
         self.messages[place] = None;
@@ -91,7 +91,7 @@ impl Conversation {
 
     /// Returns the number of leading messages that equal those of the stored array. The number is
     /// less than the length of the array if messages of the array have no id or the same id.
-    fn as_it_was(&self, stored: &[Value]) -> usize {
+    fn unchanged_prefix(&self, stored: &[Value]) -> usize {
         let same = |(mine, stored): &(&Option<Value>, &Value)| {
             mine.as_ref().is_some_and(|mine| mine.get("id") == stored.get("id"))
         };
@@ -102,26 +102,26 @@ impl Conversation {
     }
 
     /// Replaces the message with the same id, or appends the message.
-    fn put(&mut self, message: &Map<String, Value>) {
+    fn upsert(&mut self, message: &Map<String, Value>) {
         let mut message = message.clone();
         let id = match id_of(&message) {
             Some(id) => id.to_owned(),
-            None => self.made_id(&message),
+            None => self.derived_id(&message),
         };
         self.seen += 1;
         message.insert("id".to_owned(), Value::String(id.clone()));
-        if let Some(place) = self.places.get(&id) {
+        if let Some(place) = self.index_by_id.get(&id) {
             self.messages[*place] = Some(Value::Object(message));
             self.unchanged = self.unchanged.min(*place);
         } else {
-            self.places.insert(id, self.messages.len());
+            self.index_by_id.insert(id, self.messages.len());
             self.messages.push(Some(Value::Object(message)));
         }
     }
 
     /// Derives an id for a message from its content and position only, so that a replay derives the
     /// same id.
-    fn made_id(&self, message: &Map<String, Value>) -> String {
+    fn derived_id(&self, message: &Map<String, Value>) -> String {
         let text = format!("{}:{}", self.seen, Value::Object(message.clone()));
         format!("msg-{}", &Digest::of(text.as_bytes()).to_hex()[..16])
     }
@@ -132,7 +132,7 @@ impl Conversation {
 }
 
 /// Returns the messages of a write, which is one message or an array.
-fn each(write: &Value) -> std::slice::Iter<'_, Value> {
+fn message_slice(write: &Value) -> std::slice::Iter<'_, Value> {
     match write {
         Value::Array(messages) => messages.iter(),
         one => std::slice::from_ref(one).iter(),

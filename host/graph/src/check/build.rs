@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::channel::{Channel, Reducer};
-use crate::check::facts::{Facts, NodeFacts};
-use crate::check::nested::{self, Outline, Outlines};
+use crate::check::parse::{ParsedDocument, ParsedGraph};
+use crate::check::plugin_schemas::{NodeSchema, PluginSchemas};
 use crate::check::problem::Problems;
-use crate::check::shape::{Draft, Drafts};
-use crate::check::{nodes, reach, routes, schemas};
+use crate::check::subgraphs::{self, CheckedSubgraph, CheckedSubgraphs};
+use crate::check::{edges, nodes, reachability, schemas};
 use crate::definition::GraphDef;
 use crate::graph::Graph;
 use crate::id::{ChannelName, Digest, GraphName, NodeName};
@@ -17,31 +17,31 @@ use crate::limit::TaskLimits;
 use crate::schema::Schema;
 
 /// A graph under construction: the definition with the context of its checks.
-pub(super) struct Site<'d> {
+pub(super) struct CheckContext<'d> {
     pub(super) path: String,
     pub(super) def: &'d GraphDef,
-    pub(super) draft: &'d Draft,
+    pub(super) draft: &'d ParsedGraph,
     /// All graphs of the document.
     pub(super) graphs: &'d BTreeSet<&'d GraphName>,
     /// Schemas that plugins declare for their nodes.
-    pub(super) facts: BTreeMap<NodeName, NodeFacts>,
+    pub(super) facts: BTreeMap<NodeName, NodeSchema>,
 }
 
-impl Site<'_> {
+impl CheckContext<'_> {
     /// Returns true if the definition has a node of that name, valid or not.
     pub(super) fn has_node(&self, name: &str) -> bool {
-        self.def.nodes.contains_key(name) || self.draft.unread.contains(name)
+        self.def.nodes.contains_key(name) || self.draft.invalid_names.contains(name)
     }
 
     /// Returns true if the definition has a channel of that name, valid or not.
     pub(super) fn has_channel(&self, name: &str) -> bool {
-        self.def.channels.contains_key(name) || self.draft.unread.contains(name)
+        self.def.channels.contains_key(name) || self.draft.invalid_names.contains(name)
     }
 
     /// Reports a problem if no node has the name.
-    pub(super) fn need_node(&self, path: &str, name: &NodeName, problems: &mut Problems<'_>) {
+    pub(super) fn require_node(&self, path: &str, name: &NodeName, problems: &mut Problems<'_>) {
         if !self.has_node(name.as_str()) {
-            let known = names(self.def.nodes.keys());
+            let known = quoted_names(self.def.nodes.keys());
             let message = format!("there is no node `{name}`");
             problems.add_with_hint(path, message, format!("nodes of this graph: {known}"));
         }
@@ -49,12 +49,12 @@ impl Site<'_> {
 
     /// Returns the hint for an unknown channel.
     pub(super) fn channel_hint(&self) -> String {
-        format!("channels of this graph: {}", names(self.def.channels.keys()))
+        format!("channels of this graph: {}", quoted_names(self.def.channels.keys()))
     }
 }
 
 /// Lists names for a hint, at most ten of them.
-pub(super) fn names<T: ToString>(names: impl ExactSizeIterator<Item = T>) -> String {
+pub(super) fn quoted_names<T: ToString>(names: impl ExactSizeIterator<Item = T>) -> String {
     const SHOWN: usize = 10;
     let total = names.len();
     let shown: Vec<String> =
@@ -69,19 +69,20 @@ pub(super) fn names<T: ToString>(names: impl ExactSizeIterator<Item = T>) -> Str
 /// Checks and builds all graphs, in the order of their names. The result is incomplete if problems
 /// were reported.
 pub(super) fn graphs(
-    drafts: &Drafts,
-    facts: &dyn Facts,
+    drafts: &ParsedDocument,
+    facts: &dyn PluginSchemas,
     problems: &mut Problems<'_>,
 ) -> Vec<Graph> {
     let names: BTreeSet<&GraphName> = drafts.graphs.keys().collect();
-    let mut outlines = Outlines::new();
+    let mut outlines = CheckedSubgraphs::new();
     let mut graphs = Vec::with_capacity(names.len());
-    for (name, draft) in nested::in_order(drafts, problems) {
+    for (name, draft) in subgraphs::topological_order(drafts, problems) {
         let path = format!("graphs.{name}");
         let mut site =
-            Site { path, def: &draft.def, draft, graphs: &names, facts: BTreeMap::new() };
+            CheckContext { path, def: &draft.def, draft, graphs: &names, facts: BTreeMap::new() };
         let Some(graph) = graph(name, &mut site, facts, &outlines, problems) else { continue };
-        let outline = Outline { draft, writes: schemas::writes(&site), digest: graph.digest };
+        let outline =
+            CheckedSubgraph { draft, writes: schemas::writes(&site), digest: graph.digest };
         outlines.insert(name, outline);
         graphs.push(graph);
     }
@@ -92,20 +93,20 @@ pub(super) fn graphs(
 /// Checks and builds a graph. Returns `None` if the definition cannot be serialized for its digest.
 fn graph(
     name: &GraphName,
-    site: &mut Site<'_>,
-    facts: &dyn Facts,
-    outlines: &Outlines<'_>,
+    site: &mut CheckContext<'_>,
+    facts: &dyn PluginSchemas,
+    outlines: &CheckedSubgraphs<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Graph> {
     let context = context(site, problems);
     let channels = channels(site, facts, problems);
     let nodes = nodes::nodes(site, facts, outlines, problems);
-    limits(site, problems);
-    let entry = routes::entry(site, problems);
-    let edges = routes::edges(site, problems);
-    let branches = routes::branches(site, problems);
-    routes::interrupts(site, problems);
-    reach::check(site, problems);
+    check_limits(site, problems);
+    let entry = edges::entry(site, problems);
+    let edges = edges::edges(site, problems);
+    let branches = edges::branches(site, problems);
+    edges::check_breakpoints(site, problems);
+    reachability::check(site, problems);
     schemas::check(site, problems);
     Some(Graph {
         tasks: TaskLimits::default(),
@@ -121,7 +122,7 @@ fn graph(
     })
 }
 
-fn context(site: &Site<'_>, problems: &mut Problems<'_>) -> Option<Schema> {
+fn context(site: &CheckContext<'_>, problems: &mut Problems<'_>) -> Option<Schema> {
     let schema = site.def.context_schema.as_ref()?;
     match Schema::compile(schema) {
         Ok(schema) => Some(schema),
@@ -134,8 +135,8 @@ fn context(site: &Site<'_>, problems: &mut Problems<'_>) -> Option<Schema> {
 }
 
 fn channels(
-    site: &Site<'_>,
-    facts: &dyn Facts,
+    site: &CheckContext<'_>,
+    facts: &dyn PluginSchemas,
     problems: &mut Problems<'_>,
 ) -> BTreeMap<ChannelName, Channel> {
     let mut channels = BTreeMap::new();
@@ -162,7 +163,7 @@ fn channels(
     channels
 }
 
-fn limits(site: &Site<'_>, problems: &mut Problems<'_>) {
+fn check_limits(site: &CheckContext<'_>, problems: &mut Problems<'_>) {
     if site.def.recursion_limit == Some(0) {
         problems.add(format!("{}.recursion_limit", site.path), "must be at least 1");
     }
@@ -176,7 +177,7 @@ fn limits(site: &Site<'_>, problems: &mut Problems<'_>) {
 
 /// Returns the digest of the definition and of the digests of its subgraphs. Keys are sorted, so
 /// the order in which an author writes them does not matter.
-fn digest(name: &GraphName, def: &GraphDef, outlines: &Outlines<'_>) -> Option<Digest> {
+fn digest(name: &GraphName, def: &GraphDef, outlines: &CheckedSubgraphs<'_>) -> Option<Digest> {
     let nested = def.nodes.values().filter_map(|node| node.graph.as_ref());
     let nested: BTreeMap<&GraphName, Digest> = nested
         .filter_map(|graph| outlines.get(graph).map(|outline| (graph, outline.digest)))

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use crate::check::build::{Site, names};
-use crate::check::facts::{Facts, NodeFacts};
-use crate::check::nested::{self, Outlines};
+use crate::check::build::{CheckContext, quoted_names};
+use crate::check::plugin_schemas::{NodeSchema, PluginSchemas};
 use crate::check::problem::Problems;
+use crate::check::subgraphs::{self, CheckedSubgraphs};
 use crate::check::{policies, schemas};
 use crate::definition::NodeDef;
-use crate::graph::{Body, Node, Retry, Timeout};
+use crate::graph::{Node, NodeKind, RetryPolicy, TimeoutPolicy};
 use crate::id::{END, NodeName};
 
 /// Checks and builds the nodes of a graph. Adds what plugins declare for them to `site.facts`.
 pub(super) fn nodes(
-    site: &mut Site<'_>,
-    facts: &dyn Facts,
-    outlines: &Outlines<'_>,
+    site: &mut CheckContext<'_>,
+    facts: &dyn PluginSchemas,
+    outlines: &CheckedSubgraphs<'_>,
     problems: &mut Problems<'_>,
 ) -> BTreeMap<NodeName, Node> {
     policies::check_defaults(site, problems);
@@ -34,7 +34,13 @@ pub(super) fn nodes(
     nodes
 }
 
-fn node(site: &Site<'_>, name: &NodeName, def: &NodeDef, body: Body, said: &NodeFacts) -> Node {
+fn node(
+    site: &CheckContext<'_>,
+    name: &NodeName,
+    def: &NodeDef,
+    body: NodeKind,
+    said: &NodeSchema,
+) -> Node {
     let defaults = &site.def.defaults;
     let retry = if def.retry.is_empty() { &defaults.retry } else { &def.retry };
     let timeout = def.timeout.as_ref().or(defaults.timeout.as_ref());
@@ -42,8 +48,8 @@ fn node(site: &Site<'_>, name: &NodeName, def: &NodeDef, body: Body, said: &Node
     Node {
         name: name.clone(),
         body,
-        retries: retry.iter().map(Retry::from).collect(),
-        timeout: timeout.map(Timeout::from).unwrap_or_default(),
+        retries: retry.iter().map(RetryPolicy::from).collect(),
+        timeout: timeout.map(TimeoutPolicy::from).unwrap_or_default(),
         cache: cache.and_then(policies::cache),
         on_error: policies::on_error(site.def, name).cloned(),
         defer: def.defer,
@@ -53,12 +59,18 @@ fn node(site: &Site<'_>, name: &NodeName, def: &NodeDef, body: Body, said: &Node
     }
 }
 
-fn check(site: &Site<'_>, path: &str, name: &NodeName, def: &NodeDef, problems: &mut Problems<'_>) {
+fn check(
+    site: &CheckContext<'_>,
+    path: &str,
+    name: &NodeName,
+    def: &NodeDef,
+    problems: &mut Problems<'_>,
+) {
     if name.as_str() == END {
         problems.add(path, format!("a node cannot be named `{END}`, the end of every path"));
     }
     for target in def.goto.iter().filter(|target| target.as_str() != END) {
-        site.need_node(&format!("{path}.goto"), target, problems);
+        site.require_node(&format!("{path}.goto"), target, problems);
     }
     policies::check(site, path, name, def, problems);
 }
@@ -68,9 +80,9 @@ fn plugin_body(
     path: &str,
     name: &NodeName,
     def: &NodeDef,
-    facts: &dyn Facts,
+    facts: &dyn PluginSchemas,
     problems: &mut Problems<'_>,
-) -> Option<(Body, NodeFacts)> {
+) -> Option<(NodeKind, NodeSchema)> {
     if def.state.is_some() {
         let message = "only a subgraph node can have `state`";
         problems.add_with_hint(format!("{path}.state"), message, "add `graph = \"...\"`");
@@ -90,27 +102,27 @@ fn plugin_body(
         return None;
     };
     schemas::check_config(path, def.with.as_ref(), said.config_schema.as_ref(), problems);
-    Some((Body::Plugin { plugin, export }, said))
+    Some((NodeKind::Plugin { plugin, export }, said))
 }
 
 /// Checks a node that is a graph of the document. Returns `None` if the document has no such graph.
 fn nested_body(
-    site: &Site<'_>,
+    site: &CheckContext<'_>,
     path: &str,
     def: &NodeDef,
-    outlines: &Outlines<'_>,
+    outlines: &CheckedSubgraphs<'_>,
     problems: &mut Problems<'_>,
-) -> Option<(Body, NodeFacts)> {
+) -> Option<(NodeKind, NodeSchema)> {
     let graph = def.graph.as_ref()?;
     if !site.graphs.contains(graph) {
         problems.add_with_hint(
             format!("{path}.graph"),
             format!("there is no graph `{graph}`"),
-            format!("graphs of this document: {}", names(site.graphs.iter())),
+            format!("graphs of this document: {}", quoted_names(site.graphs.iter())),
         );
         return None;
     }
-    let said = nested::node(site, path, def, graph, outlines, problems)?;
-    let body = Body::Graph { graph: graph.clone(), state: def.state.unwrap_or_default() };
+    let said = subgraphs::check_subgraph_node(site, path, def, graph, outlines, problems)?;
+    let body = NodeKind::Graph { graph: graph.clone(), state: def.state.unwrap_or_default() };
     Some((body, said))
 }

@@ -1,10 +1,10 @@
 //! Checks the policies of nodes: retries, timeouts, caches and error handlers.
 
-use crate::check::build::Site;
+use crate::check::build::CheckContext;
 use crate::check::problem::Problems;
-use crate::definition::{CacheDef, GraphDef, NodeDef, RetryDef, Span, TimeoutDef};
-use crate::expr::formula::Formula;
-use crate::graph::Cache;
+use crate::definition::{CacheDef, GraphDef, HumanDuration, NodeDef, RetryDef, TimeoutDef};
+use crate::expr::expression::CelExpression;
+use crate::graph::CachePolicy;
 use crate::id::NodeName;
 
 /// Variables of the key of a cache.
@@ -17,25 +17,25 @@ pub(super) fn on_error<'d>(def: &'d GraphDef, node: &NodeName) -> Option<&'d Nod
 }
 
 /// Compiles a cache policy. Returns `None` for an invalid key, which [`check_cache`] reports.
-pub(super) fn cache(def: &CacheDef) -> Option<Cache> {
-    let key = def.key.as_ref().map(|text| Formula::parse(text, &KEY_VARIABLES));
-    Some(Cache { key: key.transpose().ok()?, ttl_ms: def.ttl.map(Span::as_ms) })
+pub(super) fn cache(def: &CacheDef) -> Option<CachePolicy> {
+    let key = def.key.as_ref().map(|text| CelExpression::parse(text, &KEY_VARIABLES));
+    Some(CachePolicy { key: key.transpose().ok()?, ttl_ms: def.ttl.map(HumanDuration::as_ms) })
 }
 
 /// Checks the default policies of the graph.
-pub(super) fn check_defaults(site: &Site<'_>, problems: &mut Problems<'_>) {
+pub(super) fn check_defaults(site: &CheckContext<'_>, problems: &mut Problems<'_>) {
     let (path, defaults) = (format!("{}.defaults", site.path), &site.def.defaults);
     check_retries(&path, &defaults.retry, problems);
     check_timeout(&path, defaults.timeout.as_ref(), problems);
     check_cache(&path, defaults.cache.as_ref(), problems);
     if let Some(handler) = &defaults.on_error {
-        site.need_node(&format!("{path}.on_error"), handler, problems);
+        site.require_node(&format!("{path}.on_error"), handler, problems);
     }
 }
 
 /// Checks the policies that a node sets.
 pub(super) fn check(
-    site: &Site<'_>,
+    site: &CheckContext<'_>,
     path: &str,
     name: &NodeName,
     def: &NodeDef,
@@ -46,17 +46,17 @@ pub(super) fn check(
     check_cache(path, def.cache.as_ref(), problems);
     let Some(handler) = &def.on_error else { return };
     let path = format!("{path}.on_error");
-    site.need_node(&path, handler, problems);
+    site.require_node(&path, handler, problems);
     if handler == name {
         problems.add(path, "a node cannot handle its own failure");
-    } else if comes_back(site.def, name) {
+    } else if has_handler_cycle(site.def, name) {
         let message = format!("the error handlers of `{name}` lead back to it");
         problems.add_with_hint(path, message, "remove `on_error` from the last handler");
     }
 }
 
 /// Returns true if the chain of error handlers of a node leads back to the node.
-fn comes_back(def: &GraphDef, node: &NodeName) -> bool {
+fn has_handler_cycle(def: &GraphDef, node: &NodeName) -> bool {
     let mut at = node;
     // A chain with more handlers than the graph has nodes is a cycle that does not contain `node`.
     for _ in 0..def.nodes.len() {
@@ -94,13 +94,13 @@ fn check_timeout(path: &str, timeout: Option<&TimeoutDef>, problems: &mut Proble
     let both = match timeout {
         None => return,
         Some(TimeoutDef::Run(run)) => {
-            need_time(&path, Some(*run), problems);
+            require_nonzero(&path, Some(*run), problems);
             return;
         }
-        Some(TimeoutDef::Both(both)) => both,
+        Some(TimeoutDef::Detailed(both)) => both,
     };
-    need_time(&format!("{path}.run"), both.run, problems);
-    need_time(&format!("{path}.idle"), both.idle, problems);
+    require_nonzero(&format!("{path}.run"), both.run, problems);
+    require_nonzero(&format!("{path}.idle"), both.idle, problems);
     if let (Some(run), Some(idle)) = (both.run, both.idle)
         && idle.as_ms() > run.as_ms()
     {
@@ -110,14 +110,14 @@ fn check_timeout(path: &str, timeout: Option<&TimeoutDef>, problems: &mut Proble
 
 fn check_cache(path: &str, cache: Option<&CacheDef>, problems: &mut Problems<'_>) {
     let Some(cache) = cache else { return };
-    need_time(&format!("{path}.cache.ttl"), cache.ttl, problems);
+    require_nonzero(&format!("{path}.cache.ttl"), cache.ttl, problems);
     let Some(key) = &cache.key else { return };
-    if let Err(error) = Formula::parse(key, &KEY_VARIABLES) {
+    if let Err(error) = CelExpression::parse(key, &KEY_VARIABLES) {
         problems.add(format!("{path}.cache.key"), error);
     }
 }
 
-fn need_time(path: &str, time: Option<Span>, problems: &mut Problems<'_>) {
+fn require_nonzero(path: &str, time: Option<HumanDuration>, problems: &mut Problems<'_>) {
     if time.is_some_and(|time| time.as_ms() == 0) {
         problems.add(path, "must be longer than zero");
     }

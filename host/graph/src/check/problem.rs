@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::check::source::Source;
+use crate::check::source::SourceDocument;
 
 /// One problem of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,12 +38,12 @@ impl std::error::Error for Problem {}
 /// Collects the problems of one file.
 pub(super) struct Problems<'s> {
     file: &'s str,
-    source: &'s Source,
+    source: &'s SourceDocument,
     found: Vec<Problem>,
 }
 
 impl<'s> Problems<'s> {
-    pub(super) fn new(file: &'s str, source: &'s Source) -> Self {
+    pub(super) fn new(file: &'s str, source: &'s SourceDocument) -> Self {
         Self { file, source, found: Vec::new() }
     }
 

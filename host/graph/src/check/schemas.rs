@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::channel::{Channel, Reducer};
-use crate::check::build::Site;
+use crate::check::build::CheckContext;
 use crate::check::problem::Problems;
-use crate::definition::{BranchMode, BuiltIn, ChannelDef, ReducerDef};
+use crate::definition::{BranchMode, BuiltInReducer, ChannelDef, ReducerDef};
 use crate::event::Write;
 use crate::graph::is_end;
 use crate::id::{ChannelName, NodeName};
@@ -23,13 +23,13 @@ pub(super) fn reads(input_schema: &Value) -> Option<BTreeSet<ChannelName>> {
 }
 
 /// Returns the channels that the nodes of a graph declare as written.
-pub(super) fn writes(site: &Site<'_>) -> BTreeSet<ChannelName> {
+pub(super) fn writes(site: &CheckContext<'_>) -> BTreeSet<ChannelName> {
     let said = site.facts.values().flat_map(|facts| properties(&facts.output_schema).keys());
     said.filter_map(|name| ChannelName::new(name).ok()).collect()
 }
 
 /// Returns the types of two schemas if no value can fit both.
-pub(super) fn disjoint(one: &Value, other: &Value) -> Option<(String, String)> {
+pub(super) fn incompatible_types(one: &Value, other: &Value) -> Option<(String, String)> {
     let (one, other) = (types(one)?, types(other)?);
     let fits = one.iter().any(|one| other.iter().any(|other| overlap(one, other)));
     (!fits).then(|| (one.join(" or "), other.join(" or ")))
@@ -59,7 +59,7 @@ pub(super) fn check_config(
 }
 
 /// Checks the schemas of all nodes, and the writers of each channel within a superstep.
-pub(super) fn check(site: &Site<'_>, problems: &mut Problems<'_>) {
+pub(super) fn check(site: &CheckContext<'_>, problems: &mut Problems<'_>) {
     for (node, facts) in &site.facts {
         let path = format!("{}.nodes.{node}", site.path);
         for name in properties(&facts.input_schema).keys().filter(|name| !site.has_channel(name)) {
@@ -71,16 +71,16 @@ pub(super) fn check(site: &Site<'_>, problems: &mut Problems<'_>) {
         }
     }
     let waits = |name: &NodeName| site.def.nodes.get(name).is_some_and(|node| node.defer);
-    for group in parallel(site) {
+    for group in parallel_groups(site) {
         // Deferred nodes run in a superstep of their own.
         let (late, now) = group.into_iter().partition(waits);
-        check_fan_in(site, &now, problems);
-        check_fan_in(site, &late, problems);
+        check_concurrent_writes(site, &now, problems);
+        check_concurrent_writes(site, &late, problems);
     }
 }
 
 fn check_output(
-    site: &Site<'_>,
+    site: &CheckContext<'_>,
     path: &str,
     node: &NodeName,
     name: &str,
@@ -94,10 +94,10 @@ fn check_output(
         }
         return;
     };
-    if !takes_whole_values(&channel.reducer) {
+    if !write_replaces_value(&channel.reducer) {
         return;
     }
-    if let Some((writes, holds)) = disjoint(schema, &channel.schema) {
+    if let Some((writes, holds)) = incompatible_types(schema, &channel.schema) {
         let message =
             format!("node `{node}` writes {writes} to channel `{name}`, which holds {holds}");
         problems.add(path, message);
@@ -106,10 +106,11 @@ fn check_output(
 
 /// Returns true if a write has the type of the whole channel value, and not the type of one of its
 /// items or keys.
-fn takes_whole_values(reducer: &ReducerDef) -> bool {
+fn write_replaces_value(reducer: &ReducerDef) -> bool {
     !matches!(
         reducer,
-        ReducerDef::Plugin(_) | ReducerDef::BuiltIn(BuiltIn::Append | BuiltIn::Messages)
+        ReducerDef::Plugin(_)
+            | ReducerDef::BuiltIn(BuiltInReducer::Append | BuiltInReducer::Messages)
     )
 }
 
@@ -143,14 +144,14 @@ pub(super) fn check_channel(
         problems.add(&path, format!("the default does not fit the schema: {error}"));
     }
     let write = Write { channel: channel.name.clone(), value: default.clone(), overwrite: true };
-    if !needed.is_empty() && !needed.contains(&kind_of(&write.value)) {
+    if !needed.is_empty() && !needed.contains(&json_type(&write.value)) {
         problems.add(&path, format!("the reducer needs a default of type {}", needed[0]));
     }
 }
 
 /// Returns groups of nodes that run in the same superstep: the entry, the targets of all edges of a
 /// node, of a barrier, of a case, and of a branch that takes every matching case.
-fn parallel(site: &Site<'_>) -> Vec<BTreeSet<NodeName>> {
+fn parallel_groups(site: &CheckContext<'_>) -> Vec<BTreeSet<NodeName>> {
     let mut by_source: BTreeMap<&[NodeName], BTreeSet<NodeName>> = BTreeMap::new();
     for edge in &site.def.edges {
         by_source.entry(&edge.from).or_default().extend(edge.to.iter().cloned());
@@ -171,7 +172,11 @@ fn parallel(site: &Site<'_>) -> Vec<BTreeSet<NodeName>> {
 }
 
 /// Reports a channel that accepts one write per superstep and that several nodes of a group write.
-fn check_fan_in(site: &Site<'_>, group: &BTreeSet<NodeName>, problems: &mut Problems<'_>) {
+fn check_concurrent_writes(
+    site: &CheckContext<'_>,
+    group: &BTreeSet<NodeName>,
+    problems: &mut Problems<'_>,
+) {
     let mut writers: BTreeMap<&str, Vec<&NodeName>> = BTreeMap::new();
     for node in group.iter().filter(|node| !is_end(node)) {
         let Some(facts) = site.facts.get(node) else { continue };
@@ -180,7 +185,10 @@ fn check_fan_in(site: &Site<'_>, group: &BTreeSet<NodeName>, problems: &mut Prob
         }
     }
     for (name, nodes) in writers.into_iter().filter(|(_, nodes)| nodes.len() > 1) {
-        let single = [ReducerDef::BuiltIn(BuiltIn::Last), ReducerDef::BuiltIn(BuiltIn::Ephemeral)];
+        let single = [
+            ReducerDef::BuiltIn(BuiltInReducer::Last),
+            ReducerDef::BuiltIn(BuiltInReducer::Ephemeral),
+        ];
         if !site.def.channels.get(name).is_some_and(|channel| single.contains(&channel.reducer)) {
             continue;
         }
@@ -219,7 +227,7 @@ fn overlap(one: &str, other: &str) -> bool {
     one == other || (number(one) && number(other))
 }
 
-fn kind_of(value: &Value) -> &'static str {
+fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use crate::check::DOCUMENT_LIMIT_BYTES;
 
 /// A parsed document with the lines of its values.
-pub(super) struct Source {
+pub(super) struct SourceDocument {
     pub(super) root: Value,
     /// Line of each value by its path; empty for JSON, whose parser does not report lines of values.
     lines: BTreeMap<String, u32>,
@@ -17,7 +17,7 @@ pub(super) struct Source {
 /// A syntax error: the line if it is known, and the message.
 pub(super) type SyntaxError = (Option<u32>, String);
 
-impl Source {
+impl SourceDocument {
     /// Parses a TOML document and records the line of each value.
     pub(super) fn toml(text: &str) -> Result<Self, SyntaxError> {
         check_size(text)?;
@@ -26,12 +26,12 @@ impl Source {
             let line = error.span().map(|span| line_at(&starts, span.start));
             (line, error.message().replace('\n', ", "))
         })?;
-        let mut reader = Reader { starts, lines: BTreeMap::new() };
+        let mut reader = TomlReader { starts, lines: BTreeMap::new() };
         let root = reader.table("", table.get_ref())?;
         Ok(Self { root, lines: reader.lines })
     }
 
-    /// Parses a JSON document. The lines of its values stay unknown; see [`Source`].
+    /// Parses a JSON document. The lines of its values stay unknown; see [`SourceDocument`].
     pub(super) fn json(text: &str) -> Result<Self, SyntaxError> {
         check_size(text)?;
         let root = serde_json::from_str(text)
@@ -67,12 +67,12 @@ fn line_at(starts: &[usize], offset: usize) -> u32 {
 }
 
 /// Converts TOML into JSON values and collects their lines.
-struct Reader {
+struct TomlReader {
     starts: Vec<usize>,
     lines: BTreeMap<String, u32>,
 }
 
-impl Reader {
+impl TomlReader {
     fn table(&mut self, path: &str, table: &DeTable<'_>) -> Result<Value, SyntaxError> {
         let mut fields = Map::new();
         for (key, value) in table {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Facts, NoFacts, NodeFacts, check_json, check_toml};
-use crate::graph::Body;
+use super::{AnyPlugin, NodeSchema, PluginSchemas, check_json, check_toml};
+use crate::graph::NodeKind;
 use crate::id::PluginName;
 use crate::mermaid::mermaid;
 
@@ -24,8 +24,8 @@ impl App {
     }
 }
 
-impl Facts for App {
-    fn node(&self, _: &PluginName, node: &str) -> Option<NodeFacts> {
+impl PluginSchemas for App {
+    fn node(&self, _: &PluginName, node: &str) -> Option<NodeSchema> {
         let (input_schema, output_schema) = self.nodes.get(node)?.clone();
         let doc = format!("doc of {node}");
         let config_schema = (node == "configured").then(|| {
@@ -34,7 +34,7 @@ impl Facts for App {
                 "properties": { "route": { "type": "string" } },
             })
         });
-        Some(NodeFacts { doc, input_schema, output_schema, config_schema })
+        Some(NodeSchema { doc, input_schema, output_schema, config_schema })
     }
 
     fn has_plugin(&self, plugin: &PluginName) -> bool {
@@ -49,13 +49,13 @@ impl Facts for App {
         PluginName::new("app").ok()
     }
 
-    fn text(&self, path: &str) -> Result<String, String> {
+    fn read_text(&self, path: &str) -> Result<String, String> {
         let known = (path == "prompts/a.md").then(|| "You book.\n".to_owned());
         known.ok_or_else(|| format!("`{path}` cannot be read"))
     }
 }
 
-fn problems(text: &str, facts: &dyn Facts) -> String {
+fn problems(text: &str, facts: &dyn PluginSchemas) -> String {
     match check_toml("graph.toml", text, facts) {
         Ok(_) => "no problems".to_owned(),
         Err(problems) => {
@@ -66,7 +66,7 @@ fn problems(text: &str, facts: &dyn Facts) -> String {
 }
 
 /// Compares the problems of a document with the snapshot of that name.
-fn check(name: &str, text: &str, facts: &dyn Facts) {
+fn check(name: &str, text: &str, facts: &dyn PluginSchemas) {
     insta::with_settings!({ description => text, omit_expression => true }, {
         insta::assert_snapshot!(name, problems(text, facts));
     });
@@ -142,7 +142,7 @@ fn valid_document_becomes_a_graph() {
     let ingest = &graph.nodes()["ingest"];
     assert_eq!((ingest.retries[0].attempts, ingest.timeout.run_ms), (3, Some(60_000)));
     assert_eq!(ingest.reads.as_ref().unwrap().len(), 1);
-    let Body::Plugin { export, .. } = &graph.nodes()["text"].body else { panic!() };
+    let NodeKind::Plugin { export, .. } = &graph.nodes()["text"].body else { panic!() };
     assert_eq!(export, "classify");
     assert_eq!(graph.nodes()["enrich"].reads, None);
     assert!(graph.interrupts_before(&"enrich".parse().unwrap()));
@@ -168,8 +168,8 @@ fn toml_and_json_have_the_same_digest() {
 
 #[test]
 fn syntax_errors_have_a_line() {
-    check("syntax", "[graphs.g]\nentry = \n", &NoFacts);
-    let problems = check_json("graph.json", "{\n \"graphs\": [,]\n}", &NoFacts).unwrap_err();
+    check("syntax", "[graphs.g]\nentry = \n", &AnyPlugin);
+    let problems = check_json("graph.json", "{\n \"graphs\": [,]\n}", &AnyPlugin).unwrap_err();
     assert_eq!((problems.len(), problems[0].line), (1, Some(2)));
 }
 
@@ -201,7 +201,7 @@ mode = "some"
 from = "a"
 cases = [{ if = "true", to = "a" }, { to = 1 }]
 "#;
-    check("form", text, &NoFacts);
+    check("form", text, &AnyPlugin);
 }
 
 #[test]
@@ -258,7 +258,7 @@ from = "a"
 [[graphs.g.branches]]
 cases = [{ when = "kind == 1", to = [] }]
 "#;
-    check("ways", text, &NoFacts);
+    check("ways", text, &AnyPlugin);
 }
 
 #[test]

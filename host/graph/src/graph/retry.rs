@@ -16,7 +16,7 @@ const DEFAULT_MAX_MS: u64 = 128_000;
 
 /// A retry policy: how many attempts a task gets, and the delays between them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Retry {
+pub struct RetryPolicy {
     /// Maximum number of attempts, including the first; at least 1.
     pub attempts: u32,
     /// Delay after the first attempt, in milliseconds.
@@ -31,7 +31,7 @@ pub struct Retry {
     pub on: Option<BTreeSet<String>>,
 }
 
-impl Default for Retry {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             attempts: 1,
@@ -44,26 +44,28 @@ impl Default for Retry {
     }
 }
 
-impl From<&RetryDef> for Retry {
+impl From<&RetryDef> for RetryPolicy {
     fn from(def: &RetryDef) -> Self {
         let default = Self::default();
         Self {
             attempts: def.attempts.unwrap_or(default.attempts),
-            initial_ms: def.initial.map_or(default.initial_ms, crate::definition::Span::as_ms),
+            initial_ms: def
+                .initial
+                .map_or(default.initial_ms, crate::definition::HumanDuration::as_ms),
             factor: def.factor.unwrap_or(default.factor),
-            max_ms: def.max.map_or(default.max_ms, crate::definition::Span::as_ms),
+            max_ms: def.max.map_or(default.max_ms, crate::definition::HumanDuration::as_ms),
             jitter: def.jitter.unwrap_or(default.jitter),
             on: def.on.clone(),
         }
     }
 }
 
-impl Retry {
+impl RetryPolicy {
     /// Returns the delay after failed attempt number `attempt` (from 1), in milliseconds.
     ///
     /// `jitter` is a random number from 0 to 1. The caller supplies it, since this crate has no
     /// source of randomness. At 1 the delay is full, at 0 it is half.
-    pub fn delay_ms(&self, attempt: u32, jitter: f64) -> u64 {
+    pub fn backoff_ms(&self, attempt: u32, jitter: f64) -> u64 {
         let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
         let grown = self.initial_ms as f64 * self.factor.powi(exponent);
         let full = grown.min(self.max_ms as f64);
@@ -72,7 +74,7 @@ impl Retry {
     }
 
     /// Returns true if the policy retries this failure.
-    pub fn covers(&self, failure: &Failure) -> bool {
+    pub fn matches(&self, failure: &Failure) -> bool {
         match &self.on {
             Some(codes) => codes.contains(&failure.code),
             None => failure.retryable,
@@ -87,29 +89,30 @@ fn to_ms(ms: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Retry;
+    use super::RetryPolicy;
     use crate::failure::{Failure, code};
 
     #[test]
     fn delays_grow_up_to_the_maximum() {
-        let retry = Retry { jitter: false, max_ms: 1800, ..Retry::default() };
-        let pauses: Vec<u64> = (1..=4).map(|attempt| retry.delay_ms(attempt, 0.3)).collect();
+        let retry = RetryPolicy { jitter: false, max_ms: 1800, ..RetryPolicy::default() };
+        let pauses: Vec<u64> = (1..=4).map(|attempt| retry.backoff_ms(attempt, 0.3)).collect();
         assert_eq!(pauses, [500, 1000, 1800, 1800]);
-        assert_eq!(retry.delay_ms(u32::MAX, 0.0), 1800);
+        assert_eq!(retry.backoff_ms(u32::MAX, 0.0), 1800);
     }
 
     #[test]
     fn jitter_shortens_a_delay_by_up_to_half() {
-        let retry = Retry::default();
-        assert_eq!((retry.delay_ms(1, 0.0), retry.delay_ms(1, 1.0)), (250, 500));
+        let retry = RetryPolicy::default();
+        assert_eq!((retry.backoff_ms(1, 0.0), retry.backoff_ms(1, 1.0)), (250, 500));
     }
 
     #[test]
     fn listed_codes_replace_the_retryable_flag() {
-        let named = Retry { on: Some(["timeout".to_owned()].into()), ..Retry::default() };
-        assert!(named.covers(&Failure::new(code::TIMEOUT, "")));
-        assert!(!named.covers(&Failure::new(code::UNAVAILABLE, "").retryable()));
-        assert!(Retry::default().covers(&Failure::new("x", "").retryable()));
-        assert!(!Retry::default().covers(&Failure::new("x", "")));
+        let named =
+            RetryPolicy { on: Some(["timeout".to_owned()].into()), ..RetryPolicy::default() };
+        assert!(named.matches(&Failure::new(code::TIMEOUT, "")));
+        assert!(!named.matches(&Failure::new(code::UNAVAILABLE, "").retryable()));
+        assert!(RetryPolicy::default().matches(&Failure::new("x", "").retryable()));
+        assert!(!RetryPolicy::default().matches(&Failure::new("x", "")));
     }
 }

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::{NodeName, TaskId};
 
 /// Separates two levels.
-const LEVEL: char = '|';
+const LEVEL_SEPARATOR: char = '|';
 /// Separates a node from its task.
-const TASK: char = ':';
+const TASK_SEPARATOR: char = ':';
 /// Separates a task from a call path. No task id contains it.
-const CALL: char = '.';
+const CALL_SEPARATOR: char = '.';
 
 /// Position of a graph in the tree of a thread's graphs; empty for the root graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -42,23 +42,27 @@ impl Namespace {
     }
 
     /// Returns the namespace of the subgraph that a task runs.
-    pub fn of_task(&self, node: &NodeName, task: &TaskId) -> Self {
-        self.below(format!("{node}{TASK}{task}"))
+    pub fn for_task(&self, node: &NodeName, task: &TaskId) -> Self {
+        self.join(format!("{node}{TASK_SEPARATOR}{task}"))
     }
 
     /// Returns the namespace of the subgraph that a node runs, which all tasks of the node share.
-    pub fn of_node(&self, node: &NodeName) -> Self {
-        self.below(node.to_string())
+    pub fn for_node(&self, node: &NodeName) -> Self {
+        self.join(node.to_string())
     }
 
     /// Returns the namespace of a subgraph that a host call of a task started. `place` is the path
     /// of the call.
-    pub fn of_call(&self, node: &NodeName, task: &TaskId, place: &str) -> Self {
-        self.below(format!("{node}{TASK}{task}{CALL}{place}"))
+    pub fn for_call(&self, node: &NodeName, task: &TaskId, place: &str) -> Self {
+        self.join(format!("{node}{TASK_SEPARATOR}{task}{CALL_SEPARATOR}{place}"))
     }
 
-    fn below(&self, level: String) -> Self {
-        if self.is_root() { Self(level) } else { Self(format!("{}{LEVEL}{level}", self.0)) }
+    fn join(&self, level: String) -> Self {
+        if self.is_root() {
+            Self(level)
+        } else {
+            Self(format!("{}{LEVEL_SEPARATOR}{level}", self.0))
+        }
     }
 
     /// Returns the namespace of the parent graph; `None` for the root graph.
@@ -66,7 +70,7 @@ impl Namespace {
         if self.is_root() {
             return None;
         }
-        let parent = self.0.rsplit_once(LEVEL).map_or("", |(parent, _)| parent);
+        let parent = self.0.rsplit_once(LEVEL_SEPARATOR).map_or("", |(parent, _)| parent);
         Some(Self(parent.to_owned()))
     }
 
@@ -92,15 +96,15 @@ impl Namespace {
     /// for the root graph.
     pub fn node(&self) -> &str {
         let level = self.level();
-        level.split_once(TASK).map_or(level, |(node, _)| node)
+        level.split_once(TASK_SEPARATOR).map_or(level, |(node, _)| node)
     }
 
     /// Returns the task of the parent graph that runs this graph or whose call started it. `None`
     /// for the root graph and for subgraphs that keep their state, which belong to the node and not
     /// to one task.
     pub fn task(&self) -> Option<TaskId> {
-        let (_, task) = self.level().split_once(TASK)?;
-        TaskId::new(task.split(CALL).next().unwrap_or_default()).ok()
+        let (_, task) = self.level().split_once(TASK_SEPARATOR)?;
+        TaskId::new(task.split(CALL_SEPARATOR).next().unwrap_or_default()).ok()
     }
 
     /// Returns true if a task of the graph `around` runs this graph, at any depth.
@@ -113,39 +117,39 @@ impl Namespace {
     }
 
     /// Returns the path of the host call that started this graph; `None` if no call did.
-    pub fn place(&self) -> Option<Vec<u32>> {
-        let (_, task) = self.level().split_once(TASK)?;
-        let (_, place) = task.split_once(CALL)?;
-        place.split(CALL).map(|number| number.parse().ok()).collect()
+    pub fn call_path(&self) -> Option<Vec<u32>> {
+        let (_, task) = self.level().split_once(TASK_SEPARATOR)?;
+        let (_, place) = task.split_once(CALL_SEPARATOR)?;
+        place.split(CALL_SEPARATOR).map(|number| number.parse().ok()).collect()
     }
 
     /// Returns the namespace of this graph below another parent graph. `task` replaces the task in
     /// a namespace that has one.
     #[must_use]
-    pub fn moved(&self, around: &Self, task: Option<&TaskId>) -> Self {
+    pub fn rebased(&self, around: &Self, task: Option<&TaskId>) -> Self {
         let level = self.level();
-        let (Some(task), Some((node, old))) = (task, level.split_once(TASK)) else {
-            return around.below(level.to_owned());
+        let (Some(task), Some((node, old))) = (task, level.split_once(TASK_SEPARATOR)) else {
+            return around.join(level.to_owned());
         };
-        let place = old.find(CALL).map_or("", |start| &old[start..]);
-        around.below(format!("{node}{TASK}{task}{place}"))
+        let place = old.find(CALL_SEPARATOR).map_or("", |start| &old[start..]);
+        around.join(format!("{node}{TASK_SEPARATOR}{task}{place}"))
     }
 
     /// Returns the number of parent graphs.
     pub fn depth(&self) -> usize {
-        if self.is_root() { 0 } else { 1 + self.0.matches(LEVEL).count() }
+        if self.is_root() { 0 } else { 1 + self.0.matches(LEVEL_SEPARATOR).count() }
     }
 
     /// Returns true if this graph is a subgraph, at any depth, of the other graph.
-    pub fn is_below(&self, other: &Self) -> bool {
+    pub fn is_nested_in(&self, other: &Self) -> bool {
         if other.is_root() {
             return !self.is_root();
         }
-        self.0.strip_prefix(&other.0).is_some_and(|rest| rest.starts_with(LEVEL))
+        self.0.strip_prefix(&other.0).is_some_and(|rest| rest.starts_with(LEVEL_SEPARATOR))
     }
 
     fn level(&self) -> &str {
-        self.0.rsplit(LEVEL).next().unwrap_or_default()
+        self.0.rsplit(LEVEL_SEPARATOR).next().unwrap_or_default()
     }
 }
 
@@ -157,9 +161,9 @@ mod tests {
     fn namespaces_contain_their_parents_nodes_tasks_and_calls() {
         let (node, task) = (NodeName::new("research").unwrap(), TaskId::new("0af3").unwrap());
         let root = Namespace::root();
-        let one = root.of_task(&node, &task);
-        let two = one.of_node(&node);
-        let three = two.of_call(&node, &task, "0.2");
+        let one = root.for_task(&node, &task);
+        let two = one.for_node(&node);
+        let three = two.for_call(&node, &task, "0.2");
         assert_eq!(three.as_str(), "research:0af3|research|research:0af3.0.2");
         for (namespace, parent, owner, depth) in
             [(&one, &root, Some(&task), 1), (&two, &one, None, 2), (&three, &two, Some(&task), 3)]
@@ -167,11 +171,14 @@ mod tests {
             assert_eq!(namespace.parent().as_ref(), Some(parent));
             assert_eq!(namespace.task().as_ref(), owner);
             assert_eq!((namespace.node(), namespace.depth()), ("research", depth));
-            assert!(namespace.is_below(parent) && namespace.is_below(&root));
-            assert!(!parent.is_below(namespace));
+            assert!(namespace.is_nested_in(parent) && namespace.is_nested_in(&root));
+            assert!(!parent.is_nested_in(namespace));
         }
         assert_eq!((root.parent(), root.task(), root.depth()), (None, None, 0));
-        assert_eq!((three.place(), one.place(), two.place()), (Some(vec![0, 2]), None, None));
+        assert_eq!(
+            (three.call_path(), one.call_path(), two.call_path()),
+            (Some(vec![0, 2]), None, None)
+        );
         assert_eq!(three.path(), [one.clone(), two.clone(), three.clone()]);
         assert!(three.ancestors().eq([three.clone(), two.clone(), one.clone(), root.clone()]));
         for (around, child) in
@@ -180,8 +187,8 @@ mod tests {
             assert_eq!(three.child_of(around).as_ref(), child);
         }
         let other = TaskId::new("9f").unwrap();
-        let there = root.of_task(&node, &other);
-        assert_eq!(three.moved(&there, Some(&other)), there.of_call(&node, &other, "0.2"));
-        assert_eq!(two.moved(&there, None), there.of_node(&node));
+        let there = root.for_task(&node, &other);
+        assert_eq!(three.rebased(&there, Some(&other)), there.for_call(&node, &other, "0.2"));
+        assert_eq!(two.rebased(&there, None), there.for_node(&node));
     }
 }

@@ -9,8 +9,8 @@ use crate::graph::Graph;
 use crate::id::{InterruptId, RunId};
 use crate::interrupt::{AnswerError, match_answers};
 use crate::lineage::Lineage;
-use crate::plan::{Planned, plan};
-use crate::testing::{Did, asked, event, finished, graph, ready, start, thread};
+use crate::plan::{Plan, plan};
+use crate::testing::{ScriptedResult, asked, event, finished, graph, ready, start, thread};
 
 fn two() -> (Graph, Lineage, [crate::plan::Task; 2]) {
     let graph = graph("[graphs.g]\nentry = ['a', 'b']\nnodes = { a = {}, b = {} }");
@@ -29,7 +29,7 @@ fn task_with_a_pending_interrupt_waits() {
     let (graph, mut lineage, [a, b]) = two();
     let question = asked(&a.id, "a", 0);
     lineage.apply(&event(EventKind::Asked(question.clone())));
-    let Planned::Tasks { all, run, waiting } = plan(&graph, &thread(), &lineage, 1) else {
+    let Plan::Tasks { all, runnable: run, waiting } = plan(&graph, &thread(), &lineage, 1) else {
         panic!("tasks are left")
     };
     assert_eq!((all.len(), waiting), (2, vec![a.id.clone()]));
@@ -38,7 +38,7 @@ fn task_with_a_pending_interrupt_waits() {
     lineage.apply(&event(answer(&question, json!("yes"))));
     lineage.apply(&event(answer(&question, json!("too late"))));
     lineage.apply(&event(EventKind::Asked(question.clone())));
-    assert_eq!(lineage.answer_of(&question.interrupt), Some(&json!("yes")));
+    assert_eq!(lineage.answer_to(&question.interrupt), Some(&json!("yes")));
     assert_eq!(ready(&graph, &lineage).len(), 2);
 }
 
@@ -46,10 +46,10 @@ fn task_with_a_pending_interrupt_waits() {
 fn first_end_of_a_task_wins() {
     let (_, mut lineage, [a, _]) = two();
     let base = lineage.checkpoint.meta.id;
-    lineage.apply(&finished(&a, base, Did::write("x", 1)));
+    lineage.apply(&finished(&a, base, ScriptedResult::write("x", 1)));
     let first = lineage.clone();
-    lineage.apply(&finished(&a, base, Did::write("x", 2)));
-    lineage.apply(&finished(&a, crate::id::CheckpointId(9), Did::write("x", 3)));
+    lineage.apply(&finished(&a, base, ScriptedResult::write("x", 2)));
+    lineage.apply(&finished(&a, crate::id::CheckpointId(9), ScriptedResult::write("x", 3)));
     assert_eq!(lineage, first);
 }
 
@@ -58,11 +58,11 @@ fn reopen_discards_the_answer_and_later_results() {
     let (graph, mut lineage, [a, b]) = two();
     let base = lineage.checkpoint.meta.id;
     let question = asked(&a.id, "a", 1);
-    lineage.apply(&finished(&b, base, Did::default()));
+    lineage.apply(&finished(&b, base, ScriptedResult::default()));
     lineage.apply(&event(EventKind::Asked(question.clone())));
     let before = lineage.clone();
     lineage.apply(&event(answer(&question, json!(true))));
-    lineage.apply(&finished(&a, base, Did::default()));
+    lineage.apply(&finished(&a, base, ScriptedResult::default()));
     let next = crate::step::advance(&graph, &lineage, &BTreeMap::new(), crate::testing::at(2));
     lineage.apply(&event(EventKind::Checkpointed(Checkpointed::from(&next.unwrap().meta))));
     let elsewhere = asked(&a.id, "later", 7);
@@ -85,39 +85,43 @@ fn answers_match_interrupts_by_id() {
     let answers = |pairs: &[(&str, Value)]| -> BTreeMap<String, Value> {
         pairs.iter().map(|(id, value)| ((*id).to_owned(), value.clone())).collect()
     };
-    assert_eq!(match_answers(&lineage.open_questions(), &answers(&[])), Err(AnswerError::Empty));
     assert_eq!(
-        match_answers(&lineage.open_questions(), &answers(&[("", json!(1))])),
-        Err(AnswerError::NoneOpen)
+        match_answers(&lineage.pending_interrupts(), &answers(&[])),
+        Err(AnswerError::Empty)
+    );
+    assert_eq!(
+        match_answers(&lineage.pending_interrupts(), &answers(&[("", json!(1))])),
+        Err(AnswerError::NonePending)
     );
     lineage.apply(&event(EventKind::Asked(first.clone())));
     let id = first.interrupt.as_str();
-    let matched = match_answers(&lineage.open_questions(), &answers(&[("", json!(true))])).unwrap();
+    let matched =
+        match_answers(&lineage.pending_interrupts(), &answers(&[("", json!(true))])).unwrap();
     assert_eq!((&matched[0].interrupt, &matched[0].task), (&first.interrupt, &a.id));
     let both = answers(&[("", json!(true)), (id, json!(true))]);
     assert!(matches!(
-        match_answers(&lineage.open_questions(), &both),
-        Err(AnswerError::Twice { .. })
+        match_answers(&lineage.pending_interrupts(), &both),
+        Err(AnswerError::Duplicate { .. })
     ));
-    let wrong = match_answers(&lineage.open_questions(), &answers(&[(id, json!("yes"))]));
-    assert!(matches!(wrong, Err(AnswerError::Schema { .. })));
+    let wrong = match_answers(&lineage.pending_interrupts(), &answers(&[(id, json!("yes"))]));
+    assert!(matches!(wrong, Err(AnswerError::SchemaMismatch { .. })));
     lineage.apply(&event(EventKind::Asked(second)));
-    let vague = match_answers(&lineage.open_questions(), &answers(&[("", json!(true))]));
-    assert!(matches!(vague, Err(AnswerError::Ambiguous { open }) if open.len() == 2));
+    let vague = match_answers(&lineage.pending_interrupts(), &answers(&[("", json!(true))]));
+    assert!(matches!(vague, Err(AnswerError::Ambiguous { pending: open }) if open.len() == 2));
     assert_eq!(
-        match_answers(&lineage.open_questions(), &answers(&[(id, json!(true))])).unwrap().len(),
+        match_answers(&lineage.pending_interrupts(), &answers(&[(id, json!(true))])).unwrap().len(),
         1
     );
     let named = answers(&[("", json!({ id: true }))]);
-    let named = match_answers(&lineage.open_questions(), &named).unwrap();
+    let named = match_answers(&lineage.pending_interrupts(), &named).unwrap();
     assert_eq!((named.len(), &named[0].answer), (1, &json!(true)), "the value names its interrupt");
     let stale = "0".repeat(32);
     let unnamed = answers(&[("", json!({ &stale: true }))]);
     assert_eq!(
-        match_answers(&lineage.open_questions(), &unnamed),
+        match_answers(&lineage.pending_interrupts(), &unnamed),
         Err(AnswerError::NotPending { id: stale })
     );
-    let unknown = match_answers(&lineage.open_questions(), &answers(&[("x", json!(1))]));
+    let unknown = match_answers(&lineage.pending_interrupts(), &answers(&[("x", json!(1))]));
     assert_eq!(unknown, Err(AnswerError::NotPending { id: "x".to_owned() }));
 }
 
@@ -152,8 +156,8 @@ fn reopen_discards_later_interrupts_of_the_task() {
         tasks: Vec::new(),
         failure: None,
     })));
-    assert_eq!(lineage.answer_of(&beside.interrupt), Some(&json!("no")));
-    let open = lineage.open_questions();
+    assert_eq!(lineage.answer_to(&beside.interrupt), Some(&json!("no")));
+    let open = lineage.pending_interrupts();
     let open: BTreeSet<&InterruptId> = open.iter().map(|it| &it.asked.interrupt).collect();
     assert_eq!(open, BTreeSet::from([&first.interrupt, &other.interrupt]));
 }
@@ -166,6 +170,6 @@ fn elicited_answers_must_match_their_format() {
         question.response_schema = Some(json!({ "format": "email" }));
         lineage.apply(&event(EventKind::Asked(question)));
         let answers = BTreeMap::from([(String::new(), json!("jane"))]);
-        assert_eq!(match_answers(&lineage.open_questions(), &answers).is_ok(), is_taken);
+        assert_eq!(match_answers(&lineage.pending_interrupts(), &answers).is_ok(), is_taken);
     }
 }

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::event::{Event, EventKind};
-use crate::expr::formula::Variables;
+use crate::expr::expression::Variables;
 use crate::id::TaskId;
 use crate::mapping::template::Template;
-use crate::mapping::{Moment, Subject, Words, document};
+use crate::mapping::{EventContext, OneOrMany, RunInfo, event_json};
 
 /// Variables of expressions.
 const VARIABLES: &[&str] = &["event", "time", "state", "thread", "run", "app", "settings"];
@@ -22,21 +22,21 @@ const FIELD_BYTES: usize = 120;
 const PART_BYTES: usize = 240;
 
 /// Name of the placeholder for the time.
-const STAMP: &str = "stamp";
+const TIMESTAMP_FIELD: &str = "stamp";
 
 /// A compiled table `[files.<name>]` of an app.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(try_from = "FileTable")]
-pub struct FileMapping {
+#[serde(try_from = "FileProjectionRepr")]
+pub struct FileProjection {
     /// Folder of the files, relative to the data folder.
     pub dir: String,
-    table: FileTable,
-    parts: Vec<Vec<Piece>>,
+    table: FileProjectionRepr,
+    parts: Vec<Vec<PathSegment>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FileTable {
+struct FileProjectionRepr {
     event: String,
     dir: String,
     path: String,
@@ -47,25 +47,25 @@ struct FileTable {
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(from = "Words")]
+#[serde(from = "OneOrMany")]
 struct Nodes(BTreeSet<String>);
 
-impl From<Words> for Nodes {
-    fn from(words: Words) -> Self {
+impl From<OneOrMany> for Nodes {
+    fn from(words: OneOrMany) -> Self {
         Self(words.into_vec().into_iter().collect())
     }
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Piece {
+enum PathSegment {
     Text(String),
     Field(String),
 }
 
-impl TryFrom<FileTable> for FileMapping {
+impl TryFrom<FileProjectionRepr> for FileProjection {
     type Error = String;
 
-    fn try_from(table: FileTable) -> Result<Self, String> {
+    fn try_from(table: FileProjectionRepr) -> Result<Self, String> {
         if !is_inside(&table.dir) {
             return Err(format!("`dir` must be a relative path without `..`, not `{}`", table.dir));
         }
@@ -86,23 +86,23 @@ fn is_inside(path: &str) -> bool {
         .all(|part| !matches!(part, "" | "." | "..") && !part.contains(['\\', ':', '\0']))
 }
 
-fn pieces(part: &str) -> Result<Vec<Piece>, String> {
+fn pieces(part: &str) -> Result<Vec<PathSegment>, String> {
     let mut pieces = Vec::new();
     let mut rest = part;
     while let Some((before, behind)) = rest.split_once('{') {
         let closed = behind.split_once('}').filter(|(name, _)| !name.is_empty());
         let (name, after) =
             closed.ok_or_else(|| format!("`path`: `{part}` has a `{{` without a name and `}}`"))?;
-        pieces.extend([Piece::Text(before.to_owned()), Piece::Field(name.to_owned())]);
+        pieces.extend([PathSegment::Text(before.to_owned()), PathSegment::Field(name.to_owned())]);
         rest = after;
     }
-    pieces.push(Piece::Text(rest.to_owned()));
+    pieces.push(PathSegment::Text(rest.to_owned()));
     Ok(pieces)
 }
 
 /// A file to write.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Projected {
+pub struct ProjectedFile {
     /// Sanitized path below the folder.
     pub path: String,
     /// Content of the file.
@@ -112,21 +112,21 @@ pub struct Projected {
 /// Projects the events of one run to files. The events must arrive in order from the first event of
 /// the run.
 #[derive(Clone, Debug)]
-pub struct RunFiles<'m> {
-    mapping: &'m FileMapping,
+pub struct RunFileProjector<'m> {
+    mapping: &'m FileProjection,
     failed: Option<Template>,
-    subject: &'m Subject,
+    subject: &'m RunInfo,
     /// Tasks that have a file, from the event that they emitted or from a failure.
-    done: BTreeSet<TaskId>,
+    tasks_with_file: BTreeSet<TaskId>,
 }
 
-impl<'m> RunFiles<'m> {
+impl<'m> RunFileProjector<'m> {
     /// Creates the projection for a run.
-    pub fn new(mapping: &'m FileMapping, subject: &'m Subject) -> Self {
+    pub fn new(mapping: &'m FileProjection, subject: &'m RunInfo) -> Self {
         let failed = mapping.table.failed.as_ref();
         // Cannot fail: the template was compiled when the table was read.
         let failed = failed.and_then(|failed| Template::parse(failed, VARIABLES).ok());
-        Self { mapping, failed, subject, done: BTreeSet::new() }
+        Self { mapping, failed, subject, tasks_with_file: BTreeSet::new() }
     }
 
     /// Returns true if an event becomes a file whose content uses the state.
@@ -137,37 +137,42 @@ impl<'m> RunFiles<'m> {
 
     /// Returns the file that an event becomes, if any. `stamp` is the time of the event with
     /// millisecond precision.
-    pub fn apply(&mut self, event: &Event, moment: Moment<'_>, stamp: &str) -> Option<Projected> {
+    pub fn apply(
+        &mut self,
+        event: &Event,
+        moment: EventContext<'_>,
+        stamp: &str,
+    ) -> Option<ProjectedFile> {
         let content = match &event.kind {
             EventKind::Custom(custom) if custom.name == self.mapping.table.event => {
-                self.leave(&custom.task, event);
+                self.mark_task(&custom.task, event);
                 custom.data.clone()
             }
             EventKind::TaskFailed(failed) if failed.retry_in_ms.is_none() => {
                 let nodes = self.mapping.table.nodes.as_ref();
                 let counts = nodes.is_none_or(|nodes| nodes.0.contains(failed.node.as_str()));
-                if !counts || self.done.contains(&failed.task) {
+                if !counts || self.tasks_with_file.contains(&failed.task) {
                     return None;
                 }
-                self.leave(&failed.task, event);
+                self.mark_task(&failed.task, event);
                 self.failed(event, moment)?
             }
             _ => return None,
         };
         let stamp = format!("{stamp}{:03}", event.seq % 1_000);
         let path = self.mapping.path(&content, &stamp);
-        Some(Projected { path, content })
+        Some(ProjectedFile { path, content })
     }
 
     /// Records that a task has a file. The tasks that run its parent graphs get no file of their
     /// own.
-    fn leave(&mut self, task: &TaskId, event: &Event) {
-        self.done.extend(event.namespace.ancestors().filter_map(|level| level.task()));
-        self.done.insert(task.clone());
+    fn mark_task(&mut self, task: &TaskId, event: &Event) {
+        self.tasks_with_file.extend(event.namespace.ancestors().filter_map(|level| level.task()));
+        self.tasks_with_file.insert(task.clone());
     }
 
-    fn failed(&self, event: &Event, moment: Moment<'_>) -> Option<Value> {
-        let (event, time) = (document(event), Value::from(moment.time));
+    fn failed(&self, event: &Event, moment: EventContext<'_>) -> Option<Value> {
+        let (event, time) = (event_json(event), Value::from(moment.time));
         let variables = Variables::from([
             ("event", &event),
             ("time", &time),
@@ -177,22 +182,22 @@ impl<'m> RunFiles<'m> {
             ("app", &self.subject.app),
             ("settings", &self.subject.settings),
         ]);
-        Some(self.failed.as_ref()?.fill(&variables))
+        Some(self.failed.as_ref()?.render(&variables))
     }
 }
 
-impl FileMapping {
+impl FileProjection {
     fn path(&self, content: &Value, stamp: &str) -> String {
-        let part = |pieces: &Vec<Piece>| {
+        let part = |pieces: &Vec<PathSegment>| {
             let mut text = String::new();
             for piece in pieces {
                 match piece {
-                    Piece::Text(fixed) => text.push_str(fixed),
-                    Piece::Field(name) if name == STAMP => text.push_str(stamp),
-                    Piece::Field(name) => text.push_str(&field_text(content.get(name))),
+                    PathSegment::Text(fixed) => text.push_str(fixed),
+                    PathSegment::Field(name) if name == TIMESTAMP_FIELD => text.push_str(stamp),
+                    PathSegment::Field(name) => text.push_str(&field_text(content.get(name))),
                 }
             }
-            safe(&text)
+            sanitize_file_name(&text)
         };
         self.parts.iter().map(part).collect::<Vec<_>>().join("/")
     }
@@ -210,7 +215,7 @@ fn field_text(value: Option<&Value>) -> String {
 }
 
 /// Replaces all characters to which a file system gives a meaning, and limits the length.
-fn safe(text: &str) -> String {
+fn sanitize_file_name(text: &str) -> String {
     let mut name = String::new();
     for letter in text.chars() {
         let is_plain = letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');

@@ -5,23 +5,23 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::definition::Span;
+use crate::definition::HumanDuration;
 use crate::event::{Event, EventKind};
-use crate::expr::formula::{Formula, Variables};
+use crate::expr::expression::{CelExpression, Variables};
 use crate::mapping::template::Template;
-use crate::mapping::{Moment, Subject, Words, document, field};
+use crate::mapping::{EventContext, OneOrMany, RunInfo, event_json, field};
 
 /// Variables of expressions.
 const VARIABLES: &[&str] =
     &["event", "time", "state", "thread", "run", "app", "settings", "constants", "seq", "item"];
 
-/// Default of [`StreamMapping::heartbeat`]. Proxies close a connection after half a minute without
+/// Default of [`StreamProjection::heartbeat`]. Proxies close a connection after half a minute without
 /// data.
-const HEARTBEAT: Span = Span::from_ms(15_000);
+const HEARTBEAT: HumanDuration = HumanDuration::from_ms(15_000);
 
-/// Minimum of [`StreamMapping::heartbeat`], in milliseconds. The comments only keep a connection
+/// Minimum of [`StreamProjection::heartbeat`], in milliseconds. The comments only keep a connection
 /// open.
-const HEARTBEAT_LEAST_MS: u64 = 100;
+const MIN_HEARTBEAT_MS: u64 = 100;
 
 /// Maximum number of messages that one event yields. A rule with `each` yields a message for every
 /// item of a list.
@@ -29,11 +29,11 @@ const MESSAGES_PER_EVENT: usize = 1_000;
 
 /// A compiled `streams/<name>.toml`.
 #[derive(Clone, Debug)]
-pub struct StreamMapping {
+pub struct StreamProjection {
     /// Comment that is sent first.
     pub prelude: Option<String>,
     /// Time without a message after which the stream sends a comment.
-    pub heartbeat: Span,
+    pub heartbeat: HumanDuration,
     /// Text of the comments that `heartbeat` sends.
     pub heartbeat_text: String,
     constants: Value,
@@ -45,8 +45,8 @@ struct Rule {
     on: Vec<String>,
     nodes: Option<Vec<String>>,
     names: Option<Vec<String>>,
-    when: Option<Formula>,
-    each: Option<Formula>,
+    when: Option<CelExpression>,
+    each: Option<CelExpression>,
     event: Option<Template>,
     data: Data,
 }
@@ -59,11 +59,11 @@ enum Data {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct StreamDocument {
     #[serde(default, rename = "doc")]
     _doc: String,
     prelude: Option<String>,
-    heartbeat: Option<Span>,
+    heartbeat: Option<HumanDuration>,
     #[serde(default)]
     heartbeat_text: String,
     #[serde(default)]
@@ -75,9 +75,9 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MessageTable {
-    on: Words,
-    node: Option<Words>,
-    name: Option<Words>,
+    on: OneOrMany,
+    node: Option<OneOrMany>,
+    name: Option<OneOrMany>,
     when: Option<String>,
     each: Option<String>,
     event: Option<String>,
@@ -85,21 +85,21 @@ struct MessageTable {
     text: Option<String>,
 }
 
-impl StreamMapping {
+impl StreamProjection {
     /// Compiles a file.
     ///
     /// # Errors
     ///
     /// A message that names the problem and its location.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let file: File = toml::from_str(text).map_err(|error| {
+        let file: StreamDocument = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
             let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
             format!("{place}{}", error.message())
         })?;
         let heartbeat = file.heartbeat.unwrap_or(HEARTBEAT);
-        if heartbeat.as_ms() < HEARTBEAT_LEAST_MS {
-            return Err(format!("`heartbeat` must be at least {HEARTBEAT_LEAST_MS}ms"));
+        if heartbeat.as_ms() < MIN_HEARTBEAT_MS {
+            return Err(format!("`heartbeat` must be at least {MIN_HEARTBEAT_MS}ms"));
         }
         let compile = |(index, table): (usize, MessageTable)| {
             let number = index + 1;
@@ -123,7 +123,7 @@ impl Rule {
             let known = EventKind::NAMES.join("`, `");
             return Err(format!("there are no `{unknown}` events; there are `{known}`"));
         }
-        let formula = |text: String| Formula::parse(&text, VARIABLES);
+        let formula = |text: String| CelExpression::parse(&text, VARIABLES);
         let template = |value: Value| Template::parse(&value, VARIABLES);
         let data = match (table.data, table.text) {
             (Some(data), None) => Data::Json(template(data)?),
@@ -132,8 +132,8 @@ impl Rule {
         };
         Ok(Self {
             on,
-            nodes: table.node.map(Words::into_vec),
-            names: table.name.map(Words::into_vec),
+            nodes: table.node.map(OneOrMany::into_vec),
+            names: table.name.map(OneOrMany::into_vec),
             when: table.when.map(formula).transpose()?,
             each: table.each.map(formula).transpose()?,
             event: table.event.map(|name| template(name.into())).transpose()?,
@@ -147,7 +147,7 @@ impl Rule {
     }
 
     /// Returns true if the event has a node and a name that the rule accepts.
-    fn is_about(&self, event: &Value) -> bool {
+    fn matches(&self, event: &Value) -> bool {
         let fits = |wanted: &Option<Vec<String>>, name: &str| {
             let Some(wanted) = wanted else { return true };
             field(event, name).is_some_and(|found| wanted.iter().any(|word| word == found))
@@ -165,7 +165,7 @@ impl Rule {
 
 /// One message of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct StreamMessage {
     /// Name of the message.
     pub event: Option<String>,
     /// Data of the message: JSON or text.
@@ -175,20 +175,20 @@ pub struct Message {
 /// Projects the events of one run to messages. The events must arrive in order from the first event
 /// of the run, even for a client that has received some messages, because messages are numbered.
 #[derive(Clone, Debug)]
-pub struct RunStream {
-    mapping: Arc<StreamMapping>,
-    subject: Subject,
+pub struct StreamProjector {
+    mapping: Arc<StreamProjection>,
+    subject: RunInfo,
     seq: u64,
 }
 
-impl RunStream {
+impl StreamProjector {
     /// Creates a stream that has sent nothing yet.
-    pub fn new(mapping: Arc<StreamMapping>, subject: Subject) -> Self {
+    pub fn new(mapping: Arc<StreamProjection>, subject: RunInfo) -> Self {
         Self { mapping, subject, seq: 0 }
     }
 
     /// Returns the compiled rules.
-    pub fn mapping(&self) -> &StreamMapping {
+    pub fn mapping(&self) -> &StreamProjection {
         &self.mapping
     }
 
@@ -200,20 +200,20 @@ impl RunStream {
         if rules.peek().is_none() {
             return false;
         }
-        let event = document(event);
-        rules.any(|rule| rule.is_about(&event))
+        let event = event_json(event);
+        rules.any(|rule| rule.matches(&event))
     }
 
     /// Returns the messages of an event.
-    pub fn apply(&mut self, event: &Event, moment: Moment<'_>) -> Vec<Message> {
+    pub fn apply(&mut self, event: &Event, moment: EventContext<'_>) -> Vec<StreamMessage> {
         let mapping = Arc::clone(&self.mapping);
         let mut rules = mapping.rules.iter().filter(|rule| rule.is_on(event)).peekable();
         if rules.peek().is_none() {
             return Vec::new();
         }
-        let event = document(event);
+        let event = event_json(event);
         let mut messages = Vec::new();
-        for rule in rules.filter(|rule| rule.is_about(&event)) {
+        for rule in rules.filter(|rule| rule.matches(&event)) {
             self.apply_rule(rule, &event, moment, &mut messages);
         }
         messages
@@ -223,15 +223,15 @@ impl RunStream {
         &mut self,
         rule: &Rule,
         event: &Value,
-        moment: Moment<'_>,
-        messages: &mut Vec<Message>,
+        moment: EventContext<'_>,
+        messages: &mut Vec<StreamMessage>,
     ) {
         let time = Value::from(moment.time);
         let constants = &Arc::clone(&self.mapping).constants;
         let items = {
             let seq = Value::from(self.seq + 1);
             let variables = self.variables(event, &time, constants, moment, &seq, &Value::Null);
-            let holds = |when: &Formula| when.eval(&variables) == Ok(Value::Bool(true));
+            let holds = |when: &CelExpression| when.eval(&variables) == Ok(Value::Bool(true));
             if !rule.when.as_ref().is_none_or(holds) {
                 return;
             }
@@ -257,7 +257,7 @@ impl RunStream {
         event: &'a Value,
         time: &'a Value,
         constants: &'a Value,
-        moment: Moment<'a>,
+        moment: EventContext<'a>,
         seq: &'a Value,
         item: &'a Value,
     ) -> Variables<'a> {
@@ -277,15 +277,15 @@ impl RunStream {
 }
 
 impl Rule {
-    fn message(&self, variables: &Variables<'_>) -> Message {
-        let event = self.event.as_ref().map(|name| text(name.fill(variables)));
+    fn message(&self, variables: &Variables<'_>) -> StreamMessage {
+        let event = self.event.as_ref().map(|name| text(name.render(variables)));
         // A server-sent event has its name on one line.
         let event = event.map(|name| name.replace(['\r', '\n'], " "));
         let data = match &self.data {
-            Data::Json(template) => template.fill(variables).to_string(),
-            Data::Text(template) => text(template.fill(variables)),
+            Data::Json(template) => template.render(variables).to_string(),
+            Data::Text(template) => text(template.render(variables)),
         };
-        Message { event, data }
+        StreamMessage { event, data }
     }
 }
 

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use crate::expr::formula::{Formula, Variables};
+use crate::expr::expression::{CelExpression, Variables};
 
 /// Prefix of a string that is an expression.
-const MARK: char = '=';
+const EXPRESSION_PREFIX: char = '=';
 
 /// Suffix of a key that is left out if its value is `null`.
-const OPTIONAL: char = '?';
+const OPTIONAL_SUFFIX: char = '?';
 
 /// Maximum nesting of a template, in levels. Templates are written by hand, and rendering is
 /// recursive.
@@ -18,7 +18,7 @@ const DEPTH_LIMIT: usize = 32;
 #[derive(Clone, Debug)]
 pub(super) enum Template {
     Fixed(Value),
-    Formula(Formula),
+    Formula(CelExpression),
     List(Vec<Template>),
     Object(Vec<Field>),
 }
@@ -42,9 +42,9 @@ impl Template {
             .checked_sub(1)
             .ok_or_else(|| "the template is nested too deeply".to_owned())?;
         Ok(match value {
-            Value::String(text) => match text.strip_prefix(MARK) {
-                Some(rest) if rest.starts_with(MARK) => Self::Fixed(rest.into()),
-                Some(formula) => Self::Formula(Formula::parse(formula, known)?),
+            Value::String(text) => match text.strip_prefix(EXPRESSION_PREFIX) {
+                Some(rest) if rest.starts_with(EXPRESSION_PREFIX) => Self::Fixed(rest.into()),
+                Some(formula) => Self::Formula(CelExpression::parse(formula, known)?),
                 None => Self::Fixed(value.clone()),
             },
             Value::Array(items) => {
@@ -53,7 +53,7 @@ impl Template {
             }
             Value::Object(fields) => {
                 let field = |(key, value): (&String, &Value)| {
-                    let name = key.strip_suffix(OPTIONAL);
+                    let name = key.strip_suffix(OPTIONAL_SUFFIX);
                     let value = Self::parse_at(value, known, depth_left)?;
                     let key_text = name.unwrap_or(key).to_owned();
                     Ok::<_, String>(Field { key: key_text, is_optional: name.is_some(), value })
@@ -66,15 +66,15 @@ impl Template {
 
     /// Returns the JSON value of the template, with the results of its expressions. An expression
     /// that fails yields `null`.
-    pub(super) fn fill(&self, variables: &Variables<'_>) -> Value {
+    pub(super) fn render(&self, variables: &Variables<'_>) -> Value {
         match self {
             Self::Fixed(value) => value.clone(),
             Self::Formula(formula) => formula.eval(variables).unwrap_or_default(),
-            Self::List(items) => items.iter().map(|item| item.fill(variables)).collect(),
+            Self::List(items) => items.iter().map(|item| item.render(variables)).collect(),
             Self::Object(fields) => {
                 let mut object = Map::new();
                 for field in fields {
-                    let value = field.value.fill(variables);
+                    let value = field.value.render(variables);
                     if !(field.is_optional && value.is_null()) {
                         object.insert(field.key.clone(), value);
                     }

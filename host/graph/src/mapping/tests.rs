@@ -5,7 +5,9 @@ use std::sync::Arc;
 use proptest::prelude::{Strategy as _, any, prop, prop_oneof, proptest};
 use serde_json::{Value, json};
 
-use super::{FileMapping, Moment, RunFiles, RunStream, StreamMapping, Subject};
+use super::{
+    EventContext, FileProjection, RunFileProjector, RunInfo, StreamProjection, StreamProjector,
+};
 use crate::event::Event;
 
 const STREAM: &str = r#"
@@ -59,20 +61,20 @@ fn task(kind: &str, node: &str) -> Value {
     event
 }
 
-fn subject() -> Subject {
-    Subject { app: "a".into(), thread: "t".into(), run: "r".into(), settings: json!({}) }
+fn subject() -> RunInfo {
+    RunInfo { app: "a".into(), thread: "t".into(), run: "r".into(), settings: json!({}) }
 }
 
-fn stream(text: &str) -> RunStream {
-    let mapping = StreamMapping::parse(text).unwrap_or_else(|error| panic!("{error}"));
-    RunStream::new(Arc::new(mapping), subject())
+fn stream(text: &str) -> StreamProjector {
+    let mapping = StreamProjection::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    StreamProjector::new(Arc::new(mapping), subject())
 }
 
 #[test]
 fn events_become_messages() {
     let mut stream = stream(STREAM);
     let state = json!({ "answer": { "b": 1, "a": 2 } });
-    let moment = Moment { time: "2025-01-15T10:30:45+08:00", state: &state };
+    let moment = EventContext { time: "2025-01-15T10:30:45+08:00", state: &state };
     let begun = json!({ "type": "checkpointed", "checkpoint": 1, "step": 0, "source": "input",
         "changed": [], "next": [] });
     let ended = json!({ "type": "run_ended", "status": "completed" });
@@ -124,7 +126,7 @@ fn invalid_streams_are_rejected_with_the_reason() {
         ("\ncolor = 1", "line 2"),
         ("heartbeat = '1ms'", "at least"),
     ] {
-        let error = StreamMapping::parse(text).unwrap_err();
+        let error = StreamProjection::parse(text).unwrap_err();
         assert!(error.contains(part), "{text}: {error}");
     }
 }
@@ -142,14 +144,14 @@ const FILES: &str = r#"
 
 #[test]
 fn events_become_files() {
-    let mapping: FileMapping = toml::from_str(FILES).unwrap();
+    let mapping: FileProjection = toml::from_str(FILES).unwrap();
     let subject = subject();
     let state = json!({ "session": "会话/1" });
-    let moment = Moment { time: "", state: &state };
-    let apply = |files: &mut RunFiles<'_>, seq: u64, kind: Value| {
+    let moment = EventContext { time: "", state: &state };
+    let apply = |files: &mut RunFileProjector<'_>, seq: u64, kind: Value| {
         files.apply(&event(seq, kind), moment, "20250115-10-30-45-123")
     };
-    let mut files = RunFiles::new(&mapping, &subject);
+    let mut files = RunFileProjector::new(&mapping, &subject);
     let written = apply(&mut files, 7, task("custom", "draft")).unwrap();
     assert_eq!(written.path, "_.._a_b/20250115-10-30-45-123007-_.json");
     assert_eq!(written.content, json!({ "session_id": "../a b", "n": 1 }));
@@ -157,7 +159,7 @@ fn events_become_files() {
     assert_eq!(apply(&mut files, 8, task("task_failed", "draft")), None);
 
     // A task whose subgraph already has a file gets none.
-    let mut files = RunFiles::new(&mapping, &subject);
+    let mut files = RunFileProjector::new(&mapping, &subject);
     let outer = task("task_failed", "draft");
     let mut inner = task("task_failed", "draft");
     inner["namespace"] = format!("draft:{}", outer["task"].as_str().unwrap()).into();
@@ -165,7 +167,7 @@ fn events_become_files() {
     assert!(apply(&mut files, 8, inner).is_some());
     assert_eq!(apply(&mut files, 9, outer), None);
 
-    let mut files = RunFiles::new(&mapping, &subject);
+    let mut files = RunFileProjector::new(&mapping, &subject);
     assert_eq!(apply(&mut files, 8, task("task_failed", "other")), None);
     let failed = apply(&mut files, 1_009, task("task_failed", "draft")).unwrap();
     assert_eq!(failed.path, "会话_1/20250115-10-30-45-123009-failed.json");
@@ -182,7 +184,7 @@ fn invalid_file_projections_are_rejected() {
         ("=state.session", "=sate.session"),
     ] {
         let text = FILES.replace(from, to);
-        assert!(toml::from_str::<FileMapping>(&text).is_err(), "{text}");
+        assert!(toml::from_str::<FileProjection>(&text).is_err(), "{text}");
     }
 }
 
@@ -201,16 +203,16 @@ proptest! {
         );
         let custom = json!({ "type": "custom", "task": "ab".repeat(16), "node": "n",
             "name": name, "data": data });
-        let moment = Moment { time: "", state: &data };
-        if let Ok(mapping) = StreamMapping::parse(&text) {
-            RunStream::new(Arc::new(mapping), subject()).apply(&event(1, custom.clone()), moment);
+        let moment = EventContext { time: "", state: &data };
+        if let Ok(mapping) = StreamProjection::parse(&text) {
+            StreamProjector::new(Arc::new(mapping), subject()).apply(&event(1, custom.clone()), moment);
         }
         let path = format!("event = {:?}\ndir = \"d\"\npath = \"{{a}}/{{b}}.json\"", "node_io");
-        let mapping: FileMapping = toml::from_str(&path).unwrap();
+        let mapping: FileProjection = toml::from_str(&path).unwrap();
         let mut custom = custom;
         custom["name"] = "node_io".into();
         let subject = subject();
-        let written = RunFiles::new(&mapping, &subject).apply(&event(1, custom), moment, "s");
+        let written = RunFileProjector::new(&mapping, &subject).apply(&event(1, custom), moment, "s");
         let path = written.unwrap().path;
         assert!(path.split('/').all(|part| !part.starts_with('.') && part.len() <= 245), "{path}");
     }

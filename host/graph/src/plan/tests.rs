@@ -2,13 +2,15 @@
 
 use serde_json::json;
 
-use super::{Planned, Task, conceivable, led_to, plan};
+use super::{Plan, Task, plan, possible_tasks, tasks_of};
 use crate::event::{EventKind, Reopened};
 use crate::graph::Graph;
 use crate::id::TaskId;
 use crate::lineage::Lineage;
 use crate::step::{advance, parent_outcome};
-use crate::testing::{Did, asked, at, event, failed, finished, graph, node, ready, start, thread};
+use crate::testing::{
+    ScriptedResult, asked, at, event, failed, finished, graph, node, ready, start, thread,
+};
 
 const HANDLED: &str = r#"
     [graphs.g]
@@ -33,12 +35,12 @@ fn begin() -> (Graph, Lineage, Vec<Task>) {
 
 fn finish(lineage: &mut Lineage, task: &Task) {
     let base = lineage.checkpoint.meta.id;
-    lineage.apply(&finished(task, base, Did::write("log", task.node.to_string())));
+    lineage.apply(&finished(task, base, ScriptedResult::write("log", task.node.to_string())));
 }
 
 fn all(graph: &Graph, lineage: &Lineage) -> Vec<TaskId> {
     match plan(graph, &thread(), lineage, 1) {
-        Planned::Tasks { all, .. } => all,
+        Plan::Tasks { all, .. } => all,
         other => panic!("{other:?}"),
     }
 }
@@ -119,7 +121,7 @@ fn reopen_discards_the_error_handlers_of_the_task() {
     lineage.apply(&failed(&tasks[0]));
     let handler = ready(&graph, &lineage).remove(0);
     lineage.apply(&event(EventKind::Asked(asked(&handler.id, "h", 0))));
-    assert_eq!(lineage.open_questions().len(), 1, "a handled task has no pending interrupt");
+    assert_eq!(lineage.pending_interrupts().len(), 1, "a handled task has no pending interrupt");
     lineage.apply(&failed(&handler));
     lineage.apply(&event(EventKind::Reopened(Reopened {
         to: base,
@@ -138,15 +140,15 @@ fn task_can_return_an_outcome_for_the_parent_graph() {
     assert_eq!(parent_outcome(&lineage), None);
     for (task, goto) in [(&tasks[2], Some(vec!["x", "y"])), (&tasks[0], Some(vec!["y"]))] {
         let goto = goto.map(|names| names.into_iter().map(node).collect());
-        let did = Did { goto, ..Did::write("log", task.node.to_string()) };
+        let did = ScriptedResult { goto, ..ScriptedResult::write("log", task.node.to_string()) };
         let mut event = finished(task, base, did);
         if let EventKind::TaskFinished(finished) = &mut event.kind {
             finished.for_parent = true;
         }
-        assert!(matches!(plan(&graph, &thread(), &lineage, 1), Planned::Tasks { .. }));
+        assert!(matches!(plan(&graph, &thread(), &lineage, 1), Plan::Tasks { .. }));
         lineage.apply(&event);
     }
-    assert_eq!(plan(&graph, &thread(), &lineage, 1), Planned::ToParent);
+    assert_eq!(plan(&graph, &thread(), &lineage, 1), Plan::ParentOutcome);
     let outcome = parent_outcome(&lineage).unwrap();
     let values: Vec<_> = outcome.writes.iter().map(|write| &write.value).collect();
     assert_eq!(values, ["a", "c"], "in task order");
@@ -158,7 +160,7 @@ fn task_can_return_an_outcome_for_the_parent_graph() {
 #[test]
 fn checkpoint_determines_the_next_tasks() {
     let (graph, lineage, tasks) = begin();
-    let told = led_to(&thread(), &lineage.checkpoint.meta).into_iter().map(|(id, _)| id);
+    let told = tasks_of(&thread(), &lineage.checkpoint.meta).into_iter().map(|(id, _)| id);
     assert_eq!(told.collect::<Vec<_>>(), all(&graph, &lineage));
     assert_eq!(tasks.len(), 3);
 }
@@ -168,7 +170,7 @@ fn possible_tasks_contains_every_task() {
     let (graph, mut lineage, tasks) = begin();
     let meta = lineage.checkpoint.meta.clone();
     let nodes = graph.nodes().keys();
-    let known = conceivable(&thread(), &meta.namespace, meta.id, nodes, meta.next.len() as u32);
+    let known = possible_tasks(&thread(), &meta.namespace, meta.id, nodes, meta.next.len() as u32);
     lineage.apply(&failed(&tasks[1]));
     let handler = ready(&graph, &lineage).remove(1);
     assert_eq!(handler.node.as_str(), "h");

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::channel::{Channel, Combined, Reducer};
-use crate::checkpoint::{Checkpoint, CheckpointMeta, Tail, Values};
+use crate::channel::{Channel, Reduced, Reducer};
+use crate::checkpoint::{Checkpoint, CheckpointMeta, ListDelta, Values};
 use crate::error::StepError;
 use crate::event::Write;
 use crate::graph::Graph;
@@ -33,28 +33,28 @@ fn combine(
     current: Option<&Value>,
     writes: &Writes<'_>,
     reduced: Option<&Value>,
-) -> Result<Combined, StepError> {
+) -> Result<Reduced, StepError> {
     let nodes: Vec<&NodeName> = writes.iter().filter_map(|(node, _)| *node).collect();
     let writes: Vec<&Write> = writes.iter().map(|(_, write)| *write).collect();
     match (&channel.reducer, reduced) {
         (Reducer::Plugin { .. }, Some(reduced)) => {
-            channel.check_overwrites(&writes, &nodes)?;
+            channel.check_single_overwrite(&writes, &nodes)?;
             channel.validate(reduced).map_err(|misfit| channel.refused(None, misfit))?;
             Ok(reduced.clone().into())
         }
-        _ => channel.reduce_by(current, &writes, &nodes),
+        _ => channel.reduce_writes(current, &writes, &nodes),
     }
 }
 
 /// The state of a new checkpoint. A channel has a version exactly if it has a value.
-pub(super) struct State {
+pub(super) struct ValuesBuilder {
     pub(super) values: Values,
     versions: BTreeMap<ChannelName, CheckpointId>,
-    tails: BTreeMap<ChannelName, Tail>,
+    tails: BTreeMap<ChannelName, ListDelta>,
     id: CheckpointId,
 }
 
-impl State {
+impl ValuesBuilder {
     /// Starts from the state of a checkpoint. `id` is the number of the new checkpoint.
     pub(super) fn of(base: &Checkpoint, id: CheckpointId) -> Self {
         let (values, versions) = (base.values.clone(), base.meta.versions.clone());
@@ -87,7 +87,7 @@ impl State {
 
     /// Applies writes before a superstep that has not run yet. Ephemeral values stay, so its tasks
     /// still see them.
-    pub(super) fn amend(
+    pub(super) fn apply_before_tasks(
         &mut self,
         graph: &Graph,
         writes: &BTreeMap<&ChannelName, Writes<'_>>,
@@ -116,15 +116,15 @@ impl State {
     /// Returns the checkpoint with this state.
     pub(super) fn into_checkpoint(self, meta: CheckpointMeta) -> Checkpoint {
         let meta = CheckpointMeta { versions: self.versions, ..meta };
-        Checkpoint { meta, values: self.values, tails: self.tails }
+        Checkpoint { meta, values: self.values, list_deltas: self.tails }
     }
 
-    fn set(&mut self, channel: &ChannelName, combined: Combined) {
+    fn set(&mut self, channel: &ChannelName, combined: Reduced) {
         let before = self.versions.insert(channel.clone(), self.id);
-        if let (Some(base), Some(keep)) = (before, keep(combined.kept))
+        if let (Some(base), Some(keep)) = (before, delta_prefix_len(combined.unchanged_prefix))
             && base != self.id
         {
-            self.tails.insert(channel.clone(), Tail { base, keep });
+            self.tails.insert(channel.clone(), ListDelta { base, prefix_len: keep });
         }
         self.values.insert(channel.clone(), Arc::new(combined.value));
     }
@@ -141,7 +141,7 @@ impl State {
 }
 
 /// Returns the length of the unchanged prefix; `None` if the prefix is empty.
-fn keep(kept: Option<usize>) -> Option<u32> {
+fn delta_prefix_len(kept: Option<usize>) -> Option<u32> {
     kept.filter(|kept| *kept > 0).and_then(|kept| u32::try_from(kept).ok())
 }
 

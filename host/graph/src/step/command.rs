@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::checkpoint::{Checkpoint, CheckpointMeta, Source, Trigger};
+use crate::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource, Trigger};
 use crate::error::StepError;
 use crate::event::{Send, Write};
 use crate::graph::{Graph, is_end};
 use crate::id::{ChannelName, Namespace, NodeName};
-use crate::step::apply::{State, by_channel};
-use crate::step::edit::no_node;
-use crate::step::{Position, fork, input, route};
+use crate::step::apply::{ValuesBuilder, by_channel};
+use crate::step::edit::unknown_node;
+use crate::step::{CheckpointStamp, fork, input, next};
 
 /// A request of a client to write to a thread and to run further nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,33 +53,33 @@ pub fn command(
     base: Option<&Checkpoint>,
     command: &Command,
     reduced: &BTreeMap<ChannelName, Value>,
-    at: Position,
+    at: CheckpointStamp,
 ) -> Result<Checkpoint, StepError> {
     let named = command.goto.iter().filter(|node| !is_end(node));
     let mut named = named.chain(command.sends.iter().map(|send| &send.node));
     if let Some(node) = named.find(|node| graph.node(node).is_none()) {
-        return Err(no_node(graph, node));
+        return Err(unknown_node(graph, node));
     }
     let made = match base {
-        Some(base) => written(graph, base, &command.writes, reduced, at)?,
+        Some(base) => with_writes(graph, base, &command.writes, reduced, at)?,
         None => {
-            let (root, source) = (Namespace::root(), Source::Input);
+            let (root, source) = (Namespace::root(), CheckpointSource::Input);
             input::accept(graph, None, &root, source, &command.writes, reduced, at)?
         }
     };
-    let made = led(graph, made, command);
-    route::check_load(graph, &made.meta.next)?;
-    route::check_load(graph, &made.meta.deferred)?;
+    let made = with_targets(graph, made, command);
+    next::check_load(graph, &made.meta.next)?;
+    next::check_load(graph, &made.meta.deferred)?;
     Ok(made)
 }
 
 /// Returns a copy of a checkpoint with the writes applied.
-fn written(
+fn with_writes(
     graph: &Graph,
     base: &Checkpoint,
     writes: &[Write],
     reduced: &BTreeMap<ChannelName, Value>,
-    at: Position,
+    at: CheckpointStamp,
 ) -> Result<Checkpoint, StepError> {
     let id = at.id;
     let copy = fork(base, at);
@@ -87,17 +87,21 @@ fn written(
         return Ok(copy);
     }
     input::check(graph, writes)?;
-    let mut state = State::of(base, id);
-    state.amend(graph, &by_channel(writes.iter().map(|write| (None, write))), reduced)?;
+    let mut state = ValuesBuilder::of(base, id);
+    state.apply_before_tasks(
+        graph,
+        &by_channel(writes.iter().map(|write| (None, write))),
+        reduced,
+    )?;
     Ok(state.into_checkpoint(copy.meta))
 }
 
 /// Adds the nodes that a command names to the triggers.
-fn led(graph: &Graph, made: Checkpoint, command: &Command) -> Checkpoint {
+fn with_targets(graph: &Graph, made: Checkpoint, command: &Command) -> Checkpoint {
     let (mut now, mut late) = (made.meta.next.clone(), made.meta.deferred.clone());
     let state = || Arc::new(made.state());
     let plain = command.goto.iter().filter(|node| !is_end(node));
-    let plain = plain.map(|node| Trigger::plain(node.clone(), None));
+    let plain = plain.map(|node| Trigger::without_input(node.clone(), None));
     let sends = command.sends.iter().map(|send| Trigger {
         node: send.node.clone(),
         from: None,
@@ -106,7 +110,7 @@ fn led(graph: &Graph, made: Checkpoint, command: &Command) -> Checkpoint {
     });
     for trigger in plain.chain(sends) {
         let defers = graph.node(&trigger.node).is_some_and(|node| node.defer);
-        add(if defers { &mut late } else { &mut now }, trigger, &state);
+        add_trigger(if defers { &mut late } else { &mut now }, trigger, &state);
     }
     let (next, deferred) = if now.is_empty() { (late, Vec::new()) } else { (now, late) };
     let meta = CheckpointMeta { next, deferred, ..made.meta.clone() };
@@ -115,7 +119,7 @@ fn led(graph: &Graph, made: Checkpoint, command: &Command) -> Checkpoint {
 
 /// Adds a trigger. A node that runs with the state runs once. If only sends trigger a node, the
 /// state becomes a further send: tasks keep their indexes, from which their ids are derived.
-fn add(triggers: &mut Vec<Trigger>, trigger: Trigger, state: &dyn Fn() -> Arc<Value>) {
+fn add_trigger(triggers: &mut Vec<Trigger>, trigger: Trigger, state: &dyn Fn() -> Arc<Value>) {
     let mut of_node = triggers.iter().filter(|other| other.node == trigger.node).peekable();
     let is_further = of_node.peek().is_some();
     if trigger.input.is_none() && of_node.any(|other| other.input.is_none()) {
@@ -123,7 +127,7 @@ fn add(triggers: &mut Vec<Trigger>, trigger: Trigger, state: &dyn Fn() -> Arc<Va
     }
     let input = if is_further { Some(trigger.input.unwrap_or_else(state)) } else { trigger.input };
     triggers.push(Trigger { input, ..trigger });
-    route::sort(triggers);
+    next::sort(triggers);
 }
 
 #[cfg(test)]

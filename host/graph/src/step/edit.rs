@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::checkpoint::{Checkpoint, CheckpointMeta, Source};
+use crate::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource};
 use crate::error::StepError;
 use crate::event::Write;
 use crate::graph::Graph;
 use crate::id::{ChannelName, Namespace, NodeName};
-use crate::step::apply::{State, by_channel};
-use crate::step::route::{self, Ran};
-use crate::step::{Position, check_writes, done, follow, input};
+use crate::step::apply::{ValuesBuilder, by_channel};
+use crate::step::next::{self, FinishedNode};
+use crate::step::{CheckpointStamp, check_writes, done, input, next_meta};
 
 /// One edit: writes and their author.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,26 +55,26 @@ pub fn edit(
     base: &Checkpoint,
     edits: &[Edit],
     reduced: &BTreeMap<ChannelName, Value>,
-    at: Position,
+    at: CheckpointStamp,
 ) -> Result<Checkpoint, StepError> {
     if edits.is_empty() {
         return Err(invalid("there is nothing to apply: name at least one edit"));
     }
     let authors = edits.iter().map(|edit| author(graph, base, edit));
-    let authors: Vec<Author<'_>> = authors.collect::<Result<_, _>>()?;
-    let alone = authors.iter().any(|author| !matches!(author, Author::Node(_)));
+    let authors: Vec<ResolvedAuthor<'_>> = authors.collect::<Result<_, _>>()?;
+    let alone = authors.iter().any(|author| !matches!(author, ResolvedAuthor::Node(_)));
     if alone && edits.len() > 1 {
         return Err(invalid("an edit as an input, as the end or as a copy must be the only edit"));
     }
     let writes = &edits[0].writes;
     match &authors[0] {
-        Author::Node(_) => as_nodes(graph, base, edits, &authors, reduced, at),
-        Author::Input => {
+        ResolvedAuthor::Node(_) => as_nodes(graph, base, edits, &authors, reduced, at),
+        ResolvedAuthor::Input => {
             let namespace = &base.meta.namespace;
-            let source = Source::Update;
+            let source = CheckpointSource::Update;
             input::accept(graph, Some(base), namespace, source, writes, reduced, at)
         }
-        Author::End if writes.is_empty() => {
+        ResolvedAuthor::End if writes.is_empty() => {
             let ended = copy(base, at);
             let meta = CheckpointMeta {
                 next: Vec::new(),
@@ -84,8 +84,8 @@ pub fn edit(
             };
             Ok(Checkpoint { meta, ..ended })
         }
-        Author::Copy if writes.is_empty() => Ok(copy(base, at)),
-        Author::End | Author::Copy => {
+        ResolvedAuthor::Copy if writes.is_empty() => Ok(copy(base, at)),
+        ResolvedAuthor::End | ResolvedAuthor::Copy => {
             Err(invalid("an edit as the end or as a copy cannot have writes: name a node"))
         }
     }
@@ -93,13 +93,13 @@ pub fn edit(
 
 /// Returns the checkpoint of a thread without history, as a base for edits. It contains the
 /// defaults of the channels, and nothing runs next.
-pub fn blank(graph: &Graph, namespace: &Namespace, at: Position) -> Checkpoint {
-    let state = State::defaults(graph, at.id);
-    state.into_checkpoint(follow(None, namespace, Source::Update, at))
+pub fn empty_checkpoint(graph: &Graph, namespace: &Namespace, at: CheckpointStamp) -> Checkpoint {
+    let state = ValuesBuilder::defaults(graph, at.id);
+    state.into_checkpoint(next_meta(None, namespace, CheckpointSource::Update, at))
 }
 
 /// The resolved author of an edit.
-enum Author<'e> {
+enum ResolvedAuthor<'e> {
     Node(&'e NodeName),
     Input,
     End,
@@ -110,13 +110,13 @@ fn author<'e>(
     graph: &Graph,
     base: &'e Checkpoint,
     edit: &'e Edit,
-) -> Result<Author<'e>, StepError> {
+) -> Result<ResolvedAuthor<'e>, StepError> {
     Ok(match &edit.as_node {
-        EditAs::Node(node) if graph.node(node).is_some() => Author::Node(node),
-        EditAs::Node(node) => return Err(no_node(graph, node)),
-        EditAs::Input => Author::Input,
-        EditAs::End => Author::End,
-        EditAs::Copy => Author::Copy,
+        EditAs::Node(node) if graph.node(node).is_some() => ResolvedAuthor::Node(node),
+        EditAs::Node(node) => return Err(unknown_node(graph, node)),
+        EditAs::Input => ResolvedAuthor::Input,
+        EditAs::End => ResolvedAuthor::End,
+        EditAs::Copy => ResolvedAuthor::Copy,
         EditAs::Infer => infer(graph, base)?,
     })
 }
@@ -124,12 +124,12 @@ fn author<'e>(
 /// Infers the author from a checkpoint: the only node that made it. A checkpoint that no node made
 /// comes from an input or precedes it, so the author is an input. A checkpoint of a superstep
 /// without writers comes from an older host, which did not record them, so the author is ambiguous.
-fn infer<'e>(graph: &Graph, base: &'e Checkpoint) -> Result<Author<'e>, StepError> {
+fn infer<'e>(graph: &Graph, base: &'e Checkpoint) -> Result<ResolvedAuthor<'e>, StepError> {
     let writers: BTreeSet<&NodeName> = base.meta.writers.iter().collect();
     let mut sorted = writers.iter();
     match (sorted.next(), sorted.next()) {
-        (Some(only), None) if graph.node(only).is_some() => Ok(Author::Node(only)),
-        (None, None) if base.meta.source != Source::Loop => Ok(Author::Input),
+        (Some(only), None) if graph.node(only).is_some() => Ok(ResolvedAuthor::Node(only)),
+        (None, None) if base.meta.source != CheckpointSource::Loop => Ok(ResolvedAuthor::Input),
         (None, None) => {
             Err(StepError::AmbiguousEdit { candidates: graph.nodes().keys().cloned().collect() })
         }
@@ -141,12 +141,12 @@ fn as_nodes(
     graph: &Graph,
     base: &Checkpoint,
     edits: &[Edit],
-    authors: &[Author<'_>],
+    authors: &[ResolvedAuthor<'_>],
     reduced: &BTreeMap<ChannelName, Value>,
-    at: Position,
+    at: CheckpointStamp,
 ) -> Result<Checkpoint, StepError> {
     let nodes = authors.iter().filter_map(|author| match author {
-        Author::Node(node) => Some(*node),
+        ResolvedAuthor::Node(node) => Some(*node),
         _ => None,
     });
     let nodes: Vec<&NodeName> = nodes.collect();
@@ -155,36 +155,37 @@ fn as_nodes(
     }
     let written = nodes.iter().zip(edits);
     let written = written.flat_map(|(node, edit)| edit.writes.iter().map(|w| (Some(*node), w)));
-    let mut state = State::of(base, at.id);
+    let mut state = ValuesBuilder::of(base, at.id);
     state.apply(graph, &by_channel(written), reduced)?;
-    let ran: Vec<Ran<'_>> = nodes.iter().map(|node| Ran::plain(node)).collect();
-    let next = route::next(graph, &base.meta, &ran, &state.values)?;
+    let ran: Vec<FinishedNode<'_>> =
+        nodes.iter().map(|node| FinishedNode::without_goto(node)).collect();
+    let next = next::next(graph, &base.meta, &ran, &state.values)?;
     let meta = CheckpointMeta {
         next: next.triggers,
         barriers: next.barriers,
         deferred: next.deferred,
         tasks: done(base, &at.run, nodes.len()),
         writers: nodes.into_iter().cloned().collect(),
-        ..follow(Some(base), &base.meta.namespace, Source::Update, at)
+        ..next_meta(Some(base), &base.meta.namespace, CheckpointSource::Update, at)
     };
     Ok(state.into_checkpoint(meta))
 }
 
 /// Returns a copy of a checkpoint under a new number.
-fn copy(base: &Checkpoint, at: Position) -> Checkpoint {
+fn copy(base: &Checkpoint, at: CheckpointStamp) -> Checkpoint {
     let meta = CheckpointMeta {
         next: base.meta.next.clone(),
         deferred: base.meta.deferred.clone(),
         barriers: base.meta.barriers.clone(),
         writers: base.meta.writers.clone(),
         versions: base.meta.versions.clone(),
-        ..follow(Some(base), &base.meta.namespace, Source::Update, at)
+        ..next_meta(Some(base), &base.meta.namespace, CheckpointSource::Update, at)
     };
-    Checkpoint { meta, values: base.values.clone(), tails: BTreeMap::new() }
+    Checkpoint { meta, values: base.values.clone(), list_deltas: BTreeMap::new() }
 }
 
 /// Returns the error for a node that the graph does not have.
-pub(super) fn no_node(graph: &Graph, node: &NodeName) -> StepError {
+pub(super) fn unknown_node(graph: &Graph, node: &NodeName) -> StepError {
     let known: Vec<String> = graph.nodes().keys().map(|name| format!("`{name}`")).collect();
     let message =
         format!("graph `{}` has no node `{node}`, its nodes are {}", graph.name, known.join(", "));

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::checkpoint::{Checkpoint, CheckpointMeta, Source, Trigger};
+use crate::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource, Trigger};
 use crate::error::StepError;
 use crate::event::Write;
 use crate::graph::Graph;
 use crate::id::{ChannelName, Namespace};
-use crate::step::apply::{State, by_channel};
-use crate::step::route;
-use crate::step::{Position, follow};
+use crate::step::apply::{ValuesBuilder, by_channel};
+use crate::step::next;
+use crate::step::{CheckpointStamp, next_meta};
 
 /// Applies the input of a run, an object of channel values, and triggers the entry nodes.
 ///
@@ -30,10 +30,10 @@ pub fn accept_input(
     namespace: &Namespace,
     input: &Value,
     reduced: &BTreeMap<ChannelName, Value>,
-    at: Position,
+    at: CheckpointStamp,
 ) -> Result<Checkpoint, StepError> {
     let writes = writes(graph, input)?;
-    accept(graph, base, namespace, Source::Input, &writes, reduced, at)
+    accept(graph, base, namespace, CheckpointSource::Input, &writes, reduced, at)
 }
 
 /// Checks an input, except for what depends on the state that it is applied to.
@@ -51,20 +51,20 @@ pub(super) fn accept(
     graph: &Graph,
     base: Option<&Checkpoint>,
     namespace: &Namespace,
-    source: Source,
+    source: CheckpointSource,
     writes: &[Write],
     reduced: &BTreeMap<ChannelName, Value>,
-    at: Position,
+    at: CheckpointStamp,
 ) -> Result<Checkpoint, StepError> {
     check(graph, writes)?;
     let mut state = match base {
-        Some(base) => State::of(base, at.id),
-        None => State::defaults(graph, at.id),
+        Some(base) => ValuesBuilder::of(base, at.id),
+        None => ValuesBuilder::defaults(graph, at.id),
     };
     state.apply(graph, &by_channel(writes.iter().map(|write| (None, write))), reduced)?;
-    let entry = graph.entry().iter().map(|node| Trigger::plain(node.clone(), None));
-    let (next, deferred) = route::undeferred(graph, entry.collect(), Vec::new());
-    let meta = CheckpointMeta { next, deferred, ..follow(base, namespace, source, at) };
+    let entry = graph.entry().iter().map(|node| Trigger::without_input(node.clone(), None));
+    let (next, deferred) = next::split_deferred(graph, entry.collect(), Vec::new());
+    let meta = CheckpointMeta { next, deferred, ..next_meta(base, namespace, source, at) };
     Ok(state.into_checkpoint(meta))
 }
 

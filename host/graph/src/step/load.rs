@@ -9,15 +9,15 @@ use crate::event::Send;
 use crate::graph::Graph;
 use crate::limit::{RUN_TASKS, STEP_INPUT_BYTES, STEP_TASKS, TASK_SENDS};
 use crate::plan::Task;
-use crate::testing::{Did, at, graph, node, ready, rest, start, superstep};
+use crate::testing::{ScriptedResult, at, finish_superstep, graph, node, ready, start, superstep};
 
 fn sender() -> Graph {
     graph("[graphs.g]\nentry = [\"a\", \"b\"]\nnodes = { a = { goto = \"c\" }, b = {}, c = {} }")
 }
 
-fn sends(count: u64, input: &Value) -> Did {
+fn sends(count: u64, input: &Value) -> ScriptedResult {
     let send = || Send { node: node("c"), input: input.clone(), timeout_ms: None };
-    Did { sends: (0..count).map(|_| send()).collect(), ..Did::default() }
+    ScriptedResult { sends: (0..count).map(|_| send()).collect(), ..ScriptedResult::default() }
 }
 
 fn limit(result: Result<(), StepError>) -> &'static str {
@@ -42,7 +42,7 @@ fn tasks_of_a_superstep_are_limited() {
     let full = after(STEP_TASKS / 2, &json!(1)).unwrap();
     let tasks = ready(&graph, &full);
     assert_eq!(tasks.len() as u64, STEP_TASKS);
-    assert_eq!(tasks.iter().filter(|task| task.is_further).count() as u64, STEP_TASKS - 1);
+    assert_eq!(tasks.iter().filter(|task| task.is_first_of_node).count() as u64, STEP_TASKS - 1);
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn tasks_of_a_run_are_limited() {
     );
 
     // Another run counts its own tasks.
-    rest(&graph, &mut lineage, &|_: &Task| sends(1, &json!(1))).unwrap();
-    let other = super::Position { run: "other".parse().unwrap(), ..at(9) };
+    finish_superstep(&graph, &mut lineage, &|_: &Task| sends(1, &json!(1))).unwrap();
+    let other = super::CheckpointStamp { run: "other".parse().unwrap(), ..at(9) };
     let next = advance(&graph, &lineage, &BTreeMap::new(), other).unwrap();
     assert_eq!(next.meta.tasks, 2);
 }

@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Position, StepError, accept_input, check_writes, plugin_reductions};
-use crate::checkpoint::Source;
-use crate::event::{ChildEnd, EventKind, Send};
+use super::{CheckpointStamp, StepError, accept_input, check_writes, plugin_reductions};
+use crate::checkpoint::CheckpointSource;
+use crate::event::{EventKind, Send, SubgraphEnd};
 use crate::graph::Graph;
 use crate::id::{CheckpointId, Namespace};
-use crate::plan::{Planned, Task, plan};
-use crate::testing::{Did, at, finished, graph, node, ready, run, start, superstep, thread};
+use crate::plan::{Plan, Task, plan};
+use crate::testing::{
+    ScriptedResult, at, finished, graph, node, ready, run, start, superstep, thread,
+};
 
 /// Runs a graph whose nodes append their names to `log`.
 fn check(graph: &Graph, input: &Value, wanted: &[&[&str]]) {
-    let log = |task: &Task| Did::write("log", task.node.to_string());
+    let log = |task: &Task| ScriptedResult::write("log", task.node.to_string());
     let (steps, _) = run(graph, input, &log).unwrap();
     assert_eq!(steps, wanted);
 }
@@ -82,9 +84,9 @@ fn a_barrier_waits_for_all_of_its_sources() {
     );
     check(&joined, &json!({}), &[&["a", "b"], &["b2"], &["join"]]);
     let mut lineage = start(&joined, &json!({})).unwrap();
-    superstep(&joined, &mut lineage, &|_| Did::default()).unwrap();
+    superstep(&joined, &mut lineage, &|_| ScriptedResult::default()).unwrap();
     assert_eq!(lineage.checkpoint.meta.barriers["a+b2->join"], [node("a")].into());
-    superstep(&joined, &mut lineage, &|_| Did::default()).unwrap();
+    superstep(&joined, &mut lineage, &|_| ScriptedResult::default()).unwrap();
     assert!(lineage.checkpoint.meta.barriers.is_empty());
 }
 
@@ -109,8 +111,11 @@ fn goto_replaces_the_edges() {
     );
     let jump = |targets: &'static [&'static str]| {
         move |task: &Task| match task.node.as_str() {
-            "a" => Did { goto: Some(targets.iter().map(|t| node(t)).collect()), ..Did::default() },
-            _ => Did::default(),
+            "a" => ScriptedResult {
+                goto: Some(targets.iter().map(|t| node(t)).collect()),
+                ..ScriptedResult::default()
+            },
+            _ => ScriptedResult::default(),
         }
     };
     assert_eq!(run(&jumping, &json!({}), &jump(&["c"])).unwrap().0, [["a"], ["c"]]);
@@ -126,14 +131,14 @@ fn each_send_runs_the_node_with_its_own_input() {
         edges = [{ from = "work", to = "join" }]"#,
     );
     let act = |task: &Task| match task.node.as_str() {
-        "split" => Did {
+        "split" => ScriptedResult {
             sends: (1..=12)
                 .map(|n| Send { node: node("work"), input: json!(n), timeout_ms: None })
                 .collect(),
-            ..Did::default()
+            ..ScriptedResult::default()
         },
-        "work" => Did::write("log", task.input.as_i64().unwrap() * 10),
-        _ => Did::default(),
+        "work" => ScriptedResult::write("log", task.input.as_i64().unwrap() * 10),
+        _ => ScriptedResult::default(),
     };
     let (steps, last) = run(&mapped, &json!({}), &act).unwrap();
     assert_eq!(steps[1].len(), 12);
@@ -148,13 +153,13 @@ fn concurrent_writes_to_one_value_are_rejected() {
         r#"entry = ["a", "b"]
         nodes = { a = {}, b = {} }"#,
     );
-    let error = run(&parallel, &json!({}), &|_| Did::write("kind", 1)).unwrap_err();
+    let error = run(&parallel, &json!({}), &|_| ScriptedResult::write("kind", 1)).unwrap_err();
     insta::assert_snapshot!("concurrent_writes", error);
     assert_eq!(error.to_failure().details.unwrap()["kind"], "concurrent_writes");
     let twice = small("entry = 'a'\nnodes.a = {}");
-    let act = |_: &Task| Did {
+    let act = |_: &Task| ScriptedResult {
         writes: vec![("kind".to_owned(), json!(1)), ("kind".to_owned(), json!(2))],
-        ..Did::default()
+        ..ScriptedResult::default()
     };
     insta::assert_snapshot!("written_twice", run(&twice, &json!({}), &act).unwrap_err());
 }
@@ -169,14 +174,14 @@ fn ephemeral_values_last_for_one_superstep() {
         edges = [{ from = "a", to = "b" }, { from = "b", to = "c" }]"#,
     );
     let act = |task: &Task| match task.node.as_str() {
-        "a" => Did::write("hint", task.input.clone()),
+        "a" => ScriptedResult::write("hint", task.input.clone()),
         "b" => {
             assert_eq!(task.input, json!({ "hint": { "hint": 1 } }));
-            Did::default()
+            ScriptedResult::default()
         }
         _ => {
             assert_eq!(task.input, json!({}));
-            Did::default()
+            ScriptedResult::default()
         }
     };
     let (_, last) = run(&flash, &json!({ "hint": 1 }), &act).unwrap();
@@ -200,7 +205,7 @@ fn input_applies_reducers_and_reports_mistakes() {
     let second = input(Some(&first), json!({ "log": ["two"], "kind": "y" }), 5).unwrap();
     assert_eq!(second.state(), json!({ "kind": "y", "log": ["hello", "one", "two"] }));
     assert_eq!((second.meta.step, second.meta.parent), (1, Some(first.meta.id)));
-    assert_eq!(second.meta.changed().count(), 2);
+    assert_eq!(second.meta.written_channels().count(), 2);
     for (bad, part) in [
         (json!({ "lag": 1 }), "no channel `lag`, its channels are `kind`, `log`"),
         (json!([]), "it must be an object"),
@@ -240,7 +245,7 @@ fn plugin_reducers_run_before_the_superstep_is_applied() {
     );
     let mut lineage = start(&voted, &json!({})).unwrap();
     for task in ready(&voted, &lineage) {
-        let did = Did::write("vote", task.node.to_string());
+        let did = ScriptedResult::write("vote", task.node.to_string());
         lineage.apply(&finished(&task, lineage.checkpoint.meta.id, did));
     }
     let wanted = plugin_reductions(&voted, &lineage);
@@ -278,9 +283,11 @@ fn sends_to_a_deferred_node_run_together() {
     );
     let send = |n: i64| Send { node: node("late"), input: json!(n), timeout_ms: Some(7) };
     let act = |task: &Task| match (task.node.as_str(), task.timeout_ms) {
-        ("a", _) => Did { sends: vec![send(1)], ..Did::default() },
-        ("b", _) => Did { sends: vec![send(2)], ..Did::default() },
-        (_, timeout) => Did::write("log", json!([[task.input.is_number(), task.input, timeout]])),
+        ("a", _) => ScriptedResult { sends: vec![send(1)], ..ScriptedResult::default() },
+        ("b", _) => ScriptedResult { sends: vec![send(2)], ..ScriptedResult::default() },
+        (_, timeout) => {
+            ScriptedResult::write("log", json!([[task.input.is_number(), task.input, timeout]]))
+        }
     };
     let (steps, last) = run(&mapped, &json!({}), &act).unwrap();
     assert_eq!(steps, [vec!["a"], vec!["b"], vec!["late"; 3]]);
@@ -302,15 +309,17 @@ fn reducers_report_the_unchanged_prefix() {
     let message = |id: &str, text: &str| json!({ "id": id, "role": "user", "content": text });
     let input = json!({ "log": ["one"], "messages": [message("a", "1"), message("b", "2")] });
     let mut lineage = start(&talk, &input).unwrap();
-    assert!(lineage.checkpoint.tails.is_empty(), "there is nothing before a first input");
+    assert!(lineage.checkpoint.list_deltas.is_empty(), "there is nothing before a first input");
     let mut step = |writes: Vec<(&str, Value)>| {
         let writes = writes.into_iter().map(|(name, value)| (name.to_owned(), value));
-        let did = Did { writes: writes.collect(), ..Did::default() };
+        let did = ScriptedResult { writes: writes.collect(), ..ScriptedResult::default() };
         let before = lineage.checkpoint.meta.id;
         superstep(&talk, &mut lineage, &|_| did.clone()).unwrap();
-        let tails = lineage.checkpoint.tails.iter();
+        let tails = lineage.checkpoint.list_deltas.iter();
         assert!(tails.clone().all(|(_, tail)| tail.base <= before));
-        tails.map(|(name, tail)| (name.to_string(), tail.base.0, tail.keep)).collect::<Vec<_>>()
+        tails
+            .map(|(name, tail)| (name.to_string(), tail.base.0, tail.prefix_len))
+            .collect::<Vec<_>>()
     };
     let tail = |name: &str, base, keep| (name.to_owned(), base, keep);
     assert_eq!(step(vec![("log", json!("two")), ("kind", json!([1]))]), [tail("log", 1, 2)]);
@@ -328,12 +337,13 @@ fn overwrite_has_no_unchanged_prefix() {
     let listed = small("entry = 'a'\nnodes.a = {}");
     let mut lineage = start(&listed, &json!({ "log": [1, 2] })).unwrap();
     let task = ready(&listed, &lineage).remove(0);
-    let mut event = finished(&task, lineage.checkpoint.meta.id, Did::write("log", json!([1, 2])));
+    let mut event =
+        finished(&task, lineage.checkpoint.meta.id, ScriptedResult::write("log", json!([1, 2])));
     if let EventKind::TaskFinished(finished) = &mut event.kind {
         finished.writes[0].overwrite = true;
     }
     lineage.apply(&event);
-    assert!(super::advance(&listed, &lineage, &[].into(), at(2)).unwrap().tails.is_empty());
+    assert!(super::advance(&listed, &lineage, &[].into(), at(2)).unwrap().list_deltas.is_empty());
 }
 
 #[test]
@@ -343,22 +353,25 @@ fn checkpoint_records_subgraphs_that_keep_their_state() {
     );
     let mut lineage = start(&outer, &json!({})).unwrap();
     for (task, keeps) in ready(&outer, &lineage).iter().zip([true, false]) {
-        let mut event = finished(task, lineage.checkpoint.meta.id, Did::default());
+        let mut event = finished(task, lineage.checkpoint.meta.id, ScriptedResult::default());
         if let EventKind::TaskFinished(finished) = &mut event.kind {
-            let namespace = Namespace::root().of_node(&task.node);
+            let namespace = Namespace::root().for_node(&task.node);
             let checkpoint = Some(CheckpointId(7));
-            finished.child = Some(ChildEnd { namespace, checkpoint, keeps });
+            finished.child = Some(SubgraphEnd { namespace, checkpoint, persists: keeps });
         }
         lineage.apply(&event);
     }
     let parents: BTreeMap<_, _> = [(Namespace::root(), CheckpointId(1))].into();
-    let position = Position { parents: parents.clone(), ..at(8) };
+    let position = CheckpointStamp { parents: parents.clone(), ..at(8) };
     let next = super::advance(&outer, &lineage, &[].into(), position).unwrap();
-    let kept = [(Namespace::root().of_node(&node("a")), CheckpointId(7))].into();
-    assert_eq!((&next.meta.children, &next.meta.parents), (&kept, &parents));
+    let kept = [(Namespace::root().for_node(&node("a")), CheckpointId(7))].into();
+    assert_eq!((&next.meta.subgraph_checkpoints, &next.meta.parent_graphs), (&kept, &parents));
     assert_eq!(next.meta.writers, [node("a"), node("b")]);
     let forked = super::fork(&next, at(9));
-    assert_eq!((forked.meta.children, forked.meta.source), (kept, Source::Fork));
+    assert_eq!(
+        (forked.meta.subgraph_checkpoints, forked.meta.source),
+        (kept, CheckpointSource::Fork)
+    );
 }
 
 #[test]
@@ -370,6 +383,6 @@ fn the_recursion_limit_ends_an_endless_loop() {
         edges = [{ from = "a", to = "a" }]"#,
     );
     let lineage = start(&endless, &json!({})).unwrap();
-    assert!(matches!(plan(&endless, &thread(), &lineage, 1), Planned::Tasks { .. }));
-    assert_eq!(plan(&endless, &thread(), &lineage, 0), Planned::OutOfSteps);
+    assert!(matches!(plan(&endless, &thread(), &lineage, 1), Plan::Tasks { .. }));
+    assert_eq!(plan(&endless, &thread(), &lineage, 0), Plan::RecursionLimitReached);
 }

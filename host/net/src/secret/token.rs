@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::Mutex;
-use wattle_graph::definition::Span;
+use wattle_graph::definition::HumanDuration;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::hostcall::http::HttpResponse;
 use wattle_run::ports::Clock;
@@ -25,10 +25,10 @@ use crate::secret::{Filler, Place, names};
 use crate::target;
 
 /// Default lifetime of a token.
-const LIFETIME: Span = Span::from_ms(5 * 60_000);
+const LIFETIME: HumanDuration = HumanDuration::from_ms(5 * 60_000);
 
 /// Default time before the expiry at which a token is renewed.
-const REFRESH_BEFORE: Span = Span::from_ms(60_000);
+const REFRESH_BEFORE: HumanDuration = HumanDuration::from_ms(60_000);
 
 /// Timeout of a fetch. Services respond fast or not at all.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -65,7 +65,7 @@ pub struct TokenSource {
     pub message_field: Option<String>,
     /// Time before the expiry at which the token is renewed; 1 minute by default.
     #[serde(default = "refresh_before")]
-    pub refresh_before: Span,
+    pub refresh_before: HumanDuration,
     /// Responses by which a service rejects the token. The host then fetches another token and
     /// sends the request once more.
     #[serde(default)]
@@ -88,7 +88,7 @@ fn json_type() -> String {
     "application/json".to_owned()
 }
 
-fn refresh_before() -> Span {
+fn refresh_before() -> HumanDuration {
     REFRESH_BEFORE
 }
 
@@ -227,7 +227,7 @@ impl fmt::Debug for Token {
     }
 }
 
-fn as_ms(span: Span) -> i64 {
+fn as_ms(span: HumanDuration) -> i64 {
     i64::try_from(span.as_ms()).unwrap_or(i64::MAX)
 }
 

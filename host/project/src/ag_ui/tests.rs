@@ -6,14 +6,14 @@ use proptest::prelude::{prop_assert_eq, proptest};
 use serde_json::json;
 use wattle_graph::event::{Event, EventKind, RunStatus};
 
-use super::{AgUiEvent, EventStream};
+use super::{AgUiEvent, AgUiProjection};
 use crate::sample::{asked, cut_and_recovered, event, log, run_ended, thread, two_turns};
 
 fn events(log: &[Event]) -> Vec<AgUiEvent> {
-    let mut stream = EventStream::new(thread(), []);
+    let mut stream = AgUiProjection::new(thread(), []);
     let state = json!({ "count": 1 });
     let apply = |event| {
-        let state = stream.wants_state(event).then_some(&state);
+        let state = stream.needs_state(event).then_some(&state);
         stream.apply(event, state)
     };
     log.iter().flat_map(apply).collect()

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use wattle_graph::call::CallKind;
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Source, Trigger};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource, Trigger};
 use wattle_graph::event::{
-    Answered, Asked, CallStarted, Called, Checkpointed, ChildEnd, Custom, Event, EventKind,
-    RunEnded, RunReason, RunStarted, RunStatus, Streamed, TaskFailed, TaskFault, TaskFinished,
+    Answered, Asked, CallStarted, Called, Checkpointed, Custom, Event, EventKind, RunEnded,
+    RunReason, RunStarted, RunStatus, Streamed, SubgraphEnd, TaskFailed, TaskFault, TaskFinished,
     TaskStarted, Tokens, Write,
 };
 use wattle_graph::failure::Failure;
@@ -19,8 +19,8 @@ use wattle_graph::id::{
 use wattle_graph::llm::Delta;
 
 use crate::agent_server::id::task_uuid;
-use crate::agent_server::lens::Lens;
-use crate::agent_server::v1::{Context, Need};
+use crate::agent_server::thread_info::ThreadInfo;
+use crate::agent_server::v1::{Context, NeededState};
 
 /// Ids of the run until the interrupt and of the run after the answer.
 pub(super) const RUNS: [&str; 2] =
@@ -44,9 +44,9 @@ pub(super) fn thread() -> ThreadId {
     ThreadId::new("01a1ffdc-22ab-744e-a2fc-8bb051a654f8").unwrap()
 }
 
-pub(super) fn lens() -> Lens {
+pub(super) fn lens() -> ThreadInfo {
     let channels = BTreeSet::from(["messages".to_owned()]);
-    Lens { thread: thread(), origin: thread(), channels }
+    ThreadInfo { thread: thread(), origin: thread(), channels }
 }
 
 pub(super) fn context(run: &str) -> Context {
@@ -77,7 +77,7 @@ impl Sample {
         let mut log = Self::new();
         log.start(RunReason::Input);
         let state = json!({ "messages": [], "value": "i", "items": [] });
-        log.checkpoint(Source::Input, 0, state.clone(), &["stream_message"]);
+        log.checkpoint(CheckpointSource::Input, 0, state.clone(), &["stream_message"]);
         log.begin("stream_message");
         log.progress("stream_message", "start");
         log.custom("message.delta", json!({ "id": "ai-msg-1", "text": "Hello," }));
@@ -87,7 +87,7 @@ impl Sample {
         let first = json!({ "id": "ai-msg-1", "role": "assistant", "content": "Hello, world!" });
         log.finish(json!({ "messages": [first], "value": "x", "items": ["streamed"] }));
         let state = json!({ "messages": [first], "value": "x", "items": ["streamed"] });
-        log.checkpoint(Source::Loop, 1, state, &["call_tool"]);
+        log.checkpoint(CheckpointSource::Loop, 1, state, &["call_tool"]);
 
         log.begin("call_tool");
         log.progress("call_tool", "start");
@@ -102,7 +102,7 @@ impl Sample {
         answer["id"] = "msg-1".into();
         let messages = json!([first, call, answer]);
         let state = json!({ "messages": messages, "value": "x", "items": ["streamed", "tool"] });
-        log.checkpoint(Source::Loop, 2, state, &["ask_human"]);
+        log.checkpoint(CheckpointSource::Loop, 2, state, &["ask_human"]);
 
         log.begin("ask_human");
         log.progress("ask_human", "start");
@@ -128,41 +128,46 @@ impl Sample {
         let mut state = log.at[&Namespace::root()].state();
         push(&mut state, "messages", said);
         push(&mut state, "items", "asked".into());
-        log.checkpoint(Source::Loop, 3, state.clone(), &["run_subgraph"]);
+        log.checkpoint(CheckpointSource::Loop, 3, state.clone(), &["run_subgraph"]);
 
         log.begin("run_subgraph");
         log.progress("run_subgraph", "start");
         let task = log.task();
-        let child = Namespace::root().of_task(&node("run_subgraph"), &task);
+        let child = Namespace::root().for_task(&node("run_subgraph"), &task);
         log.namespace = child.clone();
-        log.checkpoint(Source::Input, 0, json!({ "messages": [], "note": "" }), &["sub"]);
+        log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [], "note": "" }), &["sub"]);
         log.begin("sub");
         log.progress("sub_node", "start");
         log.progress("sub_node", "end");
         let said = json!({ "id": "sub-msg-1", "role": "assistant", "content": "from subgraph" });
         log.finish(json!({ "messages": [said], "note": "ran" }));
-        log.checkpoint(Source::Loop, 1, json!({ "messages": [said], "note": "ran" }), &[]);
+        log.checkpoint(
+            CheckpointSource::Loop,
+            1,
+            json!({ "messages": [said], "note": "ran" }),
+            &[],
+        );
         log.namespace = Namespace::root();
         log.tasks.push(("run_subgraph".to_owned(), task));
         log.progress("run_subgraph", "end");
         let writes = json!({ "messages": [said], "items": ["sub"] });
         log.finish_with(
             writes,
-            Some(ChildEnd { namespace: child, checkpoint: None, keeps: false }),
+            Some(SubgraphEnd { namespace: child, checkpoint: None, persists: false }),
         );
         push(&mut state, "messages", said);
         push(&mut state, "items", "sub".into());
-        log.checkpoint(Source::Loop, 4, state, &[]);
+        log.checkpoint(CheckpointSource::Loop, 4, state, &[]);
         log.end(RunStatus::Completed);
         log
     }
 
     /// Returns the state that a stream needs for an event.
-    pub(super) fn read(&self, need: Option<Need>, event: &Event) -> Option<&Checkpoint> {
+    pub(super) fn read(&self, need: Option<NeededState>, event: &Event) -> Option<&Checkpoint> {
         let root = Namespace::root();
         match need? {
-            Need::Checkpoint(namespace, id) => self.checkpoints.get(&(namespace, id)),
-            Need::Start => {
+            NeededState::Checkpoint(namespace, id) => self.checkpoints.get(&(namespace, id)),
+            NeededState::Start => {
                 let before = self.events.iter().take_while(|it| it.seq < event.seq);
                 let made = before.filter_map(|event| match &event.kind {
                     EventKind::Checkpointed(made) if event.namespace == root => Some(made),
@@ -225,7 +230,13 @@ impl Sample {
         }));
     }
 
-    pub(super) fn checkpoint(&mut self, source: Source, step: u32, state: Value, next: &[&str]) {
+    pub(super) fn checkpoint(
+        &mut self,
+        source: CheckpointSource,
+        step: u32,
+        state: Value,
+        next: &[&str],
+    ) {
         self.last += 1;
         let id = CheckpointId(self.last);
         let Value::Object(values) = state else { panic!("a state is an object") };
@@ -240,18 +251,19 @@ impl Sample {
             run: self.run.clone(),
             at_ms: 0,
             version: None,
-            next: next.iter().map(|name| Trigger::plain(node(name), None)).collect(),
+            next: next.iter().map(|name| Trigger::without_input(node(name), None)).collect(),
             barriers: BTreeMap::new(),
             deferred: Vec::new(),
             tasks: 0,
             writers: Vec::new(),
-            children: BTreeMap::new(),
-            parents: BTreeMap::new(),
+            subgraph_checkpoints: BTreeMap::new(),
+            parent_graphs: BTreeMap::new(),
             versions: BTreeMap::new(),
-            made_seq: None,
+            event_seq: None,
             metadata: BTreeMap::new(),
         };
-        let checkpoint = Checkpoint { meta, values: values.collect(), tails: BTreeMap::new() };
+        let checkpoint =
+            Checkpoint { meta, values: values.collect(), list_deltas: BTreeMap::new() };
         self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         self.at.insert(self.namespace.clone(), checkpoint.clone());
         self.checkpoints.insert((self.namespace.clone(), id), checkpoint);
@@ -259,12 +271,12 @@ impl Sample {
 
     /// Continues in the subgraph of the newest task.
     pub(super) fn enter(&mut self, name: &str) {
-        self.namespace = self.namespace.of_task(&node(name), &self.task());
+        self.namespace = self.namespace.for_task(&node(name), &self.task());
     }
 
     /// Continues in the subgraph that a call of the newest task started.
     pub(super) fn enter_call(&mut self, name: &str, place: &str) {
-        self.namespace = self.namespace.of_call(&node(name), &self.task(), place);
+        self.namespace = self.namespace.for_call(&node(name), &self.task(), place);
     }
 
     /// Continues in the root graph.
@@ -297,7 +309,7 @@ impl Sample {
         self.finish_with(writes, None);
     }
 
-    fn finish_with(&mut self, writes: Value, child: Option<ChildEnd>) {
+    fn finish_with(&mut self, writes: Value, child: Option<SubgraphEnd>) {
         let Value::Object(writes) = writes else { panic!("writes are an object") };
         let write = |(name, value): (String, Value)| Write {
             channel: name.parse().unwrap(),
@@ -390,8 +402,8 @@ impl Sample {
             call,
             function: function.to_owned(),
             summary: String::new(),
-            document: false,
-            again,
+            is_structured: false,
+            start_number: again,
             request,
         }));
     }

@@ -6,8 +6,8 @@
 //! the event lack the state.
 
 mod frame;
-mod growing;
 mod named;
+mod partial_message;
 mod speech;
 mod tasks;
 
@@ -23,19 +23,19 @@ use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId};
 
 pub use self::frame::{Frame, HEARTBEAT};
 
-use self::growing::Growing;
+use self::partial_message::PartialMessage;
 use crate::agent_server::document::{INTERRUPT, Interrupt};
 use crate::agent_server::failure::error_of;
 use crate::agent_server::id::EventId;
-use crate::agent_server::lens::Lens;
+use crate::agent_server::message_stream::{MessageProjection, TaskRef, is_message_event};
 use crate::agent_server::mode::Mode;
-use crate::agent_server::talk::{Place, Talk, is_speech};
+use crate::agent_server::thread_info::ThreadInfo;
 
 /// The run that a stream shows, with the names that its frames contain.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Settings of the thread.
-    pub lens: Lens,
+    pub lens: ThreadInfo,
     /// Id of the run.
     pub run: RunId,
     /// Name of the graph for clients.
@@ -48,7 +48,7 @@ pub struct Context {
 
 /// The state that the projection of an event needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum NeededState {
     /// State at the start of the run: the newest checkpoint of the root graph before the event.
     Start,
     /// State of a checkpoint.
@@ -57,9 +57,9 @@ pub enum Need {
 
 /// An interrupt that was raised.
 #[derive(Clone, Debug)]
-struct Question {
+struct RaisedInterrupt {
     id: InterruptId,
-    shown: Interrupt,
+    interrupt: Interrupt,
     /// The task that raised the interrupt and the tasks of the parent graphs, the innermost first.
     tasks: Vec<TaskId>,
     /// The run in which the interrupt was raised.
@@ -73,18 +73,18 @@ pub struct V1 {
     modes: BTreeSet<Mode>,
     subgraphs: bool,
     context: Context,
-    talk: Talk,
+    messages: MessageProjection,
     /// Content so far of incomplete messages.
-    growing: BTreeMap<String, Growing>,
+    partial: BTreeMap<String, PartialMessage>,
     /// Newest checkpoint of each graph.
-    at: BTreeMap<Namespace, Checkpoint>,
+    checkpoints: BTreeMap<Namespace, Checkpoint>,
     /// Newest checkpoints of the graphs at the start of the run, from which subgraphs may continue.
-    stood: BTreeMap<Namespace, CheckpointId>,
+    start_checkpoints: BTreeMap<Namespace, CheckpointId>,
     /// Tasks that have started.
-    begun: BTreeMap<TaskId, Place>,
+    tasks: BTreeMap<TaskId, TaskRef>,
     /// Interrupts in the order in which they were raised.
-    questions: Vec<Question>,
-    has_begun: bool,
+    interrupts: Vec<RaisedInterrupt>,
+    has_started: bool,
     is_over: bool,
     out: Vec<Frame>,
 }
@@ -97,13 +97,13 @@ impl V1 {
             modes,
             subgraphs,
             context,
-            talk: Talk::default(),
-            growing: BTreeMap::new(),
-            at: BTreeMap::new(),
-            stood: BTreeMap::new(),
-            begun: BTreeMap::new(),
-            questions: Vec::new(),
-            has_begun: false,
+            messages: MessageProjection::default(),
+            partial: BTreeMap::new(),
+            checkpoints: BTreeMap::new(),
+            start_checkpoints: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            interrupts: Vec::new(),
+            has_started: false,
             is_over: false,
             out: Vec::new(),
         }
@@ -115,33 +115,33 @@ impl V1 {
     }
 
     /// Returns true if the stream may need a state for some event.
-    pub fn wants_states(&self) -> bool {
+    pub fn needs_states(&self) -> bool {
         self.shows_state() || self.speaks()
     }
 
     /// Returns the state that an event needs, if any.
-    pub fn needs(&self, event: &Event) -> Option<Need> {
+    pub fn needs(&self, event: &Event) -> Option<NeededState> {
         if self.is_over || event.run != self.context.run || !self.sees(&event.namespace) {
             return None;
         }
         match &event.kind {
             EventKind::RunStarted(started) => {
-                let is_first = !self.has_begun && event.namespace.is_root();
+                let is_first = !self.has_started && event.namespace.is_root();
                 let goes_on = goes_on(started.reason);
                 let shows = self.shows_state() || self.has(Mode::Updates);
                 // The state at the start distinguishes old messages from new ones.
-                (is_first && (self.speaks() || (goes_on && shows))).then_some(Need::Start)
+                (is_first && (self.speaks() || (goes_on && shows))).then_some(NeededState::Start)
             }
             EventKind::Checkpointed(made) => {
-                let names = self.speaks() && self.talk.waits_for(&event.namespace);
-                let is_first = self.speaks() && !self.at.contains_key(&event.namespace);
+                let names = self.speaks() && self.messages.waits_for(&event.namespace);
+                let is_first = self.speaks() && !self.checkpoints.contains_key(&event.namespace);
                 (self.shows_state() || names || is_first)
-                    .then(|| Need::Checkpoint(event.namespace.clone(), made.checkpoint))
+                    .then(|| NeededState::Checkpoint(event.namespace.clone(), made.checkpoint))
             }
             EventKind::TaskStarted(_) if self.shows_tasks() || self.speaks() => {
-                let stood = self.stood.get(&event.namespace)?;
-                let is_known = self.at.contains_key(&event.namespace);
-                (!is_known).then(|| Need::Checkpoint(event.namespace.clone(), *stood))
+                let stood = self.start_checkpoints.get(&event.namespace)?;
+                let is_known = self.checkpoints.contains_key(&event.namespace);
+                (!is_known).then(|| NeededState::Checkpoint(event.namespace.clone(), *stood))
             }
             _ => None,
         }
@@ -158,12 +158,13 @@ impl V1 {
         let speaks = goes_on && self.speaks();
         for event in events.iter().filter(|event| event.seq < started.seq) {
             if speaks && self.sees(&event.namespace) {
-                drop(self.talk.take(event, None, &self.context.lens));
+                drop(self.messages.apply(event, None, &self.context.lens));
             }
             match &event.kind {
                 EventKind::Checkpointed(made) => {
-                    self.stood.retain(|nested, _| !nested.is_below(&event.namespace));
-                    self.stood.insert(event.namespace.clone(), made.checkpoint);
+                    self.start_checkpoints
+                        .retain(|nested, _| !nested.is_nested_in(&event.namespace));
+                    self.start_checkpoints.insert(event.namespace.clone(), made.checkpoint);
                 }
                 EventKind::Asked(asked) => drop(self.note(event, asked)),
                 EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
@@ -196,7 +197,7 @@ impl V1 {
 
     fn apply(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
         if self.speaks() {
-            let spoken = self.talk.take(event, checkpoint, &self.context.lens);
+            let spoken = self.messages.apply(event, checkpoint, &self.context.lens);
             for spoken in spoken {
                 self.say(spoken);
             }
@@ -209,8 +210,8 @@ impl V1 {
             EventKind::Checkpointed(made) => self.stand(event, made, checkpoint),
             EventKind::TaskStarted(started) => {
                 if let Some(stood) = checkpoint {
-                    self.talk.learn(&self.context.lens, stood);
-                    self.at.insert(event.namespace.clone(), stood.clone());
+                    self.messages.learn_ids(&self.context.lens, stood);
+                    self.checkpoints.insert(event.namespace.clone(), stood.clone());
                 }
                 self.task_started(event, started);
             }
@@ -244,7 +245,7 @@ impl V1 {
 
     /// Sends the metadata of the run as the first frame.
     fn begin(&mut self, event: &Event) {
-        if !std::mem::replace(&mut self.has_begun, true) {
+        if !std::mem::replace(&mut self.has_started, true) {
             let data = json!({ "run_id": self.context.run, "attempt": 1 });
             self.out.push(Frame::new("metadata".to_owned(), data, event));
         }
@@ -252,28 +253,28 @@ impl V1 {
 
     fn start(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
         let Some(checkpoint) = checkpoint.filter(|_| event.namespace.is_root()) else { return };
-        self.talk.learn(&self.context.lens, checkpoint);
+        self.messages.learn_ids(&self.context.lens, checkpoint);
         let EventKind::RunStarted(started) = &event.kind else { return };
-        if !goes_on(started.reason) || self.at.contains_key(&event.namespace) {
+        if !goes_on(started.reason) || self.checkpoints.contains_key(&event.namespace) {
             return;
         }
-        self.at.insert(event.namespace.clone(), checkpoint.clone());
+        self.checkpoints.insert(event.namespace.clone(), checkpoint.clone());
         self.values(event, checkpoint);
     }
 
     fn stand(&mut self, event: &Event, made: &Checkpointed, checkpoint: Option<&Checkpoint>) {
         // The subgraphs of the previous superstep have ended.
-        self.at.retain(|nested, _| !nested.is_below(&event.namespace));
-        self.stood.remove(&event.namespace);
+        self.checkpoints.retain(|nested, _| !nested.is_nested_in(&event.namespace));
+        self.start_checkpoints.remove(&event.namespace);
         let Some(checkpoint) = checkpoint.filter(|it| it.meta.id == made.checkpoint) else {
             // An old state must not be shown as the new one. Streams of messages alone need no
             // state.
             if self.shows_state() {
-                self.at.remove(&event.namespace);
+                self.checkpoints.remove(&event.namespace);
             }
             return;
         };
-        self.at.insert(event.namespace.clone(), checkpoint.clone());
+        self.checkpoints.insert(event.namespace.clone(), checkpoint.clone());
         self.values(event, checkpoint);
         self.checkpoint(event, checkpoint);
     }
@@ -286,7 +287,7 @@ impl V1 {
     }
 
     fn custom(&mut self, event: &Event, custom: &Custom) {
-        if self.has(Mode::Custom) && !is_speech(custom) {
+        if self.has(Mode::Custom) && !is_message_event(custom) {
             let data = match &custom.data {
                 Value::Object(_) => custom.data.clone(),
                 data => json!({ "name": custom.name, "data": data }),
@@ -321,12 +322,12 @@ impl V1 {
     /// Ends the stream of an interrupted run. The run waits for answers or, if it has no
     /// interrupts, at a breakpoint.
     fn wait(&mut self, event: &Event) {
-        let open: Vec<Interrupt> = self.open().map(|question| question.shown.clone()).collect();
+        let open: Vec<Interrupt> = self.open().map(|question| question.interrupt.clone()).collect();
         if open.is_empty() && self.has(Mode::Updates) {
             self.push(Mode::Updates, event, json!({ INTERRUPT: [] }));
         }
         if self.has(Mode::Values) {
-            let state = self.at.get(&event.namespace);
+            let state = self.checkpoints.get(&event.namespace);
             let values = state.map(|state| self.context.lens.values(&state.state()));
             let mut values = values.unwrap_or_else(|| json!({}));
             if let Value::Object(values) = &mut values {
@@ -338,12 +339,12 @@ impl V1 {
     }
 
     /// Returns the pending interrupts.
-    fn open(&self) -> impl Iterator<Item = &Question> {
-        self.questions.iter().filter(|question| !question.is_answered)
+    fn open(&self) -> impl Iterator<Item = &RaisedInterrupt> {
+        self.interrupts.iter().filter(|question| !question.is_answered)
     }
 
     fn answer(&mut self, id: &InterruptId, is_answered: bool) {
-        for question in self.questions.iter_mut().filter(|question| question.id == *id) {
+        for question in self.interrupts.iter_mut().filter(|question| question.id == *id) {
             question.is_answered = is_answered;
         }
     }
@@ -351,10 +352,10 @@ impl V1 {
     /// Marks interrupts as unanswered again, and removes the interrupts that the run raised after
     /// their answers.
     fn reopen(&mut self, run: &RunId, reopened: &Reopened) {
-        let is_again = |question: &Question| reopened.interrupts.contains(&question.id);
-        let again = self.questions.iter().filter(|question| is_again(question));
+        let is_again = |question: &RaisedInterrupt| reopened.interrupts.contains(&question.id);
+        let again = self.interrupts.iter().filter(|question| is_again(question));
         let again: BTreeSet<TaskId> = again.flat_map(|question| question.tasks.clone()).collect();
-        self.questions.retain(|question| {
+        self.interrupts.retain(|question| {
             is_again(question)
                 || question.run != *run
                 || !question.tasks.iter().any(|task| again.contains(task))

@@ -22,19 +22,19 @@ use wattle_graph::id::{Namespace, TaskId};
 pub use self::subscription::{Channel, Subscription, SubscriptionError};
 
 use self::blocks::Blocks;
-use self::tools::Tools;
+use self::tools::ToolCalls;
 use crate::agent_server::document::Interrupt;
 use crate::agent_server::failure::{line_of, message_of, place_of};
 use crate::agent_server::id::{EventId, namespace_levels, task_uuid};
-use crate::agent_server::lens::Lens;
 use crate::agent_server::message;
-use crate::agent_server::talk::{Talk, is_speech};
-use crate::agent_server::v1::{Need, goes_on};
+use crate::agent_server::message_stream::{MessageProjection, is_message_event};
+use crate::agent_server::thread_info::ThreadInfo;
+use crate::agent_server::v1::{NeededState, goes_on};
 use crate::agent_server::work;
 
 /// An event of the stream.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sent {
+pub struct StreamEvent {
     /// Name of the event.
     pub method: &'static str,
     /// The whole event.
@@ -44,7 +44,7 @@ pub struct Sent {
     pub seq: u64,
 }
 
-impl Sent {
+impl StreamEvent {
     /// Encodes the event as a server-sent event.
     pub fn to_bytes(&self) -> Bytes {
         let Self { method, data, seq } = self;
@@ -56,40 +56,40 @@ impl Sent {
 #[derive(Clone, Debug)]
 pub struct V2 {
     subscription: Subscription,
-    lens: Lens,
+    lens: ThreadInfo,
     /// Name of the graph for clients.
     graph: String,
-    talk: Talk,
+    messages: MessageProjection,
     blocks: Blocks,
-    tools: Tools,
+    tools: ToolCalls,
     /// Newest checkpoint of the root graph and of each subgraph. Subgraphs may continue from it
     /// after a failure or a cancel.
-    at: BTreeMap<Namespace, Checkpoint>,
+    checkpoints: BTreeMap<Namespace, Checkpoint>,
     /// Running subgraphs.
-    nested: BTreeSet<Namespace>,
+    subgraphs: BTreeSet<Namespace>,
     is_running: bool,
     /// Whether the current event starts a run and does not recover one.
-    has_begun: bool,
+    starts_run: bool,
     /// Number of the last event that the subscriber has received.
     after: u64,
     index: usize,
-    out: Vec<Sent>,
+    out: Vec<StreamEvent>,
 }
 
 impl V2 {
     /// Creates a stream before its first event.
-    pub fn new(subscription: Subscription, lens: Lens, graph: String) -> Self {
+    pub fn new(subscription: Subscription, lens: ThreadInfo, graph: String) -> Self {
         Self {
             subscription,
             lens,
             graph,
-            talk: Talk::default(),
+            messages: MessageProjection::default(),
             blocks: Blocks::default(),
-            tools: Tools::default(),
-            at: BTreeMap::new(),
-            nested: BTreeSet::new(),
+            tools: ToolCalls::default(),
+            checkpoints: BTreeMap::new(),
+            subgraphs: BTreeSet::new(),
             is_running: false,
-            has_begun: false,
+            starts_run: false,
             after: 0,
             index: 0,
             out: Vec::new(),
@@ -104,7 +104,7 @@ impl V2 {
 
     /// Replaces the settings of the thread. Called after the thread was migrated to another version
     /// of its graph.
-    pub fn look(&mut self, lens: Lens) {
+    pub fn set_thread(&mut self, lens: ThreadInfo) {
         self.lens = lens;
     }
 
@@ -115,7 +115,7 @@ impl V2 {
     }
 
     /// Returns the state that an event needs, if any.
-    pub fn needs(&self, event: &Event) -> Option<Need> {
+    pub fn needs(&self, event: &Event) -> Option<NeededState> {
         // A new task is shown with the state before it. The subscriber may have received the event
         // with that state.
         let is_new = EventId::end_of(event.seq) > self.after;
@@ -124,11 +124,12 @@ impl V2 {
         }
         match &event.kind {
             EventKind::Checkpointed(made) => {
-                Some(Need::Checkpoint(event.namespace.clone(), made.checkpoint))
+                Some(NeededState::Checkpoint(event.namespace.clone(), made.checkpoint))
             }
             EventKind::RunStarted(started) if event.namespace.is_root() => {
                 let stands = !self.is_running && goes_on(started.reason);
-                (stands && !self.at.contains_key(&event.namespace)).then_some(Need::Start)
+                (stands && !self.checkpoints.contains_key(&event.namespace))
+                    .then_some(NeededState::Start)
             }
             _ => None,
         }
@@ -136,15 +137,15 @@ impl V2 {
 
     /// Applies an event and returns the events to send. `checkpoint` is the state that the event
     /// needs.
-    pub fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<Sent> {
+    pub fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<StreamEvent> {
         self.index = 0;
         self.enter(event);
-        for spoken in self.talk.take(event, checkpoint, &self.lens) {
+        for spoken in self.messages.apply(event, checkpoint, &self.lens) {
             for data in self.blocks.take(&spoken) {
-                self.push(Channel::Messages, "messages", &spoken.place.namespace, event, data);
+                self.push(Channel::Messages, "messages", &spoken.task.namespace, event, data);
             }
         }
-        for (namespace, data) in self.tools.take(event, &self.lens) {
+        for (namespace, data) in self.tools.apply(event, &self.lens) {
             self.push(Channel::Tools, "tools", &namespace, event, data);
         }
         self.apply(event, checkpoint);
@@ -158,7 +159,8 @@ impl V2 {
             }
             EventKind::Checkpointed(made) => self.stand(event, made, checkpoint),
             EventKind::TaskStarted(started) if started.attempt == 1 => {
-                let input = work::input(&self.lens, &self.at, &event.namespace, &started.task);
+                let input =
+                    work::input(&self.lens, &self.checkpoints, &event.namespace, &started.task);
                 self.push_here(Channel::Tasks, "tasks", event, work::begun(started, &input));
             }
             EventKind::TaskFinished(finished) => self.task_finished(event, finished),
@@ -168,7 +170,7 @@ impl V2 {
                 self.push_here(Channel::Tasks, "tasks", event, data);
                 self.leave(event, &failed.task, "failed");
             }
-            EventKind::Custom(custom) if !is_speech(custom) => self.custom(event, custom),
+            EventKind::Custom(custom) if !is_message_event(custom) => self.custom(event, custom),
             EventKind::Progress(progress) => self.progress(event, progress),
             EventKind::Asked(asked) if !asked.answered => self.ask(event, asked),
             EventKind::Answered(answered) => {
@@ -185,13 +187,13 @@ impl V2 {
         let namespace = &event.namespace;
         if namespace.is_root() {
             let starts = matches!(event.kind, EventKind::RunStarted(_));
-            self.has_begun = starts && !std::mem::replace(&mut self.is_running, true);
-            if self.has_begun {
+            self.starts_run = starts && !std::mem::replace(&mut self.is_running, true);
+            if self.starts_run {
                 self.lifecycle(event, namespace, "running", Map::new());
             }
             return;
         }
-        if !self.is_running || !self.nested.insert(namespace.clone()) {
+        if !self.is_running || !self.subgraphs.insert(namespace.clone()) {
             return;
         }
         let call = self.tools.around(namespace).map(str::to_owned);
@@ -220,13 +222,13 @@ impl V2 {
 
     /// Sends the current state at the start of a run that continues from that state.
     fn stand_still(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
-        if !event.namespace.is_root() || !std::mem::take(&mut self.has_begun) {
+        if !event.namespace.is_root() || !std::mem::take(&mut self.starts_run) {
             return;
         }
         if let Some(start) = checkpoint {
-            self.at.insert(event.namespace.clone(), start.clone());
+            self.checkpoints.insert(event.namespace.clone(), start.clone());
         }
-        let values = self.at.get(&event.namespace).map(|it| self.lens.values(&it.state()));
+        let values = self.checkpoints.get(&event.namespace).map(|it| self.lens.values(&it.state()));
         self.push_here(Channel::Values, "values", event, values.map(compact).unwrap_or_default());
     }
 
@@ -243,11 +245,11 @@ impl V2 {
         }
         self.push_here(Channel::Checkpoints, "checkpoints", event, data);
         // The subgraphs of the previous superstep have ended.
-        self.at.retain(|nested, _| !nested.is_below(&event.namespace));
+        self.checkpoints.retain(|nested, _| !nested.is_nested_in(&event.namespace));
         match state {
-            Some(state) => drop(self.at.insert(event.namespace.clone(), state.clone())),
+            Some(state) => drop(self.checkpoints.insert(event.namespace.clone(), state.clone())),
             // The old state must not be shown as the new one.
-            None => drop(self.at.remove(&event.namespace)),
+            None => drop(self.checkpoints.remove(&event.namespace)),
         }
     }
 
@@ -266,7 +268,7 @@ impl V2 {
 
     /// Ends the subgraphs that a task runs.
     fn leave(&mut self, event: &Event, task: &TaskId, what: &str) {
-        let own = self.nested.iter().filter(|namespace| namespace.task().as_ref() == Some(task));
+        let own = self.subgraphs.iter().filter(|namespace| namespace.task().as_ref() == Some(task));
         let own: Vec<Namespace> = own.cloned().collect();
         for namespace in &own {
             self.leave_graph(event, namespace, what);
@@ -275,8 +277,8 @@ impl V2 {
 
     /// Ends a subgraph, after the subgraphs inside it.
     fn leave_graph(&mut self, event: &Event, namespace: &Namespace, what: &str) {
-        let ends = |nested: &Namespace| nested == namespace || nested.is_below(namespace);
-        let ended: Vec<Namespace> = self.nested.extract_if(.., |nested| ends(nested)).collect();
+        let ends = |nested: &Namespace| nested == namespace || nested.is_nested_in(namespace);
+        let ended: Vec<Namespace> = self.subgraphs.extract_if(.., |nested| ends(nested)).collect();
         for namespace in ended.iter().rev() {
             self.lifecycle(event, namespace, what, Map::new());
         }
@@ -316,7 +318,7 @@ impl V2 {
             RunStatus::Interrupted | RunStatus::Cancelled => "interrupted",
             RunStatus::Failed => "failed",
         };
-        let nested = std::mem::take(&mut self.nested);
+        let nested = std::mem::take(&mut self.subgraphs);
         for namespace in nested.iter().rev() {
             self.lifecycle(event, namespace, what, Map::new());
         }
@@ -356,7 +358,7 @@ impl V2 {
             "method": method,
             "params": { "namespace": levels, "timestamp": event.at_ms, "data": data },
         });
-        self.out.push(Sent { method, data, seq: id.number });
+        self.out.push(StreamEvent { method, data, seq: id.number });
     }
 }
 

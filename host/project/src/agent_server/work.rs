@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::TaskStarted;
 use wattle_graph::id::{Namespace, TaskId};
-use wattle_graph::plan::led_to;
+use wattle_graph::plan::tasks_of;
 
 use crate::agent_server::document::Interrupt;
 use crate::agent_server::id::task_uuid;
-use crate::agent_server::lens::Lens;
+use crate::agent_server::thread_info::ThreadInfo;
 
 /// Returns the JSON object of a task that starts, with its input.
 pub(super) fn begun(started: &TaskStarted, input: &Value) -> Value {
@@ -42,13 +42,13 @@ pub(super) fn ended(
 /// Returns the input of a task: the input of the send that started it, or the state; `null` if the
 /// state is unknown.
 pub(super) fn input(
-    lens: &Lens,
+    lens: &ThreadInfo,
     at: &BTreeMap<Namespace, Checkpoint>,
     namespace: &Namespace,
     task: &TaskId,
 ) -> Value {
     let Some(checkpoint) = at.get(namespace) else { return Value::Null };
-    let mut tasks = led_to(&lens.origin, &checkpoint.meta).into_iter();
+    let mut tasks = tasks_of(&lens.origin, &checkpoint.meta).into_iter();
     let sent = tasks.find(|(id, _)| id == task).and_then(|(_, trigger)| trigger.input.clone());
     lens.values(&sent.map_or_else(|| checkpoint.state(), |input| (*input).clone()))
 }

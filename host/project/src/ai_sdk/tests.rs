@@ -6,11 +6,11 @@ use proptest::prelude::{prop_assert_eq, proptest};
 use serde_json::{Value, json};
 use wattle_graph::event::{Event, EventKind};
 
-use super::{Chunk, MessageStream, emitted, part_name};
+use super::{AiSdkProjection, Chunk, custom_part, part_name};
 use crate::sample::{asked, cut_and_recovered, log, two_turns};
 
 fn chunks(events: &[Event]) -> Vec<Chunk> {
-    let mut stream = MessageStream::new([]);
+    let mut stream = AiSdkProjection::new([]);
     events.iter().flat_map(|event| stream.apply(event)).collect()
 }
 
@@ -130,7 +130,7 @@ proptest! {
     #[test]
     fn cloned_stream_continues_like_the_original(log in log(), cut in 0..60_usize) {
         let cut = cut.min(log.len());
-        let mut stream = MessageStream::new([]);
+        let mut stream = AiSdkProjection::new([]);
         let mut seen: Vec<Chunk> = log[..cut].iter().flat_map(|it| stream.apply(it)).collect();
         let mut copy = stream.clone();
         seen.extend(log[cut..].iter().flat_map(|it| copy.apply(it)));
@@ -163,7 +163,7 @@ fn part_names_are_sanitized_and_avoid_reserved_names() {
     ] {
         assert_eq!(part_name(name), part);
     }
-    let Chunk::Data(part) = emitted("step", json!({ "id": "s1" })) else { panic!() };
+    let Chunk::Data(part) = custom_part("step", json!({ "id": "s1" })) else { panic!() };
     assert_eq!(part.id.as_deref(), Some("s1"), "a later part replaces it");
 }
 

@@ -9,7 +9,7 @@ use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_graph::id::TaskId;
 use wattle_graph::llm::Delta;
 
-use super::{Conversation, Piece, Step, What};
+use super::{ChangeKind, CompletionDelta, CompletionStep, Conversation};
 use crate::sample::{
     call_piece, call_started, completed, log, not_completed, run_ended, streamed, task_failed,
     task_started, text, tool_call,
@@ -18,23 +18,27 @@ use crate::sample::{
 /// Returns the changes of completions, one line each.
 fn heard(events: &[Event]) -> Vec<String> {
     let mut conversation = Conversation::default();
-    let changes = events.iter().flat_map(|event| conversation.take(event));
-    let answers = changes.filter_map(|change| match change.what {
-        What::Answer { id, step, .. } => Some((id, step)),
-        What::TaskBegan { .. } | What::TaskEnded => None,
+    let changes = events.iter().flat_map(|event| conversation.apply(event));
+    let answers = changes.filter_map(|change| match change.kind {
+        ChangeKind::Completion { id, step, .. } => Some((id, step)),
+        ChangeKind::TaskStarted { .. } | ChangeKind::TaskEnded => None,
     });
-    let line = |(id, step): (String, Step)| {
+    let line = |(id, step): (String, CompletionStep)| {
         let id = id.replace("run--task-0-", "");
         match step {
-            Step::Began => format!("{id} began"),
-            Step::Piece(Piece::Text(text)) => format!("{id} text {text}"),
-            Step::Piece(Piece::Reasoning(text)) => format!("{id} reasoning {text}"),
-            Step::Piece(Piece::Call { index, .. }) => format!("{id} call {index}"),
-            Step::Void(told) => format!("{id} void, told: {}", told.is_some()),
-            Step::Done { completion, told, .. } => {
+            CompletionStep::Started => format!("{id} began"),
+            CompletionStep::Delta(CompletionDelta::Text(text)) => format!("{id} text {text}"),
+            CompletionStep::Delta(CompletionDelta::Reasoning(text)) => {
+                format!("{id} reasoning {text}")
+            }
+            CompletionStep::Delta(CompletionDelta::ToolCall { index, .. }) => {
+                format!("{id} call {index}")
+            }
+            CompletionStep::Restarted(told) => format!("{id} void, told: {}", told.is_some()),
+            CompletionStep::Done { completion, told, .. } => {
                 format!("{id} done, {} left to tell", told.rest(&completion).count())
             }
-            Step::Failed(told) => format!("{id} failed, told: {}", told.is_some()),
+            CompletionStep::Failed(told) => format!("{id} failed, told: {}", told.is_some()),
         }
     };
     answers.map(line).collect()
@@ -122,43 +126,43 @@ proptest! {
         let mut tasks: BTreeMap<TaskId, bool> = BTreeMap::new();
         let mut open: BTreeMap<(TaskId, u32), (String, String)> = BTreeMap::new();
         for event in &log {
-            for change in conversation.take(event) {
-                let task = change.place.task;
-                match change.what {
-                    What::TaskBegan { again } => {
+            for change in conversation.apply(event) {
+                let task = change.task.task;
+                match change.kind {
+                    ChangeKind::TaskStarted { again } => {
                         prop_assert_eq!(tasks.insert(task, true).is_some(), again);
                     }
-                    What::TaskEnded => {
+                    ChangeKind::TaskEnded => {
                         prop_assert!(tasks.remove(&task).is_some());
                         prop_assert!(!open.keys().any(|(of, _)| *of == task));
                     }
-                    What::Answer { call, id, step } => {
+                    ChangeKind::Completion { call, id, step } => {
                         let key = (task, call);
                         match step {
-                            Step::Began => {
+                            CompletionStep::Started => {
                                 open.insert(key, (id, String::new()));
                             }
                             // The start of a call by an unknown task makes no change.
-                            Step::Piece(piece) => {
+                            CompletionStep::Delta(piece) => {
                                 let told = open.entry(key).or_insert((id.clone(), String::new()));
                                 if told.0 != id {
                                     *told = (id, String::new());
                                 }
-                                if let Piece::Text(text) = piece {
+                                if let CompletionDelta::Text(text) = piece {
                                     told.1.push_str(&text);
                                 }
                             }
-                            Step::Done { completion, told, .. } => {
+                            CompletionStep::Done { completion, told, .. } => {
                                 let before = open.remove(&key).filter(|(of, _)| *of == id);
                                 let mut text = before.unwrap_or_default().1;
                                 for piece in told.rest(&completion) {
-                                    if let Piece::Text(rest) = piece {
+                                    if let CompletionDelta::Text(rest) = piece {
                                         text.push_str(&rest);
                                     }
                                 }
                                 prop_assert!(told.text || text == completion.text());
                             }
-                            Step::Void(_) | Step::Failed(_) => drop(open.remove(&key)),
+                            CompletionStep::Restarted(_) | CompletionStep::Failed(_) => drop(open.remove(&key)),
                         }
                     }
                 }

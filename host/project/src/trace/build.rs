@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use wattle_graph::call::CallKind;
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{
     Called, Checkpointed, Decision, Event, EventKind, Migrated, RunReason, RunStarted, Settled,
     TaskFailed, TaskFinished, TaskStarted,
@@ -123,7 +123,7 @@ impl Tracer {
             .changes
             .last()
             .is_some_and(|last| last.change == MIGRATED && last.seq + 1 == event.seq);
-        if made.source != Source::Update || is_migrated {
+        if made.source != CheckpointSource::Update || is_migrated {
             return;
         }
         let changed: Vec<&str> = made.changed.iter().map(ChannelName::as_str).collect();

@@ -14,104 +14,104 @@ use wattle_graph::message::MessageView;
 
 /// All tool calls of a run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct ToolCalls {
     /// Ids in the transcript.
-    shown: BTreeSet<String>,
+    ids: BTreeSet<String>,
     /// Ids in the transcript. The keys are the ids that the model and the node gave.
-    known_as: BTreeMap<String, String>,
+    alias_to_id: BTreeMap<String, String>,
     /// Complete calls without a result.
-    open: BTreeSet<String>,
+    pending: BTreeSet<String>,
     /// Open calls whose results the turn waits for.
     waiting: BTreeSet<String>,
     /// Calls of the last completion of each task, in order.
-    last_of: BTreeMap<TaskId, Vec<String>>,
+    last_calls_by_task: BTreeMap<TaskId, Vec<String>>,
     /// Arguments of calls that an earlier run made.
-    remembered: BTreeMap<String, Value>,
+    inherited_arguments: BTreeMap<String, Value>,
 }
 
 /// A tool call of an earlier run.
-pub(super) struct Carried {
+pub(super) struct InheritedCall {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) arguments: Value,
 }
 
-impl Calls {
+impl ToolCalls {
     /// Returns the id of a new call in the transcript. `wanted` is the id that the model gave.
     pub(super) fn begin(&mut self, run: &RunId, wanted: Option<&str>) -> String {
         let wanted = wanted.filter(|id| !id.is_empty());
-        let free = wanted.filter(|id| !self.shown.contains(*id)).map(str::to_owned);
-        let id = free.unwrap_or_else(|| self.own_id(run));
-        self.shown.insert(id.clone());
+        let free = wanted.filter(|id| !self.ids.contains(*id)).map(str::to_owned);
+        let id = free.unwrap_or_else(|| self.generated_id(run));
+        self.ids.insert(id.clone());
         id
     }
 
     /// Returns the run id with the next free number.
-    fn own_id(&self, run: &RunId) -> String {
-        let mut number = self.shown.len() + 1;
-        while self.shown.contains(&format!("{run}-{number}")) {
+    fn generated_id(&self, run: &RunId) -> String {
+        let mut number = self.ids.len() + 1;
+        while self.ids.contains(&format!("{run}-{number}")) {
             number += 1;
         }
         format!("{run}-{number}")
     }
 
     /// Records that the arguments of a call are complete and that the call waits for its result.
-    /// `known_as` is the id that the model gave.
-    pub(super) fn make(&mut self, id: &str, known_as: &str) {
-        self.known_as.insert(id.to_owned(), id.to_owned());
-        if !known_as.is_empty() {
-            self.known_as.insert(known_as.to_owned(), id.to_owned());
+    /// `alias` is the id that the model gave.
+    pub(super) fn complete(&mut self, id: &str, alias: &str) {
+        self.alias_to_id.insert(id.to_owned(), id.to_owned());
+        if !alias.is_empty() {
+            self.alias_to_id.insert(alias.to_owned(), id.to_owned());
         }
-        self.open.insert(id.to_owned());
+        self.pending.insert(id.to_owned());
         self.waiting.insert(id.to_owned());
     }
 
     /// Records the calls of the newest completion of a task.
-    pub(super) fn made_by(&mut self, task: &TaskId, calls: Vec<String>) {
-        self.last_of.insert(task.clone(), calls);
+    pub(super) fn set_task_calls(&mut self, task: &TaskId, calls: Vec<String>) {
+        self.last_calls_by_task.insert(task.clone(), calls);
     }
 
     /// Records the ids that a message of a task gives to the calls of the task's newest completion.
-    pub(super) fn rename(&mut self, task: &TaskId, listed: &[ToolCall]) {
+    pub(super) fn learn_aliases(&mut self, task: &TaskId, listed: &[ToolCall]) {
         let same = |calls: &&Vec<String>| !calls.is_empty() && calls.len() == listed.len();
-        let Some(calls) = self.last_of.get(task).filter(same) else { return };
+        let Some(calls) = self.last_calls_by_task.get(task).filter(same) else { return };
         for (call, listed) in calls.iter().zip(listed).filter(|(_, listed)| !listed.id.is_empty()) {
-            self.known_as.insert(listed.id.clone(), call.clone());
+            self.alias_to_id.insert(listed.id.clone(), call.clone());
         }
     }
 
     /// Closes a call that has a result. Returns the id of the call in the transcript; `None` if the
     /// call is unknown or already closed.
-    pub(super) fn take(&mut self, known_as: &str) -> Option<String> {
-        let id = self.known_as.get(known_as)?;
+    pub(super) fn resolve_pending(&mut self, alias: &str) -> Option<String> {
+        let id = self.alias_to_id.get(alias)?;
         self.waiting.remove(id);
-        self.open.take(id)
+        self.pending.take(id)
     }
 
     /// Closes and returns all calls without a result.
-    pub(super) fn take_all(&mut self) -> impl Iterator<Item = String> + use<> {
+    pub(super) fn drain_pending(&mut self) -> impl Iterator<Item = String> + use<> {
         self.waiting.clear();
-        std::mem::take(&mut self.open).into_iter()
+        std::mem::take(&mut self.pending).into_iter()
     }
 
     /// Keeps the arguments of a call that an earlier run made.
-    pub(super) fn remember(&mut self, id: &str, arguments: Option<&Value>) {
+    pub(super) fn keep_arguments(&mut self, id: &str, arguments: Option<&Value>) {
         if let Some(arguments) = arguments {
-            self.remembered.insert(id.to_owned(), arguments.clone());
+            self.inherited_arguments.insert(id.to_owned(), arguments.clone());
         }
     }
 
     /// Returns the call of an earlier run whose result the message contains. Returns `None` for a
     /// call of this run, and after the first result of a call.
-    pub(super) fn carry(&mut self, id: &str, message: MessageView<'_>) -> Option<Carried> {
-        if self.known_as.contains_key(id) || !self.shown.insert(id.to_owned()) {
+    pub(super) fn inherit(&mut self, id: &str, message: MessageView<'_>) -> Option<InheritedCall> {
+        if self.alias_to_id.contains_key(id) || !self.ids.insert(id.to_owned()) {
             return None;
         }
-        self.known_as.insert(id.to_owned(), id.to_owned());
+        self.alias_to_id.insert(id.to_owned(), id.to_owned());
         let name = message.name().unwrap_or("tool").to_owned();
         let changed = message.arguments().cloned();
-        let arguments = changed.or_else(|| self.remembered.remove(id)).unwrap_or_default();
-        Some(Carried { id: id.to_owned(), name, arguments })
+        let arguments = changed.or_else(|| self.inherited_arguments.remove(id)).unwrap_or_default();
+        Some(InheritedCall { id: id.to_owned(), name, arguments })
     }
 
     /// Returns true if the turn waits for the result of a call.
@@ -125,7 +125,7 @@ impl Calls {
     }
 
     /// Returns true if a call has no result.
-    pub(super) fn is_open(&self) -> bool {
-        !self.open.is_empty()
+    pub(super) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
     }
 }

@@ -1,24 +1,24 @@
 //! Tests of the transcript events that follow from each event.
 
 use serde_json::{Value, json};
-use wattle_graph::event::{ChildEnd, Event, EventKind, RunReason, RunStatus};
+use wattle_graph::event::{Event, EventKind, RunReason, RunStatus, SubgraphEnd};
 use wattle_graph::id::{Namespace, NodeName, TaskId};
 use wattle_graph::llm::Delta;
 
-use super::{Answer, Reason, Said, Transcript, Voice};
+use super::{ContentKind, Reason, ToolCallResult, Transcript, TranscriptEvent};
 use crate::sample::{
     call_piece, call_started, completed, not_completed, run_ended, run_started, streamed,
     task_failed, task_finished, task_started, text, tool_call, tool_called,
 };
 
-fn say(events: &[Event]) -> Vec<Said> {
+fn say(events: &[Event]) -> Vec<TranscriptEvent> {
     let mut transcript = Transcript::default();
     events.iter().flat_map(|event| transcript.apply(event)).collect()
 }
 
-fn texts(said: &[Said]) -> String {
-    let text = |said: &Said| match said {
-        Said::Text(Voice::Words, _, text) => Some(text.clone()),
+fn texts(said: &[TranscriptEvent]) -> String {
+    let text = |said: &TranscriptEvent| match said {
+        TranscriptEvent::TextDelta(ContentKind::Text, _, text) => Some(text.clone()),
         _ => None,
     };
     said.iter().filter_map(text).collect()
@@ -39,9 +39,9 @@ fn structured_output_and_other_nodes_are_left_out() {
         streamed(2, 0, vec![text("hello")]),
     ];
     let mut transcript = Transcript::new([NodeName::new("agent").unwrap()]);
-    let said: Vec<Said> = log.iter().flat_map(|event| transcript.apply(event)).collect();
+    let said: Vec<TranscriptEvent> = log.iter().flat_map(|event| transcript.apply(event)).collect();
     assert_eq!(texts(&said), "hello");
-    assert_eq!(said.iter().filter(|it| **it == Said::TurnBegan).count(), 1);
+    assert_eq!(said.iter().filter(|it| **it == TranscriptEvent::TurnStarted).count(), 1);
 }
 
 #[test]
@@ -55,12 +55,12 @@ fn restart_starts_a_new_text() {
     let ids: Vec<&str> = said
         .iter()
         .filter_map(|said| match said {
-            Said::TextBegan(_, id) => Some(id.as_str()),
+            TranscriptEvent::TextStart(_, id) => Some(id.as_str()),
             _ => None,
         })
         .collect();
     assert_eq!(ids, ["text-1", "text-2"]);
-    assert_eq!(said.last(), Some(&Said::TurnEnded));
+    assert_eq!(said.last(), Some(&TranscriptEvent::TurnFinished));
 }
 
 #[test]
@@ -79,14 +79,15 @@ fn repeated_calls_keep_their_id_after_a_restart() {
         completed(0, 0, json!([tool_call("c", json!({}))])),
         tool_called(1, "c", Ok(json!({ "content": [{ "text": "x" }] }))),
     ]);
-    let begun = said.iter().filter(|said| matches!(said, Said::CallBegan { .. })).count();
+    let begun =
+        said.iter().filter(|said| matches!(said, TranscriptEvent::ToolCallStart { .. })).count();
     assert_eq!(begun, 2, "the two calls before the restart");
-    let made = |said: &Said| matches!(said, Said::CallMade { id, .. } if id == "a");
+    let made = |said: &TranscriptEvent| matches!(said, TranscriptEvent::ToolCallReady { id, .. } if id == "a");
     assert!(said.iter().any(made));
-    let withdrawn = |said: &Said| matches!(said, Said::CallBroken { id, .. } if id == "b");
+    let withdrawn = |said: &TranscriptEvent| matches!(said, TranscriptEvent::ToolCallInvalid { id, .. } if id == "b");
     assert!(said.iter().any(withdrawn));
-    let answer = Said::Answered("a".to_owned(), Answer::Output("x".into()));
-    assert_eq!(said[said.len() - 2..], [answer, Said::TurnEnded]);
+    let answer = TranscriptEvent::ToolResult("a".to_owned(), ToolCallResult::Output("x".into()));
+    assert_eq!(said[said.len() - 2..], [answer, TranscriptEvent::TurnFinished]);
 }
 
 #[test]
@@ -100,11 +101,11 @@ fn call_with_invalid_arguments_gets_no_result() {
         task_finished(1, refused),
     ]);
     let broken = said.iter().find_map(|said| match said {
-        Said::CallBroken { arguments, .. } => Some(arguments.clone()),
+        TranscriptEvent::ToolCallInvalid { arguments, .. } => Some(arguments.clone()),
         _ => None,
     });
     assert_eq!(broken, Some(json!("{\"q\"")));
-    assert!(!said.iter().any(|said| matches!(said, Said::Answered(..))));
+    assert!(!said.iter().any(|said| matches!(said, TranscriptEvent::ToolResult(..))));
 }
 
 #[test]
@@ -120,14 +121,16 @@ fn failed_and_cancelled_runs_close_open_calls() {
         log.push(run_ended(status));
         say(&log)
     };
-    let cut = |said: &Said| matches!(said, Said::Answered(_, Answer::Error(_)));
+    let cut = |said: &TranscriptEvent| {
+        matches!(said, TranscriptEvent::ToolResult(_, ToolCallResult::Error(_)))
+    };
     for status in [RunStatus::Failed, RunStatus::Cancelled] {
         assert!(end(status).iter().any(cut), "{status:?}");
     }
     let waiting = end(RunStatus::Interrupted);
     assert!(!waiting.iter().any(cut), "an interrupted run keeps the call open");
-    let reason = |said: &[Said]| match said.last() {
-        Some(Said::Ended { reason, .. }) => Some(*reason),
+    let reason = |said: &[TranscriptEvent]| match said.last() {
+        Some(TranscriptEvent::RunEnded { reason, .. }) => Some(*reason),
         _ => None,
     };
     assert_eq!(reason(&waiting), Some(Reason::ToolCalls));
@@ -144,9 +147,9 @@ fn failed_model_call_ends_its_turn() {
         task_failed(0),
     ]);
     let end = &said[said.len() - 3..];
-    assert!(matches!(&end[0], Said::CallBroken { id, .. } if id == "a"));
-    assert_eq!(end[1], Said::TurnEnded);
-    assert!(matches!(end[2], Said::TaskEnded(_)));
+    assert!(matches!(&end[0], TranscriptEvent::ToolCallInvalid { id, .. } if id == "a"));
+    assert_eq!(end[1], TranscriptEvent::TurnFinished);
+    assert!(matches!(end[2], TranscriptEvent::TaskFinished(_)));
 }
 
 #[test]
@@ -164,14 +167,18 @@ fn resumed_run_has_results_of_earlier_calls() {
     };
     let id = || "a".to_owned();
     let call = [
-        Said::CallBegan { id: id(), name: "find".to_owned() },
-        Said::CallMade { id: id(), name: "find".to_owned(), arguments: json!({ "q": 1 }) },
-        Said::Answered(id(), Answer::Output("x".into())),
+        TranscriptEvent::ToolCallStart { id: id(), name: "find".to_owned() },
+        TranscriptEvent::ToolCallReady {
+            id: id(),
+            name: "find".to_owned(),
+            arguments: json!({ "q": 1 }),
+        },
+        TranscriptEvent::ToolResult(id(), ToolCallResult::Output("x".into())),
     ];
     let said = say(&log(RunReason::Resume));
     assert_eq!(said[2..5], call);
     let history = say(&log(RunReason::Input));
-    assert!(!history.iter().any(|said| matches!(said, Said::CallBegan { .. })));
+    assert!(!history.iter().any(|said| matches!(said, TranscriptEvent::ToolCallStart { .. })));
 }
 
 #[test]
@@ -182,16 +189,17 @@ fn unstreamed_completion_is_emitted_whole() {
         completed(0, 0, json!([{ "reasoning": "hm" }, { "text": "Hello" }])),
     ]);
     assert_eq!(texts(&said), "Hello");
-    let thought = Said::Text(Voice::Thoughts, "text-1".to_owned(), "hm".to_owned());
+    let thought =
+        TranscriptEvent::TextDelta(ContentKind::Reasoning, "text-1".to_owned(), "hm".to_owned());
     assert!(said.contains(&thought));
-    assert_eq!(said.last(), Some(&Said::TurnEnded));
+    assert_eq!(said.last(), Some(&TranscriptEvent::TurnFinished));
     assert_eq!(say(&[completed(0, 0, Value::Null)]).len(), 1, "a call without a start");
 }
 
 /// Moves an event into the subgraph that task 0 runs.
 fn inside(mut event: Event) -> Event {
     let (node, task) = (NodeName::new("agent").unwrap(), TaskId::new("task-0").unwrap());
-    event.namespace = Namespace::root().of_task(&node, &task);
+    event.namespace = Namespace::root().for_task(&node, &task);
     event
 }
 
@@ -201,7 +209,7 @@ fn subgraph_output_is_not_repeated() {
     let mut outer = task_finished(0, json!([answer, { "role": "assistant", "content": "Hello" }]));
     let namespace = inside(outer.clone()).namespace;
     if let EventKind::TaskFinished(finished) = &mut outer.kind {
-        finished.child = Some(ChildEnd { namespace, checkpoint: None, keeps: false });
+        finished.child = Some(SubgraphEnd { namespace, checkpoint: None, persists: false });
     }
     let log = [
         run_started(RunReason::Resume),
@@ -218,15 +226,16 @@ fn subgraph_output_is_not_repeated() {
     let said = say(&log);
     assert_eq!(texts(&said), "Hello");
     assert!(
-        !said.iter().any(|said| matches!(said, Said::CallBegan { .. })),
+        !said.iter().any(|said| matches!(said, TranscriptEvent::ToolCallStart { .. })),
         "history is not repeated"
     );
-    let ends = said.iter().filter(|said| matches!(said, Said::Ended { .. })).count();
-    assert_eq!((ends, matches!(said.last(), Some(Said::Ended { .. }))), (1, true));
+    let ends = said.iter().filter(|said| matches!(said, TranscriptEvent::RunEnded { .. })).count();
+    assert_eq!((ends, matches!(said.last(), Some(TranscriptEvent::RunEnded { .. }))), (1, true));
     // `nodes` selects a node by its own name, or by the name of the node that runs its graph.
     for (named, wanted) in [("tools", "Hello"), ("agent", "Hello"), ("other", "")] {
         let mut transcript = Transcript::new([NodeName::new(named).unwrap()]);
-        let said: Vec<Said> = log.iter().flat_map(|event| transcript.apply(event)).collect();
+        let said: Vec<TranscriptEvent> =
+            log.iter().flat_map(|event| transcript.apply(event)).collect();
         assert_eq!(texts(&said), wanted, "{named}");
     }
 }
@@ -241,11 +250,11 @@ fn failed_task_ends_the_tasks_of_its_subgraph() {
         task_failed(0),
     ]);
     let end = &said[said.len() - 4..];
-    assert!(matches!(end[0], Said::TextEnded(..)));
+    assert!(matches!(end[0], TranscriptEvent::TextEnd(..)));
     let ended: Vec<&str> = end
         .iter()
         .filter_map(|said| match said {
-            Said::TaskEnded(task) => Some(task.as_str()),
+            TranscriptEvent::TaskFinished(task) => Some(task.as_str()),
             _ => None,
         })
         .collect();

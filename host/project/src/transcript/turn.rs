@@ -6,40 +6,40 @@ use serde_json::Value;
 use wattle_graph::id::RunId;
 use wattle_graph::llm::{Completion, Part};
 
-use crate::conversation::{Piece, Told};
-use crate::transcript::calls::Calls;
-use crate::transcript::said::{Said, Voice};
+use crate::conversation::{CompletionDelta, SeenContent};
+use crate::transcript::calls::ToolCalls;
+use crate::transcript::event::{ContentKind, TranscriptEvent};
 
 /// Error of a tool call that the model did not repeat after a restart.
-const WITHDRAWN: &str = "the model restarted and did not request this call again";
+const DROPPED_BY_RESTART: &str = "the model restarted and did not request this call again";
 
 /// Error of a tool call whose arguments do not parse. The completion contains these arguments as a
 /// string.
-const NO_JSON: &str = "the arguments of the call are not valid JSON";
+const INVALID_JSON: &str = "the arguments of the call are not valid JSON";
 
 /// The state of the transcript that a turn changes.
-pub(super) struct Speaker<'a> {
+pub(super) struct TurnOutput<'a> {
     pub(super) run: &'a RunId,
     pub(super) texts: &'a mut u32,
-    pub(super) calls: &'a mut Calls,
-    pub(super) said: &'a mut Vec<Said>,
+    pub(super) calls: &'a mut ToolCalls,
+    pub(super) said: &'a mut Vec<TranscriptEvent>,
 }
 
 /// A model call in progress.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Turn {
     /// The open text, with its kind and its id.
-    text: Option<(Voice, String)>,
+    text: Option<(ContentKind, String)>,
     /// Started tool calls by their position in the completion.
-    calls: BTreeMap<u32, Begun>,
+    calls: BTreeMap<u32, PartialToolCall>,
     /// Tool calls that a restart discarded. A later call of the same tool takes over the id of a
     /// discarded call.
-    void: Vec<Begun>,
+    restarted: Vec<PartialToolCall>,
 }
 
 /// A tool call that has started.
 #[derive(Clone, Debug)]
-struct Begun {
+struct PartialToolCall {
     id: String,
     name: String,
     /// JSON text of the arguments so far.
@@ -48,25 +48,27 @@ struct Begun {
 
 impl Turn {
     /// Applies a delta.
-    pub(super) fn hear(&mut self, piece: Piece, speaker: &mut Speaker<'_>) {
+    pub(super) fn apply_delta(&mut self, piece: CompletionDelta, speaker: &mut TurnOutput<'_>) {
         match piece {
-            Piece::Text(text) => self.speak(Voice::Words, &text, speaker),
-            Piece::Reasoning(text) => self.speak(Voice::Thoughts, &text, speaker),
-            Piece::Call { index, id, name, arguments } => {
+            CompletionDelta::Text(text) => self.push_text(ContentKind::Text, &text, speaker),
+            CompletionDelta::Reasoning(text) => {
+                self.push_text(ContentKind::Reasoning, &text, speaker);
+            }
+            CompletionDelta::ToolCall { index, id, name, arguments } => {
                 if let (None, Some(name)) = (self.calls.get(&index), name) {
-                    self.begin(index, id.as_deref(), &name, speaker);
+                    self.start_call(index, id.as_deref(), &name, speaker);
                 }
-                self.grow(index, &arguments, speaker.said);
+                self.append_arguments(index, &arguments, speaker.said);
             }
         }
     }
 
     /// Discards the text and the tool calls so far.
-    pub(super) fn restart(&mut self, said: &mut Vec<Said>) {
+    pub(super) fn restart(&mut self, said: &mut Vec<TranscriptEvent>) {
         self.end_text(said);
         for begun in std::mem::take(&mut self.calls).into_values() {
-            said.push(Said::CallVoid(begun.id.clone()));
-            self.void.push(Begun { text: String::new(), ..begun });
+            said.push(TranscriptEvent::ToolCallReset(begun.id.clone()));
+            self.restarted.push(PartialToolCall { text: String::new(), ..begun });
         }
     }
 
@@ -75,43 +77,43 @@ impl Turn {
     pub(super) fn finish(
         &mut self,
         completion: &Completion,
-        told: &Told,
-        speaker: &mut Speaker<'_>,
+        told: &SeenContent,
+        speaker: &mut TurnOutput<'_>,
     ) -> Vec<String> {
         self.end_text(speaker.said);
         let (mut index, mut made) = (0_u32, Vec::new());
         for part in &completion.parts {
             match part {
-                Part::Text(text) if !told.text => self.speak(Voice::Words, text, speaker),
+                Part::Text(text) if !told.text => self.push_text(ContentKind::Text, text, speaker),
                 Part::Reasoning(text) if !told.reasoning => {
-                    self.speak(Voice::Thoughts, text, speaker);
+                    self.push_text(ContentKind::Reasoning, text, speaker);
                 }
                 Part::ToolCall(call) => {
                     if !self.calls.contains_key(&index) {
-                        self.begin(index, Some(&call.id), &call.name, speaker);
+                        self.start_call(index, Some(&call.id), &call.name, speaker);
                     }
-                    made.extend(self.make(index, &call.id, &call.arguments, speaker));
+                    made.extend(self.complete_call(index, &call.id, &call.arguments, speaker));
                     index += 1;
                 }
                 _ => {}
             }
         }
         self.end_text(speaker.said);
-        self.break_off(WITHDRAWN, speaker.said);
+        self.abort(DROPPED_BY_RESTART, speaker.said);
         made
     }
 
     /// Closes the open text, and all open tool calls with the error `why`.
-    pub(super) fn break_off(&mut self, why: &str, said: &mut Vec<Said>) {
+    pub(super) fn abort(&mut self, why: &str, said: &mut Vec<TranscriptEvent>) {
         self.end_text(said);
         let begun = std::mem::take(&mut self.calls).into_values();
-        for Begun { id, name, text } in begun.chain(std::mem::take(&mut self.void)) {
+        for PartialToolCall { id, name, text } in begun.chain(std::mem::take(&mut self.restarted)) {
             let (arguments, why) = (text.into(), why.to_owned());
-            said.push(Said::CallBroken { id, name, arguments, why });
+            said.push(TranscriptEvent::ToolCallInvalid { id, name, arguments, why });
         }
     }
 
-    fn speak(&mut self, voice: Voice, text: &str, speaker: &mut Speaker<'_>) {
+    fn push_text(&mut self, voice: ContentKind, text: &str, speaker: &mut TurnOutput<'_>) {
         if text.is_empty() {
             return;
         }
@@ -121,56 +123,67 @@ impl Turn {
                 self.end_text(speaker.said);
                 *speaker.texts += 1;
                 let id = format!("text-{}", speaker.texts);
-                speaker.said.push(Said::TextBegan(voice, id.clone()));
+                speaker.said.push(TranscriptEvent::TextStart(voice, id.clone()));
                 id
             }
         };
-        speaker.said.push(Said::Text(voice, id.clone(), text.to_owned()));
+        speaker.said.push(TranscriptEvent::TextDelta(voice, id.clone(), text.to_owned()));
         self.text = Some((voice, id));
     }
 
-    fn end_text(&mut self, said: &mut Vec<Said>) {
-        said.extend(self.text.take().map(|(voice, id)| Said::TextEnded(voice, id)));
+    fn end_text(&mut self, said: &mut Vec<TranscriptEvent>) {
+        said.extend(self.text.take().map(|(voice, id)| TranscriptEvent::TextEnd(voice, id)));
     }
 
-    fn begin(&mut self, index: u32, id: Option<&str>, name: &str, speaker: &mut Speaker<'_>) {
+    fn start_call(
+        &mut self,
+        index: u32,
+        id: Option<&str>,
+        name: &str,
+        speaker: &mut TurnOutput<'_>,
+    ) {
         self.end_text(speaker.said);
-        let void = self.void.iter().position(|begun| begun.name == name);
+        let void = self.restarted.iter().position(|begun| begun.name == name);
         let begun = match void {
-            Some(place) => self.void.remove(place),
+            Some(place) => self.restarted.remove(place),
             None => {
                 let id = speaker.calls.begin(speaker.run, id);
                 let name = name.to_owned();
-                speaker.said.push(Said::CallBegan { id: id.clone(), name: name.clone() });
-                Begun { id, name, text: String::new() }
+                speaker
+                    .said
+                    .push(TranscriptEvent::ToolCallStart { id: id.clone(), name: name.clone() });
+                PartialToolCall { id, name, text: String::new() }
             }
         };
         self.calls.insert(index, begun);
     }
 
-    fn grow(&mut self, index: u32, arguments: &str, said: &mut Vec<Said>) {
+    fn append_arguments(&mut self, index: u32, arguments: &str, said: &mut Vec<TranscriptEvent>) {
         let Some(begun) = self.calls.get_mut(&index).filter(|_| !arguments.is_empty()) else {
             return;
         };
         begun.text.push_str(arguments);
-        said.push(Said::CallArguments { id: begun.id.clone(), text: arguments.to_owned() });
+        said.push(TranscriptEvent::ToolCallDelta {
+            id: begun.id.clone(),
+            text: arguments.to_owned(),
+        });
     }
 
-    fn make(
+    fn complete_call(
         &mut self,
         index: u32,
-        known_as: &str,
+        alias: &str,
         arguments: &Value,
-        speaker: &mut Speaker<'_>,
+        speaker: &mut TurnOutput<'_>,
     ) -> Option<String> {
-        let Begun { id, name, .. } = self.calls.remove(&index)?;
+        let PartialToolCall { id, name, .. } = self.calls.remove(&index)?;
         let arguments = arguments.clone();
         if arguments.is_string() {
-            let (id, why) = (id.clone(), NO_JSON.to_owned());
-            speaker.said.push(Said::CallBroken { id, name, arguments, why });
+            let (id, why) = (id.clone(), INVALID_JSON.to_owned());
+            speaker.said.push(TranscriptEvent::ToolCallInvalid { id, name, arguments, why });
         } else {
-            speaker.calls.make(&id, known_as);
-            speaker.said.push(Said::CallMade { id: id.clone(), name, arguments });
+            speaker.calls.complete(&id, alias);
+            speaker.said.push(TranscriptEvent::ToolCallReady { id: id.clone(), name, arguments });
         }
         Some(id)
     }

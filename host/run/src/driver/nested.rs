@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::checkpoint::{Checkpoint, Values};
 use wattle_graph::definition::SubgraphState;
-use wattle_graph::event::ChildEnd;
+use wattle_graph::event::SubgraphEnd;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::Node;
 use wattle_graph::id::{ChannelName, CheckpointId, END, GraphName, InterruptId};
@@ -71,10 +71,10 @@ async fn attempt(
     })?;
     let around = context.log.namespace();
     let namespace = match state {
-        SubgraphState::Own => around.of_node(&node.name),
-        SubgraphState::Inherit | SubgraphState::None => around.of_task(&node.name, &task.id),
+        SubgraphState::Own => around.for_node(&node.name),
+        SubgraphState::Inherit | SubgraphState::None => around.for_task(&node.name, &task.id),
     };
-    if state == SubgraphState::Own && task.is_further {
+    if state == SubgraphState::Own && task.is_first_of_node {
         return Err(Ended::Failure(two_at_once(node)));
     }
     let nested = Nested {
@@ -88,10 +88,10 @@ async fn attempt(
         error: handled(context, task),
     };
     let ran = run_nested(context, nested).await?;
-    let child = Some(ChildEnd {
+    let child = Some(SubgraphEnd {
         namespace,
         checkpoint: ran.is_kept.then_some(ran.checkpoint.meta.id),
-        keeps: state == SubgraphState::Own,
+        persists: state == SubgraphState::Own,
     });
     let outcome = match ran.end {
         End::Completed => NodeOutcome {
@@ -229,7 +229,7 @@ impl Opening<'_> {
 
     /// Returns true if a checkpoint belongs to this invocation and not to an earlier one.
     fn is_now(&self, checkpoint: &Checkpoint) -> bool {
-        checkpoint.meta.parents == *self.inside.parents
+        checkpoint.meta.parent_graphs == *self.inside.parents
     }
 
     /// Returns the last checkpoint of the previous invocation, for a subgraph with `state = "own"`.

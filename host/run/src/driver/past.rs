@@ -137,8 +137,8 @@ impl Past {
         if namespace.is_root() {
             *inner = Inner::default();
         } else if !inner.parked.is_empty() {
-            inner.parked.retain(|known, _| !known.is_below(namespace));
-            inner.turns.retain(|known, _| !known.is_below(namespace));
+            inner.parked.retain(|known, _| !known.is_nested_in(namespace));
+            inner.turns.retain(|known, _| !known.is_nested_in(namespace));
         }
     }
 }

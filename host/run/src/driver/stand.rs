@@ -85,7 +85,7 @@ impl Stand {
     /// Returns true if no task of the current superstep was executed here or has a logged result or
     /// interrupt.
     pub(super) fn is_untouched(&self) -> bool {
-        let Lineage { finished, failed, questions, .. } = &self.lineage;
+        let Lineage { finished, failed, interrupts: questions, .. } = &self.lineage;
         !self.has_run && finished.is_empty() && failed.is_empty() && questions.is_empty()
     }
 

@@ -9,14 +9,14 @@ use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::TaskFailed;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, InterruptId, TaskId};
-use wattle_graph::interrupt::Question;
+use wattle_graph::interrupt::Interrupt;
 use wattle_graph::lineage::Lineage;
-use wattle_graph::plan::{Planned, Task, plan};
-use wattle_graph::step::{Position, advance, parent_outcome, plugin_reductions};
+use wattle_graph::plan::{Plan, Task, plan};
+use wattle_graph::step::{CheckpointStamp, advance, parent_outcome, plugin_reductions};
 
 use super::end::End;
 use super::reduce;
@@ -80,7 +80,7 @@ impl Walk {
                 return self.stand_still();
             }
             let (tasks, waits) = match self.plan() {
-                Planned::Tasks { run, waiting, .. } => {
+                Plan::Tasks { runnable: run, waiting, .. } => {
                     let all = run.len();
                     let suspended = &self.stand.suspended;
                     let run: Vec<Task> =
@@ -89,12 +89,12 @@ impl Walk {
                     (run, waits)
                 }
                 _ if self.is_cancelled() => return End::Cancelled,
-                Planned::Done => return End::Completed,
-                Planned::ToParent => {
+                Plan::Done => return End::Completed,
+                Plan::ParentOutcome => {
                     let outcome = parent_outcome(&self.stand.lineage);
                     return End::ToParent(outcome.unwrap_or_default());
                 }
-                Planned::OutOfSteps => return End::Failed(recursion(self.limit)),
+                Plan::RecursionLimitReached => return End::Failed(recursion(self.limit)),
             };
             if tasks.is_empty() {
                 if waits {
@@ -129,7 +129,7 @@ impl Walk {
     /// Applies the logged events of the superstep's tasks and of their error handlers.
     fn catch_up(&mut self) {
         while !self.stand.unstored.is_empty() {
-            let Planned::Tasks { all, .. } = self.plan_within(1) else { return };
+            let Plan::Tasks { all, .. } = self.plan_within(1) else { return };
             let Stand { unstored, lineage, .. } = &mut self.stand;
             if !unstored.take_over(&all, lineage) {
                 return;
@@ -137,11 +137,11 @@ impl Walk {
         }
     }
 
-    fn plan(&self) -> Planned {
+    fn plan(&self) -> Plan {
         self.plan_within(self.limit.saturating_sub(self.stand.steps))
     }
 
-    fn plan_within(&self, left: u32) -> Planned {
+    fn plan_within(&self, left: u32) -> Plan {
         let origin = self.context.record.origin();
         let lineage = &self.stand.lineage;
         in_bulk(are_many(lineage.checkpoint.meta.next.len()), || {
@@ -168,7 +168,7 @@ impl Walk {
     /// the run that executed the superstep stops there; a later run passes the breakpoint.
     fn stops_after(&self) -> bool {
         let meta = &self.stand.lineage.checkpoint.meta;
-        meta.source == Source::Loop
+        meta.source == CheckpointSource::Loop
             && meta.run == self.context.run
             && !meta.next.is_empty()
             && meta.writers.iter().any(|node| self.context.stops_after(node))
@@ -181,7 +181,7 @@ impl Walk {
         if !self.stand.is_untouched() || self.context.past.passes_static(self.stand.arrived) {
             return false;
         }
-        let Planned::Tasks { all, .. } = self.plan_within(1) else { return false };
+        let Plan::Tasks { all, .. } = self.plan_within(1) else { return false };
         all.iter().all(|task| self.context.past.begun(task).is_none())
     }
 
@@ -195,8 +195,8 @@ impl Walk {
         let meta = &self.stand.lineage.checkpoint.meta;
         self.context.remaining_steps = self.limit.saturating_sub(self.stand.steps + 1);
         self.context.base = meta.id;
-        if *self.context.children != meta.children {
-            self.context.children = Arc::new(meta.children.clone());
+        if *self.context.children != meta.subgraph_checkpoints {
+            self.context.children = Arc::new(meta.subgraph_checkpoints.clone());
         }
         self.stand.has_run = true;
         let mut failed: Option<TaskFailed> = None;
@@ -271,16 +271,16 @@ impl Walk {
     }
 
     /// Returns the interrupts of the superstep by task.
-    fn questions(&self) -> BTreeMap<TaskId, BTreeMap<InterruptId, Question>> {
+    fn questions(&self) -> BTreeMap<TaskId, BTreeMap<InterruptId, Interrupt>> {
         let mut by_task: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
-        for (id, question) in &self.stand.lineage.questions {
+        for (id, question) in &self.stand.lineage.interrupts {
             let of_task = by_task.entry(question.asked.task.clone()).or_default();
             of_task.insert(id.clone(), question.clone());
         }
         by_task
     }
 
-    fn history(&mut self, task: &Task, questions: BTreeMap<InterruptId, Question>) -> History {
+    fn history(&mut self, task: &Task, questions: BTreeMap<InterruptId, Interrupt>) -> History {
         let past = self.context.past.take_task(&task.id);
         let journal = if let Some(known) = self.stand.journals.get(&task.id) {
             known.begin_attempt();
@@ -342,9 +342,9 @@ impl Walk {
     }
 }
 
-/// Returns the [`Position`] of a graph's next checkpoint.
-pub(super) fn position(context: &RunContext, id: CheckpointId) -> Position {
-    Position {
+/// Returns the [`CheckpointStamp`] of a graph's next checkpoint.
+pub(super) fn position(context: &RunContext, id: CheckpointId) -> CheckpointStamp {
+    CheckpointStamp {
         id,
         run: context.run.clone(),
         at_ms: context.ports.clock.now_ms(),

@@ -10,10 +10,10 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{
     AppName, CheckpointId, GraphName, InterruptId, Namespace, RunId, TaskId, ThreadId,
 };
-use wattle_graph::interrupt::{AnswerError, Question, match_answers};
+use wattle_graph::interrupt::{AnswerError, Interrupt, match_answers};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::principal::Principal;
-use wattle_graph::step::{Position, accept_input, input_reductions};
+use wattle_graph::step::{CheckpointStamp, accept_input, input_reductions};
 
 use super::asked::Asked;
 use super::blank::bound;
@@ -183,7 +183,7 @@ impl Engine {
         let base = tuple.map(|tuple| tuple.checkpoint);
         let reductions = input_reductions(&pack.graph, base.as_ref(), &request.input);
         let reduced = reduce(app, reductions).await?;
-        let at = Position {
+        let at = CheckpointStamp {
             id,
             run: run.clone(),
             at_ms: self.0.ports.clock.now_ms(),
@@ -222,7 +222,7 @@ impl Engine {
             let failed = head.record.status == ThreadStatus::Error;
             (Vec::new(), if failed { RunReason::Retry } else { RunReason::Resume })
         } else {
-            let asked: Vec<&Question> = open.iter().map(|(_, question)| question).collect();
+            let asked: Vec<&Interrupt> = open.iter().map(|(_, question)| question).collect();
             let is_much = are_large(request.answers.values());
             let answers = in_bulk(is_much, || match_answers(&asked, &request.answers))
                 .map_err(|error| answer_failure(&error, thread))?;
@@ -517,7 +517,7 @@ pub(super) fn graph_of(app: &App, name: Option<&GraphName>) -> Result<Arc<GraphP
 
 /// Returns the answers of a principal as events, each with the graph that raised the interrupt.
 pub(super) fn in_their_graphs(
-    open: &[(Namespace, Question)],
+    open: &[(Namespace, Interrupt)],
     answers: Vec<Answered>,
     principal: Option<&Principal>,
 ) -> Vec<(Namespace, EventKind)> {
@@ -542,7 +542,7 @@ fn answers_it(kind: &EventKind, question: &InterruptId) -> bool {
 fn check_can_continue(
     head: &ThreadHead,
     lineage: &Lineage,
-    open: &[(Namespace, Question)],
+    open: &[(Namespace, Interrupt)],
 ) -> Result<(), Failure> {
     if let Some((_, question)) = open.first() {
         return Err(Failure::new(
@@ -570,7 +570,7 @@ pub(super) fn answer_failure(error: &AnswerError, thread: &ThreadId) -> Failure 
         return exceeded.to_failure();
     }
     let word = match error {
-        AnswerError::Schema { .. } | AnswerError::Ambiguous { .. } => code::INVALID,
+        AnswerError::SchemaMismatch { .. } | AnswerError::Ambiguous { .. } => code::INVALID,
         _ => code::CONFLICT,
     };
     Failure::new(word, format!("thread `{thread}`: {error}"))

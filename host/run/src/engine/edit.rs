@@ -14,7 +14,7 @@ use wattle_graph::event::{Checkpointed, EventKind, Forked};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_graph::principal::Principal;
-use wattle_graph::step::{Position, blank, edit, edit_reductions};
+use wattle_graph::step::{CheckpointStamp, edit, edit_reductions, empty_checkpoint};
 
 use super::begin::graph_of;
 use super::blank::bound;
@@ -76,7 +76,7 @@ impl Engine {
         let mut made = Vec::with_capacity(request.supersteps.len() + 1);
         let at = |made: &[Checkpoint]| {
             let last = made.last().map(|checkpoint| checkpoint.meta.id);
-            Position {
+            CheckpointStamp {
                 id: last.map_or(first, |id| CheckpointId(id.0 + 1)),
                 run: slot.run.clone(),
                 at_ms: self.now_ms(),
@@ -88,7 +88,7 @@ impl Engine {
         let forked = base.as_ref().map(|base| base.meta.id);
         let forked = forked.filter(|id| head.current != Some(*id));
         let mut before = base.unwrap_or_else(|| {
-            let blank = blank(&pack.graph, &Namespace::root(), at(&made));
+            let blank = empty_checkpoint(&pack.graph, &Namespace::root(), at(&made));
             made.push(blank.clone());
             blank
         });

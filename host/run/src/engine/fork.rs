@@ -19,11 +19,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{Checkpoint, Source};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointSource};
 use wattle_graph::event::{Called, Checkpointed, Event, EventKind, Forked, ForkedCall, RunReason};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace, NodeName, ThreadId};
-use wattle_graph::step::{self, Position, accept_input, input_reductions};
+use wattle_graph::step::{self, CheckpointStamp, accept_input, input_reductions};
 
 use self::replaced::Replaced;
 use self::reuse::{TakenOver, taken_over};
@@ -186,7 +186,7 @@ impl Engine {
         input: &Value,
     ) -> Result<Fork, Failure> {
         let meta = &made.checkpoint.meta;
-        if meta.source != Source::Input {
+        if meta.source != CheckpointSource::Input {
             let text = format!("no input made checkpoint {} of thread `{}`", meta.id, slot.thread);
             return Err(Failure::new(code::INVALID, text));
         }
@@ -227,7 +227,7 @@ impl Engine {
         let at = self.position(&ground.head, &ground.pack, slot).await?;
         let id = CheckpointId(at.id.0 + found.copies());
         let base = &ground.tuple.checkpoint;
-        let checkpoint = step::fork(base, Position { id, ..at });
+        let checkpoint = step::fork(base, CheckpointStamp { id, ..at });
         let taken_over = taken_over(&found, head.record.origin(), &checkpoint, Some(&replaced));
         let Called { task, scope, call, .. } = &replaced.called;
         let (task, scope, call) = (task.clone(), scope.clone(), *call);
@@ -240,8 +240,8 @@ impl Engine {
         head: &ThreadHead,
         pack: &GraphPack,
         slot: &Slot,
-    ) -> Result<Position, Failure> {
-        Ok(Position {
+    ) -> Result<CheckpointStamp, Failure> {
+        Ok(CheckpointStamp {
             id: self.free_number(head).await?,
             run: slot.run.clone(),
             at_ms: self.now_ms(),
@@ -350,7 +350,7 @@ async fn accepted(
     ground: &Ground,
     base: Option<&Checkpoint>,
     input: &Value,
-    at: Position,
+    at: CheckpointStamp,
 ) -> Result<Checkpoint, Failure> {
     let graph = &ground.pack.graph;
     let reduced = reduce(&ground.app, input_reductions(graph, base, input)).await?;

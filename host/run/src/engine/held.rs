@@ -26,7 +26,7 @@ use wattle_graph::elicitation::Elicited;
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, ThreadId};
-use wattle_graph::interrupt::Question;
+use wattle_graph::interrupt::Interrupt;
 
 use super::{Engine, Slot};
 use crate::hostcall::runs::{ResumeRun, RunRef};
@@ -96,7 +96,7 @@ impl Engine {
     pub(super) async fn goes_on_at(
         &self,
         thread: &ThreadId,
-        mut held: Vec<Question>,
+        mut held: Vec<Interrupt>,
         is_answered: impl Fn(&InterruptId) -> bool,
     ) -> Result<Option<Holder>, Failure> {
         if held.is_empty() {
@@ -107,7 +107,7 @@ impl Engine {
         let names: BTreeSet<String> = names.map(|(_, name)| name).collect();
         let mut others = self.hosts().await?;
         others.retain(|host| host.holder != *self.holder() && !host.report.is_stopping);
-        let place = |question: &Question| {
+        let place = |question: &Interrupt| {
             let Elicited { host, asked, .. } = question.asked.elicited.as_deref()?;
             // A host with this name does not necessarily hold the call: it may have restarted.
             if asked.held.as_ref().is_some_and(|name| names.contains(name)) {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use wattle_graph::definition::SubgraphState;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::graph::{Body, Graph};
+use wattle_graph::graph::{Graph, NodeKind};
 use wattle_graph::id::{CheckpointId, GraphName, Namespace, NodeName, TaskId, ThreadId};
 use wattle_graph::lineage::Lineage;
-use wattle_graph::plan::{Planned, plan};
+use wattle_graph::plan::{Plan, plan};
 
 use super::{Engine, no_thread};
 use crate::app::{App, GraphPack};
@@ -121,14 +121,14 @@ impl Engine {
             namespace: meta.namespace.clone(),
             checkpoint: meta.id,
             parent: meta.parent,
-            parents: meta.parents.clone(),
+            parents: meta.parent_graphs.clone(),
             source: meta.source,
             step: meta.step,
             run: meta.run.clone(),
             version: meta.version,
             at_ms: meta.at_ms,
             values: lineage.checkpoint.state(),
-            changed: meta.changed().cloned().collect(),
+            changed: meta.written_channels().cloned().collect(),
             writers: meta.writers.clone(),
             next: meta.next.iter().map(|trigger| trigger.node.clone()).collect(),
             tasks,
@@ -149,7 +149,7 @@ impl Engine {
         let store = self.0.ports.store.as_ref();
         let root = Namespace::root();
         let meta = &tuple.checkpoint.meta;
-        let whole = match meta.parents.get(&root).filter(|_| !meta.namespace.is_root()) {
+        let whole = match meta.parent_graphs.get(&root).filter(|_| !meta.namespace.is_root()) {
             Some(above) => store.checkpoint(thread, &root, Some(*above)).await,
             None if stands_here => replay::complete(store, tuple.clone(), thread).await.map(Some),
             None => return Ok(tuple.events.clone()),
@@ -217,7 +217,7 @@ fn is_past(head: &ThreadHead, lineage: &Lineage, nest: &Nest) -> bool {
         return head.current != Some(meta.id);
     }
     let stands = nest.strand(&meta.namespace).is_some_and(|strand| strand.at == Some(meta.id));
-    !stands || meta.parents.get(&Namespace::root()).copied() != head.current
+    !stands || meta.parent_graphs.get(&Namespace::root()).copied() != head.current
 }
 
 /// The parts of a checkpoint from which its task views are built.
@@ -239,7 +239,7 @@ impl Known<'_> {
             // The copy has no events, so the plan contains every task of the superstep.
             Some(graph) => {
                 match plan(graph, origin, &Lineage::new(lineage.checkpoint.clone()), 1) {
-                    Planned::Tasks { run, .. } => {
+                    Plan::Tasks { runnable: run, .. } => {
                         run.into_iter().map(|task| (task.id, task.node, task.index)).collect()
                     }
                     _ => Vec::new(),
@@ -281,7 +281,7 @@ impl Known<'_> {
         match question.namespace.child_of(above) {
             Some(level) => level.task().map_or(level.node() == node.as_str(), |it| it == *task),
             None => {
-                let mut known = self.lineage.questions.iter();
+                let mut known = self.lineage.interrupts.iter();
                 known.any(|(id, known)| id.as_str() == question.id && known.asked.task == *task)
             }
         }
@@ -294,12 +294,12 @@ impl Known<'_> {
         let started = self.nest.strands().filter(|(graph, strand)| {
             graph.parent().as_ref() == Some(above)
                 && graph.task().as_ref() == Some(task)
-                && graph.place().is_some()
+                && graph.call_path().is_some()
                 && strand.at.is_some()
         });
         let newest = started.max_by_key(|(graph, strand)| {
             let has_asked = asked.iter().any(|question| {
-                question.namespace == **graph || question.namespace.is_below(graph)
+                question.namespace == **graph || question.namespace.is_nested_in(graph)
             });
             (has_asked, strand.arrived())
         });
@@ -316,14 +316,14 @@ pub(super) fn pack_at<'c>(
     namespace: &Namespace,
 ) -> Option<&'c GraphPack> {
     let Some(around) = namespace.parent() else { return Some(pack) };
-    let graph = match (namespace.task(), namespace.place()) {
+    let graph = match (namespace.task(), namespace.call_path()) {
         (Some(task), Some(place)) => started_at(events, &task, &place)?,
         _ => {
             let around = pack_at(app, pack, events, &around)?;
             let node = NodeName::new(namespace.node()).ok()?;
             match &around.graph.node(&node)?.body {
-                Body::Graph { graph, .. } => graph.clone(),
-                Body::Plugin { .. } => return None,
+                NodeKind::Graph { graph, .. } => graph.clone(),
+                NodeKind::Plugin { .. } => return None,
             }
         }
     };
@@ -345,11 +345,11 @@ fn started_at(events: &[Event], task: &TaskId, place: &[u32]) -> Option<GraphNam
 
 /// Returns the namespace of the subgraph that runs as a task, if it has checkpoints.
 fn child_of(graph: &Graph, lineage: &Lineage, node: &NodeName, task: &TaskId) -> Option<Namespace> {
-    let Body::Graph { state, .. } = &graph.node(node)?.body else { return None };
+    let NodeKind::Graph { state, .. } = &graph.node(node)?.body else { return None };
     let above = &lineage.checkpoint.meta.namespace;
     match state {
-        SubgraphState::Inherit => Some(above.of_task(node, task)),
-        SubgraphState::Own => Some(above.of_node(node)),
+        SubgraphState::Inherit => Some(above.for_task(node, task)),
+        SubgraphState::Own => Some(above.for_node(node)),
         SubgraphState::None => None,
     }
 }
@@ -359,7 +359,7 @@ fn known_tasks(lineage: &Lineage) -> Vec<(TaskId, NodeName, u32)> {
     let mut known: Vec<(TaskId, NodeName, u32)> =
         finished.map(|task| (task.task.clone(), task.node.clone(), task.index)).collect();
     let failed = lineage.failed.values().map(|task| (task.task.clone(), task.node.clone(), 0));
-    let asked = lineage.questions.values().map(|question| &question.asked);
+    let asked = lineage.interrupts.values().map(|question| &question.asked);
     let asked = asked.map(|asked| (asked.task.clone(), asked.node.clone(), 0));
     for task in failed.chain(asked) {
         if !known.iter().any(|(id, ..)| *id == task.0) {

@@ -8,7 +8,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, Digest, NodeName, ThreadId};
 use wattle_graph::migrate::{Change, MigrateOptions, Migration, Obstacle, migrate};
 use wattle_graph::principal::Principal;
-use wattle_graph::step::Position;
+use wattle_graph::step::CheckpointStamp;
 
 use super::owner::check_owner;
 use super::{Engine, Slot, new_run_id, no_thread};
@@ -89,7 +89,7 @@ impl Engine {
         let store = self.0.ports.store.as_ref();
         let tuple = view::current(store, &head).await.map_err(store_failure)?;
         let tuple = tuple.ok_or_else(|| no_thread(thread))?;
-        let at = Position {
+        let at = CheckpointStamp {
             id: replay::free_number(&head, Some(&tuple)),
             run: slot.run.clone(),
             at_ms: self.now_ms(),

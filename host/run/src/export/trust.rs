@@ -27,7 +27,7 @@ impl Rules {
 /// allows.
 pub(super) fn too_deep(batch: &StoredBatch) -> Option<String> {
     let made = batch.checkpoint.iter().flat_map(|meta| {
-        let others = meta.parents.keys().chain(meta.children.keys());
+        let others = meta.parent_graphs.keys().chain(meta.subgraph_checkpoints.keys());
         std::iter::once(&meta.namespace).chain(others)
     });
     let all = batch.events.iter().map(|event| &event.namespace).chain(made);

@@ -66,7 +66,7 @@ impl Entry {
         let mut interrupt = self.interrupt();
         let task = &self.task;
         while task.question(&interrupt).is_some_and(|known| known.asked_seq < begun) {
-            interrupt = interrupt.once_more();
+            interrupt = interrupt.reissued();
         }
         if let Some(known) = task.question(&interrupt) {
             if known.asked.payload.get(IN_DOUBT).is_none() {

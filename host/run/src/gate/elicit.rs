@@ -9,7 +9,7 @@ use serde_json::json;
 use wattle_graph::elicitation::{Elicitation, Elicited};
 use wattle_graph::event::Asked;
 use wattle_graph::id::InterruptId;
-use wattle_graph::interrupt::Question;
+use wattle_graph::interrupt::Interrupt;
 
 use crate::gate::entry::Entry;
 use crate::gate::journal::divergence;
@@ -48,7 +48,7 @@ impl Rounds {
 impl Entry {
     /// Returns the last round of this call, answered or not, unless the call started again after
     /// it.
-    pub(crate) fn last_round(&self) -> Option<Question> {
+    pub(crate) fn last_round(&self) -> Option<Interrupt> {
         let last = self.asked().last();
         last.filter(|last| self.begun.is_none_or(|begun| begun < last.asked_seq))
     }
@@ -65,7 +65,7 @@ impl Entry {
             return Ok(());
         }
         match self.asked().last() {
-            Some(Question { asked, answer: None, .. }) => Err(Unwind::Suspended(asked.interrupt)),
+            Some(Interrupt { asked, answer: None, .. }) => Err(Unwind::Suspended(asked.interrupt)),
             _ => Ok(()),
         }
     }
@@ -138,7 +138,7 @@ impl Entry {
     }
 
     /// Returns the rounds of this call, oldest first.
-    fn asked(&self) -> impl Iterator<Item = Question> {
+    fn asked(&self) -> impl Iterator<Item = Interrupt> {
         (0..).map_while(|round| self.task.question(&self.round(round)))
     }
 

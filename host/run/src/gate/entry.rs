@@ -80,12 +80,12 @@ impl Entry {
             call: *number,
             function: request.function.to_owned(),
             summary: request.summary.clone(),
-            document,
-            again: task.journal.again(*number),
+            is_structured: document,
+            start_number: task.journal.again(*number),
             request: tells_request.then(|| request.shown()),
         };
         let event = task.log.push(EventKind::CallStarted(started.clone()));
-        task.journal.begin(*number, started.again, event.seq);
+        task.journal.begin(*number, started.start_number, event.seq);
         started
     }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use wattle_graph::event::{Asked, Called, Decision, TaskFinished};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
-use wattle_graph::interrupt::Question;
+use wattle_graph::interrupt::Interrupt;
 
 use crate::gate::unwind::Unwind;
 use crate::hostcall::request::Request;
@@ -45,7 +45,7 @@ struct Inner {
     /// Decisions about in-doubt calls.
     settled: BTreeMap<u32, Decision>,
     /// Interrupts that were raised since the journal was created.
-    asked: BTreeMap<InterruptId, Question>,
+    asked: BTreeMap<InterruptId, Interrupt>,
     next_call: u32,
     bytes: u64,
     repeated: bool,
@@ -365,13 +365,13 @@ impl Journal {
     }
 
     /// Records an interrupt.
-    pub(crate) fn ask(&self, question: Question) {
+    pub(crate) fn ask(&self, question: Interrupt) {
         self.note(question.asked_seq);
         self.lock().asked.insert(question.asked.interrupt.clone(), question);
     }
 
     /// Returns an interrupt that was raised since the journal was created.
-    pub(crate) fn asked(&self, interrupt: &InterruptId) -> Option<Question> {
+    pub(crate) fn asked(&self, interrupt: &InterruptId) -> Option<Interrupt> {
         self.lock().asked.get(interrupt).cloned()
     }
 

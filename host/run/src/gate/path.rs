@@ -135,7 +135,7 @@ impl Gate {
         entry.start();
         let mut answer = self.perform(call, Some(&entry)).await?;
         if let (Ok(answer), Some(begun)) = (&mut answer, &begun) {
-            C::name(answer, begun.answer_id(task.journal.restarts(number)));
+            C::name(answer, begun.message_id(task.journal.restarts(number)));
         }
         self.record::<C>(entry, answer).await
     }
@@ -224,7 +224,7 @@ impl Gate {
         let Salvaged { seq, answer } = found?;
         let mut read = serde_json::from_value::<C::Answer>(answer).ok()?;
         if let Some(begun) = begun {
-            C::name(&mut read, begun.answer_id(0));
+            C::name(&mut read, begun.message_id(0));
         }
         let answer = serde_json::to_value(&read).ok()?;
         Some((seq, read, answer))

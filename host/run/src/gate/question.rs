@@ -5,7 +5,7 @@ use wattle_graph::elicitation::Elicited;
 use wattle_graph::event::{Asked, Event, EventKind};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
-use wattle_graph::interrupt::Question;
+use wattle_graph::interrupt::Interrupt;
 
 use crate::gate::Gate;
 use crate::gate::journal::divergence;
@@ -74,7 +74,7 @@ impl TaskSide {
         };
         let Event { at_ms: asked_ms, seq: asked_seq, run, .. } =
             self.log.push(EventKind::Asked(asked.clone()));
-        self.journal.ask(Question { asked, asked_ms, asked_seq, run, answer: None });
+        self.journal.ask(Interrupt { asked, asked_ms, asked_seq, run, answer: None });
         self.log.flush().await;
         Unwind::Suspended(interrupt)
     }

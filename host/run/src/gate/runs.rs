@@ -69,7 +69,7 @@ impl Gate {
         });
         let shown = Request::small(START, shown).with_summary(graph.to_string());
         let place = task.place_of(call);
-        let namespace = task.log.namespace().of_call(&task.node, &task.task, &place);
+        let namespace = task.log.namespace().for_call(&task.node, &task.task, &place);
         let reference = match task.look_up(call, call, shown)? {
             // In a fork the task has another id. The guest still receives the recorded reference,
             // because its later requests must equal those in the journal.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use wattle_graph::event::{EventKind, Log};
 use wattle_graph::id::{InterruptId, NodeName, TaskId, call_path};
-use wattle_graph::interrupt::Question;
+use wattle_graph::interrupt::Interrupt;
 
 use crate::gate::journal::Journal;
 use crate::gate::started::StartedGraphs;
@@ -31,7 +31,7 @@ pub struct TaskSide {
     /// Journal of the task, shared by all attempts.
     pub journal: Arc<Journal>,
     /// Interrupts of the task that were raised before this execution, with their answers.
-    pub questions: Arc<BTreeMap<InterruptId, Question>>,
+    pub questions: Arc<BTreeMap<InterruptId, Interrupt>>,
     /// Time until an interrupt expires, in milliseconds; `None` if it does not expire.
     pub interrupt_ttl_ms: Option<u64>,
     /// Clock for times in the journal.
@@ -65,7 +65,7 @@ impl TaskSide {
     }
 
     /// Returns an interrupt of the task, raised before or in the current attempt.
-    pub(crate) fn question(&self, interrupt: &InterruptId) -> Option<Question> {
+    pub(crate) fn question(&self, interrupt: &InterruptId) -> Option<Interrupt> {
         self.questions.get(interrupt).cloned().or_else(|| self.journal.asked(interrupt))
     }
 

@@ -42,7 +42,7 @@ impl Held {
         }
         meta.parent = self.stored.last().copied();
         // List suffixes refer to versions that may not be persisted.
-        checkpoint.tails = BTreeMap::new();
+        checkpoint.list_deltas = BTreeMap::new();
         self.stored.insert(meta.id);
         Some(checkpoint)
     }

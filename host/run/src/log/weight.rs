@@ -80,11 +80,11 @@ fn delta(delta: &Delta) -> u64 {
 
 /// A checkpoint stores only the channels that it wrote, and only the new items of a list that grew.
 fn checkpoint(checkpoint: &Checkpoint) -> u64 {
-    let Checkpoint { meta, values, tails } = checkpoint;
+    let Checkpoint { meta, values, list_deltas: tails } = checkpoint;
     let written = values.iter().filter(|(name, _)| meta.versions.get(*name) == Some(&meta.id));
     let values = written.map(|(name, value)| match (tails.get(name), &**value) {
         (Some(tail), Value::Array(items)) => {
-            let new = items.get(tail.keep as usize..).unwrap_or_default();
+            let new = items.get(tail.prefix_len as usize..).unwrap_or_default();
             new.iter().map(json::weight).sum()
         }
         (_, value) => json::weight(value),
@@ -140,7 +140,7 @@ mod tests {
         };
         assert!((100_000..120_000).contains(&of(&made)), "{}", of(&made));
         let tail = json!({ "list": { "base": 1, "keep": 990 } });
-        made.tails = serde_json::from_value(tail).unwrap();
+        made.list_deltas = serde_json::from_value(tail).unwrap();
         assert!((1_000..2_000).contains(&of(&made)), "{}", of(&made));
     }
 }

@@ -11,7 +11,7 @@ use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
 use wattle_graph::event::Checkpointed;
 use wattle_graph::id::CheckpointId;
 use wattle_graph::lineage::Lineage;
-use wattle_graph::step::Position;
+use wattle_graph::step::CheckpointStamp;
 
 use super::record::{Made, Next, Segment};
 use super::step::{Happened, Superstep};
@@ -59,12 +59,12 @@ impl World<'_> {
                     return;
                 }
                 Next::Logged(made) => {
-                    let at = Position {
+                    let at = CheckpointStamp {
                         id: made.facts.checkpoint,
                         run: made.run.clone(),
                         at_ms: made.at_ms,
                         version: pack.version,
-                        parents: checkpoint.meta.parents.clone(),
+                        parents: checkpoint.meta.parent_graphs.clone(),
                         tasks: None,
                     };
                     let now = superstep.make(at, replay).await;
@@ -120,13 +120,13 @@ impl World<'_> {
     }
 }
 
-fn position(meta: &CheckpointMeta, pack: &GraphPack) -> Position {
-    Position {
+fn position(meta: &CheckpointMeta, pack: &GraphPack) -> CheckpointStamp {
+    CheckpointStamp {
         id: meta.id,
         run: meta.run.clone(),
         at_ms: meta.at_ms,
         version: pack.version,
-        parents: meta.parents.clone(),
+        parents: meta.parent_graphs.clone(),
         tasks: Some(meta.tasks),
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Source};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource};
 use wattle_graph::event::{Called, Checkpointed, Event, EventKind, Reopened, TaskFailed};
 use wattle_graph::failure::Failure;
-use wattle_graph::graph::Body;
+use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{CheckpointId, GraphName, Namespace, RunId, TaskId, call_path};
 
 use super::values::Written;
@@ -152,7 +152,7 @@ impl Record {
     fn see_made(&mut self, facts: &Checkpointed, event: &Event, course: &mut Course<'_>) {
         let id = facts.checkpoint;
         let before = course.at.insert(event.namespace.clone(), id);
-        if let Some(before) = before.filter(|_| facts.source == Source::Loop) {
+        if let Some(before) = before.filter(|_| facts.source == CheckpointSource::Loop) {
             let (run, at_ms) = (event.run.clone(), event.at_ms);
             self.made.insert(before, Made { facts: facts.clone(), run, at_ms });
         }
@@ -164,7 +164,7 @@ impl Record {
     fn start(&mut self, around: &Namespace, called: &Called) {
         let place = call_path(&called.scope, called.call);
         if let Some(graph) = called.request["graph"].as_str().and_then(|it| it.parse().ok()) {
-            let inside = around.of_call(&called.node, &called.task, &place);
+            let inside = around.for_call(&called.node, &called.task, &place);
             let (input, context) =
                 (called.request["input"].clone(), called.request["context"].clone());
             let run = called.result.as_ref().map_or(Value::Null, |run| run["run"].clone());
@@ -223,7 +223,7 @@ impl Record {
     /// Returns a stored checkpoint with its values.
     pub(super) fn whole(&self, meta: &CheckpointMeta) -> Checkpoint {
         let values = self.written.of(meta);
-        Checkpoint { meta: meta.clone(), values, tails: BTreeMap::new() }
+        Checkpoint { meta: meta.clone(), values, list_deltas: BTreeMap::new() }
     }
 
     /// Returns the successor of a checkpoint since the last reopen that went back to it.
@@ -231,7 +231,7 @@ impl Record {
         let undone = self.undone.get(&base.id);
         let stored = self.checkpoints.values().rev().find(|meta| {
             meta.parent == Some(base.id)
-                && meta.source == Source::Loop
+                && meta.source == CheckpointSource::Loop
                 && meta.step == base.step + 1
                 && undone.is_none_or(|undone| meta.id > *undone)
         });
@@ -271,8 +271,8 @@ impl Record {
             None => {
                 let around = self.graph_of(app, root, &around)?;
                 match &around.graph.nodes().get(namespace.node())?.body {
-                    Body::Graph { graph, .. } => graph.clone(),
-                    Body::Plugin { .. } => return None,
+                    NodeKind::Graph { graph, .. } => graph.clone(),
+                    NodeKind::Plugin { .. } => return None,
                 }
             }
         };
@@ -293,7 +293,7 @@ impl Record {
     /// subgraph that a call started handles none.
     pub(super) fn error_of(&self, meta: &CheckpointMeta) -> Option<Value> {
         let mut inside = meta.namespace.clone();
-        while inside.place().is_none() {
+        while inside.call_path().is_none() {
             let around = inside.parent()?;
             let task = inside.task().or_else(|| self.task_of(&inside, &around, meta));
             if let Some(failed) = task.and_then(|task| self.handled.get(&task)) {
@@ -311,7 +311,7 @@ impl Record {
         around: &Namespace,
         meta: &CheckpointMeta,
     ) -> Option<TaskId> {
-        let stored = meta.parents.get(around).and_then(|at| self.since.get(at));
+        let stored = meta.parent_graphs.get(around).and_then(|at| self.since.get(at));
         let events = stored.or_else(|| self.unstored.get(around))?;
         events.iter().rev().find_map(|event| match &event.kind {
             EventKind::TaskStarted(started) if started.node.as_str() == inside.node() => {
@@ -327,7 +327,9 @@ impl Record {
             return meta.step.saturating_sub(first);
         }
         let began = self.checkpoints.values().rev().find(|it| {
-            it.namespace == meta.namespace && it.id <= meta.id && it.source != Source::Loop
+            it.namespace == meta.namespace
+                && it.id <= meta.id
+                && it.source != CheckpointSource::Loop
         });
         began.map_or(0, |began| meta.step.saturating_sub(began.step))
     }

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Event, EventKind, TaskFinished};
 use wattle_graph::failure::Failure;
-use wattle_graph::graph::{Body, Node};
+use wattle_graph::graph::{Node, NodeKind};
 use wattle_graph::id::{RunId, TaskId};
 use wattle_graph::lineage::Lineage;
-use wattle_graph::plan::{Planned, Task, plan};
-use wattle_graph::step::{Position, advance, plugin_reductions};
+use wattle_graph::plan::{Plan, Task, plan};
+use wattle_graph::step::{CheckpointStamp, advance, plugin_reductions};
 
 use super::{Counts, Divergence, Replay, World};
 use crate::app::GraphPack;
@@ -81,7 +81,7 @@ impl Superstep<'_> {
         for task in tasks.values() {
             let Some(node) = self.pack.graph.node(&task.node) else { continue };
             let finished = self.lineage.finished.get(&task.id);
-            if let Body::Graph { .. } = node.body {
+            if let NodeKind::Graph { .. } = node.body {
                 // The supersteps of the subgraph are replayed one by one.
                 self.inner(task, finished, replay).await;
                 continue;
@@ -109,7 +109,7 @@ impl Superstep<'_> {
         // is planned.
         loop {
             let known = tasks.len();
-            if let Planned::Tasks { run, .. } = plan(&self.pack.graph, origin, &fresh, 1) {
+            if let Plan::Tasks { runnable: run, .. } = plan(&self.pack.graph, origin, &fresh, 1) {
                 tasks.extend(run.into_iter().map(|task| (task.id.clone(), task)));
             }
             if tasks.len() == known {
@@ -141,7 +141,7 @@ impl Superstep<'_> {
         let all: usize = past.scopes.values().map(|calls| calls.answered.len()).sum();
         let own = past.scopes.get([].as_slice()).map_or(0, |calls| calls.answered.len());
         let context = self.context(&recorded.task);
-        let questions = self.lineage.questions.iter();
+        let questions = self.lineage.interrupts.iter();
         let asked = questions.filter(|(_, question)| question.asked.task == task.id);
         let history = History {
             journal: Arc::new(Journal::sealed(past.scopes)),
@@ -195,8 +195,8 @@ impl Superstep<'_> {
             remaining_steps: limit.saturating_sub(steps + 1),
             tasks: Arc::default(),
             base: meta.id,
-            children: Arc::new(meta.children.clone()),
-            parents: Arc::new(meta.parents.clone()),
+            children: Arc::new(meta.subgraph_checkpoints.clone()),
+            parents: Arc::new(meta.parent_graphs.clone()),
             salvage: Arc::default(),
             past: Arc::default(),
             alive: None,
@@ -213,7 +213,11 @@ impl Superstep<'_> {
     }
 
     /// Makes the next checkpoint. Returns `None` if the writes can no longer be applied.
-    pub(super) async fn make(&self, at: Position, replay: &mut Replay) -> Option<Checkpoint> {
+    pub(super) async fn make(
+        &self,
+        at: CheckpointStamp,
+        replay: &mut Replay,
+    ) -> Option<Checkpoint> {
         let (graph, lineage) = (&self.pack.graph, self.lineage);
         let (message, failure) =
             match reduce(&self.world.app, plugin_reductions(graph, lineage)).await {

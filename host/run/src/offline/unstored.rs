@@ -7,11 +7,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Values};
 use wattle_graph::event::{Event, TaskFinished};
-use wattle_graph::graph::Body;
+use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_graph::lineage::Lineage;
-use wattle_graph::plan::{Planned, Task, plan};
-use wattle_graph::step::{ParentOutcome, Position, accept_input, input_reductions, parent_outcome};
+use wattle_graph::plan::{Plan, Task, plan};
+use wattle_graph::step::{
+    CheckpointStamp, ParentOutcome, accept_input, input_reductions, parent_outcome,
+};
 
 use super::record::Started;
 use super::step::{Happened, Superstep, decided};
@@ -47,10 +49,10 @@ impl Superstep<'_> {
         replay: &mut Replay,
     ) {
         let (world, meta) = (self.world, &self.lineage.checkpoint.meta);
-        let namespace = meta.namespace.of_task(&task.node, &task.id);
+        let namespace = meta.namespace.for_task(&task.node, &task.id);
         let Some(events) = world.record.unstored(&namespace) else { return };
         let body = self.pack.graph.node(&task.node).map(|node| &node.body);
-        let Some(Body::Graph { graph, .. }) = body else { return };
+        let Some(NodeKind::Graph { graph, .. }) = body else { return };
         let Some(pack) = world.app.graphs.get(graph).cloned() else { return };
         let input = nested_input(&self.pack.graph, &pack.graph, task.input.clone());
         let above = Some(self.pack.clone());
@@ -115,7 +117,7 @@ impl Superstep<'_> {
         loop {
             let mut lineage = Lineage::new(checkpoint.clone());
             let planned = |lineage: &Lineage| plan(&inner.pack.graph, origin, lineage, 1);
-            while let Planned::Tasks { all, .. } = planned(&lineage)
+            while let Plan::Tasks { all, .. } = planned(&lineage)
                 && unstored.take_over(&all, &mut lineage)
             {}
             let superstep = Superstep {
@@ -128,16 +130,18 @@ impl Superstep<'_> {
             };
             superstep.tasks(replay).await;
             let outcome = match planned(&lineage) {
-                Planned::Done => None,
-                Planned::ToParent => parent_outcome(&lineage),
-                Planned::Tasks { run, waiting, .. } if run.is_empty() && waiting.is_empty() => {
+                Plan::Done => None,
+                Plan::ParentOutcome => parent_outcome(&lineage),
+                Plan::Tasks { runnable: run, waiting, .. }
+                    if run.is_empty() && waiting.is_empty() =>
+                {
                     let id = CheckpointId(u64::from(checkpoint.meta.step) + 1);
                     let at = self.position(inner, id);
                     checkpoint = superstep.make(at, replay).await?;
                     replay.checkpoints += 1;
                     continue;
                 }
-                Planned::Tasks { .. } | Planned::OutOfSteps => return None,
+                Plan::Tasks { .. } | Plan::RecursionLimitReached => return None,
             };
             if let Some(left) = unstored.left() {
                 let message = "the graph does not run this task";
@@ -167,11 +171,11 @@ impl Superstep<'_> {
             .ok()
     }
 
-    fn position(&self, inner: &Inner<'_>, id: CheckpointId) -> Position {
+    fn position(&self, inner: &Inner<'_>, id: CheckpointId) -> CheckpointStamp {
         let meta = &self.lineage.checkpoint.meta;
-        let mut parents = meta.parents.clone();
+        let mut parents = meta.parent_graphs.clone();
         parents.insert(meta.namespace.clone(), meta.id);
-        Position {
+        CheckpointStamp {
             id,
             run: meta.run.clone(),
             at_ms: meta.at_ms,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::graph::{Body, Node};
+use wattle_graph::graph::{Node, NodeKind};
 use wattle_graph::id::PluginName;
 use wattle_graph::plan::Task;
 
@@ -35,7 +35,7 @@ pub(super) async fn attempt(
     }
     let alive = Alive::new(node.timeout.refresh, context.alive.clone());
     match &node.body {
-        Body::Plugin { plugin, export } => {
+        NodeKind::Plugin { plugin, export } => {
             let code = plugin_of(&context.app, node, plugin)?;
             let gate = Arc::new(gate(context, task, plugin, history, alive.clone()));
             let own_ms = gate.limits().node_timeout_ms;
@@ -43,7 +43,7 @@ pub(super) async fn attempt(
             let work = async { code.run_node(call, gate).await.map(Done::from) };
             within(context, task, node, Some(own_ms), &alive, work).await
         }
-        Body::Graph { graph, state } => {
+        NodeKind::Graph { graph, state } => {
             let work =
                 context.subgraphs.attempt(context, task, node, (graph, *state), alive.clone());
             within(context, task, node, None, &alive, work).await

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wattle_graph::definition::SubgraphState;
 use wattle_graph::event::{EventKind, Log, Send, TaskFinished, TaskStarted, Write};
-use wattle_graph::expr::formula::Variables;
+use wattle_graph::expr::expression::Variables;
 use wattle_graph::failure::Failure;
-use wattle_graph::graph::{Body, Cache, Node};
+use wattle_graph::graph::{CachePolicy, Node, NodeKind};
 use wattle_graph::id::{AppName, Digest, GraphName, NodeName};
 use wattle_graph::plan::Task;
 use wattle_graph::step::check_writes;
@@ -59,7 +59,7 @@ impl Entry {
     /// none, because its outcome depends on more than its input. An error handler has none either.
     pub(super) fn of(context: &RunContext, task: &Task, node: &Node) -> Option<Self> {
         let cache = node.cache.as_ref().filter(|_| handled(context, task).is_none())?;
-        if matches!(node.body, Body::Graph { state: SubgraphState::Own, .. }) {
+        if matches!(node.body, NodeKind::Graph { state: SubgraphState::Own, .. }) {
             return None;
         }
         match key(context, task, node, cache) {
@@ -143,13 +143,18 @@ impl Entry {
 
 /// Returns the key, which is equal for equal tasks. It covers code, configuration, and the value of
 /// the author's key expression or else the whole input.
-fn key(context: &RunContext, task: &Task, node: &Node, cache: &Cache) -> Result<String, String> {
+fn key(
+    context: &RunContext,
+    task: &Task,
+    node: &Node,
+    cache: &CachePolicy,
+) -> Result<String, String> {
     let code = match &node.body {
-        Body::Plugin { plugin, export } => {
+        NodeKind::Plugin { plugin, export } => {
             let digest = context.app.plugins.get(plugin).map(|plugin| plugin.info().digest);
             json!([digest, export])
         }
-        Body::Graph { graph, .. } => json!([context.pack.version, graph]),
+        NodeKind::Graph { graph, .. } => json!([context.pack.version, graph]),
     };
     let key = match &cache.key {
         None => task.input.clone(),

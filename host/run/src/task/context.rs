@@ -11,7 +11,7 @@ use wattle_graph::event::TaskFailed;
 use wattle_graph::failure::Failure;
 use wattle_graph::graph::Node;
 use wattle_graph::id::{CheckpointId, GraphName, InterruptId, Namespace, RunId};
-use wattle_graph::interrupt::Question;
+use wattle_graph::interrupt::Interrupt;
 use wattle_graph::plan::Task;
 
 use crate::app::{App, GraphPack};
@@ -68,7 +68,7 @@ pub(crate) struct RunContext {
 /// Logged history of a task.
 pub(crate) struct History {
     pub journal: Arc<Journal>,
-    pub questions: Arc<BTreeMap<InterruptId, Question>>,
+    pub questions: Arc<BTreeMap<InterruptId, Interrupt>>,
     /// Number of failed attempts since the last permanent failure.
     pub failed_attempts: u32,
 }

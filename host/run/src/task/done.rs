@@ -1,6 +1,6 @@
 //! Outcome of a successful attempt.
 
-use wattle_graph::event::ChildEnd;
+use wattle_graph::event::SubgraphEnd;
 
 use crate::ports::sandbox::NodeOutcome;
 
@@ -9,7 +9,7 @@ use crate::ports::sandbox::NodeOutcome;
 pub(crate) struct Done {
     pub outcome: NodeOutcome,
     /// Last checkpoint of the subgraph that ran as this node.
-    pub child: Option<ChildEnd>,
+    pub child: Option<SubgraphEnd>,
 }
 
 impl From<NodeOutcome> for Done {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
-use wattle_graph::definition::Refresh;
+use wattle_graph::definition::HeartbeatSource;
 
 /// Time of a task's last heartbeat. A heartbeat of a task in a subgraph also counts for the parent
 /// task.
@@ -14,21 +14,21 @@ pub(crate) struct Alive {
     began: Instant,
     /// Milliseconds from `began` to the last heartbeat.
     last_ms: AtomicU64,
-    refresh: Refresh,
+    refresh: HeartbeatSource,
     above: Option<Arc<Alive>>,
 }
 
 impl Alive {
     /// Creates the heartbeat of a task that starts now. `above` is the heartbeat of the parent
     /// task.
-    pub(crate) fn new(refresh: Refresh, above: Option<Arc<Self>>) -> Arc<Self> {
+    pub(crate) fn new(refresh: HeartbeatSource, above: Option<Arc<Self>>) -> Arc<Self> {
         let (began, last_ms) = (Instant::now(), AtomicU64::new(0));
         Arc::new(Self { began, last_ms, refresh, above })
     }
 
     /// Records a host call, its result or a delta. It is a heartbeat with `refresh = "auto"`.
     pub(crate) fn called(&self) {
-        if self.refresh == Refresh::Auto {
+        if self.refresh == HeartbeatSource::Auto {
             self.mark();
         }
         if let Some(above) = &self.above {
@@ -69,7 +69,7 @@ mod tests {
     const PAUSE: Duration = Duration::from_millis(20);
 
     /// Returns true if a sign counts as a heartbeat.
-    async fn counts(refresh: Refresh, sign: fn(&Alive)) -> bool {
+    async fn counts(refresh: HeartbeatSource, sign: fn(&Alive)) -> bool {
         let alive = Alive::new(refresh, None);
         tokio::time::sleep(PAUSE).await;
         sign(&alive);
@@ -78,15 +78,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn host_calls_are_heartbeats_only_with_auto_refresh() {
-        assert!(counts(Refresh::Auto, Alive::called).await);
-        assert!(counts(Refresh::Auto, Alive::emitted).await);
-        assert!(counts(Refresh::Heartbeat, Alive::emitted).await);
-        assert!(!counts(Refresh::Heartbeat, Alive::called).await);
+        assert!(counts(HeartbeatSource::Auto, Alive::called).await);
+        assert!(counts(HeartbeatSource::Auto, Alive::emitted).await);
+        assert!(counts(HeartbeatSource::Heartbeat, Alive::emitted).await);
+        assert!(!counts(HeartbeatSource::Heartbeat, Alive::called).await);
     }
 
     #[tokio::test(start_paused = true)]
     async fn heartbeat_restarts_the_idle_timeout() {
-        let alive = Alive::new(Refresh::Auto, None);
+        let alive = Alive::new(HeartbeatSource::Auto, None);
         let signs = async {
             tokio::time::sleep(PAUSE).await;
             alive.called();
@@ -97,8 +97,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn heartbeat_in_a_subgraph_counts_for_the_parent_task() {
-        let above = Alive::new(Refresh::Heartbeat, None);
-        let alive = Alive::new(Refresh::Auto, Some(above.clone()));
+        let above = Alive::new(HeartbeatSource::Heartbeat, None);
+        let alive = Alive::new(HeartbeatSource::Auto, Some(above.clone()));
         tokio::time::sleep(PAUSE).await;
         alive.called();
         assert_eq!(above.last_ms.load(Ordering::Relaxed), 0);

@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use wattle_graph::event::{EventKind, TaskFault, TaskFinished};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::graph::{Body, Graph, Node};
+use wattle_graph::graph::{Graph, Node, NodeKind};
 use wattle_graph::id::{END, NodeName};
 use wattle_graph::plan::Task;
 use wattle_graph::step::check_writes;
@@ -135,11 +135,11 @@ pub(super) fn classify(ended: Ended) -> Fault {
 /// `reason` is the message without prefix.
 pub(super) fn named(mut failure: Failure, node: &Node) -> Failure {
     let (place, prefix) = match &node.body {
-        Body::Plugin { plugin, export } => (
+        NodeKind::Plugin { plugin, export } => (
             format!("node `{}` of plugin `{plugin}`: ", node.name),
             format!("node `{export}` of plugin `{plugin}`: "),
         ),
-        Body::Graph { graph, .. } => {
+        NodeKind::Graph { graph, .. } => {
             let place = format!("node `{}`, which is graph `{graph}`: ", node.name);
             (place.clone(), place)
         }

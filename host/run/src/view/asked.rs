@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wattle_graph::event::{Event, EventKind, Reopened};
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, NodeName, TaskId};
-use wattle_graph::interrupt::Question;
+use wattle_graph::interrupt::Interrupt;
 
 /// Returns the last interrupts that the tasks of a checkpoint waited for, oldest first, each with the namespace of its
 /// graph. `events` are the events since the checkpoint, or since the checkpoint of the parent graph.
@@ -15,7 +15,7 @@ pub(crate) fn asked(
     namespace: &Namespace,
     checkpoint: CheckpointId,
     events: &[Event],
-) -> Vec<(Namespace, Question)> {
+) -> Vec<(Namespace, Interrupt)> {
     let mut past = Past { namespace, checkpoint, here: true, stops: 0, known: BTreeMap::new() };
     for event in events {
         past.see(event);
@@ -37,7 +37,7 @@ struct Past<'a> {
 
 struct Known {
     graph: Namespace,
-    question: Question,
+    question: Interrupt,
     is_open: bool,
     /// The last run end at which the interrupt was pending.
     stop: Option<u32>,
@@ -57,14 +57,14 @@ impl Past<'_> {
             _ if !self.here => {}
             // The end of a run is an event of the root graph.
             EventKind::RunEnded(_) if graph.is_root() => self.stop(),
-            _ if graph != self.namespace && !graph.is_below(self.namespace) => {}
+            _ if graph != self.namespace && !graph.is_nested_in(self.namespace) => {}
             EventKind::Checkpointed(_) => {
-                self.close(|known| known.graph == *graph || known.graph.is_below(graph));
+                self.close(|known| known.graph == *graph || known.graph.is_nested_in(graph));
             }
             EventKind::Asked(asked) => {
                 let new = || Known {
                     graph: graph.clone(),
-                    question: Question {
+                    question: Interrupt {
                         asked: asked.clone(),
                         asked_ms: event.at_ms,
                         asked_seq: event.seq,
@@ -126,7 +126,7 @@ impl Past<'_> {
     }
 
     /// Returns the interrupts of the last run end of each task.
-    fn last(self) -> Vec<(Namespace, Question)> {
+    fn last(self) -> Vec<(Namespace, Interrupt)> {
         let mut newest: BTreeMap<String, u32> = BTreeMap::new();
         for known in self.known.values() {
             if let Some(stop) = known.stop {

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Event, EventKind, Reopened};
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, NodeName, TaskId};
-use wattle_graph::interrupt::Question;
+use wattle_graph::interrupt::Interrupt;
 
 /// The subgraphs of a thread.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Nest {
                     if event.namespace.is_root() {
                         went_on.get_or_insert(event.seq);
                     }
-                    nest.leave_behind(|known| known.is_below(&event.namespace));
+                    nest.leave_behind(|known| known.is_nested_in(&event.namespace));
                 }
                 EventKind::TaskFinished(done) => nest.task_is_over(event, &done.task, &done.node),
                 EventKind::TaskFailed(failed) if failed.handler.is_some() => {
@@ -76,7 +76,7 @@ impl Nest {
     }
 
     /// Returns the interrupts of tasks that have not ended, answered or not, each with the namespace of its graph.
-    pub(crate) fn live_questions(&self) -> impl Iterator<Item = (Namespace, Question)> {
+    pub(crate) fn live_questions(&self) -> impl Iterator<Item = (Namespace, Interrupt)> {
         let live = self.0.iter().filter(|(_, strand)| strand.is_live);
         live.flat_map(|(namespace, strand)| {
             strand.questions().into_iter().map(|question| (namespace.clone(), question))
@@ -144,7 +144,8 @@ impl Strand {
             EventKind::Checkpointed(made) => Some((made.source, event.seq)),
             _ => None,
         });
-        made.next().map_or(0, |(source, seq)| if source == Source::Fork { 0 } else { seq })
+        made.next()
+            .map_or(0, |(source, seq)| if source == CheckpointSource::Fork { 0 } else { seq })
     }
 
     fn forget_since(&mut self, seq: u64) {
@@ -156,8 +157,8 @@ impl Strand {
     }
 
     /// Returns the interrupts of the current superstep, answered or not.
-    fn questions(&self) -> Vec<Question> {
-        let mut asked: BTreeMap<&InterruptId, Question> = BTreeMap::new();
+    fn questions(&self) -> Vec<Interrupt> {
+        let mut asked: BTreeMap<&InterruptId, Interrupt> = BTreeMap::new();
         for event in &self.events {
             match &event.kind {
                 EventKind::Checkpointed(_) => asked.clear(),
@@ -165,7 +166,7 @@ impl Strand {
                     asked.retain(|_, question| question.asked.task != done.task);
                 }
                 EventKind::Asked(it) => {
-                    asked.entry(&it.interrupt).or_insert_with(|| Question {
+                    asked.entry(&it.interrupt).or_insert_with(|| Interrupt {
                         asked: it.clone(),
                         asked_ms: event.at_ms,
                         asked_seq: event.seq,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{CheckpointMeta, Tail};
+use wattle_graph::checkpoint::{CheckpointMeta, ListDelta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_graph::seal::Sealer;
@@ -75,7 +75,7 @@ impl Draft {
         items: &[Value],
     ) -> Result<Extent, String> {
         let json = self.packer.json(items)?;
-        let tail = Tail { base: link.base, keep: link.keep };
+        let tail = ListDelta { base: link.base, prefix_len: link.keep };
         self.sealer.value(channel.as_str(), Some(tail), &json);
         let packed = compress(&json);
         link.extent = link.extent.grown(link.keep as usize + items.len(), packed.len());

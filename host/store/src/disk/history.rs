@@ -298,7 +298,7 @@ fn tuple(
     events: Vec<Event>,
 ) -> Result<CheckpointTuple, StoreError> {
     let values = loader.channels(number, &frame, &meta)?;
-    let checkpoint = Checkpoint { meta, values, tails: BTreeMap::new() };
+    let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
     Ok(CheckpointTuple { checkpoint, events })
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Tail};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, ListDelta};
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, ThreadId};
 use wattle_run::ports::store::{Batch, RunRecord, StoreError};
 
@@ -81,9 +81,9 @@ impl Found<'_> {
         checkpoint: &Checkpoint,
         frame: u64,
     ) -> Result<Result<BTreeMap<ChannelName, List>, String>, StoreError> {
-        let Checkpoint { meta, values, tails } = checkpoint;
+        let Checkpoint { meta, values, list_deltas: tails } = checkpoint;
         let mut lists = self.unchanged(meta);
-        for channel in meta.changed() {
+        for channel in meta.written_channels() {
             let Some(value) = values.get(channel) else {
                 continue;
             };
@@ -116,9 +116,10 @@ impl Found<'_> {
         group: &mut Group,
         channel: &ChannelName,
         value: &'v Value,
-        tail: Option<&Tail>,
+        tail: Option<&ListDelta>,
     ) -> Result<Option<(Link, &'v [Value])>, StoreError> {
-        let (Some(Tail { base, keep }), Some(items)) = (tail, value.as_array()) else {
+        let (Some(ListDelta { base, prefix_len: keep }), Some(items)) = (tail, value.as_array())
+        else {
             return Ok(None);
         };
         let Some((place, extent)) = self.list(group, channel, *base)? else {
@@ -196,7 +197,7 @@ fn find_places(
 ) -> Result<Places, StoreError> {
     let meta = &checkpoint.meta;
     let unchanged = meta.versions.values().filter(|version| **version != meta.id);
-    let bases = checkpoint.tails.iter().filter(|(channel, tail)| {
+    let bases = checkpoint.list_deltas.iter().filter(|(channel, tail)| {
         known.lists.get(*channel).is_none_or(|list| list.version != tail.base)
     });
     let mut places = Places::new();

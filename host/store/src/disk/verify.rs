@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{CheckpointMeta, Tail};
+use wattle_graph::checkpoint::{CheckpointMeta, ListDelta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, ThreadId};
 use wattle_graph::seal::Sealer;
@@ -68,7 +68,7 @@ fn sealed(previous: Option<Digest>, frame: &Frame) -> Result<Digest, StoreError>
         sealer.part(&plain("checkpoint", frame.packed_meta()?)?);
         for part in frame.parts()? {
             let part = part?;
-            let tail = part.link.map(|link| Tail { base: link.base, keep: link.keep });
+            let tail = part.link.map(|link| ListDelta { base: link.base, prefix_len: link.keep });
             sealer.value(part.name()?.as_str(), tail, &plain("channel value", part.packed)?);
         }
     }

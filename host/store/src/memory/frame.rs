@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{CheckpointMeta, Tail};
+use wattle_graph::checkpoint::{CheckpointMeta, ListDelta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_graph::seal::Sealer;
@@ -40,13 +40,13 @@ pub(super) struct Stored {
 pub(super) struct Part {
     pub(super) value: Arc<Value>,
     /// The part that an earlier version has, if only a list delta was written.
-    pub(super) tail: Option<Tail>,
+    pub(super) tail: Option<ListDelta>,
 }
 
 impl Part {
-    fn items(&self) -> Option<(Tail, &[Value])> {
+    fn items(&self) -> Option<(ListDelta, &[Value])> {
         let tail = self.tail?;
-        Some((tail, self.value.as_array()?.get(tail.keep as usize..)?))
+        Some((tail, self.value.as_array()?.get(tail.prefix_len as usize..)?))
     }
 }
 
@@ -112,7 +112,7 @@ impl Frame {
     pub(super) fn batch(&self) -> StoredBatch {
         let parts = self.checkpoint.iter().flat_map(|stored| &stored.parts);
         let value = |part: &Part| match part.items() {
-            Some((Tail { base, keep }, items)) => {
+            Some((ListDelta { base, prefix_len: keep }, items)) => {
                 StoredValue::Tail { base, keep, items: items.to_vec() }
             }
             None => StoredValue::Whole((*part.value).clone()),

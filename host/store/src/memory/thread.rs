@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{Checkpoint, Tail};
+use wattle_graph::checkpoint::{Checkpoint, ListDelta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::store::{
@@ -109,7 +109,7 @@ fn stored(
     thread: Option<&Thread>,
     checkpoint: &Checkpoint,
 ) -> Result<Stored, StoreError> {
-    let Checkpoint { meta, values, tails } = checkpoint;
+    let Checkpoint { meta, values, list_deltas: tails } = checkpoint;
     for (channel, version) in &meta.versions {
         let is_there = || thread.is_some_and(|thread| thread.has(channel, *version));
         if *version != meta.id && !is_there() {
@@ -117,7 +117,7 @@ fn stored(
         }
     }
     let mut parts = BTreeMap::new();
-    for channel in meta.changed() {
+    for channel in meta.written_channels() {
         if let Some(value) = values.get(channel) {
             let tail = tails.get(channel).filter(|tail| {
                 let base = thread.and_then(|thread| thread.value(channel, tail.base));
@@ -131,9 +131,9 @@ fn stored(
 }
 
 /// Returns whether a list delta fits an earlier version and the new value.
-fn begins(base: Option<&Value>, value: &Value, tail: &Tail) -> bool {
+fn begins(base: Option<&Value>, value: &Value, tail: &ListDelta) -> bool {
     let items = |value: &Value| value.as_array().map_or(0, Vec::len);
-    let keep = tail.keep as usize;
+    let keep = tail.prefix_len as usize;
     keep > 0 && base.is_some_and(|base| items(base) >= keep) && items(value) >= keep
 }
 
@@ -310,7 +310,7 @@ impl Thread {
         let pending = self.pending.get(&meta.id).into_iter().flatten();
         let frames = pending.filter_map(|position| self.frames.get(*position));
         CheckpointTuple {
-            checkpoint: Checkpoint { meta: meta.clone(), values, tails: BTreeMap::new() },
+            checkpoint: Checkpoint { meta: meta.clone(), values, list_deltas: BTreeMap::new() },
             events: frames.flat_map(|frame| &frame.events).cloned().collect(),
         }
     }

@@ -49,7 +49,7 @@ fn stored(raw: Raw) -> Result<StoredBatch, StoreError> {
             None => StoredValue::Whole(parse("value", &value.json)?),
             Some(tail) => StoredValue::Tail {
                 base: tail.base,
-                keep: tail.keep,
+                keep: tail.prefix_len,
                 items: parse("value", &value.json)?,
             },
         };

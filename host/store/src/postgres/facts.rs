@@ -87,7 +87,7 @@ impl Wanted {
         if let Some(parent) = meta.parent.filter(|_| self.checkpoints.len() > before) {
             self.checkpoints.insert((head.number, parent, true));
         }
-        for (channel, tail) in &checkpoint.tails {
+        for (channel, tail) in &checkpoint.list_deltas {
             if !past.lists.contains_key(&(channel.clone(), tail.base)) {
                 self.lists.insert((head.number, channel.clone(), tail.base));
             }

@@ -248,7 +248,10 @@ async fn tuples(
         };
         let values: Values = meta.versions.iter().filter_map(value).collect();
         let events = pending.remove(&meta.id).unwrap_or_default();
-        CheckpointTuple { checkpoint: Checkpoint { meta, values, tails: BTreeMap::new() }, events }
+        CheckpointTuple {
+            checkpoint: Checkpoint { meta, values, list_deltas: BTreeMap::new() },
+            events,
+        }
     };
     Ok(metas.into_iter().map(tuple).collect())
 }

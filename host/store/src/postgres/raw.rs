@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
-use wattle_graph::checkpoint::Tail;
+use wattle_graph::checkpoint::ListDelta;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_run::ports::store::StoreError;
 
@@ -108,7 +108,9 @@ fn value(row: &PgRow) -> Result<BodyValue, StoreError> {
         Ok(BodyValue {
             channel: channel.map_err(|error| sqlx::Error::Decode(error.into()))?,
             version: CheckpointId(number(row, "version")?),
-            tail: checkpoint_id(row, "base")?.zip(keep).map(|(base, keep)| Tail { base, keep }),
+            tail: checkpoint_id(row, "base")?
+                .zip(keep)
+                .map(|(base, keep)| ListDelta { base, prefix_len: keep }),
             json,
             packed: packed.to_vec(),
             list: list(row)?,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{Checkpoint, Tail};
+use wattle_graph::checkpoint::{Checkpoint, ListDelta};
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, RunId, ThreadId};
 use wattle_run::ports::store::{Batch, StoreError, ThreadRecord, ThreadStatus, Turn};
 
@@ -107,7 +107,7 @@ pub(super) struct Body {
 pub(super) struct BodyValue {
     pub(super) channel: ChannelName,
     pub(super) version: CheckpointId,
-    pub(super) tail: Option<Tail>,
+    pub(super) tail: Option<ListDelta>,
     pub(super) json: Vec<u8>,
     pub(super) packed: Vec<u8>,
     pub(super) list: ListFacts,
@@ -303,10 +303,10 @@ fn body(past: &Past, batch: &Batch, packer: &mut Packer) -> Result<Body, String>
     }
     let Some(checkpoint) = &batch.checkpoint else { return Ok(body) };
     body.meta = Some(packer.json(&checkpoint.meta)?);
-    for channel in checkpoint.meta.changed() {
+    for channel in checkpoint.meta.written_channels() {
         let Some(value) = checkpoint.values.get(channel) else { continue };
         let version = checkpoint.meta.id;
-        let end = checkpoint.tails.get(channel).and_then(|tail| {
+        let end = checkpoint.list_deltas.get(channel).and_then(|tail| {
             let base = past.lists.get(&(channel.clone(), tail.base))?;
             end_of(*tail, *base, value)
         });
@@ -320,15 +320,15 @@ fn body(past: &Past, batch: &Batch, packer: &mut Packer) -> Result<Body, String>
 
 /// A list delta.
 struct End<'a> {
-    tail: Tail,
+    tail: ListDelta,
     base: ListFacts,
     items: &'a [Value],
 }
 
 /// Returns the list delta of a value, if it can be stored as one and a full value is not due.
-fn end_of(tail: Tail, base: ListFacts, value: &Value) -> Option<End<'_>> {
-    let items = value.as_array()?.get(tail.keep as usize..)?;
-    let keeps = tail.keep > 0 && u64::from(tail.keep) <= base.items?;
+fn end_of(tail: ListDelta, base: ListFacts, value: &Value) -> Option<End<'_>> {
+    let items = value.as_array()?.get(tail.prefix_len as usize..)?;
+    let keeps = tail.prefix_len > 0 && u64::from(tail.prefix_len) <= base.items?;
     let is_due = is_whole_due(base.tails, base.tail_bytes, base.whole_bytes);
     (keeps && !is_due).then_some(End { tail, base, items })
 }
@@ -369,7 +369,7 @@ impl BodyValue {
         let json = packer.json(end.items)?;
         let packed = compress(&json);
         let list = ListFacts {
-            items: Some(u64::from(end.tail.keep) + end.items.len() as u64),
+            items: Some(u64::from(end.tail.prefix_len) + end.items.len() as u64),
             tails: end.base.tails + 1,
             tail_bytes: end.base.tail_bytes + packed.len() as u64,
             ..end.base
@@ -404,7 +404,9 @@ fn add_batch(rows: &mut Rows, desk: &mut Desk, batch: &Batch, body: Body) {
         }
         desk.past.checkpoints.insert(meta.id, is_root);
         desk.past.versions.insert(meta.id);
-        for (channel, tail) in batch.checkpoint.iter().flat_map(|checkpoint| &checkpoint.tails) {
+        for (channel, tail) in
+            batch.checkpoint.iter().flat_map(|checkpoint| &checkpoint.list_deltas)
+        {
             desk.past.lists.remove(&(channel.clone(), tail.base));
         }
     }
@@ -438,7 +440,7 @@ pub(super) fn put_batch(rows: &mut Rows, head: &mut Head, frame: Frame, body: Bo
             version: value.version.0.cast_signed(),
             place,
             packed: value.packed,
-            tail: value.tail.map(|tail| (tail.base.0.cast_signed(), i64::from(tail.keep))),
+            tail: value.tail.map(|tail| (tail.base.0.cast_signed(), i64::from(tail.prefix_len))),
             list: value.list,
         });
     }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use tokio::task::spawn_blocking;
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Tail, Values};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, ListDelta, Values};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Namespace, ThreadId};
 use wattle_run::ports::store::{CheckpointTuple, Latest, RunRecord, StoreError, ThreadHead};
@@ -210,7 +210,7 @@ fn decode(row: &PgRow) -> Result<Found, StoreError> {
     for packed in column::<Option<Vec<Vec<u8>>>>(row, "events")?.unwrap_or_default() {
         events.extend(unpack::<Vec<Event>>("events", &packed)?);
     }
-    let checkpoint = Checkpoint { meta, values, tails: BTreeMap::new() };
+    let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
     Ok(Found::Tuple(Box::new(CheckpointTuple { checkpoint, events })))
 }
 
@@ -245,7 +245,10 @@ impl Columns {
         let tail = bases[index].zip(keep);
         let link = value::Link {
             packed: &packed[index],
-            tail: tail.map(|(base, keep)| Tail { base: CheckpointId(base.cast_unsigned()), keep }),
+            tail: tail.map(|(base, keep)| ListDelta {
+                base: CheckpointId(base.cast_unsigned()),
+                prefix_len: keep,
+            }),
             items: items[index].map(i64::cast_unsigned),
         };
         Ok(((channel, CheckpointId(versions[index].cast_unsigned())), link))

@@ -7,7 +7,7 @@ use serde_json::Value;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use tokio::task::spawn_blocking;
-use wattle_graph::checkpoint::Tail;
+use wattle_graph::checkpoint::ListDelta;
 use wattle_graph::id::{ChannelName, CheckpointId};
 use wattle_run::ports::store::StoreError;
 
@@ -67,7 +67,7 @@ pub(super) async fn load(
 /// A stored full value or list delta.
 pub(super) struct Link<'a> {
     pub(super) packed: &'a [u8],
-    pub(super) tail: Option<Tail>,
+    pub(super) tail: Option<ListDelta>,
     /// Items of the list at this version.
     pub(super) items: Option<u64>,
 }
@@ -89,7 +89,7 @@ fn link(row: &PgRow) -> Result<Link<'_>, StoreError> {
         let keep = keep.map_err(|error| sqlx::Error::Decode(error.into()))?;
         Ok(Link {
             packed: row.try_get("value")?,
-            tail: base.zip(keep).map(|(base, keep)| Tail { base, keep }),
+            tail: base.zip(keep).map(|(base, keep)| ListDelta { base, prefix_len: keep }),
             items: row.try_get::<Option<i64>, _>("items")?.map(i64::cast_unsigned),
         })
     };
@@ -135,9 +135,9 @@ fn build(
     };
     for (tail, link) in ends.into_iter().rev() {
         let rest: Vec<Value> = unpack(&what(), link.packed)?;
-        let items = value.as_array_mut().filter(|items| items.len() >= tail.keep as usize);
+        let items = value.as_array_mut().filter(|items| items.len() >= tail.prefix_len as usize);
         let items = items.ok_or_else(|| corrupt(what(), "its base lacks items that it keeps"))?;
-        items.truncate(tail.keep as usize);
+        items.truncate(tail.prefix_len as usize);
         items.extend(rest);
         if link.items != Some(items.len() as u64) {
             return Err(corrupt(
@@ -167,7 +167,7 @@ mod tests {
     fn delta_chains_are_assembled_and_checked() {
         let (whole, end, other) =
             (packed(&json!([1, 2, 3])), packed(&json!([4])), packed(&json!([5, 6])));
-        let tail = |base, keep| Some(Tail { base: CheckpointId(base), keep });
+        let tail = |base, keep| Some(ListDelta { base: CheckpointId(base), prefix_len: keep });
         let link = |packed, tail, items| Link { packed, tail, items: Some(items) };
         let mut links = HashMap::from([
             (at(1), link(whole.as_slice(), None, 3)),

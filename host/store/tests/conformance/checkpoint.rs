@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::json;
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::id::{Namespace, NodeName, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, StoreError, ThreadRecord};
@@ -27,7 +27,7 @@ pub(crate) async fn missing_thread_or_checkpoint_is_none(store: &dyn Store) {
 pub(crate) async fn checkpoint_round_trips(store: &dyn Store) {
     let thread = create(store, "t").await;
     let mut first = checkpoint(0, None, &[("a", json!(1))], &[]);
-    first.meta.source = Source::Update;
+    first.meta.source = CheckpointSource::Update;
     append(store, &thread, batch(first.clone())).await.unwrap();
     let mut second = checkpoint(3, Some(0), &[("b", json!("x"))], &[("a", 0)]);
     second.meta.run = run_id("another");
@@ -304,7 +304,7 @@ pub(crate) async fn latest_matches_separate_reads(store: &dyn Store) {
     append(store, &thread, Batch { base: Some(id(1)), ..events(1, 2) }).await.unwrap();
     check_latest(store, &thread).await;
     let mut grown = checkpoint(2, Some(1), &[("a", json!([1, 2]))], &[("b", 1), ("large", 1)]);
-    grown.tails.extend([tail("a", 1, 1)]);
+    grown.list_deltas.extend([tail("a", 1, 1)]);
     append(store, &thread, batch(grown)).await.unwrap();
     append(store, &thread, batch(checkpoint(3, Some(2), &[("b", json!("b3"))], &[("a", 2)])))
         .await

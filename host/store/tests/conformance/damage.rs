@@ -71,7 +71,7 @@ async fn fill(path: &Path, blobs: &FileBlobs, threads: u64) -> Vec<BlobRef> {
         run.ended_ms = Some(number.cast_signed());
         let first = checkpoint(1, None, &[("a", json!(number)), ("list", json!([1, 2]))], &[]);
         let mut second = checkpoint(2, Some(1), &[("list", json!([1, 2, number]))], &[("a", 1)]);
-        second.tails.extend([tail("list", 1, 2)]);
+        second.list_deltas.extend([tail("list", 1, 2)]);
         let large = "text ".repeat((number % 7 * 400) as usize);
         for batch in [
             Batch { record: Some(record(&thread)), run: Some(run), ..events(1, 2) },

@@ -317,7 +317,7 @@ async fn damaged_frames_are_typed_errors() {
         .await
         .unwrap();
     let mut next = checkpoint(2, Some(1), &[("list", json!([1, 2, 3]))], &[]);
-    next.tails.extend([tail("list", 1, 2)]);
+    next.list_deltas.extend([tail("list", 1, 2)]);
     append(&store, &thread, Batch { base: Some(id(1)), checkpoint: Some(next), ..events(1, 1) })
         .await
         .unwrap();

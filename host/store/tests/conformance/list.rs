@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::id::{Namespace, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, CheckpointQuery, CheckpointTuple};
@@ -16,7 +16,8 @@ async fn history(store: &dyn Store) -> ThreadId {
     create(store, "other").await;
     for number in 1..=8 {
         let mut next = checkpoint(number, None, &[("n", json!(number))], &[]);
-        next.meta.source = if number == 1 { Source::Input } else { Source::Loop };
+        next.meta.source =
+            if number == 1 { CheckpointSource::Input } else { CheckpointSource::Loop };
         next.meta.run = run_id(if number < 5 { "first" } else { "second" });
         let namespace = if number % 4 == 0 { "child" } else { "" };
         next.meta.namespace = Namespace::new(namespace);

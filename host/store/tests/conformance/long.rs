@@ -50,7 +50,7 @@ async fn long(store: &dyn Store, name: &str, length: u64) -> ThreadId {
         }
         let mut next = checkpoint(n, parent, &changed, &older);
         if now && n > 1 {
-            next.tails = BTreeMap::from([tail("list", n - STRIDE, list.len() as u32 - 1)]);
+            next.list_deltas = BTreeMap::from([tail("list", n - STRIDE, list.len() as u32 - 1)]);
         }
         let run = (n == 1).then(|| run(&thread, &format!("{name} run")));
         let batch = Batch { run, base: parent.map(id), checkpoint: Some(next), ..events(n, n) };

@@ -155,7 +155,7 @@ impl NewCheckpoint {
         let mut new = checkpoint(newest + self.gap, parent, &changed, &older);
         new.meta.namespace = Namespace::new(NAMESPACES[self.namespace]);
         new.meta.run = owner(count);
-        new.tails = tails;
+        new.list_deltas = tails;
         new
     }
 }

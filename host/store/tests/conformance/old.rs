@@ -73,7 +73,7 @@ async fn format_2_file_is_read_and_written() {
     let before = store.verify(&thread).await.unwrap().unwrap();
     assert_eq!((before.sealed_after, before.last_seq), (0, 5));
     let mut next = checkpoint(3, Some(2), &[("list", json!([1, 2, 3, 4]))], &[("a", 1)]);
-    next.tails = BTreeMap::from([crate::sample::tail("list", 2, 3)]);
+    next.list_deltas = BTreeMap::from([crate::sample::tail("list", 2, 3)]);
     append(&store, &thread, Batch { base: Some(id(2)), ..batch(next) }).await.unwrap();
     append(&store, &thread, Batch { base: Some(id(3)), ..events(6, 6) }).await.unwrap();
     let long = thread_id("long");
@@ -135,7 +135,7 @@ async fn format_1_file_is_written() {
     let thread = thread_id("old");
     let longer = json!([1, 2.5, u64::MAX, "four", "five"]);
     let mut next = checkpoint(4, Some(2), &[("list", longer.clone())], &[("a", 1)]);
-    next.tails = BTreeMap::from([crate::sample::tail("list", 2, 4)]);
+    next.list_deltas = BTreeMap::from([crate::sample::tail("list", 2, 4)]);
     append(&store, &thread, Batch { base: Some(id(2)), ..batch(next) }).await.unwrap();
     append(&store, &thread, Batch { base: Some(id(4)), ..events(6, 7) }).await.unwrap();
     drop(store);

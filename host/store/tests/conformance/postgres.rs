@@ -317,7 +317,7 @@ async fn host_continues_after_another_hosts_append(server: &Server) {
         if n == 1 {
             next = checkpoint(1, None, &[("list", json!(items)), ("first", json!("a"))], &[]);
         } else {
-            next.tails.extend([tail("list", n - 1, n as u32 - 1)]);
+            next.list_deltas.extend([tail("list", n - 1, n as u32 - 1)]);
         }
         append(hosts[(n / 3) as usize % 2], &thread, batch(next)).await.unwrap();
     }

@@ -39,7 +39,7 @@ pub(crate) async fn three_runs(store: &dyn Store, name: &str) -> ThreadId {
         let values = [(word, json!(word)), ("list", json!(list))];
         let mut next = of(&name, checkpoint(number, parent, &values, &versions));
         if let Some(parent) = parent {
-            next.tails = BTreeMap::from([tail("list", parent, list.len() as u32 - 1)]);
+            next.list_deltas = BTreeMap::from([tail("list", parent, list.len() as u32 - 1)]);
         }
         let seq = number * 2 - 1;
         let made = Batch {
@@ -193,7 +193,7 @@ pub(crate) async fn pruned_thread_accepts_further_batches(store: &dyn Store) {
     let longer = json!(["one", "two", "three", "four"]);
     let older = [("one", 1), ("two", 2), ("three", 3)];
     let mut next = checkpoint(4, Some(3), &[("list", longer.clone())], &older);
-    next.tails = BTreeMap::from([tail("list", 3, 3)]);
+    next.list_deltas = BTreeMap::from([tail("list", 3, 3)]);
     append(store, &thread, Batch { base: Some(id(3)), ..batch(next) }).await.unwrap();
     append(store, &thread, Batch { base: Some(id(4)), ..events(7, 8) }).await.unwrap();
     let tuple = read(store, &thread, None).await.unwrap();
@@ -255,7 +255,7 @@ pub(crate) async fn deleting_a_run_keeps_checkpoints_that_subgraphs_need(store: 
     inside.meta.namespace = child.clone();
     append(store, &thread, batch(inside)).await.unwrap();
     let mut root = of("t three", checkpoint(5, Some(3), &[], &[("list", 3)]));
-    root.meta.children = BTreeMap::from([(child.clone(), id(4))]);
+    root.meta.subgraph_checkpoints = BTreeMap::from([(child.clone(), id(4))]);
     append(store, &thread, batch(root)).await.unwrap();
     store.delete_runs(&[run_id("t two")]).await.unwrap();
     assert_eq!(numbers(&all(store, &thread).await), [5, 4, 3, 1]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Tail};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, ListDelta};
 use wattle_graph::event::{Custom, Event, EventKind};
 use wattle_graph::id::{
     ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId, TaskId, ThreadId,
@@ -96,12 +96,12 @@ pub(crate) fn checkpoint(
         "next": [],
         "versions": versions,
     }));
-    Checkpoint { meta, values, tails: BTreeMap::new() }
+    Checkpoint { meta, values, list_deltas: BTreeMap::new() }
 }
 
 /// Returns the hint that a list keeps the first `keep` items of its version `base`.
-pub(crate) fn tail(name: &str, base: u64, keep: u32) -> (ChannelName, Tail) {
-    (channel(name), Tail { base: id(base), keep })
+pub(crate) fn tail(name: &str, base: u64, keep: u32) -> (ChannelName, ListDelta) {
+    (channel(name), ListDelta { base: id(base), prefix_len: keep })
 }
 
 /// Returns a batch with nothing but a checkpoint.

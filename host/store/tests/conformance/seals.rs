@@ -1,7 +1,7 @@
 //! Seals and exports of batches.
 
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::Tail;
+use wattle_graph::checkpoint::ListDelta;
 use wattle_graph::id::{Digest, ThreadId};
 use wattle_graph::seal::Sealer;
 use wattle_run::ports::Store;
@@ -26,7 +26,7 @@ fn seal_of(previous: Option<Digest>, batch: &StoredBatch) -> Digest {
             let (tail, json) = match value {
                 StoredValue::Whole(value) => (None, json_of(value)),
                 StoredValue::Tail { base, keep, items } => {
-                    (Some(Tail { base: *base, keep: *keep }), json_of(items))
+                    (Some(ListDelta { base: *base, prefix_len: *keep }), json_of(items))
                 }
             };
             sealer.value(channel.as_str(), tail, &json);

@@ -15,7 +15,7 @@ use crate::sample::{append, batch, channel, checkpoint, create, event, from, noi
 /// Returns a checkpoint with the hint that its list keeps items of the previous version.
 fn grown(number: u64, list: &[Value], keep: u32) -> Checkpoint {
     let mut next = checkpoint(number, Some(number - 1), &[("list", json!(list))], &[]);
-    next.tails = BTreeMap::from([tail("list", number - 1, keep)]);
+    next.list_deltas = BTreeMap::from([tail("list", number - 1, keep)]);
     next
 }
 
@@ -55,7 +55,7 @@ pub(crate) async fn list_deltas_can_follow_older_versions(store: &dyn Store) {
     let values = [("list", json!([1])), ("other", json!([1]))];
     append(store, &thread, batch(checkpoint(1, None, &values, &[]))).await.unwrap();
     let mut second = checkpoint(2, Some(1), &[("list", json!([1, 2]))], &[("other", 1)]);
-    second.tails = BTreeMap::from([tail("list", 1, 1)]);
+    second.list_deltas = BTreeMap::from([tail("list", 1, 1)]);
     append(store, &thread, batch(second)).await.unwrap();
     append(store, &thread, batch(checkpoint(3, Some(2), &[], &[("list", 2), ("other", 1)])))
         .await
@@ -63,11 +63,11 @@ pub(crate) async fn list_deltas_can_follow_older_versions(store: &dyn Store) {
     // Both lists extend versions that are older than the previous checkpoint.
     let values = [("list", json!([1, 2, 4])), ("other", json!([1, 4]))];
     let mut fourth = checkpoint(4, Some(3), &values, &[]);
-    fourth.tails = BTreeMap::from([tail("list", 2, 2), tail("other", 1, 1)]);
+    fourth.list_deltas = BTreeMap::from([tail("list", 2, 2), tail("other", 1, 1)]);
     append(store, &thread, batch(fourth)).await.unwrap();
     // A fork from the second checkpoint.
     let mut fork = checkpoint(5, Some(2), &[("list", json!([1, 5]))], &[("other", 1)]);
-    fork.tails = BTreeMap::from([tail("list", 2, 1)]);
+    fork.list_deltas = BTreeMap::from([tail("list", 2, 1)]);
     append(store, &thread, batch(fork)).await.unwrap();
     let expected = [
         json!({ "list": [1], "other": [1] }),
@@ -96,7 +96,7 @@ pub(crate) async fn invalid_delta_hints_are_ignored(store: &dyn Store) {
     ];
     for (number, (name, base, keep, value)) in (2..).zip(hints) {
         let mut next = checkpoint(number, Some(1), &[(name, value.clone())], &[]);
-        next.tails = BTreeMap::from([tail(name, base, keep)]);
+        next.list_deltas = BTreeMap::from([tail(name, base, keep)]);
         append(store, &thread, batch(next)).await.unwrap();
         let tuple = read(store, &thread, Some(number)).await.unwrap();
         assert_eq!(*tuple.checkpoint.values[&channel(name)], value, "{name} in {number}");

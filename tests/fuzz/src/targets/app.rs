@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use wattle::config;
 use wattle::load::manifest::Manifest;
 use wattle_graph::event::Event;
-use wattle_graph::mapping::{Moment, RunFiles, RunStream, StreamMapping, Subject};
+use wattle_graph::mapping::{
+    EventContext, RunFileProjector, RunInfo, StreamProjection, StreamProjector,
+};
 
 /// Parses a text as each of the files.
 pub fn run(bytes: &[u8]) {
@@ -17,7 +19,7 @@ pub fn run(bytes: &[u8]) {
         Ok(manifest) => files(&manifest),
         Err(error) => assert!(!error.is_empty()),
     }
-    match StreamMapping::parse(text) {
+    match StreamProjection::parse(text) {
         Ok(mapping) => streamed(mapping),
         Err(error) => assert!(!error.is_empty()),
     }
@@ -26,9 +28,9 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-fn subject() -> Subject {
+fn subject() -> RunInfo {
     let thread = json!({ "id": "t", "context": { "user": "ada" } });
-    Subject { app: json!("app"), thread, run: json!({ "id": "r" }), settings: json!({}) }
+    RunInfo { app: json!("app"), thread, run: json!({ "id": "r" }), settings: json!({}) }
 }
 
 /// Returns one event of each kind that mappings select.
@@ -50,11 +52,11 @@ fn events() -> Vec<Event> {
     kinds.filter_map(event).collect()
 }
 
-fn streamed(mapping: StreamMapping) {
-    let mut stream = RunStream::new(Arc::new(mapping), subject());
+fn streamed(mapping: StreamProjection) {
+    let mut stream = StreamProjector::new(Arc::new(mapping), subject());
     let state = json!({ "a": 1 });
     for event in events() {
-        let moment = Moment { time: "2025-01-15T10:30:45+08:00", state: &state };
+        let moment = EventContext { time: "2025-01-15T10:30:45+08:00", state: &state };
         stream.wants_state(&event);
         stream.apply(&event, moment);
     }
@@ -63,9 +65,9 @@ fn streamed(mapping: StreamMapping) {
 fn files(manifest: &Manifest) {
     let (subject, state) = (subject(), json!({ "a": 1 }));
     for mapping in manifest.files.values() {
-        let mut files = RunFiles::new(mapping, &subject);
+        let mut files = RunFileProjector::new(mapping, &subject);
         for event in events() {
-            let moment = Moment { time: "2025-01-15T10:30:45+08:00", state: &state };
+            let moment = EventContext { time: "2025-01-15T10:30:45+08:00", state: &state };
             if let Some(made) = files.apply(&event, moment, "20250115T103045.000") {
                 let parts: Vec<&str> = made.path.split('/').collect();
                 let is_safe = |part: &&str| !part.is_empty() && *part != "." && *part != "..";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Values;
-use wattle_graph::expr::formula::{Formula, Variables};
+use wattle_graph::expr::expression::{CelExpression, Variables};
 use wattle_graph::expr::{Condition, Steps};
 use wattle_graph::id::ChannelName;
 
@@ -22,7 +22,7 @@ pub fn run(bytes: &[u8]) {
         assert_eq!(condition.text(), text);
         assert!(condition.channels().len() <= text.len());
     }
-    if let Ok(formula) = Formula::parse(text, &["state", "event"]) {
+    if let Ok(formula) = CelExpression::parse(text, &["state", "event"]) {
         let event = json!({ "type": "custom", "data": state });
         let variables = Variables::from([("state", &state), ("event", &event)]);
         let evaluate = || formula.eval(&variables);

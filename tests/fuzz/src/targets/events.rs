@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde_json::json;
-use wattle_graph::check::{NoFacts, check_toml};
+use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::event::Event;
 use wattle_graph::graph::Graph;
 use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::plan;
-use wattle_graph::step::{Position, accept_input, advance};
-use wattle_project::ag_ui::EventStream;
-use wattle_project::ai_sdk::MessageStream;
+use wattle_graph::step::{CheckpointStamp, accept_input, advance};
+use wattle_project::ag_ui::AgUiProjection;
+use wattle_project::ai_sdk::AiSdkProjection;
 use wattle_project::transcript::Transcript;
 
 /// A graph for the events of the input.
@@ -37,14 +37,14 @@ pub fn run(bytes: &[u8]) {
     let first = accept_input(graph, None, &root, &json!({}), &BTreeMap::new(), at(1));
     let mut lineage = Lineage::new(first.expect("nothing is a valid input"));
     let mut transcript = Transcript::new([]);
-    let mut messages = MessageStream::new([]);
-    let mut shown = EventStream::new(thread.clone(), []);
+    let mut messages = AiSdkProjection::new([]);
+    let mut shown = AgUiProjection::new(thread.clone(), []);
     for line in text.lines() {
         let Ok(event) = serde_json::from_str::<Event>(line) else { continue };
         same_again(&event);
         transcript.apply(&event);
         messages.apply(&event);
-        shown.wants_state(&event);
+        shown.needs_state(&event);
         shown.apply(&event, Some(&json!({ "x": [] })));
         lineage.apply(&event);
         stands(graph, &thread, &lineage);
@@ -54,12 +54,12 @@ pub fn run(bytes: &[u8]) {
 /// Returns the graph, which is checked only once.
 fn graph() -> &'static Graph {
     static CHECKED: OnceLock<Vec<Graph>> = OnceLock::new();
-    let check = || check_toml("graph.toml", GRAPH, &NoFacts).expect("the graph is valid");
+    let check = || check_toml("graph.toml", GRAPH, &AnyPlugin).expect("the graph is valid");
     &CHECKED.get_or_init(check)[0]
 }
 
-fn at(id: u64) -> Position {
-    Position {
+fn at(id: u64) -> CheckpointStamp {
+    CheckpointStamp {
         id: CheckpointId(id),
         run: RunId::new("r").expect("the name is valid"),
         at_ms: 0,
@@ -78,7 +78,7 @@ fn same_again(event: &Event) {
 
 /// Plans and advances at the end of a log, as a run does.
 fn stands(graph: &Graph, thread: &ThreadId, lineage: &Lineage) {
-    lineage.open_questions();
+    lineage.pending_interrupts();
     plan(graph, thread, lineage, 2);
     // Tasks of another graph are an error here.
     let _ = advance(graph, lineage, &BTreeMap::new(), at(2));

@@ -4,19 +4,19 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use wattle_graph::check::{NoFacts, Problem, check_json, check_toml};
-use wattle_graph::definition::Document;
+use wattle_graph::check::{AnyPlugin, Problem, check_json, check_toml};
+use wattle_graph::definition::GraphDocument;
 use wattle_graph::graph::Graph;
 use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::mermaid::mermaid;
-use wattle_graph::plan::{Planned, plan};
-use wattle_graph::step::{Position, accept_input};
+use wattle_graph::plan::{Plan, plan};
+use wattle_graph::step::{CheckpointStamp, accept_input};
 
 /// Checks a file in both forms.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    for checked in [check_toml("graph.toml", text, &NoFacts), check_json("g", text, &NoFacts)] {
+    for checked in [check_toml("graph.toml", text, &AnyPlugin), check_json("g", text, &AnyPlugin)] {
         match checked {
             Ok(graphs) => accepted(&graphs),
             Err(problems) => refused(text, &problems),
@@ -40,9 +40,9 @@ fn accepted(graphs: &[Graph]) {
         planned(graph);
     }
     let definitions = graphs.iter().map(|graph| (graph.name.clone(), graph.definition().clone()));
-    let document = Document { graphs: definitions.collect() };
+    let document = GraphDocument { graphs: definitions.collect() };
     let text = serde_json::to_string(&document).expect("a definition can be written");
-    let again = check_json("graph.json", &text, &NoFacts);
+    let again = check_json("graph.json", &text, &AnyPlugin);
     let again = again.unwrap_or_else(|problems| panic!("{text} is rejected: {problems:?}"));
     let digests = |graphs: &[Graph]| graphs.iter().map(|it| it.digest).collect::<Vec<_>>();
     assert_eq!(digests(graphs), digests(&again), "{text}");
@@ -50,7 +50,7 @@ fn accepted(graphs: &[Graph]) {
 
 /// Plans the first superstep.
 fn planned(graph: &Graph) {
-    let at = Position {
+    let at = CheckpointStamp {
         id: CheckpointId(1),
         run: RunId::new("run").expect("the name is valid"),
         at_ms: 0,
@@ -64,7 +64,8 @@ fn planned(graph: &Graph) {
         return;
     };
     let thread = ThreadId::new("thread").expect("the name is valid");
-    let Planned::Tasks { all, run, waiting } = plan(graph, &thread, &Lineage::new(first), 1) else {
+    let Plan::Tasks { all, runnable: run, waiting } = plan(graph, &thread, &Lineage::new(first), 1)
+    else {
         panic!("a graph without a first superstep was accepted")
     };
     assert!(waiting.is_empty() && all.len() == run.len() && !run.is_empty());

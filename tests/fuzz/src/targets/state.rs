@@ -7,14 +7,14 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 use serde_json::Value;
-use wattle_graph::check::{NoFacts, check_toml};
+use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
 use wattle_graph::event::{Event, EventKind, Send, TaskFinished, Write};
 use wattle_graph::graph::Graph;
 use wattle_graph::id::{CheckpointId, Digest, Namespace, NodeName, RunId, ThreadId};
 use wattle_graph::lineage::Lineage;
-use wattle_graph::plan::{Planned, Task, plan};
-use wattle_graph::step::{Position, accept_input, advance, check_writes};
+use wattle_graph::plan::{Plan, Task, plan};
+use wattle_graph::step::{CheckpointStamp, accept_input, advance, check_writes};
 
 /// Maximum number of supersteps of one input.
 const STEPS: u64 = 8;
@@ -67,7 +67,7 @@ pub fn run(bytes: &[u8]) {
     for (line, id) in lines.zip(2..2 + STEPS) {
         let planned = plan(graph, &thread, &lineage, 1);
         assert_eq!(planned, plan(graph, &thread, &lineage, 1));
-        let Planned::Tasks { run, .. } = planned else { return };
+        let Plan::Tasks { runnable: run, .. } = planned else { return };
         let done: Vec<Done> = serde_json::from_str(line).unwrap_or_default();
         let mut done = done.into_iter();
         for task in run {
@@ -82,12 +82,12 @@ pub fn run(bytes: &[u8]) {
 /// Returns the graph, which is checked only once.
 fn graph() -> &'static Graph {
     static CHECKED: OnceLock<Vec<Graph>> = OnceLock::new();
-    let check = || check_toml("graph.toml", GRAPH, &NoFacts).expect("the graph is valid");
+    let check = || check_toml("graph.toml", GRAPH, &AnyPlugin).expect("the graph is valid");
     &CHECKED.get_or_init(check)[0]
 }
 
-fn at(id: u64) -> Position {
-    Position {
+fn at(id: u64) -> CheckpointStamp {
+    CheckpointStamp {
         id: CheckpointId(id),
         run: RunId::new("r").expect("the name is valid"),
         at_ms: 0,

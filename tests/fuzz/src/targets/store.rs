@@ -135,7 +135,7 @@ async fn append(store: &RedbStore, thread: &ThreadId, seq: u64) -> Result<(), St
     let checkpoint = wattle_graph::checkpoint::Checkpoint {
         meta: from(meta),
         values: [("a".parse().expect("it is a name"), json!([seq, "value"]).into())].into(),
-        tails: [].into(),
+        list_deltas: [].into(),
     };
     let first = (seq == 1).then(|| {
         let record = json!({

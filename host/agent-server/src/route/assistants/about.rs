@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde_json::{Map, Value, json};
-use wattle_graph::graph::Body;
+use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{GraphName, NodeName};
 use wattle_run::app::{App, GraphPack};
 
@@ -165,8 +165,8 @@ fn nested<'a>(
     pack: &'a GraphPack,
 ) -> impl Iterator<Item = (&'a NodeName, &'a GraphName, &'a GraphPack)> {
     pack.graph.nodes().iter().filter_map(|(name, node)| match &node.body {
-        Body::Graph { graph, .. } => Some((name, graph, app.graphs.get(graph)?.as_ref())),
-        Body::Plugin { .. } => None,
+        NodeKind::Graph { graph, .. } => Some((name, graph, app.graphs.get(graph)?.as_ref())),
+        NodeKind::Plugin { .. } => None,
     })
 }
 

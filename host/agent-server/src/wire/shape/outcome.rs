@@ -3,14 +3,14 @@
 use serde_json::{Map, Value, json};
 use wattle_project::agent_server::document::{ERROR, INTERRUPT, Interrupt};
 use wattle_project::agent_server::failure::error_of;
-use wattle_project::agent_server::lens::Lens;
+use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_run::hostcall::runs::{EndedRun, RunOutcome};
 
 use super::question::interrupt;
 
 /// Returns the values of a run that has ended, with its pending interrupts. For a failed run,
 /// returns the failure instead of the values: the request for the result itself succeeded.
-pub fn outcome(lens: &Lens, ended: &EndedRun) -> Value {
+pub fn outcome(lens: &ThreadInfo, ended: &EndedRun) -> Value {
     match &ended.outcome {
         RunOutcome::Failed { failure } => {
             Value::Object(Map::from_iter([(ERROR.to_owned(), error_of(failure))]))

@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::id::Namespace;
 use wattle_run::travel::{StateView, TaskView};
 
 use wattle_project::agent_server::document::{Checkpoint, Interrupt};
 use wattle_project::agent_server::failure::line_of;
 use wattle_project::agent_server::id::{namespace_text, task_uuid};
-use wattle_project::agent_server::lens::Lens;
+use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_project::agent_server::time::iso;
 
 use super::question::interrupt;
@@ -73,7 +73,7 @@ pub struct Task {
 
 impl ThreadState {
     /// Describes the state at a checkpoint. Adds `facts` to the metadata of the checkpoint.
-    pub fn new(lens: &Lens, view: &StateView, facts: &Map<String, Value>) -> Self {
+    pub fn new(lens: &ThreadInfo, view: &StateView, facts: &Map<String, Value>) -> Self {
         let at = |id| lens.checkpoint(&view.namespace, id);
         let mut checkpoint = at(view.checkpoint);
         if !view.namespace.is_root() {
@@ -84,7 +84,7 @@ impl ThreadState {
             checkpoint.checkpoint_map = Some(Value::Object(map.collect()));
         }
         let parent = match view.source {
-            Source::Input => Some(lens.input(&view.namespace, view.checkpoint)),
+            CheckpointSource::Input => Some(lens.input(&view.namespace, view.checkpoint)),
             _ => view.parent.map(at),
         };
         Self {
@@ -105,7 +105,7 @@ impl ThreadState {
     /// state. `before` contains the values before the input. The store has no checkpoint for this
     /// state.
     pub fn before_input(
-        lens: &Lens,
+        lens: &ThreadInfo,
         made: &StateView,
         before: &Value,
         facts: &Map<String, Value>,
@@ -139,7 +139,7 @@ impl ThreadState {
     }
 
     /// Describes the state of a thread that has not run yet.
-    pub fn blank(lens: &Lens) -> Self {
+    pub fn blank(lens: &ThreadInfo) -> Self {
         Self {
             values: json!({}),
             next: Vec::new(),
@@ -157,7 +157,7 @@ impl ThreadState {
 
 impl Task {
     /// Describes a task, without the state of its subgraph.
-    pub fn new(lens: &Lens, view: &TaskView) -> Self {
+    pub fn new(lens: &ThreadInfo, view: &TaskView) -> Self {
         Self {
             id: task_uuid(&view.id),
             name: view.node.to_string(),
@@ -173,14 +173,14 @@ impl Task {
 
 /// Returns the address of the states of a task's subgraph. A subgraph that keeps its state has the
 /// same namespace in all tasks, so its address also needs the id of the checkpoint.
-fn graph_of(lens: &Lens, namespace: &Namespace, view: &TaskView) -> Checkpoint {
+fn graph_of(lens: &ThreadInfo, namespace: &Namespace, view: &TaskView) -> Checkpoint {
     match view.child.filter(|_| namespace.task().is_none()) {
         Some(child) => lens.checkpoint(namespace, child),
         None => lens.place(namespace),
     }
 }
 
-fn metadata(lens: &Lens, view: &StateView, facts: &Map<String, Value>) -> Map<String, Value> {
+fn metadata(lens: &ThreadInfo, view: &StateView, facts: &Map<String, Value>) -> Map<String, Value> {
     let parents = view
         .parents
         .iter()

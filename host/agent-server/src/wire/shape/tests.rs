@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{RunStatus as Stands, Write};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId, ThreadId};
-use wattle_project::agent_server::lens::Lens;
+use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_run::hostcall::runs::{EndedRun, OpenQuestion, RunOutcome, RunRef};
 use wattle_run::ports::store::{RunOptions, RunRecord};
 use wattle_run::travel::{StateView, TaskView};
 
 use super::{Assistant, RunStatus, ThreadState, outcome};
 
-fn lens() -> Lens {
+fn lens() -> ThreadInfo {
     let thread = ThreadId::new("t").unwrap();
     let channels = BTreeSet::from(["messages".to_owned()]);
-    Lens { origin: thread.clone(), thread, channels }
+    ThreadInfo { origin: thread.clone(), thread, channels }
 }
 
 fn task(text: &str) -> TaskId {
@@ -69,7 +69,7 @@ fn view(namespace: &str) -> StateView {
         checkpoint: CheckpointId(2),
         parent: Some(CheckpointId(1)),
         parents: BTreeMap::from([(Namespace::root(), CheckpointId(1))]),
-        source: Source::Loop,
+        source: CheckpointSource::Loop,
         step: 1,
         run: RunId::new("r").unwrap(),
         version: None,

@@ -10,7 +10,7 @@ use wattle_run::travel::StateView;
 
 use wattle_project::agent_server::document::Interrupt;
 use wattle_project::agent_server::id::task_uuid;
-use wattle_project::agent_server::lens::Lens;
+use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_project::agent_server::time::iso;
 
 use super::question::interrupt;
@@ -125,7 +125,7 @@ pub struct Thread {
 
 impl Thread {
     /// Describes a thread with its current state. `state` is `None` before the first run.
-    pub fn new(lens: &Lens, record: &ThreadRecord, state: Option<&StateView>) -> Self {
+    pub fn new(lens: &ThreadInfo, record: &ThreadRecord, state: Option<&StateView>) -> Self {
         let changed_ms = state.map_or(record.updated_ms, |state| state.at_ms);
         Self {
             thread_id: record.id.to_string(),

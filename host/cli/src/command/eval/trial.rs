@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use wattle_api::document::run::{FailureDocument, ResumeDocument, RunDocument, StartDocument};
-use wattle_graph::definition::Span;
+use wattle_graph::definition::HumanDuration;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::code;
 
@@ -31,7 +31,7 @@ pub(super) struct Bench<'a> {
     pub(super) prices: &'a Prices,
     pub(super) keep: bool,
     /// Time limit of a case.
-    pub(super) timeout: Span,
+    pub(super) timeout: HumanDuration,
     pub(super) interrupt: &'a Interrupt,
 }
 

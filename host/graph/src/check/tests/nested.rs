@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::{App, check, problems};
-use crate::check::{NoFacts, check_toml};
+use crate::check::{AnyPlugin, check_toml};
 use crate::definition::SubgraphState;
-use crate::graph::{Body, Graph};
+use crate::graph::{Graph, NodeKind};
 use crate::id::{ChannelName, Digest, NodeName};
 use crate::mermaid::{mermaid, xray};
 
@@ -75,7 +75,7 @@ fn graph_can_run_as_a_node() {
     assert_eq!(names, ["deepest", "inner", "outer"]);
     let research = &graphs[2].nodes()["research"];
     let inner = graphs[1].name.clone();
-    assert_eq!(research.body, Body::Graph { graph: inner, state: SubgraphState::Own });
+    assert_eq!(research.body, NodeKind::Graph { graph: inner, state: SubgraphState::Own });
     let reads: Vec<&str> = research.reads.iter().flatten().map(ChannelName::as_str).collect();
     assert_eq!((reads, research.doc.as_str()), (vec!["found", "question"], "Looks things up."));
 }
@@ -102,7 +102,7 @@ fn graph_defaults_apply_to_nodes_without_own_policy() {
 #[test]
 fn digest_of_a_graph_covers_its_subgraphs() {
     let digests = |text: &str| -> Vec<Digest> {
-        let graphs = check_toml("graph.toml", text, &NoFacts).unwrap();
+        let graphs = check_toml("graph.toml", text, &AnyPlugin).unwrap();
         graphs.iter().map(|graph| graph.digest).collect()
     };
     let (before, after) =
@@ -122,7 +122,7 @@ fn definitions_of_older_hosts_keep_their_digests() {
         nodes.a = { timeout = "60s", retry = { attempts = 3 } }
     "#;
     let canonical = r#"{"graph":{"channels":{"log":{"reducer":"append"}},"entry":["a"],"interrupt_ttl":"30m","nodes":{"a":{"retry":{"attempts":3},"timeout":"1m"}}},"name":"g"}"#;
-    let graph = check_toml("graph.toml", text, &NoFacts).unwrap().remove(0);
+    let graph = check_toml("graph.toml", text, &AnyPlugin).unwrap().remove(0);
     assert_eq!(graph.digest, Digest::of(canonical.as_bytes()));
 }
 
@@ -168,7 +168,7 @@ entry = "a"
 channels.any = { reducer = "any" }
 nodes.a = { graph = "twin" }
 "#;
-    check("nested", text, &NoFacts);
+    check("nested", text, &AnyPlugin);
 }
 
 #[test]
@@ -226,7 +226,7 @@ entry = "late"
 [graphs.h.nodes.late]
 defer = true
 "#;
-    check("policies", text, &NoFacts);
+    check("policies", text, &AnyPlugin);
 }
 
 #[test]
@@ -240,5 +240,5 @@ retry = [{ attempts = 2 }, { atempts = 2 }]
 state = "shared"
 cache = "1h"
 "#;
-    check("fields", text, &NoFacts);
+    check("fields", text, &AnyPlugin);
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Command, command};
-use crate::checkpoint::{Checkpoint, Source};
+use crate::checkpoint::{Checkpoint, CheckpointSource};
 use crate::error::StepError;
 use crate::event::Send;
 use crate::graph::Graph;
-use crate::testing::{Did, at, graph, node, start, superstep, writes};
+use crate::testing::{ScriptedResult, at, graph, node, start, superstep, writes};
 
 const GRAPH: &str = r#"
     [graphs.g]
@@ -42,9 +42,9 @@ fn next(checkpoint: &Checkpoint) -> Vec<(&str, Option<Value>)> {
 /// Returns the checkpoint after the first superstep, which triggers `a` and `b` and defers `last`.
 fn base(graph: &Graph) -> Checkpoint {
     let mut lineage = start(graph, &json!({})).unwrap();
-    let did = |_: &_| Did {
+    let did = |_: &_| ScriptedResult {
         writes: vec![("log".into(), "split".into()), ("once".into(), json!(1))],
-        ..Did::default()
+        ..ScriptedResult::default()
     };
     superstep(graph, &mut lineage, &did).unwrap();
     lineage.checkpoint
@@ -56,7 +56,7 @@ fn command_targets_join_pending_triggers() {
     let base = base(&graph);
     let made = apply(&graph, &base, &goto(&["c", "a", "END"])).unwrap();
     assert_eq!(next(&made), [("a", None), ("b", None), ("c", None)]);
-    assert_eq!((made.meta.source, made.meta.step), (Source::Fork, base.meta.step));
+    assert_eq!((made.meta.source, made.meta.step), (CheckpointSource::Fork, base.meta.step));
     assert_eq!((made.meta.parent, &made.values), (Some(base.meta.id), &base.values));
     assert_eq!(made.meta.deferred, base.meta.deferred);
     let late = apply(&graph, &base, &goto(&["last"])).unwrap();
@@ -72,7 +72,7 @@ fn writes_are_visible_to_all_next_tasks() {
     let made = apply(&graph, &base, &wish).unwrap();
     assert_eq!(made.state(), json!({ "log": ["split", "mine"], "kind": 7, "once": 1 }));
     assert_eq!(next(&made), next(&base));
-    assert_eq!(made.meta.changed().count(), 2);
+    assert_eq!(made.meta.written_channels().count(), 2);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn first_command_of_a_thread_is_an_input() {
     let wish = Command { writes: writes(&[("kind".into(), json!(1))]), ..goto(&["c"]) };
     let made = command(&graph, None, &wish, &BTreeMap::new(), at(1)).unwrap();
     assert_eq!(next(&made), [("c", None), ("split", None)]);
-    assert_eq!((made.meta.source, made.state()), (Source::Input, json!({ "kind": 1 })));
+    assert_eq!((made.meta.source, made.state()), (CheckpointSource::Input, json!({ "kind": 1 })));
 }
 
 #[test]

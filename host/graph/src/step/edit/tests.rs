@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Edit, EditAs, blank, edit};
-use crate::checkpoint::{Checkpoint, Source};
+use super::{Edit, EditAs, edit, empty_checkpoint};
+use crate::checkpoint::{Checkpoint, CheckpointSource};
 use crate::error::StepError;
 use crate::graph::Graph;
 use crate::id::{CheckpointId, Namespace};
 use crate::step::edit_reductions;
-use crate::testing::{Did, at, graph, node, start, superstep, writes};
+use crate::testing::{ScriptedResult, at, graph, node, start, superstep, writes};
 
 const PAIR: &str = r#"
     [graphs.g]
@@ -43,7 +43,10 @@ fn bare(as_node: EditAs) -> Edit {
 
 fn apply(graph: &Graph, base: &Checkpoint, edits: &[Edit]) -> Result<Checkpoint, StepError> {
     let made = edit(graph, base, edits, &BTreeMap::new(), at(9))?;
-    assert_eq!((made.meta.source, made.meta.parent), (Source::Update, Some(base.meta.id)));
+    assert_eq!(
+        (made.meta.source, made.meta.parent),
+        (CheckpointSource::Update, Some(base.meta.id))
+    );
     assert_eq!(made.meta.step, base.meta.step + 1);
     assert!(made.values.keys().eq(made.meta.versions.keys()));
     Ok(made)
@@ -61,7 +64,8 @@ fn waiting(checkpoint: &Checkpoint) -> Vec<&str> {
 fn after(graph: &Graph, steps: usize) -> Checkpoint {
     let mut lineage = start(graph, &json!({})).unwrap();
     for _ in 0..steps {
-        superstep(graph, &mut lineage, &|task| Did::write("log", task.node.to_string())).unwrap();
+        superstep(graph, &mut lineage, &|task| ScriptedResult::write("log", task.node.to_string()))
+            .unwrap();
     }
     lineage.checkpoint
 }
@@ -103,7 +107,7 @@ fn the_only_writer_is_inferred() {
     assert_eq!((next(&fresh), fresh.meta.writers.len()), (vec!["split"], 0), "as an input");
     let first = infer(&after(&graph, 1)).unwrap();
     assert_eq!((next(&first), &first.meta.writers), (vec!["a", "b"], &vec![node("split")]));
-    let blank = blank(&graph, &Namespace::root(), at(3));
+    let blank = empty_checkpoint(&graph, &Namespace::root(), at(3));
     assert_eq!(next(&infer(&blank).unwrap()), ["split"]);
 }
 
@@ -141,7 +145,7 @@ fn edit_as_a_copy_changes_nothing() {
     let copy = apply(&graph, &base, &[bare(EditAs::Copy)]).unwrap();
     assert_eq!((next(&copy), waiting(&copy)), (next(&base), waiting(&base)));
     assert_eq!((&copy.values, &copy.meta.versions), (&base.values, &base.meta.versions));
-    assert_eq!((copy.meta.id, copy.meta.changed().count()), (CheckpointId(9), 0));
+    assert_eq!((copy.meta.id, copy.meta.written_channels().count()), (CheckpointId(9), 0));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use wattle_graph::event::{Event, EventKind};
 use super::V1;
 use super::frame::{Frame, name as name_of};
 use crate::agent_server::id::{EventId, task_uuid};
+use crate::agent_server::message_stream::{TaskRef, is_message_event};
 use crate::agent_server::mode::Mode;
-use crate::agent_server::talk::{Place, is_speech};
 
 impl V1 {
     /// Adds the named frame for an event, if there is one.
@@ -28,12 +28,13 @@ impl V1 {
                 let id = task_uuid(&finished.task);
                 ("on_chain_end", finished.node.to_string(), id, data)
             }
-            EventKind::Custom(custom) if !is_speech(custom) => {
+            EventKind::Custom(custom) if !is_message_event(custom) => {
                 let id = task_uuid(&custom.task);
                 ("on_custom_event", custom.name.clone(), id, custom.data.clone())
             }
             EventKind::RunEnded(_) if event.namespace.is_root() => {
-                let output = self.at.get(&event.namespace).map(|it| lens.values(&it.state()));
+                let output =
+                    self.checkpoints.get(&event.namespace).map(|it| lens.values(&it.state()));
                 ("on_chain_end", graph, run(), json!({ "output": output }))
             }
             _ => return,
@@ -47,7 +48,7 @@ impl V1 {
     }
 
     /// Adds a delta of a completion.
-    pub(super) fn stream_event(&mut self, place: &Place, chunk: impl FnOnce() -> Value) {
+    pub(super) fn stream_event(&mut self, place: &TaskRef, chunk: impl FnOnce() -> Value) {
         if !self.has(Mode::Events) {
             return;
         }

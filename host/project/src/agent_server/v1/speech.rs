@@ -6,31 +6,31 @@ use wattle_graph::id::Namespace;
 
 use super::V1;
 use super::frame::{self, Frame};
-use super::growing::chunk;
+use super::partial_message::chunk;
 use crate::agent_server::id::{EventId, namespace_text};
+use crate::agent_server::message_stream::{MessageChange, MessageChangeKind, TaskRef};
 use crate::agent_server::mode::Mode;
-use crate::agent_server::talk::{Place, Said, Spoken};
 use crate::agent_server::work::trigger;
 
 impl V1 {
-    pub(super) fn say(&mut self, spoken: Spoken) {
-        let Spoken { place, id, said } = spoken;
-        let is_new = !self.growing.contains_key(&id);
+    pub(super) fn say(&mut self, spoken: MessageChange) {
+        let MessageChange { task: place, id, kind: said } = spoken;
+        let is_new = !self.partial.contains_key(&id);
         match said {
-            Said::Piece(piece) => {
-                self.growing.entry(id.clone()).or_default().take(&piece);
+            MessageChangeKind::Delta(piece) => {
+                self.partial.entry(id.clone()).or_default().apply(&piece);
                 self.pair(&place, || chunk(&id, Some(&piece), None, None));
                 self.grow(&place, &id, is_new);
                 self.stream_event(&place, || chunk(&id, Some(&piece), None, None));
             }
             // The end of a message that a node streams has neither usage nor reason.
-            Said::Done { usage: None, reason: None } => self.complete(&id),
-            Said::Done { usage, reason } => {
+            MessageChangeKind::Done { usage: None, reason: None } => self.complete(&id),
+            MessageChangeKind::Done { usage, reason } => {
                 self.pair(&place, || chunk(&id, None, usage, reason.as_deref()));
-                self.growing.remove(&id);
+                self.partial.remove(&id);
             }
-            Said::Void => drop(self.growing.remove(&id)),
-            Said::Whole(message) => {
+            MessageChangeKind::Discarded => drop(self.partial.remove(&id)),
+            MessageChangeKind::Whole(message) => {
                 self.pair(&place, || message.clone());
                 if self.has(Mode::Messages) {
                     self.origin_of(&place, &id);
@@ -41,7 +41,7 @@ impl V1 {
     }
 
     /// Adds `messages`: a message or a delta, with its origin.
-    fn pair(&mut self, place: &Place, message: impl FnOnce() -> Value) {
+    fn pair(&mut self, place: &TaskRef, message: impl FnOnce() -> Value) {
         if self.has(Mode::MessagesTuple) {
             let name = frame::name(Mode::MessagesTuple, &place.namespace);
             let data = json!([message(), self.origin(place)]);
@@ -50,27 +50,27 @@ impl V1 {
     }
 
     /// Adds `messages/partial`: the content so far of a message.
-    fn grow(&mut self, place: &Place, id: &str, is_new: bool) {
+    fn grow(&mut self, place: &TaskRef, id: &str, is_new: bool) {
         if !self.has(Mode::Messages) {
             return;
         }
         if is_new {
             self.origin_of(place, id);
         }
-        let Some(growing) = self.growing.get(id) else { return };
-        let data = json!([growing.show(id)]);
+        let Some(growing) = self.partial.get(id) else { return };
+        let data = json!([growing.to_json(id)]);
         self.message("messages/partial", data);
     }
 
     /// Adds `messages/complete`: a complete message.
     fn complete(&mut self, id: &str) {
-        let Some(growing) = self.growing.remove(id) else { return };
+        let Some(growing) = self.partial.remove(id) else { return };
         if self.has(Mode::Messages) {
-            self.message("messages/complete", json!([growing.show(id)]));
+            self.message("messages/complete", json!([growing.to_json(id)]));
         }
     }
 
-    fn origin_of(&mut self, place: &Place, id: &str) {
+    fn origin_of(&mut self, place: &TaskRef, id: &str) {
         let data = Map::from_iter([(id.to_owned(), json!({ "metadata": self.origin(place) }))]);
         self.message("messages/metadata", data.into());
     }
@@ -81,9 +81,9 @@ impl V1 {
     }
 
     /// Returns the origin of a message.
-    pub(super) fn origin(&self, place: &Place) -> Value {
-        let Place { namespace, task, node, step } = place;
-        let inside = Namespace::of_task(namespace, node, task);
+    pub(super) fn origin(&self, place: &TaskRef) -> Value {
+        let TaskRef { namespace, task, node, step } = place;
+        let inside = Namespace::for_task(namespace, node, task);
         let mut origin = self.context.metadata.clone();
         origin.extend([
             ("thread_id".to_owned(), json!(self.context.lens.thread)),

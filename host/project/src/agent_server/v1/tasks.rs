@@ -4,27 +4,27 @@ use serde_json::{Map, Value, json};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Asked, Event, TaskFailed, TaskFinished, TaskStarted};
 use wattle_graph::id::{CheckpointId, Namespace, TaskId};
-use wattle_graph::plan::led_to;
+use wattle_graph::plan::tasks_of;
 
-use super::{Question, V1};
+use super::{RaisedInterrupt, V1};
 use crate::agent_server::document::{INTERRUPT, Interrupt};
 use crate::agent_server::failure::line_of;
 use crate::agent_server::id::{namespace_text, task_uuid};
+use crate::agent_server::message_stream::TaskRef;
 use crate::agent_server::mode::Mode;
-use crate::agent_server::talk::Place;
 use crate::agent_server::time::iso;
 use crate::agent_server::work::{begun, ended, input};
 
 impl V1 {
     /// Adds the start of a task. A further attempt does not start the task again.
     pub(super) fn task_started(&mut self, event: &Event, started: &TaskStarted) {
-        let place = Place {
+        let place = TaskRef {
             namespace: event.namespace.clone(),
             task: started.task.clone(),
             node: started.node.clone(),
             step: started.step,
         };
-        if self.begun.insert(started.task.clone(), place).is_some() || !self.shows_tasks() {
+        if self.tasks.insert(started.task.clone(), place).is_some() || !self.shows_tasks() {
             return;
         }
         let mut data = begun(started, &self.input(&event.namespace, &started.task));
@@ -75,15 +75,15 @@ impl V1 {
 
     /// Records an interrupt. Returns `None` if the interrupt was recorded before.
     pub(super) fn note(&mut self, event: &Event, asked: &Asked) -> Option<Interrupt> {
-        if self.questions.iter().any(|question| question.id == asked.interrupt) {
+        if self.interrupts.iter().any(|question| question.id == asked.interrupt) {
             return None;
         }
         let shown = Interrupt::from(asked);
         let mut tasks = vec![asked.task.clone()];
         tasks.extend(self.tasks_around(&event.namespace));
-        self.questions.push(Question {
+        self.interrupts.push(RaisedInterrupt {
             id: asked.interrupt.clone(),
-            shown: shown.clone(),
+            interrupt: shown.clone(),
             tasks,
             run: event.run.clone(),
             is_answered: false,
@@ -97,7 +97,7 @@ impl V1 {
             return;
         }
         let mut waiting: Vec<(TaskId, Vec<Interrupt>)> = Vec::new();
-        for Question { shown, tasks, .. } in self.open() {
+        for RaisedInterrupt { interrupt: shown, tasks, .. } in self.open() {
             for task in tasks {
                 match waiting.iter_mut().find(|(known, _)| known == task) {
                     Some((_, open)) => open.push(shown.clone()),
@@ -106,7 +106,7 @@ impl V1 {
             }
         }
         for (task, open) in waiting {
-            let Some(place) = self.begun.get(&task).cloned() else { continue };
+            let Some(place) = self.tasks.get(&task).cloned() else { continue };
             let name = place.node.as_str();
             let data = ended(&task, name, None, &json!({}), &open);
             self.push_task(&place.namespace, event, "task_result", place.step + 1, data);
@@ -136,11 +136,11 @@ impl V1 {
     fn describe(&self, checkpoint: &Checkpoint) -> Value {
         let (lens, meta) = (&self.context.lens, &checkpoint.meta);
         let parents = meta
-            .parents
+            .parent_graphs
             .iter()
             .map(|(space, id)| (namespace_text(space), Value::String(lens.checkpoint_id(*id))));
         let parents = Value::Object(parents.collect());
-        let tasks = led_to(&lens.origin, meta).into_iter().map(|(id, trigger)| {
+        let tasks = tasks_of(&lens.origin, meta).into_iter().map(|(id, trigger)| {
             json!({
                 "id": task_uuid(&id), "name": trigger.node, "interrupts": [], "state": null,
             })
@@ -195,11 +195,11 @@ impl V1 {
 
     /// Returns the input of a task: the input of the send that started it, or the state.
     pub(super) fn input(&self, namespace: &Namespace, task: &TaskId) -> Value {
-        input(&self.context.lens, &self.at, namespace, task)
+        input(&self.context.lens, &self.checkpoints, namespace, task)
     }
 
     fn step_of(&self, task: &TaskId) -> u32 {
-        self.begun.get(task).map_or(0, |place| place.step + 1)
+        self.tasks.get(task).map_or(0, |place| place.step + 1)
     }
 
     /// Returns the tasks that run a graph and its parent graphs, the innermost first.
@@ -213,8 +213,8 @@ impl V1 {
     fn task_of_node(&self, namespace: &Namespace) -> Option<TaskId> {
         let around = namespace.parent()?;
         let here =
-            |place: &&Place| place.namespace == around && place.node.as_str() == namespace.node();
-        self.begun.values().filter(here).max_by_key(|place| place.step).map(|it| it.task.clone())
+            |place: &&TaskRef| place.namespace == around && place.node.as_str() == namespace.node();
+        self.tasks.values().filter(here).max_by_key(|place| place.step).map(|it| it.task.clone())
     }
 }
 

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Event, RunReason, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::Delta;
 
-use super::{Frame, Need, V1};
+use super::{Frame, NeededState, V1};
 use crate::agent_server::id::EventId;
 use crate::agent_server::mode::Mode;
 use crate::agent_server::sample::{RUNS, Sample, answer, context};
@@ -176,13 +176,13 @@ fn task_after_a_deleted_checkpoint_has_no_input() {
 fn asked_model(deltas: Vec<Delta>, parts: Value, message: Value) -> Sample {
     let mut log = Sample::new();
     log.start(RunReason::Input);
-    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["agent"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["agent"]);
     log.begin("agent");
     log.call(0, "llm.stream");
     log.stream(0, deltas);
     log.called(0, "llm.stream", Value::Null, Ok(answer(&parts)));
     log.finish(json!({ "messages": [message] }));
-    log.checkpoint(Source::Loop, 1, json!({ "messages": [message] }), &[]);
+    log.checkpoint(CheckpointSource::Loop, 1, json!({ "messages": [message] }), &[]);
     log.end(RunStatus::Completed);
     log
 }
@@ -258,7 +258,7 @@ fn unstreamed_completion_is_sent_at_its_end() {
 fn failure_ends_the_task_and_the_run() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
-    log.checkpoint(Source::Input, 0, json!({}), &["agent"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({}), &["agent"]);
     log.begin("agent");
     log.fail(Some(10));
     log.fail(None);
@@ -273,7 +273,7 @@ fn failure_ends_the_task_and_the_run() {
 fn run_at_a_breakpoint_has_no_interrupts() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
-    log.checkpoint(Source::Input, 0, json!({ "a": 1 }), &["agent"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "a": 1 }), &["agent"]);
     log.end(RunStatus::Interrupted);
     let frames = stream(&log, RUNS[0], &[Mode::Updates, Mode::Values], false);
     assert_eq!(names(&frames), ["metadata", "values", "updates", "values"]);
@@ -302,7 +302,7 @@ fn events_have_langchain_names() {
 fn failed_call_leaves_no_message() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
-    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["agent"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["agent"]);
     log.begin("agent");
     log.call(0, "llm.stream");
     log.stream(0, vec![text("ha")]);
@@ -320,7 +320,7 @@ fn failed_call_leaves_no_message() {
 fn interrupt_of_a_subgraph_appears_in_its_parents() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
-    log.checkpoint(Source::Input, 0, json!({ "a": 1 }), &["outer"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "a": 1 }), &["outer"]);
     log.begin("outer");
     let outer = log.task();
     log.enter("outer");
@@ -360,9 +360,9 @@ fn unanswered_interrupt_stays_pending() {
     log.answer("yes".into());
     let mut stream = V1::new(BTreeSet::from([Mode::Values]), false, context(RUNS[1]));
     let started = &log.events[before];
-    assert_eq!(stream.needs(started), Some(Need::Start));
+    assert_eq!(stream.needs(started), Some(NeededState::Start));
     stream.recall(&log.events, started);
-    let state = log.read(Some(Need::Start), started);
+    let state = log.read(Some(NeededState::Start), started);
     let ours = log.events[before..before + 2].iter();
     let frames: Vec<Frame> = ours.flat_map(|event| stream.take(event, state)).collect();
     assert_eq!(names(&frames), ["metadata", "values", "values"]);
@@ -374,7 +374,7 @@ fn fork_starts_with_its_own_state() {
     let mut log = Sample::until_question();
     log.go_on(RUNS[1]);
     log.start(RunReason::Fork);
-    log.checkpoint(Source::Fork, 1, json!({ "value": "again" }), &[]);
+    log.checkpoint(CheckpointSource::Fork, 1, json!({ "value": "again" }), &[]);
     log.end(RunStatus::Completed);
     let frames = stream(&log, RUNS[1], &[Mode::Values], false);
     assert_eq!(names(&frames), ["metadata", "values"]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::agent_server::talk::{Piece, Said, Spoken};
+use crate::agent_server::message_stream::{CompletionDelta, MessageChange, MessageChangeKind};
 
 /// Error of a discarded message.
 const VOID: &str = "the completion failed or was restarted, so this message is discarded";
@@ -12,12 +12,12 @@ const VOID: &str = "the completion failed or was restarted, so this message is d
 /// The incomplete messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Blocks {
-    open: BTreeMap<String, Open>,
+    open: BTreeMap<String, PartialMessage>,
 }
 
 /// An incomplete message.
 #[derive(Clone, Debug, Default)]
-struct Open {
+struct PartialMessage {
     /// Number of blocks that have ended.
     ended: u32,
     block: Option<Block>,
@@ -34,17 +34,17 @@ enum Block {
 impl Blocks {
     /// Returns the events of a change. A whole message that a node wrote has no events, since the
     /// state contains it.
-    pub(super) fn take(&mut self, spoken: &Spoken) -> Vec<Value> {
+    pub(super) fn take(&mut self, spoken: &MessageChange) -> Vec<Value> {
         let mut events = Vec::new();
-        match &spoken.said {
-            Said::Piece(piece) => {
+        match &spoken.kind {
+            MessageChangeKind::Delta(piece) => {
                 let open = self.open.entry(spoken.id.clone()).or_insert_with(|| {
                     events.push(json!({ "event": "message-start", "role": "ai", "id": spoken.id }));
-                    Open::default()
+                    PartialMessage::default()
                 });
                 open.take(piece, &mut events);
             }
-            Said::Done { usage, .. } => {
+            MessageChangeKind::Done { usage, .. } => {
                 let Some(mut open) = self.open.remove(&spoken.id) else { return events };
                 open.end_block(&mut events);
                 let mut end = json!({ "event": "message-finish" });
@@ -53,21 +53,21 @@ impl Blocks {
                 }
                 events.push(end);
             }
-            Said::Void => {
+            MessageChangeKind::Discarded => {
                 let Some(mut open) = self.open.remove(&spoken.id) else { return events };
                 open.end_block(&mut events);
                 // Clients keep finished messages, so a discarded message ends with an error
                 // instead.
                 events.push(json!({ "event": "error", "message": VOID, "code": "void" }));
             }
-            Said::Whole(_) => {}
+            MessageChangeKind::Whole(_) => {}
         }
         events
     }
 }
 
-impl Open {
-    fn take(&mut self, piece: &Piece, events: &mut Vec<Value>) {
+impl PartialMessage {
+    fn take(&mut self, piece: &CompletionDelta, events: &mut Vec<Value>) {
         if !self.block.as_ref().is_some_and(|block| block.goes_on_with(piece)) {
             self.end_block(events);
             let block = Block::new(piece);
@@ -94,11 +94,11 @@ impl Open {
 
 impl Block {
     /// Creates the block that `piece` starts, without the content of `piece`.
-    fn new(piece: &Piece) -> Self {
+    fn new(piece: &CompletionDelta) -> Self {
         match piece {
-            Piece::Text(_) => Self::Text(String::new()),
-            Piece::Reasoning(_) => Self::Reasoning(String::new()),
-            Piece::Call { index, id, name, .. } => Self::Call {
+            CompletionDelta::Text(_) => Self::Text(String::new()),
+            CompletionDelta::Reasoning(_) => Self::Reasoning(String::new()),
+            CompletionDelta::ToolCall { index, id, name, .. } => Self::Call {
                 index: *index,
                 id: id.clone(),
                 name: name.clone(),
@@ -107,25 +107,28 @@ impl Block {
         }
     }
 
-    fn goes_on_with(&self, piece: &Piece) -> bool {
+    fn goes_on_with(&self, piece: &CompletionDelta) -> bool {
         match (self, piece) {
-            (Self::Text(_), Piece::Text(_)) | (Self::Reasoning(_), Piece::Reasoning(_)) => true,
-            (Self::Call { index, .. }, Piece::Call { index: other, .. }) => index == other,
+            (Self::Text(_), CompletionDelta::Text(_))
+            | (Self::Reasoning(_), CompletionDelta::Reasoning(_)) => true,
+            (Self::Call { index, .. }, CompletionDelta::ToolCall { index: other, .. }) => {
+                index == other
+            }
             _ => false,
         }
     }
 
-    fn grow(&mut self, piece: &Piece) -> Option<Value> {
+    fn grow(&mut self, piece: &CompletionDelta) -> Option<Value> {
         match (&mut *self, piece) {
-            (Self::Text(text), Piece::Text(more)) if !more.is_empty() => {
+            (Self::Text(text), CompletionDelta::Text(more)) if !more.is_empty() => {
                 text.push_str(more);
                 Some(json!({ "type": "text-delta", "text": more }))
             }
-            (Self::Reasoning(text), Piece::Reasoning(more)) if !more.is_empty() => {
+            (Self::Reasoning(text), CompletionDelta::Reasoning(more)) if !more.is_empty() => {
                 text.push_str(more);
                 Some(json!({ "type": "reasoning-delta", "reasoning": more }))
             }
-            (Self::Call { arguments, .. }, Piece::Call { arguments: more, .. })
+            (Self::Call { arguments, .. }, CompletionDelta::ToolCall { arguments: more, .. })
                 if !more.is_empty() =>
             {
                 arguments.push_str(more);

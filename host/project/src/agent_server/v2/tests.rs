@@ -2,14 +2,14 @@
 //! same graph.
 
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Event, RunReason, RunStatus};
 use wattle_graph::llm::Delta;
 
-use super::{Sent, Subscription, V2};
+use super::{StreamEvent, Subscription, V2};
 use crate::agent_server::sample::{Sample, answer, lens};
 
-fn stream(log: &Sample, channels: &[&str]) -> Vec<Sent> {
+fn stream(log: &Sample, channels: &[&str]) -> Vec<StreamEvent> {
     let channels: Vec<String> = channels.iter().map(|name| (*name).to_owned()).collect();
     let subscription = Subscription::new(&channels, Vec::new(), None).unwrap();
     let mut stream = V2::new(subscription, lens(), "agent".to_owned());
@@ -21,7 +21,7 @@ fn stream(log: &Sample, channels: &[&str]) -> Vec<Sent> {
 }
 
 /// Returns method, namespace and data of each event.
-fn told(log: &Sample, sent: &[Sent]) -> Vec<Value> {
+fn told(log: &Sample, sent: &[StreamEvent]) -> Vec<Value> {
     let told = sent.iter().map(|sent| {
         let params = &sent.data["params"];
         let told = json!([sent.method, params["namespace"], params["data"]]).to_string();
@@ -31,7 +31,7 @@ fn told(log: &Sample, sent: &[Sent]) -> Vec<Value> {
     told.collect()
 }
 
-fn data(sent: &[Sent]) -> Vec<&Value> {
+fn data(sent: &[StreamEvent]) -> Vec<&Value> {
     sent.iter().map(|sent| &sent.data["params"]["data"]).collect()
 }
 
@@ -69,7 +69,7 @@ fn numbers_do_not_depend_on_the_subscription() {
 fn blocks_of_a_message_do_not_interleave() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
-    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["agent"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["agent"]);
     log.begin("agent");
     let call = |name: Option<&str>, arguments: &str| Delta::ToolCall {
         index: 0,
@@ -124,7 +124,7 @@ fn blocks_of_a_message_do_not_interleave() {
 fn tool_calls_have_events() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
-    log.checkpoint(Source::Input, 0, json!({}), &["tools"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({}), &["tools"]);
     log.begin("tools");
     let request =
         |id: &str| json!({ "tool": "kit/search", "call_id": id, "arguments": { "query": "v3" } });
@@ -153,18 +153,18 @@ fn tool_calls_have_events() {
 fn tool_call_precedes_its_subgraph() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
-    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["model"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["model"]);
     log.begin("model");
     let order = json!({ "description": "research" });
     let call = json!({ "id": "tc-1", "name": "task", "arguments": order });
     let said = json!({ "id": "m", "role": "assistant", "content": "", "tool_calls": [call] });
     log.finish(json!({ "messages": [said] }));
-    log.checkpoint(Source::Loop, 1, json!({ "messages": [said] }), &["tools"]);
+    log.checkpoint(CheckpointSource::Loop, 1, json!({ "messages": [said] }), &["tools"]);
     log.begin("tools");
     let request = json!({ "tool": "kit/task", "call_id": "tc-1", "arguments": order });
     log.call_tool(2, request.clone());
     log.enter_call("tools", "2.0");
-    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["inner"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["inner"]);
     log.leave();
     log.called(2, "tools.call", request, Ok(json!({ "content": [{ "text": "done" }] })));
     let answer = json!({ "id": "n", "role": "tool", "tool_call_id": "tc-1", "content": "done" });
@@ -204,12 +204,12 @@ fn subgraph_state_is_kept_until_the_parent_continues() {
     for status in [RunStatus::Interrupted, RunStatus::Cancelled, RunStatus::Failed] {
         let mut log = nested();
         log.end(status);
-        assert_eq!(folded(&log).at.len(), 2, "{status:?}");
+        assert_eq!(folded(&log).checkpoints.len(), 2, "{status:?}");
         log.start(RunReason::Input);
-        log.checkpoint(Source::Input, 1, json!({ "a": 1 }), &[]);
-        assert_eq!(folded(&log).at.len(), 1, "{status:?}");
+        log.checkpoint(CheckpointSource::Input, 1, json!({ "a": 1 }), &[]);
+        assert_eq!(folded(&log).checkpoints.len(), 1, "{status:?}");
     }
-    assert_eq!(folded(&Sample::whole()).at.len(), 1);
+    assert_eq!(folded(&Sample::whole()).checkpoints.len(), 1);
 }
 
 #[test]
@@ -237,10 +237,10 @@ fn retried_task_of_a_subgraph_has_its_input() {
 fn nested() -> Sample {
     let mut log = Sample::new();
     log.start(RunReason::Input);
-    log.checkpoint(Source::Input, 0, json!({ "a": 1 }), &["outer"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "a": 1 }), &["outer"]);
     log.begin("outer");
     log.enter("outer");
-    log.checkpoint(Source::Input, 0, json!({ "b": 2 }), &["inner"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "b": 2 }), &["inner"]);
     log.leave();
     log
 }

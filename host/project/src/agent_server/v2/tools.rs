@@ -13,28 +13,28 @@ use wattle_graph::event::{
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{Namespace, RunId, TaskId};
 
-use crate::agent_server::lens::Lens;
 use crate::agent_server::message;
+use crate::agent_server::thread_info::ThreadInfo;
 
 /// Error of a tool call whose run was cancelled.
 const CANCELLED: &str = "the run was cancelled before the tool returned a result";
 
 /// The tool calls of a thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tools {
+pub(super) struct ToolCalls {
     /// Arguments of calls without a result; the keys are call ids. The log omits large requests,
     /// but messages contain their arguments.
-    asked: BTreeMap<String, Value>,
+    arguments: BTreeMap<String, Value>,
     /// Open calls. The keys are the task and the call number.
-    begun: BTreeMap<(TaskId, u32), Begun>,
+    pending: BTreeMap<(TaskId, u32), PendingToolCall>,
     /// Calls with a result, until the end of the root graph's task in which they were made. That
     /// task may write the messages with their results.
-    ended: Vec<(TaskId, Begun)>,
+    ended: Vec<(TaskId, PendingToolCall)>,
 }
 
 /// An open call.
 #[derive(Clone, Debug)]
-struct Begun {
+struct PendingToolCall {
     /// Id that the model gave.
     id: String,
     /// Graph that made the call.
@@ -42,13 +42,13 @@ struct Begun {
     /// Run that started or continued the call.
     run: RunId,
     /// Whether the task has ended or was stopped, and has not continued the call since.
-    is_left: bool,
+    is_abandoned: bool,
 }
 
-impl Tools {
+impl ToolCalls {
     /// Applies an event and returns the events of tool calls, each with the graph that made the
     /// call.
-    pub(super) fn take(&mut self, event: &Event, lens: &Lens) -> Vec<(Namespace, Value)> {
+    pub(super) fn apply(&mut self, event: &Event, lens: &ThreadInfo) -> Vec<(Namespace, Value)> {
         let here = |data: Value| (event.namespace.clone(), data);
         match &event.kind {
             EventKind::CallStarted(started) => {
@@ -56,12 +56,12 @@ impl Tools {
             }
             EventKind::Called(called) => self.end(called).into_iter().map(here).collect(),
             EventKind::RunStarted(_) if event.namespace.is_root() => {
-                self.begun.values_mut().for_each(|begun| begun.is_left = true);
+                self.pending.values_mut().for_each(|begun| begun.is_abandoned = true);
                 Vec::new()
             }
             EventKind::TaskStarted(started) => {
-                let own = self.begun.iter_mut().filter(|((task, _), _)| *task == started.task);
-                own.for_each(|(_, begun)| begun.is_left = false);
+                let own = self.pending.iter_mut().filter(|((task, _), _)| *task == started.task);
+                own.for_each(|(_, begun)| begun.is_abandoned = false);
                 Vec::new()
             }
             EventKind::TaskFinished(finished) => self.hear(event, finished, lens),
@@ -90,25 +90,25 @@ impl Tools {
         let call = place.next()?.parse().ok()?;
         // A subgraph that the node itself started has a call path of only one number.
         place.next()?;
-        self.begun.get(&(namespace.task()?, call)).map(|begun| begun.id.as_str())
+        self.pending.get(&(namespace.task()?, call)).map(|begun| begun.id.as_str())
     }
 
     fn begin(&mut self, event: &Event, started: &CallStarted) -> Option<Value> {
         if started.kind() != Some(CallKind::CallTool) || !started.scope.is_empty() {
             return None;
         }
-        let asked = Asked::read(started.request.as_ref()?)?;
+        let asked = ToolRequest::read(started.request.as_ref()?)?;
         let place = (started.task.clone(), started.call);
         // If the call continues after an interrupt or a crash, its start was sent before. After a
         // command or a fork, another task continues the call. Two tasks of one run whose calls have
         // the same id have two calls.
-        let goes_on = |at: &(TaskId, u32), begun: &mut Begun| {
+        let goes_on = |at: &(TaskId, u32), begun: &mut PendingToolCall| {
             *at == place || (begun.id == asked.id && at.0 != place.0 && begun.run != event.run)
         };
-        let is_new = self.begun.extract_if(.., goes_on).count() == 0;
+        let is_new = self.pending.extract_if(.., goes_on).count() == 0;
         let (id, namespace, run) =
             (asked.id.to_owned(), event.namespace.clone(), event.run.clone());
-        self.begun.insert(place, Begun { id, namespace, run, is_left: false });
+        self.pending.insert(place, PendingToolCall { id, namespace, run, is_abandoned: false });
         is_new.then(|| self.began(&asked))
     }
 
@@ -120,17 +120,17 @@ impl Tools {
         {
             return Vec::new();
         }
-        let begun = self.begun.remove(&(called.task.clone(), called.call));
+        let begun = self.pending.remove(&(called.task.clone(), called.call));
         let has_begun = begun.is_some();
         self.ended.extend(begun.map(|begun| (called.task.clone(), begun)));
-        let Some(asked) = Asked::read(&called.request) else { return Vec::new() };
+        let Some(asked) = ToolRequest::read(&called.request) else { return Vec::new() };
         let begin = (!has_begun).then(|| self.began(&asked));
         begin.into_iter().chain([ended(called, &asked)]).collect()
     }
 
     /// Returns the start event of a call.
-    fn began(&self, asked: &Asked<'_>) -> Value {
-        let input = asked.arguments.or_else(|| self.asked.get(asked.id));
+    fn began(&self, asked: &ToolRequest<'_>) -> Value {
+        let input = asked.arguments.or_else(|| self.arguments.get(asked.id));
         json!({
             "event": "tool-started",
             "tool_call_id": asked.id,
@@ -145,10 +145,10 @@ impl Tools {
         &mut self,
         event: &Event,
         finished: &TaskFinished,
-        lens: &Lens,
+        lens: &ThreadInfo,
     ) -> Vec<(Namespace, Value)> {
         let TaskFinished { task, node, .. } = finished;
-        let is_own = |it: &TaskId, begun: &Begun| {
+        let is_own = |it: &TaskId, begun: &PendingToolCall| {
             it == task || begun.namespace.is_run_by(&event.namespace, task, node)
         };
         let mut over = Vec::new();
@@ -158,15 +158,15 @@ impl Tools {
                 write.value.as_array().map_or(std::slice::from_ref(&write.value), |it| it);
             for message in messages {
                 let calls = message.get("tool_calls").and_then(Value::as_array);
-                self.asked.extend(calls.into_iter().flatten().filter_map(wanted));
+                self.arguments.extend(calls.into_iter().flatten().filter_map(wanted));
                 if let Some(id) = message.get("tool_call_id").and_then(Value::as_str) {
-                    self.asked.remove(id);
+                    self.arguments.remove(id);
                     over.extend(self.close(id, &text(message), is_own));
                 }
             }
         }
-        let left = self.begun.iter_mut().filter(|((it, _), begun)| is_own(it, begun));
-        left.for_each(|(_, begun)| begun.is_left = true);
+        let left = self.pending.iter_mut().filter(|((it, _), begun)| is_own(it, begun));
+        left.for_each(|(_, begun)| begun.is_abandoned = true);
         if event.namespace.is_root() {
             self.ended.retain(|(it, begun)| !is_own(it, begun));
         }
@@ -180,13 +180,14 @@ impl Tools {
         &mut self,
         id: &str,
         why: &str,
-        is_own: impl Fn(&TaskId, &Begun) -> bool,
+        is_own: impl Fn(&TaskId, &PendingToolCall) -> bool,
     ) -> Vec<(Namespace, Value)> {
-        let is_meant = |task: &TaskId, begun: &Begun| begun.id == id && is_own(task, begun);
-        let has_own = self.begun.iter().any(|((task, _), begun)| is_meant(task, begun))
+        let is_meant =
+            |task: &TaskId, begun: &PendingToolCall| begun.id == id && is_own(task, begun);
+        let has_own = self.pending.iter().any(|((task, _), begun)| is_meant(task, begun))
             || self.ended.iter().any(|(task, begun)| is_meant(task, begun));
-        let closed = self.begun.extract_if(.., |(task, _), begun| {
-            if has_own { is_meant(task, begun) } else { begun.id == id && begun.is_left }
+        let closed = self.pending.extract_if(.., |(task, _), begun| {
+            if has_own { is_meant(task, begun) } else { begun.id == id && begun.is_abandoned }
         });
         closed.map(|(_, it)| (it.namespace, failed(id, why, None))).collect()
     }
@@ -194,13 +195,13 @@ impl Tools {
     /// Ends calls that will get no result, the calls of the innermost graphs first.
     fn cut(
         &mut self,
-        is_cut: impl Fn(&TaskId, &Begun) -> bool,
+        is_cut: impl Fn(&TaskId, &PendingToolCall) -> bool,
         why: &Failure,
     ) -> Vec<(Namespace, Value)> {
-        let cut = self.begun.extract_if(.., |(task, _), begun| is_cut(task, begun));
-        let mut cut: Vec<Begun> = cut.map(|(_, begun)| begun).collect();
+        let cut = self.pending.extract_if(.., |(task, _), begun| is_cut(task, begun));
+        let mut cut: Vec<PendingToolCall> = cut.map(|(_, begun)| begun).collect();
         cut.sort_by_key(|begun| std::cmp::Reverse(begun.namespace.depth()));
-        let say = |begun: Begun| {
+        let say = |begun: PendingToolCall| {
             let said = failed(&begun.id, &why.message, Some(&why.code));
             (begun.namespace, said)
         };
@@ -209,14 +210,14 @@ impl Tools {
 }
 
 /// The request of a call, as the log contains it.
-struct Asked<'r> {
+struct ToolRequest<'r> {
     id: &'r str,
     tool: &'r str,
     /// The arguments; `None` if the request is too large for the log.
     arguments: Option<&'r Value>,
 }
 
-impl<'r> Asked<'r> {
+impl<'r> ToolRequest<'r> {
     /// Reads a request. Returns `None` if no model requested the call.
     fn read(request: &'r Value) -> Option<Self> {
         let text = |name: &str| request.get(name).and_then(Value::as_str);
@@ -236,7 +237,7 @@ fn own_name(tool: &str) -> &str {
     tool.rsplit('/').next().unwrap_or(tool)
 }
 
-fn ended(called: &Called, asked: &Asked<'_>) -> Value {
+fn ended(called: &Called, asked: &ToolRequest<'_>) -> Value {
     match &called.result {
         Err(failure) => failed(asked.id, &failure.message, Some(&failure.code)),
         Ok(answer) if answer.get("is_error") == Some(&Value::Bool(true)) => {
@@ -251,7 +252,7 @@ fn ended(called: &Called, asked: &Asked<'_>) -> Value {
 
 /// Converts a tool output to the message that the agent of `std` writes for it. The message has no
 /// id before it is written.
-fn answered(answer: &Value, asked: &Asked<'_>) -> Value {
+fn answered(answer: &Value, asked: &ToolRequest<'_>) -> Value {
     let parts = answer.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let structured = answer.get("structured").filter(|data| !data.is_null());
     let content = match (parts, structured) {

@@ -12,8 +12,8 @@ use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace};
-use wattle_graph::interrupt::Question;
-use wattle_graph::step::{Edit, EditAs, Position, edit, edit_reductions};
+use wattle_graph::interrupt::Interrupt;
+use wattle_graph::step::{CheckpointStamp, Edit, EditAs, edit, edit_reductions};
 
 use super::edited_by;
 use crate::app::{App, GraphPack};
@@ -113,7 +113,7 @@ impl Engine {
             let before = made.last().unwrap_or(&base);
             let reductions = edit_reductions(&pack.graph, before, edits);
             let reduced = reduce(&ground.app, reductions).await?;
-            let at = self.position_of(slot, ground, id, before.meta.parents.clone());
+            let at = self.position_of(slot, ground, id, before.meta.parent_graphs.clone());
             let mut edited = edit(&pack.graph, before, edits, &reduced, at)
                 .map_err(|error| error.to_failure())?;
             edited.meta.metadata.clone_from(metadata);
@@ -128,9 +128,16 @@ impl Engine {
         ground: &Ground<'_>,
         id: CheckpointId,
         parents: BTreeMap<Namespace, CheckpointId>,
-    ) -> Position {
+    ) -> CheckpointStamp {
         let version = ground.pack.version;
-        Position { id, run: slot.run.clone(), at_ms: self.now_ms(), version, parents, tasks: None }
+        CheckpointStamp {
+            id,
+            run: slot.run.clone(),
+            at_ms: self.now_ms(),
+            version,
+            parents,
+            tasks: None,
+        }
     }
 
     /// Edits the state from which the next invocation of a subgraph continues.
@@ -147,10 +154,10 @@ impl Engine {
             let pack = ground.pack_at(&old.meta.namespace)?;
             let copy = [Edit { as_node: EditAs::Copy, writes: Vec::new() }];
             let id = CheckpointId(newest.id.0 + 1);
-            let at = self.position_of(slot, ground, id, old.meta.parents.clone());
+            let at = self.position_of(slot, ground, id, old.meta.parent_graphs.clone());
             let mut copied = edit(&pack.graph, &old, &copy, &BTreeMap::new(), at)
                 .map_err(|error| error.to_failure())?;
-            copied.meta.children.insert(newest.namespace, newest.id);
+            copied.meta.subgraph_checkpoints.insert(newest.namespace, newest.id);
             made.push(copied);
         }
         self.write_remembered(slot, ground, made).await
@@ -169,7 +176,7 @@ impl Engine {
         }
         let mut chain = vec![ground.root.checkpoint.clone()];
         for inside in namespace.path() {
-            let id = chain.last().and_then(|around| around.meta.children.get(&inside));
+            let id = chain.last().and_then(|around| around.meta.subgraph_checkpoints.get(&inside));
             let id = *id.ok_or_else(|| no_checkpoint(thread, &inside, None))?;
             chain.push(self.stored(ground, &inside, id).await?);
         }
@@ -233,7 +240,7 @@ impl Ground<'_> {
 
     /// Returns true if a checkpoint belongs to the invocation that the parent graphs wait for.
     fn is_now(&self, checkpoint: &Checkpoint) -> bool {
-        checkpoint.meta.parents.iter().all(|(around, at)| match self.nest.strand(around) {
+        checkpoint.meta.parent_graphs.iter().all(|(around, at)| match self.nest.strand(around) {
             None => around.is_root() && *at == self.root.checkpoint.meta.id,
             Some(strand) => strand.at.is_none_or(|newest| newest == *at),
         })
@@ -244,7 +251,9 @@ impl Ground<'_> {
     fn is_answered(&self) -> bool {
         let past = view::past_tasks(&self.root.events);
         self.request.namespace.path().iter().any(|started| {
-            let (Some(task), Some(place)) = (started.task(), started.place()) else { return false };
+            let (Some(task), Some(place)) = (started.task(), started.call_path()) else {
+                return false;
+            };
             let Some((start, scope)) = place.split_last() else { return false };
             let calls = past.get(&task).and_then(|task| task.scopes.get(scope));
             let answered = calls.map(|calls| &calls.answered);
@@ -278,7 +287,7 @@ impl Ground<'_> {
         let edited = &self.request.namespace;
         let open = view::questions(&view::lineage(self.root.clone()), &self.nest);
         let is_left =
-            |(graph, _): &(Namespace, Question)| graph != edited && !graph.is_below(edited);
+            |(graph, _): &(Namespace, Interrupt)| graph != edited && !graph.is_nested_in(edited);
         let expires_ms = self.head.record.expires_ms.filter(|_| open.iter().any(is_left));
         ThreadRecord {
             status: ThreadStatus::Interrupted,

@@ -12,11 +12,11 @@ use serde_json::Value;
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Answered, Event, RunReason};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::graph::Body;
+use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{CheckpointId, NodeName, TaskId, ThreadId};
-use wattle_graph::interrupt::{Question, match_answers};
-use wattle_graph::plan::led_to;
-use wattle_graph::step::{self, Command, Position, command_reductions};
+use wattle_graph::interrupt::{Interrupt, match_answers};
+use wattle_graph::plan::tasks_of;
+use wattle_graph::step::{self, CheckpointStamp, Command, command_reductions};
 
 use super::reuse::{TakenOver, taken_over};
 use super::site::{Known, Sites};
@@ -149,7 +149,7 @@ impl Engine {
         } else {
             Sites::default()
         };
-        let at = Position { id: CheckpointId(at.id.0 + found.copies()), ..at };
+        let at = CheckpointStamp { id: CheckpointId(at.id.0 + found.copies()), ..at };
         let checkpoint = carried_out(&ground.app, &ground.pack, Some(base), command, at).await?;
         let taken_over = taken_over(&found, head.record.origin(), &checkpoint, None);
         Ok(Fork { from: Some(id), checkpoint, call: None, taken_over })
@@ -167,7 +167,7 @@ impl Engine {
         }
         let (lineage, nest) = view::open(tuple.clone());
         let open = view::questions(&lineage, &nest);
-        let asked: Vec<&Question> = open.iter().map(|(_, question)| question).collect();
+        let asked: Vec<&Interrupt> = open.iter().map(|(_, question)| question).collect();
         let answers: Vec<Answered> = match_answers(&asked, &request.answers)
             .map_err(|error| answer_failure(&error, &request.thread))?;
         let last = tuple.events.last().map_or(0, |event| event.seq);
@@ -229,10 +229,10 @@ fn afresh(
     let sees = |node: &NodeName| {
         let Some(node) = pack.graph.node(node) else { return false };
         let is_read = |channel| node.reads.as_ref().is_none_or(|reads| reads.contains(channel));
-        matches!(node.body, Body::Plugin { .. })
+        matches!(node.body, NodeKind::Plugin { .. })
             && command.writes.iter().any(|write| is_read(&write.channel))
     };
-    let tasks = led_to(origin, &base.meta).into_iter();
+    let tasks = tasks_of(origin, &base.meta).into_iter();
     let seeing = tasks.filter(|(_, trigger)| trigger.input.is_none() && sees(&trigger.node));
     seeing.map(|(task, _)| task).collect()
 }
@@ -242,7 +242,7 @@ async fn carried_out(
     pack: &GraphPack,
     base: Option<&Checkpoint>,
     command: &Command,
-    at: Position,
+    at: CheckpointStamp,
 ) -> Result<Checkpoint, Failure> {
     let reduced = reduce(app, command_reductions(&pack.graph, base, command)).await?;
     let made = step::command(&pack.graph, base, command, &reduced, at);

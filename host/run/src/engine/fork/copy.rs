@@ -5,8 +5,8 @@ use wattle_graph::event::{
     Answered, Asked, CallStarted, Called, Event, EventKind, Settled, Streamed, TaskFailed,
     TaskFinished, TaskStarted,
 };
-use wattle_graph::id::{CheckpointId, InterruptId, Namespace, TaskId, answer_id};
-use wattle_graph::interrupt::Question;
+use wattle_graph::id::{CheckpointId, InterruptId, Namespace, TaskId, completion_message_id};
+use wattle_graph::interrupt::Interrupt;
 use wattle_graph::lineage::Lineage;
 use wattle_graph::principal::Principal;
 
@@ -60,10 +60,10 @@ impl Copy<'_> {
             self.answered(calls, has, &mut rows);
             self.in_doubt(scope, calls, has, &mut rows);
         }
-        let questions = lineage.questions.values().filter(|it| it.asked.task == *self.old);
+        let questions = lineage.interrupts.values().filter(|it| it.asked.task == *self.old);
         // An interrupt about a call does not apply once the call was started again. An elicitation
         // applies until its call has a result, however often the call is started.
-        let has_served = |it: &Question| {
+        let has_served = |it: &Interrupt| {
             let Asked { scope, call, elicited, .. } = &it.asked;
             if elicited.is_some() {
                 return part.has_answer(&path(scope, *call));
@@ -82,7 +82,7 @@ impl Copy<'_> {
     /// calls are left out: the task makes the call again, perhaps with other arguments.
     pub(super) fn answers(&self, lineage: &Lineage) -> Rows {
         let mut rows = Rows::new();
-        let own = lineage.questions.values().filter(|it| it.asked.task == *self.old);
+        let own = lineage.interrupts.values().filter(|it| it.asked.task == *self.old);
         for question in own.filter(|it| it.answer.is_some() && it.asked.elicited.is_none()) {
             self.question(question, &mut rows);
         }
@@ -118,8 +118,8 @@ impl Copy<'_> {
         }
     }
 
-    fn question(&self, question: &Question, rows: &mut Rows) {
-        let Question { asked, asked_seq, answer, .. } = question;
+    fn question(&self, question: &Interrupt, rows: &mut Rows) {
+        let Interrupt { asked, asked_seq, answer, .. } = question;
         let interrupt = match &asked.elicited {
             Some(it) => InterruptId::elicited(self.new, &asked.scope, asked.call, it.round),
             None => InterruptId::derive(self.new, &asked.scope, asked.call),
@@ -163,7 +163,7 @@ impl Copy<'_> {
         };
         // The overriding output becomes a message of its own, with another id than the message of
         // the overridden output.
-        name(&mut called, answer_id(self.new, scope, *call, 0, 0));
+        name(&mut called, completion_message_id(self.new, scope, *call, 0, 0));
         let deltas = pieces(&called);
         if !deltas.is_empty() {
             kinds.push(EventKind::Streamed(Streamed {
@@ -204,7 +204,8 @@ impl Copy<'_> {
             EventKind::CallStarted(begun)
                 if begun.task == *self.old && begun.scope == scope && begun.call == call =>
             {
-                let again = CallStarted { task: self.new.clone(), again: 0, ..begun.clone() };
+                let again =
+                    CallStarted { task: self.new.clone(), start_number: 0, ..begun.clone() };
                 Some(EventKind::CallStarted(again))
             }
             _ => None,

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Source};
-use wattle_graph::event::{Checkpointed, ChildEnd, EventKind, TaskFinished};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource};
+use wattle_graph::event::{Checkpointed, EventKind, SubgraphEnd, TaskFinished};
 use wattle_graph::id::{CheckpointId, Namespace, TaskId, ThreadId};
 
 use super::copy::{Copy, Rows};
@@ -37,14 +37,14 @@ pub(super) fn taken_over(
     let mut checkpoints: Vec<Checkpoint> = found
         .remembered
         .iter()
-        .map(|old| names.copy(old, old.meta.parents.clone(), fork))
+        .map(|old| names.copy(old, old.meta.parent_graphs.clone(), fork))
         .collect();
     let (mut rows, mut last) = (Vec::new(), Vec::new());
     for site in &found.sites {
         let namespace = names.namespace(&site.namespace);
         let mut own = rows_of(site, &names);
         if let Some(old) = site.stored.as_ref().filter(|_| !site.namespace.is_root()) {
-            let copy = names.copy(old, names.parents(&old.meta.parents), fork);
+            let copy = names.copy(old, names.parents(&old.meta.parent_graphs), fork);
             let made = EventKind::Checkpointed(Checkpointed::from(&copy.meta));
             own.push((made_at(site, old.meta.id), made));
             checkpoints.push(copy);
@@ -148,7 +148,7 @@ impl Names {
         }
         let Some(around) = old.parent() else { return Namespace::root() };
         let task = old.task().map(|task| self.task(&task));
-        old.moved(&self.namespace(&around), task.as_ref())
+        old.rebased(&self.namespace(&around), task.as_ref())
     }
 
     fn task(&self, old: &TaskId) -> TaskId {
@@ -166,14 +166,14 @@ impl Names {
     }
 
     /// Returns the new end of a subgraph. It stays the same unless the subgraph keeps its state.
-    fn child(&self, old: &ChildEnd) -> ChildEnd {
-        if !old.keeps {
+    fn child(&self, old: &SubgraphEnd) -> SubgraphEnd {
+        if !old.persists {
             return old.clone();
         }
-        ChildEnd {
+        SubgraphEnd {
             namespace: self.namespace(&old.namespace),
             checkpoint: old.checkpoint.map(|id| self.checkpoint(id)),
-            keeps: true,
+            persists: true,
         }
     }
 
@@ -195,22 +195,22 @@ impl Names {
         fork: &Checkpoint,
     ) -> Checkpoint {
         let id = self.checkpoint(old.meta.id);
-        let children = old.meta.children.iter();
+        let children = old.meta.subgraph_checkpoints.iter();
         let children = children.map(|(child, id)| (self.namespace(child), self.checkpoint(*id)));
         let meta = CheckpointMeta {
             id,
             parent: Some(old.meta.id),
             namespace: self.namespace(&old.meta.namespace),
-            source: Source::Fork,
+            source: CheckpointSource::Fork,
             run: fork.meta.run.clone(),
             at_ms: fork.meta.at_ms,
-            children: children.collect(),
-            parents,
+            subgraph_checkpoints: children.collect(),
+            parent_graphs: parents,
             versions: old.meta.versions.keys().map(|channel| (channel.clone(), id)).collect(),
-            made_seq: None,
+            event_seq: None,
             ..old.meta.clone()
         };
-        Checkpoint { meta, values: old.values.clone(), tails: BTreeMap::new() }
+        Checkpoint { meta, values: old.values.clone(), list_deltas: BTreeMap::new() }
     }
 }
 

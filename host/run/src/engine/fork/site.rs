@@ -124,7 +124,7 @@ impl Site<'_> {
 
     /// Returns the checkpoints of the graph and of its parent graphs.
     pub(super) fn parents_inside(&self) -> BTreeMap<Namespace, CheckpointId> {
-        let mut parents = self.lineage.checkpoint.meta.parents.clone();
+        let mut parents = self.lineage.checkpoint.meta.parent_graphs.clone();
         parents.insert(self.namespace.clone(), self.at());
         parents
     }
@@ -149,7 +149,7 @@ impl Site<'_> {
             Some(target) if is_target => target.part(),
             _ => self.known.past(&owner).map(Part::all),
         };
-        match (child.place(), part) {
+        match (child.call_path(), part) {
             (None, _) => !is_target,
             (Some(place), Some(part)) => {
                 let wait = self.wait(&owner, &place, begun);

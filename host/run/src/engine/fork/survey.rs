@@ -8,7 +8,7 @@ use wattle_graph::event::{Called, Event, EventKind};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace, NodeName, TaskId, ThreadId};
 use wattle_graph::lineage::Lineage;
-use wattle_graph::plan::conceivable;
+use wattle_graph::plan::possible_tasks;
 
 use super::order::path;
 use super::replaced::Replaced;
@@ -58,7 +58,7 @@ impl<'a> Survey<'a> {
     /// Returns true if the call is in a graph or in one of its subgraphs.
     fn is_on_the_way(&self, namespace: &Namespace) -> bool {
         let inside = self.replaced.map(|replaced| &replaced.namespace);
-        inside.is_some_and(|inside| inside == namespace || inside.is_below(namespace))
+        inside.is_some_and(|inside| inside == namespace || inside.is_nested_in(namespace))
     }
 
     /// Returns the direct subgraph of a graph on the path to the call.
@@ -91,13 +91,18 @@ impl<'a> Survey<'a> {
         let Some(at) = newest(strand, end) else {
             let at = CheckpointId(u64::from(step(strand, end)));
             let above = &self.whole.tuple.checkpoint.meta;
-            let meta =
-                CheckpointMeta { id: at, namespace: namespace.clone(), parents, ..above.clone() };
-            let checkpoint = Checkpoint { meta, values: BTreeMap::new(), tails: BTreeMap::new() };
+            let meta = CheckpointMeta {
+                id: at,
+                namespace: namespace.clone(),
+                parent_graphs: parents,
+                ..above.clone()
+            };
+            let checkpoint =
+                Checkpoint { meta, values: BTreeMap::new(), list_deltas: BTreeMap::new() };
             return self.site(known, namespace, None, checkpoint).map(Some);
         };
         let stored = self.stored(namespace, at).await?;
-        if !is_on_the_way && stored.meta.parents != parents {
+        if !is_on_the_way && stored.meta.parent_graphs != parents {
             return Ok(None);
         }
         self.site(known, namespace, Some(stored.clone()), stored).map(Some)
@@ -167,7 +172,7 @@ impl<'a> Survey<'a> {
         let first = if is_stored { id.0 } else { 0 };
         let mut seats = BTreeMap::new();
         for base in (first..=id.0).map(CheckpointId) {
-            let known = conceivable(self.origin, namespace, base, &nodes, triggers as u32);
+            let known = possible_tasks(self.origin, namespace, base, &nodes, triggers as u32);
             let known = known.into_iter().filter(|(task, _)| tasks.contains(task));
             seats.extend(known.map(|(task, (node, index))| (task, Seat { base, node, index })));
         }
@@ -185,7 +190,7 @@ impl<'a> Survey<'a> {
             }
             Some(child) => {
                 let task = site.owner(&child, *seq).ok_or_else(lost)?;
-                let place = match child.place() {
+                let place = match child.call_path() {
                     Some(place) => {
                         let wait = site.wait(&task, &place, *seq).ok_or_else(lost)?;
                         let batch = wait.last().copied().unwrap_or_default();
@@ -211,15 +216,15 @@ impl<'a> Survey<'a> {
     ) -> Result<(), Failure> {
         let ended = site.lineage.finished.values().filter(|done| !site.is_void(&done.task));
         let ended = ended.filter_map(|done| {
-            let child = done.child.as_ref().filter(|child| child.keeps)?;
+            let child = done.child.as_ref().filter(|child| child.persists)?;
             Some((child.namespace.clone(), child.checkpoint?))
         });
-        let begun = site.stored.iter().flat_map(|stored| stored.meta.children.clone());
+        let begun = site.stored.iter().flat_map(|stored| stored.meta.subgraph_checkpoints.clone());
         let mut wanted: Vec<(Namespace, CheckpointId)> = begun.chain(ended).collect();
         while let Some((namespace, id)) = wanted.pop() {
             if is_moved(&namespace) && remembered.iter().all(|known| known.meta.id != id) {
                 let checkpoint = self.stored(&namespace, id).await?;
-                wanted.extend(checkpoint.meta.children.clone());
+                wanted.extend(checkpoint.meta.subgraph_checkpoints.clone());
                 remembered.push(checkpoint);
             }
         }

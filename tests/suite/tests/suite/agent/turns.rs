@@ -51,7 +51,7 @@ async fn messages_keep_the_ids_of_their_stream() {
     let events = server.running.engine.events(&thread, 0, usize::MAX).await.unwrap();
     let told = events.iter().filter_map(|event| match &event.kind {
         EventKind::CallStarted(started) if started.function == "llm.complete" => {
-            Some(json!(started.answer_id(0)))
+            Some(json!(started.message_id(0)))
         }
         _ => None,
     });

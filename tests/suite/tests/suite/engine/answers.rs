@@ -62,7 +62,7 @@ fn told<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<String> {
                 let (started, restarts) = begun.get_mut(&(&streamed.task, streamed.call)).unwrap();
                 let again = streamed.deltas.iter().filter(|delta| **delta == Delta::Restart);
                 *restarts += u32::try_from(again.count()).unwrap();
-                told.push(started.answer_id(*restarts));
+                told.push(started.message_id(*restarts));
             }
             _ => {}
         }
@@ -121,7 +121,8 @@ async fn a_completion_after_a_crash_has_another_message_id() {
     let ended = world.engine.wait(&run).await.unwrap();
     let told = told(&world.events(&run.thread).await);
     assert_eq!(told[told.len() - 2..], ids(&ended), "deltas of the first may be streamed or not");
-    let again: Vec<u64> = begun(&world, &run.thread).await.iter().map(|it| it.again).collect();
+    let again: Vec<u64> =
+        begun(&world, &run.thread).await.iter().map(|it| it.start_number).collect();
     assert_eq!(again, [0, 1, 0, 0]);
     assert!(ids(&ended)[0].ends_with("-0-1.0"), "{ended:?}");
 }

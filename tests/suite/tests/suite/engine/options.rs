@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::definition::NodeSet;
 use wattle_graph::event::{EventKind, RunEnded};
 use wattle_graph::failure::code;
@@ -319,7 +319,7 @@ async fn a_run_with_durability_exit_replays_its_journal_after_a_crash() {
     assert_eq!(world.model.calls(), 4, "no call is repeated");
     let finished = |kind: &EventKind| matches!(kind, EventKind::TaskFinished(_));
     assert_eq!(world.count(&run.thread, finished).await, 4, "finished tasks do not run again");
-    let made = |kind: &EventKind| matches!(kind, EventKind::Checkpointed(made) if made.source == Source::Loop);
+    let made = |kind: &EventKind| matches!(kind, EventKind::Checkpointed(made) if made.source == CheckpointSource::Loop);
     assert_eq!(world.count(&run.thread, made).await, 3, "each superstep is reported once");
     assert_eq!(stored(&world, &run.thread).await, [(1, None), (4, Some(1))]);
     assert_eq!(ended.state["kept"], "as it was");

@@ -141,7 +141,7 @@ async fn a_subgraph_has_its_own_history_and_no_run() {
     let history = world.engine.ports().store.checkpoints(thread, &query).await.unwrap();
     let newest = &history[0].checkpoint;
     assert_eq!(newest.state()["own"], json!(1));
-    assert_eq!(newest.meta.parents.keys().collect::<Vec<_>>(), [&Namespace::root()]);
+    assert_eq!(newest.meta.parent_graphs.keys().collect::<Vec<_>>(), [&Namespace::root()]);
     let ids: Vec<u64> = history.iter().map(|tuple| tuple.checkpoint.meta.id.0).collect();
     assert!(ids.is_sorted_by(|newer, older| newer > older), "{ids:?}");
 }

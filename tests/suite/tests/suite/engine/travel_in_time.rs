@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use futures::TryStreamExt as _;
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{EventKind, RunReason};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
@@ -128,7 +128,7 @@ async fn history_shows_finished_and_next_tasks() {
     let ended = world.run(json!({ "n": 1 })).await;
     let thread = &ended.run.thread;
     let now = state(&world, thread, None).await;
-    assert_eq!((now.step, now.source), (2, Source::Loop));
+    assert_eq!((now.step, now.source), (2, CheckpointSource::Loop));
     assert_eq!(now.values["trail"], json!(["first", "answer 1"]));
     assert_eq!(now.next.iter().map(ToString::to_string).collect::<Vec<_>>(), ["third"]);
     assert_eq!(now.writers.iter().map(ToString::to_string).collect::<Vec<_>>(), ["second"]);
@@ -141,7 +141,7 @@ async fn history_shows_finished_and_next_tasks() {
     assert_eq!(steps, [2, 1, 0]);
     assert_eq!(all[0], now);
     let first = &all[2];
-    assert_eq!((first.source, first.parent), (Source::Input, None));
+    assert_eq!((first.source, first.parent), (CheckpointSource::Input, None));
     let written = first.tasks[0].writes.as_ref().expect("it has finished");
     assert_eq!(written[0].value, "first");
     let older =

@@ -41,8 +41,8 @@ const KNOWN: &[(&str, &str)] = &[
     ("host/graph", "check check::source"),
     (
         "host/graph",
-        "check::build check::nested check::nodes check::policies check::reach check::routes \
-         check::schemas",
+        "check::build check::edges check::nodes check::policies check::reachability \
+         check::schemas check::subgraphs",
     ),
     ("host/graph", "schema schema::outline schema::pattern schema::reference"),
     ("host/model", "config extra"),

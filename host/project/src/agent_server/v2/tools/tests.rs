@@ -1,18 +1,18 @@
 //! Tests of the events of tool calls.
 
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{RunReason, RunStatus};
 use wattle_graph::id::TaskId;
 
-use super::Tools;
+use super::ToolCalls;
 use crate::agent_server::sample::{RUNS, Sample, lens};
 
 /// Returns a run whose tool node has started.
 fn begun() -> Sample {
     let mut log = Sample::new();
     log.start(RunReason::Input);
-    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["tools"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["tools"]);
     log.begin("tools");
     log
 }
@@ -27,8 +27,8 @@ fn told(log: &Sample) -> Value {
 
 /// Returns the events with the depth of the graph of each.
 fn told_where(log: &Sample) -> Vec<(usize, Value)> {
-    let mut tools = Tools::default();
-    let told = log.events.iter().flat_map(|event| tools.take(event, &lens()));
+    let mut tools = ToolCalls::default();
+    let told = log.events.iter().flat_map(|event| tools.apply(event, &lens()));
     told.map(|(graph, data)| (graph.depth(), data)).collect()
 }
 
@@ -89,7 +89,7 @@ fn call_that_another_task_continues_ends_once() {
     log.end(RunStatus::Interrupted);
     log.go_on(RUNS[1]);
     log.start(RunReason::Fork);
-    log.checkpoint(Source::Fork, 0, json!({ "messages": [] }), &["tools"]);
+    log.checkpoint(CheckpointSource::Fork, 0, json!({ "messages": [] }), &["tools"]);
     log.begin("tools");
     log.call_tool(0, request.clone());
     log.called(0, "tools.call", request, Ok(answer("one")));
@@ -129,7 +129,7 @@ fn calls_of_subgraphs_end_with_their_run_or_task() {
     log.call_tool(0, request("a", "task", json!({})));
     let outer = log.task();
     log.enter("tools");
-    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["inner"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["inner"]);
     log.begin("inner");
     log.call_tool(0, request("b", "find", json!({})));
     let (start_a, start_b) = (started("a", "task", json!({})), started("b", "find", json!({})));
@@ -237,7 +237,7 @@ fn repeated_message_of_a_subgraph_ends_no_other_call() {
     let (mut log, [around, _]) = two_at_once();
     turn_to(&mut log, &around);
     log.enter("tools");
-    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["inner"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["inner"]);
     log.begin("inner");
     log.call_tool(0, request("a", "find", json!({})));
     log.called(0, "tools.call", request("a", "find", json!({})), Ok(answer("one")));
@@ -259,7 +259,7 @@ fn repeated_message_of_a_subgraph_ends_no_other_call() {
     log.begin("sub");
     let around = log.tasks.last().unwrap().clone();
     log.enter("sub");
-    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["inner"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["inner"]);
     log.begin("inner");
     log.call_tool(0, request("a", "find", json!({})));
     log.called(0, "tools.call", request("a", "find", json!({})), Ok(answer("one")));

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures::TryStreamExt as _;
 use serde_json::{Value, json};
-use wattle_graph::definition::Span;
+use wattle_graph::definition::HumanDuration;
 use wattle_graph::event::{EventKind, Write};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, CheckpointId, Namespace, NodeName, ThreadId};
@@ -140,7 +140,8 @@ impl Stage {
             "the service fails once" => self.world.net.fail_next(unavailable()),
             "when in doubt, ask" | "when in doubt, retry" => {}
             other => {
-                let time = other.strip_suffix(" pass").and_then(|time| time.parse::<Span>().ok());
+                let time =
+                    other.strip_suffix(" pass").and_then(|time| time.parse::<HumanDuration>().ok());
                 let time = time.unwrap_or_else(|| panic!("unknown command: {other}"));
                 self.world.clock.advance_ms(u32::try_from(time.as_ms()).unwrap());
                 self.world.engine.sweep().await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{EventKind, Write};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{ChannelName, CheckpointId, NodeName, ThreadId};
@@ -142,7 +142,7 @@ async fn pending_tasks_continue_together_with_named_nodes() {
     assert_eq!(ended.state["trail"], trail, "the model call is not repeated");
     assert_eq!(begun(&world, thread, "a").await, 1, "the task had finished");
     let fork = state(&world, thread, Some(2)).await;
-    assert_eq!((fork.source, fork.parent), (Source::Fork, Some(CheckpointId(1))));
+    assert_eq!((fork.source, fork.parent), (CheckpointSource::Fork, Some(CheckpointId(1))));
     replays(&world, thread).await;
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::Write;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, ChannelName, CheckpointId, Namespace, NodeName, ThreadId};
@@ -64,7 +64,7 @@ async fn an_edit_as_a_node_follows_the_edges_of_the_node() {
     let edited = apply(&world, thread, vec![edit(node("first"), &[("trail", json!("mine"))])])
         .await
         .unwrap();
-    assert_eq!((edited.source, next(&edited)), (Source::Update, vec!["second"]));
+    assert_eq!((edited.source, next(&edited)), (CheckpointSource::Update, vec!["second"]));
     assert_eq!(edited.values["trail"], json!(["first", "answer 1", "mine"]));
     assert!(edited.interrupts.is_empty(), "pending interrupts are discarded");
     let view = world.engine.thread(thread).await.unwrap().unwrap();

@@ -1,18 +1,18 @@
 //! Tests of message ids: the deltas of a completion and the message of the node have the same id.
 
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::Source;
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{RunReason, RunStatus};
 use wattle_graph::llm::Delta;
 
-use super::{Said, Talk};
+use super::{MessageChangeKind, MessageProjection};
 use crate::agent_server::sample::{self, Sample, lens};
 
 /// Returns a run whose node has started.
 fn begun() -> Sample {
     let mut log = Sample::new();
     log.start(RunReason::Input);
-    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["agent"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["agent"]);
     log.begin("agent");
     log
 }
@@ -27,15 +27,15 @@ fn answer(text: &str) -> Value {
 
 /// Returns the changes of messages in order: the end of the id, and the kind of change.
 fn told(log: &Sample) -> Vec<(String, &'static str)> {
-    let mut talk = Talk::default();
+    let mut talk = MessageProjection::default();
     let start = format!("run--{}-", log.task());
-    let spoken = log.events.iter().flat_map(|event| talk.take(event, None, &lens()));
+    let spoken = log.events.iter().flat_map(|event| talk.apply(event, None, &lens()));
     let told = spoken.map(|spoken| {
-        let what = match spoken.said {
-            Said::Piece(_) => "piece",
-            Said::Done { .. } => "done",
-            Said::Void => "void",
-            Said::Whole(_) => "whole",
+        let what = match spoken.kind {
+            MessageChangeKind::Delta(_) => "piece",
+            MessageChangeKind::Done { .. } => "done",
+            MessageChangeKind::Discarded => "void",
+            MessageChangeKind::Whole(_) => "whole",
         };
         (spoken.id.replace(&start, ""), what)
     });
@@ -146,7 +146,7 @@ fn ended_tasks_leave_no_state() {
     log.finish(json!({ "messages": [] }));
     log.begin("outer");
     log.enter("outer");
-    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["inner"]);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["inner"]);
     log.begin("inner");
     log.call(0, "llm.stream");
     log.called(0, "llm.stream", Value::Null, Ok(answer("Hello")));
@@ -154,10 +154,10 @@ fn ended_tasks_leave_no_state() {
     log.leave();
     log.end(RunStatus::Cancelled);
     log.start(RunReason::Input);
-    log.checkpoint(Source::Input, 1, json!({ "messages": [] }), &[]);
-    let mut talk = Talk::default();
+    log.checkpoint(CheckpointSource::Input, 1, json!({ "messages": [] }), &[]);
+    let mut talk = MessageProjection::default();
     for event in &log.events {
-        talk.take(event, None, &lens());
+        talk.apply(event, None, &lens());
     }
-    assert!(talk.conversation.is_idle() && talk.told.is_empty());
+    assert!(talk.conversation.is_idle() && talk.sent.is_empty());
 }

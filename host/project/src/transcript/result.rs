@@ -6,14 +6,14 @@ use wattle_graph::message::MessageView;
 
 /// The result of a tool call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum ToolCallResult {
     /// The output: structured data, text, or the parts of other content.
     Output(Value),
     /// The error message.
     Error(String),
 }
 
-impl Answer {
+impl ToolCallResult {
     /// Returns the result of a host call from the journal. An output of unknown form is returned
     /// unchanged.
     pub(super) fn of_call(called: &Called) -> Self {
@@ -74,9 +74,9 @@ mod tests {
     use super::*;
     use crate::sample::tool_called;
 
-    fn of(answer: Value) -> Answer {
+    fn of(answer: Value) -> ToolCallResult {
         match tool_called(1, "c", Ok(answer)).kind {
-            EventKind::Called(called) => Answer::of_call(&called),
+            EventKind::Called(called) => ToolCallResult::of_call(&called),
             other => panic!("{other:?}"),
         }
     }
@@ -93,17 +93,20 @@ mod tests {
             (json!({ "content": [image] }), json!([image])),
             (json!({ "unknown": 1 }), json!({ "unknown": 1 })),
         ] {
-            assert_eq!(of(answer), Answer::Output(expected));
+            assert_eq!(of(answer), ToolCallResult::Output(expected));
         }
         let error = json!({ "content": text("too early"), "is_error": true });
-        assert_eq!(of(error), Answer::Error("too early".to_owned()));
+        assert_eq!(of(error), ToolCallResult::Error("too early".to_owned()));
         for (content, expected) in [
             (json!("too early"), "too early"),
             (json!([{ "text": "too" }, { "text": "early" }]), "too\nearly"),
         ] {
             let message = json!({ "role": "tool", "content": content, "status": "error" });
             let message = MessageView::of(&message).unwrap();
-            assert_eq!(Answer::of_message(message), Answer::Error(expected.to_owned()));
+            assert_eq!(
+                ToolCallResult::of_message(message),
+                ToolCallResult::Error(expected.to_owned())
+            );
         }
     }
 }

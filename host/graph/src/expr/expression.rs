@@ -8,14 +8,14 @@ use cel::parser::{Expression, PrattParser};
 use serde_json::Value;
 
 use super::{CONDITION_LIMIT_BYTES, DEPTH_LIMIT, NESTING_LIMIT, Steps};
-use super::{context, failed, first_line, json, metered, names};
+use super::{context, failed, first_line, json, metered, references};
 
 /// The variables of an expression, by name.
 pub type Variables<'a> = BTreeMap<&'static str, &'a Value>;
 
 /// A compiled expression.
 #[derive(Clone)]
-pub struct Formula {
+pub struct CelExpression {
     text: String,
     kind: Kind,
     variables: BTreeSet<String>,
@@ -28,13 +28,13 @@ enum Kind {
     Expression(Box<Expression>),
 }
 
-impl std::fmt::Debug for Formula {
+impl std::fmt::Debug for CelExpression {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Formula").field(&self.text).finish()
     }
 }
 
-impl Formula {
+impl CelExpression {
     /// Compiles an expression that may use the variables `known`.
     ///
     /// # Errors
@@ -50,8 +50,8 @@ impl Formula {
             .max_recursion_depth(NESTING_LIMIT)
             .parse(text)
             .map_err(|errors| wrong(first_line(&errors.to_string())))?;
-        let names = names::collect(&expression, DEPTH_LIMIT).map_err(wrong)?;
-        let mut variables: BTreeSet<String> = names.others.into_iter().collect();
+        let names = references::collect(&expression, DEPTH_LIMIT).map_err(wrong)?;
+        let mut variables: BTreeSet<String> = names.other_variables.into_iter().collect();
         if names.whole_state || !names.channels.is_empty() {
             variables.insert("state".to_owned());
         }
@@ -79,7 +79,7 @@ impl Formula {
     pub fn eval(&self, variables: &Variables<'_>) -> Result<Value, String> {
         let failed = |error: String| format!("`{}` failed: {error}", self.text);
         match &self.kind {
-            Kind::Path(path) => follow(path, variables).map_err(failed),
+            Kind::Path(path) => resolve_path(path, variables).map_err(failed),
             Kind::Expression(expression) => {
                 let steps = Steps::default();
                 let result = self.evaluate(expression, variables, &steps);
@@ -123,7 +123,7 @@ fn path(text: &str) -> Option<Vec<String>> {
     parts.iter().all(|part| is_name(part)).then_some(parts)
 }
 
-fn follow(path: &[String], variables: &Variables<'_>) -> Result<Value, String> {
+fn resolve_path(path: &[String], variables: &Variables<'_>) -> Result<Value, String> {
     let Some((root, keys)) = path.split_first() else { return Ok(Value::Null) };
     let mut value = variables.get(root.as_str()).copied().unwrap_or(&Value::Null);
     for key in keys {
@@ -136,7 +136,7 @@ fn follow(path: &[String], variables: &Variables<'_>) -> Result<Value, String> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Formula, Variables};
+    use super::{CelExpression, Variables};
 
     #[test]
     fn expressions_evaluate() {
@@ -153,11 +153,11 @@ mod tests {
             ("string(event.z) + '.5'", json!("1.5")),
             ("has(event.missing)", json!(false)),
         ] {
-            let formula = Formula::parse(text, &["event", "state"]).unwrap();
+            let formula = CelExpression::parse(text, &["event", "state"]).unwrap();
             assert_eq!(formula.eval(&variables), Ok(wanted), "{text}");
         }
         for text in ["event.missing", "state.name.deeper", "event.z + 'x'"] {
-            let formula = Formula::parse(text, &["event", "state"]).unwrap();
+            let formula = CelExpression::parse(text, &["event", "state"]).unwrap();
             assert!(formula.eval(&variables).is_err(), "{text}");
         }
     }
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn keys_with_equal_texts_collapse_deterministically() {
         for _ in 0..20 {
-            let formula = Formula::parse("{1: 'int', '1': 'text', true: 1, 'true': 2}", &[]);
+            let formula = CelExpression::parse("{1: 'int', '1': 'text', true: 1, 'true': 2}", &[]);
             let value = formula.unwrap().eval(&Variables::new());
             assert_eq!(value, Ok(json!({"1": "text", "true": 2})));
         }
@@ -173,9 +173,9 @@ mod tests {
 
     #[test]
     fn invalid_expressions_are_rejected() {
-        let error = Formula::parse("even.z", &["event"]).unwrap_err();
+        let error = CelExpression::parse("even.z", &["event"]).unwrap_err();
         assert!(error.contains("`even` is not known") && error.contains("`event`"), "{error}");
-        assert!(Formula::parse("event.", &["event"]).is_err());
-        assert!(Formula::parse("state.x", &["event"]).is_err());
+        assert!(CelExpression::parse("event.", &["event"]).is_err());
+        assert!(CelExpression::parse("state.x", &["event"]).is_err());
     }
 }

@@ -7,13 +7,13 @@ use cel::parser::Expression;
 
 /// The names that an expression refers to.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct References {
     /// Channels, as `state.x` or `state["x"]`.
     pub channels: BTreeSet<String>,
     /// True if `state` is used in another way, so that the expression can read any channel.
     pub whole_state: bool,
     /// Variables other than `state`, in order of appearance.
-    pub others: Vec<String>,
+    pub other_variables: Vec<String>,
 }
 
 /// Maximum nesting of loops (`all`, `exists`, `map`, `filter`). Each level multiplies the time of a
@@ -21,9 +21,9 @@ pub(super) struct Names {
 const LOOP_LIMIT: usize = 2;
 
 /// Collects the names of an expression. Returns an error if its tree is deeper than the limit.
-pub(super) fn collect(expression: &Expression, depth_limit: usize) -> Result<Names, String> {
-    let mut walk = Walk {
-        names: Names::default(),
+pub(super) fn collect(expression: &Expression, depth_limit: usize) -> Result<References, String> {
+    let mut walk = ReferenceVisitor {
+        names: References::default(),
         bound: Vec::new(),
         depth_left: depth_limit,
         loops_left: LOOP_LIMIT,
@@ -32,28 +32,28 @@ pub(super) fn collect(expression: &Expression, depth_limit: usize) -> Result<Nam
     Ok(walk.names)
 }
 
-struct Walk {
-    names: Names,
+struct ReferenceVisitor {
+    names: References,
     /// Variables of the enclosing macros.
     bound: Vec<String>,
     depth_left: usize,
     loops_left: usize,
 }
 
-impl Walk {
+impl ReferenceVisitor {
     fn expression(&mut self, expression: &Expression) -> Result<(), String> {
         let deeper = self.depth_left.checked_sub(1);
         self.depth_left = deeper.ok_or_else(|| "the condition is nested too deeply".to_owned())?;
         if let Some(channel) = channel_of(expression, &self.bound) {
             self.names.channels.insert(channel);
         } else {
-            self.inner(&expression.expr)?;
+            self.visit(&expression.expr)?;
         }
         self.depth_left += 1;
         Ok(())
     }
 
-    fn inner(&mut self, expression: &Expr) -> Result<(), String> {
+    fn visit(&mut self, expression: &Expr) -> Result<(), String> {
         match expression {
             Expr::Ident(name) => {
                 ident(name, &self.bound, &mut self.names);
@@ -101,7 +101,7 @@ impl Walk {
     }
 }
 
-fn ident(name: &str, bound: &[String], names: &mut Names) {
+fn ident(name: &str, bound: &[String], names: &mut References) {
     /// Names of types, which conditions compare with `type(x)`.
     const TYPES: [&str; 10] =
         ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"];
@@ -111,7 +111,7 @@ fn ident(name: &str, bound: &[String], names: &mut Names) {
     if name == "state" {
         names.whole_state = true;
     } else {
-        names.others.push(name.to_owned());
+        names.other_variables.push(name.to_owned());
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn parse(value: &Value) -> Result<&Number, String> {
 pub(super) fn sum(current: Option<&Value>, writes: &[&Value]) -> Result<Value, String> {
     let numbers = numbers(current, writes)?;
     let whole: Option<i128> =
-        numbers.iter().try_fold(0_i128, |sum, number| sum.checked_add(whole(number)?));
+        numbers.iter().try_fold(0_i128, |sum, number| sum.checked_add(as_integer(number)?));
     if let Some(number) = whole.and_then(Number::from_i128) {
         return Ok(Value::Number(number));
     }
@@ -56,12 +56,12 @@ fn numbers<'v>(
     current.into_iter().chain(writes.iter().copied()).map(parse).collect()
 }
 
-fn whole(number: &Number) -> Option<i128> {
+fn as_integer(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
 fn compare(one: &Number, other: &Number) -> Ordering {
-    match (whole(one), whole(other)) {
+    match (as_integer(one), as_integer(other)) {
         (Some(one), Some(other)) => one.cmp(&other),
         _ => {
             let float = |number: &Number| number.as_f64().unwrap_or(f64::NAN);

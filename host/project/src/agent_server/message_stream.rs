@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::conversation::{Change, Conversation, Step, What};
+use crate::conversation::{ChangeKind, CompletionStep, Conversation, ConversationChange};
 use serde::Serialize;
 use serde_json::Value;
 use wattle_graph::checkpoint::Checkpoint;
@@ -15,10 +15,10 @@ use wattle_graph::event::{Custom, Event, EventKind, RunStatus, TaskFailed, TaskF
 use wattle_graph::id::{Namespace, TaskId};
 use wattle_graph::message::{MessageView, messages};
 
-pub use crate::conversation::{Piece, Place};
+pub use crate::conversation::{CompletionDelta, TaskRef};
 
-use crate::agent_server::lens::Lens;
 use crate::agent_server::message;
+use crate::agent_server::thread_info::ThreadInfo;
 
 /// Name of the event with a delta of a message: `id` and `text`.
 pub const MESSAGE_DELTA: &str = "message.delta";
@@ -49,20 +49,20 @@ impl From<Tokens> for Usage {
 
 /// A change of a message.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spoken {
+pub struct MessageChange {
     /// Task that the message belongs to.
-    pub place: Place,
+    pub task: TaskRef,
     /// Id of the message.
     pub id: String,
     /// The change.
-    pub said: Said,
+    pub kind: MessageChangeKind,
 }
 
 /// The content of a change.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum MessageChangeKind {
     /// A delta of the content.
-    Piece(Piece),
+    Delta(CompletionDelta),
     /// The message is complete.
     Done {
         /// Token counts; `None` if they are unknown.
@@ -71,14 +71,14 @@ pub enum Said {
         reason: Option<String>,
     },
     /// The message is discarded; another message may replace it.
-    Void,
+    Discarded,
     /// A message that a node wrote, in the form of the protocol.
     Whole(Value),
 }
 
 /// A completion whose deltas were sent.
 #[derive(Clone, Debug)]
-struct Told {
+struct SentCompletion {
     id: String,
     text: String,
     calls: usize,
@@ -86,57 +86,59 @@ struct Told {
 
 /// The projection of a run into changes of messages.
 #[derive(Clone, Debug, Default)]
-pub struct Talk {
+pub struct MessageProjection {
     conversation: Conversation,
     /// Completions that were sent, by tasks that have not ended. A task that continues after a
     /// cancel writes these completions again; they are not sent again.
-    told: BTreeMap<TaskId, Vec<Told>>,
+    sent: BTreeMap<TaskId, Vec<SentCompletion>>,
     /// Messages that nodes stream themselves and that are not complete.
-    open: BTreeMap<String, Place>,
+    open: BTreeMap<String, TaskRef>,
     /// Ids of messages that were sent or are in the state.
-    known: BTreeSet<String>,
+    known_ids: BTreeSet<String>,
     /// Messages without an id, until the next checkpoint of their graph.
-    nameless: Vec<(Place, Value)>,
+    without_id: Vec<(TaskRef, Value)>,
 }
 
-impl Talk {
+impl MessageProjection {
     /// Returns true if the ids of messages depend on the next checkpoint of a graph.
     pub fn waits_for(&self, namespace: &Namespace) -> bool {
-        self.nameless.iter().any(|(place, _)| place.namespace == *namespace)
+        self.without_id.iter().any(|(place, _)| place.namespace == *namespace)
     }
 
     /// Records the ids of the messages in a state, so that these messages are not sent.
-    pub fn learn(&mut self, lens: &Lens, checkpoint: &Checkpoint) {
+    pub fn learn_ids(&mut self, lens: &ThreadInfo, checkpoint: &Checkpoint) {
         for message in conversation(lens, checkpoint) {
             let id = MessageView::of(message).and_then(MessageView::id);
-            self.known.extend(id.map(str::to_owned));
+            self.known_ids.extend(id.map(str::to_owned));
         }
     }
 
     /// Applies an event and returns the changes of messages that follow from it. `checkpoint` is
     /// the checkpoint that the event made, if the caller has it.
-    pub fn take(
+    pub fn apply(
         &mut self,
         event: &Event,
         checkpoint: Option<&Checkpoint>,
-        lens: &Lens,
-    ) -> Vec<Spoken> {
+        lens: &ThreadInfo,
+    ) -> Vec<MessageChange> {
         let mut spoken = Vec::new();
         match &event.kind {
-            EventKind::Custom(custom) => self.emitted(event, custom, &mut spoken),
-            EventKind::TaskFinished(finished) => self.finish(event, finished, lens, &mut spoken),
+            EventKind::Custom(custom) => self.apply_custom(event, custom, &mut spoken),
+            EventKind::TaskFinished(finished) => {
+                self.apply_writes(event, finished, lens, &mut spoken);
+            }
             EventKind::Checkpointed(_) => {
-                self.name(&event.namespace, checkpoint, lens, &mut spoken);
+                self.send_named(&event.namespace, checkpoint, lens, &mut spoken);
             }
             _ => {}
         }
-        for change in self.conversation.take(event) {
-            self.change(change, &mut spoken);
+        for change in self.conversation.apply(event) {
+            self.apply_change(change, &mut spoken);
         }
         match &event.kind {
             EventKind::Checkpointed(_) => {
                 if let Some(checkpoint) = checkpoint {
-                    self.learn(lens, checkpoint);
+                    self.learn_ids(lens, checkpoint);
                 }
             }
             EventKind::RunEnded(ended) if event.namespace.is_root() && !waits(ended.status) => {
@@ -144,156 +146,186 @@ impl Talk {
             }
             // This includes tasks whose start event was not read.
             EventKind::TaskFinished(TaskFinished { task, .. })
-            | EventKind::TaskFailed(TaskFailed { task, .. }) => self.leave(task, &mut spoken),
+            | EventKind::TaskFailed(TaskFailed { task, .. }) => self.end_task(task, &mut spoken),
             _ => {}
         }
         spoken
     }
 
-    fn change(&mut self, change: Change, spoken: &mut Vec<Spoken>) {
-        let Change { place, what } = change;
+    fn apply_change(&mut self, change: ConversationChange, spoken: &mut Vec<MessageChange>) {
+        let ConversationChange { task: place, kind: what } = change;
         match what {
-            What::TaskBegan { .. } => {}
-            What::TaskEnded => self.leave(&place.task, spoken),
-            What::Answer { id, step, .. } => self.answer(place, id, step, spoken),
+            ChangeKind::TaskStarted { .. } => {}
+            ChangeKind::TaskEnded => self.end_task(&place.task, spoken),
+            ChangeKind::Completion { id, step, .. } => self.apply_step(place, id, step, spoken),
         }
     }
 
-    fn answer(&mut self, place: Place, id: String, step: Step, spoken: &mut Vec<Spoken>) {
+    fn apply_step(
+        &mut self,
+        place: TaskRef,
+        id: String,
+        step: CompletionStep,
+        spoken: &mut Vec<MessageChange>,
+    ) {
         match step {
-            Step::Began => {}
-            Step::Piece(piece) => spoken.push(Spoken { place, id, said: Said::Piece(piece) }),
-            Step::Void(told) | Step::Failed(told) => {
+            CompletionStep::Started => {}
+            CompletionStep::Delta(piece) => spoken.push(MessageChange {
+                task: place,
+                id,
+                kind: MessageChangeKind::Delta(piece),
+            }),
+            CompletionStep::Restarted(told) | CompletionStep::Failed(told) => {
                 if told.is_some() {
-                    spoken.push(Spoken { place, id, said: Said::Void });
+                    spoken.push(MessageChange {
+                        task: place,
+                        id,
+                        kind: MessageChangeKind::Discarded,
+                    });
                 }
             }
-            Step::Done { completion, told, tokens } => {
+            CompletionStep::Done { completion, told, tokens } => {
                 for piece in told.rest(&completion) {
                     let (place, id) = (place.clone(), id.clone());
-                    spoken.push(Spoken { place, id, said: Said::Piece(piece) });
+                    spoken.push(MessageChange {
+                        task: place,
+                        id,
+                        kind: MessageChangeKind::Delta(piece),
+                    });
                 }
                 let usage = tokens.map(Usage::from);
                 let reason = Some(completion.finish_reason.name().to_owned());
                 let (text, calls) = (completion.text(), completion.tool_calls().count());
-                let told = Told { id: id.clone(), text, calls };
-                self.told.entry(place.task.clone()).or_default().push(told);
-                spoken.push(Spoken { place, id, said: Said::Done { usage, reason } });
+                let told = SentCompletion { id: id.clone(), text, calls };
+                self.sent.entry(place.task.clone()).or_default().push(told);
+                spoken.push(MessageChange {
+                    task: place,
+                    id,
+                    kind: MessageChangeKind::Done { usage, reason },
+                });
             }
         }
     }
 
     /// Applies a custom event with which a node streams a message.
-    fn emitted(&mut self, event: &Event, custom: &Custom, spoken: &mut Vec<Spoken>) {
+    fn apply_custom(&mut self, event: &Event, custom: &Custom, spoken: &mut Vec<MessageChange>) {
         let Some(id) = custom.data.get("id").and_then(Value::as_str) else { return };
-        let place = self.conversation.place(event, &custom.task, &custom.node);
+        let place = self.conversation.task_ref(event, &custom.task, &custom.node);
         let said = match custom.name.as_str() {
             MESSAGE_DELTA => {
-                self.known.insert(id.to_owned());
+                self.known_ids.insert(id.to_owned());
                 self.open.insert(id.to_owned(), place.clone());
                 let text = custom.data.get("text").and_then(Value::as_str).unwrap_or_default();
-                Said::Piece(Piece::Text(text.to_owned()))
+                MessageChangeKind::Delta(CompletionDelta::Text(text.to_owned()))
             }
             MESSAGE_END => {
                 if self.open.remove(id).is_none() {
                     return;
                 }
-                Said::Done { usage: None, reason: None }
+                MessageChangeKind::Done { usage: None, reason: None }
             }
             _ => return,
         };
-        spoken.push(Spoken { place, id: id.to_owned(), said });
+        spoken.push(MessageChange { task: place, id: id.to_owned(), kind: said });
     }
 
-    fn finish(
+    fn apply_writes(
         &mut self,
         event: &Event,
         finished: &TaskFinished,
-        lens: &Lens,
-        spoken: &mut Vec<Spoken>,
+        lens: &ThreadInfo,
+        spoken: &mut Vec<MessageChange>,
     ) {
-        let place = self.conversation.place(event, &finished.task, &finished.node);
+        let place = self.conversation.task_ref(event, &finished.task, &finished.node);
         let writes = finished
             .writes
             .iter()
             .filter(|write| !write.overwrite && lens.channels.contains(write.channel.as_str()));
         for message in writes.flat_map(|write| messages(&write.value)) {
-            self.written(message, finished, &place, spoken);
+            self.apply_message(message, finished, &place, spoken);
         }
     }
 
-    fn written(
+    fn apply_message(
         &mut self,
         message: &Value,
         finished: &TaskFinished,
-        place: &Place,
-        spoken: &mut Vec<Spoken>,
+        place: &TaskRef,
+        spoken: &mut Vec<MessageChange>,
     ) {
         let Some(view) = MessageView::of(message) else { return };
         let id = view.id();
-        if view.role() == "remove" || id.is_some_and(|id| self.known.contains(id)) {
+        if view.role() == "remove" || id.is_some_and(|id| self.known_ids.contains(id)) {
             return;
         }
-        self.known.extend(id.map(str::to_owned));
-        if view.role() == "assistant" && self.was_told(&finished.task, view) {
+        self.known_ids.extend(id.map(str::to_owned));
+        if view.role() == "assistant" && self.was_sent(&finished.task, view) {
             return;
         }
         if let Some(id) = id {
             let (place, id) = (place.clone(), id.to_owned());
-            spoken.push(Spoken { place, id, said: Said::Whole(message::to_wire(message)) });
+            spoken.push(MessageChange {
+                task: place,
+                id,
+                kind: MessageChangeKind::Whole(message::to_wire(message)),
+            });
         } else if !finished.for_parent {
-            self.nameless.push((place.clone(), message.clone()));
+            self.without_id.push((place.clone(), message.clone()));
         }
     }
 
     /// Returns true if a message of a task is a completion that was sent as deltas.
-    fn was_told(&mut self, task: &TaskId, message: MessageView<'_>) -> bool {
-        let Some(told) = self.told.get_mut(task) else { return false };
+    fn was_sent(&mut self, task: &TaskId, message: MessageView<'_>) -> bool {
+        let Some(told) = self.sent.get_mut(task) else { return false };
         let (text, calls) = (message.text(), message.tool_calls().len());
         let by_id = told.iter().position(|told| message.id() == Some(&told.id));
-        let says_the_same = |told: &Told| told.text == text && told.calls == calls;
+        let says_the_same = |told: &SentCompletion| told.text == text && told.calls == calls;
         let found = by_id.or_else(|| told.iter().position(says_the_same));
         found.map(|place| told.remove(place)).is_some()
     }
 
     /// Sends the messages that received an id in a checkpoint.
-    fn name(
+    fn send_named(
         &mut self,
         namespace: &Namespace,
         checkpoint: Option<&Checkpoint>,
-        lens: &Lens,
-        spoken: &mut Vec<Spoken>,
+        lens: &ThreadInfo,
+        spoken: &mut Vec<MessageChange>,
     ) {
-        let here = |(place, _): &mut (Place, Value)| place.namespace == *namespace;
-        let waiting: Vec<_> = self.nameless.extract_if(.., here).collect();
+        let here = |(place, _): &mut (TaskRef, Value)| place.namespace == *namespace;
+        let waiting: Vec<_> = self.without_id.extract_if(.., here).collect();
         for (place, message) in waiting {
             let state = checkpoint.into_iter().flat_map(|it| conversation(lens, it));
-            let named = state.filter(|named| same(named, &message)).find_map(|named| {
-                let id = MessageView::of(named)?.id().filter(|id| !self.known.contains(*id))?;
+            let named = state.filter(|named| has_same_content(named, &message)).find_map(|named| {
+                let id = MessageView::of(named)?.id().filter(|id| !self.known_ids.contains(*id))?;
                 Some((id.to_owned(), message::to_wire(named)))
             });
             let Some((id, message)) = named else { continue };
-            self.known.insert(id.clone());
-            spoken.push(Spoken { place, id, said: Said::Whole(message) });
+            self.known_ids.insert(id.clone());
+            spoken.push(MessageChange { task: place, id, kind: MessageChangeKind::Whole(message) });
         }
     }
 
     /// Ends a task. A further attempt of the task sends its messages again.
-    fn leave(&mut self, task: &TaskId, spoken: &mut Vec<Spoken>) {
-        self.told.remove(task);
+    fn end_task(&mut self, task: &TaskId, spoken: &mut Vec<MessageChange>) {
+        self.sent.remove(task);
         self.close(|of| of == task, spoken);
     }
 
     /// Completes the messages that ended tasks streamed and left open.
-    fn close(&mut self, is_over: impl Fn(&TaskId) -> bool, spoken: &mut Vec<Spoken>) {
+    fn close(&mut self, is_over: impl Fn(&TaskId) -> bool, spoken: &mut Vec<MessageChange>) {
         for (id, place) in self.open.extract_if(.., |_, place| is_over(&place.task)) {
-            spoken.push(Spoken { place, id, said: Said::Done { usage: None, reason: None } });
+            spoken.push(MessageChange {
+                task: place,
+                id,
+                kind: MessageChangeKind::Done { usage: None, reason: None },
+            });
         }
     }
 }
 
 /// Returns true if a custom event is part of a message, so that it is not shown as a custom event.
-pub fn is_speech(custom: &Custom) -> bool {
+pub fn is_message_event(custom: &Custom) -> bool {
     matches!(custom.name.as_str(), MESSAGE_DELTA | MESSAGE_END)
 }
 
@@ -302,12 +334,15 @@ fn waits(status: RunStatus) -> bool {
     matches!(status, RunStatus::Interrupted | RunStatus::Pending | RunStatus::Running)
 }
 
-fn same(named: &Value, nameless: &Value) -> bool {
+fn has_same_content(named: &Value, nameless: &Value) -> bool {
     let (named, nameless) = (MessageView::of(named), MessageView::of(nameless));
     named.zip(nameless).is_some_and(|(named, nameless)| named.says_the_same(nameless))
 }
 
-fn conversation<'c>(lens: &'c Lens, checkpoint: &'c Checkpoint) -> impl Iterator<Item = &'c Value> {
+fn conversation<'c>(
+    lens: &'c ThreadInfo,
+    checkpoint: &'c Checkpoint,
+) -> impl Iterator<Item = &'c Value> {
     let values = checkpoint.values.iter();
     let talks = values.filter(|(name, _)| lens.channels.contains(name.as_str()));
     talks.flat_map(|(_, value)| messages(value))

@@ -8,7 +8,7 @@ use serde::de::{Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::definition::{NodeSet, RetryDef, Span, TimeoutDef, TimeoutsDef};
+use crate::definition::{HumanDuration, NodeSet, RetryDef, TimeoutDef, TimeoutsDef};
 use crate::id::{IdError, NodeName};
 
 /// Deserializes one node name or a list of node names.
@@ -43,24 +43,24 @@ pub(super) fn one_or_many<'de, D: Deserializer<'de>>(
 /// The serialized forms of a [`NodeSet`]: `"*"`, one name, or a list of names.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected `\"*\"`, a node name or a list of node names")]
-pub(super) enum NodeSetText {
+pub(super) enum NodeSetRepr {
     Text(String),
     Names(BTreeSet<NodeName>),
 }
 
-impl TryFrom<NodeSetText> for NodeSet {
+impl TryFrom<NodeSetRepr> for NodeSet {
     type Error = IdError;
 
-    fn try_from(text: NodeSetText) -> Result<Self, IdError> {
+    fn try_from(text: NodeSetRepr) -> Result<Self, IdError> {
         match text {
-            NodeSetText::Text(star) if star == "*" => Ok(Self::All),
-            NodeSetText::Text(name) => Ok(Self::Named(BTreeSet::from([NodeName::new(name)?]))),
-            NodeSetText::Names(names) => Ok(Self::Named(names)),
+            NodeSetRepr::Text(star) if star == "*" => Ok(Self::All),
+            NodeSetRepr::Text(name) => Ok(Self::Named(BTreeSet::from([NodeName::new(name)?]))),
+            NodeSetRepr::Names(names) => Ok(Self::Named(names)),
         }
     }
 }
 
-impl From<NodeSet> for NodeSetText {
+impl From<NodeSet> for NodeSetRepr {
     fn from(nodes: NodeSet) -> Self {
         match nodes {
             NodeSet::All => Self::Text("*".to_owned()),
@@ -70,7 +70,9 @@ impl From<NodeSet> for NodeSetText {
 }
 
 /// Deserializes an optional JSON value. A `null` is a value, not a missing one.
-pub(super) fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+pub(super) fn present_or_null<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
@@ -86,11 +88,11 @@ pub(super) fn timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time
         }
 
         fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-            Span::deserialize(text.into_deserializer()).map(TimeoutDef::Run)
+            HumanDuration::deserialize(text.into_deserializer()).map(TimeoutDef::Run)
         }
 
         fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
-            TimeoutsDef::deserialize(MapAccessDeserializer::new(fields)).map(TimeoutDef::Both)
+            TimeoutsDef::deserialize(MapAccessDeserializer::new(fields)).map(TimeoutDef::Detailed)
         }
     }
 

@@ -4,14 +4,18 @@ use std::mem;
 
 use serde_json::{Map, Value};
 
-use crate::check::facts::Facts;
+use crate::check::parse::ParsedDocument;
+use crate::check::plugin_schemas::PluginSchemas;
 use crate::check::problem::Problems;
-use crate::check::shape::Drafts;
 use crate::definition::NodeDef;
 
 /// Replaces `with_files` of all nodes by keys of `with`. The contents of the files become part of
 /// the definition, and therefore of the graph's digest.
-pub(super) fn fill(drafts: &mut Drafts, facts: &dyn Facts, problems: &mut Problems<'_>) {
+pub(super) fn inline_files(
+    drafts: &mut ParsedDocument,
+    facts: &dyn PluginSchemas,
+    problems: &mut Problems<'_>,
+) {
     for (graph, draft) in &mut drafts.graphs {
         for (name, node) in &mut draft.def.nodes {
             fill_node(&format!("graphs.{graph}.nodes.{name}"), node, facts, problems);
@@ -19,7 +23,12 @@ pub(super) fn fill(drafts: &mut Drafts, facts: &dyn Facts, problems: &mut Proble
     }
 }
 
-fn fill_node(path: &str, node: &mut NodeDef, facts: &dyn Facts, problems: &mut Problems<'_>) {
+fn fill_node(
+    path: &str,
+    node: &mut NodeDef,
+    facts: &dyn PluginSchemas,
+    problems: &mut Problems<'_>,
+) {
     let files = mem::take(&mut node.with_files);
     if files.is_empty() {
         return;
@@ -35,7 +44,7 @@ fn fill_node(path: &str, node: &mut NodeDef, facts: &dyn Facts, problems: &mut P
             problems.add(path, format!("`with` also has the key `{key}`: remove one of them"));
             continue;
         }
-        match facts.text(&file) {
+        match facts.read_text(&file) {
             Ok(text) => drop(with.insert(key, Value::String(text))),
             Err(reason) => problems.add(path, reason),
         }

@@ -4,40 +4,41 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::check::build::Site;
-use crate::check::facts::NodeFacts;
+use crate::check::build::CheckContext;
+use crate::check::parse::{ParsedDocument, ParsedGraph};
+use crate::check::plugin_schemas::NodeSchema;
 use crate::check::problem::Problems;
 use crate::check::schemas;
-use crate::check::shape::{Draft, Drafts};
-use crate::definition::{BuiltIn, ChannelDef, GraphDef, NodeDef, ReducerDef};
+use crate::definition::{BuiltInReducer, ChannelDef, GraphDef, NodeDef, ReducerDef};
 use crate::id::{ChannelName, Digest, GraphName};
 
 /// The parts of a checked graph that the checks of its parent graphs need.
-pub(super) struct Outline<'d> {
-    pub(super) draft: &'d Draft,
+pub(super) struct CheckedSubgraph<'d> {
+    pub(super) draft: &'d ParsedGraph,
     /// Channels that the nodes of the graph declare as written.
     pub(super) writes: BTreeSet<ChannelName>,
     pub(super) digest: Digest,
 }
 
 /// The graphs that are already checked, by name.
-pub(super) type Outlines<'d> = BTreeMap<&'d GraphName, Outline<'d>>;
+pub(super) type CheckedSubgraphs<'d> = BTreeMap<&'d GraphName, CheckedSubgraph<'d>>;
 
 /// Returns the subgraphs of a graph.
-fn nested(def: &GraphDef) -> impl Iterator<Item = &GraphName> {
+fn subgraphs_of(def: &GraphDef) -> impl Iterator<Item = &GraphName> {
     def.nodes.values().filter_map(|node| node.graph.as_ref())
 }
 
 /// Returns all graphs in topological order, each after its subgraphs. Graphs of a subgraph cycle,
 /// and the graphs that contain them, come last. Reports the cycles.
-pub(super) fn in_order<'d>(
-    drafts: &'d Drafts,
+pub(super) fn topological_order<'d>(
+    drafts: &'d ParsedDocument,
     problems: &mut Problems<'_>,
-) -> Vec<(&'d GraphName, &'d Draft)> {
-    let mut left: BTreeMap<&GraphName, &Draft> = drafts.graphs.iter().collect();
+) -> Vec<(&'d GraphName, &'d ParsedGraph)> {
+    let mut left: BTreeMap<&GraphName, &ParsedGraph> = drafts.graphs.iter().collect();
     let mut order = Vec::with_capacity(left.len());
     loop {
-        let is_ready = |draft: &Draft| !nested(&draft.def).any(|graph| left.contains_key(graph));
+        let is_ready =
+            |draft: &ParsedGraph| !subgraphs_of(&draft.def).any(|graph| left.contains_key(graph));
         let ready = left.iter().filter(|(_, draft)| is_ready(draft));
         let ready: Vec<_> = ready.map(|(name, draft)| (*name, *draft)).collect();
         if ready.is_empty() {
@@ -48,7 +49,7 @@ pub(super) fn in_order<'d>(
         }
         order.extend(ready);
     }
-    report_endless(left.clone(), problems);
+    report_cycles(left.clone(), problems);
     order.extend(left);
     order
 }
@@ -56,10 +57,10 @@ pub(super) fn in_order<'d>(
 /// Reports the nodes that close a subgraph cycle. `left` contains the graphs without a topological
 /// order: those of a cycle, and those that only contain a graph of a cycle. The latter are not
 /// reported.
-fn report_endless(mut left: BTreeMap<&GraphName, &Draft>, problems: &mut Problems<'_>) {
+fn report_cycles(mut left: BTreeMap<&GraphName, &ParsedGraph>, problems: &mut Problems<'_>) {
     loop {
         let inside: BTreeSet<&GraphName> =
-            left.values().flat_map(|draft| nested(&draft.def)).collect();
+            left.values().flat_map(|draft| subgraphs_of(&draft.def)).collect();
         let before = left.len();
         left.retain(|name, _| inside.contains(name));
         if left.len() == before {
@@ -83,14 +84,14 @@ fn report_endless(mut left: BTreeMap<&GraphName, &Draft>, problems: &mut Problem
 /// Checks a node that runs a subgraph. Returns schemas whose `properties` name the channels that
 /// the subgraph reads and writes. Returns `None` if the subgraph could not be checked, for example
 /// in a cycle.
-pub(super) fn node(
-    site: &Site<'_>,
+pub(super) fn check_subgraph_node(
+    site: &CheckContext<'_>,
     path: &str,
     def: &NodeDef,
     graph: &GraphName,
-    outlines: &Outlines<'_>,
+    outlines: &CheckedSubgraphs<'_>,
     problems: &mut Problems<'_>,
-) -> Option<NodeFacts> {
+) -> Option<NodeSchema> {
     let fields = [
         ("plugin", def.plugin.is_some()),
         ("node", def.node.is_some()),
@@ -108,7 +109,10 @@ pub(super) fn node(
         .iter()
         .filter_map(|(name, own)| Some((name, (own, child.channels.get(name)?))))
         .collect();
-    if shared.is_empty() && site.draft.unread.is_empty() && outline.draft.unread.is_empty() {
+    if shared.is_empty()
+        && site.draft.invalid_names.is_empty()
+        && outline.draft.invalid_names.is_empty()
+    {
         problems.add_with_hint(
             format!("{path}.graph"),
             format!("graph `{graph}` has no channel in common with this graph"),
@@ -122,7 +126,7 @@ pub(super) fn node(
         names.map(|name| (name.to_string(), json!({}))).collect::<Map<_, _>>().into()
     };
     let written = &mut outline.writes.iter().filter(|name| shared.contains_key(name));
-    Some(NodeFacts {
+    Some(NodeSchema {
         doc: child.doc.clone(),
         input_schema: json!({ "properties": names(&mut shared.keys().copied()) }),
         output_schema: json!({ "properties": names(written) }),
@@ -140,14 +144,14 @@ fn check_channel(
     problems: &mut Problems<'_>,
 ) {
     let path = format!("{path}.graph");
-    if kind(&own.reducer) != kind(&other.reducer) {
+    if reducer_kind(&own.reducer) != reducer_kind(&other.reducer) {
         problems.add_with_hint(
             &path,
             format!("channel `{name}` has another reducer in graph `{graph}`"),
             "use the same reducer in both graphs, or rename one of the channels",
         );
     }
-    if let Some((here, there)) = schemas::disjoint(&own.schema, &other.schema) {
+    if let Some((here, there)) = schemas::incompatible_types(&own.schema, &other.schema) {
         problems
             .add(&path, format!("channel `{name}` holds {here}, but {there} in graph `{graph}`"));
     }
@@ -155,10 +159,12 @@ fn check_channel(
 
 /// Returns `last` for `any` and `ephemeral`, which replace the value like `last` and are therefore
 /// compatible with it. Returns any other reducer unchanged.
-fn kind(reducer: &ReducerDef) -> &ReducerDef {
-    const LAST: &ReducerDef = &ReducerDef::BuiltIn(BuiltIn::Last);
+fn reducer_kind(reducer: &ReducerDef) -> &ReducerDef {
+    const LAST: &ReducerDef = &ReducerDef::BuiltIn(BuiltInReducer::Last);
     match reducer {
-        ReducerDef::BuiltIn(BuiltIn::Last | BuiltIn::Any | BuiltIn::Ephemeral) => LAST,
+        ReducerDef::BuiltIn(
+            BuiltInReducer::Last | BuiltInReducer::Any | BuiltInReducer::Ephemeral,
+        ) => LAST,
         other => other,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::check::build::Site;
+use crate::check::build::CheckContext;
 use crate::check::problem::Problems;
 use crate::definition::{BranchDef, BranchMode, CaseDef, EdgeDef, NodeSet};
 use crate::expr::Condition;
@@ -10,14 +10,14 @@ use crate::graph::{Branch, Case, Edge, is_end};
 use crate::id::{END, NodeName};
 
 /// Checks and returns the entry nodes.
-pub(super) fn entry(site: &Site<'_>, problems: &mut Problems<'_>) -> BTreeSet<NodeName> {
+pub(super) fn entry(site: &CheckContext<'_>, problems: &mut Problems<'_>) -> BTreeSet<NodeName> {
     let path = format!("{}.entry", site.path);
-    if site.def.entry.is_empty() && !site.draft.entry_unread {
+    if site.def.entry.is_empty() && !site.draft.entry_is_invalid {
         let hint = "add `entry = \"<node>\"`";
         problems.add_with_hint(&path, "the graph has no entry", hint);
     }
     for name in &site.def.entry {
-        site.need_node(&path, name, problems);
+        site.require_node(&path, name, problems);
     }
     let waits = |name: &NodeName| site.def.nodes.get(name).is_some_and(|node| node.defer);
     if !site.def.entry.is_empty() && site.def.entry.iter().all(waits) {
@@ -28,24 +28,24 @@ pub(super) fn entry(site: &Site<'_>, problems: &mut Problems<'_>) -> BTreeSet<No
 }
 
 /// Reports static interrupts that name unknown nodes.
-pub(super) fn interrupts(site: &Site<'_>, problems: &mut Problems<'_>) {
+pub(super) fn check_breakpoints(site: &CheckContext<'_>, problems: &mut Problems<'_>) {
     let before = ("interrupt_before", &site.def.interrupt_before);
     for (field, nodes) in [before, ("interrupt_after", &site.def.interrupt_after)] {
         let NodeSet::Named(names) = nodes else { continue };
         for name in names {
-            site.need_node(&format!("{}.{field}", site.path), name, problems);
+            site.require_node(&format!("{}.{field}", site.path), name, problems);
         }
     }
 }
 
 /// Checks and returns the edges.
-pub(super) fn edges(site: &Site<'_>, problems: &mut Problems<'_>) -> Vec<Edge> {
+pub(super) fn edges(site: &CheckContext<'_>, problems: &mut Problems<'_>) -> Vec<Edge> {
     let numbered = site.def.edges.iter().enumerate();
     numbered
         .map(|(index, def)| {
             let path = format!("{}.edges[{index}]", site.path);
-            sources(site, &path, "edge", &def.from, problems);
-            targets(site, &path, "edge", &def.to, problems);
+            check_sources(site, &path, "edge", &def.from, problems);
+            check_targets(site, &path, "edge", &def.to, problems);
             edge(def)
         })
         .collect()
@@ -60,7 +60,7 @@ fn edge(def: &EdgeDef) -> Edge {
 }
 
 /// Checks and compiles the branches.
-pub(super) fn branches(site: &Site<'_>, problems: &mut Problems<'_>) -> Vec<Branch> {
+pub(super) fn branches(site: &CheckContext<'_>, problems: &mut Problems<'_>) -> Vec<Branch> {
     let mut names = BTreeSet::new();
     let mut branches = Vec::with_capacity(site.def.branches.len());
     for (index, def) in site.def.branches.iter().enumerate() {
@@ -73,8 +73,8 @@ pub(super) fn branches(site: &Site<'_>, problems: &mut Problems<'_>) -> Vec<Bran
                 format!("another branch is named `{}` already", def.name),
             );
         }
-        sources(site, &path, "branch", &def.from, problems);
-        defaults(&path, def, problems);
+        check_sources(site, &path, "branch", &def.from, problems);
+        check_default_case(&path, def, problems);
         let cases = def.cases.iter().enumerate().map(|(index, case)| {
             self::case(site, &format!("{path}.cases[{index}]"), case, problems)
         });
@@ -90,7 +90,7 @@ pub(super) fn branches(site: &Site<'_>, problems: &mut Problems<'_>) -> Vec<Bran
 
 /// Reports a branch without cases, a branch of mode `first` without a default case at its end, and a
 /// case without `when` that is not the last.
-fn defaults(path: &str, def: &BranchDef, problems: &mut Problems<'_>) {
+fn check_default_case(path: &str, def: &BranchDef, problems: &mut Problems<'_>) {
     let what = if def.name.is_empty() { "the branch" } else { &format!("branch `{}`", def.name) };
     let always = |case: &CaseDef| case.when.as_deref().is_none_or(|when| when.trim() == "true");
     if def.cases.is_empty() {
@@ -111,13 +111,13 @@ fn defaults(path: &str, def: &BranchDef, problems: &mut Problems<'_>) {
     }
 }
 
-fn case(site: &Site<'_>, path: &str, def: &CaseDef, problems: &mut Problems<'_>) -> Case {
-    targets(site, path, "case", &def.to, problems);
+fn case(site: &CheckContext<'_>, path: &str, def: &CaseDef, problems: &mut Problems<'_>) -> Case {
+    check_targets(site, path, "case", &def.to, problems);
     let when = def.when.as_ref().and_then(|text| {
         let path = format!("{path}.when");
         match Condition::parse(text) {
             Ok(condition) => {
-                known_channels(site, &path, &condition, problems);
+                check_condition_channels(site, &path, &condition, problems);
                 Some(condition)
             }
             Err(error) => {
@@ -129,15 +129,20 @@ fn case(site: &Site<'_>, path: &str, def: &CaseDef, problems: &mut Problems<'_>)
     Case { when, to: def.to.clone() }
 }
 
-fn known_channels(site: &Site<'_>, path: &str, condition: &Condition, problems: &mut Problems<'_>) {
+fn check_condition_channels(
+    site: &CheckContext<'_>,
+    path: &str,
+    condition: &Condition,
+    problems: &mut Problems<'_>,
+) {
     for name in condition.channels().iter().filter(|name| !site.has_channel(name)) {
         let message = format!("condition `{}` names unknown channel `{name}`", condition.text());
         problems.add_with_hint(path, message, site.channel_hint());
     }
 }
 
-fn sources(
-    site: &Site<'_>,
+fn check_sources(
+    site: &CheckContext<'_>,
     path: &str,
     what: &str,
     from: &[NodeName],
@@ -152,18 +157,24 @@ fn sources(
         if is_end(name) {
             problems.add(&path, format!("`{END}` cannot be a source"));
         } else {
-            site.need_node(&path, name, problems);
+            site.require_node(&path, name, problems);
         }
     }
 }
 
-fn targets(site: &Site<'_>, path: &str, what: &str, to: &[NodeName], problems: &mut Problems<'_>) {
+fn check_targets(
+    site: &CheckContext<'_>,
+    path: &str,
+    what: &str,
+    to: &[NodeName],
+    problems: &mut Problems<'_>,
+) {
     let path = format!("{path}.to");
     if to.is_empty() {
         let hint = "add `to = \"<node>\"`, or `to = \"END\"`";
         problems.add_with_hint(&path, format!("the {what} has no target"), hint);
     }
     for name in to.iter().filter(|name| !is_end(name)) {
-        site.need_node(&path, name, problems);
+        site.require_node(&path, name, problems);
     }
 }

@@ -7,30 +7,30 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::check::problem::Problems;
-use crate::check::source::Source;
+use crate::check::source::SourceDocument;
 use crate::definition::{BranchDef, CaseDef, GraphDef};
 use crate::id::{GraphName, IdError};
 
 /// All graphs of a document, without their invalid parts.
-pub(super) struct Drafts {
-    pub(super) graphs: BTreeMap<GraphName, Draft>,
+pub(super) struct ParsedDocument {
+    pub(super) graphs: BTreeMap<GraphName, ParsedGraph>,
 }
 
 /// A graph without its invalid parts.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct ParsedGraph {
     pub(super) def: GraphDef,
     /// Names of invalid nodes and channels. References to them are not reported.
-    pub(super) unread: BTreeSet<String>,
+    pub(super) invalid_names: BTreeSet<String>,
     /// True if the graph has an entry that is invalid.
-    pub(super) entry_unread: bool,
+    pub(super) entry_is_invalid: bool,
     /// True if an edge or branch is invalid, and therefore missing.
-    pub(super) ways_unread: bool,
+    pub(super) edges_are_incomplete: bool,
 }
 
 /// Parses all graphs. Reports unknown fields, wrong types and invalid names.
-pub(super) fn read(source: &Source, problems: &mut Problems<'_>) -> Drafts {
-    let mut drafts = Drafts { graphs: BTreeMap::new() };
+pub(super) fn read(source: &SourceDocument, problems: &mut Problems<'_>) -> ParsedDocument {
+    let mut drafts = ParsedDocument { graphs: BTreeMap::new() };
     let Some(fields) = object(&source.root, "", problems) else { return drafts };
     for name in fields.keys().filter(|name| name.as_str() != "graphs") {
         problems.add_with_hint(
@@ -56,23 +56,24 @@ pub(super) fn read(source: &Source, problems: &mut Problems<'_>) -> Drafts {
     drafts
 }
 
-fn graph(value: &Value, path: &str, problems: &mut Problems<'_>) -> Draft {
-    let mut draft = Draft::default();
+fn graph(value: &Value, path: &str, problems: &mut Problems<'_>) -> ParsedGraph {
+    let mut draft = ParsedGraph::default();
     let Some(fields) = object(value, path, problems) else { return draft };
     let mut plain = fields.clone();
     let parts = ["channels", "nodes", "edges", "branches"];
     let [channels, nodes, edges, branches] =
         parts.map(|name| plain.shift_remove(name).unwrap_or(Value::Null));
-    let sound = sound_fields::<GraphDef>(&plain, path, problems);
-    draft.entry_unread = plain.contains_key("entry") && !sound.contains_key("entry");
+    let sound = valid_fields::<GraphDef>(&plain, path, problems);
+    draft.entry_is_invalid = plain.contains_key("entry") && !sound.contains_key("entry");
     draft.def = serde_json::from_value(Value::Object(sound)).unwrap_or_default();
-    let unread = &mut draft.unread;
-    draft.def.channels = named(&channels, &format!("{path}.channels"), unread, problems);
-    draft.def.nodes = named(&nodes, &format!("{path}.nodes"), unread, problems);
-    let (edges, some_lost) = items(&edges, &format!("{path}.edges"), problems, record);
-    let (branches, more_lost) = items(&branches, &format!("{path}.branches"), problems, branch);
+    let unread = &mut draft.invalid_names;
+    draft.def.channels = parse_table(&channels, &format!("{path}.channels"), unread, problems);
+    draft.def.nodes = parse_table(&nodes, &format!("{path}.nodes"), unread, problems);
+    let (edges, some_lost) = parse_list(&edges, &format!("{path}.edges"), problems, parse_record);
+    let (branches, more_lost) =
+        parse_list(&branches, &format!("{path}.branches"), problems, branch);
     (draft.def.edges, draft.def.branches) = (edges, branches);
-    draft.ways_unread = some_lost || more_lost;
+    draft.edges_are_incomplete = some_lost || more_lost;
     draft
 }
 
@@ -80,13 +81,14 @@ fn graph(value: &Value, path: &str, problems: &mut Problems<'_>) -> Draft {
 fn branch(value: &Value, path: &str, problems: &mut Problems<'_>) -> Option<BranchDef> {
     let mut fields = object(value, path, problems)?.clone();
     let cases = fields.shift_remove("cases").unwrap_or(Value::Null);
-    let (cases, lost) = items(&cases, &format!("{path}.cases"), problems, record::<CaseDef>);
-    let branch: BranchDef = record(&Value::Object(fields), path, problems)?;
+    let (cases, lost) =
+        parse_list(&cases, &format!("{path}.cases"), problems, parse_record::<CaseDef>);
+    let branch: BranchDef = parse_record(&Value::Object(fields), path, problems)?;
     (!lost).then_some(BranchDef { cases, ..branch })
 }
 
-/// Parses a table of named records. Adds the names of invalid records to `unread`.
-fn named<K, T>(
+/// Parses a table of named records. Adds the names of invalid records to `invalid_names`.
+fn parse_table<K, T>(
     value: &Value,
     path: &str,
     unread: &mut BTreeSet<String>,
@@ -103,7 +105,7 @@ where
     for (name, value) in object(value, path, problems).into_iter().flatten() {
         let path = format!("{path}.{name}");
         let key = name.parse::<K>().map_err(|error| problems.add(&path, error.to_string()));
-        match (key, record(value, &path, problems)) {
+        match (key, parse_record(value, &path, problems)) {
             (Ok(key), Some(record)) => {
                 all.insert(key, record);
             }
@@ -117,7 +119,7 @@ where
 
 /// Parses an array and calls `read` for each item. Returns the valid items, and true if any item is
 /// invalid.
-fn items<'p, T>(
+fn parse_list<'p, T>(
     value: &Value,
     path: &str,
     problems: &mut Problems<'p>,
@@ -141,13 +143,13 @@ fn items<'p, T>(
 }
 
 /// Parses a record whose fields all have defaults. Returns `None` if any field is invalid.
-fn record<T: DeserializeOwned + Default>(
+fn parse_record<T: DeserializeOwned + Default>(
     value: &Value,
     path: &str,
     problems: &mut Problems<'_>,
 ) -> Option<T> {
     let fields = object(value, path, problems)?;
-    let sound = sound_fields::<T>(fields, path, problems);
+    let sound = valid_fields::<T>(fields, path, problems);
     if sound.len() < fields.len() {
         return None;
     }
@@ -155,7 +157,7 @@ fn record<T: DeserializeOwned + Default>(
 }
 
 /// Returns the valid fields of a record. Each field is parsed by itself; invalid ones are reported.
-fn sound_fields<T: DeserializeOwned>(
+fn valid_fields<T: DeserializeOwned>(
     fields: &Map<String, Value>,
     path: &str,
     problems: &mut Problems<'_>,
@@ -167,14 +169,14 @@ fn sound_fields<T: DeserializeOwned>(
             Ok(_) => {
                 sound.insert(name.clone(), value.clone());
             }
-            Err(error) => problems.add(format!("{path}.{name}"), for_authors(&error)),
+            Err(error) => problems.add(format!("{path}.{name}"), without_rust_types(&error)),
         }
     }
     sound
 }
 
 /// Returns the message of a serde error without names of Rust types.
-fn for_authors(error: &serde_json::Error) -> String {
+fn without_rust_types(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let message = message.replace("expected u32", "expected a whole number from 0 to 4294967295");
     match message.split_once("expected struct ") {

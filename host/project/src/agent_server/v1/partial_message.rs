@@ -4,29 +4,29 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::agent_server::talk::{Piece, Usage};
+use crate::agent_server::message_stream::{CompletionDelta, Usage};
 
 /// The content so far of a message.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Growing {
+pub(super) struct PartialMessage {
     text: String,
     reasoning: String,
-    calls: BTreeMap<u32, Call>,
+    calls: BTreeMap<u32, PartialToolCall>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Call {
+struct PartialToolCall {
     id: Option<String>,
     name: Option<String>,
     arguments: String,
 }
 
-impl Growing {
-    pub(super) fn take(&mut self, piece: &Piece) {
+impl PartialMessage {
+    pub(super) fn apply(&mut self, piece: &CompletionDelta) {
         match piece {
-            Piece::Text(text) => self.text.push_str(text),
-            Piece::Reasoning(text) => self.reasoning.push_str(text),
-            Piece::Call { index, id, name, arguments } => {
+            CompletionDelta::Text(text) => self.text.push_str(text),
+            CompletionDelta::Reasoning(text) => self.reasoning.push_str(text),
+            CompletionDelta::ToolCall { index, id, name, arguments } => {
                 let call = self.calls.entry(*index).or_default();
                 call.id = call.id.take().or_else(|| id.clone());
                 call.name = call.name.take().or_else(|| name.clone());
@@ -35,17 +35,17 @@ impl Growing {
         }
     }
 
-    pub(super) fn show(&self, id: &str) -> Value {
-        let calls: Vec<Value> = self.calls.values().filter_map(Call::show).collect();
+    pub(super) fn to_json(&self, id: &str) -> Value {
+        let calls: Vec<Value> = self.calls.values().filter_map(PartialToolCall::to_json).collect();
         let mut message = message("ai", id, &self.text, &self.reasoning);
         message["tool_calls"] = calls.into();
         message
     }
 }
 
-impl Call {
+impl PartialToolCall {
     /// Returns the tool call so far. The arguments are empty until their text is valid JSON.
-    fn show(&self) -> Option<Value> {
+    fn to_json(&self) -> Option<Value> {
         let args: Value = serde_json::from_str(&self.arguments).unwrap_or_else(|_| json!({}));
         let name = self.name.as_ref()?;
         Some(json!({ "name": name, "args": args, "id": self.id, "type": "tool_call" }))
@@ -56,15 +56,15 @@ impl Call {
 /// `piece`.
 pub(super) fn chunk(
     id: &str,
-    piece: Option<&Piece>,
+    piece: Option<&CompletionDelta>,
     usage: Option<Usage>,
     reason: Option<&str>,
 ) -> Value {
     let (mut text, mut reasoning, mut calls) = ("", "", Vec::new());
     match piece {
-        Some(Piece::Text(piece)) => text = piece,
-        Some(Piece::Reasoning(piece)) => reasoning = piece,
-        Some(Piece::Call { index, id, name, arguments }) => calls.push(json!({
+        Some(CompletionDelta::Text(piece)) => text = piece,
+        Some(CompletionDelta::Reasoning(piece)) => reasoning = piece,
+        Some(CompletionDelta::ToolCall { index, id, name, arguments }) => calls.push(json!({
             "name": name, "args": arguments, "id": id, "index": index, "type": "tool_call_chunk",
         })),
         None => {}

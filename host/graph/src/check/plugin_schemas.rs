@@ -6,7 +6,7 @@ use crate::id::PluginName;
 
 /// The schemas and the description that a plugin declares for a node.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct NodeFacts {
+pub struct NodeSchema {
     /// Description of the node.
     pub doc: String,
     /// JSON Schema of the input: its `properties` name the channels that the node reads.
@@ -19,9 +19,9 @@ pub struct NodeFacts {
 
 /// The plugins and files of an app. A check calls these functions a few times for each node, and
 /// their results must not change during the check.
-pub trait Facts {
+pub trait PluginSchemas {
     /// Returns what a plugin declares for a node; `None` if the plugin has no such node.
-    fn node(&self, plugin: &PluginName, node: &str) -> Option<NodeFacts>;
+    fn node(&self, plugin: &PluginName, node: &str) -> Option<NodeSchema>;
 
     /// Returns true if the app has the plugin.
     fn has_plugin(&self, plugin: &PluginName) -> bool;
@@ -37,16 +37,16 @@ pub trait Facts {
     /// # Errors
     ///
     /// A message for people if the file cannot be read.
-    fn text(&self, path: &str) -> Result<String, String>;
+    fn read_text(&self, path: &str) -> Result<String, String>;
 }
 
 /// Accepts every plugin, node and file, and declares no schemas; for checks without components.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoFacts;
+pub struct AnyPlugin;
 
-impl Facts for NoFacts {
-    fn node(&self, _plugin: &PluginName, _node: &str) -> Option<NodeFacts> {
-        Some(NodeFacts::default())
+impl PluginSchemas for AnyPlugin {
+    fn node(&self, _plugin: &PluginName, _node: &str) -> Option<NodeSchema> {
+        Some(NodeSchema::default())
     }
 
     fn has_plugin(&self, _plugin: &PluginName) -> bool {
@@ -61,7 +61,7 @@ impl Facts for NoFacts {
         PluginName::new("app").ok()
     }
 
-    fn text(&self, _path: &str) -> Result<String, String> {
+    fn read_text(&self, _path: &str) -> Result<String, String> {
         Ok(String::new())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::check::build::Site;
+use crate::check::build::CheckContext;
 use crate::check::policies;
 use crate::check::problem::Problems;
 use crate::graph::is_end;
@@ -10,14 +10,14 @@ use crate::id::NodeName;
 
 /// Reports nodes that cannot be reached from the entry. A barrier counts as reached if one of its
 /// sources is reached; the other sources are reported themselves.
-pub(super) fn check(site: &Site<'_>, problems: &mut Problems<'_>) {
+pub(super) fn check(site: &CheckContext<'_>, problems: &mut Problems<'_>) {
     // An invalid entry, edge or node is missing from the definition. The check would report the
     // nodes that are reachable only through it.
     let entry_known = site.def.entry.iter().any(|name| site.def.nodes.contains_key(name));
-    if !entry_known || site.draft.ways_unread || !site.draft.unread.is_empty() {
+    if !entry_known || site.draft.edges_are_incomplete || !site.draft.invalid_names.is_empty() {
         return;
     }
-    let reached = reached(site);
+    let reached = reachable_nodes(site);
     for name in site.def.nodes.keys().filter(|name| !reached.contains(name) && !is_end(name)) {
         problems.add_with_hint(
             format!("{}.nodes.{name}", site.path),
@@ -27,12 +27,12 @@ pub(super) fn check(site: &Site<'_>, problems: &mut Problems<'_>) {
     }
 }
 
-fn reached<'d>(site: &Site<'d>) -> BTreeSet<&'d NodeName> {
+fn reachable_nodes<'d>(site: &CheckContext<'d>) -> BTreeSet<&'d NodeName> {
     let mut reached = BTreeSet::new();
     let mut open: VecDeque<&NodeName> = site.def.entry.iter().collect();
     while let Some(name) = open.pop_front() {
         if reached.insert(name) {
-            open.extend(targets(site, name));
+            open.extend(successors(site, name));
         }
     }
     reached
@@ -40,7 +40,7 @@ fn reached<'d>(site: &Site<'d>) -> BTreeSet<&'d NodeName> {
 
 /// Returns the nodes that can run directly after a node (the targets of its edges, branches and
 /// `goto`), and the error handler that runs in its place.
-fn targets<'d>(site: &Site<'d>, node: &NodeName) -> Vec<&'d NodeName> {
+fn successors<'d>(site: &CheckContext<'d>, node: &NodeName) -> Vec<&'d NodeName> {
     let edges = site.def.edges.iter().filter(|edge| edge.from.contains(node));
     let branches = site.def.branches.iter().filter(|branch| branch.from.contains(node));
     let cases = branches.flat_map(|branch| &branch.cases);

@@ -11,7 +11,7 @@ const UNITS: [(&str, u64); 5] =
 
 /// A duration in whole milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Span {
+pub struct HumanDuration {
     ms: u64,
 }
 
@@ -21,12 +21,12 @@ pub struct Span {
     "`{text}` is not a duration: write a whole number and `ms`, `s`, `m`, `h` or `d`, \
          such as `500ms` or `30m`"
 )]
-pub struct SpanError {
+pub struct ParseDurationError {
     /// The invalid text, cut to 64 characters.
     pub text: String,
 }
 
-impl Span {
+impl HumanDuration {
     /// Creates a duration from milliseconds.
     pub const fn from_ms(ms: u64) -> Self {
         Self { ms }
@@ -38,11 +38,11 @@ impl Span {
     }
 }
 
-impl std::str::FromStr for Span {
-    type Err = SpanError;
+impl std::str::FromStr for HumanDuration {
+    type Err = ParseDurationError;
 
-    fn from_str(text: &str) -> Result<Self, SpanError> {
-        let error = || SpanError { text: text.chars().take(64).collect() };
+    fn from_str(text: &str) -> Result<Self, ParseDurationError> {
+        let error = || ParseDurationError { text: text.chars().take(64).collect() };
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at(digits);
         let (_, unit_ms) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(error)?;
@@ -51,7 +51,7 @@ impl std::str::FromStr for Span {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for HumanDuration {
     /// Writes the largest unit that gives a whole number, so that equal durations have the same
     /// form.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,36 +62,36 @@ impl fmt::Display for Span {
     }
 }
 
-impl Serialize for Span {
+impl Serialize for HumanDuration {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for HumanDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(DurationVisitor)
     }
 }
 
 /// Deserializes a duration. The error for a bare number says what to write instead.
-struct Text;
+struct DurationVisitor;
 
-impl Visitor<'_> for Text {
-    type Value = Span;
+impl Visitor<'_> for DurationVisitor {
+    type Value = HumanDuration;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a duration with its unit, such as \"500ms\" or \"30m\"")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Span, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<HumanDuration, E> {
         text.parse().map_err(E::custom)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Span;
+    use super::HumanDuration;
 
     #[test]
     fn durations_are_displayed_in_the_largest_unit() {
@@ -102,7 +102,7 @@ mod tests {
             ("2h", 7_200_000, "2h"),
             ("0s", 0, "0ms"),
         ] {
-            let span: Span = text.parse().unwrap();
+            let span: HumanDuration = text.parse().unwrap();
             assert_eq!((span.as_ms(), span.to_string().as_str()), (ms, canonical), "{text}");
         }
     }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn invalid_durations_are_rejected() {
         for text in ["", "5", "s", "-1s", "1.5s", "1 s", "99999999999999999999d", "5S"] {
-            assert!(text.parse::<Span>().is_err(), "{text}");
+            assert!(text.parse::<HumanDuration>().is_err(), "{text}");
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::agent_server::message;
 
 /// The conversion of one thread to the protocol.
 #[derive(Clone, Debug)]
-pub struct Lens {
+pub struct ThreadInfo {
     /// Id of the thread.
     pub thread: ThreadId,
     /// Thread from which the ids of checkpoints are derived. It differs from `thread` only for
@@ -22,7 +22,7 @@ pub struct Lens {
     pub channels: BTreeSet<String>,
 }
 
-impl Lens {
+impl ThreadInfo {
     /// Returns the address of a checkpoint.
     pub fn checkpoint(&self, namespace: &Namespace, id: CheckpointId) -> Checkpoint {
         Checkpoint { checkpoint_id: Some(self.checkpoint_id(id)), ..self.place(namespace) }
@@ -104,7 +104,7 @@ mod tests {
     fn writes_become_objects_by_channel() {
         let thread = ThreadId::new("t").unwrap();
         let channels = BTreeSet::from(["talk".to_owned()]);
-        let lens = Lens { origin: thread.clone(), thread, channels };
+        let lens = ThreadInfo { origin: thread.clone(), thread, channels };
         assert_eq!(lens.writes(&[]), Value::Null);
         let two = [write("a", json!(1)), write("b", json!(2))];
         assert_eq!(lens.writes(&two), json!({ "a": 1, "b": 2 }));

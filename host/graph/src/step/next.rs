@@ -18,27 +18,27 @@ use crate::limit::{Exceeded, STEP_INPUT_BYTES};
 type Barriers = BTreeMap<String, BTreeSet<NodeName>>;
 
 /// A finished task or edit, with its gotos and sends.
-pub(super) struct Ran<'t> {
+pub(super) struct FinishedNode<'t> {
     node: &'t NodeName,
     goto: Option<&'t [NodeName]>,
     sends: &'t [Send],
 }
 
-impl<'t> Ran<'t> {
+impl<'t> FinishedNode<'t> {
     /// Creates a task or edit without gotos and sends.
-    pub(super) fn plain(node: &'t NodeName) -> Self {
+    pub(super) fn without_goto(node: &'t NodeName) -> Self {
         Self { node, goto: None, sends: &[] }
     }
 }
 
-impl<'t> From<&'t TaskFinished> for Ran<'t> {
+impl<'t> From<&'t TaskFinished> for FinishedNode<'t> {
     fn from(task: &'t TaskFinished) -> Self {
         Self { node: &task.node, goto: task.goto.as_deref(), sends: &task.sends }
     }
 }
 
 /// Triggers of the next superstep, incomplete barriers and deferred triggers.
-pub(super) struct Next {
+pub(super) struct NextTriggers {
     pub(super) triggers: Vec<Trigger>,
     pub(super) barriers: Barriers,
     pub(super) deferred: Vec<Trigger>,
@@ -49,14 +49,14 @@ pub(super) struct Next {
 pub(super) fn next(
     graph: &Graph,
     base: &CheckpointMeta,
-    tasks: &[Ran<'_>],
+    tasks: &[FinishedNode<'_>],
     state: &Values,
-) -> Result<Next, StepError> {
+) -> Result<NextTriggers, StepError> {
     let mut triggers = Triggers::default();
     let mut ran = BTreeSet::new();
     for task in tasks {
         match task.goto {
-            Some(targets) => triggers.plain(task.node, targets),
+            Some(targets) => triggers.add_plain(task.node, targets),
             None => {
                 ran.insert(task.node);
             }
@@ -64,16 +64,16 @@ pub(super) fn next(
     }
     let mut barriers = Barriers::new();
     for edge in graph.edges() {
-        follow(edge, &ran, &base.barriers, &mut barriers, &mut triggers);
+        take_edge(edge, &ran, &base.barriers, &mut barriers, &mut triggers);
     }
     let steps = Steps::default();
     for branch in graph.branches() {
         if let Some(from) = branch.from.iter().find(|node| ran.contains(node)) {
-            decide(branch, from, state, &steps, &mut triggers)?;
+            take_branch(branch, from, state, &steps, &mut triggers)?;
         }
     }
-    let (triggers, deferred) = undeferred(graph, triggers.finish(tasks), base.deferred.clone());
-    Ok(Next { triggers, barriers, deferred })
+    let (triggers, deferred) = split_deferred(graph, triggers.finish(tasks), base.deferred.clone());
+    Ok(NextTriggers { triggers, barriers, deferred })
 }
 
 /// Checks the limits of a superstep with these triggers.
@@ -117,7 +117,7 @@ fn size(value: &Value) -> u64 {
 
 /// Splits triggers into those that run next and deferred ones. `waiting` are the triggers that are
 /// already deferred. The deferred ones run next if nothing else is triggered.
-pub(super) fn undeferred(
+pub(super) fn split_deferred(
     graph: &Graph,
     triggers: Vec<Trigger>,
     mut waiting: Vec<Trigger>,
@@ -142,7 +142,7 @@ pub(super) fn sort(triggers: &mut [Trigger]) {
 }
 
 /// Follows an edge if its source has run. Follows a barrier if the last of its sources has run.
-fn follow(
+fn take_edge(
     edge: &Edge,
     ran: &BTreeSet<&NodeName>,
     barriers: &Barriers,
@@ -152,14 +152,14 @@ fn follow(
     let arrived = edge.from.iter().find(|node| ran.contains(node));
     if !edge.is_barrier() {
         if let Some(from) = arrived {
-            triggers.plain(from, &edge.to);
+            triggers.add_plain(from, &edge.to);
         }
         return;
     }
     let before = barriers.get(&edge.key);
     let waits = |node: &NodeName| !ran.contains(node) && before.is_none_or(|b| !b.contains(node));
     match arrived {
-        Some(from) if !edge.from.iter().any(waits) => triggers.plain(from, &edge.to),
+        Some(from) if !edge.from.iter().any(waits) => triggers.add_plain(from, &edge.to),
         _ => {
             let seen: BTreeSet<NodeName> =
                 edge.from.iter().filter(|node| !waits(node)).cloned().collect();
@@ -171,7 +171,7 @@ fn follow(
 }
 
 /// Takes the matching cases of a branch.
-fn decide(
+fn take_branch(
     branch: &Branch,
     from: &NodeName,
     state: &Values,
@@ -191,7 +191,7 @@ fn decide(
         })?;
         if matches {
             taken = true;
-            triggers.plain(from, &case.to);
+            triggers.add_plain(from, &case.to);
             if branch.mode == BranchMode::First {
                 break;
             }
@@ -201,7 +201,7 @@ fn decide(
         return Ok(());
     }
     match (branch.cases.iter().find(|case| case.when.is_none()), branch.mode) {
-        (Some(default), _) => triggers.plain(from, &default.to),
+        (Some(default), _) => triggers.add_plain(from, &default.to),
         (None, BranchMode::All) => {}
         (None, BranchMode::First) => {
             return Err(StepError::NoCase { branch: branch.name.clone() });
@@ -215,7 +215,7 @@ fn decide(
 struct Triggers(BTreeMap<NodeName, NodeName>);
 
 impl Triggers {
-    fn plain(&mut self, from: &NodeName, targets: &[NodeName]) {
+    fn add_plain(&mut self, from: &NodeName, targets: &[NodeName]) {
         for target in targets.iter().filter(|target| !is_end(target)) {
             if !self.0.contains_key(target) {
                 self.0.insert(target.clone(), from.clone());
@@ -224,10 +224,10 @@ impl Triggers {
     }
 
     /// Returns all triggers by node. Sends come after the plain trigger, in task order.
-    fn finish(self, tasks: &[Ran<'_>]) -> Vec<Trigger> {
+    fn finish(self, tasks: &[FinishedNode<'_>]) -> Vec<Trigger> {
         let plain = self.0.into_iter();
         let mut all: Vec<Trigger> =
-            plain.map(|(node, from)| Trigger::plain(node, Some(from))).collect();
+            plain.map(|(node, from)| Trigger::without_input(node, Some(from))).collect();
         for task in tasks {
             all.extend(task.sends.iter().map(|send| Trigger {
                 node: send.node.clone(),

@@ -6,36 +6,36 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{NodeName, RunId, TaskId};
 use wattle_graph::llm::FinishReason;
 
-use crate::transcript::answer::Answer;
+use crate::transcript::result::ToolCallResult;
 
 /// An event of a transcript.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum TranscriptEvent {
     /// The run started; always the first event.
-    Began(RunId),
+    RunStarted(RunId),
     /// A task started.
-    TaskBegan(TaskId, NodeName),
+    TaskStarted(TaskId, NodeName),
     /// The task finished or failed.
-    TaskEnded(TaskId),
+    TaskFinished(TaskId),
     /// A turn started: a node calls a model.
-    TurnBegan,
+    TurnStarted,
     /// The turn ended: the model requested no tool, or all its tool calls have results.
-    TurnEnded,
+    TurnFinished,
     /// A text or a reasoning starts, with an id that is unique in the run.
-    TextBegan(Voice, String),
+    TextStart(ContentKind, String),
     /// A delta of the text.
-    Text(Voice, String, String),
+    TextDelta(ContentKind, String, String),
     /// The text is complete.
-    TextEnded(Voice, String),
+    TextEnd(ContentKind, String),
     /// A tool call starts.
-    CallBegan {
+    ToolCallStart {
         /// Id of the call, unique in the run.
         id: String,
         /// Name of the tool.
         name: String,
     },
     /// A delta of the JSON text of the arguments.
-    CallArguments {
+    ToolCallDelta {
         /// Id of the call.
         id: String,
         /// The text to append.
@@ -43,9 +43,9 @@ pub enum Said {
     },
     /// The arguments so far are discarded, because the model generates them again under the same
     /// id.
-    CallVoid(String),
+    ToolCallReset(String),
     /// The arguments are complete.
-    CallMade {
+    ToolCallReady {
         /// Id of the call.
         id: String,
         /// Name of the tool.
@@ -55,7 +55,7 @@ pub enum Said {
     },
     /// The call is invalid: its arguments do not parse or are incomplete, or the model did not
     /// repeat the call after a restart.
-    CallBroken {
+    ToolCallInvalid {
         /// Id of the call.
         id: String,
         /// Name of the tool.
@@ -66,9 +66,9 @@ pub enum Said {
         why: String,
     },
     /// The result of a complete call.
-    Answered(String, Answer),
+    ToolResult(String, ToolCallResult),
     /// A custom event of a guest.
-    Emitted {
+    Custom {
         /// Name of the event.
         name: String,
         /// Data of the event.
@@ -84,9 +84,9 @@ pub enum Said {
         fraction: Option<f64>,
     },
     /// An interrupt.
-    Asked(Box<Asked>),
+    Interrupted(Box<Asked>),
     /// The run ended or was interrupted; always the last event.
-    Ended {
+    RunEnded {
         /// Status of the run.
         status: RunStatus,
         /// Failure of a failed run.
@@ -98,11 +98,11 @@ pub enum Said {
 
 /// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Voice {
+pub enum ContentKind {
     /// Text of the completion.
-    Words,
+    Text,
     /// Reasoning.
-    Thoughts,
+    Reasoning,
 }
 
 /// Why a completion ended.
