@@ -50,14 +50,20 @@ pub(super) fn indented(text: &str, spaces: usize) -> String {
 /// Returns the first sentence of a description, on one line.
 ///
 /// Descriptions come from doc comments and MCP servers and may break lines anywhere. If no sentence
-/// ends in the first paragraph, the summary is the whole paragraph.
+/// ends in the first paragraph, the summary is the whole paragraph. A period that a lower-case
+/// letter follows, as in "e.g. a date", ends no sentence.
 pub(super) fn summary(description: &str) -> String {
     let paragraph = description.trim().lines().take_while(|line| !line.trim().is_empty());
     let text = paragraph.map(str::trim).collect::<Vec<_>>().join(" ");
-    let end = text.find(". ").map(|at| at + 1);
+    let end = text.match_indices(". ").map(|(at, _)| at + 1).find(|end| starts_sentence(&text[end + 1..]));
     let full_stop = text.find('。').map(|at| at + '。'.len_utf8());
     let length = end.into_iter().chain(full_stop).min().unwrap_or(text.len());
     text[..length].to_owned()
+}
+
+/// Returns whether a text that follows a period and a space can be the start of a sentence.
+fn starts_sentence(text: &str) -> bool {
+    !text.starts_with(|first: char| first.is_lowercase())
 }
 
 /// Quotes an argument for a shell.
@@ -89,6 +95,11 @@ mod tests {
             summary("Sets the date on trades\n without one. More"),
             "Sets the date on trades without one."
         );
+        assert_eq!(
+            summary("Takes a date, e.g. a Monday, i.e. a day. Then more."),
+            "Takes a date, e.g. a Monday, i.e. a day."
+        );
+        assert_eq!(summary("Reads a page. `url` is its address."), "Reads a page.");
         assert_eq!(summary("\nNo sentence\n\nSecond paragraph."), "No sentence");
         assert_eq!(summary("读取记录，最新的在前。支持日期。"), "读取记录，最新的在前。");
         assert_eq!(summary(""), "");

@@ -30,7 +30,7 @@ enum Kind {
 
 impl std::fmt::Debug for CelExpression {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Formula").field(&self.text).finish()
+        f.debug_tuple("CelExpression").field(&self.text).finish()
     }
 }
 
@@ -153,20 +153,20 @@ mod tests {
             ("string(event.z) + '.5'", json!("1.5")),
             ("has(event.missing)", json!(false)),
         ] {
-            let formula = CelExpression::parse(text, &["event", "state"]).unwrap();
-            assert_eq!(formula.eval(&variables), Ok(wanted), "{text}");
+            let expression = CelExpression::parse(text, &["event", "state"]).unwrap();
+            assert_eq!(expression.eval(&variables), Ok(wanted), "{text}");
         }
         for text in ["event.missing", "state.name.deeper", "event.z + 'x'"] {
-            let formula = CelExpression::parse(text, &["event", "state"]).unwrap();
-            assert!(formula.eval(&variables).is_err(), "{text}");
+            let expression = CelExpression::parse(text, &["event", "state"]).unwrap();
+            assert!(expression.eval(&variables).is_err(), "{text}");
         }
     }
 
     #[test]
     fn keys_with_equal_texts_collapse_deterministically() {
         for _ in 0..20 {
-            let formula = CelExpression::parse("{1: 'int', '1': 'text', true: 1, 'true': 2}", &[]);
-            let value = formula.unwrap().eval(&Variables::new());
+            let expression = CelExpression::parse("{1: 'int', '1': 'text', true: 1, 'true': 2}", &[]);
+            let value = expression.unwrap().eval(&Variables::new());
             assert_eq!(value, Ok(json!({"1": "text", "true": 2})));
         }
     }

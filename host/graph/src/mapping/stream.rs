@@ -123,7 +123,7 @@ impl Rule {
             let known = EventKind::NAMES.join("`, `");
             return Err(format!("there are no `{unknown}` events; there are `{known}`"));
         }
-        let formula = |text: String| CelExpression::parse(&text, VARIABLES);
+        let expression = |text: String| CelExpression::parse(&text, VARIABLES);
         let template = |value: Value| Template::parse(&value, VARIABLES);
         let data = match (table.data, table.text) {
             (Some(data), None) => Data::Json(template(data)?),
@@ -134,8 +134,8 @@ impl Rule {
             on,
             nodes: table.node.map(OneOrMany::into_vec),
             names: table.name.map(OneOrMany::into_vec),
-            when: table.when.map(formula).transpose()?,
-            each: table.each.map(formula).transpose()?,
+            when: table.when.map(expression).transpose()?,
+            each: table.each.map(expression).transpose()?,
             event: table.event.map(|name| template(name.into())).transpose()?,
             data,
         })

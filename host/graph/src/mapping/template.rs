@@ -18,7 +18,7 @@ const DEPTH_LIMIT: usize = 32;
 #[derive(Clone, Debug)]
 pub(super) enum Template {
     Fixed(Value),
-    Formula(CelExpression),
+    Expression(CelExpression),
     List(Vec<Template>),
     Object(Vec<Field>),
 }
@@ -44,7 +44,7 @@ impl Template {
         Ok(match value {
             Value::String(text) => match text.strip_prefix(EXPRESSION_PREFIX) {
                 Some(rest) if rest.starts_with(EXPRESSION_PREFIX) => Self::Fixed(rest.into()),
-                Some(formula) => Self::Formula(CelExpression::parse(formula, known)?),
+                Some(expression) => Self::Expression(CelExpression::parse(expression, known)?),
                 None => Self::Fixed(value.clone()),
             },
             Value::Array(items) => {
@@ -69,7 +69,7 @@ impl Template {
     pub(super) fn render(&self, variables: &Variables<'_>) -> Value {
         match self {
             Self::Fixed(value) => value.clone(),
-            Self::Formula(formula) => formula.eval(variables).unwrap_or_default(),
+            Self::Expression(expression) => expression.eval(variables).unwrap_or_default(),
             Self::List(items) => items.iter().map(|item| item.render(variables)).collect(),
             Self::Object(fields) => {
                 let mut object = Map::new();
@@ -88,7 +88,7 @@ impl Template {
     pub(super) fn uses(&self, variable: &str) -> bool {
         match self {
             Self::Fixed(_) => false,
-            Self::Formula(formula) => formula.uses(variable),
+            Self::Expression(expression) => expression.uses(variable),
             Self::List(items) => items.iter().any(|item| item.uses(variable)),
             Self::Object(fields) => fields.iter().any(|field| field.value.uses(variable)),
         }

@@ -191,11 +191,11 @@ fn invalid_file_projections_are_rejected() {
 proptest! {
     #[test]
     fn arbitrary_input_never_panics(
-        formula in "[a-z.()\\[\\]'=+*?:&|!<>0-9 ]{0,40}",
+        expression in "[a-z.()\\[\\]'=+*?:&|!<>0-9 ]{0,40}",
         data in json_value(),
         name in ".{0,40}",
     ) {
-        let quoted = Value::from(formula.clone()).to_string();
+        let quoted = Value::from(expression.clone()).to_string();
         let text = format!(
             "[[messages]]\non = 'custom'\nwhen = {quoted}\neach = {quoted}\ndata = {quoted}\n\
              [[messages]]\non = 'custom'\nevent = '=event.name'\neach = 'event.data.list'\n\

@@ -58,7 +58,7 @@ async fn s4_03_s4_23_to_s4_28_the_graph_has_the_expected_nodes_and_edges() {
     assert_eq!(ways, expected.iter().map(|it| (*it).to_owned()).collect());
 }
 
-/// Returns a name that stands alone or in a list.
+/// Returns the name that `value` is, or the first name of a list.
 fn one(value: &Value) -> &str {
     value.as_str().or_else(|| value[0].as_str()).unwrap()
 }

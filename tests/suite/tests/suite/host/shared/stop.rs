@@ -1,4 +1,4 @@
-//! Tests of a host that is told to stop while another host shares its store.
+//! Tests of a host that receives SIGTERM while another host shares its store.
 
 use serde_json::{Value, json};
 use wattle_kit::need;
