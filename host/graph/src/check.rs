@@ -31,9 +31,9 @@ pub const DOCUMENT_LIMIT_BYTES: usize = 256 * 1024;
 pub fn check_toml(
     file: &str,
     text: &str,
-    facts: &dyn PluginSchemas,
+    plugins: &dyn PluginSchemas,
 ) -> Result<Vec<Graph>, Vec<Problem>> {
-    check(file, SourceDocument::toml(text), facts)
+    check(file, SourceDocument::toml(text), plugins)
 }
 
 /// Checks the graphs of a JSON file, which has the same structure as a TOML file.
@@ -44,23 +44,23 @@ pub fn check_toml(
 pub fn check_json(
     file: &str,
     text: &str,
-    facts: &dyn PluginSchemas,
+    plugins: &dyn PluginSchemas,
 ) -> Result<Vec<Graph>, Vec<Problem>> {
-    check(file, SourceDocument::json(text), facts)
+    check(file, SourceDocument::json(text), plugins)
 }
 
 fn check(
     file: &str,
     source: Result<SourceDocument, (Option<u32>, String)>,
-    facts: &dyn PluginSchemas,
+    plugins: &dyn PluginSchemas,
 ) -> Result<Vec<Graph>, Vec<Problem>> {
     let source = source.map_err(|(line, message)| {
         vec![Problem { file: file.to_owned(), line, path: String::new(), message, hint: None }]
     })?;
     let mut problems = problem::Problems::new(file, &source);
     let mut document = parse::read(&source, &mut problems);
-    with_files::inline_files(&mut document, facts, &mut problems);
-    let graphs = build::graphs(&document, facts, &mut problems);
+    with_files::inline_files(&mut document, plugins, &mut problems);
+    let graphs = build::graphs(&document, plugins, &mut problems);
     problems.finish().map(|()| graphs)
 }
 

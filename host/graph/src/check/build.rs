@@ -20,22 +20,22 @@ use crate::schema::Schema;
 pub(super) struct CheckContext<'d> {
     pub(super) path: String,
     pub(super) def: &'d GraphDef,
-    pub(super) draft: &'d ParsedGraph,
+    pub(super) parsed: &'d ParsedGraph,
     /// All graphs of the document.
     pub(super) graphs: &'d BTreeSet<&'d GraphName>,
     /// Schemas that plugins declare for their nodes.
-    pub(super) facts: BTreeMap<NodeName, NodeSchema>,
+    pub(super) node_schemas: BTreeMap<NodeName, NodeSchema>,
 }
 
 impl CheckContext<'_> {
     /// Returns true if the definition has a node of that name, valid or not.
     pub(super) fn has_node(&self, name: &str) -> bool {
-        self.def.nodes.contains_key(name) || self.draft.invalid_names.contains(name)
+        self.def.nodes.contains_key(name) || self.parsed.invalid_names.contains(name)
     }
 
     /// Returns true if the definition has a channel of that name, valid or not.
     pub(super) fn has_channel(&self, name: &str) -> bool {
-        self.def.channels.contains_key(name) || self.draft.invalid_names.contains(name)
+        self.def.channels.contains_key(name) || self.parsed.invalid_names.contains(name)
     }
 
     /// Reports a problem if no node has the name.
@@ -69,21 +69,26 @@ pub(super) fn quoted_names<T: ToString>(names: impl ExactSizeIterator<Item = T>)
 /// Checks and builds all graphs, in the order of their names. The result is incomplete if problems
 /// were reported.
 pub(super) fn graphs(
-    drafts: &ParsedDocument,
-    facts: &dyn PluginSchemas,
+    document: &ParsedDocument,
+    plugins: &dyn PluginSchemas,
     problems: &mut Problems<'_>,
 ) -> Vec<Graph> {
-    let names: BTreeSet<&GraphName> = drafts.graphs.keys().collect();
-    let mut outlines = CheckedSubgraphs::new();
+    let names: BTreeSet<&GraphName> = document.graphs.keys().collect();
+    let mut subgraphs = CheckedSubgraphs::new();
     let mut graphs = Vec::with_capacity(names.len());
-    for (name, draft) in subgraphs::topological_order(drafts, problems) {
+    for (name, parsed) in subgraphs::topological_order(document, problems) {
         let path = format!("graphs.{name}");
-        let mut site =
-            CheckContext { path, def: &draft.def, draft, graphs: &names, facts: BTreeMap::new() };
-        let Some(graph) = graph(name, &mut site, facts, &outlines, problems) else { continue };
-        let outline =
-            CheckedSubgraph { draft, writes: schemas::writes(&site), digest: graph.digest };
-        outlines.insert(name, outline);
+        let mut ctx = CheckContext {
+            path,
+            def: &parsed.def,
+            parsed,
+            graphs: &names,
+            node_schemas: BTreeMap::new(),
+        };
+        let Some(graph) = graph(name, &mut ctx, plugins, &subgraphs, problems) else { continue };
+        let subgraph =
+            CheckedSubgraph { parsed, writes: schemas::writes(&ctx), digest: graph.digest };
+        subgraphs.insert(name, subgraph);
         graphs.push(graph);
     }
     graphs.sort_by(|one, other| one.name.cmp(&other.name));
@@ -93,26 +98,26 @@ pub(super) fn graphs(
 /// Checks and builds a graph. Returns `None` if the definition cannot be serialized for its digest.
 fn graph(
     name: &GraphName,
-    site: &mut CheckContext<'_>,
-    facts: &dyn PluginSchemas,
-    outlines: &CheckedSubgraphs<'_>,
+    ctx: &mut CheckContext<'_>,
+    plugins: &dyn PluginSchemas,
+    subgraphs: &CheckedSubgraphs<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Graph> {
-    let context = context(site, problems);
-    let channels = channels(site, facts, problems);
-    let nodes = nodes::nodes(site, facts, outlines, problems);
-    check_limits(site, problems);
-    let entry = edges::entry(site, problems);
-    let edges = edges::edges(site, problems);
-    let branches = edges::branches(site, problems);
-    edges::check_breakpoints(site, problems);
-    reachability::check(site, problems);
-    schemas::check(site, problems);
+    let context = context(ctx, problems);
+    let channels = channels(ctx, plugins, problems);
+    let nodes = nodes::nodes(ctx, plugins, subgraphs, problems);
+    check_limits(ctx, problems);
+    let entry = edges::entry(ctx, problems);
+    let edges = edges::edges(ctx, problems);
+    let branches = edges::branches(ctx, problems);
+    edges::check_breakpoints(ctx, problems);
+    reachability::check(ctx, problems);
+    schemas::check(ctx, problems);
     Some(Graph {
         tasks: TaskLimits::default(),
         name: name.clone(),
-        digest: digest(name, site.def, outlines)?,
-        definition: site.def.clone(),
+        digest: digest(name, ctx.def, subgraphs)?,
+        definition: ctx.def.clone(),
         context,
         channels,
         nodes,
@@ -122,12 +127,12 @@ fn graph(
     })
 }
 
-fn context(site: &CheckContext<'_>, problems: &mut Problems<'_>) -> Option<Schema> {
-    let schema = site.def.context_schema.as_ref()?;
+fn context(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) -> Option<Schema> {
+    let schema = ctx.def.context_schema.as_ref()?;
     match Schema::compile(schema) {
         Ok(schema) => Some(schema),
         Err(error) => {
-            let path = format!("{}.context_schema", site.path);
+            let path = format!("{}.context_schema", ctx.path);
             problems.add(path, format!("bad JSON schema: {error}"));
             None
         }
@@ -135,13 +140,13 @@ fn context(site: &CheckContext<'_>, problems: &mut Problems<'_>) -> Option<Schem
 }
 
 fn channels(
-    site: &CheckContext<'_>,
-    facts: &dyn PluginSchemas,
+    ctx: &CheckContext<'_>,
+    plugins: &dyn PluginSchemas,
     problems: &mut Problems<'_>,
 ) -> BTreeMap<ChannelName, Channel> {
     let mut channels = BTreeMap::new();
-    for (name, def) in &site.def.channels {
-        let path = format!("{}.channels.{name}", site.path);
+    for (name, def) in &ctx.def.channels {
+        let path = format!("{}.channels.{name}", ctx.path);
         let channel = match Channel::new(name.clone(), def) {
             Ok(channel) => channel,
             Err(error) => {
@@ -152,9 +157,9 @@ fn channels(
         schemas::check_channel(&path, def, &channel, problems);
         if let Reducer::Plugin { plugin, reducer } = &channel.reducer {
             let path = format!("{path}.reducer");
-            if !facts.has_plugin(plugin) {
+            if !plugins.has_plugin(plugin) {
                 problems.add(path, format!("there is no plugin `{plugin}`"));
-            } else if !facts.has_reducer(plugin, reducer) {
+            } else if !plugins.has_reducer(plugin, reducer) {
                 problems.add(path, format!("plugin `{plugin}` has no reducer `{reducer}`"));
             }
         }
@@ -163,28 +168,28 @@ fn channels(
     channels
 }
 
-fn check_limits(site: &CheckContext<'_>, problems: &mut Problems<'_>) {
-    if site.def.recursion_limit == Some(0) {
-        problems.add(format!("{}.recursion_limit", site.path), "must be at least 1");
+fn check_limits(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
+    if ctx.def.recursion_limit == Some(0) {
+        problems.add(format!("{}.recursion_limit", ctx.path), "must be at least 1");
     }
-    if site.def.max_concurrency == Some(0) {
-        problems.add(format!("{}.max_concurrency", site.path), "must be at least 1");
+    if ctx.def.max_concurrency == Some(0) {
+        problems.add(format!("{}.max_concurrency", ctx.path), "must be at least 1");
     }
-    if site.def.interrupt_ttl.is_some_and(|ttl| ttl.as_ms() == 0) {
-        problems.add(format!("{}.interrupt_ttl", site.path), "must be longer than zero");
+    if ctx.def.interrupt_ttl.is_some_and(|ttl| ttl.as_ms() == 0) {
+        problems.add(format!("{}.interrupt_ttl", ctx.path), "must be longer than zero");
     }
 }
 
 /// Returns the digest of the definition and of the digests of its subgraphs. Keys are sorted, so
 /// the order in which an author writes them does not matter.
-fn digest(name: &GraphName, def: &GraphDef, outlines: &CheckedSubgraphs<'_>) -> Option<Digest> {
-    let nested = def.nodes.values().filter_map(|node| node.graph.as_ref());
-    let nested: BTreeMap<&GraphName, Digest> = nested
-        .filter_map(|graph| outlines.get(graph).map(|outline| (graph, outline.digest)))
+fn digest(name: &GraphName, def: &GraphDef, subgraphs: &CheckedSubgraphs<'_>) -> Option<Digest> {
+    let names = def.nodes.values().filter_map(|node| node.graph.as_ref());
+    let digests: BTreeMap<&GraphName, Digest> = names
+        .filter_map(|graph| subgraphs.get(graph).map(|subgraph| (graph, subgraph.digest)))
         .collect();
     let mut whole = json!({ "name": name, "graph": serde_json::to_value(def).ok()? });
-    if !nested.is_empty() {
-        whole["nested"] = serde_json::to_value(nested).ok()?;
+    if !digests.is_empty() {
+        whole["nested"] = serde_json::to_value(digests).ok()?;
     }
     Some(Digest::of(canonical(&whole).to_string().as_bytes()))
 }

@@ -10,42 +10,42 @@ use crate::graph::{Branch, Case, Edge, is_end};
 use crate::id::{END, NodeName};
 
 /// Checks and returns the entry nodes.
-pub(super) fn entry(site: &CheckContext<'_>, problems: &mut Problems<'_>) -> BTreeSet<NodeName> {
-    let path = format!("{}.entry", site.path);
-    if site.def.entry.is_empty() && !site.draft.entry_is_invalid {
+pub(super) fn entry(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) -> BTreeSet<NodeName> {
+    let path = format!("{}.entry", ctx.path);
+    if ctx.def.entry.is_empty() && !ctx.parsed.entry_is_invalid {
         let hint = "add `entry = \"<node>\"`";
         problems.add_with_hint(&path, "the graph has no entry", hint);
     }
-    for name in &site.def.entry {
-        site.require_node(&path, name, problems);
+    for name in &ctx.def.entry {
+        ctx.require_node(&path, name, problems);
     }
-    let waits = |name: &NodeName| site.def.nodes.get(name).is_some_and(|node| node.defer);
-    if !site.def.entry.is_empty() && site.def.entry.iter().all(waits) {
+    let waits = |name: &NodeName| ctx.def.nodes.get(name).is_some_and(|node| node.defer);
+    if !ctx.def.entry.is_empty() && ctx.def.entry.iter().all(waits) {
         let hint = "remove `defer` from one of them";
         problems.add_with_hint(&path, "all entry nodes are deferred", hint);
     }
-    site.def.entry.iter().cloned().collect()
+    ctx.def.entry.iter().cloned().collect()
 }
 
 /// Reports static interrupts that name unknown nodes.
-pub(super) fn check_breakpoints(site: &CheckContext<'_>, problems: &mut Problems<'_>) {
-    let before = ("interrupt_before", &site.def.interrupt_before);
-    for (field, nodes) in [before, ("interrupt_after", &site.def.interrupt_after)] {
+pub(super) fn check_breakpoints(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
+    let before = ("interrupt_before", &ctx.def.interrupt_before);
+    for (field, nodes) in [before, ("interrupt_after", &ctx.def.interrupt_after)] {
         let NodeSet::Named(names) = nodes else { continue };
         for name in names {
-            site.require_node(&format!("{}.{field}", site.path), name, problems);
+            ctx.require_node(&format!("{}.{field}", ctx.path), name, problems);
         }
     }
 }
 
 /// Checks and returns the edges.
-pub(super) fn edges(site: &CheckContext<'_>, problems: &mut Problems<'_>) -> Vec<Edge> {
-    let numbered = site.def.edges.iter().enumerate();
+pub(super) fn edges(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) -> Vec<Edge> {
+    let numbered = ctx.def.edges.iter().enumerate();
     numbered
         .map(|(index, def)| {
-            let path = format!("{}.edges[{index}]", site.path);
-            check_sources(site, &path, "edge", &def.from, problems);
-            check_targets(site, &path, "edge", &def.to, problems);
+            let path = format!("{}.edges[{index}]", ctx.path);
+            check_sources(ctx, &path, "edge", &def.from, problems);
+            check_targets(ctx, &path, "edge", &def.to, problems);
             edge(def)
         })
         .collect()
@@ -60,11 +60,11 @@ fn edge(def: &EdgeDef) -> Edge {
 }
 
 /// Checks and compiles the branches.
-pub(super) fn branches(site: &CheckContext<'_>, problems: &mut Problems<'_>) -> Vec<Branch> {
+pub(super) fn branches(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) -> Vec<Branch> {
     let mut names = BTreeSet::new();
-    let mut branches = Vec::with_capacity(site.def.branches.len());
-    for (index, def) in site.def.branches.iter().enumerate() {
-        let path = format!("{}.branches[{index}]", site.path);
+    let mut branches = Vec::with_capacity(ctx.def.branches.len());
+    for (index, def) in ctx.def.branches.iter().enumerate() {
+        let path = format!("{}.branches[{index}]", ctx.path);
         if def.name.is_empty() {
             problems.add_with_hint(&path, "the branch has no name", "add `name = \"...\"`");
         } else if !names.insert(def.name.as_str()) {
@@ -73,10 +73,10 @@ pub(super) fn branches(site: &CheckContext<'_>, problems: &mut Problems<'_>) -> 
                 format!("another branch is named `{}` already", def.name),
             );
         }
-        check_sources(site, &path, "branch", &def.from, problems);
+        check_sources(ctx, &path, "branch", &def.from, problems);
         check_default_case(&path, def, problems);
         let cases = def.cases.iter().enumerate().map(|(index, case)| {
-            self::case(site, &format!("{path}.cases[{index}]"), case, problems)
+            self::case(ctx, &format!("{path}.cases[{index}]"), case, problems)
         });
         branches.push(Branch {
             name: def.name.clone(),
@@ -111,13 +111,13 @@ fn check_default_case(path: &str, def: &BranchDef, problems: &mut Problems<'_>) 
     }
 }
 
-fn case(site: &CheckContext<'_>, path: &str, def: &CaseDef, problems: &mut Problems<'_>) -> Case {
-    check_targets(site, path, "case", &def.to, problems);
+fn case(ctx: &CheckContext<'_>, path: &str, def: &CaseDef, problems: &mut Problems<'_>) -> Case {
+    check_targets(ctx, path, "case", &def.to, problems);
     let when = def.when.as_ref().and_then(|text| {
         let path = format!("{path}.when");
         match Condition::parse(text) {
             Ok(condition) => {
-                check_condition_channels(site, &path, &condition, problems);
+                check_condition_channels(ctx, &path, &condition, problems);
                 Some(condition)
             }
             Err(error) => {
@@ -130,19 +130,19 @@ fn case(site: &CheckContext<'_>, path: &str, def: &CaseDef, problems: &mut Probl
 }
 
 fn check_condition_channels(
-    site: &CheckContext<'_>,
+    ctx: &CheckContext<'_>,
     path: &str,
     condition: &Condition,
     problems: &mut Problems<'_>,
 ) {
-    for name in condition.channels().iter().filter(|name| !site.has_channel(name)) {
+    for name in condition.channels().iter().filter(|name| !ctx.has_channel(name)) {
         let message = format!("condition `{}` names unknown channel `{name}`", condition.text());
-        problems.add_with_hint(path, message, site.channel_hint());
+        problems.add_with_hint(path, message, ctx.channel_hint());
     }
 }
 
 fn check_sources(
-    site: &CheckContext<'_>,
+    ctx: &CheckContext<'_>,
     path: &str,
     what: &str,
     from: &[NodeName],
@@ -157,13 +157,13 @@ fn check_sources(
         if is_end(name) {
             problems.add(&path, format!("`{END}` cannot be a source"));
         } else {
-            site.require_node(&path, name, problems);
+            ctx.require_node(&path, name, problems);
         }
     }
 }
 
 fn check_targets(
-    site: &CheckContext<'_>,
+    ctx: &CheckContext<'_>,
     path: &str,
     what: &str,
     to: &[NodeName],
@@ -175,6 +175,6 @@ fn check_targets(
         problems.add_with_hint(&path, format!("the {what} has no target"), hint);
     }
     for name in to.iter().filter(|name| !is_end(name)) {
-        site.require_node(&path, name, problems);
+        ctx.require_node(&path, name, problems);
     }
 }

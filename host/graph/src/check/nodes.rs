@@ -11,37 +11,37 @@ use crate::definition::NodeDef;
 use crate::graph::{Node, NodeKind, RetryPolicy, TimeoutPolicy};
 use crate::id::{END, NodeName};
 
-/// Checks and builds the nodes of a graph. Adds what plugins declare for them to `site.facts`.
+/// Checks and builds the nodes of a graph. Adds what plugins declare for them to `ctx.node_schemas`.
 pub(super) fn nodes(
-    site: &mut CheckContext<'_>,
-    facts: &dyn PluginSchemas,
-    outlines: &CheckedSubgraphs<'_>,
+    ctx: &mut CheckContext<'_>,
+    plugins: &dyn PluginSchemas,
+    subgraphs: &CheckedSubgraphs<'_>,
     problems: &mut Problems<'_>,
 ) -> BTreeMap<NodeName, Node> {
-    policies::check_defaults(site, problems);
+    policies::check_defaults(ctx, problems);
     let mut nodes = BTreeMap::new();
-    for (name, def) in &site.def.nodes {
-        let path = format!("{}.nodes.{name}", site.path);
-        check(site, &path, name, def, problems);
+    for (name, def) in &ctx.def.nodes {
+        let path = format!("{}.nodes.{name}", ctx.path);
+        check(ctx, &path, name, def, problems);
         let made = match &def.graph {
-            Some(_) => nested_body(site, &path, def, outlines, problems),
-            None => plugin_body(&path, name, def, facts, problems),
+            Some(_) => subgraph_body(ctx, &path, def, subgraphs, problems),
+            None => plugin_body(&path, name, def, plugins, problems),
         };
-        let Some((body, said)) = made else { continue };
-        nodes.insert(name.clone(), node(site, name, def, body, &said));
-        site.facts.insert(name.clone(), said);
+        let Some((body, node_schema)) = made else { continue };
+        nodes.insert(name.clone(), node(ctx, name, def, body, &node_schema));
+        ctx.node_schemas.insert(name.clone(), node_schema);
     }
     nodes
 }
 
 fn node(
-    site: &CheckContext<'_>,
+    ctx: &CheckContext<'_>,
     name: &NodeName,
     def: &NodeDef,
     body: NodeKind,
-    said: &NodeSchema,
+    node_schema: &NodeSchema,
 ) -> Node {
-    let defaults = &site.def.defaults;
+    let defaults = &ctx.def.defaults;
     let retry = if def.retry.is_empty() { &defaults.retry } else { &def.retry };
     let timeout = def.timeout.as_ref().or(defaults.timeout.as_ref());
     let cache = def.cache.as_ref().or(defaults.cache.as_ref());
@@ -51,16 +51,16 @@ fn node(
         retries: retry.iter().map(RetryPolicy::from).collect(),
         timeout: timeout.map(TimeoutPolicy::from).unwrap_or_default(),
         cache: cache.and_then(policies::cache),
-        on_error: policies::on_error(site.def, name).cloned(),
+        on_error: policies::on_error(ctx.def, name).cloned(),
         defer: def.defer,
-        reads: schemas::reads(&said.input_schema),
+        reads: schemas::reads(&node_schema.input_schema),
         config: def.with.clone().unwrap_or_default(),
-        doc: if def.doc.is_empty() { said.doc.clone() } else { def.doc.clone() },
+        doc: if def.doc.is_empty() { node_schema.doc.clone() } else { def.doc.clone() },
     }
 }
 
 fn check(
-    site: &CheckContext<'_>,
+    ctx: &CheckContext<'_>,
     path: &str,
     name: &NodeName,
     def: &NodeDef,
@@ -70,9 +70,9 @@ fn check(
         problems.add(path, format!("a node cannot be named `{END}`, the end of every path"));
     }
     for target in def.goto.iter().filter(|target| target.as_str() != END) {
-        site.require_node(&format!("{path}.goto"), target, problems);
+        ctx.require_node(&format!("{path}.goto"), target, problems);
     }
-    policies::check(site, path, name, def, problems);
+    policies::check(ctx, path, name, def, problems);
 }
 
 /// Checks a node that is a function of a plugin. Returns `None` if the plugin does not export it.
@@ -80,49 +80,49 @@ fn plugin_body(
     path: &str,
     name: &NodeName,
     def: &NodeDef,
-    facts: &dyn PluginSchemas,
+    plugins: &dyn PluginSchemas,
     problems: &mut Problems<'_>,
 ) -> Option<(NodeKind, NodeSchema)> {
     if def.state.is_some() {
         let message = "only a subgraph node can have `state`";
         problems.add_with_hint(format!("{path}.state"), message, "add `graph = \"...\"`");
     }
-    let Some(plugin) = def.plugin.clone().or_else(|| facts.default_plugin()) else {
+    let Some(plugin) = def.plugin.clone().or_else(|| plugins.default_plugin()) else {
         let message = "the node names no plugin, and the app has no default plugin";
         problems.add_with_hint(path, message, "add `plugin = \"...\"`");
         return None;
     };
     let export = def.node.clone().unwrap_or_else(|| name.to_string());
-    if !facts.has_plugin(&plugin) {
+    if !plugins.has_plugin(&plugin) {
         problems.add(path, format!("there is no plugin `{plugin}`"));
         return None;
     }
-    let Some(said) = facts.node(&plugin, &export) else {
+    let Some(node_schema) = plugins.node(&plugin, &export) else {
         problems.add(path, format!("plugin `{plugin}` has no node `{export}`"));
         return None;
     };
-    schemas::check_config(path, def.with.as_ref(), said.config_schema.as_ref(), problems);
-    Some((NodeKind::Plugin { plugin, export }, said))
+    schemas::check_config(path, def.with.as_ref(), node_schema.config_schema.as_ref(), problems);
+    Some((NodeKind::Plugin { plugin, export }, node_schema))
 }
 
 /// Checks a node that is a graph of the document. Returns `None` if the document has no such graph.
-fn nested_body(
-    site: &CheckContext<'_>,
+fn subgraph_body(
+    ctx: &CheckContext<'_>,
     path: &str,
     def: &NodeDef,
-    outlines: &CheckedSubgraphs<'_>,
+    subgraphs: &CheckedSubgraphs<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<(NodeKind, NodeSchema)> {
     let graph = def.graph.as_ref()?;
-    if !site.graphs.contains(graph) {
+    if !ctx.graphs.contains(graph) {
         problems.add_with_hint(
             format!("{path}.graph"),
             format!("there is no graph `{graph}`"),
-            format!("graphs of this document: {}", quoted_names(site.graphs.iter())),
+            format!("graphs of this document: {}", quoted_names(ctx.graphs.iter())),
         );
         return None;
     }
-    let said = subgraphs::check_subgraph_node(site, path, def, graph, outlines, problems)?;
+    let node_schema = subgraphs::check_subgraph_node(ctx, path, def, graph, subgraphs, problems)?;
     let body = NodeKind::Graph { graph: graph.clone(), state: def.state.unwrap_or_default() };
-    Some((body, said))
+    Some((body, node_schema))
 }

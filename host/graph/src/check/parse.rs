@@ -30,8 +30,8 @@ pub(super) struct ParsedGraph {
 
 /// Parses all graphs. Reports unknown fields, wrong types and invalid names.
 pub(super) fn read(source: &SourceDocument, problems: &mut Problems<'_>) -> ParsedDocument {
-    let mut drafts = ParsedDocument { graphs: BTreeMap::new() };
-    let Some(fields) = object(&source.root, "", problems) else { return drafts };
+    let mut document = ParsedDocument { graphs: BTreeMap::new() };
+    let Some(fields) = object(&source.root, "", problems) else { return document };
     for name in fields.keys().filter(|name| name.as_str() != "graphs") {
         problems.add_with_hint(
             name.as_str(),
@@ -42,10 +42,10 @@ pub(super) fn read(source: &SourceDocument, problems: &mut Problems<'_>) -> Pars
     let graphs = fields.get("graphs").and_then(|graphs| object(graphs, "graphs", problems));
     for (name, value) in graphs.into_iter().flatten() {
         let path = format!("graphs.{name}");
-        let draft = graph(value, &path, problems);
+        let parsed = graph(value, &path, problems);
         match GraphName::new(name) {
             Ok(name) => {
-                drafts.graphs.insert(name, draft);
+                document.graphs.insert(name, parsed);
             }
             Err(error) => problems.add(path, error.to_string()),
         }
@@ -53,28 +53,29 @@ pub(super) fn read(source: &SourceDocument, problems: &mut Problems<'_>) -> Pars
     if fields.get("graphs").is_none() {
         problems.add_with_hint("", "there is no graph", "add `[graphs.<name>]`");
     }
-    drafts
+    document
 }
 
 fn graph(value: &Value, path: &str, problems: &mut Problems<'_>) -> ParsedGraph {
-    let mut draft = ParsedGraph::default();
-    let Some(fields) = object(value, path, problems) else { return draft };
+    let mut parsed = ParsedGraph::default();
+    let Some(fields) = object(value, path, problems) else { return parsed };
     let mut plain = fields.clone();
     let parts = ["channels", "nodes", "edges", "branches"];
     let [channels, nodes, edges, branches] =
         parts.map(|name| plain.shift_remove(name).unwrap_or(Value::Null));
-    let sound = valid_fields::<GraphDef>(&plain, path, problems);
-    draft.entry_is_invalid = plain.contains_key("entry") && !sound.contains_key("entry");
-    draft.def = serde_json::from_value(Value::Object(sound)).unwrap_or_default();
-    let unread = &mut draft.invalid_names;
-    draft.def.channels = parse_table(&channels, &format!("{path}.channels"), unread, problems);
-    draft.def.nodes = parse_table(&nodes, &format!("{path}.nodes"), unread, problems);
+    let valid = valid_fields::<GraphDef>(&plain, path, problems);
+    parsed.entry_is_invalid = plain.contains_key("entry") && !valid.contains_key("entry");
+    parsed.def = serde_json::from_value(Value::Object(valid)).unwrap_or_default();
+    let invalid_names = &mut parsed.invalid_names;
+    parsed.def.channels =
+        parse_table(&channels, &format!("{path}.channels"), invalid_names, problems);
+    parsed.def.nodes = parse_table(&nodes, &format!("{path}.nodes"), invalid_names, problems);
     let (edges, some_lost) = parse_list(&edges, &format!("{path}.edges"), problems, parse_record);
     let (branches, more_lost) =
         parse_list(&branches, &format!("{path}.branches"), problems, branch);
-    (draft.def.edges, draft.def.branches) = (edges, branches);
-    draft.edges_are_incomplete = some_lost || more_lost;
-    draft
+    (parsed.def.edges, parsed.def.branches) = (edges, branches);
+    parsed.edges_are_incomplete = some_lost || more_lost;
+    parsed
 }
 
 /// Parses a branch. A branch with an invalid case is invalid.
@@ -91,7 +92,7 @@ fn branch(value: &Value, path: &str, problems: &mut Problems<'_>) -> Option<Bran
 fn parse_table<K, T>(
     value: &Value,
     path: &str,
-    unread: &mut BTreeSet<String>,
+    invalid_names: &mut BTreeSet<String>,
     problems: &mut Problems<'_>,
 ) -> BTreeMap<K, T>
 where
@@ -110,7 +111,7 @@ where
                 all.insert(key, record);
             }
             _ => {
-                unread.insert(name.clone());
+                invalid_names.insert(name.clone());
             }
         }
     }
@@ -149,11 +150,11 @@ fn parse_record<T: DeserializeOwned + Default>(
     problems: &mut Problems<'_>,
 ) -> Option<T> {
     let fields = object(value, path, problems)?;
-    let sound = valid_fields::<T>(fields, path, problems);
-    if sound.len() < fields.len() {
+    let valid = valid_fields::<T>(fields, path, problems);
+    if valid.len() < fields.len() {
         return None;
     }
-    serde_json::from_value(Value::Object(sound)).ok()
+    serde_json::from_value(Value::Object(valid)).ok()
 }
 
 /// Returns the valid fields of a record. Each field is parsed by itself; invalid ones are reported.
@@ -162,17 +163,17 @@ fn valid_fields<T: DeserializeOwned>(
     path: &str,
     problems: &mut Problems<'_>,
 ) -> Map<String, Value> {
-    let mut sound = Map::new();
+    let mut valid = Map::new();
     for (name, value) in fields {
         let alone = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
         match serde_json::from_value::<T>(alone) {
             Ok(_) => {
-                sound.insert(name.clone(), value.clone());
+                valid.insert(name.clone(), value.clone());
             }
             Err(error) => problems.add(format!("{path}.{name}"), without_rust_types(&error)),
         }
     }
-    sound
+    valid
 }
 
 /// Returns the message of a serde error without names of Rust types.

@@ -23,19 +23,19 @@ pub(super) fn cache(def: &CacheDef) -> Option<CachePolicy> {
 }
 
 /// Checks the default policies of the graph.
-pub(super) fn check_defaults(site: &CheckContext<'_>, problems: &mut Problems<'_>) {
-    let (path, defaults) = (format!("{}.defaults", site.path), &site.def.defaults);
+pub(super) fn check_defaults(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
+    let (path, defaults) = (format!("{}.defaults", ctx.path), &ctx.def.defaults);
     check_retries(&path, &defaults.retry, problems);
     check_timeout(&path, defaults.timeout.as_ref(), problems);
     check_cache(&path, defaults.cache.as_ref(), problems);
     if let Some(handler) = &defaults.on_error {
-        site.require_node(&format!("{path}.on_error"), handler, problems);
+        ctx.require_node(&format!("{path}.on_error"), handler, problems);
     }
 }
 
 /// Checks the policies that a node sets.
 pub(super) fn check(
-    site: &CheckContext<'_>,
+    ctx: &CheckContext<'_>,
     path: &str,
     name: &NodeName,
     def: &NodeDef,
@@ -46,10 +46,10 @@ pub(super) fn check(
     check_cache(path, def.cache.as_ref(), problems);
     let Some(handler) = &def.on_error else { return };
     let path = format!("{path}.on_error");
-    site.require_node(&path, handler, problems);
+    ctx.require_node(&path, handler, problems);
     if handler == name {
         problems.add(path, "a node cannot handle its own failure");
-    } else if has_handler_cycle(site.def, name) {
+    } else if has_handler_cycle(ctx.def, name) {
         let message = format!("the error handlers of `{name}` lead back to it");
         problems.add_with_hint(path, message, "remove `on_error` from the last handler");
     }

@@ -23,9 +23,12 @@ pub(super) fn reads(input_schema: &Value) -> Option<BTreeSet<ChannelName>> {
 }
 
 /// Returns the channels that the nodes of a graph declare as written.
-pub(super) fn writes(site: &CheckContext<'_>) -> BTreeSet<ChannelName> {
-    let said = site.facts.values().flat_map(|facts| properties(&facts.output_schema).keys());
-    said.filter_map(|name| ChannelName::new(name).ok()).collect()
+pub(super) fn writes(ctx: &CheckContext<'_>) -> BTreeSet<ChannelName> {
+    let names = ctx
+        .node_schemas
+        .values()
+        .flat_map(|node_schema| properties(&node_schema.output_schema).keys());
+    names.filter_map(|name| ChannelName::new(name).ok()).collect()
 }
 
 /// Returns the types of two schemas if no value can fit both.
@@ -59,38 +62,40 @@ pub(super) fn check_config(
 }
 
 /// Checks the schemas of all nodes, and the writers of each channel within a superstep.
-pub(super) fn check(site: &CheckContext<'_>, problems: &mut Problems<'_>) {
-    for (node, facts) in &site.facts {
-        let path = format!("{}.nodes.{node}", site.path);
-        for name in properties(&facts.input_schema).keys().filter(|name| !site.has_channel(name)) {
+pub(super) fn check(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
+    for (node, node_schema) in &ctx.node_schemas {
+        let path = format!("{}.nodes.{node}", ctx.path);
+        for name in
+            properties(&node_schema.input_schema).keys().filter(|name| !ctx.has_channel(name))
+        {
             let message = format!("node `{node}` reads unknown channel `{name}`");
-            problems.add_with_hint(&path, message, site.channel_hint());
+            problems.add_with_hint(&path, message, ctx.channel_hint());
         }
-        for (name, schema) in properties(&facts.output_schema) {
-            check_output(site, &path, node, name, schema, problems);
+        for (name, schema) in properties(&node_schema.output_schema) {
+            check_output(ctx, &path, node, name, schema, problems);
         }
     }
-    let waits = |name: &NodeName| site.def.nodes.get(name).is_some_and(|node| node.defer);
-    for group in parallel_groups(site) {
+    let waits = |name: &NodeName| ctx.def.nodes.get(name).is_some_and(|node| node.defer);
+    for group in parallel_groups(ctx) {
         // Deferred nodes run in a superstep of their own.
         let (late, now) = group.into_iter().partition(waits);
-        check_concurrent_writes(site, &now, problems);
-        check_concurrent_writes(site, &late, problems);
+        check_concurrent_writes(ctx, &now, problems);
+        check_concurrent_writes(ctx, &late, problems);
     }
 }
 
 fn check_output(
-    site: &CheckContext<'_>,
+    ctx: &CheckContext<'_>,
     path: &str,
     node: &NodeName,
     name: &str,
     schema: &Value,
     problems: &mut Problems<'_>,
 ) {
-    let Some(channel) = site.def.channels.get(name) else {
-        if !site.has_channel(name) {
+    let Some(channel) = ctx.def.channels.get(name) else {
+        if !ctx.has_channel(name) {
             let message = format!("node `{node}` writes unknown channel `{name}`");
-            problems.add_with_hint(path, message, site.channel_hint());
+            problems.add_with_hint(path, message, ctx.channel_hint());
         }
         return;
     };
@@ -151,14 +156,14 @@ pub(super) fn check_channel(
 
 /// Returns groups of nodes that run in the same superstep: the entry, the targets of all edges of a
 /// node, of a barrier, of a case, and of a branch that takes every matching case.
-fn parallel_groups(site: &CheckContext<'_>) -> Vec<BTreeSet<NodeName>> {
+fn parallel_groups(ctx: &CheckContext<'_>) -> Vec<BTreeSet<NodeName>> {
     let mut by_source: BTreeMap<&[NodeName], BTreeSet<NodeName>> = BTreeMap::new();
-    for edge in &site.def.edges {
+    for edge in &ctx.def.edges {
         by_source.entry(&edge.from).or_default().extend(edge.to.iter().cloned());
     }
     let mut groups: Vec<BTreeSet<NodeName>> = by_source.into_values().collect();
-    groups.push(site.def.entry.iter().cloned().collect());
-    for branch in &site.def.branches {
+    groups.push(ctx.def.entry.iter().cloned().collect());
+    for branch in &ctx.def.branches {
         let cases = branch.cases.iter().map(|case| case.to.iter().cloned().collect());
         match branch.mode {
             BranchMode::First => groups.extend(cases),
@@ -173,14 +178,14 @@ fn parallel_groups(site: &CheckContext<'_>) -> Vec<BTreeSet<NodeName>> {
 
 /// Reports a channel that accepts one write per superstep and that several nodes of a group write.
 fn check_concurrent_writes(
-    site: &CheckContext<'_>,
+    ctx: &CheckContext<'_>,
     group: &BTreeSet<NodeName>,
     problems: &mut Problems<'_>,
 ) {
     let mut writers: BTreeMap<&str, Vec<&NodeName>> = BTreeMap::new();
     for node in group.iter().filter(|node| !is_end(node)) {
-        let Some(facts) = site.facts.get(node) else { continue };
-        for name in properties(&facts.output_schema).keys() {
+        let Some(node_schema) = ctx.node_schemas.get(node) else { continue };
+        for name in properties(&node_schema.output_schema).keys() {
             writers.entry(name).or_default().push(node);
         }
     }
@@ -189,12 +194,12 @@ fn check_concurrent_writes(
             ReducerDef::BuiltIn(BuiltInReducer::Last),
             ReducerDef::BuiltIn(BuiltInReducer::Ephemeral),
         ];
-        if !site.def.channels.get(name).is_some_and(|channel| single.contains(&channel.reducer)) {
+        if !ctx.def.channels.get(name).is_some_and(|channel| single.contains(&channel.reducer)) {
             continue;
         }
         let listed: Vec<String> = nodes.iter().map(|node| format!("`{node}`")).collect();
         problems.add_with_hint(
-            format!("{}.channels.{name}", site.path),
+            format!("{}.channels.{name}", ctx.path),
             format!(
                 "nodes {} run in the same superstep and all write channel `{name}`, which holds \
                  one value",

@@ -14,7 +14,7 @@ use crate::id::{ChannelName, Digest, GraphName};
 
 /// The parts of a checked graph that the checks of its parent graphs need.
 pub(super) struct CheckedSubgraph<'d> {
-    pub(super) draft: &'d ParsedGraph,
+    pub(super) parsed: &'d ParsedGraph,
     /// Channels that the nodes of the graph declare as written.
     pub(super) writes: BTreeSet<ChannelName>,
     pub(super) digest: Digest,
@@ -31,16 +31,16 @@ fn subgraphs_of(def: &GraphDef) -> impl Iterator<Item = &GraphName> {
 /// Returns all graphs in topological order, each after its subgraphs. Graphs of a subgraph cycle,
 /// and the graphs that contain them, come last. Reports the cycles.
 pub(super) fn topological_order<'d>(
-    drafts: &'d ParsedDocument,
+    document: &'d ParsedDocument,
     problems: &mut Problems<'_>,
 ) -> Vec<(&'d GraphName, &'d ParsedGraph)> {
-    let mut left: BTreeMap<&GraphName, &ParsedGraph> = drafts.graphs.iter().collect();
+    let mut left: BTreeMap<&GraphName, &ParsedGraph> = document.graphs.iter().collect();
     let mut order = Vec::with_capacity(left.len());
     loop {
         let is_ready =
-            |draft: &ParsedGraph| !subgraphs_of(&draft.def).any(|graph| left.contains_key(graph));
-        let ready = left.iter().filter(|(_, draft)| is_ready(draft));
-        let ready: Vec<_> = ready.map(|(name, draft)| (*name, *draft)).collect();
+            |parsed: &ParsedGraph| !subgraphs_of(&parsed.def).any(|graph| left.contains_key(graph));
+        let ready = left.iter().filter(|(_, parsed)| is_ready(parsed));
+        let ready: Vec<_> = ready.map(|(name, parsed)| (*name, *parsed)).collect();
         if ready.is_empty() {
             break;
         }
@@ -60,15 +60,15 @@ pub(super) fn topological_order<'d>(
 fn report_cycles(mut left: BTreeMap<&GraphName, &ParsedGraph>, problems: &mut Problems<'_>) {
     loop {
         let inside: BTreeSet<&GraphName> =
-            left.values().flat_map(|draft| subgraphs_of(&draft.def)).collect();
+            left.values().flat_map(|parsed| subgraphs_of(&parsed.def)).collect();
         let before = left.len();
         left.retain(|name, _| inside.contains(name));
         if left.len() == before {
             break;
         }
     }
-    for (name, draft) in &left {
-        for (node, def) in &draft.def.nodes {
+    for (name, parsed) in &left {
+        for (node, def) in &parsed.def.nodes {
             let Some(graph) = def.graph.as_ref().filter(|graph| left.contains_key(graph)) else {
                 continue;
             };
@@ -85,11 +85,11 @@ fn report_cycles(mut left: BTreeMap<&GraphName, &ParsedGraph>, problems: &mut Pr
 /// the subgraph reads and writes. Returns `None` if the subgraph could not be checked, for example
 /// in a cycle.
 pub(super) fn check_subgraph_node(
-    site: &CheckContext<'_>,
+    ctx: &CheckContext<'_>,
     path: &str,
     def: &NodeDef,
     graph: &GraphName,
-    outlines: &CheckedSubgraphs<'_>,
+    subgraphs: &CheckedSubgraphs<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<NodeSchema> {
     let fields = [
@@ -101,17 +101,17 @@ pub(super) fn check_subgraph_node(
         let message = format!("a subgraph node cannot have `{field}`");
         problems.add(format!("{path}.{field}"), message);
     }
-    let outline = outlines.get(graph)?;
-    let child = &outline.draft.def;
-    let shared: BTreeMap<&ChannelName, (&ChannelDef, &ChannelDef)> = site
+    let subgraph = subgraphs.get(graph)?;
+    let child = &subgraph.parsed.def;
+    let shared: BTreeMap<&ChannelName, (&ChannelDef, &ChannelDef)> = ctx
         .def
         .channels
         .iter()
         .filter_map(|(name, own)| Some((name, (own, child.channels.get(name)?))))
         .collect();
     if shared.is_empty()
-        && site.draft.invalid_names.is_empty()
-        && outline.draft.invalid_names.is_empty()
+        && ctx.parsed.invalid_names.is_empty()
+        && subgraph.parsed.invalid_names.is_empty()
     {
         problems.add_with_hint(
             format!("{path}.graph"),
@@ -125,7 +125,7 @@ pub(super) fn check_subgraph_node(
     let names = |names: &mut dyn Iterator<Item = &ChannelName>| -> Value {
         names.map(|name| (name.to_string(), json!({}))).collect::<Map<_, _>>().into()
     };
-    let written = &mut outline.writes.iter().filter(|name| shared.contains_key(name));
+    let written = &mut subgraph.writes.iter().filter(|name| shared.contains_key(name));
     Some(NodeSchema {
         doc: child.doc.clone(),
         input_schema: json!({ "properties": names(&mut shared.keys().copied()) }),

@@ -1,6 +1,6 @@
 //! Snapshots of the problems of documents.
 
-mod nested;
+mod subgraphs;
 
 use std::collections::BTreeMap;
 

@@ -12,13 +12,13 @@ use crate::definition::NodeDef;
 /// Replaces `with_files` of all nodes by keys of `with`. The contents of the files become part of
 /// the definition, and therefore of the graph's digest.
 pub(super) fn inline_files(
-    drafts: &mut ParsedDocument,
-    facts: &dyn PluginSchemas,
+    document: &mut ParsedDocument,
+    plugins: &dyn PluginSchemas,
     problems: &mut Problems<'_>,
 ) {
-    for (graph, draft) in &mut drafts.graphs {
-        for (name, node) in &mut draft.def.nodes {
-            fill_node(&format!("graphs.{graph}.nodes.{name}"), node, facts, problems);
+    for (graph, parsed) in &mut document.graphs {
+        for (name, node) in &mut parsed.def.nodes {
+            fill_node(&format!("graphs.{graph}.nodes.{name}"), node, plugins, problems);
         }
     }
 }
@@ -26,7 +26,7 @@ pub(super) fn inline_files(
 fn fill_node(
     path: &str,
     node: &mut NodeDef,
-    facts: &dyn PluginSchemas,
+    plugins: &dyn PluginSchemas,
     problems: &mut Problems<'_>,
 ) {
     let files = mem::take(&mut node.with_files);
@@ -44,7 +44,7 @@ fn fill_node(
             problems.add(path, format!("`with` also has the key `{key}`: remove one of them"));
             continue;
         }
-        match facts.read_text(&file) {
+        match plugins.read_text(&file) {
             Ok(text) => drop(with.insert(key, Value::String(text))),
             Err(reason) => problems.add(path, reason),
         }

@@ -165,7 +165,8 @@ mod tests {
     #[test]
     fn keys_with_equal_texts_collapse_deterministically() {
         for _ in 0..20 {
-            let expression = CelExpression::parse("{1: 'int', '1': 'text', true: 1, 'true': 2}", &[]);
+            let expression =
+                CelExpression::parse("{1: 'int', '1': 'text', true: 1, 'true': 2}", &[]);
             let value = expression.unwrap().eval(&Variables::new());
             assert_eq!(value, Ok(json!({"1": "text", "true": 2})));
         }

@@ -168,7 +168,7 @@ entry = "a"
 channels.any = { reducer = "any" }
 nodes.a = { graph = "twin" }
 "#;
-    check("nested", text, &AnyPlugin);
+    check("subgraphs", text, &AnyPlugin);
 }
 
 #[test]
