@@ -18,7 +18,7 @@ use crate::definition::{BuiltInReducer, ChannelDef, ReducerDef, is_any_schema};
 use crate::error::StepError;
 use crate::event::Write;
 use crate::id::{ChannelName, NodeName, PluginName};
-use crate::schema::{Misfit, Schema, SchemaError};
+use crate::schema::{Misfit, Schema, SchemaError, StepBudget};
 
 /// The rule that combines the writes of a superstep with the value of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,29 +132,35 @@ impl Channel {
     /// [`Misfit::Invalid`] with the parts of the value that do not fit the schema, or
     /// [`Misfit::Limit`] if the validation takes too many steps.
     pub fn validate(&self, value: &Value) -> Result<(), Misfit> {
-        self.schema.as_ref().map_or(Ok(()), |schema| schema.validate(value))
+        self.validate_within(value, &StepBudget::default())
+    }
+
+    /// Validates a value like [`Channel::validate`] and takes the steps from a shared budget.
+    pub(crate) fn validate_within(&self, value: &Value, budget: &StepBudget) -> Result<(), Misfit> {
+        self.schema.as_ref().map_or(Ok(()), |schema| schema.validate_within(value, budget))
     }
 
     /// Checks a single write without the other writes of its superstep. A write that passes can
-    /// still fail when it is combined with them.
+    /// still fail when it is combined with them. All writes that one caller supplies share `budget`.
     ///
     /// # Errors
     ///
     /// [`Misfit`] if the write does not fit the reducer or the schema.
-    pub fn check_write(&self, write: &Write) -> Result<(), Misfit> {
+    pub fn check_write(&self, write: &Write, budget: &StepBudget) -> Result<(), Misfit> {
+        let validate = |value: &Value| self.validate_within(value, budget);
         if write.overwrite {
-            return self.validate(&write.value);
+            return validate(&write.value);
         }
         match &self.reducer {
-            Reducer::Last | Reducer::Any | Reducer::Ephemeral => self.validate(&write.value),
+            Reducer::Last | Reducer::Any | Reducer::Ephemeral => validate(&write.value),
             Reducer::Sum | Reducer::Min | Reducer::Max => {
                 numeric::parse(&write.value).map_err(Misfit::Invalid)?;
-                self.validate(&write.value)
+                validate(&write.value)
             }
             Reducer::Append if self.schema.is_none() || write.value.is_array() => {
-                self.validate(&write.value)
+                validate(&write.value)
             }
-            Reducer::Append => self.validate(&Value::Array(vec![write.value.clone()])),
+            Reducer::Append => validate(&Value::Array(vec![write.value.clone()])),
             Reducer::Merge => merge::check(&write.value).map_err(Misfit::Invalid),
             Reducer::Messages => messages::check(&write.value).map_err(Misfit::Invalid),
             Reducer::Plugin { .. } => Ok(()),
@@ -164,7 +170,7 @@ impl Channel {
     /// Combines the writes of one superstep, in task order, with the current value.
     ///
     /// `nodes` are the writers, in the same order. Writes of an input have no writer, so `nodes` can
-    /// be shorter than `writes`.
+    /// be shorter than `writes`. The channels of a superstep share `budget`.
     ///
     /// # Errors
     ///
@@ -176,6 +182,7 @@ impl Channel {
         current: Option<&Value>,
         writes: &[&Write],
         nodes: &[&NodeName],
+        budget: &StepBudget,
     ) -> Result<Reduced, StepError> {
         let (start, rest) = self.split_overwrite(current, writes, nodes)?;
         if rest.len() > 1 && matches!(self.reducer, Reducer::Last | Reducer::Ephemeral) {
@@ -188,7 +195,8 @@ impl Channel {
             .combine(start, &rest)
             .map_err(|message| StepError::Reduce { channel: self.name.clone(), message })?;
         if matches!(self.reducer, Reducer::Sum | Reducer::Merge) {
-            self.validate(&combined.value).map_err(|misfit| self.refused(None, misfit))?;
+            let valid = self.validate_within(&combined.value, budget);
+            valid.map_err(|misfit| self.refused(None, misfit))?;
         }
         if rest.len() < writes.len() {
             // The reducer appended to the overwrite, not to the old value.
@@ -203,7 +211,8 @@ impl Channel {
     ///
     /// The errors of [`Channel::reduce_writes`].
     pub fn reduce(&self, current: Option<&Value>, writes: &[&Write]) -> Result<Value, StepError> {
-        self.reduce_writes(current, writes, &[]).map(|combined| combined.value)
+        let reduced = self.reduce_writes(current, writes, &[], &StepBudget::default());
+        reduced.map(|combined| combined.value)
     }
 
     /// Returns an error if more than one of the writes is an overwrite.

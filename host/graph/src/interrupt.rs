@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::event::{Answered, Asked};
 use crate::id::{InterruptId, RunId};
 use crate::limit::Exceeded;
-use crate::schema::{Misfit, Schema, SchemaError};
+use crate::schema::{Misfit, Schema, SchemaError, StepBudget};
 
 /// An interrupt that a task has raised.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,13 +121,14 @@ pub fn match_answers(
         return Err(AnswerError::NonePending);
     }
     let mut matched: Vec<Answered> = Vec::with_capacity(answers.len());
+    let budget = StepBudget::default();
     for (id, answer) in answers {
         let question = find_interrupt(open, id)?;
         let interrupt = question.asked.interrupt.clone();
         if matched.iter().any(|answered| answered.interrupt == interrupt) {
             return Err(AnswerError::Duplicate { id: interrupt });
         }
-        check_answer(question, answer)?;
+        check_answer(question, answer, &budget)?;
         matched.push(Answered {
             interrupt,
             task: question.asked.task.clone(),
@@ -152,7 +153,11 @@ fn find_open<'q>(open: &[&'q Interrupt], id: &str) -> Option<&'q Interrupt> {
     open.iter().find(|question| question.asked.interrupt.as_str() == id).copied()
 }
 
-fn check_answer(question: &Interrupt, answer: &Value) -> Result<(), AnswerError> {
+fn check_answer(
+    question: &Interrupt,
+    answer: &Value,
+    budget: &StepBudget,
+) -> Result<(), AnswerError> {
     let Some(schema) = &question.asked.response_schema else { return Ok(()) };
     let id = &question.asked.interrupt;
     let refuse = |message: String| AnswerError::SchemaMismatch { id: id.clone(), message };
@@ -168,7 +173,7 @@ fn check_answer(question: &Interrupt, answer: &Value) -> Result<(), AnswerError>
         SchemaError::Broken(error) => refuse(format!("the schema itself is invalid: {error}")),
         SchemaError::Limit(limit) => exceeded(limit),
     })?;
-    schema.validate(answer).map_err(|misfit| match misfit {
+    schema.validate_within(answer, budget).map_err(|misfit| match misfit {
         Misfit::Invalid(message) => refuse(message),
         Misfit::Limit(limit) => exceeded(limit),
     })

@@ -40,8 +40,9 @@ pub const PATTERN_BYTES: u64 = 1_000;
 /// the text and to this size.
 pub const PATTERN_COMPILED_BYTES: u64 = 1 << 20;
 
-/// Maximum number of steps of one validation; see [`crate::schema`]. A step takes some ten
-/// nanoseconds. A list of 200,000 numbers of which each may have two types needs 1.6 million steps.
+/// Maximum number of steps of the validations of one outcome, input, edit, set of answers or
+/// superstep; see [`crate::schema`]. A step takes some ten nanoseconds. A list of 200,000 numbers of
+/// which each may have two types needs 1.6 million steps.
 pub const SCHEMA_STEPS: u64 = 10_000_000;
 
 /// Maximum number of steps of a validation whose error describes each violation. The memory of the

@@ -13,8 +13,12 @@
 //! one value; keywords that read a whole value (`uniqueItems`, `enum`, `pattern`) count more. The
 //! count assumes that no check ends early and that all alternatives are tried. It depends only on
 //! the schema and the value, so a replay has the same result.
+//!
+//! Validations on behalf of one caller share a [`StepBudget`]: a thousand writes of one outcome take
+//! no more steps than one large write.
 
 mod ahead;
+mod budget;
 mod cost;
 mod outline;
 mod pattern;
@@ -31,6 +35,8 @@ use crate::limit::{
     Exceeded, PATTERN_COMPILED_BYTES, SCHEMA_EXPLAINED_STEPS, SCHEMA_MESSAGE_BYTES,
 };
 use crate::schema::outline::Outline;
+
+pub use crate::schema::budget::StepBudget;
 
 /// A compiled schema.
 pub struct Schema {
@@ -118,14 +124,24 @@ impl Schema {
         pattern::Patterns::default().keyword_size(pattern).is_ok()
     }
 
-    /// Validates a value.
+    /// Validates a value with a budget of its own.
     ///
     /// # Errors
     ///
     /// [`Misfit::Invalid`] with the first violation; [`Misfit::Limit`] if the validation takes too
     /// many steps.
     pub fn validate(&self, value: &Value) -> Result<(), Misfit> {
-        match self.check(value)? {
+        self.validate_within(value, &StepBudget::default())
+    }
+
+    /// Validates a value and takes the steps from a budget that other validations share.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit::Invalid`] with the first violation; [`Misfit::Limit`] if the validation takes more
+    /// steps than the budget has left.
+    pub fn validate_within(&self, value: &Value, budget: &StepBudget) -> Result<(), Misfit> {
+        match self.check(value, budget)? {
             Verdict::Fits => Ok(()),
             Verdict::Unexplained => Err(Misfit::Invalid(unexplained())),
             Verdict::Explained => match self.validator.validate(value) {
@@ -141,7 +157,7 @@ impl Schema {
     ///
     /// [`Exceeded`] if the validation takes too many steps.
     pub fn violations(&self, value: &Value, most: usize) -> Result<Vec<String>, Exceeded> {
-        Ok(match self.check(value)? {
+        Ok(match self.check(value, &StepBudget::default())? {
             Verdict::Fits => Vec::new(),
             Verdict::Unexplained => vec![unexplained()],
             Verdict::Explained => {
@@ -161,15 +177,15 @@ impl Schema {
         &'v self,
         value: &'v Value,
     ) -> Result<Option<Vec<ValidationError<'v>>>, Exceeded> {
-        Ok(match self.check(value)? {
+        Ok(match self.check(value, &StepBudget::default())? {
             Verdict::Fits => Some(Vec::new()),
             Verdict::Unexplained => None,
             Verdict::Explained => Some(self.validator.iter_errors(value).collect()),
         })
     }
 
-    fn check(&self, value: &Value) -> Result<Verdict, Exceeded> {
-        let told = cost::count(&self.outline, value)?;
+    fn check(&self, value: &Value, budget: &StepBudget) -> Result<Verdict, Exceeded> {
+        let told = cost::count(&self.outline, value, budget)?;
         Ok(if self.validator.is_valid(value) {
             Verdict::Fits
         } else if told <= SCHEMA_EXPLAINED_STEPS {

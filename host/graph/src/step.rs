@@ -22,6 +22,7 @@ use crate::graph::{Graph, is_end};
 use crate::id::{ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId};
 use crate::limit::{self, Exceeded};
 use crate::lineage::Lineage;
+use crate::schema::StepBudget;
 use crate::step::next::{FinishedNode, NextTriggers};
 
 pub use self::command::{Command, command};
@@ -65,12 +66,7 @@ pub fn check_writes(
     goto: Option<&[NodeName]>,
     sends: &[Send],
 ) -> Result<(), StepError> {
-    for write in writes {
-        let channel = graph.channels().get(&write.channel).ok_or_else(|| {
-            StepError::UnknownChannel { node: node.clone(), channel: write.channel.clone() }
-        })?;
-        channel.check_write(write).map_err(|misfit| channel.refused(Some(node), misfit))?;
-    }
+    check_node_writes(graph, node, writes, &StepBudget::default())?;
     let allowed = graph.task_limits().task_sends;
     if sends.len() as u64 > allowed {
         let message = format!(
@@ -85,6 +81,22 @@ pub fn check_writes(
         None => Ok(()),
         Some(target) => Err(StepError::UnknownNode { node: node.clone(), target: target.clone() }),
     }
+}
+
+/// Checks the writes of a node to the state, within the steps of `budget`.
+fn check_node_writes(
+    graph: &Graph,
+    node: &NodeName,
+    writes: &[Write],
+    budget: &StepBudget,
+) -> Result<(), StepError> {
+    for write in writes {
+        let channel = graph.channels().get(&write.channel).ok_or_else(|| {
+            StepError::UnknownChannel { node: node.clone(), channel: write.channel.clone() }
+        })?;
+        channel.check_write(write, budget).map_err(|misfit| channel.refused(Some(node), misfit))?;
+    }
+    Ok(())
 }
 
 /// Applies the writes of all finished tasks in task order and returns the next checkpoint. Edges,

@@ -6,6 +6,7 @@ use super::Channel;
 use crate::definition::ChannelDef;
 use crate::event::Write;
 use crate::id::ChannelName;
+use crate::schema::StepBudget;
 
 fn channel(reducer: &str, schema: &Value) -> Channel {
     let def: ChannelDef =
@@ -114,11 +115,12 @@ fn overwrite_bypasses_the_reducer() {
 #[test]
 fn writes_are_checked_against_the_schema() {
     let list = channel("append", &json!({ "type": "array", "items": { "type": "integer" } }));
-    assert!(list.check_write(&write(json!(1))).is_ok());
-    assert!(list.check_write(&write(json!([1, 2]))).is_ok());
-    assert!(list.check_write(&write(json!("x"))).is_err());
+    assert!(list.check_write(&write(json!(1)), &StepBudget::default()).is_ok());
+    assert!(list.check_write(&write(json!([1, 2])), &StepBudget::default()).is_ok());
+    assert!(list.check_write(&write(json!("x")), &StepBudget::default()).is_err());
     let choice = channel("last", &json!({ "enum": ["image", "text"] }));
-    let error = choice.check_write(&write(json!("video"))).unwrap_err().to_string();
+    let error =
+        choice.check_write(&write(json!("video")), &StepBudget::default()).unwrap_err().to_string();
     assert!(error.contains("video"), "{error}");
     let total = channel("sum", &json!({ "maximum": 3 }));
     assert!(total.reduce(Some(&json!(2)), &[&write(json!(2))]).is_err());

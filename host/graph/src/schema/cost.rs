@@ -4,25 +4,30 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use crate::limit::{Exceeded, SCHEMA_RECURSION, SCHEMA_STEPS};
+use crate::limit::{Exceeded, SCHEMA_RECURSION};
+use crate::schema::budget::StepBudget;
 use crate::schema::outline::{Id, Outline, Part, steps_of, text_steps};
 use crate::schema::pattern;
 use crate::schema::place::Place;
 
-/// Counts the steps of a validation, and fails if there are too many. Counting takes no more steps
-/// than are allowed.
+/// Counts the steps of a validation, and fails if the budget has fewer left. Counting takes no more
+/// steps than the budget has.
 ///
-/// The limit applies to the steps of deciding whether the value is valid, in which the validator
+/// The budget applies to the steps of deciding whether the value is valid, in which the validator
 /// caches the results of references. The return value is the number of steps of describing all
 /// violations, in which the validator caches nothing.
-pub(super) fn count(outline: &Outline, value: &Value) -> Result<u64, Exceeded> {
-    let mut count = Count { outline, decided: 0, known: HashMap::new() };
+pub(super) fn count(
+    outline: &Outline,
+    value: &Value,
+    budget: &StepBudget,
+) -> Result<u64, Exceeded> {
+    let mut count = Count { outline, budget, known: HashMap::new() };
     count.apply(0, value, &Place::ROOT, 0)
 }
 
 struct Count<'o> {
     outline: &'o Outline,
-    decided: u64,
+    budget: &'o StepBudget,
     /// Steps of describing the violations of parts to which references lead, by part and value.
     /// Like the validator, it caches only lists and objects.
     known: HashMap<(Id, *const Value), u64>,
@@ -42,7 +47,7 @@ impl Count<'_> {
         let key = (id, std::ptr::from_ref(value));
         let remembers = part.shared && (value.is_object() || value.is_array());
         if let Some(told) = self.known.get(&key).filter(|_| remembers).copied() {
-            self.add(1, place)?;
+            self.budget.take(1, place)?;
             return Ok(told);
         }
         if depth > SCHEMA_RECURSION {
@@ -53,7 +58,7 @@ impl Count<'_> {
             return Err(Exceeded::new("schema_recursion", SCHEMA_RECURSION, message));
         }
         let own = own_steps(part, value);
-        self.add(own, place)?;
+        self.budget.take(own, place)?;
         let mut told = own;
         for _ in 0..part.looks {
             for same in &part.same {
@@ -85,7 +90,7 @@ impl Count<'_> {
             for (name, value) in fields {
                 let place = place.key(name);
                 let own = 1 + pattern::steps(name, part.member_patterns);
-                self.add(own, &place)?;
+                self.budget.take(own, &place)?;
                 told = told.saturating_add(own);
                 let has_own = part.members.contains_key(name);
                 let others = if has_own { &[][..] } else { &part.other_members };
@@ -136,18 +141,6 @@ impl Count<'_> {
             }
         }
         Ok(told)
-    }
-
-    fn add(&mut self, steps: u64, place: &Place<'_>) -> Result<(), Exceeded> {
-        self.decided = self.decided.saturating_add(steps);
-        if self.decided <= SCHEMA_STEPS {
-            return Ok(());
-        }
-        let message = format!(
-            "validating takes more than {SCHEMA_STEPS} steps, reached at `{place}`: make the \
-             value smaller, or the schema simpler"
-        );
-        Err(Exceeded::new("schema_steps", SCHEMA_STEPS, message))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::error::StepError;
 use crate::event::Write;
 use crate::graph::Graph;
 use crate::id::{ChannelName, CheckpointId, NodeName};
+use crate::schema::StepBudget;
 
 /// Writes with their nodes, in order; an input has no node.
 pub(super) type Writes<'w> = Vec<(Option<&'w NodeName>, &'w Write)>;
@@ -33,16 +34,18 @@ fn combine(
     current: Option<&Value>,
     writes: &Writes<'_>,
     reduced: Option<&Value>,
+    budget: &StepBudget,
 ) -> Result<Reduced, StepError> {
     let nodes: Vec<&NodeName> = writes.iter().filter_map(|(node, _)| *node).collect();
     let writes: Vec<&Write> = writes.iter().map(|(_, write)| *write).collect();
     match (&channel.reducer, reduced) {
         (Reducer::Plugin { .. }, Some(reduced)) => {
             channel.check_single_overwrite(&writes, &nodes)?;
-            channel.validate(reduced).map_err(|misfit| channel.refused(None, misfit))?;
+            let valid = channel.validate_within(reduced, budget);
+            valid.map_err(|misfit| channel.refused(None, misfit))?;
             Ok(reduced.clone().into())
         }
-        _ => channel.reduce_writes(current, &writes, &nodes),
+        _ => channel.reduce_writes(current, &writes, &nodes, budget),
     }
 }
 
@@ -104,10 +107,11 @@ impl ValuesBuilder {
         writes: &BTreeMap<&ChannelName, Writes<'_>>,
         reduced: &BTreeMap<ChannelName, Value>,
     ) -> Result<(), StepError> {
+        let budget = StepBudget::default();
         for (name, writes) in writes {
             let channel = graph.channels().get(*name).ok_or_else(|| unknown(name, writes))?;
             let current = before.get(*name).map(Arc::as_ref);
-            let combined = combine(channel, current, writes, reduced.get(*name))?;
+            let combined = combine(channel, current, writes, reduced.get(*name), &budget)?;
             self.set(name, combined);
         }
         Ok(())

@@ -9,9 +9,10 @@ use crate::error::StepError;
 use crate::event::Write;
 use crate::graph::Graph;
 use crate::id::{ChannelName, Namespace, NodeName};
+use crate::schema::StepBudget;
 use crate::step::apply::{ValuesBuilder, by_channel};
 use crate::step::next::{self, FinishedNode};
-use crate::step::{CheckpointStamp, check_writes, done, input, next_meta};
+use crate::step::{CheckpointStamp, check_node_writes, done, input, next_meta};
 
 /// One edit: writes and their author.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,8 +151,9 @@ fn as_nodes(
         _ => None,
     });
     let nodes: Vec<&NodeName> = nodes.collect();
+    let budget = StepBudget::default();
     for (node, edit) in nodes.iter().zip(edits) {
-        check_writes(graph, node, &edit.writes, None, &[])?;
+        check_node_writes(graph, node, &edit.writes, &budget)?;
     }
     let written = nodes.iter().zip(edits);
     let written = written.flat_map(|(node, edit)| edit.writes.iter().map(|w| (Some(*node), w)));

@@ -9,6 +9,7 @@ use crate::error::StepError;
 use crate::event::Write;
 use crate::graph::Graph;
 use crate::id::{ChannelName, Namespace};
+use crate::schema::StepBudget;
 use crate::step::apply::{ValuesBuilder, by_channel};
 use crate::step::next;
 use crate::step::{CheckpointStamp, next_meta};
@@ -70,11 +71,12 @@ pub(super) fn accept(
 
 /// Checks writes that have no node.
 pub(super) fn check(graph: &Graph, writes: &[Write]) -> Result<(), StepError> {
+    let budget = StepBudget::default();
     for write in writes {
         let Some(channel) = graph.channels().get(&write.channel) else {
             return Err(unknown(graph, write.channel.as_str()));
         };
-        channel.check_write(write).map_err(|misfit| channel.refused(None, misfit))?;
+        channel.check_write(write, &budget).map_err(|misfit| channel.refused(None, misfit))?;
     }
     Ok(())
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{CheckpointStamp, StepError, accept_input, check_writes, plugin_reductions};
+use super::{
+    CheckpointStamp, StepError, accept_input, check_input, check_writes, plugin_reductions,
+};
 use crate::checkpoint::CheckpointSource;
 use crate::event::{EventKind, Send, SubgraphEnd};
 use crate::graph::Graph;
@@ -233,6 +235,38 @@ fn task_outputs_are_checked_before_the_superstep() {
     assert!(matches!(check("n", json!("1"), &[]), Err(StepError::InvalidValue { .. })));
     assert!(matches!(check("m", json!(1), &[]), Err(StepError::UnknownChannel { .. })));
     assert!(matches!(check("n", json!(1), &["x"]), Err(StepError::UnknownNode { .. })));
+}
+
+/// Returns a graph with channels `c0` to `c19`, whose schema applies 100 subschemas to each item.
+fn costly_graph() -> Graph {
+    let parts = vec![r#"{ type = "integer" }"#; 100].join(", ");
+    let channel = |index: usize| {
+        format!(
+            "channels.c{index}.schema = {{ type = \"array\", items = {{ allOf = [{parts}] }} }}\n"
+        )
+    };
+    let channels: String = (0..20).map(channel).collect();
+    graph(&format!("[graphs.g]\nentry = \"a\"\nnodes.a = {{}}\n{channels}"))
+}
+
+#[test]
+fn validations_of_one_outcome_or_input_share_a_budget_of_steps() {
+    let costly = costly_graph();
+    let values = |count: usize| -> Vec<(String, Value)> {
+        (0..count).map(|index| (format!("c{index}"), json!(vec![0; 10_000]))).collect()
+    };
+    let outcome = |count: usize| {
+        check_writes(&costly, &node("a"), &crate::testing::writes(&values(count)), None, &[])
+    };
+    let input = |count: usize| {
+        let fields: serde_json::Map<String, Value> = values(count).into_iter().collect();
+        check_input(&costly, &Value::Object(fields))
+    };
+    for check in [&outcome as &dyn Fn(usize) -> Result<(), StepError>, &input] {
+        assert_eq!(check(2), Ok(()));
+        let error = check(20).unwrap_err();
+        assert!(matches!(&error, StepError::Limit(it) if it.limit == "schema_steps"), "{error}");
+    }
 }
 
 #[test]
