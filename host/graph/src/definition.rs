@@ -361,7 +361,7 @@ pub struct CacheDef {
 }
 
 /// A retry policy of a node. Fields that are not given have the defaults of
-/// [`crate::graph::Retry`].
+/// [`RetryPolicy`](crate::graph::RetryPolicy).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryDef {

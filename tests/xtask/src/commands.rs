@@ -67,6 +67,10 @@ fn every_test() -> Result<()> {
         Some(missing) => needs::leave_out("the checks of the pages", &missing)?,
     }
     programs("build host and stand-ins", PROGRAMS)?;
+    // What takes a few minutes comes before the tests, so that a finding is reported early.
+    lint()?;
+    document(PUBLISHED)?;
+    run("run the documentation's examples", cargo().arg("test").args(NATIVE).arg("--doc"))?;
     match needs::nextest() {
         Ok(()) => {
             let mut build = compiling(&["nextest", "run", "--no-run", "--profile", profile()]);
@@ -83,9 +87,7 @@ fn every_test() -> Result<()> {
             run("build and run the tests", tests.env(RECORD, needs::record()))?;
         }
     }
-    run("run the documentation's examples", cargo().arg("test").args(NATIVE).arg("--doc"))?;
-    lint()?;
-    document(PUBLISHED)
+    Ok(())
 }
 
 /// Evaluates the data sets of all or of some applications: once with precise models, and ten times

@@ -55,7 +55,10 @@ pub(super) fn indented(text: &str, spaces: usize) -> String {
 pub(super) fn summary(description: &str) -> String {
     let paragraph = description.trim().lines().take_while(|line| !line.trim().is_empty());
     let text = paragraph.map(str::trim).collect::<Vec<_>>().join(" ");
-    let end = text.match_indices(". ").map(|(at, _)| at + 1).find(|end| starts_sentence(&text[end + 1..]));
+    let end = text
+        .match_indices(". ")
+        .map(|(at, _)| at + 1)
+        .find(|end| starts_sentence(&text[end + 1..]));
     let full_stop = text.find('。').map(|at| at + '。'.len_utf8());
     let length = end.into_iter().chain(full_stop).min().unwrap_or(text.len());
     text[..length].to_owned()

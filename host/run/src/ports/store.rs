@@ -236,7 +236,7 @@ pub struct Batch {
     pub events: Vec<Event>,
     /// A new checkpoint, which becomes the current one if it belongs to the root graph. The store writes only channels
     /// whose version is the id of this checkpoint, and only the new items of channels with a
-    /// [`Tail`](wattle_graph::checkpoint::Tail). All other values are stored with earlier checkpoints.
+    /// [`ListDelta`](wattle_graph::checkpoint::ListDelta). All other values are stored with earlier checkpoints.
     pub checkpoint: Option<Checkpoint>,
     /// Makes an earlier checkpoint the current one.
     pub current: Option<CheckpointId>,
