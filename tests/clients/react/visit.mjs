@@ -1,8 +1,9 @@
 // Users at a real browser, each on a page with one of the `useStream` hooks: `node visit.mjs <scenario>`.
 //
 // The page comes from a server of its own. Its origin is the first line on standard output; the
-// URL of the Agent Server is the first line on standard input. Ends with an error if a page does
-// not do what the scenario expects of it.
+// URL of the Agent Server is the first line on standard input. Each further line on standard output
+// asks the test for events of the model's stream: `next <hook>` for one, `rest <hook>` for all. Ends
+// with an error if a page does not do what the scenario expects of it.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -18,6 +19,12 @@ const HOOKS = ["v1", "legacy"];
 
 /** What the model says to a text. */
 const ANSWER = "Thank you, I have read your message: ";
+
+/** The model's pieces come when the page asks the test for them, each hook's on their own. */
+const STEPWISE = "please say it piece by piece to ";
+
+/** Pieces that are asked for before the rest comes. */
+const PIECES = 6;
 
 /** The model's pieces come one by one, a tenth of a second apart. */
 const TEXT = "please say it slowly enough that it can be seen";
@@ -93,6 +100,14 @@ async function growth(page) {
   return [...new Set(texts)].filter((text) => text !== "");
 }
 
+/** Waits until the page has shown so many texts of the answer. */
+async function grownTo(page, count) {
+  await page.waitForFunction((count) => {
+    const texts = window.shown.map((all) => all.findLast(([kind]) => kind === "ai")?.[1] ?? "");
+    return new Set(texts.filter((text) => text !== "")).size >= count;
+  }, count);
+}
+
 /** The thread as the server has it. */
 async function kept(page) {
   const id = new URL(page.url()).hash.slice(1);
@@ -110,13 +125,20 @@ const scenarios = {
   /** Words appear as the model says them. */
   async talks(user) {
     const { page, complaints } = await open(user, "talking_agent");
-    await say(page, TEXT);
-    await until(page, ANSWER + TEXT);
+    const text = STEPWISE + user.hook;
+    await say(page, text);
+    // The first event of the stream has no text.
+    console.log(`next ${user.hook}`);
+    for (let pieces = 1; pieces <= PIECES; pieces += 1) {
+      console.log(`next ${user.hook}`);
+      await grownTo(page, pieces);
+    }
+    console.log(`rest ${user.hook}`);
+    await until(page, ANSWER + text);
     await settled(page);
     const grown = await growth(page);
-    assert.ok(grown.length > 5, `in ${grown.length} steps`);
     grown.slice(1).forEach((text, index) => assert.ok(text.startsWith(grown[index]), text));
-    assert.deepEqual(await lines(page), [["human", TEXT], ["ai", ANSWER + TEXT]]);
+    assert.deepEqual(await lines(page), [["human", text], ["ai", ANSWER + text]]);
     await say(page, "and again");
     await until(page, `${ANSWER}and again`);
     await settled(page);

@@ -7,6 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 use wattle_kit::need;
 use wattle_kit::needs::LeftOut;
+use wattle_kit::standin::Pattern;
 use wattle_suite::browser;
 use wattle_suite::server::{Setup, TestServer};
 
@@ -15,7 +16,10 @@ use super::{pauses, setup};
 /// Maximum duration of a scenario. Browsers start slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// Pause between deltas, so that each is on the page before the next one.
+/// The hooks; each is on a page of its own.
+const HOOKS: [&str; 2] = ["v1", "legacy"];
+
+/// Pause between deltas of a completion that a page joins.
 const PIECE_MS: u64 = 100;
 
 /// Pause that is long enough for a user to stop the run.
@@ -45,9 +49,26 @@ async fn visit(scenario: &str) -> Result<(), LeftOut> {
         panic!("no page: {}", String::from_utf8_lossy(&ended.stderr));
     };
     let server = server(&origin).await;
+    let gates = HOOKS.map(|hook| {
+        let text = format!("piece by piece to {hook}");
+        let on = Pattern { body_contains: Some(text), ..Pattern::model("chat") };
+        (hook, server.standin().stream_gate(on))
+    });
     let mut hears = visitor.stdin.take().unwrap();
     hears.write_all(format!("{}\n", server.url("")).as_bytes()).await.unwrap();
-    let ended = tokio::time::timeout(PATIENCE, visitor.wait_with_output()).await;
+    let obey = async {
+        while let Some(line) = says.next_line().await.unwrap() {
+            let (order, named) = line.split_once(' ').unwrap();
+            let (_, gate) = gates.iter().find(|(hook, _)| *hook == named).unwrap();
+            match order {
+                "next" => gate.release(1),
+                "rest" => gate.open(),
+                _ => panic!("unknown order: {line}"),
+            }
+        }
+    };
+    let ends = async { tokio::join!(visitor.wait_with_output(), obey).0 };
+    let ended = tokio::time::timeout(PATIENCE, ends).await;
     let ended = ended.expect("the browser is done in time").unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{scenario}: {said}");
