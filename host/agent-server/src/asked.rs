@@ -9,10 +9,10 @@ use wattle_graph::event::{Send, Write};
 use wattle_graph::id::{ChannelName, CheckpointId, END, NodeName, RunId};
 use wattle_graph::step;
 use wattle_project::agent_server::id::{checkpoint_of, input_of};
-use wattle_run::engine::matched;
-use wattle_run::hostcall::runs::Runs as _;
+use wattle_run::engine::match_answers;
+use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{
-    Answer, Durability, RunKind, RunOptions, ThreadRecord, ThreadStatus,
+    Durability, RunAnswers, RunKind, RunOptions, ThreadRecord, ThreadStatus,
 };
 
 use crate::agents::Agents;
@@ -62,7 +62,7 @@ pub(crate) async fn run(
     let request = &settled(graph, request);
     let kind = kind(agents, graph, thread, request).await?;
     let context = context(request);
-    graph.pack.graph.check_context(&context)?;
+    graph.graph_version.graph.check_context(&context)?;
     let now_ms = agents.now_ms();
     let after_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
     let terms = Terms {
@@ -91,7 +91,7 @@ pub(crate) async fn run(
 
 /// Checks the graph of a run: every run of a thread has the graph of the first one.
 fn check_graph(agents: &Agents, graph: &AgentGraph, thread: &ThreadRecord) -> Result<(), Fault> {
-    if thread.is_blank() || (thread.app == graph.app.name && thread.graph == *graph.name()) {
+    if thread.is_unbound() || (thread.app == graph.app.name && thread.graph == *graph.name()) {
         return Ok(());
     }
     let own = graphs::id_of(agents.engine().catalog(), &thread.app, &thread.graph);
@@ -106,7 +106,7 @@ async fn kind(
     thread: &ThreadRecord,
     request: &RunCreate,
 ) -> Result<RunKind, Fault> {
-    let channels = graphs::conversations(&graph.app, &graph.pack);
+    let channels = graphs::conversations(&graph.app, &graph.graph_version);
     let input = request.read_input(&channels, &mut fresh)?;
     if let Some(input) = &input {
         check_input(graph, input)?;
@@ -134,7 +134,7 @@ async fn kind(
             Ok(RunKind::Redo { checkpoint, input })
         }
         (Some(input), None) => Ok(RunKind::Start { input }),
-        (None, None) if thread.is_blank() => {
+        (None, None) if thread.is_unbound() => {
             let id = &thread.id;
             Err(Fault::value(format!("thread `{id}` has not run yet, so its run needs an `input`")))
         }
@@ -170,7 +170,7 @@ fn check_channels<'n>(
     field: &str,
     mut names: impl Iterator<Item = &'n String>,
 ) -> Result<(), Fault> {
-    let channels = graph.pack.graph.channels();
+    let channels = graph.graph_version.graph.channels();
     let Some(name) = names.find(|name| !channels.keys().any(|it| it.as_str() == *name)) else {
         return Ok(());
     };
@@ -189,7 +189,7 @@ async fn commanded(
     command: &Command,
     checkpoint: Option<CheckpointId>,
 ) -> Result<RunKind, Fault> {
-    let channels = graphs::conversations(&graph.app, &graph.pack);
+    let channels = graphs::conversations(&graph.app, &graph.graph_version);
     let updates = command.read_update(&channels, &mut fresh)?;
     let (mut goto, mut sends) = (Vec::new(), Vec::new());
     for one in command.read_goto(&channels, &mut fresh)? {
@@ -214,13 +214,15 @@ async fn commanded(
     };
     let is_plain = writes.is_empty() && goto.is_empty() && sends.is_empty();
     match &command.resume {
-        Some(resume) if is_plain => Ok(RunKind::Answer { answer: Answer::Matched(resume.clone()) }),
+        Some(resume) if is_plain => {
+            Ok(RunKind::Answer { answer: RunAnswers::Matched(resume.clone()) })
+        }
         None if is_plain => {
             Err(Fault::value("`command` is empty; set `update`, `resume` or `goto`"))
         }
         resume => Ok(RunKind::Command {
             command: step::Command { writes, goto, sends },
-            answer: resume.clone().map(Answer::Matched),
+            answer: resume.clone().map(RunAnswers::Matched),
             checkpoint,
         }),
     }
@@ -228,7 +230,7 @@ async fn commanded(
 
 /// Finds a node of the graph by its name.
 fn node(graph: &AgentGraph, name: &str) -> Result<NodeName, Fault> {
-    let nodes = graph.pack.graph.nodes();
+    let nodes = graph.graph_version.graph.nodes();
     if let Some(node) = nodes.keys().find(|node| node.as_str() == name) {
         return Ok(node.clone());
     }
@@ -248,7 +250,7 @@ async fn answerable(
     resume: &Value,
     checkpoint: Option<CheckpointId>,
 ) -> Result<Option<CheckpointId>, Fault> {
-    if thread.is_blank() {
+    if thread.is_unbound() {
         let text = format!("thread `{}` has not run yet, so it has no interrupts", thread.id);
         return Err(Fault::value(text));
     }
@@ -264,7 +266,7 @@ async fn answerable(
     if thread.status != ThreadStatus::Running && !agents.engine().has_pending(&thread.id).await? {
         let view = agents.engine().thread(&thread.id).await?;
         let open = view.map(|view| view.interrupts).unwrap_or_default();
-        matched(&open, resume).map_err(|failure| Fault::value(failure.message))?;
+        match_answers(&open, resume).map_err(|failure| Fault::value(failure.message))?;
     }
     Ok(None)
 }
@@ -328,7 +330,7 @@ fn options(graph: &AgentGraph, request: &RunCreate) -> RunOptions {
 /// does: clients send one list to several graphs.
 fn nodes(graph: &AgentGraph, named: &Nodes) -> NodeSet {
     let Some(names) = named.names() else { return NodeSet::All };
-    let known = graph.pack.graph.nodes().keys();
+    let known = graph.graph_version.graph.nodes().keys();
     NodeSet::Named(
         known.filter(|node| names.iter().any(|name| name == node.as_str())).cloned().collect(),
     )

@@ -71,7 +71,7 @@ impl Target<'_> {
 
     /// Returns the thread. Fails if it has never run.
     async fn has_run(&self) -> Result<ThreadRecord, Refusal> {
-        let found = self.find().await?.filter(|record| !record.is_blank());
+        let found = self.find().await?.filter(|record| !record.is_unbound());
         found.ok_or_else(|| {
             let why = format!("nothing has run on thread `{}` yet", self.thread);
             Refusal::new(Code::NoSuchRun, why)

@@ -115,7 +115,7 @@ impl<'p> Shelf<'p> {
     ) -> Result<Option<Kept<T>>, Failure> {
         let item = self.put_item(key, &document, None)?;
         let (value, now_ms) = (item.value.clone(), self.ports.clock.now_ms());
-        let is_there = self.ports.memory.put_if(&self.scope, known, item, now_ms).await?;
+        let is_there = self.ports.memory.compare_and_set(&self.scope, known, item, now_ms).await?;
         Ok(is_there.then(|| Kept { doc: document, key: key.to_owned(), known: value }))
     }
 
@@ -150,7 +150,9 @@ impl<'p> Shelf<'p> {
     /// if the record was changed since it was read.
     pub(crate) async fn remove<T>(&self, kept: &Kept<T>) -> Result<bool, Failure> {
         let (memory, now_ms) = (&self.ports.memory, self.ports.clock.now_ms());
-        memory.delete_if(&self.scope, &self.namespace, &kept.key, &kept.known, now_ms).await
+        memory
+            .compare_and_delete(&self.scope, &self.namespace, &kept.key, &kept.known, now_ms)
+            .await
     }
 
     /// Lists all records by key. Suitable for small records only: all of them are in memory.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
-use wattle_run::hostcall::runs::{RunRef, Runs as _};
+use wattle_run::hostcall::runs::{RunRef, RunService as _};
 use wattle_run::ports::store::RunRecord;
 use wattle_run::tail::{self, Tail, TailQuery, Until};
 
@@ -61,16 +61,16 @@ impl Log {
                 return self.over().await;
             }
             match self.tail.next().await {
-                Ok(tail::Next::Event(event)) => {
+                Ok(tail::TailItem::Event(event)) => {
                     let is_root = event.namespace.is_root();
                     self.has_ended = is_root && matches!(event.kind, EventKind::RunEnded(_));
                     return Next::Event(event);
                 }
                 // A run that was set aside counts as running: the stream waits until the run
                 // continues.
-                Ok(tail::Next::CaughtUp) if self.tail.is_at_work() => {}
-                Ok(tail::Next::CaughtUp | tail::Next::Idle) => return self.over().await,
-                Ok(tail::Next::Gone | tail::Next::Replaced) => return Next::Over,
+                Ok(tail::TailItem::CaughtUp) if self.tail.is_run_active() => {}
+                Ok(tail::TailItem::CaughtUp | tail::TailItem::Idle) => return self.over().await,
+                Ok(tail::TailItem::Gone | tail::TailItem::Replaced) => return Next::Over,
                 Err(failure) => {
                     let thread = &self.run.thread;
                     tracing::warn!(%thread, error = %failure, "run stream aborted");

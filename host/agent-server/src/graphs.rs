@@ -8,7 +8,7 @@ use wattle_graph::definition::{BuiltInReducer, ReducerDef};
 use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{AppName, GraphName};
 use wattle_project::agent_server::id::assistant_uuid;
-use wattle_run::app::{App, GraphPack};
+use wattle_run::app::{App, GraphVersion};
 use wattle_run::catalog::Catalog;
 
 use crate::doc::assistant::AssistantDoc;
@@ -24,7 +24,7 @@ pub(crate) struct AgentGraph {
     pub(crate) id: String,
     pub(crate) app: Arc<App>,
     /// The graph and its version.
-    pub(crate) pack: Arc<GraphPack>,
+    pub(crate) graph_version: Arc<GraphVersion>,
     /// The assistant that a client created, if the request selected one.
     pub(crate) made: Option<Made>,
 }
@@ -45,7 +45,7 @@ impl AgentGraph {
 
     /// Returns the name of the graph in its app.
     pub(crate) fn name(&self) -> &GraphName {
-        &self.pack.graph.name
+        &self.graph_version.graph.name
     }
 
     fn is(&self, app: &AppName, graph: &GraphName) -> bool {
@@ -65,14 +65,14 @@ pub(crate) fn all(catalog: &Catalog) -> Vec<AgentGraph> {
     let apps = catalog.apps();
     let is_unique =
         |name: &GraphName| apps.iter().filter(|app| app.graphs.contains_key(name)).count() == 1;
-    let graph = |app: &Arc<App>, name: &GraphName, pack: &Arc<GraphPack>| AgentGraph {
+    let graph = |app: &Arc<App>, name: &GraphName, graph_version: &Arc<GraphVersion>| AgentGraph {
         id: if is_unique(name) { name.to_string() } else { format!("{}/{name}", app.name) },
         app: app.clone(),
-        pack: pack.clone(),
+        graph_version: graph_version.clone(),
         made: None,
     };
     let of_app = |app: &Arc<App>| -> Vec<AgentGraph> {
-        app.graphs.iter().map(|(name, pack)| graph(app, name, pack)).collect()
+        app.graphs.iter().map(|(name, graph_version)| graph(app, name, graph_version)).collect()
     };
     apps.iter().flat_map(of_app).collect()
 }
@@ -115,28 +115,28 @@ pub(crate) fn id_of(catalog: &Catalog, app: &AppName, graph: &GraphName) -> Stri
 }
 
 /// Returns the message channels of a graph and of its subgraphs.
-pub(crate) fn conversations(app: &App, pack: &GraphPack) -> BTreeSet<String> {
+pub(crate) fn conversations(app: &App, graph_version: &GraphVersion) -> BTreeSet<String> {
     let (mut seen, mut channels) = (BTreeSet::new(), BTreeSet::new());
-    collect(app, pack, &mut seen, &mut channels);
+    collect(app, graph_version, &mut seen, &mut channels);
     channels
 }
 
 fn collect<'a>(
     app: &'a App,
-    pack: &'a GraphPack,
+    graph_version: &'a GraphVersion,
     seen: &mut BTreeSet<&'a GraphName>,
     channels: &mut BTreeSet<String>,
 ) {
-    if !seen.insert(&pack.graph.name) {
+    if !seen.insert(&graph_version.graph.name) {
         return;
     }
     let conversation = ReducerDef::BuiltIn(BuiltInReducer::Messages);
-    for (name, channel) in &pack.graph.definition().channels {
+    for (name, channel) in &graph_version.graph.definition().channels {
         if channel.reducer == conversation {
             channels.insert(name.to_string());
         }
     }
-    for node in pack.graph.nodes().values() {
+    for node in graph_version.graph.nodes().values() {
         if let NodeKind::Graph { graph, .. } = &node.body
             && let Some(nested) = app.graphs.get(graph)
         {

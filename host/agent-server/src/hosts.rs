@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use wattle_graph::failure::Failure;
-use wattle_run::ports::store::Holder;
+use wattle_run::ports::store::LeaseHolder;
 
 use crate::agents::Agents;
 use crate::webhooks;
@@ -21,7 +21,7 @@ const LIST_ALL: Duration = Duration::from_mins(1);
 impl Agents {
     /// Returns the hosts whose webhooks are not taken over. A host that does not share its store is
     /// the only one: a webhook with another host id is from before its last start.
-    async fn live_hosts(&self) -> Result<BTreeSet<Holder>, Failure> {
+    async fn live_hosts(&self) -> Result<BTreeSet<LeaseHolder>, Failure> {
         let engine = self.engine();
         if engine.is_shared() {
             engine.heartbeat().await?;

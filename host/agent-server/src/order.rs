@@ -4,9 +4,9 @@
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::engine::blank::NewThread;
-use wattle_run::facts;
-use wattle_run::hostcall::runs::Runs as _;
+use wattle_run::engine::threads::NewThread;
+use wattle_run::hostcall::runs::RunService as _;
+use wattle_run::metadata;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
 use crate::agents::Agents;
@@ -124,7 +124,7 @@ async fn left_over(
         return Err(failure.into());
     }
     let known = caller.find_thread(agents, run.as_str()).await?;
-    let own = known.filter(|record| record.is_blank() && record.tenant == caller.tenant);
+    let own = known.filter(|record| record.is_unbound() && record.tenant == caller.tenant);
     own.ok_or_else(|| failure.into())
 }
 
@@ -136,8 +136,8 @@ async fn left_over(
 /// not permitted.
 pub(crate) fn check(agents: &Agents, request: &RunCreate) -> Result<(), Fault> {
     request.check()?;
-    let facts = request.metadata.clone().unwrap_or_default();
-    facts::check(&facts.into_iter().collect())?;
+    let metadata = request.metadata.clone().unwrap_or_default();
+    metadata::check_size(&metadata.into_iter().collect())?;
     match &request.webhook {
         Some(url) => agents.webhooks().check(url),
         None => Ok(()),

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::json::weight;
+use wattle_run::json::approx_bytes;
 
 use crate::fault::Fault;
 
@@ -101,7 +101,7 @@ impl Looks {
     /// 422 if the budget is exceeded.
     pub(crate) fn count(&mut self, values: &Value) -> Result<(), Failure> {
         self.states += 1;
-        self.bytes = self.bytes.saturating_add(weight(values));
+        self.bytes = self.bytes.saturating_add(approx_bytes(values));
         if self.states <= STATES && self.bytes <= STATES_BYTES {
             return Ok(());
         }

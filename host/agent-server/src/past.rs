@@ -14,9 +14,9 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_graph::lineage::Lineage;
 use wattle_project::agent_server::v1::{NeededState, goes_on};
-use wattle_run::app::{App, GraphPack};
+use wattle_run::app::{App, GraphVersion};
 use wattle_run::ports::store::{CheckpointTuple, Durability, RunRecord, StoreError};
-use wattle_run::unkept;
+use wattle_run::unpersisted;
 
 use crate::agents::Agents;
 
@@ -33,7 +33,7 @@ pub(crate) struct Past {
 
 /// A run that stores only its last state.
 struct Exit {
-    code: (Arc<App>, Arc<GraphPack>),
+    code: (Arc<App>, Arc<GraphVersion>),
     /// Current state of the run; `None` if it is unknown.
     lineage: Option<Lineage>,
 }
@@ -140,7 +140,7 @@ impl Past {
     ) -> Result<Option<CheckpointTuple>, StoreError> {
         let Some(id) = start::start(&self.agents, run, event).await? else { return Ok(None) };
         let store = self.agents.ports().store.as_ref();
-        let tuple = unkept::stood(store, &self.thread, id).await?;
+        let tuple = unpersisted::root_checkpoint(store, &self.thread, id).await?;
         Ok(tuple.map(|mut tuple| {
             tuple.events.retain(|before| before.seq < event.seq);
             tuple
@@ -155,7 +155,7 @@ impl Past {
         let head = self.agents.ports().store.thread(&self.thread).await.map_err(unreadable)?;
         let Some(head) = head else { return Ok(None) };
         let catalog = self.agents.engine().catalog();
-        let code = catalog.version(&head.record.app, &started.graph, started.digest);
+        let code = catalog.pinned_version(&head.record.app, &started.graph, started.digest);
         let lineage = stands.map(|tuple| {
             let mut lineage = Lineage::new(tuple.checkpoint.clone());
             tuple.events.iter().for_each(|event| lineage.apply(event));
@@ -180,8 +180,8 @@ impl Past {
         let checkpoint = match (stored, lineage) {
             (Some(stored), _) => stored,
             (None, Some(lineage)) => {
-                let (app, pack) = &exit.code;
-                unkept::again(app, pack, &lineage, event, made).await?
+                let (app, graph_version) = &exit.code;
+                unpersisted::rebuild_checkpoint(app, graph_version, &lineage, event, made).await?
             }
             (None, None) => return Ok(None),
         };

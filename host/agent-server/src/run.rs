@@ -9,7 +9,7 @@ use wattle_graph::id::RunId;
 use wattle_project::agent_server::document::ERROR;
 use wattle_project::agent_server::failure::error_of;
 use wattle_project::agent_server::id::assistant_uuid;
-use wattle_run::hostcall::runs::{EndedRun, Multitask, RunOutcome, RunRef, Runs as _};
+use wattle_run::hostcall::runs::{EndedRun, Multitask, RunOutcome, RunRef, RunService as _};
 use wattle_run::ports::store::{RunKind, RunRecord, ThreadRecord};
 
 use crate::agents::Agents;
@@ -125,12 +125,12 @@ pub(crate) enum Turn {
 pub(crate) async fn turn(agents: &Agents, run: &RunRef) -> Result<Turn, Failure> {
     let mut stopping = agents.api().stopping.clone();
     let record = tokio::select! {
-        record = agents.engine().begun(run) => record?,
+        record = agents.engine().wait_started(run) => record?,
         _ = stopping.wait_for(|stopping| *stopping) => return Ok(Turn::Stopping),
     };
     Ok(match record {
         None => Turn::Gone,
-        Some(record) if record.has_begun() => Turn::Begun(Box::new(record)),
+        Some(record) if record.has_started() => Turn::Begun(Box::new(record)),
         Some(record) => record.failure.map_or(Turn::Gone, Turn::Failed),
     })
 }

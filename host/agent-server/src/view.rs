@@ -6,9 +6,9 @@ use wattle_graph::failure::code;
 use wattle_graph::id::{CheckpointId, Namespace, RunId};
 use wattle_project::agent_server::failure::error_of;
 use wattle_project::agent_server::thread_info::ThreadInfo;
-use wattle_run::hostcall::runs::Runs as _;
+use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{StoreError, ThreadRecord, ThreadStatus as Stands};
-use wattle_run::travel::StateView;
+use wattle_run::time_travel::StateView;
 
 use crate::agents::Agents;
 use crate::asked::run::AskedRun;
@@ -23,11 +23,13 @@ pub(crate) const TEMPORARY: &str = "__temporary";
 /// messages are rendered as they are stored.
 pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> ThreadInfo {
     let catalog = agents.engine().catalog();
-    let code = catalog.version(&record.app, &record.graph, record.version);
+    let code = catalog.pinned_version(&record.app, &record.graph, record.version);
     ThreadInfo {
         thread: record.id.clone(),
         origin: record.origin().clone(),
-        channels: code.map(|(app, pack)| graphs::conversations(&app, &pack)).unwrap_or_default(),
+        channels: code
+            .map(|(app, graph_version)| graphs::conversations(&app, &graph_version))
+            .unwrap_or_default(),
     }
 }
 
@@ -35,18 +37,18 @@ pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> ThreadInfo {
 /// thread to its graph.
 pub(crate) fn run_lens(agents: &Agents, record: &ThreadRecord, asked: &AskedRun) -> ThreadInfo {
     let shown = lens(agents, record);
-    if !record.is_blank() {
+    if !record.is_unbound() {
         return shown;
     }
     let graph = graphs::by_name(agents.engine().catalog(), &asked.app, &asked.graph);
-    let channels = graph.map(|graph| graphs::conversations(&graph.app, &graph.pack));
+    let channels = graph.map(|graph| graphs::conversations(&graph.app, &graph.graph_version));
     ThreadInfo { channels: channels.unwrap_or_default(), ..shown }
 }
 
 /// Returns the status of a thread. A thread with a pending run is busy, whatever status its record
 /// has.
 pub(crate) fn status(agents: &Agents, record: &ThreadRecord) -> ThreadStatus {
-    if agents.engine().is_waiting(&record.id) {
+    if agents.engine().has_known_pending(&record.id) {
         return ThreadStatus::Busy;
     }
     record.status.into()
@@ -81,7 +83,7 @@ pub(crate) async fn state_of(
     namespace: &Namespace,
     checkpoint: Option<CheckpointId>,
 ) -> Result<Option<StateView>, Fault> {
-    if record.is_blank() {
+    if record.is_unbound() {
         return Ok(None);
     }
     match agents.engine().state(&record.id, namespace, checkpoint).await {

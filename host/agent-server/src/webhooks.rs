@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::RunId;
-use wattle_run::ports::store::Holder;
+use wattle_run::ports::store::LeaseHolder;
 
 pub use crate::wire::webhook::{AllowRule, AllowRuleError, Reachable, SigningKey, SigningKeyError};
 
@@ -314,7 +314,7 @@ pub(crate) async fn listed(agents: &Agents) -> Result<Vec<Kept<Hook>>, Failure> 
 pub(crate) async fn take_over(
     agents: &Agents,
     listed: Vec<Kept<Hook>>,
-    live: &BTreeSet<Holder>,
+    live: &BTreeSet<LeaseHolder>,
 ) -> Result<(), Failure> {
     let (own, shelf) = (agents.host(), hooks(agents.ports()));
     for hook in listed {

@@ -16,7 +16,7 @@ use url::form_urlencoded;
 use wattle_graph::failure::code;
 use wattle_graph::id::AppName;
 use wattle_run::app::App;
-use wattle_run::ports::sandbox::{Route, WebRequest};
+use wattle_run::ports::sandbox::{WebRequest, WebRoute};
 
 use crate::app_route::answer::Asked;
 use crate::app_route::pattern::Found;
@@ -125,7 +125,7 @@ async fn handle(
 }
 
 /// Returns the endpoints that an app declares.
-pub(crate) fn routes(app: &App) -> &[Route] {
+pub(crate) fn routes(app: &App) -> &[WebRoute] {
     let web = app.web.as_ref().and_then(|name| app.plugins.get(name));
     web.map_or(&[], |plugin| plugin.info().routes.as_slice())
 }

@@ -36,7 +36,7 @@ pub async fn get_linked_blob(
     extensions: Extensions,
 ) -> Result<Response, Problem> {
     let ports = state.engine.ports();
-    let linked = ports.links.read(&tenant, &name).ok_or_else(missing)?;
+    let linked = ports.links.verify(&tenant, &name).ok_or_else(missing)?;
     // An unknown or forbidden tenant gets the response of a missing blob, which does not reveal the
     // tenant of the link.
     let named = scope::named_tenant(&state.config, &headers, &extensions).map_err(|_| missing())?;

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 use wattle_graph::failure::code;
-use wattle_run::bulk::{in_bulk, is_long};
+use wattle_run::blocking::{block_in_place_if, is_long_parse};
 use wattle_run::json::lenient;
 
 use self::objects::Objects;
@@ -133,13 +133,13 @@ fn too_large(limit_bytes: usize, is_of_key: bool) -> Problem {
     Problem::new(api_code::TOO_LARGE, detail)
 }
 
-/// Parses JSON. A lone surrogate in a string is replaced, see [`lenient::request`].
+/// Parses JSON. A lone surrogate in a string is replaced, see [`lenient::parse_request`].
 ///
 /// # Errors
 ///
 /// `invalid`, with the field, line and column in `details`.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    in_bulk(is_long(bytes.len()), || lenient::request(bytes, document))
+    block_in_place_if(is_long_parse(bytes.len()), || lenient::parse_request(bytes, document))
 }
 
 fn document<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {

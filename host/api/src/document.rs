@@ -58,7 +58,7 @@ pub struct RecoveryDocument {
 impl RecoveryDocument {
     /// Returns the progress of a recovery; `None` if it is complete and no run is set aside.
     pub(crate) fn of(recovery: Recovery) -> Option<Self> {
-        let Recovery { is_over, found, recovered, set_aside } = recovery;
+        let Recovery { is_complete: is_over, found, recovered, set_aside } = recovery;
         let is_done = is_over && set_aside == 0;
         (!is_done).then_some(Self { over: is_over, found, recovered, set_aside })
     }

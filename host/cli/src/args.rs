@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use wattle_mcp::check::NOTES;
+use wattle_mcp::check::NOTES_TARGET;
 
 use crate::exit;
 use crate::load::compiler;
@@ -49,7 +49,7 @@ impl Args {
     pub fn told(&self) -> Option<&'static str> {
         let looks_at_servers =
             matches!(self.command, Command::Doctor | Command::Mcp(McpCommand::Check(_)));
-        looks_at_servers.then_some(NOTES)
+        looks_at_servers.then_some(NOTES_TARGET)
     }
 }
 

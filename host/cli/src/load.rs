@@ -190,9 +190,9 @@ impl Loader {
     /// Those of the store, from which the pinned versions are read.
     pub async fn start(&self, store: &dyn Store) -> Result<Vec<Change>, StoreError> {
         let inner = &self.inner;
-        let pinned = store.pinned().await?;
+        let pinned = store.pinned_versions().await?;
         let (needed, rest) = archive::parted(&inner.config, &pinned.versions);
-        if pinned.is_complete && store.set_aside().await?.is_empty() {
+        if pinned.is_complete && store.damaged_threads().await?.is_empty() {
             archive::delete(rest);
         }
         let mut old_apps = BTreeSet::new();
@@ -251,7 +251,7 @@ impl Inner {
         let gone = |path: &Path| !found.contains(path);
         for path in seen.prints.keys().filter(|path| gone(path)).cloned().collect::<Vec<_>>() {
             seen.prints.remove(&path);
-            self.catalog.resolve(&path);
+            self.catalog.clear_problem(&path);
             if let Some(app) = seen.apps.remove(&path) {
                 self.catalog.remove(&app);
                 changes.push(Change::Removed { path: path.clone() });
@@ -281,7 +281,7 @@ impl Inner {
                 let name = plugin.info().name.clone();
                 seen.plugins.insert(path.to_owned(), name.clone());
                 self.loose.insert(plugin);
-                self.catalog.resolve(path);
+                self.catalog.clear_problem(path);
                 Change::Plugin { name }
             }
             Err(message) => self.problem(path, message),
@@ -316,7 +316,7 @@ impl Inner {
             self.catalog.remove(&old);
         }
         let app = self.catalog.install(loaded.app);
-        self.catalog.resolve(folder);
+        self.catalog.clear_problem(folder);
         let loose = seen.plugin_files(&self.config);
         let files = files.into_iter().chain(loose).collect();
         archive::keep(&self.config, &app, &manifest, folder, &files);
@@ -374,7 +374,7 @@ impl Inner {
     fn problem(&self, path: &Path, message: String) -> Change {
         let at_ms = self.clock.now_ms();
         let problem = LoadProblem { path: path.to_owned(), at_ms, message: message.clone() };
-        self.catalog.report(problem);
+        self.catalog.report_problem(problem);
         Change::Problem { path: path.to_owned(), message }
     }
 }

@@ -20,7 +20,7 @@ use wattle_graph::mapping::{
 };
 use wattle_run::app::App;
 use wattle_run::catalog::Catalog;
-use wattle_run::ports::observer::{Observer, RunNote};
+use wattle_run::ports::observer::{Observer, RunSummary};
 use wattle_run::ports::store::StoreError;
 use wattle_run::ports::{BlobStore, Ports, Store};
 use wattle_run::tail::range::EventRange;
@@ -41,12 +41,12 @@ pub struct FileProjector {
 }
 
 enum Job {
-    Run(Box<RunNote>),
+    Run(Box<RunSummary>),
     Finish(oneshot::Sender<()>),
 }
 
 impl Observer for FileProjector {
-    fn run_ended(&self, note: RunNote) {
+    fn run_ended(&self, note: RunSummary) {
         let run = note.run.clone();
         if self.jobs.try_send(Job::Run(Box::new(note))).is_err() {
             tracing::warn!(%run, "file projections of a run are skipped: the queue is full");
@@ -111,7 +111,7 @@ impl Worker {
         }
     }
 
-    async fn project(&self, note: &RunNote) {
+    async fn project(&self, note: &RunSummary) {
         let Some(app) = self.catalog.app(&note.app) else { return };
         for (name, mapping) in &app.projections.files {
             let folder = folder::of_files(&self.config, &self.env, &app.name, name, mapping);
@@ -128,7 +128,7 @@ impl Worker {
 
     async fn files(
         &self,
-        note: &RunNote,
+        note: &RunSummary,
         app: &App,
         mapping: &FileProjection,
     ) -> Result<Vec<(u64, ProjectedFile)>, StoreError> {

@@ -173,7 +173,7 @@ fn spawn_sweeps(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>
     });
     if host.engine.is_shared() {
         let engine = host.engine.clone();
-        until(tasks, stop, async move { engine.keep_recovering().await });
+        until(tasks, stop, async move { engine.share_runs().await });
     }
     if let Some(sweeper) = host.sweeper.clone() {
         until(tasks, stop, async move {
@@ -291,7 +291,7 @@ impl RunningServer {
 
     /// Waits until all runs that were orphaned before the start are recovered or set aside.
     pub async fn recovery(&self) -> Recovery {
-        self.engine.recovered().await
+        self.engine.wait_recovered().await
     }
 
     /// Stops the server. Streams end, new requests are rejected, and runs pause before their next
@@ -301,7 +301,7 @@ impl RunningServer {
     pub async fn shutdown(mut self) {
         let grace = self.config().server.stop_grace();
         self.host.begin_stop();
-        self.engine.halt();
+        self.engine.begin_shutdown();
         self.stop.send_replace(true);
         self.place.remove();
         let runs = self.engine.shutdown(grace);

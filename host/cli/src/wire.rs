@@ -115,7 +115,7 @@ impl Host {
             opened.ports.clock.clone(),
             loose.clone(),
         );
-        catalog.loaded_from(Arc::new(loader.clone()));
+        catalog.set_source(Arc::new(loader.clone()));
         let begun_ms = opened.ports.clock.now_ms();
         let engine_config = EngineConfig {
             runtime: Some(runtime.handle()),

@@ -23,7 +23,7 @@ pub struct Task {
     /// Index among the tasks of the node in this superstep, from 0.
     pub index: u32,
     /// Whether another task of the node in this superstep comes before this one or has finished.
-    pub is_first_of_node: bool,
+    pub follows_same_node: bool,
     /// The node that triggered the task, or whose failure it handles; `None` for the entry.
     pub from: Option<NodeName>,
     /// The part of the state that the node reads, or the input of a send.
@@ -78,21 +78,21 @@ pub fn plan(graph: &Graph, thread: &ThreadId, lineage: &Lineage, steps_left: u32
     if steps_left == 0 {
         return Plan::RecursionLimitReached;
     }
-    let seats =
+    let slots =
         with_indexes(&meta.next).into_iter().enumerate().map(|(place, (trigger, index))| {
-            let mut seat = TaskSlot::of(graph, thread, lineage, place as u32, trigger, index);
-            seat.follow_error_handlers();
-            seat
+            let mut slot = TaskSlot::of(graph, thread, lineage, place as u32, trigger, index);
+            slot.follow_error_handlers();
+            slot
         });
-    let seats: Vec<TaskSlot<'_>> = seats.collect();
-    let all = seats.iter().map(|seat| seat.id.clone()).collect();
-    let (asking, first) = (lineage.waiting(), First::of(&seats));
+    let slots: Vec<TaskSlot<'_>> = slots.collect();
+    let all = slots.iter().map(|slot| slot.id.clone()).collect();
+    let (asking, first) = (lineage.waiting(), First::of(&slots));
     let (mut run, mut waiting) = (Vec::new(), Vec::new());
-    for seat in &seats {
-        if asking.contains(&seat.id) {
-            waiting.push(seat.id.clone());
-        } else if !lineage.finished.contains_key(&seat.id) {
-            run.push(seat.task(first.is_before(seat)));
+    for slot in &slots {
+        if asking.contains(&slot.id) {
+            waiting.push(slot.id.clone());
+        } else if !lineage.finished.contains_key(&slot.id) {
+            run.push(slot.task(first.is_before(slot)));
         }
     }
     let for_parent = || lineage.finished.values().any(|finished| finished.for_parent);
@@ -184,7 +184,7 @@ impl<'l> TaskSlot<'l> {
         Some(id(self.thread, self.lineage, self.on_error()?, index))
     }
 
-    fn task(&self, is_further: bool) -> Task {
+    fn task(&self, follows_same_node: bool) -> Task {
         let own = self.trigger.and_then(|trigger| trigger.input.as_ref());
         let input = match own {
             Some(own) => (**own).clone(),
@@ -200,7 +200,7 @@ impl<'l> TaskSlot<'l> {
             node: self.node.clone(),
             step: self.lineage.checkpoint.meta.step,
             index: self.index,
-            is_first_of_node: is_further,
+            follows_same_node,
             from,
             input,
             timeout_ms: self.trigger.and_then(|trigger| trigger.timeout_ms),
@@ -214,21 +214,21 @@ impl<'l> TaskSlot<'l> {
 struct First<'l>(BTreeMap<&'l NodeName, u32>);
 
 impl<'l> First<'l> {
-    fn of(seats: &[TaskSlot<'l>]) -> Self {
+    fn of(slots: &[TaskSlot<'l>]) -> Self {
         let mut first: BTreeMap<&NodeName, u32> = BTreeMap::new();
-        for seat in seats {
-            let is_finished = seat.lineage.finished.contains_key(&seat.id);
+        for slot in slots {
+            let is_finished = slot.lineage.finished.contains_key(&slot.id);
             // An unfinished task comes after a finished one, whatever its index.
-            let index = if is_finished { 0 } else { seat.index.saturating_add(1) };
-            let lowest = first.entry(seat.node).or_insert(index);
+            let index = if is_finished { 0 } else { slot.index.saturating_add(1) };
+            let lowest = first.entry(slot.node).or_insert(index);
             *lowest = index.min(*lowest);
         }
         Self(first)
     }
 
     /// Returns true if another task of the node comes before an unfinished task.
-    fn is_before(&self, seat: &TaskSlot<'_>) -> bool {
-        self.0.get(seat.node).is_some_and(|lowest| *lowest <= seat.index)
+    fn is_before(&self, slot: &TaskSlot<'_>) -> bool {
+        self.0.get(slot.node).is_some_and(|lowest| *lowest <= slot.index)
     }
 }
 

@@ -19,98 +19,100 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wattle_graph::elicitation::ElicitedQuestion;
 
-use crate::outcome;
-use crate::permit::Permit;
+use crate::permit::SendPermit;
+use crate::tool_result;
 
 /// The reason in the `notifications/cancelled` message.
-const GIVEN_UP: &str = "the caller no longer waits for the result";
+const CANCEL_REASON: &str = "the caller no longer waits for the result";
 
 /// The answer to an elicitation, and the condition under which the answer may be sent.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct ElicitationAnswer {
     pub(crate) answer: Result<ElicitResult, ErrorData>,
-    pub(crate) permit: Permit,
+    pub(crate) permit: SendPermit,
 }
 
 /// Sender for the answer to an elicitation.
-pub(crate) type Reply = oneshot::Sender<Answered>;
+pub(crate) type AnswerSender = oneshot::Sender<ElicitationAnswer>;
 
 /// An elicitation during a call.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct CallElicitation {
     pub(crate) question: ElicitedQuestion,
-    pub(crate) reply: Reply,
+    pub(crate) reply: AnswerSender,
 }
 
 /// The calls in progress on a session. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Calls(Arc<Inner>);
+pub(crate) struct Calls(Arc<CallsShared>);
 
 #[derive(Debug, Default)]
-struct Inner {
-    state: Mutex<State>,
+struct CallsShared {
+    state: Mutex<CallsState>,
     /// Locked while a call is sent. The id of the call is known only afterwards, and an elicitation of the call may
     /// arrive earlier.
     sending: tokio::sync::Mutex<()>,
     /// Notified when a call ends or sends an elicitation, and when an unassigned elicitation is no longer pending.
     changed: Notify,
     /// Cancelled when the connection to the server is lost.
-    lost: CancellationToken,
+    connection_lost: CancellationToken,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    calls: BTreeMap<u64, Call>,
+struct CallsState {
+    calls: BTreeMap<u64, TrackedCall>,
     /// Numbers of the elicitations that are not yet assigned to a call, in the order of their arrival.
-    unclear: BTreeSet<u64>,
+    unassigned: BTreeSet<u64>,
     /// Permits of answers that are being sent, by the id of the elicitation.
-    answers: HashMap<RequestId, Permit>,
+    answer_permits: HashMap<RequestId, SendPermit>,
     /// Number of the latest call or elicitation.
-    next: u64,
+    last_number: u64,
     /// Whether a call was cancelled before its end.
-    has_given_up: bool,
+    has_cancelled: bool,
     /// Whether the session is reserved for a held call.
     is_reserved: bool,
 }
 
-impl State {
-    fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
+impl CallsState {
+    fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
     }
 }
 
 #[derive(Debug)]
-struct Call {
+struct TrackedCall {
     /// Request id; `None` until the call is sent.
     id: Option<RequestId>,
-    tell: mpsc::Sender<Asked>,
+    elicitations: mpsc::Sender<CallElicitation>,
     /// Semaphore with one permit, which the unanswered elicitation of the call holds.
-    asking: Arc<Semaphore>,
+    elicitation_slot: Arc<Semaphore>,
 }
 
 impl Calls {
     /// No code that can panic runs under this lock.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CallsState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the condition under which the answer to an elicitation may be sent.
-    pub(crate) fn answer_under(&self, question: RequestId, permit: Permit) {
-        self.lock().answers.insert(question, permit);
+    pub(crate) fn set_answer_permit(&self, question: RequestId, permit: SendPermit) {
+        self.lock().answer_permits.insert(question, permit);
     }
 
     /// Returns the permit of an outgoing message: the condition under which it may be sent. Only calls and elicitation
     /// answers have one; other messages are always permitted. Removes the permit of an answer.
-    pub(crate) fn permit_of(&self, message: &ClientJsonRpcMessage) -> Permit {
+    pub(crate) fn take_permit(&self, message: &ClientJsonRpcMessage) -> SendPermit {
         let permit = match message {
             ClientJsonRpcMessage::Request(request) => match &request.request {
-                ClientRequest::CallToolRequest(call) => call.extensions.get::<Permit>().cloned(),
+                ClientRequest::CallToolRequest(call) => {
+                    call.extensions.get::<SendPermit>().cloned()
+                }
                 _ => None,
             },
-            ClientJsonRpcMessage::Response(answer) => self.lock().answers.remove(&answer.id),
+            ClientJsonRpcMessage::Response(answer) => self.lock().answer_permits.remove(&answer.id),
             ClientJsonRpcMessage::Error(refusal) => {
-                refusal.id.as_ref().and_then(|id| self.lock().answers.remove(id))
+                refusal.id.as_ref().and_then(|id| self.lock().answer_permits.remove(id))
             }
             ClientJsonRpcMessage::Notification(_) => None,
         };
@@ -118,14 +120,14 @@ impl Calls {
     }
 
     /// Returns true if no call is in progress and none was cancelled, so that no call can send an elicitation.
-    pub(crate) fn are_clear(&self) -> bool {
+    pub(crate) fn are_idle(&self) -> bool {
         let state = self.lock();
-        state.calls.is_empty() && !state.has_given_up
+        state.calls.is_empty() && !state.has_cancelled
     }
 
     /// Returns true if a call was cancelled before its end. The server may still send an elicitation of that call.
-    pub(crate) fn have_given_up(&self) -> bool {
-        self.lock().has_given_up
+    pub(crate) fn have_cancelled(&self) -> bool {
+        self.lock().has_cancelled
     }
 
     /// Reserves the session for one held call. Other calls then get another session.
@@ -134,7 +136,7 @@ impl Calls {
     }
 
     /// Ends the reservation. Called when the held call has ended.
-    pub(crate) fn share(&self) {
+    pub(crate) fn end_reservation(&self) {
         self.lock().is_reserved = false;
     }
 
@@ -143,18 +145,20 @@ impl Calls {
     }
 
     /// Returns the token that is cancelled when the connection to the server is lost.
-    pub(crate) fn lost(&self) -> &CancellationToken {
-        &self.0.lost
+    pub(crate) fn connection_lost(&self) -> &CancellationToken {
+        &self.0.connection_lost
     }
 
     /// Registers a call. Returns its entry and the receiver of its elicitations.
-    pub(crate) fn enter(&self) -> (Place, mpsc::Receiver<Asked>) {
+    pub(crate) fn register(&self) -> (CallRegistration, mpsc::Receiver<CallElicitation>) {
         let (tell, asks) = mpsc::channel(1);
         let mut state = self.lock();
-        let number = state.number();
+        let number = state.next_number();
         let asking = Arc::new(Semaphore::new(1));
-        state.calls.insert(number, Call { id: None, tell, asking });
-        (Place { calls: self.clone(), number, has_ended: false }, asks)
+        state
+            .calls
+            .insert(number, TrackedCall { id: None, elicitations: tell, elicitation_slot: asking });
+        (CallRegistration { calls: self.clone(), number, has_ended: false }, asks)
     }
 
     /// Returns the elicitation permit of the call that sent an elicitation. `origin` identifies the stream on which the
@@ -163,20 +167,21 @@ impl Calls {
     /// # Errors
     ///
     /// Returns the reason if the elicitation cannot be assigned to a call.
-    pub(crate) async fn whose(
+    pub(crate) async fn find_call(
         &self,
         origin: Option<&InboundStreamOrigin>,
-    ) -> Result<Asking, &'static str> {
+    ) -> Result<ElicitationPermit, &'static str> {
         drop(self.0.sending.lock().await);
         if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
             let state = self.lock();
-            return self.asking(state.calls.values().find(|call| call.id.as_ref() == Some(id)));
+            return self
+                .acquire_slot(state.calls.values().find(|call| call.id.as_ref() == Some(id)));
         }
-        let unclear = self.unclear();
+        let unclear = self.register_unassigned();
         loop {
             // Registered before the check, so that no notification is missed.
             let changed = self.0.changed.notified();
-            if let Some(found) = unclear.look() {
+            if let Some(found) = unclear.try_assign() {
                 return found;
             }
             changed.await;
@@ -184,55 +189,56 @@ impl Calls {
     }
 
     /// Acquires the elicitation permit of a call.
-    fn asking(&self, call: Option<&Call>) -> Result<Asking, &'static str> {
+    fn acquire_slot(&self, call: Option<&TrackedCall>) -> Result<ElicitationPermit, &'static str> {
         let call = call.ok_or("it belongs to no call in progress")?;
-        let turn = call.asking.clone().try_acquire_owned();
+        let turn = call.elicitation_slot.clone().try_acquire_owned();
         let turn = turn.map_err(|_| "an earlier elicitation of its call is unanswered")?;
         // No other unassigned elicitation can belong to this call now.
         self.0.changed.notify_waiters();
-        Ok(Asking { tell: call.tell.clone(), _turn: turn })
+        Ok(ElicitationPermit { elicitations: call.elicitations.clone(), _slot: turn })
     }
 
     /// Registers an elicitation that does not identify its call.
-    fn unclear(&self) -> Unclear {
+    fn register_unassigned(&self) -> UnassignedElicitation {
         let mut state = self.lock();
-        let number = state.number();
-        state.unclear.insert(number);
-        Unclear { calls: self.clone(), number }
+        let number = state.next_number();
+        state.unassigned.insert(number);
+        UnassignedElicitation { calls: self.clone(), number }
     }
 }
 
 /// An elicitation that does not identify its call.
-struct Unclear {
+struct UnassignedElicitation {
     calls: Calls,
     number: u64,
 }
 
-impl Unclear {
+impl UnassignedElicitation {
     /// Returns the elicitation permit of the call that sent this elicitation, or the reason why no call can be
     /// assigned. Returns `None` while several calls may have sent it.
-    fn look(&self) -> Option<Result<Asking, &'static str>> {
+    fn try_assign(&self) -> Option<Result<ElicitationPermit, &'static str>> {
         let state = self.calls.lock();
-        if state.has_given_up {
+        if state.has_cancelled {
             return Some(Err("it may belong to a cancelled call"));
         }
-        let mut free = state.calls.values().filter(|call| call.asking.available_permits() > 0);
+        let mut free =
+            state.calls.values().filter(|call| call.elicitation_slot.available_permits() > 0);
         let (first, second) = (free.next(), free.next());
         if second.is_none() {
             // Either every call has an unanswered elicitation, or there is no call.
-            return Some(self.calls.asking(first.or_else(|| state.calls.values().next())));
+            return Some(self.calls.acquire_slot(first.or_else(|| state.calls.values().next())));
         }
         // If there are as many unassigned elicitations as calls that may have sent them, all these calls may wait for
         // an answer. None of them ends before one elicitation is refused.
-        let is_stuck = state.unclear.len() >= 2 + free.count();
-        let is_newest = state.unclear.last() == Some(&self.number);
+        let is_stuck = state.unassigned.len() >= 2 + free.count();
+        let is_newest = state.unassigned.last() == Some(&self.number);
         (is_stuck && is_newest).then_some(Err("it may belong to any of several calls"))
     }
 }
 
-impl Drop for Unclear {
+impl Drop for UnassignedElicitation {
     fn drop(&mut self) {
-        self.calls.lock().unclear.remove(&self.number);
+        self.calls.lock().unassigned.remove(&self.number);
         self.calls.0.changed.notify_waiters();
     }
 }
@@ -240,37 +246,37 @@ impl Drop for Unclear {
 /// The elicitation permit of a call, which may have one unanswered elicitation. Dropping the permit allows the next
 /// one.
 #[derive(Debug)]
-pub(crate) struct Asking {
-    tell: mpsc::Sender<Asked>,
-    _turn: OwnedSemaphorePermit,
+pub(crate) struct ElicitationPermit {
+    elicitations: mpsc::Sender<CallElicitation>,
+    _slot: OwnedSemaphorePermit,
 }
 
-impl Asking {
+impl ElicitationPermit {
     /// Passes an elicitation to its call and waits for the answer. Returns `None` if the call has ended or was
     /// cancelled.
-    pub(crate) async fn ask(&self, question: ElicitedQuestion) -> Option<Answered> {
+    pub(crate) async fn pass(&self, question: ElicitedQuestion) -> Option<ElicitationAnswer> {
         let (reply, answer) = oneshot::channel();
-        self.tell.try_send(Asked { question, reply }).ok()?;
+        self.elicitations.try_send(CallElicitation { question, reply }).ok()?;
         answer.await.ok()
     }
 }
 
 /// The registration of a call in progress. Dropping it removes the call.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct CallRegistration {
     calls: Calls,
     number: u64,
     has_ended: bool,
 }
 
-impl Place {
+impl CallRegistration {
     /// Sends the call and waits for its result. The request carries the permit through `rmcp` to the transport.
     /// Dropping the future cancels the call.
     pub(crate) async fn call(
         mut self,
         peer: &Peer<RoleClient>,
         parameters: CallToolRequestParams,
-        permit: Permit,
+        permit: SendPermit,
     ) -> Result<CallToolResponse, ServiceError> {
         let mut request = CallToolRequest::new(parameters);
         request.extensions.insert(permit);
@@ -279,57 +285,57 @@ impl Place {
             let _sending = self.calls.0.sending.lock().await;
             let options = PeerRequestOptions::no_options();
             let handle = peer.send_request_with_option(request, options).await?;
-            self.sent(handle.id.clone());
-            Sent(Some(handle))
+            self.set_id(handle.id.clone());
+            SentRequest(Some(handle))
         };
-        let answer = sent.answer().await;
+        let response = sent.response().await;
         self.has_ended = true;
-        match answer? {
+        match response? {
             ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
             ServerResult::InputRequiredResult(asked) => Ok(CallToolResponse::InputRequired(asked)),
             ServerResult::CreateTaskResult(task) => Ok(CallToolResponse::Task(task)),
-            other => outcome::of_another_form(&other)
+            other => tool_result::from_undefined_result(&other)
                 .map(CallToolResponse::Complete)
                 .ok_or(ServiceError::UnexpectedResponse),
         }
     }
 
-    fn sent(&self, id: RequestId) {
+    fn set_id(&self, id: RequestId) {
         if let Some(call) = self.calls.lock().calls.get_mut(&self.number) {
             call.id = Some(id);
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for CallRegistration {
     fn drop(&mut self) {
         let mut state = self.calls.lock();
         let call = state.calls.remove(&self.number);
         let was_sent = call.is_some_and(|call| call.id.is_some());
-        state.has_given_up |= was_sent && !self.has_ended;
+        state.has_cancelled |= was_sent && !self.has_ended;
         drop(state);
         self.calls.0.changed.notify_waiters();
     }
 }
 
 /// A request that was sent. If it is dropped before the response, the server receives a cancel notification.
-struct Sent(Option<RequestHandle<RoleClient>>);
+struct SentRequest(Option<RequestHandle<RoleClient>>);
 
-impl Sent {
-    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
+impl SentRequest {
+    async fn response(&mut self) -> Result<ServerResult, ServiceError> {
         let Some(handle) = &mut self.0 else { return Err(ServiceError::TransportClosed) };
-        let answer = (&mut handle.rx).await;
+        let response = (&mut handle.rx).await;
         self.0 = None;
-        answer.unwrap_or(Err(ServiceError::TransportClosed))
+        response.unwrap_or(Err(ServiceError::TransportClosed))
     }
 }
 
-impl Drop for Sent {
+impl Drop for SentRequest {
     fn drop(&mut self) {
         let Some(handle) = self.0.take() else { return };
         // Without a runtime, the session ends with the host.
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move { handle.cancel(Some(GIVEN_UP.to_owned())).await.ok() });
+            runtime.spawn(async move { handle.cancel(Some(CANCEL_REASON.to_owned())).await.ok() });
         }
     }
 }
@@ -353,13 +359,13 @@ mod tests {
     }
 
     /// Returns a call that was sent.
-    fn sent(calls: &Calls, id: i64) -> (Place, mpsc::Receiver<Asked>) {
-        let (place, asks) = calls.enter();
-        place.sent(RequestId::Number(id));
+    fn sent(calls: &Calls, id: i64) -> (CallRegistration, mpsc::Receiver<CallElicitation>) {
+        let (place, asks) = calls.register();
+        place.set_id(RequestId::Number(id));
         (place, asks)
     }
 
-    fn end(mut place: Place) {
+    fn end(mut place: CallRegistration) {
         place.has_ended = true;
     }
 
@@ -369,32 +375,32 @@ mod tests {
         let (_first, mut asks_first) = sent(&calls, 1);
         let (second, mut asks_second) = sent(&calls, 2);
         let origin = in_answer_to(2);
-        let asking = calls.whose(Some(&origin)).await.unwrap();
+        let asking = calls.find_call(Some(&origin)).await.unwrap();
         let (reply, _answer) = oneshot::channel();
-        asking.tell.try_send(Asked { question: question(), reply }).unwrap();
+        asking.elicitations.try_send(CallElicitation { question: question(), reply }).unwrap();
         assert!(asks_second.try_recv().is_ok() && asks_first.try_recv().is_err());
         drop(asking);
         drop(second);
-        let gone = calls.whose(Some(&origin)).await.unwrap_err();
+        let gone = calls.find_call(Some(&origin)).await.unwrap_err();
         assert_eq!(gone, "it belongs to no call in progress");
         // The other call is not affected.
-        assert!(calls.whose(Some(&in_answer_to(1))).await.is_ok());
+        assert!(calls.find_call(Some(&in_answer_to(1))).await.is_ok());
     }
 
     #[tokio::test]
     async fn elicitation_on_one_stream_belongs_to_the_only_call() {
         let calls = Calls::default();
-        assert!(calls.whose(FROM_ONE_STREAM).await.is_err());
+        assert!(calls.find_call(FROM_ONE_STREAM).await.is_err());
         let (first, _asks) = sent(&calls, 1);
-        assert!(calls.whose(FROM_ONE_STREAM).await.is_ok());
-        assert!(calls.whose(Some(&InboundStreamOrigin::Unassociated)).await.is_ok());
+        assert!(calls.find_call(FROM_ONE_STREAM).await.is_ok());
+        assert!(calls.find_call(Some(&InboundStreamOrigin::Unassociated)).await.is_ok());
         let (second, _asks) = sent(&calls, 2);
-        let mut whose = pin!(calls.whose(FROM_ONE_STREAM));
+        let mut whose = pin!(calls.find_call(FROM_ONE_STREAM));
         assert!(whose.as_mut().now_or_never().is_none(), "it may belong to either call");
         end(first);
         assert!(whose.await.is_ok());
         end(second);
-        assert!(calls.are_clear());
+        assert!(calls.are_idle());
     }
 
     #[tokio::test]
@@ -402,12 +408,12 @@ mod tests {
         let calls = Calls::default();
         let (_first, _asks) = sent(&calls, 1);
         let (_second, mut asks) = sent(&calls, 2);
-        let mut whose = pin!(calls.whose(FROM_ONE_STREAM));
+        let mut whose = pin!(calls.find_call(FROM_ONE_STREAM));
         assert!(whose.as_mut().now_or_never().is_none(), "it may belong to either call");
-        let _asked = calls.whose(Some(&in_answer_to(1))).await.unwrap();
+        let _asked = calls.find_call(Some(&in_answer_to(1))).await.unwrap();
         let asking = whose.await.unwrap();
         let (reply, _answer) = oneshot::channel();
-        asking.tell.try_send(Asked { question: question(), reply }).unwrap();
+        asking.elicitations.try_send(CallElicitation { question: question(), reply }).unwrap();
         assert!(asks.try_recv().is_ok());
     }
 
@@ -416,9 +422,9 @@ mod tests {
         let calls = Calls::default();
         let (first, _asks) = sent(&calls, 1);
         let (second, _asks) = sent(&calls, 2);
-        let mut whose = pin!(calls.whose(FROM_ONE_STREAM));
+        let mut whose = pin!(calls.find_call(FROM_ONE_STREAM));
         assert!(whose.as_mut().now_or_never().is_none());
-        let several = calls.whose(FROM_ONE_STREAM).await.unwrap_err();
+        let several = calls.find_call(FROM_ONE_STREAM).await.unwrap_err();
         assert_eq!(several, "it may belong to any of several calls");
         assert!(whose.as_mut().now_or_never().is_none(), "the older elicitation still waits");
         drop(second);
@@ -432,34 +438,35 @@ mod tests {
         let (first, _asks) = sent(&calls, 1);
         drop(first);
         let (_second, _asks) = sent(&calls, 2);
-        let unclear = calls.whose(FROM_ONE_STREAM).await.unwrap_err();
+        let unclear = calls.find_call(FROM_ONE_STREAM).await.unwrap_err();
         assert_eq!(unclear, "it may belong to a cancelled call");
-        assert!(calls.have_given_up());
-        assert!(calls.whose(Some(&in_answer_to(2))).await.is_ok());
+        assert!(calls.have_cancelled());
+        assert!(calls.find_call(Some(&in_answer_to(2))).await.is_ok());
         // A call that was not sent cannot have sent an elicitation.
         let calls = Calls::default();
-        drop(calls.enter());
-        assert!(calls.are_clear());
+        drop(calls.register());
+        assert!(calls.are_idle());
     }
 
     #[tokio::test]
     async fn call_has_one_unanswered_elicitation() {
         let calls = Calls::default();
         let (_place, mut asks) = sent(&calls, 1);
-        let first = calls.whose(FROM_ONE_STREAM).await.unwrap();
-        let second = calls.whose(FROM_ONE_STREAM).await.unwrap_err();
+        let first = calls.find_call(FROM_ONE_STREAM).await.unwrap();
+        let second = calls.find_call(FROM_ONE_STREAM).await.unwrap_err();
         assert_eq!(second, "an earlier elicitation of its call is unanswered");
-        let asked = first.ask(question());
+        let asked = first.pass(question());
         let answered = async {
-            let Asked { reply, .. } = asks.recv().await.unwrap();
-            let (answer, permit) = (Err(ErrorData::internal_error("no", None)), Permit::default());
-            reply.send(Answered { answer, permit }).unwrap();
+            let CallElicitation { reply, .. } = asks.recv().await.unwrap();
+            let (answer, permit) =
+                (Err(ErrorData::internal_error("no", None)), SendPermit::default());
+            reply.send(ElicitationAnswer { answer, permit }).unwrap();
         };
         let (answered, ()) = tokio::join!(asked, answered);
         assert_eq!(answered.unwrap().answer.unwrap_err().message, "no");
         drop(first);
-        let third = calls.whose(FROM_ONE_STREAM).await.unwrap();
+        let third = calls.find_call(FROM_ONE_STREAM).await.unwrap();
         drop(asks);
-        assert!(third.ask(question()).await.is_none(), "the call has ended");
+        assert!(third.pass(question()).await.is_none(), "the call has ended");
     }
 }

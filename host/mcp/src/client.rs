@@ -18,33 +18,33 @@ use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use wattle_graph::elicitation::ElicitedQuestion;
 
-use crate::calls::{Answered, Calls};
-use crate::question::{ASK, question};
-use crate::speaker::Speaker;
+use crate::calls::{Calls, ElicitationAnswer};
+use crate::elicitation::{ELICITATION_METHOD, form_question};
+use crate::sanitizer::Sanitizer;
 
 /// Client name in the handshake.
 const NAME: &str = "wattle";
 
 /// Counts the `tools/list_changed` notifications of a server. Clones share the count.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Changes(Arc<AtomicU64>);
+pub(crate) struct ToolListGeneration(Arc<AtomicU64>);
 
-impl Changes {
-    pub(crate) fn count(&self) -> u64 {
+impl ToolListGeneration {
+    pub(crate) fn current(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    fn one_more(&self) {
+    fn increment(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
 }
 
 /// Set once a server has sent an elicitation that does not identify its call. Clones share the flag.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AsksAnywhere(Arc<AtomicBool>);
+pub(crate) struct UnscopedElicitations(Arc<AtomicBool>);
 
-impl AsksAnywhere {
-    pub(crate) fn is_so(&self) -> bool {
+impl UnscopedElicitations {
+    pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 
@@ -56,19 +56,23 @@ impl AsksAnywhere {
 /// Client handler of a session. Passes elicitations to their calls and refuses all other requests of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
-    speaker: Speaker,
-    changes: Changes,
-    asks_anywhere: AsksAnywhere,
+    sanitizer: Sanitizer,
+    generation: ToolListGeneration,
+    unscoped_elicitations: UnscopedElicitations,
     calls: Calls,
 }
 
 impl Client {
-    pub(crate) fn new(speaker: Speaker, changes: Changes, asks_anywhere: AsksAnywhere) -> Self {
-        Self { speaker, changes, asks_anywhere, calls: Calls::default() }
+    pub(crate) fn new(
+        sanitizer: Sanitizer,
+        changes: ToolListGeneration,
+        unscoped_elicitations: UnscopedElicitations,
+    ) -> Self {
+        Self { sanitizer, generation: changes, unscoped_elicitations, calls: Calls::default() }
     }
 
     /// Returns a copy for another session.
-    pub(crate) fn afresh(&self) -> Self {
+    pub(crate) fn for_new_session(&self) -> Self {
         Self { calls: Calls::default(), ..self.clone() }
     }
 
@@ -78,9 +82,9 @@ impl Client {
 
     /// Refuses a request for a feature that this host does not offer. The server would take an invented result for the
     /// decision of a person.
-    fn refuse(&self, what: &str) -> ErrorData {
+    fn refuse_feature(&self, what: &str) -> ErrorData {
         tracing::warn!(
-            server = self.speaker.name(),
+            server = self.sanitizer.server_name(),
             "an MCP server asks for {what}, which this host does not offer"
         );
         let message = format!("this client does not offer {what}");
@@ -88,36 +92,40 @@ impl Client {
     }
 
     /// Refuses an elicitation.
-    fn unasked(&self, reason: &str) -> ErrorData {
-        let server = self.speaker.name();
+    fn refuse_elicitation(&self, reason: &str) -> ErrorData {
+        let server = self.sanitizer.server_name();
         tracing::warn!(server, "an elicitation of an MCP server is refused: {reason}");
         ErrorData::internal_error(format!("this client refuses the elicitation: {reason}"), None)
     }
 
     /// Passes an elicitation to its call, once the call is known.
-    async fn ask(
+    async fn elicit(
         &self,
         question: ElicitedQuestion,
         context: &RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let origin = context.extensions.get::<InboundStreamOrigin>();
-        let is_in_answer = matches!(origin, Some(InboundStreamOrigin::OutboundRequest(_)));
+        let is_in_response = matches!(origin, Some(InboundStreamOrigin::OutboundRequest(_)));
         // An elicitation without a call in progress does not show whether the server identifies calls.
-        if !is_in_answer && !self.calls.are_clear() {
-            self.asks_anywhere.set();
+        if !is_in_response && !self.calls.are_idle() {
+            self.unscoped_elicitations.set();
         }
         let asked = async {
-            let asking = self.calls.whose(origin).await.map_err(|reason| self.unasked(reason))?;
-            let Some(Answered { answer, permit }) = asking.ask(question).await else {
-                return Err(self.unasked("its call has ended"));
+            let asking = self
+                .calls
+                .find_call(origin)
+                .await
+                .map_err(|reason| self.refuse_elicitation(reason))?;
+            let Some(ElicitationAnswer { answer, permit }) = asking.pass(question).await else {
+                return Err(self.refuse_elicitation("its call has ended"));
             };
-            self.calls.answer_under(context.id.clone(), permit);
+            self.calls.set_answer_permit(context.id.clone(), permit);
             answer
         };
         tokio::select! {
             answer = asked => answer,
-            () = context.ct.cancelled() => Err(self.unasked("the server has cancelled it")),
-            () = self.calls.lost().cancelled() => Err(self.unasked("the connection is lost")),
+            () = context.ct.cancelled() => Err(self.refuse_elicitation("the server has cancelled it")),
+            () = self.calls.connection_lost().cancelled() => Err(self.refuse_elicitation("the connection is lost")),
         }
     }
 }
@@ -138,14 +146,14 @@ impl ClientHandler for Client {
         _: CreateMessageRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        Err(self.refuse("sampling"))
+        Err(self.refuse_feature("sampling"))
     }
 
     async fn list_roots(
         &self,
         _: RequestContext<RoleClient>,
     ) -> Result<ListRootsResult, ErrorData> {
-        Err(self.refuse("roots"))
+        Err(self.refuse_feature("roots"))
     }
 
     async fn create_elicitation(
@@ -153,9 +161,9 @@ impl ClientHandler for Client {
         asked: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        match question(&asked) {
-            Some(question) => self.ask(question, &context).await,
-            None => Err(self.refuse("elicitation by URL")),
+        match form_question(&asked) {
+            Some(question) => self.elicit(question, &context).await,
+            None => Err(self.refuse_feature("elicitation by URL")),
         }
     }
 
@@ -165,11 +173,12 @@ impl ClientHandler for Client {
         request: CustomRequest,
         _: RequestContext<RoleClient>,
     ) -> Result<CustomResult, ErrorData> {
-        if request.method == ASK {
-            return Err(self.unasked("its form has a field of a kind that this host cannot show"));
+        if request.method == ELICITATION_METHOD {
+            return Err(self
+                .refuse_elicitation("its form has a field of a kind that this host cannot show"));
         }
-        let method = self.speaker.quote(&request.method);
-        Err(self.refuse(&format!("`{method}`")))
+        let method = self.sanitizer.quote(&request.method);
+        Err(self.refuse_feature(&format!("`{method}`")))
     }
 
     async fn on_logging_message(
@@ -178,10 +187,10 @@ impl ClientHandler for Client {
         _: NotificationContext<RoleClient>,
     ) {
         let text = match &said.data {
-            serde_json::Value::String(text) => self.speaker.quote(text),
-            other => self.speaker.quote(&other.to_string()),
+            serde_json::Value::String(text) => self.sanitizer.quote(text),
+            other => self.sanitizer.quote(&other.to_string()),
         };
-        let server = self.speaker.name();
+        let server = self.sanitizer.server_name();
         match said.level {
             LoggingLevel::Debug => tracing::debug!(server, "{text}"),
             LoggingLevel::Info | LoggingLevel::Notice => tracing::info!(server, "{text}"),
@@ -190,6 +199,6 @@ impl ClientHandler for Client {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changes.one_more();
+        self.generation.increment();
     }
 }

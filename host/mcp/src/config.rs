@@ -18,7 +18,7 @@ pub const DEFAULT_OUTPUT_BYTES: usize = 1 << 20;
 pub const MAX_OUTPUT_BYTES: usize = 8 << 20;
 
 /// Returns true if an address may be reached. The second argument permits private addresses.
-pub type Reachable = fn(IpAddr, bool) -> bool;
+pub type AddressPolicy = fn(IpAddr, bool) -> bool;
 
 /// All configured servers.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub struct McpConfig {
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// Transport of the server.
-    pub reach: Reach,
+    pub transport: TransportConfig,
     /// Timeout of a call and of connecting; [`DEFAULT_TIMEOUT`] by default. A call may request a shorter one.
     pub timeout: Duration,
     /// Maximum bytes of a result; [`DEFAULT_OUTPUT_BYTES`] by default, at most [`MAX_OUTPUT_BYTES`].
@@ -45,13 +45,13 @@ pub struct ServerConfig {
 
 /// Transport of a server.
 #[derive(Clone, Debug)]
-pub enum Reach {
+pub enum TransportConfig {
     /// Streamable HTTP.
     Http(HttpConfig),
     /// The standard streams of a process.
-    Command(CommandConfig),
+    Stdio(StdioConfig),
     /// Misconfigured. The server keeps its name, and every call fails with this reason.
-    Unready(String),
+    Misconfigured(String),
 }
 
 /// A server that is reached over streamable HTTP.
@@ -67,7 +67,7 @@ pub struct HttpConfig {
 
 /// A stdio server, which the host runs as a child process.
 #[derive(Clone, Debug)]
-pub struct CommandConfig {
+pub struct StdioConfig {
     /// A path, or a name that is looked up in `PATH`.
     pub program: String,
     /// Arguments of the program.
@@ -80,9 +80,9 @@ pub struct CommandConfig {
 
 impl ServerConfig {
     /// Returns a server with the default limits.
-    pub fn new(reach: Reach) -> Self {
+    pub fn new(reach: TransportConfig) -> Self {
         Self {
-            reach,
+            transport: reach,
             timeout: DEFAULT_TIMEOUT,
             output_bytes: DEFAULT_OUTPUT_BYTES,
             handshake: false,

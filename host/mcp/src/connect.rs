@@ -1,8 +1,8 @@
 //! Opens sessions by the configuration of a server.
 
-mod child;
-mod guard;
+mod guarded_resolver;
 mod http;
+mod stdio;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,14 +14,14 @@ use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
 
 use crate::client::Client;
-use crate::config::{CommandConfig, Reach, Reachable, ServerConfig};
+use crate::config::{AddressPolicy, ServerConfig, StdioConfig, TransportConfig};
 use crate::error::ConfigError;
-use crate::fault;
-use crate::mend::Mender;
-use crate::speaker::Speaker;
+use crate::failure;
+use crate::normalize::Normalizer;
+use crate::sanitizer::Sanitizer;
 
-pub(crate) use guard::Refused;
-pub(crate) use http::HttpReach;
+pub(crate) use guarded_resolver::BlockedAddress;
+pub(crate) use http::HttpTransport;
 
 /// A session with a server.
 pub(crate) type Session = RunningService<RoleClient, Client>;
@@ -31,62 +31,64 @@ pub(crate) type Session = RunningService<RoleClient, Client>;
 ///
 /// Servers that do not know the protocol may not respond at all. They may also exit at a handshake that follows the
 /// request.
-const PROBE: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Limit of a message: a page of tools or a result. A larger message is not read.
-const MESSAGE_BYTES: usize = 16 << 20;
+const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
 /// A server's transport, checked and ready for use.
 #[derive(Debug)]
 pub(crate) struct Connector {
-    reach: Ready,
-    mender: Mender,
-    probe: Duration,
+    transport: ReadyTransport,
+    normalizer: Normalizer,
+    probe_timeout: Duration,
     /// Whether the server needs a handshake before any other request.
-    wants_handshake: AtomicBool,
+    needs_handshake: AtomicBool,
 }
 
 #[derive(Debug)]
-enum Ready {
-    Http(HttpReach),
-    Command(CommandConfig),
-    Unready(String),
+enum ReadyTransport {
+    Http(HttpTransport),
+    Stdio(StdioConfig),
+    Misconfigured(String),
 }
 
 impl Connector {
     pub(crate) fn new(
         server: &str,
         config: &ServerConfig,
-        reachable: Reachable,
+        reachable: AddressPolicy,
     ) -> Result<Self, ConfigError> {
-        let reach = match &config.reach {
-            Reach::Http(http) => Ready::Http(HttpReach::new(server, http, reachable)?),
-            Reach::Command(command) => Ready::Command(command.clone()),
-            Reach::Unready(reason) => Ready::Unready(reason.clone()),
+        let reach = match &config.transport {
+            TransportConfig::Http(http) => {
+                ReadyTransport::Http(HttpTransport::new(server, http, reachable)?)
+            }
+            TransportConfig::Stdio(command) => ReadyTransport::Stdio(command.clone()),
+            TransportConfig::Misconfigured(reason) => ReadyTransport::Misconfigured(reason.clone()),
         };
         Ok(Self {
-            reach,
-            mender: Mender::new(Speaker::new(server, config)),
-            probe: PROBE.min(config.timeout / 3),
-            wants_handshake: AtomicBool::new(config.handshake),
+            transport: reach,
+            normalizer: Normalizer::new(Sanitizer::new(server, config)),
+            probe_timeout: PROBE_TIMEOUT.min(config.timeout / 3),
+            needs_handshake: AtomicBool::new(config.handshake),
         })
     }
 
-    pub(crate) fn speaker(&self) -> &Speaker {
-        self.mender.speaker()
+    pub(crate) fn sanitizer(&self) -> &Sanitizer {
+        self.normalizer.sanitizer()
     }
 
     /// Returns the normalizer of messages, which also keeps the notes about the server.
-    pub(crate) fn mender(&self) -> &Mender {
-        &self.mender
+    pub(crate) fn normalizer(&self) -> &Normalizer {
+        &self.normalizer
     }
 
     /// Opens a session. The caller sets the timeout; the rest of an abandoned attempt ends on its own.
     pub(crate) async fn connect(&self, server: &str, client: Client) -> Result<Session, Failure> {
-        match &self.reach {
-            Ready::Http(http) => self.greet(server, http, client).await,
-            Ready::Command(command) => self.start(server, command, client).await,
-            Ready::Unready(reason) => {
+        match &self.transport {
+            ReadyTransport::Http(http) => self.connect_http(server, http, client).await,
+            ReadyTransport::Stdio(command) => self.connect_stdio(server, command, client).await,
+            ReadyTransport::Misconfigured(reason) => {
                 let message = format!("the MCP server `{server}` cannot be used: {reason}");
                 Err(Failure::new(code::UNAVAILABLE, message))
             }
@@ -96,46 +98,47 @@ impl Connector {
     /// Opens a session over HTTP. If the response to the first request is not one of the stateless protocol, the
     /// session begins with a handshake. The next session tries the stateless protocol again, since the cause may have
     /// been transient.
-    async fn greet(
+    async fn connect_http(
         &self,
         server: &str,
-        http: &HttpReach,
+        http: &HttpTransport,
         client: Client,
     ) -> Result<Session, Failure> {
-        if !self.wants_handshake.load(Ordering::Relaxed) {
-            let transport = http.transport(server, self.mender.clone(), client.calls().clone())?;
-            let probed = client.clone().serve_with_lifecycle(transport, both_eras()).await;
+        if !self.needs_handshake.load(Ordering::Relaxed) {
+            let transport =
+                http.transport(server, self.normalizer.clone(), client.calls().clone())?;
+            let probed = client.clone().serve_with_lifecycle(transport, lifecycle_mode()).await;
             let error = match probed {
                 Ok(session) => return Ok(session),
                 Err(error) => error,
             };
-            let failure = fault::of_connecting(self.speaker(), &error);
-            if !fault::may_want_handshake(&error) {
+            let failure = failure::connect_failure(self.sanitizer(), &error);
+            if !failure::may_want_handshake(&error) {
                 return Err(failure);
             }
             tracing::debug!(server, %failure, "falling back to a handshake over HTTP");
         }
-        let transport = http.transport(server, self.mender.clone(), client.calls().clone())?;
+        let transport = http.transport(server, self.normalizer.clone(), client.calls().clone())?;
         let session = client.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await;
-        session.map_err(|error| fault::of_connecting(self.speaker(), &error))
+        session.map_err(|error| failure::connect_failure(self.sanitizer(), &error))
     }
 
     /// Starts a process and opens a session. A process that exits or is silent at the first request is started again
     /// with a handshake, which all later sessions then use.
-    async fn start(
+    async fn connect_stdio(
         &self,
         server: &str,
-        command: &CommandConfig,
+        command: &StdioConfig,
         client: Client,
     ) -> Result<Session, Failure> {
-        if !self.wants_handshake.load(Ordering::Relaxed) {
-            let client = client.afresh();
-            let program = child::start(server, command, self.mender.clone(), client.calls())?;
-            let probed = client.serve_with_lifecycle(program, both_eras());
-            match timeout(self.probe, probed).await {
+        if !self.needs_handshake.load(Ordering::Relaxed) {
+            let client = client.for_new_session();
+            let program = stdio::spawn(server, command, self.normalizer.clone(), client.calls())?;
+            let probed = client.serve_with_lifecycle(program, lifecycle_mode());
+            match timeout(self.probe_timeout, probed).await {
                 Ok(Ok(session)) => return Ok(session),
                 Ok(Err(error)) => {
-                    let failure = fault::of_connecting(self.speaker(), &error);
+                    let failure = failure::connect_failure(self.sanitizer(), &error);
                     tracing::debug!(server, %failure, "restarting an MCP server with a handshake");
                 }
                 Err(_) => {
@@ -146,16 +149,17 @@ impl Connector {
                 }
             }
         }
-        let program = child::start(server, command, self.mender.clone(), client.calls())?;
+        let program = stdio::spawn(server, command, self.normalizer.clone(), client.calls())?;
         let session = client.serve_with_lifecycle(program, ClientLifecycleMode::Initialize).await;
-        let session = session.map_err(|error| fault::of_connecting(self.speaker(), &error))?;
-        self.wants_handshake.store(true, Ordering::Relaxed);
+        let session =
+            session.map_err(|error| failure::connect_failure(self.sanitizer(), &error))?;
+        self.needs_handshake.store(true, Ordering::Relaxed);
         Ok(session)
     }
 }
 
 /// Returns the lifecycle that prefers the stateless protocol and falls back to a handshake.
-fn both_eras() -> ClientLifecycleMode {
+fn lifecycle_mode() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::V_2025_11_25),

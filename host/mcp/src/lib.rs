@@ -5,18 +5,18 @@
 //! * [`config`]: settings of each server, with secrets resolved.
 //! * [`servers`]: [`McpServers`], the port.
 //! * `server`: one server with its session and its tool list.
-//! * `connect`: opens sessions; `connect/http` and `connect/child` are the two transports, `connect/guard` checks
+//! * `connect`: opens sessions; `connect/http` and `connect/stdio` are the two transports, `connect/guarded_resolver` checks
 //!   addresses.
 //! * `client`: the client side of a session.
-//! * `asking`: tool calls in progress, during which a server may send elicitations; `calls`: the calls of one session,
-//!   and which of them an elicitation belongs to; `held`: held calls; `question`: converts questions and answers
+//! * `running_call`: tool calls in progress, during which a server may send elicitations; `calls`: the calls of one session,
+//!   and which of them an elicitation belongs to; `held_calls`: held calls; `elicitation`: converts questions and answers
 //!   between the types of the engine and of the protocol.
 //! * `permit`: whether a message with an effect may be sent.
-//! * `mend`: normalizes messages of servers part by part; `mend/form` the forms of elicitations.
-//! * `listing`: converts a tool list; `outcome`: converts a tool result.
+//! * `normalize`: normalizes messages of servers part by part; `normalize/form` the forms of elicitations.
+//! * `tool_list`: converts a tool list; `tool_result`: converts a tool result.
 //! * [`check`]: the report of `wattle mcp check`.
-//! * [`answer`]: parses responses without a connection, for tests.
-//! * `fault`: converts errors to failures; `speaker`: quotes text of a server in messages.
+//! * [`parse`]: parses responses without a connection, for tests.
+//! * `failure`: converts errors to failures; `sanitizer`: quotes text of a server in messages.
 //!
 //! The crate `rmcp` implements both generations of the protocol. The host tries the stateless protocol of
 //! 2026-07-28 first and falls back to a handshake and a session if the server does not know it. A stdio server that
@@ -28,25 +28,25 @@
 //! requests of the server to its client (sampling, roots) are refused. An elicitation becomes an interrupt of the
 //! thread.
 
-pub mod answer;
-mod asking;
 mod calls;
 pub mod check;
 mod client;
 pub mod config;
 mod connect;
+mod elicitation;
 pub mod error;
-mod fault;
-mod held;
-mod listing;
-mod mend;
-mod outcome;
+mod failure;
+mod held_calls;
+mod normalize;
+pub mod parse;
 mod permit;
-mod question;
+mod running_call;
+mod sanitizer;
 mod server;
 pub mod servers;
-mod speaker;
+mod tool_list;
+mod tool_result;
 
-pub use config::{CommandConfig, HttpConfig, McpConfig, Reach, ServerConfig};
+pub use config::{HttpConfig, McpConfig, ServerConfig, StdioConfig, TransportConfig};
 pub use error::ConfigError;
 pub use servers::McpServers;

@@ -9,23 +9,23 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use wattle_run::ports::lease::{Lease, Leased};
+use wattle_run::ports::lease::{CallLease, Lease};
 use wattle_run::ports::store::StoreError;
 
 /// Why a message was not sent.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unsent {
+pub(crate) enum UnsentReason {
     /// Another host has the lease of the thread.
     #[error(transparent)]
     Fenced(StoreError),
     /// The server does not know the session of the message, so it has not executed the message. `rmcp` has opened
     /// another session.
     #[error("the server no longer knows the session")]
-    Forgotten,
+    UnknownSession,
 }
 
-impl From<Unsent> for io::Error {
-    fn from(reason: Unsent) -> Self {
+impl From<UnsentReason> for io::Error {
+    fn from(reason: UnsentReason) -> Self {
         Self::other(reason)
     }
 }
@@ -33,72 +33,72 @@ impl From<Unsent> for io::Error {
 /// The condition under which a message may be sent: this host has the lease of the thread. Clones share it. The default
 /// permits every message.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Permit(Arc<Mutex<Terms>>);
+pub(crate) struct SendPermit(Arc<Mutex<PermitState>>);
 
 /// State of a permit.
 #[derive(Debug, Default)]
-struct Terms {
-    leased: Leased,
+struct PermitState {
+    leased: CallLease,
     is_revoked: bool,
 }
 
-impl Permit {
+impl SendPermit {
     /// Returns a permit that requires a lease.
-    pub(crate) fn under(leased: &Leased) -> Self {
-        Self(Arc::new(Mutex::new(Terms { leased: leased.clone(), is_revoked: false })))
+    pub(crate) fn with_lease(leased: &CallLease) -> Self {
+        Self(Arc::new(Mutex::new(PermitState { leased: leased.clone(), is_revoked: false })))
     }
 
     /// Removes the lease requirement. Called when the server has received the message.
-    pub(crate) fn lift(&self) {
-        self.terms().leased = Leased::default();
+    pub(crate) fn remove_lease(&self) {
+        self.state().leased = CallLease::default();
     }
 
     /// Forbids the message, since the server did not know its session. `rmcp` would send it again in another session,
     /// even without a lease requirement.
     pub(crate) fn revoke(&self) {
-        self.terms().is_revoked = true;
+        self.state().is_revoked = true;
     }
 
     /// Sends a message while the permit allows it.
     ///
     /// # Errors
     ///
-    /// Returns [`Unsent`] inside of a transport error.
-    pub(crate) async fn hold<T>(
+    /// Returns [`UnsentReason`] inside of a transport error.
+    pub(crate) async fn send<T>(
         &self,
         sent: Pin<&mut (impl Future<Output = T> + Send + ?Sized)>,
     ) -> io::Result<T> {
         if self.is_revoked() {
-            return Err(Unsent::Forgotten.into());
+            return Err(UnsentReason::UnknownSession.into());
         }
-        let permitted = Leased::new(Arc::new(self.clone()));
-        permitted.hold(sent).await.map_err(|fenced| Unsent::Fenced(fenced).into())
+        let permitted = CallLease::new(Arc::new(self.clone()));
+        permitted.poll_while_valid(sent).await.map_err(|fenced| UnsentReason::Fenced(fenced).into())
     }
 
     /// No code that can panic runs under this lock.
-    fn terms(&self) -> MutexGuard<'_, Terms> {
+    fn state(&self) -> MutexGuard<'_, PermitState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_revoked(&self) -> bool {
-        self.terms().is_revoked
+        self.state().is_revoked
     }
 
-    fn leased(&self) -> Leased {
-        self.terms().leased.clone()
+    fn leased(&self) -> CallLease {
+        self.state().leased.clone()
     }
 }
 
 #[async_trait]
-impl Lease for Permit {
-    fn is_sure(&self) -> bool {
-        self.leased().is_sure()
+impl Lease for SendPermit {
+    fn is_locally_valid(&self) -> bool {
+        self.leased().is_locally_valid()
     }
 
-    async fn prove(&self) -> Result<(), StoreError> {
-        let proven = self.leased().prove().await;
+    async fn confirm(&self) -> Result<(), StoreError> {
+        let proven = self.leased().confirm().await;
         // The server may have received the message meanwhile, which lifts the requirement.
-        if self.is_sure() { Ok(()) } else { proven }
+        if self.is_locally_valid() { Ok(()) } else { proven }
     }
 }
 
@@ -110,12 +110,12 @@ mod tests {
 
     #[tokio::test]
     async fn revoked_message_is_not_sent() {
-        let permit = Permit::default();
-        assert!(permit.hold(pin!(async {})).await.is_ok());
+        let permit = SendPermit::default();
+        assert!(permit.send(pin!(async {})).await.is_ok());
         permit.clone().revoke();
-        permit.lift();
-        let refused = permit.hold(pin!(async {})).await.unwrap_err();
-        let reason = refused.get_ref().and_then(|reason| reason.downcast_ref::<Unsent>());
-        assert!(matches!(reason, Some(Unsent::Forgotten)), "{refused:?}");
+        permit.remove_lease();
+        let refused = permit.send(pin!(async {})).await.unwrap_err();
+        let reason = refused.get_ref().and_then(|reason| reason.downcast_ref::<UnsentReason>());
+        assert!(matches!(reason, Some(UnsentReason::UnknownSession)), "{refused:?}");
     }
 }

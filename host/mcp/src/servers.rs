@@ -9,14 +9,14 @@ use futures::future::join_all;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::sandbox::ToolInfo;
-use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
+use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
 use wattle_run::ports::{Caller, ToolServers};
 
-use crate::asking::Waiting;
 use crate::check::Check;
-use crate::config::{MAX_OUTPUT_BYTES, McpConfig, Reachable, ServerConfig};
+use crate::config::{AddressPolicy, MAX_OUTPUT_BYTES, McpConfig, ServerConfig};
 use crate::error::ConfigError;
-use crate::held::Held;
+use crate::held_calls::HeldCalls;
+use crate::running_call::HeldCall;
 use crate::server::{self, Server};
 
 /// All configured servers. A session is opened at its first use and serves all callers: the operator decides what a
@@ -25,7 +25,7 @@ use crate::server::{self, Server};
 pub struct McpServers {
     servers: BTreeMap<String, Arc<Server>>,
     /// Held calls of all servers, limited for each server and each tenant.
-    held: Arc<Held<Waiting>>,
+    held_calls: Arc<HeldCalls<HeldCall>>,
 }
 
 impl McpServers {
@@ -34,14 +34,14 @@ impl McpServers {
     /// # Errors
     ///
     /// Returns the first invalid entry.
-    pub fn new(config: &McpConfig, reachable: Reachable) -> Result<Self, ConfigError> {
-        let (mut servers, held) = (BTreeMap::new(), Arc::new(Held::default()));
+    pub fn new(config: &McpConfig, reachable: AddressPolicy) -> Result<Self, ConfigError> {
+        let (mut servers, held) = (BTreeMap::new(), Arc::new(HeldCalls::default()));
         for (name, server) in &config.servers {
             check_bounds(name, server)?;
             let made = Server::new(name, server, reachable, held.clone())?;
             servers.insert(name.clone(), Arc::new(made));
         }
-        Ok(Self { servers, held })
+        Ok(Self { servers, held_calls: held })
     }
 
     /// Opens a session and reads the tool list.
@@ -55,9 +55,9 @@ impl McpServers {
 
     /// Closes all sessions and their processes. Waits for calls in progress and cancels held calls.
     pub async fn close(&self) {
-        let waiting = self.held.drain().into_iter();
+        let waiting = self.held_calls.take_all().into_iter();
         let ends = waiting.map(|(server, waiting)| async move {
-            server::end(&server, waiting.end().await).await;
+            server::close_session(&server, waiting.cancel().await).await;
         });
         join_all(ends).await;
         for server in self.servers.values() {
@@ -89,25 +89,25 @@ impl ToolServers for McpServers {
         caller: &Caller,
         server: &str,
         call: ServerCall<'_>,
-    ) -> Result<ServerAnswer, Failure> {
+    ) -> Result<ServerCallResult, Failure> {
         self.server(server)?.call(caller, call).await
     }
 
-    async fn go_on(
+    async fn continue_call(
         &self,
         caller: &Caller,
         server: &str,
         call: ServerCall<'_>,
-    ) -> Result<Option<ServerAnswer>, Failure> {
-        self.server(server)?.go_on(caller, call).await
+    ) -> Result<Option<ServerCallResult>, Failure> {
+        self.server(server)?.resume_held(caller, call).await
     }
 
-    fn held(&self, thread: Option<&ThreadId>) -> Vec<(ThreadId, String)> {
-        self.held.names(thread)
+    fn held_calls(&self, thread: Option<&ThreadId>) -> Vec<(ThreadId, String)> {
+        self.held_calls.names(thread)
     }
 
-    fn release(&self, thread: &ThreadId, held: &str) {
-        self.held.release(thread, held);
+    fn release_call(&self, thread: &ThreadId, held: &str) {
+        self.held_calls.release(thread, held);
     }
 }
 

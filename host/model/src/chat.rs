@@ -1,6 +1,6 @@
 //! Conversations in a provider-independent form.
 
-mod picture;
+mod image;
 
 use std::borrow::Cow;
 
@@ -9,24 +9,24 @@ use wattle_graph::llm::{
     CompletionRequest, Message, PROVIDER_STATE, Part, Role, ToolDefinition, ToolResult,
 };
 
-use crate::chat::picture::untaken;
-pub(crate) use crate::chat::picture::{PICTURE_BYTES, Pictures, Source};
+use crate::chat::image::unsupported_type_note;
+pub(crate) use crate::chat::image::{ImageData, LoadedImages, MAX_IMAGE_BYTES};
 use crate::config::ProviderKind;
 
 /// A validated conversation with its tools, in a provider-independent form.
 #[derive(Clone, Debug)]
 pub(crate) struct Chat<'a> {
-    pub(crate) turns: Vec<Turn<'a>>,
+    pub(crate) messages: Vec<ChatMessage<'a>>,
     pub(crate) tools: &'a [ToolDefinition],
 }
 
 /// A message of a conversation.
 #[derive(Clone, Debug)]
-pub(crate) enum Turn<'a> {
+pub(crate) enum ChatMessage<'a> {
     /// System instructions.
     System(String),
     /// A user message.
-    User(Vec<Shown<'a>>),
+    User(Vec<UserPart<'a>>),
     /// An assistant message.
     Assistant(Cow<'a, [Part]>),
     /// The results of consecutive tool calls.
@@ -35,24 +35,24 @@ pub(crate) enum Turn<'a> {
 
 /// A part of a user message.
 #[derive(Clone, Debug)]
-pub(crate) enum Shown<'a> {
+pub(crate) enum UserPart<'a> {
     Text(Cow<'a, str>),
-    Picture(Picture),
+    Image(MessageImage),
 }
 
 /// An image in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Picture {
+pub(crate) struct MessageImage {
     pub(crate) media_type: String,
-    pub(crate) source: Source,
+    pub(crate) source: ImageData,
 }
 
-impl Picture {
+impl MessageImage {
     /// Returns the URL of the image; a data URL if the image is inline.
     pub(crate) fn url(&self) -> String {
         match &self.source {
-            Source::Base64(data) => format!("data:{};base64,{data}", self.media_type),
-            Source::Address(url) => url.clone(),
+            ImageData::Base64(data) => format!("data:{};base64,{data}", self.media_type),
+            ImageData::Url(url) => url.clone(),
         }
     }
 }
@@ -66,7 +66,7 @@ impl<'a> Chat<'a> {
     /// `invalid` if the request has no messages, or if a message cannot be sent to any model.
     pub(crate) fn new(
         request: &'a CompletionRequest,
-        pictures: &Pictures,
+        pictures: &LoadedImages,
         kind: ProviderKind,
     ) -> Result<Self, Failure> {
         if request.messages.is_empty() {
@@ -78,31 +78,31 @@ impl<'a> Chat<'a> {
                 message: format!("message {index}: {}", failure.message),
                 ..failure
             };
-            known(message).map_err(named)?;
-            add(&mut turns, message, pictures, kind).map_err(named)?;
+            check_parts(message).map_err(named)?;
+            push_message(&mut turns, message, pictures, kind).map_err(named)?;
         }
-        Ok(Self { turns, tools: &request.tools })
+        Ok(Self { messages: turns, tools: &request.tools })
     }
 
     /// Inserts this instruction before all others.
-    pub(crate) fn instructed(mut self, text: String) -> Self {
-        self.turns.insert(0, Turn::System(text));
+    pub(crate) fn with_instructions(mut self, text: String) -> Self {
+        self.messages.insert(0, ChatMessage::System(text));
         self
     }
 
     /// Appends a completion and the next user message. Omits an empty completion, because providers reject empty
     /// messages.
-    pub(crate) fn go_on(&mut self, answer: String, text: String) {
-        if !answer.trim().is_empty() {
-            self.turns.push(Turn::Assistant(vec![Part::Text(answer)].into()));
+    pub(crate) fn append_turn(&mut self, completion: String, text: String) {
+        if !completion.trim().is_empty() {
+            self.messages.push(ChatMessage::Assistant(vec![Part::Text(completion)].into()));
         }
-        self.turns.push(Turn::User(vec![Shown::Text(text.into())]));
+        self.messages.push(ChatMessage::User(vec![UserPart::Text(text.into())]));
     }
 
     /// Returns all system instructions joined into one string; `None` if there are none.
     pub(crate) fn instructions(&self) -> Option<String> {
-        let texts = self.turns.iter().filter_map(|turn| match turn {
-            Turn::System(text) => Some(text.as_str()),
+        let texts = self.messages.iter().filter_map(|turn| match turn {
+            ChatMessage::System(text) => Some(text.as_str()),
             _ => None,
         });
         let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
@@ -111,10 +111,10 @@ impl<'a> Chat<'a> {
 }
 
 /// Appends a message. Consecutive tool results become a separate turn, whatever the role of their message.
-fn add<'a>(
-    turns: &mut Vec<Turn<'a>>,
+fn push_message<'a>(
+    turns: &mut Vec<ChatMessage<'a>>,
     message: &'a Message,
-    pictures: &Pictures,
+    pictures: &LoadedImages,
     kind: ProviderKind,
 ) -> Result<(), Failure> {
     let results = message.parts.iter().filter(|part| matches!(part, Part::ToolResult(_))).count();
@@ -125,7 +125,7 @@ fn add<'a>(
     for parts in message.parts.chunk_by(|left, right| is_result(left) == is_result(right)) {
         match parts {
             [Part::ToolResult(_), ..] => add_results(turns, parts),
-            parts => turns.push(spoken(&message.role, parts, pictures, kind)?),
+            parts => turns.push(convert_message(&message.role, parts, pictures, kind)?),
         }
     }
     Ok(())
@@ -135,51 +135,51 @@ fn is_result(part: &Part) -> bool {
     matches!(part, Part::ToolResult(_))
 }
 
-fn add_results<'a>(turns: &mut Vec<Turn<'a>>, parts: &'a [Part]) {
+fn add_results<'a>(turns: &mut Vec<ChatMessage<'a>>, parts: &'a [Part]) {
     let results = parts.iter().filter_map(|part| match part {
         Part::ToolResult(result) => Some(result),
         _ => None,
     });
     match turns.last_mut() {
-        Some(Turn::Results(last)) => last.extend(results),
-        _ => turns.push(Turn::Results(results.collect())),
+        Some(ChatMessage::Results(last)) => last.extend(results),
+        _ => turns.push(ChatMessage::Results(results.collect())),
     }
 }
 
-fn spoken<'a>(
+fn convert_message<'a>(
     role: &Role,
     parts: &'a [Part],
-    pictures: &Pictures,
+    pictures: &LoadedImages,
     kind: ProviderKind,
-) -> Result<Turn<'a>, Failure> {
+) -> Result<ChatMessage<'a>, Failure> {
     match role {
         Role::System => {
             let texts = parts.iter().filter_map(|part| match part {
                 Part::Text(text) => Some(text.as_str()),
                 _ => None,
             });
-            Ok(Turn::System(texts.collect::<Vec<_>>().join("\n\n")))
+            Ok(ChatMessage::System(texts.collect::<Vec<_>>().join("\n\n")))
         }
         Role::User => {
             let mut shown = Vec::new();
             for part in parts {
                 match part {
-                    Part::Text(text) => shown.push(Shown::Text(text.into())),
+                    Part::Text(text) => shown.push(UserPart::Text(text.into())),
                     Part::Image(image) => {
                         let (media_type, source) = pictures.resolve(image)?;
-                        shown.push(match untaken(kind, &media_type, &source) {
-                            Some(words) => Shown::Text(words.into()),
-                            None => Shown::Picture(Picture { media_type, source }),
+                        shown.push(match unsupported_type_note(kind, &media_type, &source) {
+                            Some(words) => UserPart::Text(words.into()),
+                            None => UserPart::Image(MessageImage { media_type, source }),
                         });
                     }
                     _ => {}
                 }
             }
-            Ok(Turn::User(shown))
+            Ok(ChatMessage::User(shown))
         }
-        Role::Assistant => Ok(Turn::Assistant(parts.into())),
+        Role::Assistant => Ok(ChatMessage::Assistant(parts.into())),
         // A message of role `tool` has no other parts.
-        Role::Tool => Ok(Turn::Results(Vec::new())),
+        Role::Tool => Ok(ChatMessage::Results(Vec::new())),
         Role::Other(name) => Err(Failure::new(
             code::INVALID,
             format!("`{name}` is not a role that models know; use system, user, assistant or tool"),
@@ -188,11 +188,11 @@ fn spoken<'a>(
 }
 
 /// Rejects parts of unknown types. Provider state is checked later, when the request body is built.
-fn known(message: &Message) -> Result<(), Failure> {
+fn check_parts(message: &Message) -> Result<(), Failure> {
     for (place, part) in message.parts.iter().enumerate() {
         let Part::Other(value) = part else { continue };
         let kind = value.get("type").and_then(serde_json::Value::as_str);
-        if kind.is_some_and(|kind| OPAQUE.contains(&kind)) {
+        if kind.is_some_and(|kind| PROVIDER_PART_TYPES.contains(&kind)) {
             continue;
         }
         let kind = kind.unwrap_or("unknown");
@@ -206,4 +206,4 @@ fn known(message: &Message) -> Result<(), Failure> {
 }
 
 /// Types of parts that only one provider understands. Wattle before version 0.1 wrote the last two.
-const OPAQUE: [&str; 3] = [PROVIDER_STATE, "provider_part", "reasoning_signature"];
+const PROVIDER_PART_TYPES: [&str; 3] = [PROVIDER_STATE, "provider_part", "reasoning_signature"];

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::config::alias::{Alias, Aliases};
 pub(crate) use crate::config::alias::{check as check_aliases, find as find_alias};
-pub(crate) use crate::config::env::read_models;
+pub(crate) use crate::config::env::apply_model_env;
 use crate::extra::Extra;
 
 /// Default timeout of a route: enough for an unstreamed response of one page.
@@ -52,7 +52,7 @@ pub enum ProviderKind {
 /// How the host requests output that matches a response schema. The host validates the output in every mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Structured {
+pub enum StructuredMode {
     /// The request has the JSON Schema, and the provider constrains decoding to it.
     #[default]
     Schema,
@@ -77,7 +77,7 @@ pub struct ProviderConfig {
     /// The strongest structured mode that the provider supports; default `schema`. If the provider rejects a schema,
     /// the host uses a weaker mode for that call.
     #[serde(default)]
-    pub structured: Structured,
+    pub structured: StructuredMode,
     /// Whether responses are streamed; default `true`.
     #[serde(default = "default_stream", skip_serializing_if = "is_true")]
     pub stream: bool,
@@ -121,13 +121,13 @@ pub struct RouteConfig {
     pub extra: Extra,
     /// Fallback models. The host calls them in this order when the models before them fail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fallbacks: Vec<Target>,
+    pub fallbacks: Vec<ModelRef>,
 }
 
 /// A model of a route: the first one or a fallback.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Target {
+pub struct ModelRef {
     /// The name of the provider.
     pub provider: String,
     /// The model, as [`RouteConfig::model`].
@@ -142,8 +142,8 @@ pub struct Target {
 
 impl RouteConfig {
     /// Returns all models of the route in the order in which they are called.
-    pub fn targets(&self) -> Vec<Target> {
-        let first = Target {
+    pub fn models(&self) -> Vec<ModelRef> {
+        let first = ModelRef {
             provider: self.provider.clone(),
             model: self.model.clone(),
             model_env: self.model_env.clone(),
@@ -223,11 +223,11 @@ mod tests {
             "aliases": { "gpt-4o-mini": { "model": "gpt-5-mini", "provider": "openai" } },
         }))
         .unwrap();
-        assert_eq!(config.providers["openai"].structured, Structured::JsonObject);
+        assert_eq!(config.providers["openai"].structured, StructuredMode::JsonObject);
         assert!(!config.providers["openai"].stream);
         assert_eq!(config.providers["openai"].extra["thinking"]["type"], "disabled");
         assert_eq!(config.routes["chat"].timeout, Duration::from_millis(1500));
-        assert_eq!(config.routes["chat"].targets()[1].model, "gemini-2.5-flash");
+        assert_eq!(config.routes["chat"].models()[1].model, "gemini-2.5-flash");
         assert_eq!(config.aliases["gpt-4o-mini"].model, "gpt-5-mini");
         let again = parse(serde_json::to_value(&config).unwrap()).unwrap();
         assert_eq!(again, config);

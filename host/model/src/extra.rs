@@ -12,7 +12,7 @@ use crate::config::ProviderKind;
 pub type Extra = Map<String, Value>;
 
 /// Body fields that the host sets. Extra fields cannot replace them.
-const OWN: [&str; 13] = [
+const RESERVED: [&str; 13] = [
     "model",
     "messages",
     "tools",
@@ -30,20 +30,20 @@ const OWN: [&str; 13] = [
 
 /// Returns why these fields cannot be added to requests of this kind of provider, or `None` if they
 /// can.
-pub(crate) fn problem(kind: ProviderKind, extra: &Extra) -> Option<String> {
+pub(crate) fn invalid_reason(kind: ProviderKind, extra: &Extra) -> Option<String> {
     if extra.is_empty() {
         return None;
     }
     if kind != ProviderKind::Openai {
         return Some("only providers of kind `openai` accept extra fields".to_owned());
     }
-    let own = OWN.iter().find(|name| extra.contains_key(**name))?;
+    let own = RESERVED.iter().find(|name| extra.contains_key(**name))?;
     Some(format!("`{own}` is set by the host; use the route's own keys, or remove it"))
 }
 
 /// Merges the extra fields of a provider and of a model of a route. A field of the model replaces
 /// the provider's field of the same name.
-pub(crate) fn joined(provider: &Extra, target: &Extra) -> Extra {
+pub(crate) fn merge(provider: &Extra, target: &Extra) -> Extra {
     let mut all = provider.clone();
     all.extend(target.iter().map(|(name, value)| (name.clone(), value.clone())));
     all
@@ -62,12 +62,12 @@ mod tests {
     #[test]
     fn extra_fields_cannot_replace_fields_of_the_host() {
         let thinking = extra(json!({ "thinking": { "type": "disabled" } }));
-        assert_eq!(problem(ProviderKind::Openai, &thinking), None);
-        assert!(problem(ProviderKind::Gemini, &thinking).unwrap().contains("`openai`"));
-        assert_eq!(problem(ProviderKind::Gemini, &Extra::new()), None);
-        for name in OWN {
+        assert_eq!(invalid_reason(ProviderKind::Openai, &thinking), None);
+        assert!(invalid_reason(ProviderKind::Gemini, &thinking).unwrap().contains("`openai`"));
+        assert_eq!(invalid_reason(ProviderKind::Gemini, &Extra::new()), None);
+        for name in RESERVED {
             let wrong = extra(json!({ "top_k": 1, name: 1 }));
-            assert!(problem(ProviderKind::Openai, &wrong).unwrap().contains(name));
+            assert!(invalid_reason(ProviderKind::Openai, &wrong).unwrap().contains(name));
         }
     }
 
@@ -76,6 +76,6 @@ mod tests {
         let provider = extra(json!({ "thinking": { "type": "enabled", "x": 1 }, "top_p": 0.5 }));
         let target = extra(json!({ "thinking": { "type": "disabled" } }));
         let expected = json!({ "thinking": { "type": "disabled" }, "top_p": 0.5 });
-        assert_eq!(Value::Object(joined(&provider, &target)), expected);
+        assert_eq!(Value::Object(merge(&provider, &target)), expected);
     }
 }

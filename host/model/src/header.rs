@@ -6,15 +6,15 @@ use crate::config::ProviderConfig;
 use crate::error::ConfigError;
 
 /// Headers that the host sets. The operator cannot configure them.
-const OWN: [&str; 6] =
+const RESERVED: [&str; 6] =
     ["accept", "anthropic-version", "content-length", "content-type", "host", "transfer-encoding"];
 
 /// Headers that carry the key of a provider.
-const OF_KEYS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
+const KEY_HEADERS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
 
 /// Replaces the secret placeholders in the headers of a provider. The inner error says which secret
 /// is missing.
-pub(crate) fn filled(
+pub(crate) fn resolve(
     provider: &str,
     config: &ProviderConfig,
     fill: &dyn Fn(&str) -> Result<String, String>,
@@ -24,10 +24,10 @@ pub(crate) fn filled(
     for (name, text) in &config.headers {
         let header = HeaderName::try_from(name.as_str())
             .map_err(|_| refused(format!("`{name}` is not a header name")))?;
-        if OWN.contains(&header.as_str()) {
+        if RESERVED.contains(&header.as_str()) {
             return Err(refused(format!("`{name}` is set by the host; remove it")));
         }
-        if config.key_env.is_some() && OF_KEYS.contains(&header.as_str()) {
+        if config.key_env.is_some() && KEY_HEADERS.contains(&header.as_str()) {
             return Err(refused(format!(
                 "`{name}` and `key_env` both set a key; remove one of them"
             )));

@@ -13,14 +13,14 @@
 //! * `provider/exchange`: one HTTP request and its response; `provider/sse`: server-sent events.
 //! * `provider/openai`, `provider/gemini`, `provider/anthropic`: the formats. OpenAI's has many dialects.
 //! * `provider/schema`: tool schemas in the form that each provider accepts.
-//! * `provider/state`: provider state: data that a provider sends and requires back.
-//! * `provider/think`: reasoning within a text; `provider/arguments`: arguments of tool calls.
+//! * `provider/provider_state`: provider state: data that a provider sends and requires back.
+//! * `provider/think_tags`: reasoning within a text; `provider/arguments`: arguments of tool calls.
 //! * [`recorded`]: recorded responses, read without a connection.
 //! * `provider/image`: image generation in the formats of Google and OpenAI.
-//! * `provider/fault`: conversion of provider errors to failures.
+//! * `provider/error`: conversion of provider errors to failures.
 //! * `sink`: the deltas of a call.
 //! * `retry`: which errors are retried, and the backoff.
-//! * `chat`: conversations in a provider-independent form; `chat/picture`: their images.
+//! * `chat`: conversations in a provider-independent form; `chat/image`: their images.
 //! * `structured`: structured modes, validation, coercion and repair.
 //!
 //! # Streams
@@ -48,4 +48,4 @@ pub use config::ModelConfig;
 pub use error::ConfigError;
 pub use provider::schema_changes;
 pub use routes::Routes;
-pub use tenant::Tenants;
+pub use tenant::TenantRoutesConfig;

@@ -2,20 +2,20 @@
 
 mod anthropic;
 mod arguments;
+mod error;
 mod exchange;
-mod fault;
 mod gemini;
 mod idle;
 mod image;
 mod key;
 mod names;
 mod openai;
-mod pace;
-mod reply;
+mod provider_state;
 mod schema;
 mod sse;
-mod state;
-mod think;
+mod think_tags;
+mod throttle;
+mod turn_response;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -33,23 +33,23 @@ use wattle_graph::llm::{CompletionRequest, ResponseSchema};
 use wattle_run::credentials::{self, Credentials};
 
 use crate::chat::Chat;
-use crate::config::{ProviderConfig, ProviderKind, RouteConfig, Structured};
+use crate::config::{ProviderConfig, ProviderKind, RouteConfig, StructuredMode};
 use crate::error::ConfigError;
 use crate::extra::{self, Extra};
-use crate::provider::fault::Fault;
-pub(crate) use crate::provider::fault::WITHHELD;
-pub(crate) use crate::provider::image::{Picture, Wish};
-pub(crate) use crate::provider::key::Key;
-pub(crate) use crate::provider::reply::Reply;
-use crate::provider::schema::Schemas;
+use crate::provider::error::ProviderError;
+pub(crate) use crate::provider::error::WITHHELD;
+pub(crate) use crate::provider::image::{ImageBytes, ImagePrompt};
+pub(crate) use crate::provider::key::ApiKey;
+use crate::provider::provider_state::StateOwner;
+use crate::provider::schema::SchemaAdapter;
 pub use crate::provider::schema::schema_changes;
-use crate::provider::state::Owner;
-use crate::retry::Pauses;
-use crate::sink::Sink;
+pub(crate) use crate::provider::turn_response::TurnResponse;
+use crate::retry::Backoff;
+use crate::sink::CallSink;
 
 /// Maximum concurrent requests to one provider, which protects the provider and bounds memory.
 /// Further requests wait.
-const CONCURRENCY: usize = 32;
+const MAX_CONCURRENCY: usize = 32;
 
 /// Timeout of a connection attempt. A provider that takes longer is down.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -61,55 +61,55 @@ const USER_AGENT: &str = concat!("wattle/", env!("CARGO_PKG_VERSION"));
 pub(crate) struct Provider {
     name: String,
     kind: ProviderKind,
-    structured: Structured,
+    structured: StructuredMode,
     stream: bool,
     extra: Extra,
     base_url: String,
-    key: Key,
+    key: ApiKey,
     headers: HeaderMap,
     /// Keys and header secrets, which no message shows.
     credentials: Credentials,
     /// Why the headers cannot be sent; `None` if they can.
-    unready: Option<String>,
+    header_error: Option<String>,
     http: reqwest::Client,
-    schemas: Schemas,
-    permits: Semaphore,
-    pauses: Pauses,
+    schemas: SchemaAdapter,
+    concurrency: Semaphore,
+    backoff: Backoff,
 }
 
 /// Parameters of one attempt: the model, its timeout and retries, and the configuration key that
 /// messages name.
 #[derive(Clone, Copy)]
-pub(crate) struct Aim<'a> {
+pub(crate) struct AttemptSpec<'a> {
     pub(crate) route: &'a str,
     /// The model that is called.
     pub(crate) model: &'a str,
     /// The model as the route names it.
-    pub(crate) name: &'a str,
+    pub(crate) configured_model: &'a str,
     /// The configuration key of the model, for messages.
-    pub(crate) setting: &'a str,
+    pub(crate) config_key: &'a str,
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
-    pub(crate) asks: &'a Asks,
+    pub(crate) requests: &'a RequestCount,
 }
 
 /// The number of HTTP requests of one attempt.
 #[derive(Debug, Default)]
-pub(crate) struct Asks(AtomicU32);
+pub(crate) struct RequestCount(AtomicU32);
 
-impl Asks {
+impl RequestCount {
     /// Returns the number of requests so far.
     pub(crate) fn count(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn add(&self) {
+    fn increment(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// The request of one turn.
-pub(crate) struct Ask<'a> {
+pub(crate) struct TurnRequest<'a> {
     /// The conversation with its tools, and with the repair turn if there is one.
     pub(crate) chat: &'a Chat<'a>,
     /// The request of the guest.
@@ -117,16 +117,16 @@ pub(crate) struct Ask<'a> {
     /// The route. Its settings apply where the request sets none.
     pub(crate) route: &'a RouteConfig,
     /// The format of the response.
-    pub(crate) format: Format<'a>,
+    pub(crate) format: ResponseFormat<'a>,
     /// Provider-specific body fields that the operator configured.
     pub(crate) extra: &'a Extra,
 }
 
 /// The response format that a provider is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Format<'a> {
+pub(crate) enum ResponseFormat<'a> {
     /// Text without constraints.
-    Free,
+    Text,
     /// Any JSON object.
     JsonObject,
     /// A JSON object that matches this schema.
@@ -134,7 +134,7 @@ pub(crate) enum Format<'a> {
 }
 
 /// Builds an HTTP client. `resolver` replaces the DNS resolver of the system.
-pub(crate) fn http(resolver: Option<Arc<dyn Resolve>>) -> Result<reqwest::Client, String> {
+pub(crate) fn http_client(resolver: Option<Arc<dyn Resolve>>) -> Result<reqwest::Client, String> {
     let mut client = reqwest::Client::builder()
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_TIMEOUT)
@@ -149,16 +149,16 @@ pub(crate) fn http(resolver: Option<Arc<dyn Resolve>>) -> Result<reqwest::Client
 }
 
 impl Provider {
-    /// Creates a provider from its settings. A missing key is no error here; [`Provider::problem`]
+    /// Creates a provider from its settings. A missing key is no error here; [`Provider::unusable_reason`]
     /// reports it.
     pub(crate) fn new(
         name: &str,
         config: &ProviderConfig,
-        key: Key,
+        key: ApiKey,
         http: reqwest::Client,
     ) -> Result<Self, ConfigError> {
         let default = config.kind.default_base_url();
-        if let Some(reason) = extra::problem(config.kind, &config.extra) {
+        if let Some(reason) = extra::invalid_reason(config.kind, &config.extra) {
             return Err(ConfigError::ProviderExtra { provider: name.to_owned(), reason });
         }
         let credentials = Credentials::new(key.expose());
@@ -172,11 +172,11 @@ impl Provider {
             key,
             headers: HeaderMap::new(),
             credentials,
-            unready: None,
+            header_error: None,
             http,
-            schemas: Schemas::new(name, config.kind),
-            permits: Semaphore::new(CONCURRENCY),
-            pauses: Pauses::default(),
+            schemas: SchemaAdapter::new(name, config.kind),
+            concurrency: Semaphore::new(MAX_CONCURRENCY),
+            backoff: Backoff::default(),
         })
     }
 
@@ -185,12 +185,12 @@ impl Provider {
         match headers {
             Ok(headers) => {
                 let values = headers.values().filter_map(|value| value.to_str().ok());
-                let secrets = values.flat_map(credentials::of_header);
+                let secrets = values.flat_map(credentials::header_secrets);
                 self.credentials =
                     Credentials::new(self.key().map(str::to_owned).into_iter().chain(secrets));
                 self.headers = headers;
             }
-            Err(reason) => self.unready = Some(reason),
+            Err(reason) => self.header_error = Some(reason),
         }
         self
     }
@@ -199,7 +199,7 @@ impl Provider {
         self.kind
     }
 
-    pub(crate) fn structured(&self) -> Structured {
+    pub(crate) fn structured(&self) -> StructuredMode {
         self.structured
     }
 
@@ -212,53 +212,53 @@ impl Provider {
     }
 
     /// Returns why the provider cannot be used, and the correction; `None` if it can be used.
-    pub(crate) fn problem(&self) -> Option<String> {
-        if let Some(reason) = &self.unready {
+    pub(crate) fn unusable_reason(&self) -> Option<String> {
+        if let Some(reason) = &self.header_error {
             return Some(format!(
                 "the model provider `{}` cannot be used: {reason}; see its `headers`",
                 self.name
             ));
         }
         match &self.key {
-            Key::Missing { variable } => Some(format!(
+            ApiKey::Missing { variable } => Some(format!(
                 "the model provider `{}` has no key; set the environment variable `{variable}`",
                 self.name
             )),
-            Key::None | Key::Variable { .. } | Key::Tenant(_) => None,
+            ApiKey::None | ApiKey::Variable { .. } | ApiKey::Tenant(_) => None,
         }
     }
 
     /// Sends one turn and retries transient errors. Does not retry once a delta was emitted.
     pub(crate) async fn turn(
         &self,
-        aim: Aim<'_>,
-        ask: &Ask<'_>,
-        sink: &Sink<'_>,
-    ) -> Result<Reply, Failure> {
-        self.usable()?;
+        spec: AttemptSpec<'_>,
+        ask: &TurnRequest<'_>,
+        sink: &CallSink<'_>,
+    ) -> Result<TurnResponse, Failure> {
+        self.ensure_usable()?;
         let mut tried = 0;
         loop {
-            match self.attempt(aim, ask, sink).await {
+            match self.try_once(spec, ask, sink).await {
                 Ok(reply) => return Ok(reply),
-                Err(fault) if sink.begun() => return Err(fault.failure),
-                Err(fault) => self.wait(aim, fault, tried).await?,
+                Err(error) if sink.has_emitted() => return Err(error.failure),
+                Err(error) => self.wait_before_retry(spec, error, tried).await?,
             }
             tried += 1;
         }
     }
 
     /// Generates images, at least one. The provider may return fewer than requested.
-    pub(crate) async fn images(
+    pub(crate) async fn generate_images(
         &self,
-        aim: Aim<'_>,
-        wish: Wish<'_>,
-    ) -> Result<Vec<Picture>, Failure> {
-        self.usable()?;
-        image::make(self, aim, wish).await
+        spec: AttemptSpec<'_>,
+        wish: ImagePrompt<'_>,
+    ) -> Result<Vec<ImageBytes>, Failure> {
+        self.ensure_usable()?;
+        image::generate(self, spec, wish).await
     }
 
-    fn usable(&self) -> Result<(), Failure> {
-        match self.problem() {
+    fn ensure_usable(&self) -> Result<(), Failure> {
+        match self.unusable_reason() {
             Some(problem) => Err(Failure::new(code::UNAVAILABLE, problem)),
             None => Ok(()),
         }
@@ -266,12 +266,17 @@ impl Provider {
 
     /// Waits before the next try, after `tried` retries. Returns the failure if there is no further
     /// try.
-    async fn wait(&self, aim: Aim<'_>, fault: Fault, tried: u32) -> Result<(), Failure> {
-        let Some(pause) = self.pauses.next(fault.retry, tried, aim.retries) else {
-            return Err(fault.failure);
+    async fn wait_before_retry(
+        &self,
+        spec: AttemptSpec<'_>,
+        error: ProviderError,
+        tried: u32,
+    ) -> Result<(), Failure> {
+        let Some(pause) = self.backoff.delay(error.retry, tried, spec.retries) else {
+            return Err(error.failure);
         };
         tracing::debug!(
-            provider = %self.name, model = %aim.model, code = %fault.failure.code,
+            provider = %self.name, model = %spec.model, code = %error.failure.code,
             pause_ms = pause.as_millis() as u64, "retrying the model call"
         );
         tokio::time::sleep(pause).await;
@@ -279,53 +284,58 @@ impl Provider {
     }
 
     /// Sends one request. The timeout starts after the wait for a free slot.
-    async fn attempt(&self, aim: Aim<'_>, ask: &Ask<'_>, sink: &Sink<'_>) -> Result<Reply, Fault> {
-        let _place = self.permits.acquire().await;
-        aim.asks.add();
-        let (owner, streams) = (self.owner(aim), self.streams(sink));
+    async fn try_once(
+        &self,
+        spec: AttemptSpec<'_>,
+        ask: &TurnRequest<'_>,
+        sink: &CallSink<'_>,
+    ) -> Result<TurnResponse, ProviderError> {
+        let _place = self.concurrency.acquire().await;
+        spec.requests.increment();
+        let (owner, streams) = (self.state_owner(spec), self.wants_stream(sink));
         let request = match self.kind {
-            ProviderKind::Openai => openai::request(self, ask, &owner, aim.model, streams),
-            ProviderKind::Gemini => gemini::request(self, ask, &owner, aim.model, streams),
-            ProviderKind::Anthropic => anthropic::request(self, ask, &owner, aim.model, streams),
+            ProviderKind::Openai => openai::request(self, ask, &owner, spec.model, streams),
+            ProviderKind::Gemini => gemini::request(self, ask, &owner, spec.model, streams),
+            ProviderKind::Anthropic => anthropic::request(self, ask, &owner, spec.model, streams),
         };
-        exchange::send(self, aim, sink, request).await
+        exchange::send(self, spec, sink, request).await
     }
 
     /// Returns the owner of the provider state in a response to this attempt.
-    fn owner(&self, aim: Aim<'_>) -> Owner {
-        Owner::new(&self.name, aim.model)
+    fn state_owner(&self, spec: AttemptSpec<'_>) -> StateOwner {
+        StateOwner::new(&self.name, spec.model)
     }
 
     /// Reads a response with a success status.
-    pub(crate) async fn read(
+    pub(crate) async fn read_response(
         &self,
-        aim: Aim<'_>,
-        sink: &Sink<'_>,
+        spec: AttemptSpec<'_>,
+        sink: &CallSink<'_>,
         response: reqwest::Response,
-    ) -> Result<Reply, Fault> {
-        let owner = self.owner(aim);
+    ) -> Result<TurnResponse, ProviderError> {
+        let owner = self.state_owner(spec);
         match self.kind {
             ProviderKind::Openai => {
-                let assembly = openai::OpenAi::new(owner, aim.model, sink);
-                exchange::read(self, aim, sink, response, assembly).await
+                let builder = openai::OpenAiResponse::new(owner, spec.model, sink);
+                exchange::read(self, spec, sink, response, builder).await
             }
             ProviderKind::Gemini => {
-                let assembly = gemini::Gemini::new(owner, aim.model, sink);
-                exchange::read(self, aim, sink, response, assembly).await
+                let builder = gemini::GeminiResponse::new(owner, spec.model, sink);
+                exchange::read(self, spec, sink, response, builder).await
             }
             ProviderKind::Anthropic => {
-                let assembly = anthropic::Anthropic::new(owner, aim.model, sink);
-                exchange::read(self, aim, sink, response, assembly).await
+                let builder = anthropic::AnthropicResponse::new(owner, spec.model, sink);
+                exchange::read(self, spec, sink, response, builder).await
             }
         }
     }
 
     /// Returns whether the provider is asked for a stream.
-    fn streams(&self, sink: &Sink<'_>) -> bool {
-        sink.streams().unwrap_or(self.stream)
+    fn wants_stream(&self, sink: &CallSink<'_>) -> bool {
+        sink.stream_override().unwrap_or(self.stream)
     }
 
-    fn schemas(&self) -> &Schemas {
+    fn schemas(&self) -> &SchemaAdapter {
         &self.schemas
     }
 
@@ -346,8 +356,8 @@ impl Provider {
     }
 
     /// Masks keys and header secrets in a text, in case a provider or a library repeats them.
-    fn hide(&self, text: &str) -> String {
-        self.credentials.hide(text)
+    fn redact(&self, text: &str) -> String {
+        self.credentials.redact(text)
     }
 }
 

@@ -10,13 +10,13 @@ use futures::stream;
 use reqwest::{Body, Response};
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::{Completion, Delta};
-use wattle_run::ports::model::Deltas;
+use wattle_run::ports::model::DeltaSink;
 
-use crate::config::{DEFAULT_TIMEOUT, ProviderConfig, ProviderKind, Structured};
+use crate::config::{DEFAULT_TIMEOUT, ProviderConfig, ProviderKind, StructuredMode};
 use crate::error::ConfigError;
 use crate::extra::Extra;
-use crate::provider::{self, Aim, Asks, Key, Provider};
-use crate::sink::Sink;
+use crate::provider::{self, ApiKey, AttemptSpec, Provider, RequestCount};
+use crate::sink::CallSink;
 
 /// A reader of responses in the format of one kind of provider.
 #[derive(Debug)]
@@ -33,13 +33,13 @@ impl Recorded {
             kind,
             base_url: None,
             key_env: None,
-            structured: Structured::default(),
+            structured: StructuredMode::default(),
             stream: true,
             extra: Extra::default(),
             headers: BTreeMap::new(),
         };
-        let http = provider::http(None).map_err(|reason| ConfigError::Client { reason })?;
-        Provider::new("recorded", &config, Key::None, http).map(Self)
+        let http = provider::http_client(None).map_err(|reason| ConfigError::Client { reason })?;
+        Provider::new("recorded", &config, ApiKey::None, http).map(Self)
     }
 
     /// Reads the body of one response with status 200 that arrives in these chunks: a stream of events, or an
@@ -51,28 +51,28 @@ impl Recorded {
 
     async fn read_body(&self, body: Body) -> (Result<Completion, Failure>, Vec<Delta>) {
         let response = Response::from(http::Response::new(body));
-        let (told, asks) = (Told::default(), Asks::default());
-        let sink = Sink::new(&told);
-        let aim = Aim {
+        let (told, requests) = (CollectedDeltas::default(), RequestCount::default());
+        let sink = CallSink::new(&told);
+        let spec = AttemptSpec {
             route: "recorded",
             model: "recorded",
-            name: "recorded",
-            setting: "model",
+            configured_model: "recorded",
+            config_key: "model",
             timeout: DEFAULT_TIMEOUT,
             retries: 0,
-            asks: &asks,
+            requests: &requests,
         };
-        let read = self.0.read(aim, &sink, response).await;
-        let read = read.map(|reply| reply.completion(None)).map_err(|fault| fault.failure);
+        let read = self.0.read_response(spec, &sink, response).await;
+        let read = read.map(|reply| reply.into_completion(None)).map_err(|error| error.failure);
         (read, told.0.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Collects the deltas.
 #[derive(Default)]
-struct Told(Mutex<Vec<Delta>>);
+struct CollectedDeltas(Mutex<Vec<Delta>>);
 
-impl Deltas for Told {
+impl DeltaSink for CollectedDeltas {
     fn push(&self, delta: Delta) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(delta);
     }

@@ -2,7 +2,7 @@
 //!
 //! The rules are those of the official clients. Status 408, 409, 429 and 5xx and broken connections
 //! are retried; `x-should-retry` overrides that. The delay is that of `retry-after-ms` or
-//! `retry-after`. Without these headers it doubles from [`FIRST_PAUSE`] to [`LONGEST_PAUSE`], less
+//! `retry-after`. Without these headers it doubles from [`MIN_BACKOFF`] to [`MAX_BACKOFF`], less
 //! a jitter of up to a quarter.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,14 +14,14 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
 /// Backoff before the first retry.
-pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(500);
+pub(crate) const MIN_BACKOFF: Duration = Duration::from_millis(500);
 
 /// Maximum backoff, unless the provider requests a longer delay.
-pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+pub(crate) const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
 /// Maximum delay that a provider may request. A longer one fails the attempt at once: a fallback or
 /// a later attempt of the node is better than a guest that holds its memory for minutes.
-pub(crate) const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// The retry policy of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,22 +37,22 @@ pub(crate) enum Retry {
 /// Computes the backoff of retries. The jitter is derived from a counter, so that calls of one
 /// process that fail together are retried at different times without a source of randomness.
 #[derive(Debug, Default)]
-pub(crate) struct Pauses {
-    drawn: AtomicU64,
+pub(crate) struct Backoff {
+    draws: AtomicU64,
 }
 
-impl Pauses {
+impl Backoff {
     /// Returns the delay before the next try after `tried` retries, or `None` if the error is not
     /// retried.
-    pub(crate) fn next(&self, retry: Retry, tried: u32, allowed: u32) -> Option<Duration> {
+    pub(crate) fn delay(&self, retry: Retry, tried: u32, allowed: u32) -> Option<Duration> {
         if tried >= allowed {
             return None;
         }
         match retry {
             Retry::Never => None,
-            Retry::After(pause) => (pause <= LONGEST_RETRY_AFTER).then_some(pause),
+            Retry::After(pause) => (pause <= MAX_RETRY_AFTER).then_some(pause),
             Retry::BackOff => {
-                let full = FIRST_PAUSE.saturating_mul(1 << tried.min(16)).min(LONGEST_PAUSE);
+                let full = MIN_BACKOFF.saturating_mul(1 << tried.min(16)).min(MAX_BACKOFF);
                 Some(full.mul_f64(1.0 - self.jitter()))
             }
         }
@@ -60,7 +60,7 @@ impl Pauses {
 
     /// Returns a fraction between 0 and a quarter.
     fn jitter(&self) -> f64 {
-        let drawn = self.drawn.fetch_add(1, Ordering::Relaxed);
+        let drawn = self.draws.fetch_add(1, Ordering::Relaxed);
         // The finalizer of SplitMix64 maps neighboring counters to unrelated fractions.
         let mut mixed = drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -70,14 +70,14 @@ impl Pauses {
 }
 
 /// Returns the delay that a provider requests: in a header, or in the body in Google's format.
-pub(crate) fn asked_pause(headers: &HeaderMap, body: &Value) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap, body: &Value) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let milliseconds = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok());
     if let Some(pause) = milliseconds.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok()) {
         return Some(pause);
     }
     text(RETRY_AFTER.as_str())
-        .and_then(|after| seconds(after).or_else(|| until(after, text(DATE.as_str())?)))
+        .and_then(|after| seconds(after).or_else(|| between_dates(after, text(DATE.as_str())?)))
         .or_else(|| google_delay(body))
 }
 
@@ -96,7 +96,7 @@ fn seconds(text: &str) -> Option<Duration> {
 
 /// Returns the time between two HTTP dates. The `date` of the response replaces the local clock,
 /// which may be wrong.
-fn until(after: &str, date: &str) -> Option<Duration> {
+fn between_dates(after: &str, date: &str) -> Option<Duration> {
     let parse = |text: &str| -> Option<Timestamp> {
         rfc2822::parse(text).ok().map(|zoned| zoned.timestamp())
     };
@@ -124,15 +124,15 @@ mod tests {
 
     #[test]
     fn backoff_doubles_up_to_a_maximum_less_a_jitter() {
-        let pauses = Pauses::default();
+        let pauses = Backoff::default();
         for (tried, full) in [(0, 500), (1, 1000), (2, 2000), (3, 4000), (4, 8000), (9, 8000)] {
-            let pause = pauses.next(Retry::BackOff, tried, 10).unwrap().as_millis();
+            let pause = pauses.delay(Retry::BackOff, tried, 10).unwrap().as_millis();
             assert!((full * 3 / 4..=full).contains(&pause), "{tried}: {pause}");
         }
-        assert_eq!(pauses.next(Retry::BackOff, 2, 2), None);
-        assert_eq!(pauses.next(Retry::Never, 0, 2), None);
-        assert_eq!(pauses.next(Retry::After(Duration::from_secs(61)), 0, 2), None);
-        assert_eq!(pauses.next(Retry::After(Duration::ZERO), 0, 2), Some(Duration::ZERO));
+        assert_eq!(pauses.delay(Retry::BackOff, 2, 2), None);
+        assert_eq!(pauses.delay(Retry::Never, 0, 2), None);
+        assert_eq!(pauses.delay(Retry::After(Duration::from_secs(61)), 0, 2), None);
+        assert_eq!(pauses.delay(Retry::After(Duration::ZERO), 0, 2), Some(Duration::ZERO));
     }
 
     #[test]
@@ -159,10 +159,10 @@ mod tests {
             (headers(&[("retry-after", "soon")]), None),
         ];
         for (headers, expected) in cases {
-            let pause = asked_pause(&headers, &Value::Null);
+            let pause = retry_after(&headers, &Value::Null);
             assert_eq!(pause, expected.map(Duration::from_millis), "{headers:?}");
         }
         let body = json!({ "error": { "details": [{}, { "retryDelay": "17s" }] } });
-        assert_eq!(asked_pause(&HeaderMap::new(), &body), Some(Duration::from_secs(17)));
+        assert_eq!(retry_after(&HeaderMap::new(), &body), Some(Duration::from_secs(17)));
     }
 }

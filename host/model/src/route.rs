@@ -1,9 +1,9 @@
 //! One route: its candidates, called one after the other until one returns a completion.
 
-mod asked;
+mod attempt_log;
+mod candidate;
 mod check;
 mod image;
-mod lead;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,18 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, Tries};
 use wattle_run::ports::model::RouteInfo;
 
-use crate::chat::{Chat, Pictures};
+use crate::chat::{Chat, LoadedImages};
 use crate::config::{Aliases, MAX_RETRIES, RouteConfig};
 use crate::error::ConfigError;
 use crate::extra::Extra;
-use crate::provider::{Aim, Ask, Asks, Format, Provider, Providers, Reply};
-use crate::route::asked::Asked;
-use crate::route::lead::{Lead, Place};
-use crate::sink::Sink;
+use crate::provider::{
+    AttemptSpec, Provider, Providers, RequestCount, ResponseFormat, TurnRequest, TurnResponse,
+};
+use crate::route::attempt_log::AttemptLog;
+use crate::route::candidate::{Candidate, CandidatePosition};
+use crate::sink::CallSink;
 use crate::structured;
-use crate::structured::shape::Shape;
+use crate::structured::response_schema::CompiledSchema;
 
 /// Timeout of one call with all its attempts, fallbacks and repairs: the default timeout of a node.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(wattle_run::limit::NODE_TIMEOUT_MS);
@@ -33,12 +35,12 @@ pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(wattle_run::limi
 pub(crate) struct Route {
     name: String,
     config: RouteConfig,
-    leads: Vec<Lead>,
+    candidates: Vec<Candidate>,
 }
 
 /// The owner of a route. Messages about the route name settings that its owner can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum RouteOwner {
     /// The operator, in `wattle.toml`.
     Operator,
     /// A tenant.
@@ -47,17 +49,17 @@ pub(crate) enum Owner {
 
 /// The timeout and the retries of each candidate of a call.
 #[derive(Clone, Copy)]
-struct Bounds {
+struct CallLimits {
     timeout: Duration,
     retries: u32,
 }
 
 /// A call of one candidate.
-pub(crate) struct Call<'a> {
+pub(crate) struct CandidateCall<'a> {
     pub(crate) provider: &'a Provider,
-    pub(crate) aim: Aim<'a>,
+    pub(crate) spec: AttemptSpec<'a>,
     pub(crate) chat: Chat<'a>,
-    pub(crate) sink: &'a Sink<'a>,
+    pub(crate) sink: &'a CallSink<'a>,
     request: &'a CompletionRequest,
     route: &'a RouteConfig,
     extra: &'a Extra,
@@ -70,18 +72,18 @@ impl Route {
         config: RouteConfig,
         providers: &Providers,
         aliases: &Aliases,
-        owner: Owner,
+        owner: RouteOwner,
     ) -> Result<Self, ConfigError> {
         check::check(name, &config)?;
         let mut leads = Vec::new();
-        for (index, target) in config.targets().into_iter().enumerate() {
+        for (index, target) in config.models().into_iter().enumerate() {
             let provider = providers
                 .get(&target.provider)
-                .ok_or_else(|| check::unknown(name, &target.provider, providers))?;
-            let place = Place { owner, index };
-            leads.push(Lead::new(name, Arc::clone(provider), target, aliases, place)?);
+                .ok_or_else(|| check::unknown_provider(name, &target.provider, providers))?;
+            let place = CandidatePosition { owner, index };
+            leads.push(Candidate::new(name, Arc::clone(provider), target, aliases, place)?);
         }
-        Ok(Self { name: name.to_owned(), config, leads })
+        Ok(Self { name: name.to_owned(), config, candidates: leads })
     }
 
     /// Returns the information about the route that guests can read.
@@ -90,19 +92,19 @@ impl Route {
             provider: self.config.provider.clone(),
             model: self.config.model.clone(),
             has_fallback: !self.config.fallbacks.is_empty(),
-            candidates: self.leads.len() as u32,
+            candidates: self.candidates.len() as u32,
         }
     }
 
     /// Returns the provider of each candidate.
     pub(crate) fn providers(&self) -> impl Iterator<Item = &Provider> {
-        self.leads.iter().map(|lead| lead.provider.as_ref())
+        self.candidates.iter().map(|candidate| candidate.provider.as_ref())
     }
 
     /// Returns one sentence for each candidate whose model an alias replaces.
-    pub(crate) fn replaced(&self) -> impl Iterator<Item = String> {
-        self.leads.iter().filter_map(|lead| {
-            let (name, model) = (&lead.target.model, &lead.model);
+    pub(crate) fn alias_notes(&self) -> impl Iterator<Item = String> {
+        self.candidates.iter().filter_map(|candidate| {
+            let (name, model) = (&candidate.target.model, &candidate.model);
             (name != model).then(|| {
                 format!(
                     "route `{}` calls `{model}` for `{name}`, as configured in `[model.aliases]`",
@@ -113,81 +115,89 @@ impl Route {
     }
 
     /// Calls the candidates one after the other until one returns a completion or emits a delta.
-    pub(crate) async fn ask(
+    pub(crate) async fn complete(
         &self,
         request: &CompletionRequest,
-        pictures: &Pictures,
-        sink: &Sink<'_>,
+        pictures: &LoadedImages,
+        sink: &CallSink<'_>,
     ) -> Result<Completion, Failure> {
-        let mut asked = Asked::new(&self.name);
-        let answer = self.ask_each(request, pictures, sink, &mut asked);
-        match timeout(CALL_TIMEOUT, answer).await {
+        let mut log = AttemptLog::new(&self.name);
+        let completion = self.try_candidates(request, pictures, sink, &mut log);
+        match timeout(CALL_TIMEOUT, completion).await {
             Ok(answer) => answer,
-            Err(_) => Err(asked.out_of_time(CALL_TIMEOUT)),
+            Err(_) => Err(log.timed_out(CALL_TIMEOUT)),
         }
     }
 
-    async fn ask_each(
+    async fn try_candidates(
         &self,
         request: &CompletionRequest,
-        pictures: &Pictures,
-        sink: &Sink<'_>,
-        asked: &mut Asked<'_>,
+        pictures: &LoadedImages,
+        sink: &CallSink<'_>,
+        log: &mut AttemptLog<'_>,
     ) -> Result<Completion, Failure> {
-        let shape = request.response_schema.as_ref().map(Shape::new).transpose()?;
-        let bounds = self.bounds(&request.tries)?;
-        for lead in self.chosen(&request.tries)? {
-            let asks = Asks::default();
-            let aim = self.aim(lead, bounds, &asks);
-            let answer = self.ask_one(lead, aim, request, pictures, shape.as_ref(), sink).await;
-            match answer {
+        let shape = request.response_schema.as_ref().map(CompiledSchema::new).transpose()?;
+        let bounds = self.limits(&request.tries)?;
+        for candidate in self.selected_candidates(&request.tries)? {
+            let requests = RequestCount::default();
+            let spec = self.attempt_spec(candidate, bounds, &requests);
+            let result =
+                self.try_candidate(candidate, spec, request, pictures, shape.as_ref(), sink).await;
+            match result {
                 Ok(mut completion) => {
-                    completion.attempts = asked.answered(lead, &asks);
+                    completion.attempts = log.finish(candidate, &requests);
                     return Ok(completion);
                 }
-                Err(failure) => asked.failed(lead, &asks, failure, sink.begun())?,
+                Err(failure) => {
+                    log.record_failure(candidate, &requests, failure, sink.has_emitted())?;
+                }
             }
         }
-        Err(asked.all_failed())
+        Err(log.all_failed())
     }
 
-    async fn ask_one(
+    async fn try_candidate(
         &self,
-        lead: &Lead,
-        aim: Aim<'_>,
+        candidate: &Candidate,
+        spec: AttemptSpec<'_>,
         request: &CompletionRequest,
-        pictures: &Pictures,
-        shape: Option<&Shape<'_>>,
-        sink: &Sink<'_>,
+        pictures: &LoadedImages,
+        shape: Option<&CompiledSchema<'_>>,
+        sink: &CallSink<'_>,
     ) -> Result<Completion, Failure> {
-        let provider = lead.provider.as_ref();
+        let provider = candidate.provider.as_ref();
         let chat = Chat::new(request, pictures, provider.kind())?;
-        let (route, extra) = (&self.config, &lead.extra);
-        let call = Call { provider, aim, chat, sink, request, route, extra };
+        let (route, extra) = (&self.config, &candidate.extra);
+        let call = CandidateCall { provider, spec, chat, sink, request, route, extra };
         match shape {
             Some(shape) => structured::complete(&call, shape).await,
-            None => Ok(call.turn(&call.chat, Format::Free).await?.completion(None)),
+            None => Ok(call.turn(&call.chat, ResponseFormat::Text).await?.into_completion(None)),
         }
     }
 
-    fn aim<'a>(&'a self, lead: &'a Lead, bounds: Bounds, asks: &'a Asks) -> Aim<'a> {
-        Aim {
+    fn attempt_spec<'a>(
+        &'a self,
+        candidate: &'a Candidate,
+        bounds: CallLimits,
+        requests: &'a RequestCount,
+    ) -> AttemptSpec<'a> {
+        AttemptSpec {
             route: &self.name,
-            model: &lead.model,
-            name: &lead.target.model,
-            setting: &lead.setting,
+            model: &candidate.model,
+            configured_model: &candidate.target.model,
+            config_key: &candidate.config_key,
             timeout: bounds.timeout,
             retries: bounds.retries,
-            asks,
+            requests,
         }
     }
 
     /// Returns the candidates that a call may use: all of them, or the one that the caller selects.
-    fn chosen(&self, tries: &Tries) -> Result<&[Lead], Failure> {
-        let Some(index) = tries.candidate else { return Ok(&self.leads) };
+    fn selected_candidates(&self, tries: &Tries) -> Result<&[Candidate], Failure> {
+        let Some(index) = tries.candidate else { return Ok(&self.candidates) };
         let index = index as usize;
-        self.leads.get(index..=index).ok_or_else(|| {
-            let count = self.leads.len();
+        self.candidates.get(index..=index).ok_or_else(|| {
+            let count = self.candidates.len();
             let message = format!(
                 "the model route `{}` has no candidate {index}; it has {count}, counted from 0",
                 self.name
@@ -198,7 +208,7 @@ impl Route {
 
     /// Returns the timeout and retries of the caller, within the limits of routes; by default those
     /// of the route.
-    fn bounds(&self, tries: &Tries) -> Result<Bounds, Failure> {
+    fn limits(&self, tries: &Tries) -> Result<CallLimits, Failure> {
         let timeout = match tries.timeout_ms {
             Some(0) => {
                 let message = "`timeout_ms` of a model call must be 1 or more; leave it out for \
@@ -209,20 +219,24 @@ impl Route {
             None => self.config.timeout,
         };
         let retries = tries.retries.map_or(self.config.retries, |retries| retries.min(MAX_RETRIES));
-        Ok(Bounds { timeout, retries })
+        Ok(CallLimits { timeout, retries })
     }
 }
 
-impl Call<'_> {
+impl CandidateCall<'_> {
     /// Returns whether the model gets a repair turn for an invalid document.
-    pub(crate) fn repairs(&self) -> bool {
+    pub(crate) fn may_repair(&self) -> bool {
         self.request.tries.repair.unwrap_or(true)
     }
 
     /// Sends one turn, with its retries.
-    pub(crate) async fn turn(&self, chat: &Chat<'_>, format: Format<'_>) -> Result<Reply, Failure> {
+    pub(crate) async fn turn(
+        &self,
+        chat: &Chat<'_>,
+        format: ResponseFormat<'_>,
+    ) -> Result<TurnResponse, Failure> {
         let (request, route, extra) = (self.request, self.route, self.extra);
-        let ask = Ask { chat, request, route, format, extra };
-        self.provider.turn(self.aim, &ask, self.sink).await
+        let ask = TurnRequest { chat, request, route, format, extra };
+        self.provider.turn(self.spec, &ask, self.sink).await
     }
 }

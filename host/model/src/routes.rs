@@ -7,17 +7,17 @@ use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, GeneratedImage, ImageRequest};
-use wattle_run::ports::model::{Deltas, RouteInfo};
+use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model};
 
-use crate::chat::Pictures;
-use crate::config::{ModelConfig, check_aliases, read_models};
+use crate::chat::LoadedImages;
+use crate::config::{ModelConfig, apply_model_env, check_aliases};
 use crate::error::ConfigError;
 use crate::header;
-use crate::provider::{self, Key, Provider, Providers};
-use crate::route::{Owner, Route};
-use crate::sink::Sink;
-use crate::tenant::{Own, TenantRoutes, Tenants};
+use crate::provider::{self, ApiKey, Provider, Providers};
+use crate::route::{Route, RouteOwner};
+use crate::sink::CallSink;
+use crate::tenant::{TenantRoute, TenantRoutes, TenantRoutesConfig};
 
 /// All model routes, with their HTTP connections. Share it behind an `Arc`.
 #[derive(Debug)]
@@ -27,13 +27,13 @@ pub struct Routes {
     routes: BTreeMap<String, Arc<Route>>,
     tenants: Option<TenantRoutes>,
     /// Sentences about models that environment variables replace.
-    from_env: Vec<String>,
+    env_substitutions: Vec<String>,
 }
 
 impl Routes {
     /// Creates the routes of a `[model]` table. Reads keys and model names through `env`, once.
     ///
-    /// A missing key is no error: calls of the provider fail as `unavailable`, and [`Routes::problems`] reports it.
+    /// A missing key is no error: calls of the provider fail as `unavailable`, and [`Routes::startup_warnings`] reports it.
     ///
     /// # Errors
     ///
@@ -58,22 +58,22 @@ impl Routes {
         fill: &dyn Fn(&str) -> Result<String, String>,
     ) -> Result<Self, ConfigError> {
         check_aliases(&config)?;
-        let from_env = read_models(&mut config, env);
-        let http = provider::http(None).map_err(|reason| ConfigError::Client { reason })?;
+        let from_env = apply_model_env(&mut config, env);
+        let http = provider::http_client(None).map_err(|reason| ConfigError::Client { reason })?;
         let mut providers = Providers::new();
         for (name, provider) in &config.providers {
-            let key = Key::read(provider.key_env.as_deref(), env);
-            let headers = header::filled(name, provider, fill)?;
+            let key = ApiKey::from_env(provider.key_env.as_deref(), env);
+            let headers = header::resolve(name, provider, fill)?;
             let provider = Provider::new(name, provider, key, http.clone())?.with_headers(headers);
             providers.insert(name.clone(), Arc::new(provider));
         }
         let mut routes = BTreeMap::new();
         for (name, route) in &config.routes {
             let (route, aliases) = (route.clone(), &config.aliases);
-            let route = Route::new(name, route, &providers, aliases, Owner::Operator)?;
+            let route = Route::new(name, route, &providers, aliases, RouteOwner::Operator)?;
             routes.insert(name.clone(), Arc::new(route));
         }
-        Ok(Self { config, providers, routes, tenants: None, from_env })
+        Ok(Self { config, providers, routes, tenants: None, env_substitutions: from_env })
     }
 
     /// Enables tenant routes and loads the stored ones. Without this call, setting a tenant route fails as
@@ -82,26 +82,26 @@ impl Routes {
     /// # Errors
     ///
     /// [`ConfigError::TenantFile`] if the file exists and cannot be read.
-    pub fn with_tenants(mut self, tenants: Tenants) -> Result<Self, ConfigError> {
+    pub fn with_tenants(mut self, tenants: TenantRoutesConfig) -> Result<Self, ConfigError> {
         self.tenants = Some(TenantRoutes::open(tenants, &self.config, &self.providers)?);
         Ok(self)
     }
 
     /// Returns one sentence for each reason why a provider or a tenant route cannot be used, for the operator at
     /// startup.
-    pub fn problems(&self) -> Vec<String> {
+    pub fn startup_warnings(&self) -> Vec<String> {
         let used = self.routes.values().flat_map(|route| route.providers());
-        let mut problems: Vec<String> = used.filter_map(Provider::problem).collect();
-        problems.extend(self.tenants.iter().flat_map(TenantRoutes::problems));
+        let mut problems: Vec<String> = used.filter_map(Provider::unusable_reason).collect();
+        problems.extend(self.tenants.iter().flat_map(TenantRoutes::startup_warnings));
         problems.sort();
         problems.dedup();
         problems
     }
 
     /// Returns one sentence for each model that an environment variable or an alias replaces.
-    pub fn replaced(&self) -> Vec<String> {
-        let aliased = self.routes.values().flat_map(|route| route.replaced());
-        self.from_env.iter().cloned().chain(aliased).collect()
+    pub fn substitutions(&self) -> Vec<String> {
+        let aliased = self.routes.values().flat_map(|route| route.alias_notes());
+        self.env_substitutions.iter().cloned().chain(aliased).collect()
     }
 
     /// As [`Model::complete`]; `streams` overrides whether the provider is asked for a stream. For tests of both forms.
@@ -114,23 +114,23 @@ impl Routes {
         caller: &Caller,
         request: &CompletionRequest,
         blobs: &dyn BlobStore,
-        deltas: &dyn Deltas,
+        deltas: &dyn DeltaSink,
         streams: bool,
     ) -> Result<Completion, Failure> {
-        let sink = Sink::new(deltas).with_streams(streams);
-        self.answer(caller, request, blobs, &sink).await
+        let sink = CallSink::new(deltas).with_stream_override(streams);
+        self.complete_with_sink(caller, request, blobs, &sink).await
     }
 
-    async fn answer(
+    async fn complete_with_sink(
         &self,
         caller: &Caller,
         request: &CompletionRequest,
         blobs: &dyn BlobStore,
-        sink: &Sink<'_>,
+        sink: &CallSink<'_>,
     ) -> Result<Completion, Failure> {
-        let route = self.find(caller, &request.route)?;
-        let pictures = Pictures::load(request, blobs).await?;
-        route.ask(request, &pictures, sink).await
+        let route = self.find_route(caller, &request.route)?;
+        let pictures = LoadedImages::load(request, blobs).await?;
+        route.complete(request, &pictures, sink).await
     }
 
     /// Returns the names of the operator's routes.
@@ -139,11 +139,13 @@ impl Routes {
     }
 
     /// Returns the route of the tenant, or else the operator's route.
-    fn find(&self, caller: &Caller, name: &str) -> Result<Arc<Route>, Failure> {
+    fn find_route(&self, caller: &Caller, name: &str) -> Result<Arc<Route>, Failure> {
         match self.tenants.as_ref().map(|tenants| tenants.find(caller, name)) {
-            Some(Own::Route(route)) => return Ok(route),
-            Some(Own::Broken(problem)) => return Err(Failure::new(code::UNAVAILABLE, problem)),
-            Some(Own::None) | None => {}
+            Some(TenantRoute::Route(route)) => return Ok(route),
+            Some(TenantRoute::Invalid(problem)) => {
+                return Err(Failure::new(code::UNAVAILABLE, problem));
+            }
+            Some(TenantRoute::Unset) | None => {}
         }
         self.routes.get(name).cloned().ok_or_else(|| no_route(name, &self.routes))
     }
@@ -159,11 +161,11 @@ impl Routes {
 impl Model for Routes {
     fn has_route(&self, caller: &Caller, route: &str) -> bool {
         let own = self.tenants.as_ref().map(|tenants| tenants.find(caller, route));
-        self.routes.contains_key(route) || own.is_some_and(|own| !matches!(own, Own::None))
+        self.routes.contains_key(route) || own.is_some_and(|own| !matches!(own, TenantRoute::Unset))
     }
 
     fn route(&self, caller: &Caller, route: &str) -> Option<RouteInfo> {
-        self.find(caller, route).ok().map(|route| route.info())
+        self.find_route(caller, route).ok().map(|route| route.info())
     }
 
     async fn complete(
@@ -171,9 +173,9 @@ impl Model for Routes {
         caller: &Caller,
         request: &CompletionRequest,
         blobs: &dyn BlobStore,
-        deltas: &dyn Deltas,
+        deltas: &dyn DeltaSink,
     ) -> Result<Completion, Failure> {
-        self.answer(caller, request, blobs, &Sink::new(deltas)).await
+        self.complete_with_sink(caller, request, blobs, &CallSink::new(deltas)).await
     }
 
     async fn generate_images(
@@ -182,8 +184,8 @@ impl Model for Routes {
         request: &ImageRequest,
         blobs: &dyn BlobStore,
     ) -> Result<Vec<GeneratedImage>, Failure> {
-        let route = self.find(caller, &request.route)?;
-        route.make_images(request).await?.keep(blobs).await
+        let route = self.find_route(caller, &request.route)?;
+        route.generate_images(request).await?.store(blobs).await
     }
 
     async fn set_route(&self, caller: &Caller, route: &str, config: Value) -> Result<(), Failure> {

@@ -4,10 +4,10 @@
 //! host validates every document against the schema of the guest. The model corrects an invalid document in one repair
 //! turn, unless the guest disables it. A `restart` discards the deltas of the invalid document.
 
+mod coerce;
 mod extract;
-mod mend;
 mod reader;
-pub(crate) mod shape;
+pub(crate) mod response_schema;
 pub(crate) mod strict;
 
 use serde_json::{Value, json};
@@ -15,104 +15,113 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, FinishReason, Part};
 
 use crate::chat::Chat;
-use crate::config::{ProviderKind, Structured};
-use crate::provider::{Format, Reply};
-use crate::route::Call;
-use crate::structured::shape::{Shape, Wrong};
+use crate::config::{ProviderKind, StructuredMode};
+use crate::provider::{ResponseFormat, TurnResponse};
+use crate::route::CandidateCall;
+use crate::structured::response_schema::{CompiledSchema, InvalidDocument};
 
 /// Maximum characters of an invalid completion in the details of a failure: enough to diagnose it.
-const ANSWER_CHARS: usize = 2_000;
+const MAX_EXCERPT_CHARS: usize = 2_000;
 
 /// Words in an error with status 400 or 422 by which a provider rejects the schema rather than the conversation.
 const SCHEMA_WORDS: [&str; 4] = ["schema", "response_format", "output_config", "json"];
 
 /// Completes a call with a document that matches the schema, with at most one repair turn.
-pub(crate) async fn complete(call: &Call<'_>, shape: &Shape<'_>) -> Result<Completion, Failure> {
-    let mut rung = call.provider.structured();
+pub(crate) async fn complete(
+    call: &CandidateCall<'_>,
+    shape: &CompiledSchema<'_>,
+) -> Result<Completion, Failure> {
+    let mut mode = call.provider.structured();
     let (mut chat, first) = loop {
-        let chat = ask(call, shape, rung);
-        match call.turn(&chat, format(shape, rung)).await {
+        let chat = with_schema_prompt(call, shape, mode);
+        match call.turn(&chat, response_format(shape, mode)).await {
             Ok(reply) => break (chat, reply),
-            Err(failure) => match lower(rung, call.provider.kind()) {
-                Some(next) if refuses_schema(&failure) => {
+            Err(failure) => match weaker_mode(mode, call.provider.kind()) {
+                Some(next) if is_schema_rejection(&failure) => {
                     call.sink.restart();
-                    rung = next;
+                    mode = next;
                 }
                 _ => return Err(failure),
             },
         }
     };
-    let wrong = match judge(shape, &first) {
-        Verdict::Accepted(document) => return Ok(first.completion(document)),
-        Verdict::Wrong(wrong) => wrong,
+    let wrong = match validate(shape, &first) {
+        Validation::Accepted(document) => return Ok(first.into_completion(document)),
+        Validation::Invalid(wrong) => wrong,
     };
-    if first.finish == FinishReason::Length {
-        return Err(cut_off(call, &first));
+    if first.finish_reason == FinishReason::Length {
+        return Err(truncated_error(call, &first));
     }
-    if !call.repairs() {
-        return Err(not_in_shape(call, shape, &first, wrong));
+    if !call.may_repair() {
+        return Err(schema_violation_error(call, shape, &first, wrong));
     }
-    chat.go_on(first.text(), repair(&wrong.why));
+    chat.append_turn(first.text(), repair_prompt(&wrong.reason));
     call.sink.restart();
-    let second = call.turn(&chat, format(shape, rung)).await?.after(&first);
-    match judge(shape, &second) {
-        Verdict::Accepted(document) => Ok(second.completion(document)),
-        Verdict::Wrong(_) if second.finish == FinishReason::Length => Err(cut_off(call, &second)),
-        Verdict::Wrong(wrong) => Err(not_in_shape(call, shape, &second, wrong)),
+    let second = call.turn(&chat, response_format(shape, mode)).await?.add_usage_of(&first);
+    match validate(shape, &second) {
+        Validation::Accepted(document) => Ok(second.into_completion(document)),
+        Validation::Invalid(_) if second.finish_reason == FinishReason::Length => {
+            Err(truncated_error(call, &second))
+        }
+        Validation::Invalid(wrong) => Err(schema_violation_error(call, shape, &second, wrong)),
     }
 }
 
 /// The outcome of validating a completion.
-enum Verdict {
+enum Validation {
     /// The completion is valid. It has no document if the model called tools or its output was filtered.
     Accepted(Option<Value>),
     /// The document violates the schema, or there is none.
-    Wrong(Wrong),
+    Invalid(InvalidDocument),
 }
 
-fn judge(shape: &Shape<'_>, reply: &Reply) -> Verdict {
+fn validate(shape: &CompiledSchema<'_>, reply: &TurnResponse) -> Validation {
     let calls = reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-    if calls || reply.finish == FinishReason::ContentFilter {
-        return Verdict::Accepted(None);
+    if calls || reply.finish_reason == FinishReason::ContentFilter {
+        return Validation::Accepted(None);
     }
-    match shape.read(&reply.text(), reply.finish == FinishReason::Length) {
-        Ok(document) => Verdict::Accepted(Some(document)),
-        Err(wrong) => Verdict::Wrong(wrong),
+    match shape.parse(&reply.text(), reply.finish_reason == FinishReason::Length) {
+        Ok(document) => Validation::Accepted(Some(document)),
+        Err(wrong) => Validation::Invalid(wrong),
     }
 }
 
-fn format<'a>(shape: &Shape<'a>, rung: Structured) -> Format<'a> {
-    match rung {
-        Structured::Schema => Format::Schema(shape.wanted()),
-        Structured::JsonObject => Format::JsonObject,
-        Structured::Prompt => Format::Free,
+fn response_format<'a>(shape: &CompiledSchema<'a>, mode: StructuredMode) -> ResponseFormat<'a> {
+    match mode {
+        StructuredMode::Schema => ResponseFormat::Schema(shape.definition()),
+        StructuredMode::JsonObject => ResponseFormat::JsonObject,
+        StructuredMode::Prompt => ResponseFormat::Text,
     }
 }
 
 /// Returns the conversation, with the schema in a system message in the weaker modes. OpenAI's JSON mode requires the
 /// word "json" in the conversation.
-fn ask<'a>(call: &Call<'a>, shape: &Shape<'_>, rung: Structured) -> Chat<'a> {
+fn with_schema_prompt<'a>(
+    call: &CandidateCall<'a>,
+    shape: &CompiledSchema<'_>,
+    mode: StructuredMode,
+) -> Chat<'a> {
     let chat = call.chat.clone();
-    if rung == Structured::Schema {
+    if mode == StructuredMode::Schema {
         return chat;
     }
-    chat.instructed(format!(
+    chat.with_instructions(format!(
         "Answer with one json object that is valid under the following JSON Schema. Write the \
          json object only: no other words, no code fence.\n\n{}",
-        shape.wanted().schema
+        shape.definition().schema
     ))
 }
 
-fn lower(rung: Structured, kind: ProviderKind) -> Option<Structured> {
-    match rung {
-        Structured::Schema if kind == ProviderKind::Anthropic => Some(Structured::Prompt),
-        Structured::Schema => Some(Structured::JsonObject),
-        Structured::JsonObject => Some(Structured::Prompt),
-        Structured::Prompt => None,
+fn weaker_mode(mode: StructuredMode, kind: ProviderKind) -> Option<StructuredMode> {
+    match mode {
+        StructuredMode::Schema if kind == ProviderKind::Anthropic => Some(StructuredMode::Prompt),
+        StructuredMode::Schema => Some(StructuredMode::JsonObject),
+        StructuredMode::JsonObject => Some(StructuredMode::Prompt),
+        StructuredMode::Prompt => None,
     }
 }
 
-fn refuses_schema(failure: &Failure) -> bool {
+fn is_schema_rejection(failure: &Failure) -> bool {
     let status = failure.details.as_ref().and_then(|details| details["status"].as_u64());
     let Some(status @ (400 | 422)) = status.filter(|_| failure.code == code::INVALID) else {
         return false;
@@ -126,42 +135,47 @@ fn refuses_schema(failure: &Failure) -> bool {
 }
 
 /// Returns the message that requests a repair.
-fn repair(wrong: &str) -> String {
+fn repair_prompt(wrong: &str) -> String {
     format!(
         "That answer is not valid:\n{wrong}\nAnswer again with the whole corrected json object \
          and nothing else."
     )
 }
 
-fn cut_off(call: &Call<'_>, reply: &Reply) -> Failure {
+fn truncated_error(call: &CandidateCall<'_>, reply: &TurnResponse) -> Failure {
     let message = format!(
         "the completion of model `{}` of route `{}` reached its token limit before the json was \
          complete; raise `max_output_tokens`",
-        call.aim.model, call.aim.route
+        call.spec.model, call.spec.route
     );
-    Failure::new(code::INVALID, message).with_details(json!({ "answer": cut(&reply.text()) }))
+    Failure::new(code::INVALID, message).with_details(json!({ "answer": excerpt(&reply.text()) }))
 }
 
-fn not_in_shape(call: &Call<'_>, shape: &Shape<'_>, reply: &Reply, wrong: Wrong) -> Failure {
-    let even = if call.repairs() { ", even after a repair" } else { "" };
+fn schema_violation_error(
+    call: &CandidateCall<'_>,
+    shape: &CompiledSchema<'_>,
+    reply: &TurnResponse,
+    wrong: InvalidDocument,
+) -> Failure {
+    let even = if call.may_repair() { ", even after a repair" } else { "" };
     let message = format!(
         "the completion of model `{}` of route `{}` violates the response schema `{}`{even}: {}",
-        call.aim.model,
-        call.aim.route,
-        shape.wanted().name,
-        wrong.why
+        call.spec.model,
+        call.spec.route,
+        shape.definition().name,
+        wrong.reason
     );
     let text = reply.text();
-    let answer = cut(&text);
-    let mut details = json!({ "answer": answer });
+    let excerpt = excerpt(&text);
+    let mut details = json!({ "answer": excerpt });
     // The document is a string, because the event log bounds the depth of JSON. It is about as large as the completion,
     // so it is left out if the completion is truncated.
-    if let Some(document) = wrong.document.filter(|_| answer.len() == text.len()) {
+    if let Some(document) = wrong.document.filter(|_| excerpt.len() == text.len()) {
         details["document"] = document.to_string().into();
     }
     Failure::new(code::INVALID, message).with_details(details)
 }
 
-fn cut(text: &str) -> &str {
-    text.char_indices().nth(ANSWER_CHARS).map_or(text, |(end, _)| &text[..end])
+fn excerpt(text: &str) -> &str {
+    text.char_indices().nth(MAX_EXCERPT_CHARS).map_or(text, |(end, _)| &text[..end])
 }

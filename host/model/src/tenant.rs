@@ -5,9 +5,9 @@
 //! read. A tenant route cannot send the operator's key to another URL, and cannot reach private
 //! addresses unless the operator allows it.
 
-mod document;
 mod file;
-mod guard;
+mod guarded_resolver;
+mod route_document;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,9 +23,9 @@ use crate::config::ModelConfig;
 use crate::error::ConfigError;
 use crate::provider::{self, Providers};
 use crate::route::Route;
-use crate::tenant::document::{Builder, Document};
-use crate::tenant::file::Kept;
-use crate::tenant::guard::Guarded;
+use crate::tenant::file::StoredRoute;
+use crate::tenant::guarded_resolver::GuardedResolver;
+use crate::tenant::route_document::{RouteBuilder, RouteDocument};
 
 /// The tenant of requests that name none.
 pub const DEFAULT_TENANT: &str = "default";
@@ -35,14 +35,14 @@ pub const DEFAULT_TENANT: &str = "default";
 pub const MAX_ROUTES: usize = 1_000;
 
 /// Maximum bytes of the JSON object of a tenant route.
-const DOCUMENT_BYTES: usize = 16 << 10;
+const MAX_DOCUMENT_BYTES: usize = 16 << 10;
 
 /// Maximum characters of the name of a route.
-const NAME_CHARS: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// Settings of tenant routes.
 #[derive(Clone, Debug)]
-pub struct Tenants {
+pub struct TenantRoutesConfig {
     /// The file that stores the routes. Without it they are lost when the process ends.
     pub file: Option<PathBuf>,
     /// Returns whether a base URL of a tenant may have, or resolve to, this address.
@@ -51,76 +51,79 @@ pub struct Tenants {
 
 /// The routes of all tenants.
 pub(crate) struct TenantRoutes {
-    settings: Tenants,
+    settings: TenantRoutesConfig,
     /// The client for base URLs of tenants.
     http: reqwest::Client,
     entries: RwLock<Entries>,
     /// Serializes changes, so that an older state never replaces a newer one in the file.
-    writing: tokio::sync::Mutex<()>,
+    write_lock: tokio::sync::Mutex<()>,
 }
 
 /// The entries by tenant and route.
-type Entries = BTreeMap<String, BTreeMap<String, Entry>>;
+type Entries = BTreeMap<String, BTreeMap<String, TenantEntry>>;
 
 #[derive(Clone)]
-struct Entry {
-    document: Document,
+struct TenantEntry {
+    document: RouteDocument,
     /// `None` if the route is disabled; an error if the current configuration does not allow it.
     route: Result<Option<Arc<Route>>, String>,
 }
 
 /// The route of a tenant under a name.
-pub(crate) enum Own {
+pub(crate) enum TenantRoute {
     /// There is none: the operator's route applies.
-    None,
+    Unset,
     /// A usable route.
     Route(Arc<Route>),
     /// An unusable route, with the reason.
-    Broken(String),
+    Invalid(String),
 }
 
 impl TenantRoutes {
     pub(crate) fn open(
-        settings: Tenants,
+        settings: TenantRoutesConfig,
         config: &ModelConfig,
         providers: &Providers,
     ) -> Result<Self, ConfigError> {
-        let resolver = Arc::new(Guarded { reachable: settings.reachable });
-        let http =
-            provider::http(Some(resolver)).map_err(|reason| ConfigError::Client { reason })?;
-        let builder = Builder { config, providers, http: &http, reachable: settings.reachable };
+        let resolver = Arc::new(GuardedResolver { reachable: settings.reachable });
+        let http = provider::http_client(Some(resolver))
+            .map_err(|reason| ConfigError::Client { reason })?;
+        let builder =
+            RouteBuilder { config, providers, http: &http, reachable: settings.reachable };
         let mut entries = Entries::new();
         for kept in settings.file.as_deref().map(file::read).transpose()?.unwrap_or_default() {
             let route = builder.build(&kept.route, &kept.config);
-            let entry = Entry { document: kept.config, route };
+            let entry = TenantEntry { document: kept.config, route };
             entries.entry(kept.tenant).or_default().insert(kept.route, entry);
         }
         let entries = RwLock::new(entries);
-        Ok(Self { settings, http, entries, writing: tokio::sync::Mutex::new(()) })
+        Ok(Self { settings, http, entries, write_lock: tokio::sync::Mutex::new(()) })
     }
 
-    pub(crate) fn find(&self, caller: &Caller, route: &str) -> Own {
-        self.with(caller, route, |entry| match entry.map(|entry| &entry.route) {
-            Some(Ok(Some(own))) => Own::Route(Arc::clone(own)),
-            Some(Err(problem)) => Own::Broken(broken(tenant(caller), route, problem)),
-            Some(Ok(None)) | None => Own::None,
+    pub(crate) fn find(&self, caller: &Caller, route: &str) -> TenantRoute {
+        self.with_entry(caller, route, |entry| match entry.map(|entry| &entry.route) {
+            Some(Ok(Some(own))) => TenantRoute::Route(Arc::clone(own)),
+            Some(Err(problem)) => {
+                TenantRoute::Invalid(invalid_message(tenant(caller), route, problem))
+            }
+            Some(Ok(None)) | None => TenantRoute::Unset,
         })
     }
 
-    pub(crate) fn problems(&self) -> Vec<String> {
+    pub(crate) fn startup_warnings(&self) -> Vec<String> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let all = entries.iter().flat_map(|(tenant, routes)| {
             routes.iter().map(move |(name, entry)| (tenant, name, entry))
         });
         all.filter_map(|(tenant, name, entry)| {
-            Some(broken(tenant, name, entry.route.as_ref().err()?))
+            Some(invalid_message(tenant, name, entry.route.as_ref().err()?))
         })
         .collect()
     }
 
     /// Returns the JSON object of a route without its key.
     pub(crate) fn get(&self, caller: &Caller, route: &str) -> Option<Value> {
-        self.with(caller, route, |entry| entry.map(|entry| entry.document.shown()))
+        self.with_entry(caller, route, |entry| entry.map(|entry| entry.document.redacted()))
     }
 
     pub(crate) async fn set(
@@ -133,22 +136,26 @@ impl TenantRoutes {
     ) -> Result<(), Failure> {
         check_name(name)?;
         let refused = |reason: String| invalid(&format!("the model route `{name}`: {reason}"));
-        if document.to_string().len() > DOCUMENT_BYTES {
-            return Err(refused(format!("it has more than {DOCUMENT_BYTES} bytes")));
+        if document.to_string().len() > MAX_DOCUMENT_BYTES {
+            return Err(refused(format!("it has more than {MAX_DOCUMENT_BYTES} bytes")));
         }
-        let mut document = Document::read(document).map_err(refused)?;
-        let _writing = self.writing.lock().await;
-        self.with(caller, name, |old| {
+        let mut document = RouteDocument::parse(document).map_err(refused)?;
+        let _writing = self.write_lock.lock().await;
+        self.with_entry(caller, name, |old| {
             if let Some(old) = old {
-                document.keep_key_of(&old.document);
+                document.inherit_key(&old.document);
             }
         });
-        let builder =
-            Builder { config, providers, http: &self.http, reachable: self.settings.reachable };
+        let builder = RouteBuilder {
+            config,
+            providers,
+            http: &self.http,
+            reachable: self.settings.reachable,
+        };
         let route = builder.build(name, &document).map_err(refused)?;
         let mut entries = self.copy();
         let routes = entries.entry(tenant(caller).to_owned()).or_default();
-        routes.insert(name.to_owned(), Entry { document, route: Ok(route) });
+        routes.insert(name.to_owned(), TenantEntry { document, route: Ok(route) });
         if entries.values().map(BTreeMap::len).sum::<usize>() > MAX_ROUTES {
             let message = format!(
                 "this host already has {MAX_ROUTES} tenant routes; remove one that is not used"
@@ -160,7 +167,7 @@ impl TenantRoutes {
     }
 
     pub(crate) async fn remove(&self, caller: &Caller, name: &str) -> Result<(), Failure> {
-        let _writing = self.writing.lock().await;
+        let _writing = self.write_lock.lock().await;
         let mut entries = self.copy();
         let Some(routes) = entries.get_mut(tenant(caller)) else { return Ok(()) };
         if routes.remove(name).is_none() {
@@ -176,7 +183,7 @@ impl TenantRoutes {
     /// done survives a crash.
     async fn replace(&self, entries: Entries) -> Result<(), Failure> {
         if let Some(path) = self.settings.file.clone() {
-            let kept: Vec<Kept> = kept(&entries);
+            let kept: Vec<StoredRoute> = to_stored(&entries);
             let written = tokio::task::spawn_blocking(move || file::write(&path, kept)).await;
             written
                 .map_err(|error| error.to_string())
@@ -191,7 +198,12 @@ impl TenantRoutes {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn with<T>(&self, caller: &Caller, route: &str, look: impl FnOnce(Option<&Entry>) -> T) -> T {
+    fn with_entry<T>(
+        &self,
+        caller: &Caller,
+        route: &str,
+        look: impl FnOnce(Option<&TenantEntry>) -> T,
+    ) -> T {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         look(entries.get(tenant(caller)).and_then(|routes| routes.get(route)))
     }
@@ -208,9 +220,9 @@ fn tenant(caller: &Caller) -> &str {
     caller.tenant.as_deref().unwrap_or(DEFAULT_TENANT)
 }
 
-fn kept(entries: &Entries) -> Vec<Kept> {
+fn to_stored(entries: &Entries) -> Vec<StoredRoute> {
     let all = entries.iter().flat_map(|(tenant, routes)| {
-        routes.iter().map(|(route, entry)| Kept {
+        routes.iter().map(|(route, entry)| StoredRoute {
             tenant: tenant.clone(),
             route: route.clone(),
             config: entry.document.clone(),
@@ -221,16 +233,16 @@ fn kept(entries: &Entries) -> Vec<Kept> {
 
 fn check_name(name: &str) -> Result<(), Failure> {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if (1..=NAME_CHARS).contains(&name.len()) && name.chars().all(letter) {
+    if (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(letter) {
         return Ok(());
     }
     Err(invalid(&format!(
-        "`{name}` cannot be the name of a model route; use 1 to {NAME_CHARS} letters, digits, `_`, \
+        "`{name}` cannot be the name of a model route; use 1 to {MAX_NAME_CHARS} letters, digits, `_`, \
          `-` and `.`"
     )))
 }
 
-fn broken(tenant: &str, route: &str, problem: &str) -> String {
+fn invalid_message(tenant: &str, route: &str, problem: &str) -> String {
     format!("the model route `{route}` of tenant `{tenant}` cannot be used: {problem}")
 }
 

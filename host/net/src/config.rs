@@ -6,32 +6,32 @@ use serde::{Deserialize, Serialize};
 
 /// Default number of requests per second to one host, summed over all plugins. Services expect far
 /// fewer from one client, so only a loop reaches the limit.
-pub const REQUESTS_PER_SECOND: NonZeroU32 = NonZeroU32::new(50).expect("50 is not 0");
+pub const DEFAULT_REQUESTS_PER_SECOND: NonZeroU32 = NonZeroU32::new(50).expect("50 is not 0");
 
 /// Default number of requests to one host that may exceed the rate in a burst.
-pub const BURST: NonZeroU32 = NonZeroU32::new(200).expect("200 is not 0");
+pub const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(200).expect("200 is not 0");
 
 /// Default `User-Agent` of requests.
-pub const USER_AGENT: &str = concat!("wattle/", env!("CARGO_PKG_VERSION"));
+pub const DEFAULT_USER_AGENT: &str = concat!("wattle/", env!("CARGO_PKG_VERSION"));
 
 /// Settings of outbound HTTP. The defaults suit most deployments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetConfig {
-    /// `User-Agent` of requests without one; [`USER_AGENT`] by default.
+    /// `User-Agent` of requests without one; [`DEFAULT_USER_AGENT`] by default.
     pub user_agent: String,
-    /// Requests per second to one host; [`REQUESTS_PER_SECOND`] by default. Further requests wait.
+    /// Requests per second to one host; [`DEFAULT_REQUESTS_PER_SECOND`] by default. Further requests wait.
     pub requests_per_second: NonZeroU32,
-    /// Requests to one host in a burst; [`BURST`] by default.
+    /// Requests to one host in a burst; [`DEFAULT_BURST`] by default.
     pub burst: NonZeroU32,
 }
 
 impl Default for NetConfig {
     fn default() -> Self {
         Self {
-            user_agent: USER_AGENT.to_owned(),
-            requests_per_second: REQUESTS_PER_SECOND,
-            burst: BURST,
+            user_agent: DEFAULT_USER_AGENT.to_owned(),
+            requests_per_second: DEFAULT_REQUESTS_PER_SECOND,
+            burst: DEFAULT_BURST,
         }
     }
 }

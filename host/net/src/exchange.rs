@@ -16,21 +16,21 @@ use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
 use wattle_run::ports::{BlobStore, Caller};
 
+use crate::body::{self, RequestBody};
 use crate::header::{self, Headers};
-use crate::outbound::OutboundNet;
-use crate::payload::{self, Payload};
-use crate::resolver::Refused;
+use crate::outbound::OutboundHttp;
+use crate::request_url;
+use crate::resolver::BlockedAddress;
 use crate::rule;
-use crate::secret::{self, Filler, Place};
-use crate::target;
+use crate::secret::{self, Position, SecretInjector};
 
 /// A request of a guest with its redirects and its retry after a rejected token.
 pub(crate) struct Exchange<'a> {
-    net: &'a OutboundNet,
+    net: &'a OutboundHttp,
     caller: &'a Caller,
     rules: &'a [HttpRule],
     limits: &'a NetLimits,
-    filler: Filler<'a>,
+    injector: SecretInjector<'a>,
 }
 
 /// The next request of an exchange.
@@ -39,19 +39,19 @@ struct Hop {
     method: Method,
     url: Url,
     /// Whether the guest wrote the URL. Only then its placeholders are replaced.
-    own: bool,
+    is_guest_url: bool,
     headers: Headers,
-    payload: Payload,
+    body: RequestBody,
 }
 
 impl<'a> Exchange<'a> {
     pub(crate) fn new(
-        net: &'a OutboundNet,
+        net: &'a OutboundHttp,
         caller: &'a Caller,
         rules: &'a [HttpRule],
         limits: &'a NetLimits,
     ) -> Self {
-        Self { net, caller, rules, limits, filler: Filler::new(net.secrets()) }
+        Self { net, caller, rules, limits, injector: SecretInjector::new(net.secrets()) }
     }
 
     /// Sends the request. If the response rejects a managed token, refreshes the rejected tokens
@@ -62,23 +62,31 @@ impl<'a> Exchange<'a> {
         request: &HttpRequest,
         blobs: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {
-        let first = self.first(request, blobs).await?;
-        let answer = self.follow(first.clone()).await?;
-        if self.drop_refused(&answer).await { self.follow(first).await } else { Ok(answer) }
+        let first = self.initial_hop(request, blobs).await?;
+        let response = self.follow(first.clone()).await?;
+        if self.invalidate_rejected_tokens(&response).await {
+            self.follow(first).await
+        } else {
+            Ok(response)
+        }
     }
 
     /// Returns the hop that the guest requested.
-    async fn first(&self, request: &HttpRequest, blobs: &dyn BlobStore) -> Result<Hop, Failure> {
+    async fn initial_hop(
+        &self,
+        request: &HttpRequest,
+        blobs: &dyn BlobStore,
+    ) -> Result<Hop, Failure> {
         let mut hop = Hop {
-            method: method(&request.method)?,
-            url: target::parse(&request.url)?,
-            own: true,
-            headers: Headers::of(request)?,
-            payload: Payload::Empty,
+            method: parse_method(&request.method)?,
+            url: request_url::parse(&request.url)?,
+            is_guest_url: true,
+            headers: Headers::parse(request)?,
+            body: RequestBody::Empty,
         };
         // Checked before the body is loaded, so that a denied request does no work.
-        rule::permit(self.caller, self.rules, hop.method.as_str(), &hop.url)?;
-        hop.payload = Payload::load(&request.body, self.limits.request_bytes, blobs).await?;
+        rule::authorize(self.caller, self.rules, hop.method.as_str(), &hop.url)?;
+        hop.body = RequestBody::load(&request.body, self.limits.request_bytes, blobs).await?;
         Ok(hop)
     }
 
@@ -89,11 +97,11 @@ impl<'a> Exchange<'a> {
         loop {
             let (url, response) = self.send(&hop).await?;
             let next = match location(&response) {
-                Some(location) if self.limits.redirects > 0 => target::join(&url, location)?,
-                _ => return self.answer(&url, response).await,
+                Some(location) if self.limits.redirects > 0 => request_url::join(&url, location)?,
+                _ => return self.read_response(&url, response).await,
             };
             if followed == self.limits.redirects {
-                return Err(too_many(self.limits.redirects));
+                return Err(too_many_redirects(self.limits.redirects));
             }
             followed += 1;
             hop.redirect(next, response.status());
@@ -104,103 +112,111 @@ impl<'a> Exchange<'a> {
     /// response.
     async fn send(&mut self, hop: &Hop) -> Result<(Url, Response), Failure> {
         let method = hop.method.as_str();
-        let permit = rule::permit(self.caller, self.rules, method, &hop.url)?;
+        let permissions = rule::authorize(self.caller, self.rules, method, &hop.url)?;
         let caller = self.caller;
         let allowed = |name: &str| {
             let denied = || rule::secret_denied(caller, method, &hop.url, name);
-            permit.secrets.contains(name).then_some(()).ok_or_else(denied)
+            permissions.secrets.contains(name).then_some(()).ok_or_else(denied)
         };
-        self.bring_tokens(hop, &allowed).await?;
+        self.fetch_tokens(hop, &allowed).await?;
         let mut url = hop.url.clone();
-        if let Some(query) = hop.url.query().filter(|_| hop.own) {
-            let filled = self.filler.fill(query, Place::Query, &allowed)?;
+        if let Some(query) = hop.url.query().filter(|_| hop.is_guest_url) {
+            let filled = self.injector.inject(query, Position::Query, &allowed)?;
             url.set_query(Some(&filled));
         }
-        let headers = hop.headers.fill(&mut self.filler, &allowed)?;
-        let body = hop.payload.fill(&mut self.filler, &allowed)?;
-        self.net.rates().wait(&target::host(&url)).await;
+        let headers = hop.headers.inject(&mut self.injector, &allowed)?;
+        let body = hop.body.inject(&mut self.injector, &allowed)?;
+        self.net.rate_limiter().acquire(&request_url::host(&url)).await;
         tracing::debug!(
-            plugin = %self.caller.plugin, method, host = %target::host(&url), "outbound request"
+            plugin = %self.caller.plugin, method, host = %request_url::host(&url), "outbound request"
         );
-        let client = self.net.client(permit.private);
+        let client = self.net.client(permissions.private);
         let mut request = client.request(hop.method.clone(), url.clone()).headers(headers);
         if let Some(body) = body {
             request = request.body(body);
         }
-        let response = request.send().await.map_err(|error| self.failed(hop, &error))?;
+        let response = request.send().await.map_err(|error| self.send_error(hop, &error))?;
         Ok((url, response))
     }
 
-    /// Adds the managed tokens to `filler` whose placeholders occur in a hop. Fetches a token that
+    /// Adds the managed tokens to `injector` whose placeholders occur in a hop. Fetches a token that
     /// is missing or expires soon.
-    async fn bring_tokens(
+    async fn fetch_tokens(
         &mut self,
         hop: &Hop,
         allowed: &(dyn Fn(&str) -> Result<(), Failure> + Sync),
     ) -> Result<(), Failure> {
         let net = self.net;
-        let query = hop.url.query().filter(|_| hop.own);
-        let texts = query.into_iter().chain(hop.headers.texts()).chain(hop.payload.text());
-        for name in texts.flat_map(secret::names) {
+        let query = hop.url.query().filter(|_| hop.is_guest_url);
+        let texts = query.into_iter().chain(hop.headers.raw_values()).chain(hop.body.text());
+        for name in texts.flat_map(secret::placeholder_names) {
             let Some(token) = net.secrets().token(name) else { continue };
             // Checked before the fetch, so that a denied request does no work.
             allowed(name)?;
-            if self.filler.brought(name).is_none() {
-                self.filler.bring(name, token.value(net).await?);
+            if self.injector.token(name).is_none() {
+                self.injector.add_token(name, token.value(net).await?);
             }
         }
         Ok(())
     }
 
     /// Discards the tokens that a response rejects. Returns true if there are any.
-    async fn drop_refused(&mut self, answer: &HttpResponse) -> bool {
+    async fn invalidate_rejected_tokens(&mut self, response: &HttpResponse) -> bool {
         let net = self.net;
         let mut refused = false;
-        for name in self.filler.tokens() {
+        for name in self.injector.token_names() {
             let Some(token) = net.secrets().token(&name) else { continue };
-            if token.is_refused_by(answer)
-                && let Some(value) = self.filler.take(&name)
+            if token.is_rejected_by(response)
+                && let Some(value) = self.injector.remove_token(&name)
             {
-                token.forget(&value).await;
+                token.invalidate(&value).await;
                 refused = true;
             }
         }
         refused
     }
 
-    async fn answer(&self, url: &Url, mut response: Response) -> Result<HttpResponse, Failure> {
-        let origin = target::origin(url);
+    async fn read_response(
+        &self,
+        url: &Url,
+        mut response: Response,
+    ) -> Result<HttpResponse, Failure> {
+        let origin = request_url::origin(url);
         let broken = |error: reqwest::Error| {
-            self.unavailable(&origin, &format!("did not complete its response: {}", root(&error)))
+            self.unavailable(
+                &origin,
+                &format!("did not complete its response: {}", root_cause(&error)),
+            )
         };
         let status = response.status().as_u16();
-        let mut headers = header::answer(response.headers(), &self.filler)?;
-        let mut body = payload::read(&mut response, self.limits.response_bytes, &broken).await?;
-        if let Some(scrubbed) = self.filler.scrub_body(&body) {
+        let mut headers = header::response_headers(response.headers(), &self.injector)?;
+        let mut body = body::read_body(&mut response, self.limits.response_bytes, &broken).await?;
+        if let Some(scrubbed) = self.injector.redact_body(&body) {
             body = scrubbed.into();
             headers.retain(|(name, _)| name != CONTENT_LENGTH.as_str());
         }
-        let url = self.filler.scrub_encoded(url.as_str());
+        let url = self.injector.redact_encoded(url.as_str());
         let url = url.unwrap_or_else(|| format!("{origin}/{MASK}"));
         Ok(HttpResponse { status, headers, body, url })
     }
 
     /// Converts the error of a hop to a failure.
-    fn failed(&self, hop: &Hop, error: &reqwest::Error) -> Failure {
-        if let Some(refused) = refusal(error) {
+    fn send_error(&self, hop: &Hop, error: &reqwest::Error) -> Failure {
+        if let Some(refused) = find_blocked_address(error) {
             let method = hop.method.as_str();
-            return rule::unreachable(self.caller, method, &hop.url, refused.address);
+            return rule::blocked_address(self.caller, method, &hop.url, refused.address);
         }
-        let origin = target::origin(&hop.url);
+        let origin = request_url::origin(&hop.url);
         if error.is_builder() {
-            let message = format!("the request to `{origin}` cannot be sent: {}", root(error));
-            return Failure::new(code::INVALID, self.filler.scrub(&message));
+            let message =
+                format!("the request to `{origin}` cannot be sent: {}", root_cause(error));
+            return Failure::new(code::INVALID, self.injector.redact(&message));
         }
-        self.unavailable(&origin, &format!("cannot be reached: {}", root(error)))
+        self.unavailable(&origin, &format!("cannot be reached: {}", root_cause(error)))
     }
 
     fn unavailable(&self, origin: &str, what: &str) -> Failure {
-        let message = self.filler.scrub(&format!("`{origin}` {what}"));
+        let message = self.injector.redact(&format!("`{origin}` {what}"));
         Failure::new(code::UNAVAILABLE, message).retryable()
     }
 }
@@ -215,20 +231,20 @@ impl Hop {
         };
         if becomes_get {
             self.method = Method::GET;
-            self.payload = Payload::Empty;
-            self.headers.drop_body();
+            self.body = RequestBody::Empty;
+            self.headers.drop_body_headers();
         }
         if url.origin() != self.url.origin() {
             self.headers.drop_credentials();
         }
         self.url = url;
-        self.own = false;
+        self.is_guest_url = false;
     }
 }
 
 /// Parses the method. Rejects CONNECT, which opens a tunnel, TRACE, which echoes the request with
 /// its secrets, and lower-case letters.
-fn method(text: &str) -> Result<Method, Failure> {
+fn parse_method(text: &str) -> Result<Method, Failure> {
     Method::from_bytes(text.as_bytes())
         .ok()
         .filter(|method| !matches!(*method, Method::CONNECT | Method::TRACE))
@@ -246,7 +262,7 @@ fn location(response: &Response) -> Option<&str> {
     response.headers().get(LOCATION).filter(|_| redirects)?.to_str().ok()
 }
 
-fn too_many(redirects: u32) -> Failure {
+fn too_many_redirects(redirects: u32) -> Failure {
     let message = format!("the server redirects more than the allowed {redirects} times");
     Failure::new(code::LIMIT, message)
         .with_details(json!({ "limit": "redirects", "allowed": redirects }))
@@ -259,11 +275,11 @@ fn causes<'e>(
     std::iter::successors(error.source(), |cause| (**cause).source())
 }
 
-fn refusal(error: &reqwest::Error) -> Option<&Refused> {
+fn find_blocked_address(error: &reqwest::Error) -> Option<&BlockedAddress> {
     causes(error).find_map(|cause| cause.downcast_ref())
 }
 
 /// Returns the innermost cause. Outer layers contain the URL, which can contain a secret.
-pub(crate) fn root(error: &reqwest::Error) -> String {
+pub(crate) fn root_cause(error: &reqwest::Error) -> String {
     causes(error).last().map_or_else(|| "no reason was given".to_owned(), ToString::to_string)
 }

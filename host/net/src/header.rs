@@ -6,20 +6,20 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::credentials::MASK;
 use wattle_run::hostcall::http::HttpRequest;
 
-use crate::secret::{self, Filler, Place};
+use crate::secret::{self, Position, SecretInjector};
 
 /// Maximum headers of one request.
-const REQUEST_HEADERS: usize = 64;
+const MAX_REQUEST_HEADERS: usize = 64;
 
 /// Maximum headers of one response; the default of the HTTP library.
-pub(crate) const RESPONSE_HEADERS: usize = 100;
+pub(crate) const MAX_RESPONSE_HEADERS: usize = 100;
 
 /// Maximum bytes of all headers of a request or a response. Servers commonly allow less.
-const HEADER_BYTES: usize = 64 << 10;
+const MAX_HEADER_BYTES: usize = 64 << 10;
 
 /// Headers of a single connection. They are ignored in requests of guests and removed from
 /// responses.
-const CONNECTION: [&str; 10] = [
+const HOP_BY_HOP: [&str; 10] = [
     "connection",
     "expect",
     "host",
@@ -36,7 +36,7 @@ const CONNECTION: [&str; 10] = [
 const CREDENTIALS: [&str; 2] = ["authorization", "cookie"];
 
 /// Headers that describe a body. A redirect that drops the body drops them as well.
-const BODY: [&str; 4] =
+const BODY_HEADERS: [&str; 4] =
     ["content-encoding", "content-language", "content-location", "content-type"];
 
 /// Header by which a service recognizes a repeated request.
@@ -48,15 +48,15 @@ pub(crate) struct Headers(Vec<(HeaderName, String)>);
 
 impl Headers {
     /// Parses the headers of a guest within the limits.
-    pub(crate) fn of(request: &HttpRequest) -> Result<Self, Failure> {
+    pub(crate) fn parse(request: &HttpRequest) -> Result<Self, Failure> {
         let bytes: usize =
             request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        if request.headers.len() > REQUEST_HEADERS || bytes > HEADER_BYTES {
+        if request.headers.len() > MAX_REQUEST_HEADERS || bytes > MAX_HEADER_BYTES {
             return Err(too_large(
                 "request_headers",
                 format!(
-                    "the request has too many or too long headers; at most {REQUEST_HEADERS} with \
-                 {HEADER_BYTES} bytes in all are sent"
+                    "the request has too many or too long headers; at most {MAX_REQUEST_HEADERS} with \
+                 {MAX_HEADER_BYTES} bytes in all are sent"
                 ),
             ));
         }
@@ -65,7 +65,7 @@ impl Headers {
             let name = HeaderName::try_from(name)
                 .map_err(|_| invalid(format!("`{name}` cannot be the name of a header")))?;
             let replaced = request.idempotency_key.is_some() && name == IDEMPOTENCY_KEY;
-            let ours = CONNECTION.contains(&name.as_str()) || name == CONTENT_LENGTH;
+            let ours = HOP_BY_HOP.contains(&name.as_str()) || name == CONTENT_LENGTH;
             if !replaced && !ours {
                 headers.push((name, value.clone()));
             }
@@ -77,23 +77,23 @@ impl Headers {
     }
 
     /// Returns the values with placeholders.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn raw_values(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(_, text)| text.as_str())
     }
 
     /// Returns the headers with secrets inserted.
-    pub(crate) fn fill(
+    pub(crate) fn inject(
         &self,
-        filler: &mut Filler<'_>,
+        injector: &mut SecretInjector<'_>,
         allowed: &dyn Fn(&str) -> Result<(), Failure>,
     ) -> Result<HeaderMap, Failure> {
         let mut map = HeaderMap::with_capacity(self.0.len());
         for (name, text) in &self.0 {
-            let filled = filler.fill(text, Place::Plain, allowed)?;
+            let filled = injector.inject(text, Position::Raw, allowed)?;
             // The value can contain a secret, so the message omits it.
             let mut value = HeaderValue::try_from(&filled)
                 .map_err(|_| invalid(format!("the value of the header `{name}` cannot be sent")))?;
-            value.set_sensitive(secret::mentioned(text));
+            value.set_sensitive(secret::has_placeholder(text));
             map.append(name.clone(), value);
         }
         Ok(map)
@@ -102,33 +102,33 @@ impl Headers {
     /// Drops what another origin must not receive: credentials, and headers with a secret.
     pub(crate) fn drop_credentials(&mut self) {
         self.0.retain(|(name, text)| {
-            !CREDENTIALS.contains(&name.as_str()) && !secret::mentioned(text)
+            !CREDENTIALS.contains(&name.as_str()) && !secret::has_placeholder(text)
         });
     }
 
     /// Drops the headers that describe the body.
-    pub(crate) fn drop_body(&mut self) {
-        self.0.retain(|(name, _)| !BODY.contains(&name.as_str()));
+    pub(crate) fn drop_body_headers(&mut self) {
+        self.0.retain(|(name, _)| !BODY_HEADERS.contains(&name.as_str()));
     }
 }
 
 /// Returns the headers of a response with secrets redacted.
-pub(crate) fn answer(
+pub(crate) fn response_headers(
     headers: &HeaderMap,
-    filler: &Filler<'_>,
+    injector: &SecretInjector<'_>,
 ) -> Result<Vec<(String, String)>, Failure> {
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if bytes > HEADER_BYTES {
+    if bytes > MAX_HEADER_BYTES {
         return Err(too_large(
             "response_headers",
-            format!("the response headers have more than {HEADER_BYTES} bytes"),
+            format!("the response headers have more than {MAX_HEADER_BYTES} bytes"),
         ));
     }
-    let passed = headers.iter().filter(|(name, _)| !CONNECTION.contains(&name.as_str()));
+    let passed = headers.iter().filter(|(name, _)| !HOP_BY_HOP.contains(&name.as_str()));
     Ok(passed
         .map(|(name, value)| {
             let text = String::from_utf8_lossy(value.as_bytes());
-            let clean = filler.scrub_encoded(&text).unwrap_or_else(|| MASK.to_owned());
+            let clean = injector.redact_encoded(&text).unwrap_or_else(|| MASK.to_owned());
             (name.as_str().to_owned(), clean)
         })
         .collect())

@@ -2,14 +2,14 @@
 //!
 //! # Layout
 //!
-//! * [`outbound`]: [`OutboundNet`], the port; [`config`]: its settings.
+//! * [`outbound`]: [`OutboundHttp`], the port; [`config`]: its settings.
 //! * `exchange`: one request with its redirects; every hop is checked.
-//! * `rule`: which rule allows a hop; `target`: parses URLs.
-//! * `zone`: classes of network addresses; `resolver`: enforces them during name resolution.
+//! * `rule`: which rule allows a hop; `request_url`: parses URLs.
+//! * `address_class`: classes of network addresses; `resolver`: enforces them during name resolution.
 //! * [`secret`]: replaces placeholders and redacts secrets in responses; also managed tokens, which
 //!   the host fetches and renews.
-//! * `header`, `payload`: headers and bodies of requests and responses.
-//! * `rate`: the request rate of each host.
+//! * `header`, `body`: headers and bodies of requests and responses.
+//! * `rate_limit`: the request rate of each host.
 //!
 //! # Behavior for guests
 //!
@@ -21,21 +21,21 @@
 //! * The secrets that an exchange used are replaced by `***` in the URL and the headers of its
 //!   response, and in its body if that is text and the secret is long enough.
 
+mod address_class;
+mod body;
 pub mod config;
 pub mod error;
 mod exchange;
 mod header;
 pub mod outbound;
-mod payload;
-mod rate;
+mod rate_limit;
+mod request_url;
 mod resolver;
 mod rule;
 pub mod secret;
-mod target;
-mod zone;
 
+pub use address_class::is_allowed;
 pub use config::NetConfig;
 pub use error::NetError;
-pub use outbound::OutboundNet;
+pub use outbound::OutboundHttp;
 pub use secret::{Rejection, Secrets, TokenSource};
-pub use zone::reachable;

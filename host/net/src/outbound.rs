@@ -16,26 +16,26 @@ use wattle_run::ports::{BlobStore, Caller, Net};
 use crate::config::NetConfig;
 use crate::error::NetError;
 use crate::exchange::Exchange;
-use crate::header::RESPONSE_HEADERS;
-use crate::rate::Rates;
-use crate::resolver::{Guarded, System};
+use crate::header::MAX_RESPONSE_HEADERS;
+use crate::rate_limit::HostRateLimiter;
+use crate::resolver::{GuardedResolver, SystemResolver};
 use crate::secret::Secrets;
 
 /// Idle connections to one host that are kept open.
-const IDLE_PER_HOST: usize = 8;
+const MAX_IDLE_PER_HOST: usize = 8;
 
 /// Outbound HTTP with its connection pools. It is cheap to share behind an `Arc`.
-pub struct OutboundNet {
+pub struct OutboundHttp {
     /// Client for rules without `private`. The clients are separate, because a pooled connection is
     /// reused without another name resolution.
     public: Client,
     /// Client for rules with `private`.
     private: Client,
     secrets: Secrets,
-    rates: Rates,
+    rate_limiter: HostRateLimiter,
 }
 
-impl OutboundNet {
+impl OutboundHttp {
     /// Creates the clients.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl OutboundNet {
             public: client(config, false)?,
             private: client(config, true)?,
             secrets,
-            rates: Rates::new(config),
+            rate_limiter: HostRateLimiter::new(config),
         })
     }
 
@@ -58,19 +58,19 @@ impl OutboundNet {
         &self.secrets
     }
 
-    pub(crate) fn rates(&self) -> &Rates {
-        &self.rates
+    pub(crate) fn rate_limiter(&self) -> &HostRateLimiter {
+        &self.rate_limiter
     }
 }
 
-impl fmt::Debug for OutboundNet {
+impl fmt::Debug for OutboundHttp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OutboundNet").finish_non_exhaustive()
     }
 }
 
 #[async_trait]
-impl Net for OutboundNet {
+impl Net for OutboundHttp {
     async fn send(
         &self,
         caller: &Caller,
@@ -82,16 +82,18 @@ impl Net for OutboundNet {
         let allowed = |wanted| u64::from(wanted).min(limits.longest_timeout_ms);
         let timeout = Duration::from_millis(request.timeout_ms.map_or(limits.timeout_ms, allowed));
         let exchange = Exchange::new(self, caller, rules, limits);
-        let answer = Box::pin(exchange.run(request, blobs));
-        tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| Err(too_slow(timeout)))
+        let response = Box::pin(exchange.run(request, blobs));
+        tokio::time::timeout(timeout, response)
+            .await
+            .unwrap_or_else(|_| Err(timeout_failure(timeout)))
     }
 
     fn share_rates(&self, hosts: u32) {
-        self.rates.share(hosts);
+        self.rate_limiter.set_sharing_hosts(hosts);
     }
 }
 
-fn too_slow(timeout: Duration) -> Failure {
+fn timeout_failure(timeout: Duration) -> Failure {
     let message = format!("the HTTP exchange was not finished within {timeout:?}");
     Failure::new(code::TIMEOUT, message)
         .retryable()
@@ -104,7 +106,7 @@ fn too_slow(timeout: Duration) -> Failure {
 fn client(config: &NetConfig, private: bool) -> Result<Client, NetError> {
     Client::builder()
         .user_agent(&config.user_agent)
-        .dns_resolver(Guarded { private, lookup: System })
+        .dns_resolver(GuardedResolver { allow_private: private, lookup: SystemResolver })
         .redirect(Policy::none())
         .referer(false)
         .retry(reqwest::retry::never())
@@ -114,8 +116,8 @@ fn client(config: &NetConfig, private: bool) -> Result<Client, NetError> {
         .no_zstd()
         .no_deflate()
         .http1_only()
-        .http1_max_headers(RESPONSE_HEADERS)
-        .pool_max_idle_per_host(IDLE_PER_HOST)
+        .http1_max_headers(MAX_RESPONSE_HEADERS)
+        .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
         .build()
         .map_err(NetError::Client)
 }

@@ -8,13 +8,13 @@ use std::net::SocketAddr;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::zone::reachable;
+use crate::address_class::is_allowed;
 
 /// A resolver with the address check.
 #[derive(Debug)]
-pub(crate) struct Guarded<L = System> {
+pub(crate) struct GuardedResolver<L = SystemResolver> {
     /// Whether private addresses are allowed.
-    pub(crate) private: bool,
+    pub(crate) allow_private: bool,
     /// The underlying resolver.
     pub(crate) lookup: L,
 }
@@ -27,9 +27,9 @@ pub(crate) trait Lookup: Clone + Send + Sync + 'static {
 
 /// The resolver of the system.
 #[derive(Clone, Debug)]
-pub(crate) struct System;
+pub(crate) struct SystemResolver;
 
-impl Lookup for System {
+impl Lookup for SystemResolver {
     async fn lookup(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
         // The HTTP client sets the port.
         Ok(tokio::net::lookup_host((name, 0)).await?.collect())
@@ -39,21 +39,21 @@ impl Lookup for System {
 /// A name that resolves to blocked addresses only.
 #[derive(Debug, thiserror::Error)]
 #[error("`{name}` resolves to the blocked address {address}")]
-pub(crate) struct Refused {
+pub(crate) struct BlockedAddress {
     name: String,
     pub(crate) address: std::net::IpAddr,
 }
 
-impl<L: Lookup> Resolve for Guarded<L> {
+impl<L: Lookup> Resolve for GuardedResolver<L> {
     fn resolve(&self, name: Name) -> Resolving {
-        let (private, lookup) = (self.private, self.lookup.clone());
+        let (private, lookup) = (self.allow_private, self.lookup.clone());
         let name = name.as_str().to_owned();
         Box::pin(async move {
             let found = lookup.lookup(&name).await?;
             let allowed: Vec<SocketAddr> =
-                found.iter().copied().filter(|found| reachable(found.ip(), private)).collect();
+                found.iter().copied().filter(|found| is_allowed(found.ip(), private)).collect();
             match (allowed.is_empty(), found.first()) {
-                (true, Some(found)) => Err(Refused { name, address: found.ip() }.into()),
+                (true, Some(found)) => Err(BlockedAddress { name, address: found.ip() }.into()),
                 (true, None) => Err(format!("`{name}` has no address").into()),
                 (false, _) => Ok(Box::new(allowed.into_iter()) as Addrs),
             }
@@ -101,14 +101,14 @@ mod tests {
 
     /// Returns a client that opens a connection for each request.
     fn client(lookup: &Rebound, private: bool) -> Client {
-        let guarded = Guarded { private, lookup: lookup.clone() };
+        let guarded = GuardedResolver { allow_private: private, lookup: lookup.clone() };
         let client = Client::builder().no_proxy().dns_resolver(guarded);
         client.pool_max_idle_per_host(0).build().unwrap()
     }
 
     fn refused(error: &reqwest::Error) -> Option<String> {
         let mut causes = std::iter::successors(error.source(), |cause| (**cause).source());
-        let refused = causes.find_map(|cause| cause.downcast_ref::<Refused>());
+        let refused = causes.find_map(|cause| cause.downcast_ref::<BlockedAddress>());
         refused.map(|refused| refused.address.to_string())
     }
 

@@ -8,12 +8,12 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::grant::HttpRule;
 use wattle_run::ports::Caller;
 
-use crate::target;
-use crate::zone::reachable;
+use crate::address_class::is_allowed;
+use crate::request_url;
 
 /// What the rules that match a hop allow together.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Permit {
+pub(crate) struct Permissions {
     /// Whether private addresses are allowed.
     pub(crate) private: bool,
     /// Names of the secrets that the request may contain.
@@ -22,51 +22,51 @@ pub(crate) struct Permit {
 
 /// Returns what the rules allow for a hop. Returns `denied` with the rule to add if no rule
 /// matches.
-pub(crate) fn permit(
+pub(crate) fn authorize(
     caller: &Caller,
     rules: &[HttpRule],
     method: &str,
     url: &Url,
-) -> Result<Permit, Failure> {
+) -> Result<Permissions, Failure> {
     let mut matching = rules.iter().filter(|rule| matches(rule, method, url)).peekable();
     if matching.peek().is_none() {
         let message = format!(
             "plugin `{}` is not allowed to send `{method}` to `{}`; add `http = [{}]` under \
              `[grants.{}]` in wattle.toml",
             caller.plugin,
-            target::origin(url),
-            line(url, method, ""),
+            request_url::origin(url),
+            suggested_rule(url, method, ""),
             caller.plugin
         );
         return Err(Failure::new(code::DENIED, message));
     }
-    let mut permit = Permit::default();
+    let mut permissions = Permissions::default();
     for rule in matching {
-        permit.private |= rule.private;
-        permit.secrets.extend(rule.secrets.iter().cloned());
+        permissions.private |= rule.private;
+        permissions.secrets.extend(rule.secrets.iter().cloned());
     }
-    match target::literal(url) {
-        Some(address) if !reachable(address, permit.private) => {
-            Err(unreachable(caller, method, url, address))
+    match request_url::literal_address(url) {
+        Some(address) if !is_allowed(address, permissions.private) => {
+            Err(blocked_address(caller, method, url, address))
         }
-        _ => Ok(permit),
+        _ => Ok(permissions),
     }
 }
 
 /// Returns the failure of a request whose host resolves to a blocked address.
-pub(crate) fn unreachable(
+pub(crate) fn blocked_address(
     caller: &Caller,
     method: &str,
     url: &Url,
     address: std::net::IpAddr,
 ) -> Failure {
-    let origin = target::origin(url);
-    let message = if reachable(address, true) {
+    let origin = request_url::origin(url);
+    let message = if is_allowed(address, true) {
         format!(
             "`{origin}` resolves to the private address {address}, which plugin `{}` is not \
              allowed to reach; to allow it, write `http = [{}]` under `[grants.{}]` in wattle.toml",
             caller.plugin,
-            line(url, method, ", private = true"),
+            suggested_rule(url, method, ", private = true"),
             caller.plugin
         )
     } else {
@@ -81,31 +81,34 @@ pub(crate) fn secret_denied(caller: &Caller, method: &str, url: &Url, name: &str
         "plugin `{}` is not allowed to send the secret `{name}` to `{}`; write `http = [{}]` under \
          `[grants.{}]` in wattle.toml",
         caller.plugin,
-        target::origin(url),
-        line(url, method, &format!(", secrets = [\"{name}\"]")),
+        request_url::origin(url),
+        suggested_rule(url, method, &format!(", secrets = [\"{name}\"]")),
         caller.plugin
     );
     Failure::new(code::DENIED, message)
 }
 
 /// Returns the rule that would allow a hop.
-fn line(url: &Url, method: &str, more: &str) -> String {
+fn suggested_rule(url: &Url, method: &str, more: &str) -> String {
     let scheme = match url.scheme() {
         "https" => String::new(),
         other => format!(", scheme = \"{other}\""),
     };
     let port = url.port().map(|port| format!(", port = {port}")).unwrap_or_default();
-    format!("{{ host = \"{}\"{scheme}{port}, methods = [\"{method}\"]{more} }}", target::host(url))
+    format!(
+        "{{ host = \"{}\"{scheme}{port}, methods = [\"{method}\"]{more} }}",
+        request_url::host(url)
+    )
 }
 
 fn matches(rule: &HttpRule, method: &str, url: &Url) -> bool {
     rule.scheme == url.scheme()
-        && url.port_or_known_default() == rule.port.or_else(|| own_port(&rule.scheme))
+        && url.port_or_known_default() == rule.port.or_else(|| default_port(&rule.scheme))
         && rule.methods.iter().any(|allowed| allowed == method)
         && host_matches(&rule.host, url)
 }
 
-fn own_port(scheme: &str) -> Option<u16> {
+fn default_port(scheme: &str) -> Option<u16> {
     match scheme {
         "https" => Some(443),
         "http" => Some(80),
@@ -161,7 +164,7 @@ mod tests {
     }
 
     fn allowed(rule: HttpRule, method: &str, url: &str) -> bool {
-        permit(&caller(), &[rule], method, &target::parse(url).unwrap()).is_ok()
+        authorize(&caller(), &[rule], method, &request_url::parse(url).unwrap()).is_ok()
     }
 
     #[test]
@@ -206,7 +209,9 @@ mod tests {
     #[test]
     fn denial_suggests_a_rule() {
         let deny = |url: &str, rules: &[HttpRule]| {
-            permit(&caller(), rules, "GET", &target::parse(url).unwrap()).unwrap_err().message
+            authorize(&caller(), rules, "GET", &request_url::parse(url).unwrap())
+                .unwrap_err()
+                .message
         };
         let message = deny("https://api.example.com/v1?q=private", &[]);
         assert!(
@@ -228,9 +233,9 @@ mod tests {
         let secret = HttpRule { secrets: ["A".to_owned()].into(), ..rule("*.example.com") };
         let private = HttpRule { private: true, ..rule("a.example.com") };
         let other = HttpRule { secrets: ["B".to_owned()].into(), ..rule("b.example.com") };
-        let url = target::parse("https://a.example.com/").unwrap();
-        let permit = permit(&caller(), &[secret, private, other], "GET", &url).unwrap();
-        assert_eq!(permit, Permit { private: true, secrets: ["A".to_owned()].into() });
+        let url = request_url::parse("https://a.example.com/").unwrap();
+        let permissions = authorize(&caller(), &[secret, private, other], "GET", &url).unwrap();
+        assert_eq!(permissions, Permissions { private: true, secrets: ["A".to_owned()].into() });
     }
 
     proptest! {
@@ -246,8 +251,8 @@ mod tests {
 
         #[test]
         fn nothing_is_allowed_without_rules(host in "[a-z0-9.]{1,20}") {
-            if let Ok(url) = target::parse(&format!("https://{host}/")) {
-                prop_assert!(permit(&caller(), &[], "GET", &url).is_err());
+            if let Ok(url) = request_url::parse(&format!("https://{host}/")) {
+                prop_assert!(authorize(&caller(), &[], "GET", &url).is_err());
             }
         }
     }

@@ -12,29 +12,29 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::credentials::MASK;
 use wattle_run::ports::Clock;
 
-pub(crate) use self::token::Token;
+pub(crate) use self::token::ManagedToken;
 pub use self::token::{Rejection, TokenSource};
 use crate::error::NetError;
 
 /// Starts of a placeholder. A guest that builds its URL with a library that percent-encodes
 /// produces the second or the third form.
-const OPENINGS: [&str; 3] = ["{{secret:", "%7B%7Bsecret%3A", "%7B%7Bsecret:"];
+const PLACEHOLDER_STARTS: [&str; 3] = ["{{secret:", "%7B%7Bsecret%3A", "%7B%7Bsecret:"];
 
 /// Ends of a placeholder.
-const CLOSINGS: [&str; 2] = ["}}", "%7D%7D"];
+const PLACEHOLDER_ENDS: [&str; 2] = ["}}", "%7D%7D"];
 
 /// Maximum bytes of the name of a secret.
-const NAME_BYTES: usize = 128;
+const MAX_NAME_BYTES: usize = 128;
 
 /// Minimum length of a secret that is redacted in bodies. A shorter one would match by chance and
 /// corrupt data, and a reader of the body can guess it anyway.
-const SCRUBBED_IN_BODIES: usize = 8;
+const MIN_BODY_REDACT_BYTES: usize = 8;
 
 /// All secrets by name. `Debug` does not show their values.
 #[derive(Debug, Default)]
 pub struct Secrets {
     values: BTreeMap<String, SecretString>,
-    tokens: BTreeMap<String, Token>,
+    tokens: BTreeMap<String, ManagedToken>,
 }
 
 impl Secrets {
@@ -82,14 +82,14 @@ impl Secrets {
             if self.values.contains_key(&name) {
                 return Err(wrong("is both a value and a token; rename one of them"));
             }
-            let token = Token::new(&name, source, clock.clone()).map_err(wrong)?;
+            let token = ManagedToken::new(&name, source, clock.clone()).map_err(wrong)?;
             self.tokens.insert(name, token);
         }
         Ok(self)
     }
 
     /// Returns the managed token of a name.
-    pub(crate) fn token(&self, name: &str) -> Option<&Token> {
+    pub(crate) fn token(&self, name: &str) -> Option<&ManagedToken> {
         self.tokens.get(name)
     }
 
@@ -106,58 +106,58 @@ impl Secrets {
 
 /// Where a secret is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Position {
     /// In a query, percent-encoded.
     Query,
     /// In a header or a text body, unchanged.
-    Plain,
+    Raw,
 }
 
 /// Replaces the placeholders of one exchange, and redacts the secrets that it inserted.
 #[derive(Debug)]
-pub(crate) struct Filler<'a> {
+pub(crate) struct SecretInjector<'a> {
     secrets: &'a Secrets,
     /// Managed tokens that were fetched for this exchange.
     tokens: BTreeMap<String, SecretString>,
     used: Vec<SecretString>,
 }
 
-impl<'a> Filler<'a> {
+impl<'a> SecretInjector<'a> {
     pub(crate) fn new(secrets: &'a Secrets) -> Self {
         Self { secrets, tokens: BTreeMap::new(), used: Vec::new() }
     }
 
     /// Adds a managed token. The placeholder of a token that was not added is an error.
-    pub(crate) fn bring(&mut self, name: &str, token: SecretString) {
+    pub(crate) fn add_token(&mut self, name: &str, token: SecretString) {
         self.tokens.insert(name.to_owned(), token);
     }
 
     /// Returns a managed token, if it was added.
-    pub(crate) fn brought(&self, name: &str) -> Option<&SecretString> {
+    pub(crate) fn token(&self, name: &str) -> Option<&SecretString> {
         self.tokens.get(name)
     }
 
     /// Removes a managed token, so that a new one can be added.
-    pub(crate) fn take(&mut self, name: &str) -> Option<SecretString> {
+    pub(crate) fn remove_token(&mut self, name: &str) -> Option<SecretString> {
         self.tokens.remove(name)
     }
 
     /// Returns the names of the managed tokens that were added.
-    pub(crate) fn tokens(&self) -> Vec<String> {
+    pub(crate) fn token_names(&self) -> Vec<String> {
         self.tokens.keys().cloned().collect()
     }
 
     /// Replaces the placeholders in a text. `allowed` returns the failure for a secret that must
     /// not be sent. Placeholders within an inserted value are not replaced.
-    pub(crate) fn fill(
+    pub(crate) fn inject(
         &mut self,
         text: &str,
-        place: Place,
+        place: Position,
         allowed: &dyn Fn(&str) -> Result<(), Failure>,
     ) -> Result<String, Failure> {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
-        while let Some(mention) = next(rest) {
+        while let Some(mention) = next_placeholder(rest) {
             allowed(mention.name)?;
             let secret = match self.tokens.get(mention.name) {
                 Some(token) => token.clone(),
@@ -165,8 +165,8 @@ impl<'a> Filler<'a> {
             };
             out.push_str(mention.before);
             match place {
-                Place::Query => out.push_str(&encoded(secret.expose_secret())),
-                Place::Plain => out.push_str(secret.expose_secret()),
+                Position::Query => out.push_str(&percent_encode(secret.expose_secret())),
+                Position::Raw => out.push_str(secret.expose_secret()),
             }
             self.used.push(secret);
             rest = mention.after;
@@ -176,15 +176,15 @@ impl<'a> Filler<'a> {
     }
 
     /// Redacts the secrets of this exchange in a text.
-    pub(crate) fn scrub(&self, text: &str) -> String {
-        self.scrub_longer(text, 0)
+    pub(crate) fn redact(&self, text: &str) -> String {
+        self.redact_long(text, 0)
     }
 
     /// Redacts the secrets in a URL or a header. A secret can be partly encoded there: returns
     /// `None` if the text still contains one after decoding.
-    pub(crate) fn scrub_encoded(&self, text: &str) -> Option<String> {
-        let clean = self.scrub(text);
-        let decoded = decoded(&clean);
+    pub(crate) fn redact_encoded(&self, text: &str) -> Option<String> {
+        let clean = self.redact(text);
+        let decoded = percent_decode(&clean);
         let spaced = decoded.replace('+', " ");
         let hidden = self.used.iter().map(ExposeSecret::expose_secret);
         let mut hidden = hidden.filter(|value| decoded.contains(*value) || spaced.contains(*value));
@@ -192,17 +192,17 @@ impl<'a> Filler<'a> {
     }
 
     /// Redacts the secrets in a body. Returns `None` if nothing changes.
-    pub(crate) fn scrub_body(&self, body: &[u8]) -> Option<String> {
+    pub(crate) fn redact_body(&self, body: &[u8]) -> Option<String> {
         let text = std::str::from_utf8(body).ok()?;
-        let clean = self.scrub_longer(text, SCRUBBED_IN_BODIES);
+        let clean = self.redact_long(text, MIN_BODY_REDACT_BYTES);
         (clean != text).then_some(clean)
     }
 
-    fn scrub_longer(&self, text: &str, bytes: usize) -> String {
+    fn redact_long(&self, text: &str, bytes: usize) -> String {
         let used = self.used.iter().map(ExposeSecret::expose_secret);
         let mut forms: Vec<String> = used
             .filter(|value| value.len() >= bytes)
-            .flat_map(|value| [value.to_owned(), encoded(value), form_encoded(value)])
+            .flat_map(|value| [value.to_owned(), percent_encode(value), form_encode(value)])
             .collect();
         // A secret can be a part of another one, so the longest is redacted first.
         forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
@@ -212,35 +212,35 @@ impl<'a> Filler<'a> {
 }
 
 /// Returns true if a text contains a placeholder.
-pub(crate) fn mentioned(text: &str) -> bool {
-    next(text).is_some()
+pub(crate) fn has_placeholder(text: &str) -> bool {
+    next_placeholder(text).is_some()
 }
 
 /// Returns the names in the placeholders of a text.
-pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn placeholder_names(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let mention = next(rest)?;
+        let mention = next_placeholder(rest)?;
         rest = mention.after;
         Some(mention.name)
     })
 }
 
-struct Mention<'a> {
+struct Placeholder<'a> {
     before: &'a str,
     name: &'a str,
     after: &'a str,
 }
 
-fn next(text: &str) -> Option<Mention<'_>> {
+fn next_placeholder(text: &str) -> Option<Placeholder<'_>> {
     let mut from = 0;
-    while let Some((start, opening)) = first(&text[from..], &OPENINGS) {
+    while let Some((start, opening)) = find_first(&text[from..], &PLACEHOLDER_STARTS) {
         let start = from + start;
         let inner = start + opening;
-        if let Some((length, closing)) = first(&text[inner..], &CLOSINGS)
+        if let Some((length, closing)) = find_first(&text[inner..], &PLACEHOLDER_ENDS)
             && is_name(&text[inner..inner + length])
         {
-            return Some(Mention {
+            return Some(Placeholder {
                 before: &text[..start],
                 name: &text[inner..inner + length],
                 after: &text[inner + length + closing..],
@@ -252,7 +252,7 @@ fn next(text: &str) -> Option<Mention<'_>> {
 }
 
 /// Returns the first occurrence of any of the words, ignoring case, and the length of the word.
-fn first(text: &str, words: &[&str]) -> Option<(usize, usize)> {
+fn find_first(text: &str, words: &[&str]) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     (0..bytes.len()).find_map(|start| {
         // All words start with one of these bytes, which never occur inside of a multibyte
@@ -268,21 +268,21 @@ fn first(text: &str, words: &[&str]) -> Option<(usize, usize)> {
 }
 
 fn is_name(name: &str) -> bool {
-    (1..=NAME_BYTES).contains(&name.len())
+    (1..=MAX_NAME_BYTES).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
-fn form_encoded(value: &str) -> String {
+fn form_encode(value: &str) -> String {
     form_urlencoded::byte_serialize(value.as_bytes()).collect()
 }
 
 /// Percent-encodes a value for a query. A plus sign means a space in forms only.
-fn encoded(value: &str) -> String {
-    form_encoded(value).replace('+', "%20")
+fn percent_encode(value: &str) -> String {
+    form_encode(value).replace('+', "%20")
 }
 
 /// Decodes percent-encoded bytes.
-fn decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -306,28 +306,28 @@ mod tests {
         Secrets::new(pairs.collect()).unwrap()
     }
 
-    fn fill(secrets: &Secrets, text: &str, place: Place) -> Result<String, String> {
+    fn fill(secrets: &Secrets, text: &str, place: Position) -> Result<String, String> {
         let allowed = |name: &str| match name {
             "DENIED" => Err(Failure::new(code::DENIED, "no")),
             _ => Ok(()),
         };
-        Filler::new(secrets).fill(text, place, &allowed).map_err(|failure| failure.code)
+        SecretInjector::new(secrets).inject(text, place, &allowed).map_err(|failure| failure.code)
     }
 
     #[test]
     fn placeholders_are_replaced_once() {
         let secrets = secrets(&[("A", "a b&{{secret:B}}"), ("B", "bee"), ("DENIED", "x")]);
         let cases = [
-            ("x {{secret:B}} y {{secret:B}}", Place::Plain, Ok("x bee y bee")),
-            ("{{secret:A}}", Place::Plain, Ok("a b&{{secret:B}}")),
-            ("k={{secret:A}}&l=1", Place::Query, Ok("k=a%20b%26%7B%7Bsecret%3AB%7D%7D&l=1")),
-            ("k=%7B%7Bsecret%3AB%7D%7D", Place::Query, Ok("k=bee")),
-            ("k=%7b%7bsecret:B%7d%7d", Place::Query, Ok("k=bee")),
-            ("{{secret:B", Place::Plain, Ok("{{secret:B")),
-            ("{{secret:no name}} {{secret:B}}", Place::Plain, Ok("{{secret:no name}} bee")),
-            ("{{secret:}}\u{e9}{{", Place::Plain, Ok("{{secret:}}\u{e9}{{")),
-            ("{{secret:DENIED}}", Place::Plain, Err("denied")),
-            ("{{secret:MISSING}}", Place::Plain, Err("unavailable")),
+            ("x {{secret:B}} y {{secret:B}}", Position::Raw, Ok("x bee y bee")),
+            ("{{secret:A}}", Position::Raw, Ok("a b&{{secret:B}}")),
+            ("k={{secret:A}}&l=1", Position::Query, Ok("k=a%20b%26%7B%7Bsecret%3AB%7D%7D&l=1")),
+            ("k=%7B%7Bsecret%3AB%7D%7D", Position::Query, Ok("k=bee")),
+            ("k=%7b%7bsecret:B%7d%7d", Position::Query, Ok("k=bee")),
+            ("{{secret:B", Position::Raw, Ok("{{secret:B")),
+            ("{{secret:no name}} {{secret:B}}", Position::Raw, Ok("{{secret:no name}} bee")),
+            ("{{secret:}}\u{e9}{{", Position::Raw, Ok("{{secret:}}\u{e9}{{")),
+            ("{{secret:DENIED}}", Position::Raw, Err("denied")),
+            ("{{secret:MISSING}}", Position::Raw, Err("unavailable")),
         ];
         for (text, place, expected) in cases {
             let filled = fill(&secrets, text, place);
@@ -338,21 +338,21 @@ mod tests {
     #[test]
     fn used_secrets_are_redacted_in_every_encoding() {
         let secrets = secrets(&[("A", "long secret/1"), ("B", "long secret/12"), ("C", "shy")]);
-        let mut filler = Filler::new(&secrets);
+        let mut injector = SecretInjector::new(&secrets);
         for name in ["A", "B", "C"] {
-            filler.fill(&format!("{{{{secret:{name}}}}}"), Place::Plain, &|_| Ok(())).unwrap();
+            injector.inject(&format!("{{{{secret:{name}}}}}"), Position::Raw, &|_| Ok(())).unwrap();
         }
         let text = "long secret/12 long%20secret%2F1 long+secret%2F1 shy";
-        assert_eq!(filler.scrub(text), "*** *** *** ***");
-        assert_eq!(filler.scrub_body(text.as_bytes()).unwrap(), "*** *** *** shy");
-        assert_eq!(filler.scrub_body(b"nothing shy"), None);
-        assert_eq!(filler.scrub_body(b"\xff long secret/1"), None);
-        assert_eq!(Filler::new(&secrets).scrub(text), text);
-        assert_eq!(filler.scrub_encoded("/a?b=long+secret%2F1&c").unwrap(), "/a?b=***&c");
+        assert_eq!(injector.redact(text), "*** *** *** ***");
+        assert_eq!(injector.redact_body(text.as_bytes()).unwrap(), "*** *** *** shy");
+        assert_eq!(injector.redact_body(b"nothing shy"), None);
+        assert_eq!(injector.redact_body(b"\xff long secret/1"), None);
+        assert_eq!(SecretInjector::new(&secrets).redact(text), text);
+        assert_eq!(injector.redact_encoded("/a?b=long+secret%2F1&c").unwrap(), "/a?b=***&c");
         for partly in ["/a?b=long%20secret/1", "/a?long+secret%2f1", "/%6Cong secret/1"] {
-            assert_eq!(filler.scrub_encoded(partly), None, "{partly}");
+            assert_eq!(injector.redact_encoded(partly), None, "{partly}");
         }
-        assert_eq!(filler.scrub_encoded("100%, 5%zz %").unwrap(), "100%, 5%zz %");
+        assert_eq!(injector.redact_encoded("100%, 5%zz %").unwrap(), "100%, 5%zz %");
     }
 
     #[test]

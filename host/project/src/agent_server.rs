@@ -2,8 +2,8 @@
 //!
 //! * [`v1`]: a run as a stream of frames in the modes that a client selected.
 //! * [`v2`]: a thread as a stream of typed events.
-//! * [`talk`]: messages and their deltas during a run, for both streams.
-//! * [`lens`]: the settings of a thread that all its responses and streams share.
+//! * [`message_stream`]: messages and their deltas during a run, for both streams.
+//! * [`thread_info`]: the settings of a thread that all its responses and streams share.
 //! * [`message`]: conversion of messages in both directions. [`document`]: addresses of
 //!   checkpoints, and interrupts. [`failure`]: failures.
 //! * [`id`]: ids of checkpoints, tasks, graphs and frames in the form of the protocol. [`time`]:

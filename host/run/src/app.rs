@@ -13,20 +13,20 @@ use wattle_graph::tool::ToolOutput;
 
 use crate::gate::{Gate, HostedApp};
 use crate::grant::Grants;
-use crate::hostcall::tools::{ToolCall, ToolInfo};
+use crate::hostcall::tools::{PluginToolCall, ToolInfo};
 use crate::page::Page;
 use crate::ports::Plugin;
-use crate::ports::sandbox::Ended;
+use crate::ports::sandbox::GuestError;
 
 /// A checked graph with its version.
-pub struct GraphPack {
+pub struct GraphVersion {
     /// The checked graph.
     pub graph: Graph,
     /// Digest of the graph and of every component of the app. Threads are pinned to it.
     pub version: Digest,
 }
 
-impl GraphPack {
+impl GraphVersion {
     /// Pins a graph to the components of its app.
     pub fn new(graph: Graph, plugins: &BTreeMap<PluginName, Arc<dyn Plugin>>) -> Self {
         let mut parts = graph.digest.to_hex();
@@ -48,7 +48,7 @@ pub struct App {
     /// Digest of all files of the app.
     pub digest: Digest,
     /// Graphs by name.
-    pub graphs: BTreeMap<GraphName, Arc<GraphPack>>,
+    pub graphs: BTreeMap<GraphName, Arc<GraphVersion>>,
     /// Plugins by name.
     pub plugins: BTreeMap<PluginName, Arc<dyn Plugin>>,
     /// Grants by plugin. A plugin without an entry has no grants.
@@ -76,7 +76,7 @@ pub struct Projections {
 
 impl App {
     /// Creates an app without content.
-    pub fn bare(name: AppName) -> Self {
+    pub fn empty(name: AppName) -> Self {
         Self {
             name,
             doc: String::new(),
@@ -123,9 +123,9 @@ impl HostedApp for App {
     async fn call_tool(
         &self,
         plugin: &PluginName,
-        call: ToolCall,
+        call: PluginToolCall,
         gate: Arc<Gate>,
-    ) -> Result<ToolOutput, Ended> {
-        self.plugin(plugin).map_err(Ended::Failure)?.call_tool(call, gate).await
+    ) -> Result<ToolOutput, GuestError> {
+        self.plugin(plugin).map_err(GuestError::Failure)?.call_tool(call, gate).await
     }
 }

@@ -150,7 +150,7 @@ pub(crate) fn tenant_bytes_full(tenant: &str, used: u64, allowed: u64) -> Failur
 }
 
 /// Returns the failure for a thread that has as many pending interrupts as its cap allows.
-pub(crate) fn questions_full(thread: &ThreadId, used: u64, allowed: u64) -> Failure {
+pub(crate) fn interrupts_full(thread: &ThreadId, used: u64, allowed: u64) -> Failure {
     let message = format!(
         "thread `{thread}` has {used} pending interrupts, and {allowed} are allowed: raise \
          fewer, answer some and resume, or increase `limits.thread_questions` in wattle.toml"

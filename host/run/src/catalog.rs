@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use serde::Serialize;
 use wattle_graph::id::{AppName, Digest, GraphName};
 
-use crate::app::{App, GraphPack};
+use crate::app::{App, GraphVersion};
 use crate::export::CodeSource;
 
 /// A file or folder that could not be loaded. The plugin or app that was loaded from the path
@@ -25,12 +25,12 @@ pub struct LoadProblem {
 /// The loaded apps. Reads are cheap; writes happen only when a file changes.
 #[derive(Default)]
 pub struct Catalog {
-    inner: Mutex<Inner>,
+    state: Mutex<CatalogState>,
     source: OnceLock<Arc<dyn CodeSource>>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct CatalogState {
     apps: BTreeMap<AppName, Arc<App>>,
     /// Every graph version that was loaded since the process started, so that threads finish on the
     /// version they are pinned to.
@@ -45,12 +45,12 @@ impl Catalog {
     }
 
     /// No code that can panic runs under this lock, so the data of a poisoned lock is complete.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, CatalogState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets the source of the files of apps. Only the first call has an effect.
-    pub fn loaded_from(&self, source: Arc<dyn CodeSource>) {
+    pub fn set_source(&self, source: Arc<dyn CodeSource>) {
         self.source.get_or_init(|| source);
     }
 
@@ -64,8 +64,8 @@ impl Catalog {
     pub fn install(&self, app: App) -> Arc<App> {
         let app = Arc::new(app);
         let mut inner = self.lock();
-        for (graph, pack) in &app.graphs {
-            let key = (app.name.clone(), graph.clone(), pack.version);
+        for (graph, graph_version) in &app.graphs {
+            let key = (app.name.clone(), graph.clone(), graph_version.version);
             inner.versions.insert(key, app.clone());
         }
         inner.apps.insert(app.name.clone(), app.clone());
@@ -90,25 +90,25 @@ impl Catalog {
 
     /// Returns the version that a thread is pinned to, or `None` if it was not loaded since the
     /// process started.
-    pub fn version(
+    pub fn pinned_version(
         &self,
         app: &AppName,
         graph: &GraphName,
         version: Digest,
-    ) -> Option<(Arc<App>, Arc<GraphPack>)> {
+    ) -> Option<(Arc<App>, Arc<GraphVersion>)> {
         let inner = self.lock();
         let app = inner.versions.get(&(app.clone(), graph.clone(), version))?;
-        let pack = app.graphs.get(graph)?;
-        Some((app.clone(), pack.clone()))
+        let graph_version = app.graphs.get(graph)?;
+        Some((app.clone(), graph_version.clone()))
     }
 
     /// Records that a path could not be loaded.
-    pub fn report(&self, problem: LoadProblem) {
+    pub fn report_problem(&self, problem: LoadProblem) {
         self.lock().problems.insert(problem.path.clone(), problem);
     }
 
     /// Removes the problem of a path that was loaded successfully.
-    pub fn resolve(&self, path: &std::path::Path) {
+    pub fn clear_problem(&self, path: &std::path::Path) {
         self.lock().problems.remove(path);
     }
 

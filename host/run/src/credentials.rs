@@ -1,8 +1,8 @@
 //! Redacts credentials in what a service sends back.
 //!
 //! A service may echo the credentials of a request: a whole key, a part of it, or a key with its middle left out. Its
-//! text becomes part of failures, which reach callers, models, journals and logs. [`Credentials::hide`] is for such
-//! text. [`Credentials::erase`] is for data, in which a substring that equals a part of a key by chance must stay.
+//! text becomes part of failures, which reach callers, models, journals and logs. [`Credentials::redact`] is for such
+//! text. [`Credentials::redact_exact`] is for data, in which a substring that equals a part of a key by chance must stay.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,7 +20,7 @@ pub const MASK: &str = "***";
 const PIECE_BYTES: usize = size_of::<u64>();
 
 /// Minimum length of a header value to be a secret. A shorter value, such as `1` or `en`, is an option.
-const HEADER_BYTES: usize = 4;
+const MIN_HEADER_SECRET_BYTES: usize = 4;
 
 /// Secrets that are sent to a service. `Debug` prints none of them. Clones are cheap.
 #[derive(Clone, Default)]
@@ -49,7 +49,7 @@ impl Credentials {
 
     /// Returns the text of a service with secrets, and parts of them of eight bytes or more, replaced by [`MASK`].
     #[must_use]
-    pub fn hide(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         let mut hidden: Vec<Range<usize>> = Vec::new();
         let mut last = 0;
         for (at, byte) in text.bytes().enumerate() {
@@ -75,18 +75,18 @@ impl Credentials {
             from = end;
         }
         out.push_str(&text[from..]);
-        self.0.short.iter().fold(out, |text, secret| without_word(&text, secret))
+        self.0.short.iter().fold(out, |text, secret| mask_word(&text, secret))
     }
 
-    /// Returns true if [`erase`](Self::erase) can find anything: there is a secret of eight bytes or more.
-    pub fn erases(&self) -> bool {
+    /// Returns true if [`redact_exact`](Self::redact_exact) can find anything: there is a secret of eight bytes or more.
+    pub fn can_redact_exact(&self) -> bool {
         !self.0.long.is_empty()
     }
 
     /// Returns the data of a service with all secrets replaced by [`MASK`], or `None` if it contains none. Secrets
     /// shorter than eight bytes are not replaced.
     #[must_use]
-    pub fn erase(&self, data: &str) -> Option<String> {
+    pub fn redact_exact(&self, data: &str) -> Option<String> {
         let is_in = self.0.long.iter().any(|secret| data.contains(secret.as_str()));
         is_in.then(|| {
             let secrets = self.0.long.iter();
@@ -103,7 +103,7 @@ impl fmt::Debug for Credentials {
 
 /// Returns the secrets in the value of a header: the part after the scheme, such as `Bearer`, or the whole value. For
 /// the scheme `Basic` these are also the decoded pair and the password.
-pub fn of_header(value: &str) -> Vec<String> {
+pub fn header_secrets(value: &str) -> Vec<String> {
     let scheme = value.split_once(' ').filter(|(scheme, rest)| {
         scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
             && !rest.contains(' ')
@@ -117,13 +117,13 @@ pub fn of_header(value: &str) -> Vec<String> {
         secrets.extend(pair.split_once(':').map(|(_, password)| password.to_owned()));
         secrets.push(pair);
     }
-    secrets.retain(|secret| secret.len() >= HEADER_BYTES);
+    secrets.retain(|secret| secret.len() >= MIN_HEADER_SECRET_BYTES);
     secrets
 }
 
 /// Returns a message about refused credentials without abbreviated keys, such as `sk-...6789` and `sk-ab***89`.
 #[must_use]
-pub fn without_cut_words(words: &str) -> String {
+pub fn mask_abbreviated_keys(words: &str) -> String {
     let is_cut = |word: &str| word.contains('*') || word.trim_end_matches('.').contains("..");
     let shown = words.split(' ').map(|word| if is_cut(word) { MASK } else { word });
     shown.collect::<Vec<_>>().join(" ")
@@ -135,7 +135,7 @@ fn pushed(last: u64, byte: u8) -> u64 {
 }
 
 /// Replaces a secret by [`MASK`] where it is a whole word.
-fn without_word(text: &str, secret: &str) -> String {
+fn mask_word(text: &str, secret: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
     for (at, _) in text.match_indices(secret) {
@@ -161,7 +161,7 @@ mod tests {
     const KEY: &str = "sk-very-secret-0123456789";
 
     #[test]
-    fn hide_redacts_parts_of_secrets() {
+    fn redact_removes_parts_of_secrets() {
         let credentials = Credentials::new([KEY, "abc", "schlüssel-äöü", ""]);
         for (words, expected) in [
             ("bad key sk-very-secret-0123456789.", "bad key ***."),
@@ -173,19 +173,19 @@ mod tests {
             ("no lüssel-äöü here", "no *** here"),
             ("Country not supported...", "Country not supported..."),
         ] {
-            assert_eq!(credentials.hide(words), expected);
-            assert_eq!(Credentials::default().hide(words), words);
+            assert_eq!(credentials.redact(words), expected);
+            assert_eq!(Credentials::default().redact(words), words);
         }
         assert!(!format!("{credentials:?}").contains("secret"));
     }
 
     #[test]
-    fn erase_redacts_whole_secrets() {
+    fn redact_exact_redacts_whole_secrets() {
         let credentials = Credentials::new([KEY, "abc"]);
         let data = format!("[{KEY}, abc, secret-0123456789]");
-        assert_eq!(credentials.erase(&data).unwrap(), "[***, abc, secret-0123456789]");
-        assert_eq!(credentials.erase("abc"), None);
-        assert!(credentials.erases() && !Credentials::new(["abc"]).erases());
+        assert_eq!(credentials.redact_exact(&data).unwrap(), "[***, abc, secret-0123456789]");
+        assert_eq!(credentials.redact_exact("abc"), None);
+        assert!(credentials.can_redact_exact() && !Credentials::new(["abc"]).can_redact_exact());
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
             ("Received API Key = sk-...6789, Key", "Received API Key = *** Key"),
             ("territory not supported...", "territory not supported..."),
         ] {
-            assert_eq!(without_cut_words(words), expected);
+            assert_eq!(mask_abbreviated_keys(words), expected);
         }
     }
 
@@ -210,7 +210,7 @@ mod tests {
             ("Basic no", vec![]),
             ("en", vec![]),
         ] {
-            assert_eq!(of_header(value), secrets, "{value}");
+            assert_eq!(header_secrets(value), secrets, "{value}");
         }
     }
 
@@ -222,7 +222,7 @@ mod tests {
             let credentials = Credentials::new([secret.as_str()]);
             let start = secret.floor_char_boundary(start);
             let piece = &secret[start..];
-            let hidden = credentials.hide(&format!("{before}{piece}{after}"));
+            let hidden = credentials.redact(&format!("{before}{piece}{after}"));
             prop_assert!(piece.len() < PIECE_BYTES || !hidden.contains(piece), "{hidden}");
         }
     }

@@ -3,65 +3,69 @@
 //! The loop holds the thread's state in memory and runs ahead of the disk. [`crate::log`] ensures
 //! that nothing leaves the host before it is durable.
 
-mod end;
-mod exchange;
-mod nested;
-mod past;
+mod loop_exit;
+mod loop_state;
 mod reduce;
 mod reopen;
-mod stand;
-mod walk;
+mod root_superstep;
+mod subgraph;
+mod subgraph_io;
+mod superstep_loop;
 
 use wattle_graph::event::{EventKind, RunEnded, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 use wattle_graph::lineage::Lineage;
 
-use crate::hostcall::runs::{EndedRun, OpenQuestion, RunOutcome, RunRef};
+use crate::hostcall::runs::{EndedRun, PendingInterrupt, RunOutcome, RunRef};
 use crate::log::Commit;
-use crate::ports::observer::RunNote;
+use crate::ports::observer::RunSummary;
 use crate::ports::store::{RunRecord, ThreadRecord, ThreadStatus};
-use crate::replay::Unstored;
-use crate::task::context::RunContext;
-use crate::view::{self, all_questions};
+use crate::task::context::GraphContext;
+use crate::unpersisted_events::UnpersistedEvents;
+use crate::view::{self, pending_interrupts};
 
-pub(crate) use self::end::End;
-pub(crate) use self::exchange::{input as nested_input, writes as nested_writes};
-pub(crate) use self::nested::NestedLoop;
-pub(crate) use self::past::{Past, PastTask};
+pub(crate) use self::loop_exit::LoopExit;
 pub(crate) use self::reduce::reduce;
-pub(crate) use self::walk::Walk;
+pub(crate) use self::root_superstep::{LoggedTask, RootSuperstep};
+pub(crate) use self::subgraph::SubgraphDriver;
+pub(crate) use self::subgraph_io::{subgraph_input, subgraph_writes};
+pub(crate) use self::superstep_loop::SuperstepLoop;
 
 /// Result of driving a run.
-pub(crate) enum Left {
+pub(crate) enum DriveOutcome {
     /// The run has ended.
     Ended(EndedRun),
     /// The run was drained: the host shuts down, or another host takes the run.
-    Still,
+    HandOver,
     /// The store refused a write.
-    Lost(Failure),
+    LogLost(Failure),
 }
 
 /// A run that this host executes.
 pub(crate) struct Driver {
-    walk: Walk,
+    superstep_loop: SuperstepLoop,
     record: ThreadRecord,
     run: RunRecord,
 }
 
 impl Driver {
-    /// Creates a run that continues from a lineage. `unstored` holds the events of its unpersisted
+    /// Creates a run that continues from a lineage. `unpersisted` holds the events of its unpersisted
     /// supersteps.
     pub(crate) fn new(
-        context: RunContext,
+        context: GraphContext,
         record: ThreadRecord,
         run: RunRecord,
         lineage: Lineage,
-        unstored: Unstored,
+        unpersisted: UnpersistedEvents,
     ) -> Self {
         let step = lineage.checkpoint.meta.step;
         let steps = step.saturating_sub(run.first_step.unwrap_or(step));
-        Self { walk: Walk::new(context, lineage, steps, unstored), record, run }
+        Self {
+            superstep_loop: SuperstepLoop::new(context, lineage, steps, unpersisted),
+            record,
+            run,
+        }
     }
 
     /// Returns the record of the run's thread.
@@ -71,47 +75,49 @@ impl Driver {
 
     /// Executes the run until it ends, is interrupted, fails or is cancelled, and persists the
     /// result.
-    pub(crate) async fn drive(mut self) -> Left {
-        let end = self.walk.go().await;
-        if matches!(end, End::Drained) && self.context().halt.is_cancelled() {
-            self.context().log.store_held().await;
+    pub(crate) async fn drive(mut self) -> DriveOutcome {
+        let end = self.superstep_loop.run().await;
+        if matches!(end, LoopExit::Drained) && self.context().handover.is_set() {
+            self.context().log.persist_checkpoint().await;
             // Recovery works with or without these events, so an error is ignored.
-            let _ = self.context().log.barrier().await;
-            return Left::Still;
+            let _ = self.context().log.wait_durable().await;
+            return DriveOutcome::HandOver;
         }
         // Boxed, because the future of a waiting run would otherwise include the one of its end.
-        Box::pin(self.close(end)).await
+        Box::pin(self.finish_run(end)).await
     }
 
-    fn context(&self) -> &RunContext {
-        &self.walk.context
+    fn context(&self) -> &GraphContext {
+        &self.superstep_loop.context
     }
 
     /// Logs the end of the run and waits until it is durable.
-    async fn close(mut self, end: End) -> Left {
+    async fn finish_run(mut self, end: LoopExit) -> DriveOutcome {
         let now = self.context().ports.clock.now_ms();
         let mut commit = Commit::default();
-        let drained = matches!(end, End::Drained);
-        let is_cancelled = matches!(end, End::Cancelled);
+        let drained = matches!(end, LoopExit::Drained);
+        let is_cancelled = matches!(end, LoopExit::Cancelled);
         // A run that is reopened persists its checkpoint too, so that no later checkpoint has the
         // same number.
-        self.context().log.store_held().await;
+        self.context().log.persist_checkpoint().await;
         let (status, thread_status, failure) = match end {
-            End::Completed => (RunStatus::Completed, ThreadStatus::Idle, None),
-            End::Cancelled => (RunStatus::Cancelled, ThreadStatus::Idle, None),
-            End::Interrupted | End::Drained => {
+            LoopExit::Completed => (RunStatus::Completed, ThreadStatus::Idle, None),
+            LoopExit::Cancelled => (RunStatus::Cancelled, ThreadStatus::Idle, None),
+            LoopExit::Interrupted | LoopExit::Drained => {
                 (RunStatus::Interrupted, ThreadStatus::Interrupted, None)
             }
-            End::Failed(failure) => {
+            LoopExit::Failed(failure) => {
                 let status = Box::pin(self.reopen(&mut commit, &failure)).await;
                 (RunStatus::Failed, status, Some(failure))
             }
-            End::ToParent(_) => (RunStatus::Failed, ThreadStatus::Error, Some(no_parent())),
-            End::LogLost(failure) => return self.lost(failure),
+            LoopExit::ParentOutcome(_) => {
+                (RunStatus::Failed, ThreadStatus::Error, Some(no_parent_graph()))
+            }
+            LoopExit::LogLost(failure) => return self.log_lost(failure),
         };
         // Only interrupts expire. A drained run waits without a time limit.
         if thread_status == ThreadStatus::Interrupted && !drained {
-            let ttl = self.context().pack.graph.interrupt_ttl_ms();
+            let ttl = self.context().graph_version.graph.interrupt_ttl_ms();
             self.record.expires_ms = ttl.map(|ttl| now.saturating_add_unsigned(ttl));
         }
         self.record.status = thread_status;
@@ -126,18 +132,18 @@ impl Driver {
         commit.record = Some(self.record.clone());
         commit.run = Some(self.run.clone());
         log.commit(commit).await;
-        match log.barrier().await {
+        match log.wait_durable().await {
             Ok(()) => {
-                let note = self.note(status, failure.clone());
+                let note = self.run_summary(status, failure.clone());
                 self.context().ports.observer.run_ended(note);
-                Left::Ended(self.ended(status, failure).await)
+                DriveOutcome::Ended(self.ended_run(status, failure).await)
             }
-            Err(error) => self.lost(error.into()),
+            Err(error) => self.log_lost(error.into()),
         }
     }
 
-    fn note(&self, status: RunStatus, failure: Option<Failure>) -> RunNote {
-        RunNote {
+    fn run_summary(&self, status: RunStatus, failure: Option<Failure>) -> RunSummary {
+        RunSummary {
             app: self.record.app.clone(),
             graph: self.record.graph.clone(),
             thread: self.record.id.clone(),
@@ -150,7 +156,7 @@ impl Driver {
         }
     }
 
-    async fn ended(self, status: RunStatus, failure: Option<Failure>) -> EndedRun {
+    async fn ended_run(self, status: RunStatus, failure: Option<Failure>) -> EndedRun {
         let outcome = match status {
             RunStatus::Completed | RunStatus::Pending | RunStatus::Running => RunOutcome::Completed,
             RunStatus::Cancelled => RunOutcome::Cancelled,
@@ -158,24 +164,30 @@ impl Driver {
                 failure: failure.unwrap_or_else(|| Failure::internal("the run failed")),
             },
             RunStatus::Interrupted => RunOutcome::Interrupted {
-                interrupts: self.read_questions().await,
+                interrupts: self.read_interrupts().await,
                 next: self.next_nodes(),
             },
         };
-        EndedRun { run: self.run_ref(), outcome, state: self.walk.lineage().checkpoint.state() }
+        EndedRun {
+            run: self.run_ref(),
+            outcome,
+            state: self.superstep_loop.lineage().checkpoint.state(),
+        }
     }
 
     /// Reads the pending interrupts from the log, which is durable at this point.
-    async fn read_questions(&self) -> Vec<OpenQuestion> {
+    async fn read_interrupts(&self) -> Vec<PendingInterrupt> {
         let store = self.context().ports.store.as_ref();
         let Ok(Some(head)) = store.thread(&self.record.id).await else { return Vec::new() };
-        let Ok(Some(tuple)) = view::current(store, &head).await else { return Vec::new() };
-        let (lineage, nest) = view::open(tuple);
-        all_questions(&lineage, &nest, self.record.expires_ms)
+        let Ok(Some(tuple)) = view::current_checkpoint(store, &head).await else {
+            return Vec::new();
+        };
+        let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);
+        pending_interrupts(&lineage, &subgraphs, self.record.expires_ms)
     }
 
     fn next_nodes(&self) -> Vec<NodeName> {
-        let next = &self.walk.lineage().checkpoint.meta.next;
+        let next = &self.superstep_loop.lineage().checkpoint.meta.next;
         next.iter().map(|trigger| trigger.node.clone()).collect()
     }
 
@@ -185,17 +197,17 @@ impl Driver {
 
     /// Ends the run locally after the store refused a write. Recovery continues the run once the
     /// store is reachable. With a shared store another host may already have continued it.
-    fn lost(&self, failure: Failure) -> Left {
+    fn log_lost(&self, failure: Failure) -> DriveOutcome {
         tracing::error!(
             thread = %self.record.id, run = %self.run.id, %failure,
             "cannot write the event log; the run stops until recovery"
         );
-        Left::Lost(failure)
+        DriveOutcome::LogLost(failure)
     }
 }
 
 /// Returns the failure for an outcome for a parent graph in the root graph. It only occurs if a
 /// thread continues with a graph that was a subgraph when the task finished.
-fn no_parent() -> Failure {
+fn no_parent_graph() -> Failure {
     Failure::internal("a task of the root graph returned an outcome for a parent graph")
 }

@@ -4,31 +4,31 @@
 //! takes the thread's entry in `active` before it reads the thread, so two concurrent requests
 //! never write to one thread.
 
-mod admit;
-mod ask;
-mod asked;
+mod admission;
 mod balance;
-mod begin;
-pub mod blank;
 mod create;
 mod dispatch;
 mod drain;
 mod edit;
-mod elsewhere;
 mod export;
 mod fork;
-mod held;
+mod held_calls;
 mod history;
 mod lease;
-mod mend;
 pub mod migrate;
 mod owner;
 mod queue;
 pub mod recover;
+mod remote_run;
+mod request;
 mod retention;
 pub mod settle;
+mod start;
+mod start_spec;
 mod thread_lock;
+pub mod threads;
 mod web;
+mod write_recovery;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -43,26 +43,30 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_graph::principal::Principal;
 
-use crate::cancel::Cancel;
 use crate::caps::Caps;
 use crate::catalog::Catalog;
-use crate::hostcall::runs::{EndedRun, ResumeRun, RunOutcome, RunRef, Runs, StartRun, ThreadView};
-use crate::log::{Tenure, ThreadLog};
+use crate::hostcall::runs::{
+    EndedRun, ResumeRun, RunOutcome, RunRef, RunService, StartRun, ThreadView,
+};
+use crate::log::{ThreadLease, ThreadLog};
 use crate::ports::Ports;
-use crate::ports::store::{Epoch, Holder, ThreadHead, ThreadRecord, ThreadStatus, ThreadTtl};
+use crate::ports::store::{
+    LeaseEpoch, LeaseHolder, ThreadHead, ThreadRecord, ThreadStatus, ThreadTtl,
+};
 use crate::quota::Quotas;
+use crate::stop_flag::StopFlag;
 use crate::tail::pages::Pages;
 use crate::view::{self, store_failure};
-use asked::Asked;
-pub use asked::matched;
+use request::RunRequest;
+pub use request::match_answers;
 
 /// Time that a cancel request waits for the end of the run. The request then returns, and the run
 /// ends once the work that delays it returns.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Timeout of each of the last steps of a shutdown: the host's last report, the end of aborted
 /// runs, and the release of leases.
-const CUT_GRACE: Duration = Duration::from_secs(2);
+const SHUTDOWN_STEP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Settings of an [`Engine`]: its runtime, its name as a lease holder, and its limits. Every
 /// setting has a default.
@@ -75,7 +79,7 @@ pub struct EngineConfig {
     pub thread_ttl: Option<ThreadTtl>,
     /// Name under which the engine holds leases. An engine with the name of an earlier one can
     /// replace its leases immediately. Default: a new UUID.
-    pub holder: Option<Holder>,
+    pub holder: Option<LeaseHolder>,
     /// Caps on what threads, apps and tenants store.
     pub caps: Caps,
     /// Maximum number of concurrent runs, at least 1. Further runs stay pending until a run ends.
@@ -85,67 +89,67 @@ pub struct EngineConfig {
 
 /// A handle to the engine that is cheap to clone.
 #[derive(Clone)]
-pub struct Engine(Arc<Inner>);
+pub struct Engine(Arc<EngineInner>);
 
-struct Inner {
+struct EngineInner {
     ports: Ports,
     catalog: Arc<Catalog>,
     runtime: Handle,
-    active: Mutex<HashMap<ThreadId, Active>>,
-    leases: lease::Leases,
+    active: Mutex<HashMap<ThreadId, ActiveThread>>,
+    leases: lease::HostLeases,
     /// Progress of the recovery, and the threads that are set aside.
-    cuts: recover::Cuts,
+    recovery: recover::RecoveryState,
     /// The wait until the store accepts writes again.
-    mending: mend::Mending,
+    write_probe: write_recovery::WriteProbe,
     locks: thread_lock::ThreadLocks,
-    dispatch: Arc<dispatch::Known>,
-    balance: balance::Balance,
+    dispatch: Arc<dispatch::DispatchSchedule>,
+    load_balance: balance::LoadBalance,
     thread_ttl: Option<ThreadTtl>,
     quotas: Arc<Quotas>,
     /// Pages of event logs, shared by the tails that read them.
     pages: Pages,
     /// Set when a shutdown begins. Active runs stop before their next superstep.
-    halting: Cancel,
+    shutdown: StopFlag,
     /// Set when the grace period of a shutdown ends. Runs that are still active are aborted.
-    closing: Cancel,
+    abort: StopFlag,
 }
 
 /// Entry of a thread that is in use by a run, or by another operation under a run id of its own.
 #[derive(Clone)]
-struct Active {
+struct ActiveThread {
     run: RunId,
-    cancel: Cancel,
-    drain: Cancel,
-    halt: Cancel,
+    cancel: StopFlag,
+    drain: StopFlag,
+    handover: StopFlag,
     done: watch::Receiver<Option<Arc<EndedRun>>>,
     /// Log of the run. It is dangling until the run starts.
     log: Weak<ThreadLog>,
 }
 
-impl Active {
+impl ActiveThread {
     /// Returns true if a run writes to the thread.
-    fn is_at_work(&self) -> bool {
+    fn has_active_run(&self) -> bool {
         self.log.strong_count() > 0
     }
 }
 
 /// A claim of a thread: its entry in `active` and its lease. Both are released on drop.
-struct Slot {
+struct ThreadClaim {
     engine: Engine,
     thread: ThreadId,
     run: RunId,
     /// Epoch of the lease; 0 before the lease is acquired.
-    epoch: Epoch,
+    epoch: LeaseEpoch,
     /// Validity of the lease; `None` before the lease is acquired.
-    tenure: Option<Arc<Tenure>>,
+    lease: Option<Arc<ThreadLease>>,
     /// What the drop has to release in the store.
-    owed: lease::Owed,
+    lease_status: lease::LeaseStatus,
     /// The request for which the thread is claimed.
-    asked: Asked,
-    cancel: Cancel,
-    drain: Cancel,
+    request: RunRequest,
+    cancel: StopFlag,
+    drain: StopFlag,
     /// Set when the run must stop before its next superstep and be handed over.
-    halt: Cancel,
+    handover: StopFlag,
     done: watch::Sender<Option<Arc<EndedRun>>>,
 }
 
@@ -157,30 +161,31 @@ impl Engine {
     /// Panics outside of a tokio runtime if the configuration has no runtime.
     pub fn new(ports: Ports, catalog: Arc<Catalog>, config: EngineConfig) -> Self {
         let runtime = config.runtime.unwrap_or_else(Handle::current);
-        let (active, halting, closing) = (Mutex::default(), Cancel::default(), Cancel::default());
-        let leases = lease::Leases::new(config.holder, ports.clock.clone());
+        let (active, halting, closing) =
+            (Mutex::default(), StopFlag::default(), StopFlag::default());
+        let leases = lease::HostLeases::new(config.holder, ports.clock.clone());
         let (thread_ttl, quotas) = (config.thread_ttl, Arc::new(Quotas::new(config.caps)));
-        let cuts = recover::Cuts::default();
+        let cuts = recover::RecoveryState::default();
         let balance = {
             let (max_runs, now_ms) = (config.max_runs, ports.clock.now_ms());
-            balance::Balance::new(max_runs, now_ms, leases.holder().clone())
+            balance::LoadBalance::new(max_runs, now_ms, leases.holder().clone())
         };
-        Self(Arc::new(Inner {
+        Self(Arc::new(EngineInner {
             ports,
             catalog,
             runtime,
             active,
             leases,
-            cuts,
-            mending: mend::Mending::default(),
+            recovery: cuts,
+            write_probe: write_recovery::WriteProbe::default(),
             locks: thread_lock::ThreadLocks::default(),
             dispatch: Arc::default(),
-            balance,
+            load_balance: balance,
             thread_ttl,
             quotas,
             pages: Pages::default(),
-            halting,
-            closing,
+            shutdown: halting,
+            abort: closing,
         }))
     }
 
@@ -205,7 +210,7 @@ impl Engine {
     }
 
     /// Locks the entries of the threads in use. No code that can panic runs under this lock.
-    fn active(&self) -> MutexGuard<'_, HashMap<ThreadId, Active>> {
+    fn active(&self) -> MutexGuard<'_, HashMap<ThreadId, ActiveThread>> {
         self.0.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -220,16 +225,16 @@ impl Engine {
     }
 
     /// Returns the entry of a run that is active in this process.
-    fn active_run(&self, run: &RunRef) -> Option<Active> {
+    fn active_run(&self, run: &RunRef) -> Option<ActiveThread> {
         self.active().get(&run.thread).filter(|active| active.run == run.run).cloned()
     }
 
-    fn take_slot(&self, thread: &ThreadId, run: RunId) -> Result<Slot, Failure> {
+    fn try_claim_local(&self, thread: &ThreadId, run: RunId) -> Result<ThreadClaim, Failure> {
         let (done, receiver) = watch::channel(None);
-        let (cancel, drain, halt) = (Cancel::default(), Cancel::default(), Cancel::default());
+        let (cancel, drain, halt) = (StopFlag::default(), StopFlag::default(), StopFlag::default());
         let mut active = self.active();
         // The check is under the lock, so that a shutdown stops every run that passes it.
-        if self.is_halting() {
+        if self.is_shutting_down() {
             return Err(shutting_down());
         }
         if let Some(other) = active.get(thread) {
@@ -244,42 +249,42 @@ impl Engine {
         }
         active.insert(
             thread.clone(),
-            Active {
+            ActiveThread {
                 run: run.clone(),
                 cancel: cancel.clone(),
                 drain: drain.clone(),
-                halt: halt.clone(),
+                handover: halt.clone(),
                 done: receiver,
                 log: Weak::new(),
             },
         );
-        Ok(Slot {
+        Ok(ThreadClaim {
             engine: self.clone(),
             thread: thread.clone(),
             run,
-            epoch: Epoch(0),
-            tenure: None,
-            owed: lease::Owed::Nothing,
-            asked: Asked::default(),
+            epoch: LeaseEpoch(0),
+            lease: None,
+            lease_status: lease::LeaseStatus::NotHeld,
+            request: RunRequest::default(),
             cancel,
             drain,
-            halt,
+            handover: halt,
             done,
         })
     }
 
     /// Returns a thread that exists and has not expired. An expired thread is deleted.
-    async fn live_thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, Failure> {
+    async fn unexpired_thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, Failure> {
         let store = &self.0.ports.store;
         let Some(head) = store.thread(thread).await.map_err(store_failure)? else {
             return Ok(None);
         };
-        Ok(self.is_live(&head.record).await?.then_some(head))
+        Ok(self.check_unexpired(&head.record).await?.then_some(head))
     }
 
     /// Returns true if a thread has not expired. It expires if its interrupts are not answered in
     /// time, and is then deleted.
-    async fn is_live(&self, record: &ThreadRecord) -> Result<bool, Failure> {
+    async fn check_unexpired(&self, record: &ThreadRecord) -> Result<bool, Failure> {
         let is_over = record.status == ThreadStatus::Interrupted && self.is_expired(record);
         if is_over {
             self.delete_expired(&record.id).await?;
@@ -298,9 +303,9 @@ impl Engine {
 
     /// Begins a shutdown: no run starts from now on, and active runs stop before their next
     /// superstep.
-    pub fn halt(&self) {
-        self.0.halting.cancel();
-        self.active().values().for_each(|active| active.halt.cancel());
+    pub fn begin_shutdown(&self) {
+        self.0.shutdown.set();
+        self.active().values().for_each(|active| active.handover.set());
     }
 
     /// Shuts down the engine. No run starts, and active runs stop before their next superstep.
@@ -309,12 +314,12 @@ impl Engine {
     /// recover the runs. Without such a host, [`Engine::recover`] continues the runs after the next
     /// start, as after a crash. Does nothing if the engine has already shut down.
     pub async fn shutdown(&self, grace: Duration) {
-        if self.0.closing.is_cancelled() {
+        if self.0.abort.is_set() {
             return;
         }
-        self.halt();
+        self.begin_shutdown();
         let runs: Vec<_> = self.active().values().map(|active| active.done.clone()).collect();
-        self.report_stop().await;
+        self.report_shutdown().await;
         let ends = || {
             futures::future::join_all(runs.iter().cloned().map(|mut done| async move {
                 // An error means that the run stopped without an outcome.
@@ -322,9 +327,9 @@ impl Engine {
             }))
         };
         if tokio::time::timeout(grace, ends()).await.is_err() {
-            self.0.closing.cancel();
+            self.0.abort.set();
             // A run that blocks its runtime thread cannot be aborted; it ends with the process.
-            if tokio::time::timeout(CUT_GRACE, ends()).await.is_err() {
+            if tokio::time::timeout(SHUTDOWN_STEP_TIMEOUT, ends()).await.is_err() {
                 let runs = self.active().len();
                 tracing::warn!(
                     runs,
@@ -332,24 +337,24 @@ impl Engine {
                 );
             }
         }
-        self.0.closing.cancel();
+        self.0.abort.set();
         // If the store does not respond, the leases expire.
-        let _ = tokio::time::timeout(CUT_GRACE, self.0.leases.returned()).await;
+        let _ = tokio::time::timeout(SHUTDOWN_STEP_TIMEOUT, self.0.leases.wait_released()).await;
     }
 
     /// Returns true once a shutdown has begun. Active runs then stop without an outcome.
-    fn is_halting(&self) -> bool {
-        self.0.halting.is_cancelled()
+    fn is_shutting_down(&self) -> bool {
+        self.0.shutdown.is_set()
     }
 
     async fn ended_run(&self, run: &RunRef) -> Result<EndedRun, Failure> {
         let store = self.0.ports.store.as_ref();
         let record = store.run(&run.run).await.map_err(store_failure)?;
         let Some(record) = record.filter(|record| record.thread == run.thread) else {
-            return Err(no_run(run));
+            return Err(run_not_found(run));
         };
         let Some(view) = self.thread(&run.thread).await? else {
-            return Err(no_thread(&run.thread));
+            return Err(thread_not_found(&run.thread));
         };
         let outcome = match record.status {
             RunStatus::Completed => RunOutcome::Completed,
@@ -385,21 +390,21 @@ impl Engine {
                 return self.cancel_run(run, false, principal).await;
             }
         }
-        self.cancel_begun(run, principal).await
+        self.cancel_started(run, principal).await
     }
 
     /// Cancels a run that has started. Does nothing if the run has ended.
-    async fn cancel_begun(
+    async fn cancel_started(
         &self,
         run: &RunRef,
         principal: Option<&Principal>,
     ) -> Result<(), Failure> {
-        self.pull_forward(&run.thread).await?;
+        self.recover_before_use(&run.thread).await?;
         let active = self.active_run(run);
         if let Some(mut active) = active {
-            active.cancel.cancel_for(principal.cloned());
+            active.cancel.set_for(principal.cloned());
             let ended = active.done.wait_for(Option::is_some);
-            match tokio::time::timeout(CANCEL_PATIENCE, ended).await {
+            match tokio::time::timeout(CANCEL_TIMEOUT, ended).await {
                 Ok(Ok(_)) => return Ok(()),
                 // The run stopped without an outcome. Another host continues it, or this host after
                 // its next start.
@@ -410,30 +415,30 @@ impl Engine {
                 }
             }
         }
-        if self.may_be_elsewhere(&run.thread) {
-            return self.cancel_elsewhere(run, principal).await;
+        if self.may_run_remotely(&run.thread) {
+            return self.cancel_remote(run, principal).await;
         }
         let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
-        record.map(drop).ok_or_else(|| no_run(run))
+        record.map(drop).ok_or_else(|| run_not_found(run))
     }
 }
 
 #[async_trait]
-impl Runs for Engine {
+impl RunService for Engine {
     async fn start(&self, request: StartRun) -> Result<RunRef, Failure> {
-        let asked = Asked::now(request.run.clone(), request.principal.clone());
+        let asked = RunRequest::immediate(request.run.clone(), request.principal.clone());
         Box::pin(self.start_run(request, asked)).await
     }
 
     async fn resume(&self, request: ResumeRun) -> Result<RunRef, Failure> {
-        let asked = Asked::now(request.run.clone(), request.principal.clone());
+        let asked = RunRequest::immediate(request.run.clone(), request.principal.clone());
         Box::pin(self.resume_run(request, asked)).await
     }
 
     async fn wait(&self, run: &RunRef) -> Result<EndedRun, Failure> {
-        self.pull_forward(&run.thread).await?;
+        self.recover_before_use(&run.thread).await?;
         if self.active_run(run).is_none() {
-            self.begun(run).await?;
+            self.wait_started(run).await?;
         }
         let active = self.active_run(run);
         if let Some(mut active) = active
@@ -442,8 +447,8 @@ impl Runs for Engine {
         {
             return Ok(ended.clone());
         }
-        if self.may_be_elsewhere(&run.thread) && !self.is_halting() {
-            self.ends_elsewhere(run).await?;
+        if self.may_run_remotely(&run.thread) && !self.is_shutting_down() {
+            self.wait_remote(run).await?;
         }
         self.ended_run(run).await
     }
@@ -454,10 +459,10 @@ impl Runs for Engine {
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadView>, Failure> {
         let store = self.0.ports.store.as_ref();
-        let Some(latest) = store.latest(thread).await.map_err(store_failure)? else {
+        let Some(latest) = store.thread_snapshot(thread).await.map_err(store_failure)? else {
             return Ok(None);
         };
-        if !self.is_live(&latest.head.record).await? {
+        if !self.check_unexpired(&latest.head.record).await? {
             return Ok(None);
         }
         view::thread(store, latest).await.map(Some).map_err(store_failure)
@@ -466,7 +471,7 @@ impl Runs for Engine {
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), Failure> {
         let _slot = self.claim(thread, new_run_id()).await?;
         self.0.ports.store.delete_thread(thread).await.map_err(store_failure)?;
-        self.forget_cut(thread);
+        self.clear_set_aside(thread);
         Ok(())
     }
 
@@ -481,15 +486,15 @@ impl Runs for Engine {
 }
 
 fn new_run_id() -> RunId {
-    fresh(RunId::new)
+    new_id(RunId::new)
 }
 
 fn new_thread_id() -> ThreadId {
-    fresh(ThreadId::new)
+    new_id(ThreadId::new)
 }
 
 /// Parses a new UUID, which is always a valid id.
-fn fresh<T, E: std::fmt::Debug>(parse: impl Fn(String) -> Result<T, E>) -> T {
+fn new_id<T, E: std::fmt::Debug>(parse: impl Fn(String) -> Result<T, E>) -> T {
     parse(uuid::Uuid::now_v7().to_string()).expect("a UUID is a valid id")
 }
 
@@ -498,10 +503,10 @@ fn shutting_down() -> Failure {
     Failure::new(code::UNAVAILABLE, "the host is shutting down; try again").retryable()
 }
 
-fn no_thread(thread: &ThreadId) -> Failure {
+fn thread_not_found(thread: &ThreadId) -> Failure {
     Failure::new(code::NOT_FOUND, format!("there is no thread `{thread}`, or it has expired"))
 }
 
-fn no_run(run: &RunRef) -> Failure {
+fn run_not_found(run: &RunRef) -> Failure {
     Failure::new(code::NOT_FOUND, format!("thread `{}` has no run `{}`", run.thread, run.run))
 }

@@ -1,11 +1,11 @@
 //! Exports: one thread as one file, with the code that it is pinned to if requested.
 //!
-//! The file has one JSON document per line. The first line is the [`Header`]. Every other line is a batch as it was
+//! The file has one JSON document per line. The first line is the [`ExportHeader`]. Every other line is a batch as it was
 //! written, a file of the code, the operator's rules for the code, or a blob. A reader can verify the seals and replay
 //! the thread without the host that it comes from.
 
-mod packed;
-mod trust;
+mod compressed;
+mod untrusted;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, GraphName, PluginName};
 use wattle_graph::seal::Sealer;
 
-pub use self::packed::Packed;
+pub use self::compressed::CompressedBytes;
 use crate::app::App;
 use crate::grant::Grants;
 use crate::limit;
 use crate::ports::blob::BlobRef;
-use crate::ports::store::{RunRecord, StoredBatch, StoredValue, ThreadRecord, Verified};
+use crate::ports::store::{RunRecord, SealReport, StoredBatch, StoredValue, ThreadRecord};
 
 /// Version of the file format. A reader refuses a newer one.
 pub const EXPORT_FORMAT: u32 = 2;
@@ -30,7 +30,7 @@ pub const EXPORT_FORMAT: u32 = 2;
 /// Optional parts of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Parts {
+pub struct ExportParts {
     /// The code that the thread is pinned to, with its grants and settings.
     pub code: bool,
     /// The blobs that the thread mentions and that still exist.
@@ -39,7 +39,7 @@ pub struct Parts {
 
 /// The first line of an export.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Header {
+pub struct ExportHeader {
     /// Version of the file format.
     pub wattle_export: u32,
     /// The thread.
@@ -48,10 +48,10 @@ pub struct Header {
     pub runs: Vec<RunRecord>,
     /// Digests of the code that the thread is pinned to, if they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<CodeNames>,
+    pub code: Option<CodeDigests>,
     /// Parts that follow the log.
     #[serde(default)]
-    pub parts: Parts,
+    pub parts: ExportParts,
     /// Time zone of the host, which nodes can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
@@ -68,7 +68,7 @@ pub struct Header {
 
 /// Digests of one version of an app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CodeNames {
+pub struct CodeDigests {
     /// The app.
     pub app: AppName,
     /// Digest of each graph with all components. Threads are pinned to it.
@@ -83,12 +83,12 @@ pub struct CodeFile {
     /// Path relative to the folder of the app, with `/` as separator.
     pub path: String,
     /// Content of the file.
-    pub bytes: Packed,
+    pub bytes: CompressedBytes,
 }
 
 /// The operator's grants and settings of an app, on which its code depends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Rules {
+pub struct OperatorPolicy {
     /// Grants of each plugin. They contain the names of secrets only.
     pub grants: BTreeMap<PluginName, Grants>,
     /// Settings of the app, including those of the operator.
@@ -103,7 +103,7 @@ pub struct BlobFile {
     /// Media type that was given when the blob was stored.
     pub media_type: String,
     /// Content of the blob.
-    pub bytes: Packed,
+    pub bytes: CompressedBytes,
 }
 
 /// Access to the files of loaded apps.
@@ -120,13 +120,13 @@ pub trait CodeSource: Send + Sync {
 /// Any line of an export after the first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Line {
+pub enum ExportLine {
     /// Events and a checkpoint that were written together.
     Batch(Box<StoredBatch>),
     /// A file of the code.
     Code(CodeFile),
     /// Grants and settings of the code.
-    Rules(Box<Rules>),
+    Rules(Box<OperatorPolicy>),
     /// A blob that the thread mentions.
     Blob(BlobFile),
 }
@@ -135,13 +135,13 @@ pub enum Line {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Export {
     /// The first line of the file.
-    pub header: Header,
+    pub header: ExportHeader,
     /// Batches of the log, oldest first.
     pub batches: Vec<StoredBatch>,
     /// Files of the code; empty if the file does not contain the code.
     pub code: Vec<CodeFile>,
     /// Grants and settings of the code.
-    pub rules: Option<Rules>,
+    pub policy: Option<OperatorPolicy>,
     /// Blobs.
     pub blobs: Vec<BlobFile>,
 }
@@ -206,38 +206,38 @@ impl Export {
         let (number, first) = lines.next().unwrap_or((1, ""));
         /// The part of the first line that every version of the file format has.
         #[derive(Deserialize)]
-        struct Form {
+        struct FormatRepr {
             wattle_export: u32,
         }
-        let form: Form = serde_json::from_str(first).map_err(wrong(number))?;
+        let form: FormatRepr = serde_json::from_str(first).map_err(wrong(number))?;
         if form.wattle_export > EXPORT_FORMAT {
             return Err(ExportError::NewerFormat { found: form.wattle_export });
         }
-        let header: Header = serde_json::from_str(first).map_err(wrong(number))?;
+        let header: ExportHeader = serde_json::from_str(first).map_err(wrong(number))?;
         let mut export =
-            Self { header, batches: Vec::new(), code: Vec::new(), rules: None, blobs: Vec::new() };
+            Self { header, batches: Vec::new(), code: Vec::new(), policy: None, blobs: Vec::new() };
         let mut unpacked = 0;
         for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
             unpacked += match serde_json::from_str(line).map_err(wrong(number))? {
-                Line::Batch(batch) => {
-                    if let Some(message) = trust::too_deep(&batch) {
+                ExportLine::Batch(batch) => {
+                    if let Some(message) = untrusted::nesting_violation(&batch) {
                         return Err(ExportError::Line { line: number, message });
                     }
                     export.batches.push(*batch);
                     0
                 }
-                Line::Rules(rules) => {
-                    export.rules = Some(*rules);
+                ExportLine::Rules(rules) => {
+                    export.policy = Some(*rules);
                     0
                 }
-                Line::Code(file) => {
+                ExportLine::Code(file) => {
                     export.code.push(file);
                     export.code.last().map_or(0, |file| file.bytes.len())
                 }
-                Line::Blob(file) if Digest::of(&file.bytes) != file.blob.0 => {
+                ExportLine::Blob(file) if Digest::of(&file.bytes) != file.blob.0 => {
                     return Err(ExportError::Blob { blob: file.blob });
                 }
-                Line::Blob(file) => {
+                ExportLine::Blob(file) => {
                     export.blobs.push(file);
                     export.blobs.last().map_or(0, |file| file.bytes.len())
                 }
@@ -254,7 +254,7 @@ impl Export {
     /// # Errors
     ///
     /// [`ExportError::Broken`] for the first batch that does not match.
-    pub fn verify(&self) -> Result<Verified, ExportError> {
+    pub fn verify(&self) -> Result<SealReport, ExportError> {
         let mut last_seq = self.header.pruned_seq;
         let mut sealed_after = last_seq;
         let mut previous = self.header.pruned_seal;
@@ -276,7 +276,7 @@ impl Export {
             let message = "the newest batches are missing".to_owned();
             return Err(ExportError::Broken { seq: last_seq.saturating_add(1), message });
         }
-        Ok(Verified { sealed_after, last_seq: self.header.last_seq, seal: previous })
+        Ok(SealReport { sealed_after, last_seq: self.header.last_seq, seal: previous })
     }
 }
 
@@ -299,7 +299,7 @@ pub fn seal_of(previous: Option<Digest>, batch: &StoredBatch) -> Digest {
         for (channel, value) in &batch.values {
             match value {
                 StoredValue::Whole(value) => sealer.value(channel.as_str(), None, &json(value)),
-                StoredValue::Tail { base, keep, items } => {
+                StoredValue::ListDelta { base, keep, items } => {
                     let tail =
                         wattle_graph::checkpoint::ListDelta { base: *base, prefix_len: *keep };
                     sealer.value(channel.as_str(), Some(tail), &json(items));

@@ -5,30 +5,30 @@
 //!
 //! # Layout
 //!
-//! * `path`: the one path of a call; `entry`: the journal entry of a call on that path.
-//! * `journal`: the recorded calls of a task; `task`: what a gate needs of its task.
+//! * `pipeline`: the steps of a call; `entry`: the journal entry of a call in these steps.
+//! * `journal`: the recorded calls of a task; `task_gate`: what a gate needs of its task.
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
-//! * `clock`, `emit`, `model`, `question`, `runs`, [`stream`], `tools`, [`transaction`]: the
-//!   functions that guests call, built on that path.
-//! * `doubt`: in-doubt calls; `elicit`: elicitations of tool servers.
-//! * [`HostedApp`] and `started`: traits for what the gate needs of the engine. They keep the gate
+//! * `clock`, `emit`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]: the
+//!   functions that guests call. `deltas`: the pieces of a streamed completion.
+//! * `in_doubt`: in-doubt calls; `elicit`: elicitations of tool servers.
+//! * [`HostedApp`] and `task_subgraphs`: traits for what the gate needs of the engine. They keep the gate
 //!   free of imports of modules that import it.
 
 mod clock;
-mod doubt;
+mod deltas;
 pub mod effect;
 mod elicit;
 mod emit;
 pub(crate) mod entry;
+mod in_doubt;
+mod interrupt;
 mod journal;
 mod model;
-mod path;
-mod pieces;
-mod question;
+mod pipeline;
 mod runs;
-mod started;
 pub mod stream;
-mod task;
+mod task_gate;
+mod task_subgraphs;
 mod tools;
 pub mod transaction;
 pub mod unwind;
@@ -42,27 +42,27 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::PluginName;
 use wattle_graph::tool::ToolOutput;
 
-use crate::cancel::Cancel;
-use crate::gate::unwind::{Ended, Stop};
+use crate::gate::unwind::{CallError, GuestError};
 use crate::grant::Grants;
 use crate::hostcall::blob;
-use crate::hostcall::runs::Runs;
-use crate::hostcall::tools::{ToolCall, ToolInfo};
+use crate::hostcall::runs::RunService;
+use crate::hostcall::tools::{PluginToolCall, ToolInfo};
 use crate::limit::{self, Limits};
 use crate::ports::blob::BlobRef;
 use crate::ports::{Caller, Ports};
 use crate::quota::Quotas;
+use crate::stop_flag::StopFlag;
 
-pub use self::effect::{Effect, Site};
-pub(crate) use self::started::{CallPlace, StartedGraphs};
-pub(crate) use self::task::log_lost;
+pub use self::effect::{Effect, EffectContext};
+pub(crate) use self::task_gate::log_lost;
+pub(crate) use self::task_subgraphs::{CallKey, TaskSubgraphs};
 pub use journal::Journal;
-pub(crate) use journal::{PastCalls, Scopes, is_in_doubt};
-pub use task::TaskSide;
+pub(crate) use journal::{CallsByScope, LoggedCalls, is_in_doubt};
+pub use task_gate::TaskGate;
 
 /// Environment of a guest call: ports, caller, grants and app.
 #[derive(Clone)]
-pub struct Setting {
+pub struct GuestEnv {
     /// Ports to the outside: store, models, network, databases and so on.
     pub ports: Ports,
     /// App, plugin and tenant of the guest.
@@ -72,7 +72,7 @@ pub struct Setting {
     /// The app of the plugin.
     pub app: Arc<dyn HostedApp>,
     /// Signal that cancels the call.
-    pub cancel: Cancel,
+    pub cancel: StopFlag,
     /// Storage quotas of threads, apps and tenants.
     pub quotas: Arc<Quotas>,
 }
@@ -97,48 +97,48 @@ pub trait HostedApp: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Ended`] if the tool returns no output.
+    /// [`GuestError`] if the tool returns no output.
     async fn call_tool(
         &self,
         plugin: &PluginName,
-        call: ToolCall,
+        call: PluginToolCall,
         gate: Arc<Gate>,
-    ) -> Result<ToolOutput, Ended>;
+    ) -> Result<ToolOutput, GuestError>;
 }
 
 /// The gate of one guest call.
 pub struct Gate {
-    setting: Setting,
-    task: Option<Arc<TaskSide>>,
-    runs: Option<Arc<dyn Runs>>,
+    env: GuestEnv,
+    task: Option<Arc<TaskGate>>,
+    runs: Option<Arc<dyn RunService>>,
     /// Number of tool calls around the guest: 0 for a node or a web handler.
     depth: u32,
 }
 
 impl Gate {
     /// Creates the gate for one attempt of a task.
-    pub fn for_task(setting: Setting, task: TaskSide) -> Self {
-        Self { setting, task: Some(Arc::new(task)), runs: None, depth: 0 }
+    pub fn for_task(setting: GuestEnv, task: TaskGate) -> Self {
+        Self { env: setting, task: Some(Arc::new(task)), runs: None, depth: 0 }
     }
 
     /// Creates the gate of a web handler, which may use threads and runs.
-    pub fn for_web(setting: Setting, runs: Arc<dyn Runs>) -> Self {
-        Self { setting, task: None, runs: Some(runs), depth: 0 }
+    pub fn for_web(setting: GuestEnv, runs: Arc<dyn RunService>) -> Self {
+        Self { env: setting, task: None, runs: Some(runs), depth: 0 }
     }
 
     /// Creates the gate of a tool that a node or a web handler calls.
-    pub(crate) fn for_tool(setting: Setting, task: Option<Arc<TaskSide>>, depth: u32) -> Self {
-        Self { setting, task, runs: None, depth }
+    pub(crate) fn for_tool(setting: GuestEnv, task: Option<Arc<TaskGate>>, depth: u32) -> Self {
+        Self { env: setting, task, runs: None, depth }
     }
 
     /// Returns the app, plugin and tenant of the guest.
     pub fn caller(&self) -> &Caller {
-        &self.setting.caller
+        &self.env.caller
     }
 
     /// Returns the limits of the guest call. The sandbox enforces them.
     pub fn limits(&self) -> &Limits {
-        &self.setting.grants.limits
+        &self.env.grants.limits
     }
 
     /// Reads part of a blob. The call is not journaled: a reference always names the same bytes.
@@ -151,12 +151,12 @@ impl Gate {
         blob: &str,
         offset: u64,
         length: Option<u64>,
-    ) -> Result<Bytes, Stop> {
+    ) -> Result<Bytes, CallError> {
         let blob = self.blob_ref(blob)?;
         if let Some(task) = &self.task {
             task.count_bytes(length.unwrap_or(0), self.limits())?;
         }
-        Ok(self.setting.ports.blobs.get(blob, offset, length).await?)
+        Ok(self.env.ports.blobs.get(blob, offset, length).await?)
     }
 
     /// Returns the path under which the host serves a blob to the caller's tenant. The blob must
@@ -165,9 +165,9 @@ impl Gate {
     /// # Errors
     ///
     /// See [`Gate::blob_stat`].
-    pub async fn blob_link(&self, blob: &str) -> Result<String, Stop> {
+    pub async fn blob_link(&self, blob: &str) -> Result<String, CallError> {
         let info = self.blob_stat(blob).await?;
-        Ok(self.setting.ports.links.path(self.caller().tenant.as_deref(), info.blob))
+        Ok(self.env.ports.links.path(self.caller().tenant.as_deref(), info.blob))
     }
 
     /// Returns size and media type of a blob.
@@ -175,9 +175,9 @@ impl Gate {
     /// # Errors
     ///
     /// `invalid` if `blob` is not a blob reference; errors of the blob store.
-    pub async fn blob_stat(&self, blob: &str) -> Result<crate::ports::blob::BlobInfo, Stop> {
+    pub async fn blob_stat(&self, blob: &str) -> Result<crate::ports::blob::BlobInfo, CallError> {
         let blob = self.blob_ref(blob)?;
-        self.call(blob::Stat { blob }).await
+        self.call(blob::StatBlob { blob }).await
     }
 
     #[expect(clippy::unused_self, reason = "reads as a question to the gate")]
@@ -208,7 +208,7 @@ impl Gate {
 
     /// Returns all settings of the app as a JSON object.
     pub fn settings(&self) -> &Value {
-        self.setting.app.settings()
+        self.env.app.settings()
     }
 
     /// Returns the service for threads and runs of the app.
@@ -216,7 +216,7 @@ impl Gate {
     /// # Errors
     ///
     /// `unsupported` inside a node.
-    pub fn runs(&self) -> Result<&dyn Runs, Failure> {
+    pub fn runs(&self) -> Result<&dyn RunService, Failure> {
         self.runs.as_deref().ok_or_else(|| {
             Failure::new(
                 code::UNSUPPORTED,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use wattle_graph::id::PluginName;
 
 use crate::limit::Limits;
-use crate::ports::memory::ANY_PART;
+use crate::ports::memory::WILDCARD;
 
 /// Everything that a plugin may use. Any other call fails with `denied`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct Grants {
     /// Model routes that the web handler of the plugin may set for a tenant.
     pub tenant_routes: BTreeSet<String>,
     /// Policy for calls in doubt of the plugin.
-    pub in_doubt: InDoubt,
+    pub in_doubt: InDoubtPolicy,
     /// Limits of calls of the plugin.
     pub limits: Limits,
 }
@@ -37,7 +37,7 @@ pub struct Grants {
 /// stopped before its result was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum InDoubt {
+pub enum InDoubtPolicy {
     /// The call fails with `in-doubt`, and the caller may handle the failure.
     #[default]
     Fail,
@@ -194,7 +194,7 @@ impl MemoryRule {
     /// Returns true if the rule allows every namespace with this prefix. In a requested prefix, `*`
     /// stands for any part, so only a `*` of the rule covers it.
     pub fn covers(&self, prefix: &[String]) -> bool {
-        let meets = |(own, part): (&String, &String)| own == ANY_PART || own == part;
+        let meets = |(own, part): (&String, &String)| own == WILDCARD || own == part;
         prefix.len() >= self.namespace.len() && self.namespace.iter().zip(prefix).all(meets)
     }
 }
@@ -211,7 +211,7 @@ pub enum SqlAccess {
 
 /// Access to one database. Serialized as `read-only` or `read-write` if no other field is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "SqlRuleForm", into = "SqlRuleForm")]
+#[serde(from = "SqlRuleRepr", into = "SqlRuleRepr")]
 pub struct SqlRule {
     /// Access to the database. The other fields are for read-only access; the configuration rejects
     /// them together with read-write access.
@@ -248,7 +248,7 @@ impl From<SqlAccess> for SqlRule {
 /// The serialized form of a rule.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(untagged)]
-enum SqlRuleForm {
+enum SqlRuleRepr {
     Plain(SqlAccess),
     Full {
         access: SqlAccess,
@@ -267,18 +267,18 @@ enum SqlRuleForm {
     },
 }
 
-impl From<SqlRuleForm> for SqlRule {
-    fn from(form: SqlRuleForm) -> Self {
+impl From<SqlRuleRepr> for SqlRule {
+    fn from(form: SqlRuleRepr) -> Self {
         match form {
-            SqlRuleForm::Plain(access) => access.into(),
-            SqlRuleForm::Full { access, tables, schema, functions, timeout_ms, rows, bytes } => {
+            SqlRuleRepr::Plain(access) => access.into(),
+            SqlRuleRepr::Full { access, tables, schema, functions, timeout_ms, rows, bytes } => {
                 Self { access, tables, schema, functions, timeout_ms, rows, bytes }
             }
         }
     }
 }
 
-impl From<SqlRule> for SqlRuleForm {
+impl From<SqlRule> for SqlRuleRepr {
     fn from(rule: SqlRule) -> Self {
         if rule == SqlRule::from(rule.access) {
             return Self::Plain(rule.access);

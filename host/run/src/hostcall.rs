@@ -3,7 +3,7 @@
 //! The types mirror `wit/wattle`. They serialize, since requests and outputs are journaled.
 
 pub mod blob;
-pub mod bytes;
+pub mod bytes_serde;
 pub mod clock;
 pub mod elicit;
 pub mod emit;
@@ -12,8 +12,8 @@ pub mod image;
 pub mod interrupt;
 pub mod llm;
 pub mod memory;
-pub(crate) mod replace;
 pub(crate) mod request;
+pub(crate) mod result_override;
 pub mod runs;
 pub mod sql;
 pub(crate) mod stream;
@@ -30,31 +30,31 @@ use crate::ports::Caller;
 
 /// Whether a call may be repeated after the host stopped before its result was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeat {
+pub enum Idempotency {
     /// Idempotent: the call changes nothing outside, or the service recognizes a repeated call.
-    Safe,
+    Idempotent,
     /// Not idempotent: the call is then in doubt, because it may have taken effect.
-    InDoubt,
+    NotIdempotent,
 }
 
 /// A host call as data. The gate performs it: see [`Effect`](crate::gate::Effect).
 pub trait HostCall: Serialize + Send + Sync {
     /// The output that the guest receives.
-    type Answer: Serialize + DeserializeOwned + Send;
+    type Output: Serialize + DeserializeOwned + Send;
 
     /// Interface and function, such as `llm.complete`.
     const FUNCTION: &'static str;
 
     /// True if the start of the call is logged as an event of its own: for calls that a person
     /// waits for.
-    const SLOW: bool = false;
+    const LOGS_START: bool = false;
 
     /// True if the event of the start includes the request.
-    const TELLS_REQUEST: bool = false;
+    const START_INCLUDES_REQUEST: bool = false;
 
-    /// Returns whether the call may be repeated after a crash. The default is [`Repeat::Safe`].
-    fn repeat(&self) -> Repeat {
-        Repeat::Safe
+    /// Returns whether the call may be repeated after a crash. The default is [`Idempotency::Idempotent`].
+    fn idempotency(&self) -> Idempotency {
+        Idempotency::Idempotent
     }
 
     /// Returns a one-line description for people, without secrets and long strings.
@@ -62,7 +62,7 @@ pub trait HostCall: Serialize + Send + Sync {
 
     /// Returns the request as the journal stores it, if a part is omitted. The digest still covers
     /// the whole request.
-    fn shown(&self) -> Option<Self>
+    fn journaled_request(&self) -> Option<Self>
     where
         Self: Sized,
     {
@@ -74,10 +74,10 @@ pub trait HostCall: Serialize + Send + Sync {
     /// # Errors
     ///
     /// `denied`, with the line to add to the configuration.
-    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure>;
+    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure>;
 
     /// Returns true if the call asks a model for structured output, which is meant for programs.
-    fn is_document(&self) -> bool {
+    fn is_structured_output(&self) -> bool {
         false
     }
 
@@ -87,15 +87,15 @@ pub trait HostCall: Serialize + Send + Sync {
     }
 
     /// Returns the tokens that a model call used.
-    fn tokens(_answer: &Self::Answer) -> Option<Tokens> {
+    fn tokens(_answer: &Self::Output) -> Option<Tokens> {
         None
     }
 
     /// Sets the id of the message that the output becomes, if it becomes one.
-    fn name(_answer: &mut Self::Answer, _id: String) {}
+    fn set_message_id(_answer: &mut Self::Output, _id: String) {}
 
     /// Returns the output as the deltas of a stream.
-    fn pieces(_answer: &Self::Answer) -> Vec<Delta> {
+    fn deltas(_answer: &Self::Output) -> Vec<Delta> {
         Vec::new()
     }
 }

@@ -8,7 +8,7 @@ use wattle_graph::failure::{Failure, code};
 use crate::limit::JSON_DEPTH;
 
 /// Every whole number below this bound has an exact float: 2^53.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+const EXACT_INTEGER_BOUND: f64 = 9_007_199_254_740_992.0;
 
 /// Refuses JSON that is nested too deeply to be stored. JSON readers recurse, so a log that can be written but not read
 /// would be lost.
@@ -17,7 +17,7 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 ///
 /// `invalid`; its message names `what`.
 pub(crate) fn check_depth(what: &str, value: &Value) -> Result<(), Failure> {
-    if fits(value, JSON_DEPTH) {
+    if is_within_depth(value, JSON_DEPTH) {
         return Ok(());
     }
     Err(Failure::new(
@@ -29,14 +29,17 @@ pub(crate) fn check_depth(what: &str, value: &Value) -> Result<(), Failure> {
 }
 
 /// Returns the approximate size of a value as text, in bytes. Budgets count it without serializing the value.
-pub fn weight(value: &Value) -> u64 {
+pub fn approx_bytes(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(_) => 4,
         Value::Number(_) => 8,
         Value::String(text) => text.len() as u64 + 2,
-        Value::Array(items) => 2 + items.iter().map(|item| weight(item) + 1).sum::<u64>(),
+        Value::Array(items) => 2 + items.iter().map(|item| approx_bytes(item) + 1).sum::<u64>(),
         Value::Object(fields) => {
-            2 + fields.iter().map(|(key, item)| key.len() as u64 + 4 + weight(item)).sum::<u64>()
+            2 + fields
+                .iter()
+                .map(|(key, item)| key.len() as u64 + 4 + approx_bytes(item))
+                .sum::<u64>()
         }
     }
 }
@@ -57,13 +60,17 @@ pub fn with_integers(value: Value) -> Value {
 /// Returns the integer that a float is equal to, if it is exact.
 fn integer(number: &Number) -> Option<i64> {
     let float = number.as_f64().filter(|_| number.is_f64())?;
-    (float.fract() == 0.0 && float.abs() < EXACT).then_some(float as i64)
+    (float.fract() == 0.0 && float.abs() < EXACT_INTEGER_BOUND).then_some(float as i64)
 }
 
-fn fits(value: &Value, levels: usize) -> bool {
+fn is_within_depth(value: &Value, levels: usize) -> bool {
     match value {
-        Value::Array(items) => levels > 0 && items.iter().all(|item| fits(item, levels - 1)),
-        Value::Object(fields) => levels > 0 && fields.values().all(|item| fits(item, levels - 1)),
+        Value::Array(items) => {
+            levels > 0 && items.iter().all(|item| is_within_depth(item, levels - 1))
+        }
+        Value::Object(fields) => {
+            levels > 0 && fields.values().all(|item| is_within_depth(item, levels - 1))
+        }
         _ => true,
     }
 }
@@ -72,7 +79,7 @@ fn fits(value: &Value, levels: usize) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{JSON_DEPTH, check_depth, weight, with_integers};
+    use super::{JSON_DEPTH, approx_bytes, check_depth, with_integers};
 
     fn nested(levels: usize) -> Value {
         (0..levels).fold(json!(1), |inner, _| json!([inner]))
@@ -100,7 +107,7 @@ mod tests {
     #[test]
     fn weight_approximates_the_length_of_the_text() {
         let value = json!({ "name": "x".repeat(100), "list": [1, null, true, "abc"] });
-        let (weight, text) = (weight(&value), value.to_string().len() as u64);
+        let (weight, text) = (approx_bytes(&value), value.to_string().len() as u64);
         assert!(weight.abs_diff(text) < 40, "{weight} against {text}");
     }
 }

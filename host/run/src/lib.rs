@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! * [`ports`]: what the engine needs of the world, as traits that adapters implement.
-//! * [`hostcall`]: every host call of a guest as data: request, result, idempotency. [`travel`]:
+//! * [`hostcall`]: every host call of a guest as data: request, result, idempotency. [`time_travel`]:
 //!   requests and views of history, edits and forks.
 //! * [`gate`]: the one path of every host call: grant, journal, budget, effect, event.
 //! * [`grant`]: what the operator allows a plugin. [`limit`]: the limits of guests and the engine.
@@ -13,41 +13,41 @@
 //! * [`credentials`]: redacts secrets in what services send back.
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
 //! * [`export`]: one thread as one file.
-//! * [`facts`]: the size limit of metadata.
+//! * [`metadata`]: the size limit of metadata.
 //! * [`json`]: JSON from outside of the host, with a lenient parser.
-//! * `driver`: the superstep loop of one run. `task`: the attempts of one node. [`cancel`]: the flag
-//!   that ends a run. [`bulk`]: moves long work off the runtime's shared threads.
+//! * `driver`: the superstep loop of one run. `task`: the attempts of one node. [`stop_flag`]: the
+//!   flag that ends a run. [`blocking`]: moves long work off the runtime's shared threads.
 //! * [`log`]: the writer of one thread's event log. `view`: threads as clients see them.
-//! * [`offline`]: the replay of a thread from its journals.
-//! * `replay`: after a crash, rebuilds supersteps whose checkpoints were not persisted.
-//! * `salvage`: unused results of cancelled runs, which the next run may reuse.
+//! * [`replay`]: the replay of a thread from its journals.
+//! * `unpersisted_events`: after a crash, rebuilds supersteps whose checkpoints were not persisted.
+//! * `result_reuse`: unused results of cancelled runs, which the next run may reuse.
 //! * [`tail`]: the reader of a log that grows.
-//! * [`unkept`]: rebuilds unpersisted checkpoints from the event log.
+//! * [`unpersisted`]: rebuilds unpersisted checkpoints from the event log.
 
 pub mod app;
-pub mod bulk;
-pub mod cancel;
+pub mod blocking;
 pub mod caps;
 pub mod catalog;
 pub mod credentials;
 mod driver;
 pub mod engine;
 pub mod export;
-pub mod facts;
 pub mod gate;
 pub mod grant;
 pub mod hostcall;
 pub mod json;
 pub mod limit;
 pub mod log;
-pub mod offline;
+pub mod metadata;
 pub mod page;
 pub mod ports;
 pub mod quota;
-mod replay;
-mod salvage;
+pub mod replay;
+mod result_reuse;
+pub mod stop_flag;
 pub mod tail;
 mod task;
-pub mod travel;
-pub mod unkept;
+pub mod time_travel;
+pub mod unpersisted;
+mod unpersisted_events;
 mod view;

@@ -64,14 +64,14 @@ pub const THREAD_BLOB_BYTES: u64 = 4 << 30;
 pub const HANDLER_BLOB_BYTES: u64 = 4 << 30;
 
 /// Minimum bytes that a blob counts. A file occupies at least one block of the disk.
-pub const BLOB_LEAST_BYTES: u64 = 4 << 10;
+pub const BLOB_MIN_BYTES: u64 = 4 << 10;
 
 /// How long a blob without a mention counts. The sweep does not delete it earlier.
 pub const UNMENTIONED_MS: u64 = 3_600_000;
 
 /// Minimum interval between two measurements of the usage of an app or a tenant, which read the records of all its
 /// threads. The space of deleted data becomes available within this time.
-pub const MEASURE_PAUSE_MS: u64 = 10_000;
+pub const MEASURE_INTERVAL_MS: u64 = 10_000;
 
 /// Age at which a measurement is repeated if hosts share the store. The usage of other hosts counts within this time.
 pub const MEASURE_AGE_MS: u64 = 60_000;
@@ -93,7 +93,7 @@ pub const THREAD_PENDING_RUNS: usize = 1_000;
 
 /// Records of orphaned threads that are read at once. One record may have 64 KiB of metadata and a context as large as
 /// a request.
-pub const ABANDONED_PAGE: usize = 256;
+pub const ORPHANED_PAGE: usize = 256;
 
 /// Time limit of the recovery of one run after a start. A thread that takes longer is set aside, so that it does not
 /// block the recovery of others.
@@ -123,11 +123,11 @@ pub const BATCH_CALLS: usize = 256;
 
 /// Consecutive cancelled runs whose unused results the next run may reuse. After more cancels in a row, the calls are
 /// made and paid again.
-pub const SALVAGED_RUNS: usize = 16;
+pub const REUSE_SCAN_RUNS: usize = 16;
 
 /// Bytes of the reusable results of cancelled runs that a run holds in memory. Beyond the limit, the oldest results are
 /// discarded and their calls are made and paid again. A completion has some KiB and images are blobs, so thousands fit.
-pub const SALVAGED_BYTES: u64 = 32 << 20;
+pub const REUSE_BYTES: u64 = 32 << 20;
 
 /// Tasks of one superstep that one run executes concurrently.
 pub const STEP_CONCURRENCY: usize = 64;
@@ -151,7 +151,7 @@ pub const TASK_BLOB_BYTES: u64 = BLOB_BYTES;
 pub const EXPORT_BYTES: u64 = 1 << 30;
 
 /// Bytes of the differences that a replay reports. A difference may be as large as the whole state.
-pub const REPLAY_SHOWN_BYTES: u64 = 64 << 20;
+pub const REPLAY_DIFF_BYTES: u64 = 64 << 20;
 
 /// Maximum delay that an HTTP request may ask for before it is sent. Long enough to back off from a busy service, and
 /// too short to keep a waiting instance for long.
@@ -261,7 +261,7 @@ impl Default for Limits {
 
 /// Upper bounds of the limits that an export gives its own code: many times the defaults, as a generous operator would
 /// configure them. They keep a single call of untrusted code from exhausting the machine.
-pub const LARGEST: Limits = Limits {
+pub const MAX_EXPORT_LIMITS: Limits = Limits {
     memory_bytes: 16 * MEMORY_BYTES,
     cpu_ms: 30 * CPU_MS,
     node_timeout_ms: 6 * NODE_TIMEOUT_MS,
@@ -287,7 +287,7 @@ pub const LARGEST: Limits = Limits {
 impl Limits {
     /// Returns the smaller value of each limit.
     #[must_use]
-    pub fn at_most(&self, most: &Self) -> Self {
+    pub fn min(&self, most: &Self) -> Self {
         let (net, sql) = (&self.net, &self.sql);
         Self {
             memory_bytes: self.memory_bytes.min(most.memory_bytes),

@@ -1,17 +1,17 @@
 //! The writer of one thread's event log.
 //!
 //! Events receive their sequence numbers when they happen and reach the store in that order.
-//! [`ThreadLog::barrier`] waits until the log is durable. It is called before anything leaves the
+//! [`ThreadLog::wait_durable`] waits until the log is durable. It is called before anything leaves the
 //! host, so no client or service sees data that a crash could undo, except for runs with durability
 //! `async`.
 
-mod amend;
-mod effect;
-mod held;
-mod open;
-mod room;
-mod term;
-mod weight;
+mod batch_size;
+mod heartbeat;
+mod interrupt_count;
+mod log_size;
+mod metadata_update;
+mod output_commit;
+mod unpersisted;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,19 +24,19 @@ use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
 use crate::caps;
 use crate::limit;
-pub(crate) use crate::log::amend::{Amended, Amendment};
-use crate::log::held::Held;
-use crate::log::open::Questions;
-use crate::log::room::Room;
-pub(crate) use crate::log::term::{Tenure, Term};
+pub(crate) use crate::log::heartbeat::{Heartbeats, ThreadLease};
+use crate::log::interrupt_count::InterruptCount;
+use crate::log::log_size::LogSize;
+pub(crate) use crate::log::metadata_update::{MetadataUpdate, UpdateOutcome};
+use crate::log::unpersisted::UnpersistedCheckpoint;
 use crate::ports::Clock;
-use crate::ports::lease::Leased;
+use crate::ports::lease::CallLease;
 use crate::ports::store::{
-    Batch, Durability, Epoch, Holder, RunRecord, Store, StoreError, ThreadHead, ThreadRecord,
-    Ticket, Turn,
+    Batch, Durability, LeaseEpoch, LeaseHolder, QueueCondition, RunRecord, Store, StoreError,
+    ThreadHead, ThreadRecord, Ticket,
 };
-use crate::quota::{Meter, Tally};
-use crate::replay::Made;
+use crate::quota::{Meter, ThreadBlobs};
+use crate::unpersisted_events::LoggedCheckpoint;
 
 /// Records and checkpoint that a batch writes with its events.
 #[derive(Default)]
@@ -50,71 +50,78 @@ pub struct Commit {
     /// An earlier checkpoint that becomes the current one.
     pub current: Option<CheckpointId>,
     /// Condition on the pending runs of the thread, for a run that starts with this batch.
-    pub turn: Turn,
+    pub queue_condition: QueueCondition,
 }
 
 /// The log of one thread, as written by the graph in one namespace. All tasks of the graph share
 /// it. A thread has one writer.
 pub struct ThreadLog {
-    writer: Arc<Writer>,
+    writer: Arc<LogWriter>,
     namespace: Namespace,
     durability: Durability,
     /// The host that writes; `None` if no other host can take the thread.
-    holder: Option<Holder>,
+    holder: Option<LeaseHolder>,
     /// The lease of the thread. Effects leave the host only while it is valid.
-    leased: Leased,
+    lease: CallLease,
     /// Size of the thread's log and its limit; `None` without a limit.
-    room: Option<Arc<Room>>,
+    size: Option<Arc<LogSize>>,
     /// Size of the thread's blobs.
-    blobs: Arc<Tally>,
-    questions: Arc<Questions>,
+    blobs: Arc<ThreadBlobs>,
+    interrupt_count: Arc<InterruptCount>,
 }
 
-struct Writer {
+struct LogWriter {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     thread: ThreadId,
     /// Incarnation: distinguishes the thread from deleted threads with the same id.
-    born: String,
+    incarnation: String,
     /// Epoch of the lease under which all batches are written.
-    epoch: Epoch,
+    epoch: LeaseEpoch,
     buffer: Mutex<Buffer>,
     /// Held while batches are enqueued, so that they reach the store in order.
-    order: tokio::sync::Mutex<Order>,
+    queue: tokio::sync::Mutex<CommitQueue>,
 }
 
 /// Queue of batches for the store, in commit order.
-struct Order {
+struct CommitQueue {
     /// Number of the next checkpoint of any graph of the thread. It is assigned under the lock of
     /// the queue, so that numbers reach the store in order.
     next_checkpoint: CheckpointId,
     last: Option<Shared<Ticket>>,
     /// The last enqueued record of the thread, with the metadata updates.
     record: Option<ThreadRecord>,
-    amended: Amendment,
+    metadata_update: MetadataUpdate,
     /// Batch that waits for capacity in the store. The queue owns it, because a cancelled caller
     /// may be dropped and its events must still reach the log.
-    waiting: Option<BoxFuture<'static, Ticket>>,
+    in_flight: Option<BoxFuture<'static, Ticket>>,
     /// Approximate size of the batches enqueued since the last wait for durability.
     ahead_bytes: u64,
 }
 
-impl Order {
+impl CommitQueue {
     fn new(next_checkpoint: CheckpointId) -> Self {
-        let (last, waiting, record, amended) = (None, None, None, Amendment::default());
-        Self { next_checkpoint, last, record, amended, waiting, ahead_bytes: 0 }
+        let (last, waiting, record, amended) = (None, None, None, MetadataUpdate::default());
+        Self {
+            next_checkpoint,
+            last,
+            record,
+            metadata_update: amended,
+            in_flight: waiting,
+            ahead_bytes: 0,
+        }
     }
 
     /// Waits until the store has accepted all batches. If their total size exceeds the limit, waits
     /// until they are durable.
-    async fn settle(&mut self) {
-        if let Some(waiting) = &mut self.waiting {
+    async fn wait_accepted(&mut self) {
+        if let Some(waiting) = &mut self.in_flight {
             self.last = Some(waiting.await.shared());
-            self.waiting = None;
+            self.in_flight = None;
         }
         if self.ahead_bytes > limit::LOG_AHEAD_BYTES {
             // The next call of [`ThreadLog::barrier`] reports the error.
-            let _ = durable(self.last.clone()).await;
+            let _ = wait_ticket(self.last.clone()).await;
             self.ahead_bytes = 0;
         }
     }
@@ -126,7 +133,7 @@ struct Buffer {
     /// The current checkpoint of the root graph.
     base: Option<CheckpointId>,
     events: Vec<Event>,
-    held: Held,
+    unpersisted: UnpersistedCheckpoint,
 }
 
 impl ThreadLog {
@@ -136,26 +143,39 @@ impl ThreadLog {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         head: &ThreadHead,
-        epoch: Epoch,
+        epoch: LeaseEpoch,
         run: RunId,
     ) -> Self {
         let (next_seq, base) = (head.last_seq + 1, head.current);
         let next_checkpoint = CheckpointId(head.last_checkpoint.map_or(1, |id| id.0 + 1));
-        let buffer =
-            Mutex::new(Buffer { run, next_seq, base, events: Vec::new(), held: Held::at(base) });
-        let order = tokio::sync::Mutex::new(Order::new(next_checkpoint));
-        let ThreadRecord { id: thread, born, created_ms, .. } = head.record.clone();
+        let buffer = Mutex::new(Buffer {
+            run,
+            next_seq,
+            base,
+            events: Vec::new(),
+            unpersisted: UnpersistedCheckpoint::at(base),
+        });
+        let order = tokio::sync::Mutex::new(CommitQueue::new(next_checkpoint));
+        let ThreadRecord { id: thread, incarnation: born, created_ms, .. } = head.record.clone();
         let born = born.map_or_else(|| created_ms.to_string(), |born| born.to_string());
-        let writer = Arc::new(Writer { store, clock, thread, born, epoch, buffer, order });
+        let writer = Arc::new(LogWriter {
+            store,
+            clock,
+            thread,
+            incarnation: born,
+            epoch,
+            buffer,
+            queue: order,
+        });
         Self {
             writer,
             namespace: Namespace::root(),
             durability: Durability::default(),
             holder: None,
-            leased: Leased::default(),
-            room: None,
+            lease: CallLease::default(),
+            size: None,
             blobs: Arc::default(),
-            questions: Arc::new(Questions::new(u64::MAX)),
+            interrupt_count: Arc::new(InterruptCount::new(u64::MAX)),
         }
     }
 
@@ -167,44 +187,44 @@ impl ThreadLog {
 
     /// Limits the size of the log to `allowed` bytes. `stored` bytes are in the store already. New
     /// bytes also count for `tenant`.
-    pub(crate) fn with_room(
+    pub(crate) fn with_size_limit(
         mut self,
         allowed: u64,
         stored: u64,
         tenant: Option<Arc<Meter>>,
     ) -> Self {
-        self.room = Some(Arc::new(Room::new(allowed, stored, tenant)));
+        self.size = Some(Arc::new(LogSize::new(allowed, stored, tenant)));
         self
     }
 
     /// Limits the number of pending interrupts of the thread.
-    pub(crate) fn with_questions(mut self, allowed: u64) -> Self {
-        self.questions = Arc::new(Questions::new(allowed));
+    pub(crate) fn with_interrupt_limit(mut self, allowed: u64) -> Self {
+        self.interrupt_count = Arc::new(InterruptCount::new(allowed));
         self
     }
 
     /// Returns the same log for the graph in another namespace.
-    pub fn within(&self, namespace: Namespace) -> Self {
+    pub fn for_namespace(&self, namespace: Namespace) -> Self {
         Self {
             writer: self.writer.clone(),
             namespace,
             durability: self.durability,
             holder: self.holder.clone(),
-            leased: self.leased.clone(),
-            room: self.room.clone(),
+            lease: self.lease.clone(),
+            size: self.size.clone(),
             blobs: self.blobs.clone(),
-            questions: self.questions.clone(),
+            interrupt_count: self.interrupt_count.clone(),
         }
     }
 
     /// Returns the size of the thread's blobs.
-    pub(crate) fn blobs(&self) -> &Arc<Tally> {
+    pub(crate) fn blobs(&self) -> &Arc<ThreadBlobs> {
         &self.blobs
     }
 
     /// Sets the number of pending interrupts of the thread.
-    pub(crate) fn set_open_questions(&self, open: usize) {
-        self.questions.set(open);
+    pub(crate) fn set_pending_interrupts(&self, open: usize) {
+        self.interrupt_count.set(open);
     }
 
     /// Counts an interrupt that is about to be raised.
@@ -212,8 +232,8 @@ impl ThreadLog {
     /// # Errors
     ///
     /// `limit` if the maximum number of interrupts is pending.
-    pub(crate) fn take_question(&self) -> Result<(), Failure> {
-        self.questions.take(self.thread())
+    pub(crate) fn count_interrupt(&self) -> Result<(), Failure> {
+        self.interrupt_count.increment(self.thread())
     }
 
     /// Checks that the log is below its size limit. Called before anything starts that makes the
@@ -221,15 +241,15 @@ impl ThreadLog {
     ///
     /// # Errors
     ///
-    /// See [`Self::barrier`].
-    pub(crate) async fn check_room(&self) -> Result<Result<(), Failure>, StoreError> {
-        let Some(room) = &self.room else { return Ok(Ok(())) };
-        let counted = room.taken();
+    /// See [`Self::wait_durable`].
+    pub(crate) async fn check_size(&self) -> Result<Result<(), Failure>, StoreError> {
+        let Some(room) = &self.size else { return Ok(Ok(())) };
+        let counted = room.bytes();
         if counted < room.allowed {
             return Ok(Ok(()));
         }
         // The store counts only what is durable.
-        self.barrier().await?;
+        self.wait_durable().await?;
         let head = self.writer.store.thread(self.thread()).await?;
         let stored = head.map_or(0, |head| head.log_bytes);
         room.correct(counted, stored);
@@ -250,22 +270,22 @@ impl ThreadLog {
     }
 
     /// Returns the host that writes under its lease.
-    pub(crate) fn holder(&self) -> Option<&Holder> {
+    pub(crate) fn holder(&self) -> Option<&LeaseHolder> {
         self.holder.as_ref()
     }
 
     /// Identifies the thread among all threads that ever existed. If a crash can undo the run that
     /// writes, the result also identifies the run.
-    pub fn signature(&self) -> String {
-        let Writer { thread, born, .. } = self.writer.as_ref();
-        if self.runs_ahead() {
+    pub fn incarnation_key(&self) -> String {
+        let LogWriter { thread, incarnation: born, .. } = self.writer.as_ref();
+        if self.is_async() {
             return format!("{thread}@{born}/{}", self.buffer().run);
         }
         format!("{thread}@{born}")
     }
 
     /// Returns true if effects leave the host before their causes are durable.
-    pub fn runs_ahead(&self) -> bool {
+    pub fn is_async(&self) -> bool {
         self.durability == Durability::Async
     }
 
@@ -282,11 +302,11 @@ impl ThreadLog {
     /// Appends an event to the buffer. It reaches the store with the next flush.
     pub fn push(&self, kind: EventKind) -> Event {
         let run = self.buffer().run.clone();
-        self.push_of(run, kind)
+        self.push_for_run(run, kind)
     }
 
     /// Appends an event of another run than the one that writes.
-    pub fn push_of(&self, run: RunId, kind: EventKind) -> Event {
+    pub fn push_for_run(&self, run: RunId, kind: EventKind) -> Event {
         let at_ms = self.writer.clock.now_ms();
         let mut buffer = self.buffer();
         let event =
@@ -298,27 +318,27 @@ impl ThreadLog {
 
     /// Sends the buffered events to the store, without waiting for the disk.
     pub async fn flush(&self) {
-        let mut order = self.writer.order.lock().await;
-        order.settle().await;
-        self.hand_over(&mut order, Commit::default());
-        order.settle().await;
+        let mut order = self.writer.queue.lock().await;
+        order.wait_accepted().await;
+        self.enqueue(&mut order, Commit::default());
+        order.wait_accepted().await;
     }
 
     /// Flushes and asks the store to commit immediately, without waiting. Used for results that
     /// cost money or cannot be produced twice.
-    pub async fn flush_at_once(&self) {
+    pub async fn flush_urgent(&self) {
         self.flush().await;
-        let last = self.writer.order.lock().await.last.clone();
+        let last = self.writer.queue.lock().await.last.clone();
         // Polling a ticket makes the store commit.
         drop(last.map(FutureExt::now_or_never));
     }
 
     /// Sends the buffered events to the store, together with records and a checkpoint.
     pub async fn commit(&self, commit: Commit) {
-        let mut order = self.writer.order.lock().await;
-        order.settle().await;
-        self.hand_over(&mut order, commit);
-        order.settle().await;
+        let mut order = self.writer.queue.lock().await;
+        order.wait_accepted().await;
+        self.enqueue(&mut order, commit);
+        order.wait_accepted().await;
     }
 
     /// Creates a checkpoint with the next number and sends it to the store with the buffered
@@ -331,72 +351,72 @@ impl ThreadLog {
         &self,
         make: impl FnOnce(CheckpointId) -> Result<Checkpoint, E> + Send,
     ) -> Result<Checkpoint, E> {
-        let mut order = self.writer.order.lock().await;
-        order.settle().await;
-        self.store_held_in(&mut order).await;
+        let mut order = self.writer.queue.lock().await;
+        order.wait_accepted().await;
+        self.persist_checkpoint_in(&mut order).await;
         let checkpoint = make(order.next_checkpoint)?;
         self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         let commit = Commit { checkpoint: Some(checkpoint.clone()), ..Commit::default() };
-        self.hand_over(&mut order, commit);
-        order.settle().await;
+        self.enqueue(&mut order, commit);
+        order.wait_accepted().await;
         Ok(checkpoint)
     }
 
     /// Creates a checkpoint and holds it in memory, for a run that persists only its last
     /// checkpoint. The checkpoint has the next number. If `known` is given, the checkpoint was
-    /// created before a crash, and has its former number. [`Self::store_held`] persists the
+    /// created before a crash, and has its former number. [`Self::persist_checkpoint`] persists the
     /// checkpoint. The next checkpoint of a subgraph persists it first, since checkpoint numbers
     /// reach the store in order.
     ///
     /// # Errors
     ///
     /// See [`Self::checkpoint`].
-    pub(crate) async fn hold<E: Send>(
+    pub(crate) async fn checkpoint_unpersisted<E: Send>(
         &self,
-        known: Option<Made>,
+        known: Option<LoggedCheckpoint>,
         make: impl FnOnce(CheckpointId) -> Result<Checkpoint, E> + Send,
     ) -> Result<Checkpoint, E> {
-        let mut order = self.writer.order.lock().await;
-        order.settle().await;
+        let mut order = self.writer.queue.lock().await;
+        order.wait_accepted().await;
         let number = known.map_or(order.next_checkpoint, |made| made.checkpoint);
         let checkpoint = make(number)?;
         order.next_checkpoint = order.next_checkpoint.max(CheckpointId(number.0 + 1));
         let made = || self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta))).seq;
         let mut held = checkpoint.clone();
         held.meta.event_seq = Some(known.map_or_else(made, |made| made.seq));
-        self.buffer().held.hold(held);
-        self.hand_over(&mut order, Commit::default());
-        order.settle().await;
+        self.buffer().unpersisted.replace(held);
+        self.enqueue(&mut order, Commit::default());
+        order.wait_accepted().await;
         Ok(checkpoint)
     }
 
     /// Reserves the checkpoint numbers up to `newest`, which were assigned to unpersisted
     /// checkpoints.
-    pub async fn skip_numbers(&self, newest: Option<CheckpointId>) {
+    pub async fn reserve_checkpoint_ids(&self, newest: Option<CheckpointId>) {
         let Some(newest) = newest else { return };
-        let mut order = self.writer.order.lock().await;
+        let mut order = self.writer.queue.lock().await;
         order.next_checkpoint = order.next_checkpoint.max(CheckpointId(newest.0 + 1));
     }
 
     /// Sends the newest checkpoint to the store with the buffered events, if it is not persisted.
-    pub async fn store_held(&self) {
-        let mut order = self.writer.order.lock().await;
-        order.settle().await;
-        self.store_held_in(&mut order).await;
+    pub async fn persist_checkpoint(&self) {
+        let mut order = self.writer.queue.lock().await;
+        order.wait_accepted().await;
+        self.persist_checkpoint_in(&mut order).await;
     }
 
-    async fn store_held_in(&self, order: &mut Order) {
-        let checkpoint = self.buffer().held.take();
+    async fn persist_checkpoint_in(&self, order: &mut CommitQueue) {
+        let checkpoint = self.buffer().unpersisted.take();
         if checkpoint.is_some() {
-            self.hand_over(order, Commit { checkpoint, ..Commit::default() });
-            order.settle().await;
+            self.enqueue(order, Commit { checkpoint, ..Commit::default() });
+            order.wait_accepted().await;
         }
     }
 
     /// Moves the buffered events into the queue. Returns true if there were any. The store receives
     /// them when the queue is drained. The function is not `async`, because the batch would enlarge
     /// the future of every task and call that waits.
-    fn hand_over(&self, order: &mut Order, commit: Commit) -> bool {
+    fn enqueue(&self, order: &mut CommitQueue, commit: Commit) -> bool {
         let batch = {
             let mut buffer = self.buffer();
             let events = std::mem::take(&mut buffer.events);
@@ -404,18 +424,18 @@ impl ThreadLog {
             let made = commit.checkpoint.as_ref().map(|checkpoint| &checkpoint.meta);
             let at = made.filter(|meta| meta.namespace.is_root()).map(|meta| meta.id);
             if let Some(at) = at {
-                buffer.held.note(at);
+                buffer.unpersisted.mark_persisted(at);
             }
             if let Some(at) = at.or(commit.current) {
                 buffer.base = Some(at);
             }
-            let Commit { mut record, run, checkpoint, current, turn } = commit;
+            let Commit { mut record, run, checkpoint, current, queue_condition: turn } = commit;
             if let Some(record) = &mut record {
-                order.amended.apply(record);
+                order.metadata_update.apply(record);
                 order.record = Some(record.clone());
             }
             let epoch = Some(self.writer.epoch);
-            Batch { epoch, record, run, base, events, checkpoint, current, turn }
+            Batch { epoch, record, run, base, events, checkpoint, current, queue_condition: turn }
         };
         if let Some(made) = &batch.checkpoint {
             order.next_checkpoint = order.next_checkpoint.max(CheckpointId(made.meta.id.0 + 1));
@@ -425,13 +445,13 @@ impl ThreadLog {
             && batch.run.is_none()
             && batch.checkpoint.is_none();
         if !nothing {
-            let bytes = weight::weight(&batch);
+            let bytes = batch_size::approx_bytes(&batch);
             order.ahead_bytes += bytes;
-            if let Some(room) = &self.room {
-                room.take(bytes);
+            if let Some(room) = &self.size {
+                room.add(bytes);
             }
             let (store, thread) = (self.writer.store.clone(), self.writer.thread.clone());
-            order.waiting = Some(Box::pin(append(store, thread, batch)));
+            order.in_flight = Some(Box::pin(append(store, thread, batch)));
         }
         !nothing
     }
@@ -442,14 +462,14 @@ impl ThreadLog {
     ///
     /// Error of the first batch that could not be written. All later batches fail too, since the
     /// sequence is broken.
-    pub async fn barrier(&self) -> Result<(), StoreError> {
+    pub async fn wait_durable(&self) -> Result<(), StoreError> {
         self.flush().await;
-        let last = self.writer.order.lock().await.last.clone();
-        durable(last).await
+        let last = self.writer.queue.lock().await.last.clone();
+        wait_ticket(last).await
     }
 }
 
-async fn durable(last: Option<Shared<Ticket>>) -> Result<(), StoreError> {
+async fn wait_ticket(last: Option<Shared<Ticket>>) -> Result<(), StoreError> {
     match last {
         Some(ticket) => ticket.await,
         None => Ok(()),

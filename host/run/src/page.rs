@@ -10,7 +10,7 @@ use bytes::Bytes;
 use wattle_graph::id::Digest;
 
 /// Folder of files whose names contain a digest of their content. Browsers may cache them forever.
-pub const IMMUTABLE: &str = "assets/";
+pub const IMMUTABLE_PREFIX: &str = "assets/";
 
 /// The page of an app.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ pub struct Page {
 #[derive(Clone, Debug)]
 pub struct PageFiles {
     /// The HTML document that the host serves at the paths of the page.
-    pub entry: EntryDocument,
+    pub index: IndexDocument,
     /// All other files by their paths below the folder, with `/` between segments.
     pub files: BTreeMap<String, PageFile>,
 }
@@ -38,7 +38,7 @@ pub struct PageFiles {
 /// An HTML document in two parts. The host inserts the base of all relative URLs between them,
 /// since only a request shows under which path the app is reached.
 #[derive(Clone, Debug)]
-pub struct EntryDocument {
+pub struct IndexDocument {
     /// Everything up to and including `<head>`.
     pub before: Bytes,
     /// Everything after `<head>`.
@@ -60,7 +60,7 @@ pub struct PageFile {
     pub gzip: Option<Bytes>,
 }
 
-impl EntryDocument {
+impl IndexDocument {
     /// Splits a document after its `<head>` tag. Returns `None` if it has no such tag.
     pub fn new(html: Bytes) -> Option<Self> {
         let lower = html.to_ascii_lowercase();
@@ -118,19 +118,19 @@ mod tests {
     #[test]
     fn a_document_is_split_after_its_head_tag() {
         let html = Bytes::from_static(b"<!doctype html><html><HEAD><title>x</title></HEAD></html>");
-        let entry = EntryDocument::new(html).unwrap();
+        let entry = IndexDocument::new(html).unwrap();
         assert_eq!(&entry.before[..], b"<!doctype html><html><HEAD>");
         assert!(entry.after.starts_with(b"<title>"));
-        assert!(EntryDocument::new(Bytes::from_static(b"<header></header>")).is_none());
+        assert!(IndexDocument::new(Bytes::from_static(b"<header></header>")).is_none());
     }
 
     #[test]
     fn only_the_exact_path_of_a_file_finds_it() {
         let file = PageFile::new("assets/a.js", Bytes::from_static(b"1"));
         assert_eq!(file.media_type, "text/javascript; charset=utf-8");
-        let entry = EntryDocument::new(Bytes::from_static(b"<head>")).unwrap();
+        let entry = IndexDocument::new(Bytes::from_static(b"<head>")).unwrap();
         let files = BTreeMap::from([("assets/a.js".to_owned(), file)]);
-        let page = Page { files: Some(PageFiles { entry, files }), ..Page::default() };
+        let page = Page { files: Some(PageFiles { index: entry, files }), ..Page::default() };
         assert!(page.file("/assets/a.js").is_some());
         for path in ["assets/a.js", "//assets/a.js", "/assets/../assets/a.js", "/assets/", "/"] {
             assert!(page.file(path).is_none(), "{path}");

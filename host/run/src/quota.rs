@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::AppName;
 
-pub(crate) use self::blobs::{Charged, Tally};
+pub(crate) use self::blobs::{ChargedBlobStore, ThreadBlobs};
 pub(crate) use self::meter::Meter;
-use self::meter::Times;
+use self::meter::RequestTime;
 use crate::caps::{self, Caps};
 use crate::limit;
 use crate::ports::Ports;
-use crate::ports::store::{Owner, Taken};
+use crate::ports::store::{Owner, OwnerUsage};
 
 /// What is measured for an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,7 +67,7 @@ impl Quotas {
     }
 
     /// Returns the meter for the bytes that a run of a tenant writes, or `None` if they are not capped.
-    pub(crate) fn bytes_of(&self, tenant: Option<&str>) -> Option<Arc<Meter>> {
+    pub(crate) fn byte_meter(&self, tenant: Option<&str>) -> Option<Arc<Meter>> {
         let tenant = tenant.filter(|tenant| self.caps.of_tenant(tenant).bytes.is_some())?;
         Some(self.meter(Measure::Bytes, &Owner::Tenant(tenant.to_owned())))
     }
@@ -77,12 +77,12 @@ impl Quotas {
     /// # Errors
     ///
     /// `limit` if the tenant has as many threads as its cap allows; errors of the store.
-    pub(crate) async fn take_thread(&self, ports: &Ports, tenant: &str) -> Result<(), Failure> {
+    pub(crate) async fn charge_thread(&self, ports: &Ports, tenant: &str) -> Result<(), Failure> {
         let Some(allowed) = self.caps.of_tenant(tenant).threads else { return Ok(()) };
         let owner = Owner::Tenant(tenant.to_owned());
         let meter = self.meter(Measure::Threads, &owner);
-        let measure = || async { Ok(taken(ports, &owner).await?.threads) };
-        let taken = meter.take(1, allowed, Times::of(ports), true, measure).await?;
+        let measure = || async { Ok(usage_of(ports, &owner).await?.threads) };
+        let taken = meter.charge(1, allowed, RequestTime::of(ports), true, measure).await?;
         taken.map_err(|used| caps::tenant_threads_full(tenant, used, allowed))
     }
 
@@ -95,14 +95,14 @@ impl Quotas {
         let Some(allowed) = self.caps.of_tenant(tenant).bytes else { return Ok(()) };
         let owner = Owner::Tenant(tenant.to_owned());
         let meter = self.meter(Measure::Bytes, &owner);
-        let measure = || async { Ok(taken(ports, &owner).await?.bytes) };
-        let taken = meter.take(1, allowed, Times::of(ports), true, measure).await?;
+        let measure = || async { Ok(usage_of(ports, &owner).await?.bytes) };
+        let taken = meter.charge(1, allowed, RequestTime::of(ports), true, measure).await?;
         taken.map_err(|used| caps::tenant_bytes_full(tenant, used, allowed))
     }
 
     /// Charges the bytes of a blob to the caps of an app and a tenant. `is_mentioned` is true if a thread will mention
     /// the blob; otherwise it is swept later. Returns the meters that were charged.
-    async fn take_blob(
+    async fn charge_blob(
         &self,
         ports: &Ports,
         (app, tenant): (&AppName, Option<&str>),
@@ -112,13 +112,14 @@ impl Quotas {
         let mut taken = Vec::new();
         for cap in self.blob_caps(app, tenant, is_mentioned) {
             let meter = self.meter(cap.measure, &cap.owner);
-            let measure = || measured_blobs(ports, &cap);
-            let came = meter.take(bytes, cap.allowed, Times::of(ports), is_mentioned, measure);
+            let measure = || measure_blobs(ports, &cap);
+            let came =
+                meter.charge(bytes, cap.allowed, RequestTime::of(ports), is_mentioned, measure);
             match came.await {
                 Ok(Ok(())) => taken.push(meter),
                 refused => {
                     for meter in taken {
-                        meter.give_back(bytes, is_mentioned).await;
+                        meter.refund(bytes, is_mentioned).await;
                     }
                     return Err(refused.map_or_else(
                         |failure| failure,
@@ -166,23 +167,26 @@ impl BlobCap {
     }
 }
 
-async fn taken(ports: &Ports, owner: &Owner) -> Result<Taken, Failure> {
-    ports.store.taken(owner).await.map_err(Failure::from)
+async fn usage_of(ports: &Ports, owner: &Owner) -> Result<OwnerUsage, Failure> {
+    ports.store.usage(owner).await.map_err(Failure::from)
 }
 
 /// Returns the bytes of all blobs that the threads of an owner mention. A blob counts once for each thread that
 /// mentions it. Returns 0 for blobs of web handlers, since the store has no record of their owner.
-async fn measured_blobs(ports: &Ports, cap: &BlobCap) -> Result<u64, Failure> {
+async fn measure_blobs(ports: &Ports, cap: &BlobCap) -> Result<u64, Failure> {
     let (mut bytes, mut from) = (0_u64, None);
     if cap.measure == Measure::Handlers {
         return Ok(0);
     }
     loop {
-        let page =
-            ports.store.mentioned(&cap.owner, from.as_deref()).await.map_err(Failure::from)?;
+        let page = ports
+            .store
+            .mentioned_blobs(&cap.owner, from.as_deref())
+            .await
+            .map_err(Failure::from)?;
         let sizes = ports.blobs.sizes(&page.blobs).await?;
         let there = page.blobs.iter().filter_map(|blob| sizes.get(blob));
-        bytes = there.fold(bytes, |sum, size| sum.saturating_add(blobs::counts(*size)));
+        bytes = there.fold(bytes, |sum, size| sum.saturating_add(blobs::charged_bytes(*size)));
         from = page.next;
         if from.is_none() {
             return Ok(bytes);

@@ -1,215 +1,112 @@
-//! Unpersisted supersteps.
+//! Replays a thread from its journals, without any effect outside of the host.
 //!
-//! A run with durability `exit` persists only its last checkpoint, and some subgraphs persist none.
-//! The log files the events of their supersteps under the checkpoint at which they started. After a
-//! crash the supersteps are executed again under the same numbers, so their tasks have the same
-//! ids: finished tasks are applied from the log, and started tasks find their journals.
+//! Every finished task is executed with the results of its journal, against ports that refuse every call. Its outcome
+//! is compared with the recorded outcome, and each checkpoint with the recorded checkpoint. Supersteps that were not
+//! persisted are rebuilt from the supersteps before them. A difference is a [`Divergence`]: the code, its settings or
+//! the record has changed.
 
-use std::collections::{BTreeMap, VecDeque};
+mod chain;
+mod recording;
+mod refusing_ports;
+mod report;
+mod step;
+mod unpersisted_graph;
+mod values;
 
-use wattle_graph::event::{Event, EventKind};
-use wattle_graph::id::{CheckpointId, Namespace, TaskId, ThreadId};
-use wattle_graph::lineage::Lineage;
+use std::sync::Arc;
 
-use crate::ports::store::{CheckpointTuple, Store, StoreError, ThreadHead};
-use crate::tail::range::EventRange;
+use wattle_graph::checkpoint::CheckpointMeta;
+use wattle_graph::failure::{Failure, code};
 
-/// A `checkpointed` event of the root graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Made {
-    /// Number of the checkpoint.
-    pub checkpoint: CheckpointId,
-    /// Sequence number of the event.
-    pub seq: u64,
+use crate::app::{App, GraphVersion};
+use crate::export::Export;
+use crate::ports::Ports;
+
+use self::recording::{RecordedSuperstep, Recording};
+use self::refusing_ports::ZonedClock;
+pub use self::refusing_ports::replay_ports;
+pub use self::report::{Counts, Divergence, Replay, Skipped};
+
+/// What the execution of any superstep of a thread needs.
+struct ReplayContext<'r> {
+    app: Arc<App>,
+    /// The root graph.
+    root: Arc<GraphVersion>,
+    ports: Ports,
+    export: &'r Export,
+    recording: &'r Recording,
 }
 
-/// Events of supersteps whose checkpoints were not persisted. Each event is applied once, in the
-/// superstep it belongs to.
-#[derive(Debug, Default)]
-pub(crate) struct Unstored {
-    made: VecDeque<Made>,
-    of_tasks: BTreeMap<TaskId, Vec<Event>>,
-    newest: u64,
-}
-
-impl Unstored {
-    /// Sorts the events of a graph by task.
-    pub(crate) fn of<'e>(
-        namespace: &Namespace,
-        events: impl IntoIterator<Item = &'e Event>,
-    ) -> Self {
-        let mut unstored = Self::default();
-        for event in events.into_iter().filter(|event| event.namespace == *namespace) {
-            if let Some(task) = task_of(event) {
-                unstored.of_tasks.entry(task.clone()).or_default().push(event.clone());
-            }
-            unstored.made.extend(made_by(event));
-        }
-        unstored
-    }
-
-    /// Returns true if all events were applied.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.of_tasks.is_empty() && self.made.is_empty()
-    }
-
-    /// Returns the next checkpoint after `checkpoint`.
-    pub(crate) fn made_after(&mut self, checkpoint: CheckpointId) -> Option<Made> {
-        while self.made.front()?.checkpoint <= checkpoint {
-            self.made.pop_front();
-        }
-        self.made.front().copied()
-    }
-
-    /// Applies the events of some tasks to a lineage. Returns true if there were any.
-    pub(crate) fn take_over(&mut self, tasks: &[TaskId], lineage: &mut Lineage) -> bool {
-        let mut was_any = false;
-        for event in tasks.iter().filter_map(|task| self.of_tasks.remove(task)).flatten() {
-            was_any = true;
-            self.newest = self.newest.max(event.seq);
-            lineage.apply(&event);
-        }
-        was_any
-    }
-
-    /// Returns a task whose events were not applied.
-    pub(crate) fn left(&self) -> Option<&TaskId> {
-        self.of_tasks.keys().next()
-    }
-
-    /// Returns the sequence number of the newest applied event.
-    pub(crate) fn newest(&self) -> u64 {
-        self.newest
-    }
-}
-
-/// Returns the task of an event that changes the state of its graph.
-fn task_of(event: &Event) -> Option<&TaskId> {
-    match &event.kind {
-        EventKind::TaskFinished(finished) => Some(&finished.task),
-        EventKind::TaskFailed(failed) => Some(&failed.task),
-        EventKind::Asked(asked) => Some(&asked.task),
-        EventKind::Answered(answered) => Some(&answered.task),
-        _ => None,
-    }
-}
-
-/// Returns the events of unpersisted supersteps after a checkpoint; none if they were reopened
-/// since.
-pub(crate) fn since(tuple: &CheckpointTuple) -> Unstored {
-    let undone =
-        |event: &Event| matches!(event.kind, EventKind::Reopened(_)) && event.namespace.is_root();
-    let start = tuple.events.iter().rposition(undone).map_or(0, |place| place + 1);
-    let mut unstored = Unstored::of(&Namespace::root(), &tuple.events[start..]);
-    match unstored.made_after(tuple.checkpoint.meta.id) {
-        Some(_) => unstored,
-        None => Unstored::default(),
-    }
-}
-
-/// Returns the highest checkpoint number that was assigned after a checkpoint.
-pub(crate) fn newest(tuple: &CheckpointTuple) -> Option<CheckpointId> {
-    tuple.events.iter().filter_map(made_by).map(|made| made.checkpoint).max()
-}
-
-/// Returns the number of a thread's next checkpoint. The events of the current checkpoint contain
-/// the numbers of unpersisted checkpoints.
-pub(crate) fn free_number(head: &ThreadHead, current: Option<&CheckpointTuple>) -> CheckpointId {
-    let last = head.last_checkpoint.max(current.and_then(newest));
-    CheckpointId(last.map_or(1, |id| id.0 + 1))
-}
-
-/// Returns the checkpoint of the root graph that an event reports.
-fn made_by(event: &Event) -> Option<Made> {
-    match &event.kind {
-        EventKind::Checkpointed(made) if event.namespace.is_root() => {
-            Some(Made { checkpoint: made.checkpoint, seq: event.seq })
-        }
-        _ => None,
-    }
-}
-
-/// Prepends the events between the creation of the checkpoint and its persistence. The log files
-/// these events under the checkpoint at which the run started.
+/// Replays a thread.
 ///
-/// Earlier events are not read, since the checkpoint records the sequence number of its
-/// `checkpointed` event. There are rarely events in between, since a run persists its last
-/// checkpoint when no task is left to run.
-pub(crate) async fn complete(
-    store: &dyn Store,
-    mut tuple: CheckpointTuple,
-    thread: &ThreadId,
-) -> Result<CheckpointTuple, StoreError> {
-    let meta = &tuple.checkpoint.meta;
-    // At the end of a graph nothing is pending.
-    let Some(after) = meta.event_seq.filter(|_| !meta.next.is_empty()) else {
-        return Ok(tuple);
+/// `app` is the code that the thread is pinned to. The replay reads blobs from `ports`, since the journal does not
+/// contain their bytes. The journal has the results of all other calls.
+///
+/// # Errors
+///
+/// `broken` if the export was changed; `conflict` if `app` is another version.
+pub async fn replay_thread(
+    export: &Export,
+    app: Arc<App>,
+    ports: Ports,
+) -> Result<Replay, Failure> {
+    export.verify().map_err(|error| Failure::new(code::BROKEN, error.to_string()))?;
+    let thread = &export.header.thread;
+    let graph_version = app
+        .graphs
+        .get(&thread.graph)
+        .filter(|graph_version| graph_version.version == thread.version);
+    let root = graph_version.cloned().ok_or_else(|| {
+        Failure::new(
+            code::CONFLICT,
+            format!(
+                "thread `{}` is pinned to version {} of graph `{}`, but another version is loaded",
+                thread.id, thread.version, thread.graph
+            ),
+        )
+    })?;
+    let record = Recording::of(export)?;
+    let clock = match &export.header.time_zone {
+        Some(zone) => Arc::new(ZonedClock::new(ports.clock, zone)),
+        None => ports.clock,
     };
-    let (id, known) = (meta.id, tuple.events.first().map_or(u64::MAX, |event| event.seq));
-    let is_over = |event: &Event| {
-        event.seq >= known || made_by(event).is_some_and(|made| made.checkpoint > id)
-    };
-    let mut earlier = Vec::new();
-    let mut events = EventRange::new(store, thread, after, known - 1);
-    while let Some(page) = events.next().await? {
-        let is_last = page.iter().any(is_over);
-        earlier.extend(page.into_iter().take_while(|event| !is_over(event)));
-        if is_last {
-            break;
-        }
+    let ports = Ports { clock, ..ports };
+    let world = ReplayContext { app, root, ports, export, recording: &record };
+    let mut replay = Replay::default();
+    for (checkpoint, namespace) in record.incomplete() {
+        let left_out = Counts::of_superstep(record.events_since(checkpoint));
+        let reason = "the values of the checkpoint were pruned";
+        replay.skip((namespace, checkpoint), None, reason, left_out);
     }
-    tuple.events.splice(..0, earlier);
-    Ok(tuple)
+    for segment in record.supersteps() {
+        Box::pin(world.replay(&segment, &mut replay)).await;
+    }
+    Ok(replay)
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn event(seq: u64, kind: &serde_json::Value) -> Event {
-        let mut event = json!({ "seq": seq, "at_ms": 0, "run": "r" });
-        let fields = kind.as_object().into_iter().flatten();
-        for (name, value) in fields {
-            event[name] = value.clone();
-        }
-        serde_json::from_value(event).unwrap()
+impl ReplayContext<'_> {
+    /// Returns the graph of a namespace.
+    fn graph_of(&self, meta: &CheckpointMeta) -> Option<Arc<GraphVersion>> {
+        self.recording.graph_of(&self.app, &self.root, &meta.namespace)
     }
 
-    #[test]
-    fn each_event_is_applied_once_in_its_superstep() {
-        let failed = |seq, task: &str| {
-            let failure = json!({ "code": "unavailable", "message": "away", "retryable": true });
-            let fields = json!({
-                "type": "task_failed", "task": task, "node": "n", "attempt": 1,
-                "fault": "failure", "failure": failure,
-            });
-            event(seq, &fields)
+    async fn replay(&self, segment: &RecordedSuperstep<'_>, replay: &mut Replay) {
+        let meta = &segment.checkpoint.meta;
+        let graph = self.graph_of(meta);
+        let reason = match &graph {
+            None => "the graph is unknown",
+            Some(graph) if meta.version.is_some_and(|version| version != graph.version) => {
+                "the checkpoint was made by another version of the code"
+            }
+            Some(_) => "",
         };
-        let made = |seq, id: u64| {
-            let fields = json!({
-                "type": "checkpointed", "checkpoint": id, "step": id, "source": "loop",
-                "changed": [], "next": ["n"],
-            });
-            event(seq, &fields)
-        };
-        let events = [failed(4, "a"), failed(5, "b"), made(6, 2), failed(7, "c"), made(8, 3)];
-        let mut unstored = Unstored::of(&Namespace::root(), &events);
-        let meta = json!({
-            "id": 1, "parent": null, "step": 0, "source": "input", "run": "r", "at_ms": 0,
-            "next": [], "versions": {},
-        });
-        let checkpoint = json!({ "meta": meta, "values": {} });
-        let mut lineage = Lineage::new(serde_json::from_value(checkpoint).unwrap());
-        let task = |name: &str| TaskId::new(name).unwrap();
-        assert!(unstored.take_over(&[task("a"), task("b")], &mut lineage));
-        assert_eq!((lineage.failed.len(), unstored.newest()), (2, 5));
-        assert!(!unstored.take_over(&[task("a"), task("b")], &mut lineage));
-        let place = |checkpoint, seq| Some(Made { checkpoint: CheckpointId(checkpoint), seq });
-        assert_eq!(unstored.made_after(CheckpointId(1)), place(2, 6));
-        assert_eq!(unstored.made_after(CheckpointId(2)), place(3, 8));
-        assert_eq!(unstored.made_after(CheckpointId(3)), None);
-        assert_eq!(unstored.left(), Some(&task("c")));
+        match graph.filter(|_| reason.is_empty()) {
+            Some(graph) => self.replay_chain(segment, graph, replay).await,
+            None if segment.events.is_empty() => {}
+            None => {
+                let left_out = Counts::of_superstep(segment.events);
+                replay.skip((&meta.namespace, meta.id), None, reason, left_out);
+            }
+        }
     }
 }

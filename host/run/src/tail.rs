@@ -7,15 +7,15 @@
 //! # use std::time::Duration;
 //! # use wattle_graph::{failure::Failure, id::ThreadId};
 //! # use wattle_run::engine::Engine;
-//! use wattle_run::tail::{Next, TailQuery, Until};
+//! use wattle_run::tail::{TailItem, TailQuery, Until};
 //!
 //! # async fn read(engine: Engine, thread: ThreadId) -> Result<(), Failure> {
 //! let mut tail = engine.tail(TailQuery { thread, run: None, after: 0, until: Until::Idle });
 //! loop {
 //!     match tail.next().await? {
-//!         Next::Event(event) => println!("{} {}", event.seq, event.kind.name()),
-//!         Next::Idle | Next::Gone | Next::Replaced => return Ok(()),
-//!         Next::CaughtUp => {
+//!         TailItem::Event(event) => println!("{} {}", event.seq, event.kind.name()),
+//!         TailItem::Idle | TailItem::Gone | TailItem::Replaced => return Ok(()),
+//!         TailItem::CaughtUp => {
 //!             while !tail.wait(Duration::from_secs(15)).await {
 //!                 println!("nothing happens");
 //!             }
@@ -80,7 +80,7 @@ pub enum Until {
 
 /// The result of [`Tail::next`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Next {
+pub enum TailItem {
     /// The next event.
     Event(Arc<Event>),
     /// No event at present, but more may follow.
@@ -98,10 +98,10 @@ pub enum Next {
 pub struct Tail {
     engine: Engine,
     query: TailQuery,
-    reader: pages::Reader,
-    news: watch::Receiver<u64>,
+    reader: pages::PageReader,
+    changes: watch::Receiver<u64>,
     /// The last page that was read while the thread existed.
-    page: Option<Arc<pages::Page>>,
+    page: Option<Arc<pages::EventPage>>,
     /// Events of that page that were not returned yet.
     ready: VecDeque<Arc<Event>>,
     /// The run that is read, if it was pending at the last read.
@@ -112,7 +112,7 @@ impl Engine {
     /// Opens a tail of a log.
     pub fn tail(&self, query: TailQuery) -> Tail {
         Tail {
-            news: self.watch(&query.thread),
+            changes: self.watch(&query.thread),
             reader: self.pages().reader(&self.ports().store, &query.thread),
             engine: self.clone(),
             query,
@@ -130,28 +130,29 @@ impl Tail {
     /// # Errors
     ///
     /// Errors of the store.
-    pub async fn next(&mut self) -> Result<Next, Failure> {
+    pub async fn next(&mut self) -> Result<TailItem, Failure> {
         loop {
             while let Some(event) = self.ready.pop_front() {
                 self.query.after = event.seq;
                 if self.query.run.as_ref().is_none_or(|run| *run == event.run) {
-                    return Ok(Next::Event(event));
+                    return Ok(TailItem::Event(event));
                 }
             }
             // Changes are marked as seen before the read, so that anything written later ends the next wait.
-            self.news.borrow_and_update();
+            self.changes.borrow_and_update();
             let page = self.read().await?;
             let Some(head) = &page.head else {
                 self.pending = None;
-                return Ok(Next::Gone);
+                return Ok(TailItem::Gone);
             };
-            let is_another =
-                self.head().is_some_and(|before| before.record.born != head.record.born);
+            let is_another = self
+                .head()
+                .is_some_and(|before| before.record.incarnation != head.record.incarnation);
             self.ready = page.events.iter().cloned().collect();
             self.page = Some(page);
             if is_another {
                 self.seek(0);
-                return Ok(Next::Replaced);
+                return Ok(TailItem::Replaced);
             }
             if self.ready.is_empty() {
                 return self.caught_up().await;
@@ -165,15 +166,15 @@ impl Tail {
         let (engine, pending) = (self.engine.clone(), self.pending.clone());
         let leaves = async move {
             match pending {
-                Some(run) => drop(engine.begun(&run).await),
+                Some(run) => drop(engine.wait_started(&run).await),
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             () = leaves => {}
-            changed = self.news.changed() => if changed.is_err() {
+            changed = self.changes.changed() => if changed.is_err() {
                 // The thread was deleted. The next read shows whether another thread has its id.
-                self.news = self.engine.watch(&self.query.thread);
+                self.changes = self.engine.watch(&self.query.thread);
             },
             () = tokio::time::sleep(silence) => return false,
         }
@@ -193,7 +194,7 @@ impl Tail {
     }
 
     /// Returns true if the run that is read, or any run of the thread, was active according to [`Tail::head`].
-    pub fn is_at_work(&self) -> bool {
+    pub fn is_run_active(&self) -> bool {
         let TailQuery { run, .. } = &self.query;
         self.head().is_some_and(|ThreadHead { record, .. }| {
             record.status == ThreadStatus::Running && (run.is_none() || *run == record.run)
@@ -202,22 +203,22 @@ impl Tail {
 
     /// Reads the next page. The rollback of a thread's only run deletes the thread and creates it again, in two steps.
     /// A thread that has just disappeared is therefore read again after the rollback.
-    async fn read(&mut self) -> Result<Arc<pages::Page>, Failure> {
+    async fn read(&mut self) -> Result<Arc<pages::EventPage>, Failure> {
         let page = self.reader.read(self.query.after).await?;
         if page.head.is_some() || self.page.is_none() {
             return Ok(page);
         }
-        self.engine.settled(&self.query.thread).await;
+        self.engine.wait_unlocked(&self.query.thread).await;
         self.reader.read(self.query.after).await
     }
 
     /// Returns the result after the last event.
-    async fn caught_up(&mut self) -> Result<Next, Failure> {
+    async fn caught_up(&mut self) -> Result<TailItem, Failure> {
         self.pending = None;
         let TailQuery { thread, run, until, .. } = &self.query;
-        let is_at_work = self.is_at_work() && self.engine.set_aside(thread).is_none();
+        let is_at_work = self.is_run_active() && self.engine.set_aside(thread).is_none();
         if *until == Until::Deleted || is_at_work {
-            return Ok(Next::CaughtUp);
+            return Ok(TailItem::CaughtUp);
         }
         let run = run.clone().map(|run| RunRef { thread: thread.clone(), run });
         let is_pending = match &run {
@@ -225,9 +226,9 @@ impl Tail {
             None => self.engine.has_due(thread).await?,
         };
         if !is_pending {
-            return Ok(Next::Idle);
+            return Ok(TailItem::Idle);
         }
         self.pending = run;
-        Ok(Next::CaughtUp)
+        Ok(TailItem::CaughtUp)
     }
 }

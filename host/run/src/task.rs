@@ -3,12 +3,12 @@
 pub(crate) mod attempt;
 pub(crate) mod cache;
 pub(crate) mod context;
-pub(crate) mod count;
-pub(crate) mod done;
-pub(crate) mod idle;
+pub(crate) mod node_result;
 pub(crate) mod options;
 pub(crate) mod outcome;
-mod started;
+mod started_subgraphs;
+pub(crate) mod task_count;
+pub(crate) mod task_heartbeat;
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ use wattle_graph::failure::Failure;
 use wattle_graph::graph::Node;
 use wattle_graph::plan::Task;
 
-use crate::gate::unwind::{Ended, Unwind};
-use crate::task::cache::Entry;
-pub(crate) use crate::task::context::{History, RunContext};
-use crate::task::outcome::{Fault, classify, finish, named};
+use crate::gate::unwind::{GuestError, Unwind};
+use crate::task::cache::CacheEntry;
+pub(crate) use crate::task::context::{GraphContext, TaskHistory};
+use crate::task::outcome::{AttemptFailure, classify, validate_and_log, with_node_context};
 
 /// Result of a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,29 +41,34 @@ pub(crate) enum TaskEnd {
 }
 
 /// Runs a task until it ends.
-pub(crate) async fn run_task(context: RunContext, task: Task, history: History) -> TaskEnd {
-    let Some(node) = context.pack.graph.node(&task.node) else {
+pub(crate) async fn run_task(context: GraphContext, task: Task, history: TaskHistory) -> TaskEnd {
+    let Some(node) = context.graph_version.graph.node(&task.node) else {
         return TaskEnd::LogLost(Failure::internal(format!(
             "node `{}` is not in the graph",
             task.node
         )));
     };
-    let entry = Entry::of(&context, &task, node);
+    let entry = CacheEntry::of(&context, &task, node);
     // A task that started before does not use the cache: its effects must lead to its own outcome.
-    if let Some(entry) = entry.as_ref().filter(|_| !history.journal.is_repeated())
-        && let Some(finished) = entry.take_over(&context, &task, &history.journal).await
+    if let Some(entry) = entry.as_ref().filter(|_| !history.journal.is_reexecution())
+        && let Some(finished) = entry.finish_from_cache(&context, &task, &history.journal).await
     {
         return TaskEnd::Finished(Box::new(finished));
     }
     let end = attempts(&context, &task, node, &history).await;
     if let (Some(entry), TaskEnd::Finished(finished)) = (entry, &end) {
-        entry.keep(&context, &task, finished).await;
+        entry.store(&context, &task, finished).await;
     }
     end
 }
 
 /// Runs attempts of a task, until one finishes or no retry is left.
-async fn attempts(context: &RunContext, task: &Task, node: &Node, history: &History) -> TaskEnd {
+async fn attempts(
+    context: &GraphContext,
+    task: &Task,
+    node: &Node,
+    history: &TaskHistory,
+) -> TaskEnd {
     let mut number = history.failed_attempts + 1;
     loop {
         context.log.push(EventKind::TaskStarted(TaskStarted {
@@ -75,54 +80,54 @@ async fn attempts(context: &RunContext, task: &Task, node: &Node, history: &Hist
         let started = Instant::now();
         let ended = attempt::attempt(context, task, node, history, number).await;
         let fault = match ended {
-            Ok(done) => match finish(context, task, &history.journal, done, started) {
+            Ok(done) => match validate_and_log(context, task, &history.journal, done, started) {
                 Ok(finished) => return TaskEnd::Finished(Box::new(finished)),
                 Err(fault) => fault,
             },
-            Err(Ended::Unwound(Unwind::Suspended(_))) => return TaskEnd::Suspended,
-            Err(Ended::Unwound(Unwind::Cancelled)) => return TaskEnd::Cancelled,
-            Err(Ended::Unwound(Unwind::Drained)) => return TaskEnd::Drained,
-            Err(Ended::Unwound(Unwind::Log(failure))) => return TaskEnd::LogLost(failure),
+            Err(GuestError::Unwound(Unwind::Suspended(_))) => return TaskEnd::Suspended,
+            Err(GuestError::Unwound(Unwind::Cancelled)) => return TaskEnd::Cancelled,
+            Err(GuestError::Unwound(Unwind::Drained)) => return TaskEnd::Drained,
+            Err(GuestError::Unwound(Unwind::LogLost(failure))) => return TaskEnd::LogLost(failure),
             Err(ended) => classify(ended),
         };
-        let failed = failed(task, node, number, fault);
+        let failed = failed_event(task, node, number, fault);
         context.log.push(EventKind::TaskFailed(failed.clone()));
         let Some(delay_ms) = failed.retry_in_ms else { return TaskEnd::Failed(failed) };
         context.log.flush().await;
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(delay_ms)) => {}
-            () = context.cancel.cancelled() => return TaskEnd::Cancelled,
+            () = context.cancel.wait() => return TaskEnd::Cancelled,
         }
-        history.journal.give_up_attempt();
+        history.journal.fail_attempt();
         history.journal.begin_attempt();
         number += 1;
     }
 }
 
 /// Runs one attempt of a task without retries. Its outcome is only in the buffer of the log.
-pub(crate) async fn once(
-    context: &RunContext,
+pub(crate) async fn execute_once(
+    context: &GraphContext,
     task: &Task,
     node: &Node,
-    history: &History,
+    history: &TaskHistory,
     number: u32,
     started: Instant,
-) -> Result<TaskFinished, Ended> {
+) -> Result<TaskFinished, GuestError> {
     let done = attempt::attempt(context, task, node, history, number).await?;
-    finish(context, task, &history.journal, done, started)
-        .map_err(|fault| Ended::Failure(fault.failure))
+    validate_and_log(context, task, &history.journal, done, started)
+        .map_err(|fault| GuestError::Failure(fault.failure))
 }
 
 /// Returns the event of a failed attempt, with the delay of the retry or with the error handler.
-fn failed(task: &Task, node: &Node, attempt: u32, fault: Fault) -> TaskFailed {
-    let Fault { kind, failure } = fault;
+fn failed_event(task: &Task, node: &Node, attempt: u32, fault: AttemptFailure) -> TaskFailed {
+    let AttemptFailure { kind, failure } = fault;
     let retry_in_ms = node.retry_in_ms(&failure, attempt, jitter());
     TaskFailed {
         task: task.id.clone(),
         node: task.node.clone(),
         attempt,
         fault: kind,
-        failure: named(failure, node),
+        failure: with_node_context(failure, node),
         retry_in_ms,
         handler: task.handler.clone().filter(|_| retry_in_ms.is_none()),
     }

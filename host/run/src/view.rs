@@ -1,7 +1,7 @@
 //! Views of threads, folded from the store.
 
-mod asked;
-mod nest;
+mod past_interrupts;
+mod subgraphs;
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use wattle_graph::id::{CheckpointId, Namespace, TaskId, ThreadId};
 use wattle_graph::interrupt::Interrupt;
 use wattle_graph::lineage::Lineage;
 
-use crate::driver::PastTask;
-use crate::gate::PastCalls;
-use crate::hostcall::runs::{EndedRun, OpenQuestion, ThreadView};
-use crate::ports::store::{CheckpointTuple, Latest, Store, StoreError, ThreadHead};
-use crate::replay;
+use crate::driver::LoggedTask;
+use crate::gate::LoggedCalls;
+use crate::hostcall::runs::{EndedRun, PendingInterrupt, ThreadView};
+use crate::ports::store::{CheckpointTuple, Store, StoreError, ThreadHead, ThreadSnapshot};
+use crate::unpersisted_events;
 
-pub(crate) use self::asked::asked;
-pub(crate) use self::nest::{Answers, Nest, Strand};
+pub(crate) use self::past_interrupts::past_interrupts;
+pub(crate) use self::subgraphs::{AnswerIndex, SubgraphLog, Subgraphs};
 
 /// Returns the failure that callers of the engine get for an error of the store.
 pub(crate) fn store_failure(error: StoreError) -> Failure {
@@ -27,40 +27,46 @@ pub(crate) fn store_failure(error: StoreError) -> Failure {
 }
 
 /// Returns the pending interrupts of one graph, oldest first.
-pub(crate) fn open_questions(lineage: &Lineage, expires_ms: Option<i64>) -> Vec<OpenQuestion> {
+pub(crate) fn graph_interrupts(
+    lineage: &Lineage,
+    expires_ms: Option<i64>,
+) -> Vec<PendingInterrupt> {
     let namespace = &lineage.checkpoint.meta.namespace;
     let open = lineage.pending_interrupts().into_iter();
-    open.map(|question| open_question(namespace, question, expires_ms)).collect()
+    open.map(|question| pending_interrupt(namespace, question, expires_ms)).collect()
 }
 
 /// Returns the pending interrupts of the root graph and its subgraphs, oldest first.
-pub(crate) fn all_questions(
+pub(crate) fn pending_interrupts(
     lineage: &Lineage,
-    nest: &Nest,
+    subgraphs: &Subgraphs,
     expires_ms: Option<i64>,
-) -> Vec<OpenQuestion> {
-    let open = questions(lineage, nest);
-    let shown = open.iter().map(|(graph, question)| open_question(graph, question, expires_ms));
+) -> Vec<PendingInterrupt> {
+    let open = pending_with_graphs(lineage, subgraphs);
+    let shown = open.iter().map(|(graph, question)| pending_interrupt(graph, question, expires_ms));
     shown.collect()
 }
 
 /// Returns the pending interrupts as they were raised, each with the namespace of its graph, oldest first.
-pub(crate) fn questions(lineage: &Lineage, nest: &Nest) -> Vec<(Namespace, Interrupt)> {
+pub(crate) fn pending_with_graphs(
+    lineage: &Lineage,
+    subgraphs: &Subgraphs,
+) -> Vec<(Namespace, Interrupt)> {
     let root = lineage.pending_interrupts().into_iter();
     let root = root.map(|question| (lineage.checkpoint.meta.namespace.clone(), question.clone()));
-    let nested = nest.live_questions().filter(|(_, question)| question.answer.is_none());
+    let nested = subgraphs.active_interrupts().filter(|(_, question)| question.answer.is_none());
     let mut open: Vec<_> = root.chain(nested).collect();
     open.sort_by_key(|(_, question)| question.asked_seq);
     open
 }
 
 /// Returns an interrupt in the form for callers of the engine.
-pub(crate) fn open_question(
+pub(crate) fn pending_interrupt(
     namespace: &Namespace,
     question: &Interrupt,
     expires_ms: Option<i64>,
-) -> OpenQuestion {
-    OpenQuestion {
+) -> PendingInterrupt {
+    PendingInterrupt {
         id: question.asked.interrupt.to_string(),
         namespace: namespace.clone(),
         node: question.asked.node.clone(),
@@ -73,12 +79,12 @@ pub(crate) fn open_question(
 
 /// Returns the elicitations of calls that their MCP servers hold open and that continue with the thread: the last round
 /// of each held call of a task that has not ended, if the call has no result and was not settled.
-pub(crate) fn held(
-    past: &BTreeMap<TaskId, PastTask>,
+pub(crate) fn held_elicitations(
+    past: &BTreeMap<TaskId, LoggedTask>,
     lineage: &Lineage,
-    nest: &Nest,
+    subgraphs: &Subgraphs,
 ) -> Vec<Interrupt> {
-    let nested = nest.live_questions().map(|(_, question)| question);
+    let nested = subgraphs.active_interrupts().map(|(_, question)| question);
     let mut last: BTreeMap<(TaskId, Vec<u32>, u32), (u32, Interrupt)> = BTreeMap::new();
     for question in lineage.live_questions().cloned().chain(nested) {
         let Asked { task, scope, call, elicited: Some(elicited), .. } = &question.asked else {
@@ -90,9 +96,9 @@ pub(crate) fn held(
         }
     }
     let goes_on = |(task, scope, call): &(TaskId, Vec<u32>, u32)| {
-        let calls = past.get(task).and_then(|task| task.scopes.get(scope));
+        let calls = past.get(task).and_then(|task| task.calls_by_scope.get(scope));
         calls.is_none_or(|calls| {
-            !calls.answered.contains_key(call) && !calls.settled.contains_key(call)
+            !calls.results.contains_key(call) && !calls.decisions.contains_key(call)
         })
     };
     let is_held = |asked: &Asked| asked.elicited.as_ref().is_some_and(|it| it.asked.held.is_some());
@@ -102,24 +108,26 @@ pub(crate) fn held(
 }
 
 /// Returns the current checkpoint of a thread with the events since then.
-pub(crate) async fn current(
+pub(crate) async fn current_checkpoint(
     store: &dyn Store,
     head: &ThreadHead,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
     match head.current {
-        Some(id) => root(store, &head.record.id, id).await,
+        Some(id) => root_checkpoint(store, &head.record.id, id).await,
         None => Ok(None),
     }
 }
 
 /// Returns a checkpoint of the root graph with all events that followed it.
-pub(crate) async fn root(
+pub(crate) async fn root_checkpoint(
     store: &dyn Store,
     thread: &ThreadId,
     id: CheckpointId,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
     match store.checkpoint(thread, &Namespace::root(), Some(id)).await? {
-        Some(tuple) => replay::complete(store, tuple, thread).await.map(Some),
+        Some(tuple) => {
+            unpersisted_events::with_earlier_events(store, tuple, thread).await.map(Some)
+        }
         None => Ok(None),
     }
 }
@@ -127,7 +135,7 @@ pub(crate) async fn root(
 /// Returns the sequence number of the last `run_started` that passes the breakpoints of this checkpoint. A run passes
 /// them if the previous run ended as interrupted here, or if no run ended here. After a cancel, a failure or a drain
 /// the next run stops at the breakpoint first.
-pub(crate) fn passed(tuple: &CheckpointTuple) -> Option<u64> {
+pub(crate) fn breakpoints_passed_seq(tuple: &CheckpointTuple) -> Option<u64> {
     let is_copy = tuple.checkpoint.meta.source == CheckpointSource::Fork;
     let goes_on = |reason: RunReason| match reason {
         RunReason::Resume | RunReason::Retry => true,
@@ -159,25 +167,30 @@ pub(crate) fn lineage(tuple: CheckpointTuple) -> Lineage {
 }
 
 /// Folds a checkpoint and the events since then into a lineage and its subgraphs.
-pub(crate) fn open(tuple: CheckpointTuple) -> (Lineage, Nest) {
-    let nest = Nest::new(&tuple.events);
-    (lineage(tuple), nest)
+pub(crate) fn lineage_and_subgraphs(tuple: CheckpointTuple) -> (Lineage, Subgraphs) {
+    let subgraphs = Subgraphs::new(&tuple.events);
+    (lineage(tuple), subgraphs)
 }
 
 /// Returns the view of a thread with its state.
-pub(crate) async fn thread(store: &dyn Store, latest: Latest) -> Result<ThreadView, StoreError> {
-    let Latest { head, tuple, run } = latest;
+pub(crate) async fn thread(
+    store: &dyn Store,
+    latest: ThreadSnapshot,
+) -> Result<ThreadView, StoreError> {
+    let ThreadSnapshot { head, tuple, run } = latest;
     let opened = match tuple {
-        Some(tuple) => Some(open(replay::complete(store, tuple, &head.record.id).await?)),
+        Some(tuple) => Some(lineage_and_subgraphs(
+            unpersisted_events::with_earlier_events(store, tuple, &head.record.id).await?,
+        )),
         None => None,
     };
     let failure = run.filter(|run| run.status == RunStatus::Failed);
     let record = head.record;
     let (state, next, interrupts) = match &opened {
-        Some((lineage, nest)) => (
+        Some((lineage, subgraphs)) => (
             lineage.checkpoint.state(),
             lineage.checkpoint.meta.next.iter().map(|trigger| trigger.node.clone()).collect(),
-            all_questions(lineage, nest, record.expires_ms),
+            pending_interrupts(lineage, subgraphs, record.expires_ms),
         ),
         None => (serde_json::json!({}), Vec::new(), Vec::new()),
     };
@@ -200,62 +213,67 @@ pub(crate) async fn thread(store: &dyn Store, latest: Latest) -> Result<ThreadVi
 }
 
 /// Returns the logged tasks of a checkpoint, for their next execution.
-pub(crate) fn past_tasks(events: &[Event]) -> BTreeMap<TaskId, PastTask> {
-    let mut past: BTreeMap<TaskId, PastTask> = BTreeMap::new();
-    let mut answers = Answers::default();
+pub(crate) fn logged_tasks(events: &[Event]) -> BTreeMap<TaskId, LoggedTask> {
+    let mut past: BTreeMap<TaskId, LoggedTask> = BTreeMap::new();
+    let mut answers = AnswerIndex::default();
     // Namespace and sequence number of the first start of each task.
     let mut begun: BTreeMap<&TaskId, (&Namespace, u64)> = BTreeMap::new();
     for event in events {
-        answers.see(event);
+        answers.apply(event);
         match &event.kind {
             EventKind::TaskStarted(started) => {
                 let task = past.entry(started.task.clone()).or_default();
-                task.begun.get_or_insert(event.seq);
-                task.scopes.values_mut().for_each(PastCalls::begin_attempt);
+                task.started_seq.get_or_insert(event.seq);
+                task.calls_by_scope.values_mut().for_each(LoggedCalls::begin_attempt);
                 begun.entry(&started.task).or_insert((&event.namespace, event.seq));
             }
             EventKind::TaskFailed(failed) => {
                 let task = past.entry(failed.task.clone()).or_default();
                 task.failed_attempts = failed.retry_in_ms.map_or(0, |_| failed.attempt);
                 let for_good = failed.retry_in_ms.is_none();
-                task.scopes.values_mut().for_each(|calls| calls.give_up_attempt(for_good));
+                task.calls_by_scope.values_mut().for_each(|calls| calls.fail_attempt(for_good));
             }
             EventKind::CallStarted(call) => {
                 let calls = calls_of(&mut past, &call.task, &call.scope);
-                calls.begin(call.call, call.start_number, event.seq);
+                calls.record_start(call.call, call.start_number, event.seq);
                 if call.function == EndedRun::FUNCTION {
-                    let waits = &mut past.entry(call.task.clone()).or_default().waits;
+                    let waits = &mut past.entry(call.task.clone()).or_default().wait_seqs;
                     waits.entry((call.scope.clone(), call.call)).or_insert(event.seq);
                 }
             }
             EventKind::Called(called) => {
                 let calls = calls_of(&mut past, &called.task, &called.scope);
-                calls.answer(event.seq, (**called).clone());
+                calls.record_result(event.seq, (**called).clone());
             }
             EventKind::Asked(asked) => {
-                calls_of(&mut past, &asked.task, &asked.scope).ask(asked, event.seq);
+                calls_of(&mut past, &asked.task, &asked.scope).record_interrupt(asked, event.seq);
             }
             EventKind::Settled(settled) => {
                 let calls = calls_of(&mut past, &settled.task, &settled.scope);
-                calls.settle(settled.call, event.seq, settled.decision.clone());
+                calls.record_decision(settled.call, event.seq, settled.decision.clone());
             }
             EventKind::RunEnded(_) => {
-                let scopes = past.values_mut().flat_map(|task| task.scopes.values_mut());
-                scopes.for_each(PastCalls::end_run);
+                let scopes = past.values_mut().flat_map(|task| task.calls_by_scope.values_mut());
+                scopes.for_each(LoggedCalls::end_run);
             }
             EventKind::Reopened(reopened) => {
-                let undone = answers.undone_by(reopened);
+                let undone = answers.reopened_by(reopened);
                 for (task, past) in &mut past {
                     let is_gone = begun
                         .get(task)
                         .is_some_and(|(graph, seq)| *seq >= undone.since && undone.covers(graph));
                     if is_gone {
                         begun.remove(task);
-                        *past = PastTask { undone: Some(event.seq), ..PastTask::default() };
-                    } else if undone.asking.contains(task) || undone.running.contains(task) {
+                        *past =
+                            LoggedTask { reopened_seq: Some(event.seq), ..LoggedTask::default() };
+                    } else if undone.interrupted_tasks.contains(task)
+                        || undone.subgraph_tasks.contains(task)
+                    {
                         past.failed_attempts = 0;
-                        past.undone = Some(event.seq);
-                        past.scopes.values_mut().for_each(|calls| calls.forget_since(undone.since));
+                        past.reopened_seq = Some(event.seq);
+                        past.calls_by_scope
+                            .values_mut()
+                            .for_each(|calls| calls.truncate_from(undone.since));
                     }
                 }
             }
@@ -266,9 +284,9 @@ pub(crate) fn past_tasks(events: &[Event]) -> BTreeMap<TaskId, PastTask> {
 }
 
 fn calls_of<'p>(
-    past: &'p mut BTreeMap<TaskId, PastTask>,
+    past: &'p mut BTreeMap<TaskId, LoggedTask>,
     task: &TaskId,
     scope: &[u32],
-) -> &'p mut PastCalls {
-    past.entry(task.clone()).or_default().scopes.entry(scope.to_vec()).or_default()
+) -> &'p mut LoggedCalls {
+    past.entry(task.clone()).or_default().calls_by_scope.entry(scope.to_vec()).or_default()
 }

@@ -28,17 +28,17 @@ wasmtime::component::bindgen!({
         default: async | trappable,
     },
     // `node` is missing: its asynchronous bindings do not compile, since its record `send` hides
-    // the trait `Send`. `crate::code::NodeExport` calls it without bindings.
+    // the trait `Send`. `crate::compiled::NodeExport` calls it without bindings.
     exports: {
         "wattle:plugin/tool": async,
         "wattle:plugin/reducer": async,
         "wattle:plugin/web": async,
     },
     trappable_error_type: {
-        "wattle:plugin/types.failure" => crate::halt::Halt,
+        "wattle:plugin/types.failure" => crate::import_error::ImportError,
     },
     with: {
-        "wattle:plugin/llm.completion-stream": crate::import::llm::stream::OpenStream,
-        "wattle:plugin/sql.transaction": crate::import::sql::OpenTransaction,
+        "wattle:plugin/llm.completion-stream": crate::import::llm::stream::StreamHandle,
+        "wattle:plugin/sql.transaction": crate::import::sql::TransactionHandle,
     },
 });

@@ -16,26 +16,26 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 use wasmtime::Engine;
 
-use crate::load::Fault;
-use crate::load::fault;
+use crate::load::Rejection;
 use crate::load::prepare::{Prepared, prepare};
+use crate::load::rejection;
 
 /// Default CPU-time limit for compiling one component, over all threads. A component of Python,
 /// with 18 MiB, needs some 15 seconds; a debug build of the host needs twice that.
-pub const CPU: Duration = Duration::from_mins(2);
+pub const DEFAULT_CPU: Duration = Duration::from_mins(2);
 
 /// Default wall-time limit for compiling one component. It also ends a compilation that is blocked
 /// and uses no CPU time. It exceeds the CPU-time limit, because a loaded machine needs more wall
 /// time than CPU time.
-pub const WALL: Duration = Duration::from_mins(5);
+pub const DEFAULT_WALL: Duration = Duration::from_mins(5);
 
 /// Default address space of the compiling process, in bytes. A component of Python needs some 2 GiB
 /// of it.
-pub const MEMORY_BYTES: u64 = 4 << 30;
+pub const DEFAULT_MEMORY_BYTES: u64 = 4 << 30;
 
 /// Maximum number of concurrent compilations, even on a machine with more cores. Each may use its
 /// whole memory limit.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 
 /// Limits for the compilation of one component.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct CompileLimits {
 
 impl Default for CompileLimits {
     fn default() -> Self {
-        Self { cpu: CPU, wall: WALL, memory_bytes: MEMORY_BYTES }
+        Self { cpu: DEFAULT_CPU, wall: DEFAULT_WALL, memory_bytes: DEFAULT_MEMORY_BYTES }
     }
 }
 
@@ -62,7 +62,7 @@ pub enum Compiler {
     InProcess,
     /// In a separate process.
     Process {
-        /// The program. It must call [`worker::work`] when it is started with these arguments.
+        /// The program. It must call [`worker::run`] when it is started with these arguments.
         program: PathBuf,
         /// Arguments of the program.
         arguments: Vec<String>,
@@ -72,25 +72,30 @@ pub enum Compiler {
 }
 
 /// Compiles components, several of them concurrently.
-pub(crate) struct Compilers {
+pub(crate) struct CompilerPool {
     compiler: Compiler,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
 }
 
-impl Compilers {
+impl CompilerPool {
     pub(crate) fn new(compiler: Compiler) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { compiler, places: Arc::new(Semaphore::new(cores.min(AT_ONCE))) }
+        Self { compiler, slots: Arc::new(Semaphore::new(cores.min(MAX_CONCURRENT))) }
     }
 
     /// Checks and compiles a component. Waits until a slot is free.
-    pub(crate) async fn compile(&self, engine: &Engine, bytes: Bytes) -> Result<Prepared, Fault> {
-        let _place = self.places.acquire().await.map_err(|_| fault::invalid("the host stops"))?;
+    pub(crate) async fn compile(
+        &self,
+        engine: &Engine,
+        bytes: Bytes,
+    ) -> Result<Prepared, Rejection> {
+        let _place =
+            self.slots.acquire().await.map_err(|_| rejection::invalid("the host stops"))?;
         match &self.compiler {
             Compiler::InProcess => {
                 let engine = engine.clone();
                 let work = tokio::task::spawn_blocking(move || prepare(&engine, &bytes));
-                work.await.unwrap_or_else(|error| Err(fault::panicked(&error)))
+                work.await.unwrap_or_else(|error| Err(rejection::panicked(&error)))
             }
             Compiler::Process { program, arguments, limits } => {
                 process::compile(program, arguments, limits, bytes).await

@@ -6,13 +6,13 @@ pub use crate::compile::{CompileLimits, Compiler};
 
 /// Default maximum number of live guests. A suspended guest takes about 60 KiB, so all of them take
 /// some 60 MiB, and are far below the kernel's limit on memory mappings.
-pub const MAX_INSTANCES: u32 = 1_000;
+pub const DEFAULT_MAX_INSTANCES: u32 = 1_000;
 
 /// Settings of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxConfig {
     /// Cache of compiled code; `None` compiles components again at every start.
-    pub cache: Option<CodeCache>,
+    pub cache: Option<CodeCacheConfig>,
     /// Where components are compiled.
     pub compiler: Compiler,
     /// Maximum number of live guests, including waiting ones. The kernel's limit on memory mappings
@@ -25,7 +25,7 @@ pub const CACHE_KEY_BYTES: usize = 32;
 
 /// A cache of compiled code. The host executes its content as native code.
 #[derive(Clone, PartialEq, Eq)]
-pub struct CodeCache {
+pub struct CodeCacheConfig {
     /// The directory of the cached files. Only the host should write to it.
     pub directory: PathBuf,
     /// Secret of the host. The host does not execute code that was written without it, so write
@@ -34,10 +34,10 @@ pub struct CodeCache {
 }
 
 /// Omits the key.
-impl std::fmt::Debug for CodeCache {
+impl std::fmt::Debug for CodeCacheConfig {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_struct("CodeCache")
+            .debug_struct("CodeCacheConfig")
             .field("directory", &self.directory)
             .finish_non_exhaustive()
     }
@@ -45,6 +45,6 @@ impl std::fmt::Debug for CodeCache {
 
 impl Default for SandboxConfig {
     fn default() -> Self {
-        Self { cache: None, compiler: Compiler::default(), max_instances: MAX_INSTANCES }
+        Self { cache: None, compiler: Compiler::default(), max_instances: DEFAULT_MAX_INSTANCES }
     }
 }

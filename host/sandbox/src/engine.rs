@@ -8,9 +8,9 @@ use wasmtime::{
 };
 use wattle_run::limit;
 
-use crate::cpu::TICK;
+use crate::cpu_meter::EPOCH_INTERVAL;
 use crate::error::Error;
-use crate::meter::{MEMORIES, TABLES};
+use crate::memory_meter::{MAX_MEMORIES, MAX_TABLES};
 
 /// Stack of guest code, in bytes. Deep recursion traps at its end.
 const WASM_STACK_BYTES: usize = 512 << 10;
@@ -26,28 +26,28 @@ const KEEP_RESIDENT_BYTES: usize = 2 << 20;
 const TABLE_KEEP_RESIDENT_BYTES: usize = 4 << 10;
 
 /// Core instances that the pool reserves for each component. A component of Python has sixteen.
-const CORE_INSTANCES_EACH: u32 = 16;
+const CORE_INSTANCES_PER_GUEST: u32 = 16;
 
 /// Tables that the pool reserves for each component.
-const TABLES_EACH: u32 = 4;
+const TABLES_PER_GUEST: u32 = 4;
 
 /// Maximum number of stack frames in the message of a trap.
-const BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
+const MAX_BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 
 /// Memory mappings of a live guest: two for its fiber, four for its memory.
-const MAPPINGS_EACH: u64 = 6;
+const MAPPINGS_PER_GUEST: u64 = 6;
 
 /// Memory mappings left to the rest of the process. At the kernel's limit, `malloc` fails and the
 /// process aborts, so the pool must end well before it.
 const MAPPINGS_RESERVED: u64 = 8_000;
 
 /// Default limit of Linux on memory mappings.
-const MAPPINGS_DEFAULT: u64 = 65_530;
+const DEFAULT_MAX_MAPPINGS: u64 = 65_530;
 
 /// Creates an engine for `wanted_instances` guests at once, or for as many as the kernel has room
 /// for, and starts its ticker. The ticker ends with the engine.
-pub(crate) fn create(wanted_instances: u32) -> Result<Engine, Error> {
-    let max_instances = capped(wanted_instances, max_mappings());
+pub(crate) fn create_engine(wanted_instances: u32) -> Result<Engine, Error> {
+    let max_instances = cap_instances(wanted_instances, max_mappings());
     let engine = Engine::new(&config(max_instances))
         .map_err(|error| Error::Engine { max_instances, message: format!("{error:#}") })?;
     start_ticker(engine.weak())?;
@@ -56,13 +56,13 @@ pub(crate) fn create(wanted_instances: u32) -> Result<Engine, Error> {
 
 /// Creates an engine that only compiles. It reserves no memory for guests, and an engine that runs
 /// guests can load its code.
-pub(crate) fn for_compiling() -> wasmtime::Result<Engine> {
+pub(crate) fn create_compile_engine() -> wasmtime::Result<Engine> {
     Engine::new(&code_config())
 }
 
 fn config(max_instances: u32) -> Config {
     let mut config = code_config();
-    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(max_instances)));
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool_config(max_instances)));
     config
 }
 
@@ -76,14 +76,14 @@ fn code_config() -> Config {
         .async_stack_size(FIBER_STACK_BYTES)
         .memory_init_cow(true)
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
-        .wasm_backtrace_max_frames(Some(BACKTRACE_FRAMES))
+        .wasm_backtrace_max_frames(Some(MAX_BACKTRACE_FRAMES))
         .generate_address_map(false);
-    deterministic(&mut config);
+    disable_nondeterminism(&mut config);
     config
 }
 
 /// Disables features that could make two executions differ, and features that no guest needs.
-fn deterministic(config: &mut Config) {
+fn disable_nondeterminism(config: &mut Config) {
     let off = WasmFeatures::THREADS
         | WasmFeatures::SHARED_EVERYTHING_THREADS
         | WasmFeatures::RELAXED_SIMD
@@ -97,16 +97,16 @@ fn deterministic(config: &mut Config) {
     config.cranelift_nan_canonicalization(true).shared_memory(false);
 }
 
-fn pool(max_instances: u32) -> PoolingAllocationConfig {
+fn pool_config(max_instances: u32) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(max_instances)
-        .total_core_instances(max_instances.saturating_mul(CORE_INSTANCES_EACH))
+        .total_core_instances(max_instances.saturating_mul(CORE_INSTANCES_PER_GUEST))
         .total_memories(max_instances)
-        .total_tables(max_instances.saturating_mul(TABLES_EACH))
+        .total_tables(max_instances.saturating_mul(TABLES_PER_GUEST))
         .total_stacks(max_instances)
         .max_core_instances_per_component(limit::CORE_INSTANCES)
-        .max_memories_per_component(MEMORIES as u32)
-        .max_tables_per_component(TABLES as u32)
+        .max_memories_per_component(MAX_MEMORIES as u32)
+        .max_tables_per_component(MAX_TABLES as u32)
         .table_elements(limit::TABLE_ELEMENTS as usize)
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
         .table_keep_resident(TABLE_KEEP_RESIDENT_BYTES)
@@ -115,8 +115,8 @@ fn pool(max_instances: u32) -> PoolingAllocationConfig {
 }
 
 /// Caps the number of instances by the mappings that the kernel allows. Returns at least one.
-fn capped(wanted: u32, max_mappings: u64) -> u32 {
-    let possible = max_mappings.saturating_sub(MAPPINGS_RESERVED) / MAPPINGS_EACH;
+fn cap_instances(wanted: u32, max_mappings: u64) -> u32 {
+    let possible = max_mappings.saturating_sub(MAPPINGS_RESERVED) / MAPPINGS_PER_GUEST;
     wanted.min(u32::try_from(possible).unwrap_or(u32::MAX)).max(1)
 }
 
@@ -124,7 +124,7 @@ fn max_mappings() -> u64 {
     std::fs::read_to_string("/proc/sys/vm/max_map_count")
         .ok()
         .and_then(|text| text.trim().parse().ok())
-        .unwrap_or(MAPPINGS_DEFAULT)
+        .unwrap_or(DEFAULT_MAX_MAPPINGS)
 }
 
 /// Starts the ticker in a thread of its own: a task of the async runtime would be starved by the
@@ -134,7 +134,7 @@ fn start_ticker(engine: EngineWeak) -> Result<(), Error> {
         while let Some(engine) = engine.upgrade() {
             engine.increment_epoch();
             drop(engine);
-            std::thread::sleep(TICK);
+            std::thread::sleep(EPOCH_INTERVAL);
         }
     };
     let thread = std::thread::Builder::new().name("wattle-ticker".to_owned());
@@ -154,13 +154,13 @@ mod tests {
             hasher.finish()
         };
         let running = Engine::new(&config(2)).unwrap();
-        assert_eq!(hash(&running), hash(&for_compiling().unwrap()));
+        assert_eq!(hash(&running), hash(&create_compile_engine().unwrap()));
     }
 
     #[test]
     fn the_pool_stays_below_the_limit_on_mappings() {
-        assert_eq!(capped(1_000, MAPPINGS_DEFAULT), 1_000);
-        assert_eq!(capped(100_000, MAPPINGS_DEFAULT), 9_588);
-        assert_eq!(capped(100, 0), 1);
+        assert_eq!(cap_instances(1_000, DEFAULT_MAX_MAPPINGS), 1_000);
+        assert_eq!(cap_instances(100_000, DEFAULT_MAX_MAPPINGS), 9_588);
+        assert_eq!(cap_instances(100, 0), 1);
     }
 }

@@ -22,7 +22,7 @@ pub(crate) mod types;
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::bindings::wattle::plugin as wit;
-use crate::guest::Guest;
+use crate::host_state::HostState;
 
 /// Interfaces of `wattle:plugin` that a guest may import. `types` and `tool` contribute only types.
 pub(crate) const INTERFACES: &[&str] = &[
@@ -46,8 +46,8 @@ pub(crate) const INTERFACES: &[&str] = &[
 
 /// Defines all interfaces of `wattle:plugin`. Interfaces that contribute only types need no
 /// definition.
-pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    type Host = HasSelf<Guest>;
+pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    type Host = HasSelf<HostState>;
     wit::llm::add_to_linker::<_, Host>(linker, |guest| guest)?;
     wit::http::add_to_linker::<_, Host>(linker, |guest| guest)?;
     wit::sql::add_to_linker::<_, Host>(linker, |guest| guest)?;

@@ -36,12 +36,12 @@ pub(crate) fn parse_option(
 }
 
 /// Parses JSON text that a guest returned.
-pub(crate) fn read(text: &str) -> Result<Value, serde_json::Error> {
+pub(crate) fn parse_output(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
 
 /// Returns the value of a key of `extra`, the extension fields of a record.
-pub(crate) fn extra<'a>(extra: &'a [(String, String)], key: &str) -> Option<&'a str> {
+pub(crate) fn extra_field<'a>(extra: &'a [(String, String)], key: &str) -> Option<&'a str> {
     extra.iter().find(|(name, _)| name == key).map(|(_, text)| text.as_str())
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn extra<'a>(extra: &'a [(String, String)], key: &str) -> Option<&'a 
 /// # Errors
 ///
 /// `invalid`, with the function and the key.
-pub(crate) fn wishes<T: DeserializeOwned>(
+pub(crate) fn parse_extra<T: DeserializeOwned>(
     extra: &[(String, String)],
     function: &str,
 ) -> Result<T, Failure> {
@@ -64,7 +64,7 @@ pub(crate) fn wishes<T: DeserializeOwned>(
 }
 
 /// Serializes a value as JSON text for a guest.
-pub(crate) fn text(value: &Value) -> String {
+pub(crate) fn to_text(value: &Value) -> String {
     value.to_string()
 }
 

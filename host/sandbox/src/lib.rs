@@ -5,9 +5,9 @@
 //! * [`config`]: settings of the sandbox; `engine`: setup of wasmtime, and its ticker.
 //! * [`sandbox`]: the adapter of the port `Sandbox`; `plugin`: the adapter of the port `Plugin`.
 //! * `load`: from untrusted bytes to compiled code with a description; [`compile`]: the process and
-//!   the limits of compilation; `cache`: compiled code on disk.
-//! * `guest`: the data of a store for one call; `cpu` and `meter`: CPU time and memory of a guest.
-//! * `call`: one fresh instance, one call, one outcome; `ended`: the errors of calls; `border`:
+//!   the limits of compilation; `code_cache`: compiled code on disk.
+//! * `host_state`: the data of a store for one call; `cpu_meter` and `memory_meter`: CPU time and memory of a guest.
+//! * `export`: one fresh instance, one call, one outcome; `guest_error`: the errors of calls; `sanitize`:
 //!   sanitizes failures of guests.
 //! * `import`: the interfaces that guests import, one per file, each a thin layer over the gate.
 //! * `wasi`: the empty WASI context of components that import WASI.
@@ -21,26 +21,26 @@
 //! * Loading never panics the host and leaves nothing behind, whatever the bytes are.
 
 mod bindings;
-mod border;
-mod cache;
-mod call;
-mod code;
+mod code_cache;
 pub mod compile;
+mod compiled;
 pub mod config;
-mod cpu;
-mod ended;
+mod cpu_meter;
 mod engine;
 pub mod error;
-mod guest;
-mod halt;
+mod export;
+mod guest_error;
+mod host_state;
 mod import;
+mod import_error;
 mod json;
 mod load;
-mod meter;
+mod memory_meter;
 mod plugin;
 pub mod sandbox;
+mod sanitize;
 mod wasi;
 
-pub use config::{CodeCache, CompileLimits, Compiler, SandboxConfig};
+pub use config::{CodeCacheConfig, CompileLimits, Compiler, SandboxConfig};
 pub use error::Error;
 pub use sandbox::{WasmSandbox, WasmSandbox as Sandbox};

@@ -8,11 +8,11 @@
 mod contract;
 mod describe;
 mod encode;
-pub(crate) mod fault;
+pub(crate) mod file_kind;
+mod inspect;
 mod interface;
-pub(crate) mod kind;
 pub(crate) mod prepare;
-mod survey;
+pub(crate) mod rejection;
 pub(crate) mod text;
 
 use std::sync::Arc;
@@ -24,35 +24,35 @@ use wattle_graph::id::{Digest, PluginName};
 use wattle_run::ports::sandbox::PluginInfo;
 
 use crate::bindings::exports::wattle::plugin::{reducer, tool, web};
-use crate::cache::Cache;
-use crate::code::{Code, Exports, NodeExport};
-use crate::compile::{Compiler, Compilers};
+use crate::code_cache::CodeCache;
+use crate::compile::{Compiler, CompilerPool};
+use crate::compiled::{CompiledComponent, Exports, NodeExport};
 use crate::error::Error;
-use crate::guest::Guest;
-use crate::load::contract::Contract;
-pub(crate) use crate::load::fault::Fault;
+use crate::host_state::HostState;
+use crate::load::contract::ComponentWorld;
 use crate::load::prepare::{Outline, Prepared};
-use crate::{cache, import, wasi};
+pub(crate) use crate::load::rejection::Rejection;
+use crate::{code_cache, import, wasi};
 
 /// Loads components. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Loader(Arc<Parts>);
+pub(crate) struct Loader(Arc<LoaderInner>);
 
-struct Parts {
+struct LoaderInner {
     engine: Engine,
     /// Linker with the imports of the contract.
-    plain: Linker<Guest>,
+    linker: Linker<HostState>,
     /// Linker with the imports of the contract and of WASI, for components that import WASI.
-    with_wasi: Linker<Guest>,
-    cache: Option<Cache>,
-    compilers: Compilers,
+    linker_with_wasi: Linker<HostState>,
+    cache: Option<CodeCache>,
+    compilers: CompilerPool,
 }
 
 impl Loader {
     /// Creates a loader for an engine.
     pub(crate) fn new(
         engine: Engine,
-        cache: Option<Cache>,
+        cache: Option<CodeCache>,
         compiler: Compiler,
     ) -> Result<Self, Error> {
         let failed = |error: wasmtime::Error| Error::Link { message: format!("{error:#}") };
@@ -61,8 +61,14 @@ impl Loader {
         let mut with_wasi = Linker::new(&engine);
         import::link(&mut with_wasi).map_err(failed)?;
         wasi::link(&mut with_wasi).map_err(failed)?;
-        let compilers = Compilers::new(compiler);
-        Ok(Self(Arc::new(Parts { engine, plain, with_wasi, cache, compilers })))
+        let compilers = CompilerPool::new(compiler);
+        Ok(Self(Arc::new(LoaderInner {
+            engine,
+            linker: plain,
+            linker_with_wasi: with_wasi,
+            cache,
+            compilers,
+        })))
     }
 
     /// Checks, compiles and describes a file.
@@ -71,12 +77,12 @@ impl Loader {
         name: &PluginName,
         bytes: Bytes,
         digest: Digest,
-    ) -> Result<(Arc<Code>, PluginInfo), Fault> {
+    ) -> Result<(Arc<CompiledComponent>, PluginInfo), Rejection> {
         // A file of the wrong kind is rejected without a compiler.
-        kind::of(&bytes)?;
-        let (outline, compiled) = match self.cached(digest).await? {
+        file_kind::detect(&bytes)?;
+        let (outline, compiled) = match self.load_cached(digest).await? {
             Some(found) => found,
-            None => self.compiled(bytes, digest).await?,
+            None => self.compile(bytes, digest).await?,
         };
         let code = self.0.link(&compiled, &outline.contract)?;
         let Outline { contract, manifest, size_bytes } = outline;
@@ -99,18 +105,22 @@ impl Loader {
 }
 
 impl Loader {
-    async fn cached(&self, digest: Digest) -> Result<Option<(Outline, Component)>, Fault> {
+    async fn load_cached(&self, digest: Digest) -> Result<Option<(Outline, Component)>, Rejection> {
         self.blocking(move |parts| {
             Ok(parts.cache.as_ref().and_then(|cache| cache.get(&parts.engine, digest)))
         })
         .await
     }
 
-    async fn compiled(&self, bytes: Bytes, digest: Digest) -> Result<(Outline, Component), Fault> {
+    async fn compile(
+        &self,
+        bytes: Bytes,
+        digest: Digest,
+    ) -> Result<(Outline, Component), Rejection> {
         let parts = &self.0;
         let Prepared { outline, code } = parts.compilers.compile(&parts.engine, bytes).await?;
         self.blocking(move |parts| {
-            let compiled = cache::load(&parts.engine, &code)?;
+            let compiled = code_cache::load_compiled(&parts.engine, &code)?;
             if let Some(cache) = &parts.cache {
                 cache.put(&parts.engine, digest, &outline, &code);
             }
@@ -122,39 +132,51 @@ impl Loader {
     /// Runs file access on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Parts) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, Fault> {
+        work: impl FnOnce(&LoaderInner) -> Result<T, Rejection> + Send + 'static,
+    ) -> Result<T, Rejection> {
         let parts = Arc::clone(&self.0);
         let done = tokio::task::spawn_blocking(move || work(&parts)).await;
-        done.unwrap_or_else(|error| Err(fault::panicked(&error)))
+        done.unwrap_or_else(|error| Err(rejection::panicked(&error)))
     }
 }
 
-impl Parts {
-    fn link(&self, compiled: &Component, contract: &Contract) -> Result<Code, Fault> {
-        let linker = if contract.wasi { &self.with_wasi } else { &self.plain };
-        let pre = linker.instantiate_pre(compiled).map_err(|error| fault::unlinked(&error))?;
-        let exports = find(&pre, contract)?;
-        Ok(Code { pre, exports })
+impl LoaderInner {
+    fn link(
+        &self,
+        compiled: &Component,
+        contract: &ComponentWorld,
+    ) -> Result<CompiledComponent, Rejection> {
+        let linker = if contract.wasi { &self.linker_with_wasi } else { &self.linker };
+        let pre =
+            linker.instantiate_pre(compiled).map_err(|error| rejection::unknown_import(&error))?;
+        let exports = find_exports(&pre, contract)?;
+        Ok(CompiledComponent { pre, exports })
     }
 }
 
-fn find(pre: &InstancePre<Guest>, contract: &Contract) -> Result<Exports, Fault> {
-    let missing = |error: wasmtime::Error| fault::missing(&format!("{error:#}"));
+fn find_exports(
+    pre: &InstancePre<HostState>,
+    contract: &ComponentWorld,
+) -> Result<Exports, Rejection> {
+    let missing = |error: wasmtime::Error| rejection::missing_export(&format!("{error:#}"));
     Ok(Exports {
-        node: contract.has("node").then(|| NodeExport::new(pre)).transpose().map_err(missing)?,
+        node: contract
+            .has_export("node")
+            .then(|| NodeExport::new(pre))
+            .transpose()
+            .map_err(missing)?,
         tool: contract
-            .has("tool")
+            .has_export("tool")
             .then(|| tool::GuestIndices::new(pre))
             .transpose()
             .map_err(missing)?,
         reducer: contract
-            .has("reducer")
+            .has_export("reducer")
             .then(|| reducer::GuestIndices::new(pre))
             .transpose()
             .map_err(missing)?,
         web: contract
-            .has("web")
+            .has_export("web")
             .then(|| web::GuestIndices::new(pre))
             .transpose()
             .map_err(missing)?,

@@ -8,23 +8,23 @@ use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{
-    Ended, NodeCall, NodeOutcome, Plugin, PluginInfo, ToolCall, WebRequest, WebResponse,
+    GuestError, NodeCall, NodeOutcome, Plugin, PluginInfo, PluginToolCall, WebRequest, WebResponse,
 };
 
-use crate::border;
-use crate::call::{self, Call};
-use crate::code::Code;
-use crate::ended::Place;
+use crate::compiled::CompiledComponent;
+use crate::export::{self, GuestCall};
+use crate::guest_error::Callee;
+use crate::sanitize;
 
 /// A loaded component under a name.
 pub(crate) struct WasmPlugin {
     pub(crate) info: PluginInfo,
-    pub(crate) code: Arc<Code>,
+    pub(crate) code: Arc<CompiledComponent>,
 }
 
 impl WasmPlugin {
-    fn place<'a>(&'a self, what: &'a str) -> Place<'a> {
-        Place { plugin: self.info.name.as_str(), what, granted: true }
+    fn callee<'a>(&'a self, what: &'a str) -> Callee<'a> {
+        Callee { plugin: self.info.name.as_str(), what, granted: true }
     }
 }
 
@@ -34,27 +34,35 @@ impl Plugin for WasmPlugin {
         &self.info
     }
 
-    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, Ended> {
+    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, GuestError> {
         let what = format!("node `{}`", call.node);
-        let place = self.place(&what);
+        let callee = self.callee(&what);
         let limits = gate.limits().clone();
-        let made = Call { code: &self.code, gate: Some(gate), limits: &limits, place };
-        call::node::run(made, call).await.map_err(border::cleaned)
+        let made = GuestCall { code: &self.code, gate: Some(gate), limits: &limits, callee };
+        export::node::run(made, call).await.map_err(sanitize::sanitize_error)
     }
 
-    async fn call_tool(&self, call: ToolCall, gate: Arc<Gate>) -> Result<ToolOutput, Ended> {
+    async fn call_tool(
+        &self,
+        call: PluginToolCall,
+        gate: Arc<Gate>,
+    ) -> Result<ToolOutput, GuestError> {
         let what = format!("tool `{}`", call.tool);
-        let place = self.place(&what);
+        let callee = self.callee(&what);
         let limits = gate.limits().clone();
-        let made = Call { code: &self.code, gate: Some(gate), limits: &limits, place };
-        call::tool::run(made, call).await.map_err(border::cleaned)
+        let made = GuestCall { code: &self.code, gate: Some(gate), limits: &limits, callee };
+        export::tool::run(made, call).await.map_err(sanitize::sanitize_error)
     }
 
-    async fn handle(&self, request: WebRequest, gate: Arc<Gate>) -> Result<WebResponse, Ended> {
-        let place = self.place("the web handler");
+    async fn handle(
+        &self,
+        request: WebRequest,
+        gate: Arc<Gate>,
+    ) -> Result<WebResponse, GuestError> {
+        let callee = self.callee("the web handler");
         let limits = gate.limits().clone();
-        let made = Call { code: &self.code, gate: Some(gate), limits: &limits, place };
-        call::web::run(made, request).await.map_err(border::cleaned)
+        let made = GuestCall { code: &self.code, gate: Some(gate), limits: &limits, callee };
+        export::web::run(made, request).await.map_err(sanitize::sanitize_error)
     }
 
     async fn reduce(
@@ -63,10 +71,10 @@ impl Plugin for WasmPlugin {
         current: Option<Value>,
         updates: Vec<Value>,
         limits: &Limits,
-    ) -> Result<Value, Ended> {
+    ) -> Result<Value, GuestError> {
         let what = format!("reducer `{reducer}`");
-        let place = self.place(&what);
-        let made = Call { code: &self.code, gate: None, limits, place };
-        call::reduce::run(made, reducer, current, updates).await.map_err(border::cleaned)
+        let callee = self.callee(&what);
+        let made = GuestCall { code: &self.code, gate: None, limits, callee };
+        export::reduce::run(made, reducer, current, updates).await.map_err(sanitize::sanitize_error)
     }
 }

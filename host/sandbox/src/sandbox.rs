@@ -9,8 +9,8 @@ use wattle_graph::id::{Digest, PluginName};
 use wattle_run::ports;
 use wattle_run::ports::sandbox::{LoadError, Plugin, PluginInfo};
 
-use crate::cache::Cache;
-use crate::code::Code;
+use crate::code_cache::CodeCache;
+use crate::compiled::CompiledComponent;
 use crate::config::SandboxConfig;
 use crate::engine;
 use crate::error::Error;
@@ -22,11 +22,11 @@ pub struct WasmSandbox {
     loader: Loader,
     /// Loaded code, by digest. Apps share plugins, and a reload often reads the same bytes. Code
     /// that no plugin uses is not kept.
-    loaded: Mutex<HashMap<Digest, Known>>,
+    loaded: Mutex<HashMap<Digest, LoadedPlugin>>,
 }
 
-struct Known {
-    code: Weak<Code>,
+struct LoadedPlugin {
+    code: Weak<CompiledComponent>,
     info: PluginInfo,
 }
 
@@ -39,20 +39,20 @@ impl WasmSandbox {
     /// if the directory cannot be used, [`Error::Ticker`] and [`Error::Link`] for faults of the
     /// host itself.
     pub fn new(config: &SandboxConfig) -> Result<Arc<Self>, Error> {
-        let cache = config.cache.clone().map(Cache::open).transpose()?;
-        let engine = engine::create(config.max_instances)?;
+        let cache = config.cache.clone().map(CodeCache::open).transpose()?;
+        let engine = engine::create_engine(config.max_instances)?;
         let loader = Loader::new(engine, cache, config.compiler.clone())?;
         Ok(Arc::new(Self { loader, loaded: Mutex::default() }))
     }
 
-    fn known(&self, digest: Digest) -> Option<(Arc<Code>, PluginInfo)> {
+    fn lookup(&self, digest: Digest) -> Option<(Arc<CompiledComponent>, PluginInfo)> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let known = loaded.get(&digest)?;
         Some((known.code.upgrade()?, known.info.clone()))
     }
 
-    fn remember(&self, code: &Arc<Code>, info: &PluginInfo) {
-        let known = Known { code: Arc::downgrade(code), info: info.clone() };
+    fn insert(&self, code: &Arc<CompiledComponent>, info: &PluginInfo) {
+        let known = LoadedPlugin { code: Arc::downgrade(code), info: info.clone() };
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.retain(|_, known| known.code.strong_count() > 0);
         loaded.insert(info.digest, known);
@@ -63,13 +63,13 @@ impl WasmSandbox {
 impl ports::Sandbox for WasmSandbox {
     async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
         let digest = Digest::of(&bytes);
-        if let Some((code, info)) = self.known(digest) {
+        if let Some((code, info)) = self.lookup(digest) {
             let info = PluginInfo { name: name.clone(), ..info };
             return Ok(Arc::new(WasmPlugin { info, code }));
         }
         let loaded = self.loader.load(name, bytes, digest).await;
-        let (code, info) = loaded.map_err(|fault| fault.of(name))?;
-        self.remember(&code, &info);
+        let (code, info) = loaded.map_err(|rejection| rejection.into_load_error(name))?;
+        self.insert(&code, &info);
         Ok(Arc::new(WasmPlugin { info, code }))
     }
 }

@@ -6,8 +6,8 @@
 //! guest can observe only with the gate's clocks.
 
 mod clocks;
+mod log_stream;
 mod random;
-mod stream;
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use wasmtime_wasi::p2::bindings;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wattle_run::gate::Gate;
 
-use crate::guest::Guest;
-use crate::wasi::stream::LogStream;
+use crate::host_state::HostState;
+use crate::wasi::log_stream::LogStream;
 
 /// Packages of WASI that components may import.
 pub(crate) const PACKAGES: &[&str] =
     &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"];
 
-impl WasiView for Guest {
+impl WasiView for HostState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let (ctx, table) = self.wasi();
         WasiCtxView { ctx, table }
@@ -31,8 +31,8 @@ impl WasiView for Guest {
 }
 
 /// Defines WASI 0.2, with clocks and random numbers of the gate.
-pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    type Host = HasSelf<Guest>;
+pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    type Host = HasSelf<HostState>;
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     linker.allow_shadowing(true);
     bindings::clocks::wall_clock::add_to_linker::<_, Host>(linker, |guest| guest)?;
@@ -45,7 +45,7 @@ pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
 }
 
 /// Creates a context with nothing in it but two log streams.
-pub(crate) fn context(gate: Option<&Arc<Gate>>) -> WasiCtx {
+pub(crate) fn empty_context(gate: Option<&Arc<Gate>>) -> WasiCtx {
     let mut builder = WasiCtx::builder();
     builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
     if let Some(gate) = gate {

@@ -5,10 +5,10 @@ use serde_json::Value;
 use wattle_run::grant::SqlRule;
 use wattle_run::hostcall::sql::{Executed, Rows};
 use wattle_run::limit::SqlLimits;
-use wattle_run::ports::sql::Marker;
+use wattle_run::ports::sql::CommitMarker;
 
-use crate::failure::Fault;
-use crate::migrate::{Applied, Migration};
+use crate::failure::StatementError;
+use crate::migrate::{AppliedMigration, Migration};
 use crate::statement::{Dialect, Statement};
 
 /// Days that commit markers are kept. An orphaned run is recovered when a host starts, so no marker
@@ -16,13 +16,13 @@ use crate::statement::{Dialect, Statement};
 pub(crate) const MARKER_DAYS: u32 = 30;
 
 /// Reads a commit marker.
-pub(crate) const MARKER: &str = "SELECT answers FROM _wattle_journal WHERE key = $1";
+pub(crate) const SELECT_MARKER: &str = "SELECT answers FROM _wattle_journal WHERE key = $1";
 
 /// Updates a marker whose key was claimed.
-pub(crate) const FILL_MARKER: &str = "UPDATE _wattle_journal SET answers = $2 WHERE key = $1";
+pub(crate) const UPDATE_MARKER: &str = "UPDATE _wattle_journal SET answers = $2 WHERE key = $1";
 
 /// Maximum connections in use for one database. Further calls wait.
-pub(crate) const CONNECTIONS: u32 = 8;
+pub(crate) const MAX_CONNECTIONS: u32 = 8;
 
 /// A database of one dialect.
 #[async_trait]
@@ -35,16 +35,16 @@ pub(crate) trait Backend: Send + Sync {
         statement: &Statement<'_>,
         rule: &SqlRule,
         limits: &SqlLimits,
-    ) -> Result<Rows, Fault>;
+    ) -> Result<Rows, StatementError>;
 
     /// Starts a transaction that can write.
-    async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, Fault>;
+    async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, StatementError>;
 
     /// Returns the applied migrations of an app, by version.
-    async fn applied(&self, app: &str) -> Result<Vec<Applied>, sqlx::Error>;
+    async fn applied_migrations(&self, app: &str) -> Result<Vec<AppliedMigration>, sqlx::Error>;
 
     /// Applies and records a migration atomically. Does nothing if it was recorded meanwhile.
-    async fn apply(&self, app: &str, migration: &Migration) -> Result<(), sqlx::Error>;
+    async fn apply_migration(&self, app: &str, migration: &Migration) -> Result<(), sqlx::Error>;
 
     /// Closes all connections.
     async fn close(&self);
@@ -58,7 +58,7 @@ pub(crate) fn insert_marker(now_ms: &str) -> String {
 
 /// Parses the recorded results in a marker. An invalid marker is an error. If it counted as
 /// missing, its transaction would be committed again.
-pub(crate) fn answers(text: &str) -> Result<Value, Fault> {
+pub(crate) fn parse_marker(text: &str) -> Result<Value, StatementError> {
     serde_json::from_str(text).map_err(|error| sqlx::Error::Decode(error.into()).into())
 }
 
@@ -69,15 +69,15 @@ pub(crate) trait Session: Send {
         &mut self,
         statement: &Statement<'_>,
         limits: &SqlLimits,
-    ) -> Result<Executed, Fault>;
+    ) -> Result<Executed, StatementError>;
 
-    /// See [`SqlTransaction::claim`](wattle_run::ports::sql::SqlTransaction::claim).
-    async fn claim(&mut self, key: &str) -> Result<Option<Value>, Fault>;
+    /// See [`SqlTransaction::claim`](wattle_run::ports::sql::SqlTransaction::claim_marker).
+    async fn claim(&mut self, key: &str) -> Result<Option<Value>, StatementError>;
 
     /// Writes the marker, whether or not its key was claimed.
-    async fn mark(&mut self, marker: &Marker) -> Result<(), Fault>;
+    async fn write_marker(&mut self, marker: &CommitMarker) -> Result<(), StatementError>;
 
-    async fn commit(self: Box<Self>) -> Result<(), Fault>;
+    async fn commit(self: Box<Self>) -> Result<(), StatementError>;
 
-    async fn rollback(self: Box<Self>) -> Result<(), Fault>;
+    async fn rollback(self: Box<Self>) -> Result<(), StatementError>;
 }

@@ -37,7 +37,7 @@ impl fmt::Debug for DatabaseConfig {
 }
 
 /// A parsed database URL.
-pub(crate) enum Address {
+pub(crate) enum DatabaseUrl {
     /// A file, which is created if missing.
     SqliteFile(PathBuf),
     /// A database in memory, for tests.
@@ -46,7 +46,7 @@ pub(crate) enum Address {
     Postgres(Box<PgConnectOptions>),
 }
 
-impl Address {
+impl DatabaseUrl {
     pub(crate) fn parse(
         name: &str,
         config: &DatabaseConfig,
@@ -83,10 +83,10 @@ impl Address {
 mod tests {
     use std::path::Path;
 
-    use super::{Address, DatabaseConfig};
+    use super::{DatabaseConfig, DatabaseUrl};
 
-    fn parse(url: &str) -> Result<Address, String> {
-        Address::parse("main", &DatabaseConfig::new(url), Path::new("/data"))
+    fn parse(url: &str) -> Result<DatabaseUrl, String> {
+        DatabaseUrl::parse("main", &DatabaseConfig::new(url), Path::new("/data"))
             .map_err(|error| error.to_string())
     }
 
@@ -98,10 +98,10 @@ mod tests {
             ("sqlite:///var/a.db", "/var/a.db"),
             ("sqlite:/var/a.db", "/var/a.db"),
         ] {
-            let Ok(Address::SqliteFile(path)) = parse(url) else { panic!("{url}") };
+            let Ok(DatabaseUrl::SqliteFile(path)) = parse(url) else { panic!("{url}") };
             assert_eq!(path, Path::new(expected), "{url}");
         }
-        assert!(matches!(parse("sqlite::memory:"), Ok(Address::SqliteMemory)));
+        assert!(matches!(parse("sqlite::memory:"), Ok(DatabaseUrl::SqliteMemory)));
     }
 
     #[test]

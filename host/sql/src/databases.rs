@@ -12,16 +12,16 @@ use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::{Sql, SqlTransaction};
 
 use crate::backend::Backend;
-use crate::config::{Address, DatabaseConfig};
+use crate::config::{DatabaseConfig, DatabaseUrl};
 use crate::error::SqlError;
-use crate::failure::{Fault, Subject};
+use crate::failure::{OperationContext, StatementError};
 use crate::migrate::{self, Script};
 use crate::postgres::Postgres;
 use crate::readonly;
+use crate::readwrite;
 use crate::sqlite::Sqlite;
 use crate::statement::Statement;
-use crate::transaction::Open;
-use crate::writing;
+use crate::transaction::OpenTransaction;
 
 /// Databases by name. Clones share them.
 #[derive(Clone)]
@@ -42,10 +42,10 @@ impl Databases {
     ) -> Result<Self, SqlError> {
         let mut databases: BTreeMap<String, Box<dyn Backend>> = BTreeMap::new();
         for (name, config) in configs {
-            let backend: Box<dyn Backend> = match Address::parse(&name, &config, data_dir)? {
-                Address::SqliteFile(path) => Box::new(Sqlite::open(&name, &path).await?),
-                Address::SqliteMemory => Box::new(Sqlite::in_memory(&name).await?),
-                Address::Postgres(options) => Box::new(Postgres::new(*options)),
+            let backend: Box<dyn Backend> = match DatabaseUrl::parse(&name, &config, data_dir)? {
+                DatabaseUrl::SqliteFile(path) => Box::new(Sqlite::open(&name, &path).await?),
+                DatabaseUrl::SqliteMemory => Box::new(Sqlite::in_memory(&name).await?),
+                DatabaseUrl::Postgres(options) => Box::new(Postgres::new(*options)),
             };
             databases.insert(name, backend);
         }
@@ -64,7 +64,7 @@ impl Databases {
         database: &str,
         folders: &'a BTreeMap<String, PathBuf>,
     ) -> Result<&'a Path, SqlError> {
-        let dialect = self.known(database)?.dialect().name();
+        let dialect = self.configured_database(database)?.dialect().name();
         let folder = folders.get(dialect).ok_or_else(|| SqlError::NoDialect {
             app: app.to_owned(),
             database: database.to_owned(),
@@ -86,10 +86,10 @@ impl Databases {
         database: &str,
         scripts: Vec<Script>,
     ) -> Result<Vec<String>, SqlError> {
-        migrate::run(self.known(database)?, app, database, scripts).await
+        migrate::run(self.configured_database(database)?, app, database, scripts).await
     }
 
-    fn known(&self, database: &str) -> Result<&dyn Backend, SqlError> {
+    fn configured_database(&self, database: &str) -> Result<&dyn Backend, SqlError> {
         let backend = self.databases.get(database).map(AsRef::as_ref);
         backend.ok_or_else(|| SqlError::UnknownDatabase { name: database.to_owned() })
     }
@@ -129,17 +129,17 @@ impl Sql for Databases {
         parameters: &[SqlValue],
     ) -> Result<Rows, Failure> {
         let backend = self.backend(database)?;
-        let limits = narrowed(limits, rule);
+        let limits = effective_limits(limits, rule);
         let checked = Statement::check(backend.dialect(), statement, parameters, &limits)?;
         if rule.access == SqlAccess::ReadOnly {
             readonly::check(backend.dialect(), statement, rule)?;
         } else {
-            writing::check(backend.dialect(), statement)?;
+            readwrite::check(backend.dialect(), statement)?;
         }
-        let subject = Subject { operation: "query", database };
-        let answer = backend.query(&checked, rule, &limits).await;
-        let rows = answer.map_err(|fault| subject.failure(fault))?;
-        complete(&rows, rule, &limits).map_err(|fault| subject.failure(fault))?;
+        let subject = OperationContext { operation: "query", database };
+        let result = backend.query(&checked, rule, &limits).await;
+        let rows = result.map_err(|error| subject.failure(error))?;
+        ensure_complete(&rows, rule, &limits).map_err(|error| subject.failure(error))?;
         Ok(rows)
     }
 
@@ -149,14 +149,14 @@ impl Sql for Databases {
         limits: &SqlLimits,
     ) -> Result<Box<dyn SqlTransaction>, Failure> {
         let backend = self.backend(database)?;
-        let subject = Subject { operation: "begin a transaction on", database };
-        let session = backend.begin(limits).await.map_err(|fault| subject.failure(fault))?;
-        Ok(Box::new(Open::new(session, database, backend.dialect(), limits)))
+        let subject = OperationContext { operation: "begin a transaction on", database };
+        let session = backend.begin(limits).await.map_err(|error| subject.failure(error))?;
+        Ok(Box::new(OpenTransaction::new(session, database, backend.dialect(), limits)))
     }
 }
 
 /// Returns the limits of a plugin, with the overrides of the rule for a database.
-fn narrowed(limits: &SqlLimits, rule: &SqlRule) -> SqlLimits {
+fn effective_limits(limits: &SqlLimits, rule: &SqlRule) -> SqlLimits {
     SqlLimits {
         rows: rule.rows.unwrap_or(limits.rows),
         bytes: rule.bytes.unwrap_or(limits.bytes),
@@ -166,15 +166,19 @@ fn narrowed(limits: &SqlLimits, rule: &SqlRule) -> SqlLimits {
 }
 
 /// Fails if rows were cut at a limit that the rule sets. Such a rule permits no partial results.
-fn complete(rows: &Rows, rule: &SqlRule, limits: &SqlLimits) -> Result<(), Fault> {
+fn ensure_complete(rows: &Rows, rule: &SqlRule, limits: &SqlLimits) -> Result<(), StatementError> {
     if !rows.truncated {
         return Ok(());
     }
     let read = rows.rows.len() as u64;
     let is_full = read >= limits.rows;
     match (is_full, rule.rows, rule.bytes) {
-        (true, Some(allowed), _) => Err(Fault::TooMuch { limit: "sql.rows", allowed, read }),
-        (false, _, Some(allowed)) => Err(Fault::TooMuch { limit: "sql.bytes", allowed, read }),
+        (true, Some(allowed), _) => {
+            Err(StatementError::LimitExceeded { limit: "sql.rows", allowed, read })
+        }
+        (false, _, Some(allowed)) => {
+            Err(StatementError::LimitExceeded { limit: "sql.bytes", allowed, read })
+        }
         _ => Ok(()),
     }
 }

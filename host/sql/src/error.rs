@@ -59,7 +59,7 @@ pub enum SqlError {
     },
     /// Two migrations have the same number.
     #[error("the migrations `{first}` and `{second}` have the same number; renumber the newer one")]
-    MigrationTwice {
+    MigrationDuplicate {
         /// Name of one file.
         first: String,
         /// Name of the other file.
@@ -119,7 +119,7 @@ pub enum SqlError {
         "the migration `{migration}` of app `{app}` names a table that begins with `_wattle_`; such \
          tables belong to the host: take the name out of the migration"
     )]
-    MigrationOwn {
+    MigrationHostTable {
         /// Name of the app.
         app: String,
         /// File name without extension.

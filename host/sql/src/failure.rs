@@ -12,15 +12,15 @@ use wattle_run::limit::SqlLimits;
 
 /// Why a statement failed.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum StatementError {
     /// An error of the database or of the connection.
     Database(sqlx::Error),
     /// The statement timed out.
     TimedOut,
     /// A parameter that the dialect cannot represent, with the reason.
-    Value(String),
+    InvalidParameter(String),
     /// The result exceeds a limit of the rule.
-    TooMuch {
+    LimitExceeded {
         limit: &'static str,
         allowed: u64,
         /// Number of rows that were read.
@@ -28,94 +28,108 @@ pub(crate) enum Fault {
     },
 }
 
-impl From<sqlx::Error> for Fault {
+impl From<sqlx::Error> for StatementError {
     fn from(error: sqlx::Error) -> Self {
         Self::Database(error)
     }
 }
 
 /// Runs a statement within its timeout plus `grace`, the time that the database needs to stop it.
-pub(crate) async fn within<T, E: Into<Fault>>(
+pub(crate) async fn with_timeout<T, E: Into<StatementError>>(
     limits: &SqlLimits,
     grace: Duration,
     work: impl Future<Output = Result<T, E>> + Send,
-) -> Result<T, Fault> {
+) -> Result<T, StatementError> {
     let allowed = Duration::from_millis(limits.timeout_ms).saturating_add(grace);
     match tokio::time::timeout(allowed, work).await {
         Ok(answer) => answer.map_err(Into::into),
-        Err(_) => Err(Fault::TimedOut),
+        Err(_) => Err(StatementError::TimedOut),
     }
 }
 
 /// The operation and the database that a failure message names.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct OperationContext<'a> {
     pub(crate) operation: &'static str,
     pub(crate) database: &'a str,
 }
 
-impl Subject<'_> {
-    pub(crate) fn failure(self, fault: Fault) -> Failure {
-        match fault {
-            Fault::TimedOut => self
-                .say(code::TIMEOUT, "it exceeded the statement timeout")
+impl OperationContext<'_> {
+    pub(crate) fn failure(self, error: StatementError) -> Failure {
+        match error {
+            StatementError::TimedOut => self
+                .failure_with(code::TIMEOUT, "it exceeded the statement timeout")
                 .retryable()
                 .with_details(json!({ "limit": "sql.timeout_ms" })),
-            Fault::Value(reason) => self.say(code::INVALID, &reason),
-            Fault::TooMuch { limit, allowed, read } => self.too_much(limit, allowed, read),
-            Fault::Database(sqlx::Error::Database(error)) if was_stopped(error.as_ref()) => {
-                self.failure(Fault::TimedOut)
+            StatementError::InvalidParameter(reason) => self.failure_with(code::INVALID, &reason),
+            StatementError::LimitExceeded { limit, allowed, read } => {
+                self.limit_failure(limit, allowed, read)
             }
-            Fault::Database(sqlx::Error::Database(error)) => self.refused(error.as_ref()),
-            Fault::Database(error) => self.unreachable(&error),
+            StatementError::Database(sqlx::Error::Database(error))
+                if is_statement_timeout(error.as_ref()) =>
+            {
+                self.failure(StatementError::TimedOut)
+            }
+            StatementError::Database(sqlx::Error::Database(error)) => {
+                self.database_failure(error.as_ref())
+            }
+            StatementError::Database(error) => self.connection_failure(&error),
         }
     }
 
-    fn say(self, code: &str, reason: &str) -> Failure {
+    fn failure_with(self, code: &str, reason: &str) -> Failure {
         let Self { operation, database } = self;
         Failure::new(code, format!("cannot {operation} database `{database}`: {reason}"))
     }
 
-    fn too_much(self, limit: &str, allowed: u64, read: u64) -> Failure {
+    fn limit_failure(self, limit: &str, allowed: u64, read: u64) -> Failure {
         let unit = if limit == "sql.rows" { "rows" } else { "bytes" };
         let reason = format!(
             "the result has more than the {allowed} {unit} that are allowed; {read} rows were \
              read; select less, or aggregate the rows"
         );
         let details = json!({ "limit": limit, "allowed": allowed, "read": read });
-        self.say(code::LIMIT, &reason).with_details(details)
+        self.failure_with(code::LIMIT, &reason).with_details(details)
     }
 
     /// Converts an error of the connection. Most texts of the library are omitted, since some quote
     /// their input.
-    fn unreachable(self, error: &sqlx::Error) -> Failure {
+    fn connection_failure(self, error: &sqlx::Error) -> Failure {
         tracing::debug!(database = self.database, %error, "database call failed");
         match error {
             sqlx::Error::PoolTimedOut => self
-                .say(code::UNAVAILABLE, "no connection became free in time; is the server up?")
+                .failure_with(
+                    code::UNAVAILABLE,
+                    "no connection became free in time; is the server up?",
+                )
                 .retryable(),
             sqlx::Error::Io(error) => self
-                .say(code::UNAVAILABLE, &format!("the connection failed ({})", error.kind()))
+                .failure_with(
+                    code::UNAVAILABLE,
+                    &format!("the connection failed ({})", error.kind()),
+                )
                 .retryable(),
-            sqlx::Error::PoolClosed => self.say(code::UNAVAILABLE, "the host is stopping"),
-            sqlx::Error::Tls(_) => self.say(code::UNAVAILABLE, "no secure connection was possible"),
-            sqlx::Error::Protocol(reason) | sqlx::Error::InvalidArgument(reason) => {
-                self.say(code::INVALID, reason)
+            sqlx::Error::PoolClosed => self.failure_with(code::UNAVAILABLE, "the host is stopping"),
+            sqlx::Error::Tls(_) => {
+                self.failure_with(code::UNAVAILABLE, "no secure connection was possible")
             }
-            _ => self.say(code::UNAVAILABLE, "the connection failed").retryable(),
+            sqlx::Error::Protocol(reason) | sqlx::Error::InvalidArgument(reason) => {
+                self.failure_with(code::INVALID, reason)
+            }
+            _ => self.failure_with(code::UNAVAILABLE, "the connection failed").retryable(),
         }
     }
 
-    fn refused(self, error: &dyn DatabaseError) -> Failure {
+    fn database_failure(self, error: &dyn DatabaseError) -> Failure {
         if let Some(kind) = constraint_kind(error.kind()) {
             let constraint = constraint_name(error);
             return self
-                .say(code::CONFLICT, error.message())
+                .failure_with(code::CONFLICT, error.message())
                 .with_details(json!({ "constraint": constraint, "kind": kind }));
         }
         if let Some(error) = error.try_downcast_ref::<PgDatabaseError>() {
             let code = postgres_code(error.code());
-            let failure = with_retry(self.say(code, error.message()), code);
+            let failure = with_retry(self.failure_with(code, error.message()), code);
             return failure
                 .with_details(json!({ "dialect": "postgres", "sqlstate": error.code() }));
         }
@@ -125,12 +139,12 @@ impl Subject<'_> {
         if let Some(limit) = sqlite_limit(number) {
             details["limit"] = limit.into();
         }
-        with_retry(self.say(code, error.message()), code).with_details(details)
+        with_retry(self.failure_with(code, error.message()), code).with_details(details)
     }
 }
 
 /// Returns true if the database reports that it stopped the statement at its timeout.
-fn was_stopped(error: &dyn DatabaseError) -> bool {
+fn is_statement_timeout(error: &dyn DatabaseError) -> bool {
     let code = error.code();
     let code = code.as_deref().unwrap_or_default();
     match error.try_downcast_ref::<PgDatabaseError>() {

@@ -5,11 +5,11 @@
 //! * [`databases`]: all configured databases by name; implements the port `Sql`.
 //! * [`config`]: URLs of databases.
 //! * `statement`: which statements are allowed at all; `readonly`: which of them a plugin with
-//!   read-only access can run; `writing`: which of them a plugin with write access can run.
+//!   read-only access can run; `readwrite`: which of them a plugin with write access can run.
 //! * `backend`: the interface of a dialect; `sqlite` and `postgres` implement it.
 //! * `transaction`: rules for transactions of both dialects.
 //! * `rows`: reads rows up to the limits.
-//! * [`migrate`]: migrations of apps; [`reader`]: PostgreSQL roles that only read.
+//! * [`migrate`]: migrations of apps; [`reader_role`]: PostgreSQL roles that only read.
 //! * [`error`] for operators, `failure` for guests.
 
 mod backend;
@@ -19,16 +19,16 @@ pub mod error;
 mod failure;
 pub mod migrate;
 mod postgres;
-pub mod reader;
+pub mod reader_role;
 mod readonly;
+mod readwrite;
 mod rows;
 mod sqlite;
 mod statement;
 mod transaction;
-mod writing;
 
 pub use config::DatabaseConfig;
 pub use databases::Databases;
 pub use error::SqlError;
 pub use migrate::Script;
-pub use reader::ReaderRole;
+pub use reader_role::ReaderRole;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::backend::Backend;
 use crate::error::SqlError;
-use crate::writing;
+use crate::readwrite;
 
 /// The contents of a migration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) struct Migration {
 
 /// A migration that was applied to a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Applied {
+pub(crate) struct AppliedMigration {
     pub(crate) version: i64,
     pub(crate) name: String,
     pub(crate) checksum: String,
@@ -51,23 +51,25 @@ pub(crate) async fn run(
             source,
         }
     };
-    let available = in_order(scripts)?;
-    let applied =
-        backend.applied(app).await.map_err(failed("read the applied migrations".to_owned()))?;
-    let pending = plan(app, database, &available, &applied)?;
-    if let Some(migration) = pending.iter().find(|it| writing::names_own(&it.text)) {
+    let available = parse_in_order(scripts)?;
+    let applied = backend
+        .applied_migrations(app)
+        .await
+        .map_err(failed("read the applied migrations".to_owned()))?;
+    let pending = pending_migrations(app, database, &available, &applied)?;
+    if let Some(migration) = pending.iter().find(|it| readwrite::names_host_table(&it.text)) {
         let (app, migration) = (app.to_owned(), migration.name.clone());
-        return Err(SqlError::MigrationOwn { app, migration });
+        return Err(SqlError::MigrationHostTable { app, migration });
     }
     for migration in pending {
         let operation = format!("apply migration `{}`", migration.name);
-        backend.apply(app, migration).await.map_err(failed(operation))?;
+        backend.apply_migration(app, migration).await.map_err(failed(operation))?;
         tracing::info!(app, database, migration = migration.name, "migration applied");
     }
     Ok(pending.iter().map(|migration| migration.name.clone()).collect())
 }
 
-fn in_order(scripts: Vec<Script>) -> Result<Vec<Migration>, SqlError> {
+fn parse_in_order(scripts: Vec<Script>) -> Result<Vec<Migration>, SqlError> {
     let migrations = scripts
         .into_iter()
         .map(|Script { path, text }| parse(&path, text).ok_or(SqlError::MigrationName { path }));
@@ -76,7 +78,7 @@ fn in_order(scripts: Vec<Script>) -> Result<Vec<Migration>, SqlError> {
     for pair in migrations.windows(2) {
         if pair[0].version == pair[1].version {
             let (first, second) = (pair[0].name.clone(), pair[1].name.clone());
-            return Err(SqlError::MigrationTwice { first, second });
+            return Err(SqlError::MigrationDuplicate { first, second });
         }
     }
     Ok(migrations)
@@ -94,11 +96,11 @@ fn parse(path: &Path, text: String) -> Option<Migration> {
 }
 
 /// Returns the pending migrations, if the applied ones are a prefix of the available ones.
-fn plan<'a>(
+fn pending_migrations<'a>(
     app: &str,
     database: &str,
     available: &'a [Migration],
-    applied: &[Applied],
+    applied: &[AppliedMigration],
 ) -> Result<&'a [Migration], SqlError> {
     let (app, database) = (app.to_owned(), database.to_owned());
     for (position, done) in applied.iter().enumerate() {
@@ -123,7 +125,7 @@ fn plan<'a>(
 mod tests {
     use std::path::Path;
 
-    use super::{Applied, Migration, parse, plan};
+    use super::{AppliedMigration, Migration, parse, pending_migrations};
 
     fn migration(name: &str) -> Migration {
         parse(&Path::new("folder").join(format!("{name}.sql")), name.to_owned()).unwrap()
@@ -131,12 +133,16 @@ mod tests {
 
     fn check(available: &[&str], applied: &[&str]) -> Result<Vec<String>, String> {
         let available: Vec<Migration> = available.iter().map(|name| migration(name)).collect();
-        let applied: Vec<Applied> = applied
+        let applied: Vec<AppliedMigration> = applied
             .iter()
             .map(|name| migration(name))
-            .map(|Migration { version, name, checksum, .. }| Applied { version, name, checksum })
+            .map(|Migration { version, name, checksum, .. }| AppliedMigration {
+                version,
+                name,
+                checksum,
+            })
             .collect();
-        plan("asset", "main", &available, &applied)
+        pending_migrations("asset", "main", &available, &applied)
             .map(|pending| pending.iter().map(|it| it.name.clone()).collect())
             .map_err(|error| error.to_string())
     }

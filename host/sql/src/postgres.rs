@@ -20,27 +20,28 @@ use tokio::sync::OnceCell;
 use wattle_run::grant::SqlRule;
 use wattle_run::hostcall::sql::{Executed, Rows};
 use wattle_run::limit::SqlLimits;
-use wattle_run::ports::sql::Marker;
+use wattle_run::ports::sql::CommitMarker;
 
 use crate::backend::{
-    Backend, CONNECTIONS, FILL_MARKER, MARKER, MARKER_DAYS, Session, answers, insert_marker,
+    Backend, MARKER_DAYS, MAX_CONNECTIONS, SELECT_MARKER, Session, UPDATE_MARKER, insert_marker,
+    parse_marker,
 };
-use crate::failure::{Fault, within};
-use crate::migrate::{Applied, Migration};
-use crate::postgres::prepared::Prepared;
-use crate::rows::Rest;
+use crate::failure::{StatementError, with_timeout};
+use crate::migrate::{AppliedMigration, Migration};
+use crate::postgres::prepared::PreparedStatements;
+use crate::rows::OnLimit;
 use crate::statement::{Dialect, Statement};
 
 /// Timeout of acquiring a connection.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Additional time in which the server reports its own statement timeout. The connection stays
 /// usable after such a report.
-const GRACE: Duration = Duration::from_millis(500);
+const SERVER_TIMEOUT_GRACE: Duration = Duration::from_millis(500);
 
 /// Acquires the lock that lets only one host at a time create tables, and suppresses the notices
 /// about existing tables. The number is "wattle" in ASCII.
-const LOCK: &str =
+const ACQUIRE_SCHEMA_LOCK: &str =
     "SET LOCAL client_min_messages = warning; SELECT pg_advisory_xact_lock(131260449320037)";
 
 const MARKER_TABLE: &str = "CREATE TABLE IF NOT EXISTS _wattle_journal (
@@ -56,7 +57,7 @@ const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 /// A PostgreSQL database.
 pub(crate) struct Postgres {
     pool: PgPool,
-    markers: OnceCell<()>,
+    marker_table: OnceCell<()>,
 }
 
 impl Postgres {
@@ -64,17 +65,18 @@ impl Postgres {
     pub(crate) fn new(options: PgConnectOptions) -> Self {
         // `DISCARD ALL` would drop the statements that `sqlx` caches.
         let options = options.statement_cache_capacity(0).disable_statement_logging();
-        let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT);
+        let pool =
+            PgPoolOptions::new().max_connections(MAX_CONNECTIONS).acquire_timeout(CONNECT_TIMEOUT);
         // Session settings of one caller must not reach the next user of the connection.
         let pool = pool.after_release(|connection, _| {
             Box::pin(async move { connection.execute("DISCARD ALL").await.map(|_| true) })
         });
-        Self { pool: pool.connect_lazy_with(options), markers: OnceCell::new() }
+        Self { pool: pool.connect_lazy_with(options), marker_table: OnceCell::new() }
     }
 
-    async fn create_markers(&self) -> Result<(), sqlx::Error> {
+    async fn create_marker_table(&self) -> Result<(), sqlx::Error> {
         let mut transaction = self.pool.begin().await?;
-        transaction.execute(LOCK).await?;
+        transaction.execute(ACQUIRE_SCHEMA_LOCK).await?;
         transaction.execute(MARKER_TABLE).await?;
         let keep_ms = i64::from(MARKER_DAYS) * 86_400_000;
         let old = format!("DELETE FROM _wattle_journal WHERE at_ms < {NOW_MS} - {keep_ms}");
@@ -85,7 +87,7 @@ impl Postgres {
 
 /// Returns the statements that begin a transaction. Bytes are always returned in hex, whatever the
 /// default of the server is.
-fn begin(mode: &str, limits: &SqlLimits) -> AssertSqlSafe<String> {
+fn begin_sql(mode: &str, limits: &SqlLimits) -> AssertSqlSafe<String> {
     let timeout_ms = limits.timeout_ms;
     AssertSqlSafe(format!(
         "BEGIN {mode}; SET LOCAL statement_timeout = {timeout_ms}; SET LOCAL bytea_output = 'hex'"
@@ -103,40 +105,44 @@ impl Backend for Postgres {
         statement: &Statement<'_>,
         _rule: &SqlRule,
         limits: &SqlLimits,
-    ) -> Result<Rows, Fault> {
+    ) -> Result<Rows, StatementError> {
         let mut connection = self.pool.acquire().await?;
-        let start = begin("READ ONLY", limits).into_sql_str();
+        let start = begin_sql("READ ONLY", limits).into_sql_str();
         let mut transaction: Transaction<'_, sqlx::Postgres> =
             Transaction::begin(&mut *connection, Some(start)).await?;
-        let mut prepared = Prepared::default();
-        let answer = within(limits, GRACE, async {
-            let executed = prepared.run(&mut transaction, statement, limits, Rest::Skip).await?;
+        let mut prepared = PreparedStatements::default();
+        let result = with_timeout(limits, SERVER_TIMEOUT_GRACE, async {
+            let executed = prepared.run(&mut transaction, statement, limits, OnLimit::Stop).await?;
             let mut rows = executed.returned;
             if rows.columns.is_empty() {
                 let text = AssertSqlSafe(statement.text).into_sql_str();
                 let described = transaction.prepare(text).await?;
                 rows.columns = value::columns(described.columns());
             }
-            Ok::<_, Fault>(rows)
+            Ok::<_, StatementError>(rows)
         })
         .await;
-        if matches!(&answer, Ok(rows) if !rows.truncated) {
+        if matches!(&result, Ok(rows) if !rows.truncated) {
             transaction.rollback().await?;
-            return answer;
+            return result;
         }
         // The server may still have much to send or to compute, so the connection is closed.
         drop(transaction);
         drop(connection.detach());
-        answer
+        result
     }
 
-    async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, Fault> {
-        self.markers.get_or_try_init(|| self.create_markers()).await?;
-        let transaction = self.pool.begin_with(begin("READ WRITE", limits)).await?;
-        Ok(Box::new(PostgresSession { transaction, prepared: Prepared::default(), claimed: false }))
+    async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, StatementError> {
+        self.marker_table.get_or_try_init(|| self.create_marker_table()).await?;
+        let transaction = self.pool.begin_with(begin_sql("READ WRITE", limits)).await?;
+        Ok(Box::new(PostgresSession {
+            transaction,
+            prepared: PreparedStatements::default(),
+            claimed: false,
+        }))
     }
 
-    async fn applied(&self, app: &str) -> Result<Vec<Applied>, sqlx::Error> {
+    async fn applied_migrations(&self, app: &str) -> Result<Vec<AppliedMigration>, sqlx::Error> {
         let rows = sqlx::query_as::<_, (i64, String, String)>(
             "SELECT version, name, checksum FROM _wattle_migrations
              WHERE app = $1 ORDER BY version",
@@ -145,13 +151,13 @@ impl Backend for Postgres {
         .fetch_all(&self.pool)
         .await;
         let rows = rows.map(Some).or_else(missing_table)?.unwrap_or_default();
-        let applied = |(version, name, checksum)| Applied { version, name, checksum };
+        let applied = |(version, name, checksum)| AppliedMigration { version, name, checksum };
         Ok(rows.into_iter().map(applied).collect())
     }
 
-    async fn apply(&self, app: &str, migration: &Migration) -> Result<(), sqlx::Error> {
+    async fn apply_migration(&self, app: &str, migration: &Migration) -> Result<(), sqlx::Error> {
         let mut transaction = self.pool.begin().await?;
-        transaction.execute(LOCK).await?;
+        transaction.execute(ACQUIRE_SCHEMA_LOCK).await?;
         transaction.execute(MIGRATION_TABLE).await?;
         let recorded = sqlx::query(
             "INSERT INTO _wattle_migrations (app, version, name, checksum)
@@ -186,7 +192,7 @@ fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
 /// A transaction that can write.
 struct PostgresSession {
     transaction: Transaction<'static, sqlx::Postgres>,
-    prepared: Prepared,
+    prepared: PreparedStatements,
     /// Whether the marker exists without results.
     claimed: bool,
 }
@@ -197,12 +203,12 @@ impl Session for PostgresSession {
         &mut self,
         statement: &Statement<'_>,
         limits: &SqlLimits,
-    ) -> Result<Executed, Fault> {
-        let work = self.prepared.run(&mut self.transaction, statement, limits, Rest::Finish);
-        within(limits, GRACE, work).await
+    ) -> Result<Executed, StatementError> {
+        let work = self.prepared.run(&mut self.transaction, statement, limits, OnLimit::Finish);
+        with_timeout(limits, SERVER_TIMEOUT_GRACE, work).await
     }
 
-    async fn claim(&mut self, key: &str) -> Result<Option<Value>, Fault> {
+    async fn claim(&mut self, key: &str) -> Result<Option<Value>, StatementError> {
         let insert = format!("{} ON CONFLICT (key) DO NOTHING", insert_marker(NOW_MS));
         let inserted = sqlx::query(AssertSqlSafe(insert))
             .bind(key)
@@ -213,25 +219,25 @@ impl Session for PostgresSession {
         if self.claimed {
             return Ok(None);
         }
-        let found = sqlx::query_scalar::<_, String>(MARKER).bind(key);
-        Ok(Some(answers(&found.fetch_one(&mut *self.transaction).await?)?))
+        let found = sqlx::query_scalar::<_, String>(SELECT_MARKER).bind(key);
+        Ok(Some(parse_marker(&found.fetch_one(&mut *self.transaction).await?)?))
     }
 
-    async fn mark(&mut self, marker: &Marker) -> Result<(), Fault> {
-        let write = if self.claimed { FILL_MARKER.to_owned() } else { insert_marker(NOW_MS) };
+    async fn write_marker(&mut self, marker: &CommitMarker) -> Result<(), StatementError> {
+        let write = if self.claimed { UPDATE_MARKER.to_owned() } else { insert_marker(NOW_MS) };
         sqlx::query(AssertSqlSafe(write))
             .bind(&marker.key)
-            .bind(marker.answers.to_string())
+            .bind(marker.results.to_string())
             .execute(&mut *self.transaction)
             .await?;
         Ok(())
     }
 
-    async fn commit(self: Box<Self>) -> Result<(), Fault> {
+    async fn commit(self: Box<Self>) -> Result<(), StatementError> {
         Ok(self.transaction.commit().await?)
     }
 
-    async fn rollback(self: Box<Self>) -> Result<(), Fault> {
+    async fn rollback(self: Box<Self>) -> Result<(), StatementError> {
         Ok(self.transaction.rollback().await?)
     }
 }

@@ -18,14 +18,14 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::grant::SqlRule;
 
-use crate::readonly::scope::Scopes;
+use crate::readonly::scope::CteScopes;
 use crate::statement::Dialect;
 
-pub(crate) use self::catalog::{Wanted, is_described_by, wanted};
+pub(crate) use self::catalog::{RelationKind, classify_relation, is_schema_function};
 pub(crate) use self::function::is_forbidden;
 
 /// Maximum depth of nested expressions and queries, over which the parser recurses.
-const DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Checks that a statement only reads, and reads only what the rule permits.
 ///
@@ -33,33 +33,33 @@ const DEPTH: usize = 64;
 ///
 /// Returns `invalid` if the statement cannot be parsed, and `denied` with the forbidden part.
 pub(crate) fn check(dialect: Dialect, text: &str, rule: &SqlRule) -> Result<(), Failure> {
-    same_tokens(dialect, text)?;
+    reject_escaped_identifiers(dialect, text)?;
     let parsed = Parser::new(dialect.parser())
-        .with_recursion_limit(DEPTH)
+        .with_recursion_limit(MAX_DEPTH)
         .try_with_sql(text)
         .and_then(|mut parser| parser.parse_statements())
-        .map_err(|error| unreadable(dialect, &error.to_string()))?;
+        .map_err(|error| parse_failure(dialect, &error.to_string()))?;
     let [Statement::Query(query)] = parsed.as_slice() else {
         return Err(Refusal::writes("one-query", "it is not one query").into());
     };
-    let mut visit = OnlyReads { dialect, rule, scopes: Scopes::default() };
+    let mut visit = ReadOnlyVisitor { dialect, rule, scopes: CteScopes::default() };
     match query.visit(&mut visit) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(refusal) => Err(refusal.into()),
     }
 }
 
-fn unreadable(dialect: Dialect, reason: &str) -> Failure {
+fn parse_failure(dialect: Dialect, reason: &str) -> Failure {
     Failure::new(code::INVALID, format!("the SQL query cannot be understood: {reason}"))
         .with_details(json!({ "dialect": dialect.name(), "rule": "syntax" }))
 }
 
 /// Rejects identifiers with escapes (`U&"..."`), which the database decodes and this parser does
 /// not.
-fn same_tokens(dialect: Dialect, text: &str) -> Result<(), Failure> {
+fn reject_escaped_identifiers(dialect: Dialect, text: &str) -> Result<(), Failure> {
     let tokens = Tokenizer::new(dialect.parser(), text)
         .tokenize()
-        .map_err(|error| unreadable(dialect, &error.to_string()))?;
+        .map_err(|error| parse_failure(dialect, &error.to_string()))?;
     let is_escape = |window: &[Token]| {
         let [Token::Word(prefix), Token::Ampersand, Token::Word(name)] = window else {
             return false;
@@ -96,7 +96,7 @@ impl Refusal {
         Self { rule, subject: String::new(), reason: reason.to_owned(), is_write: true }
     }
 
-    fn of(rule: &'static str, subject: &str, reason: String) -> Self {
+    fn new(rule: &'static str, subject: &str, reason: String) -> Self {
         Self { rule, subject: subject.to_owned(), reason, is_write: false }
     }
 }
@@ -116,13 +116,13 @@ impl From<Refusal> for Failure {
     }
 }
 
-struct OnlyReads<'r> {
+struct ReadOnlyVisitor<'r> {
     dialect: Dialect,
     rule: &'r SqlRule,
-    scopes: Scopes,
+    scopes: CteScopes,
 }
 
-impl Visitor for OnlyReads<'_> {
+impl Visitor for ReadOnlyVisitor<'_> {
     type Break = Refusal;
 
     fn pre_visit_statement(&mut self, _statement: &Statement) -> ControlFlow<Refusal> {
@@ -140,10 +140,10 @@ impl Visitor for OnlyReads<'_> {
             || !query.pipe_operators.is_empty();
         if is_foreign {
             let reason = "it uses clauses of another database".to_owned();
-            return ControlFlow::Break(Refusal::of("clause", "", reason));
+            return ControlFlow::Break(Refusal::new("clause", "", reason));
         }
         self.scopes.enter(self.dialect, query);
-        Self::body(&query.body)
+        Self::check_arms(&query.body)
     }
 
     fn post_visit_query(&mut self, query: &Query) -> ControlFlow<Refusal> {
@@ -160,7 +160,7 @@ impl Visitor for OnlyReads<'_> {
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<Refusal> {
         match expression {
-            Expr::Function(function) => self.function(&function.name, false),
+            Expr::Function(function) => self.check_function(&function.name, false),
             _ => ControlFlow::Continue(()),
         }
     }
@@ -168,11 +168,11 @@ impl Visitor for OnlyReads<'_> {
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Refusal> {
         match factor {
             TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
-                self.function(name, true)
+                self.check_function(name, true)
             }
             TableFactor::Table { name, args: None, .. } => {
                 let parts: Option<Vec<&Ident>> = name.0.iter().map(|it| it.as_ident()).collect();
-                self.relation(&parts.unwrap_or_default())
+                self.check_relation(&parts.unwrap_or_default())
             }
             TableFactor::Derived { .. }
             | TableFactor::TableFunction { .. }
@@ -180,15 +180,15 @@ impl Visitor for OnlyReads<'_> {
             | TableFactor::NestedJoin { .. } => ControlFlow::Continue(()),
             _ => {
                 let reason = "it reads from something that is neither table nor query".to_owned();
-                ControlFlow::Break(Refusal::of("clause", "", reason))
+                ControlFlow::Break(Refusal::new("clause", "", reason))
             }
         }
     }
 }
 
-impl OnlyReads<'_> {
+impl ReadOnlyVisitor<'_> {
     /// Checks the arms of a `UNION`. Queries inside of them are visited separately.
-    fn body(body: &SetExpr) -> ControlFlow<Refusal> {
+    fn check_arms(body: &SetExpr) -> ControlFlow<Refusal> {
         let mut arms = vec![body];
         while let Some(arm) = arms.pop() {
             match arm {
@@ -203,7 +203,7 @@ impl OnlyReads<'_> {
                 // The parser does not report whether the name was quoted.
                 SetExpr::Table(_) => {
                     let reason = "`TABLE x` is not available; write `SELECT * FROM x`".to_owned();
-                    return ControlFlow::Break(Refusal::of("clause", "TABLE", reason));
+                    return ControlFlow::Break(Refusal::new("clause", "TABLE", reason));
                 }
                 SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::Values(_) => {}
             }
@@ -211,42 +211,46 @@ impl OnlyReads<'_> {
         ControlFlow::Continue(())
     }
 
-    fn relation(&self, parts: &[&Ident]) -> ControlFlow<Refusal> {
+    fn check_relation(&self, parts: &[&Ident]) -> ControlFlow<Refusal> {
         if let [name] = parts
-            && self.scopes.knows(&self.dialect.fold(name))
+            && self.scopes.is_cte(&self.dialect.fold_identifier(name))
         {
             return ControlFlow::Continue(());
         }
-        let names: Vec<String> = parts.iter().map(|part| self.dialect.fold(part)).collect();
+        let names: Vec<String> =
+            parts.iter().map(|part| self.dialect.fold_identifier(part)).collect();
         let shown = names.join(".");
-        let refuse = |rule, reason| ControlFlow::Break(Refusal::of(rule, &shown, reason));
-        match wanted(self.dialect, &names) {
-            Wanted::Table(table) => match &self.rule.tables {
-                Some(tables) if !tables.iter().any(|it| self.dialect.is_same(it, &table)) => {
+        let refuse = |rule, reason| ControlFlow::Break(Refusal::new(rule, &shown, reason));
+        match classify_relation(self.dialect, &names) {
+            RelationKind::Table(table) => match &self.rule.tables {
+                Some(tables) if !tables.iter().any(|it| self.dialect.identifier_eq(it, &table)) => {
                     let known = tables.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>();
                     let known = known.join(", ");
                     refuse("table", format!("the table `{shown}` is not allowed; allowed: {known}"))
                 }
                 _ => ControlFlow::Continue(()),
             },
-            Wanted::Description if self.rule.schema => ControlFlow::Continue(()),
-            Wanted::Description | Wanted::Catalog => refuse(
+            RelationKind::SchemaInfo if self.rule.schema => ControlFlow::Continue(()),
+            RelationKind::SchemaInfo | RelationKind::Catalog => refuse(
                 "catalog",
                 format!("`{shown}` is a system object of the database and is not available"),
             ),
-            Wanted::Elsewhere => {
+            RelationKind::OtherDatabase => {
                 refuse("schema", format!("`{shown}` is outside of the granted database"))
             }
         }
     }
 
-    fn function(&self, name: &ObjectName, is_table: bool) -> ControlFlow<Refusal> {
+    fn check_function(&self, name: &ObjectName, is_table: bool) -> ControlFlow<Refusal> {
         let parts: Option<Vec<&Ident>> = name.0.iter().map(|part| part.as_ident()).collect();
-        let names: Vec<String> =
-            parts.unwrap_or_default().iter().map(|part| self.dialect.fold(part)).collect();
+        let names: Vec<String> = parts
+            .unwrap_or_default()
+            .iter()
+            .map(|part| self.dialect.fold_identifier(part))
+            .collect();
         let name = names.last().map(|name| name.to_lowercase()).unwrap_or_default();
-        let refuse = |reason| ControlFlow::Break(Refusal::of("function", &name, reason));
-        let describes = is_table && is_described_by(self.dialect, &name);
+        let refuse = |reason| ControlFlow::Break(Refusal::new("function", &name, reason));
+        let describes = is_table && is_schema_function(self.dialect, &name);
         if function::is_forbidden(&name) || name.starts_with("pragma_") && !describes {
             return refuse(format!("the function `{name}` is not available"));
         }

@@ -7,10 +7,10 @@ use wattle_run::hostcall::sql::{Column, Executed, Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
 
 /// Size that a value has in addition to its content, so that rows of NULLs count.
-const VALUE_BYTES: u64 = 8;
+const VALUE_OVERHEAD_BYTES: u64 = 8;
 
 /// Reads the rows of one dialect.
-pub(crate) trait Reader {
+pub(crate) trait RowReader {
     type Row;
     type Outcome;
 
@@ -21,25 +21,25 @@ pub(crate) trait Reader {
 
 /// What happens to the remaining rows at a limit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum OnLimit {
     /// Stops reading: the statement only reads.
-    Skip,
+    Stop,
     /// Lets the statement finish: it writes.
     Finish,
 }
 
 /// The stream of rows and outcomes of a statement.
-pub(crate) type Answers<'a, R> =
-    BoxStream<'a, Result<Either<<R as Reader>::Outcome, <R as Reader>::Row>, sqlx::Error>>;
+pub(crate) type RowStream<'a, R> =
+    BoxStream<'a, Result<Either<<R as RowReader>::Outcome, <R as RowReader>::Row>, sqlx::Error>>;
 
-pub(crate) async fn collect<R: Reader>(
-    mut answers: Answers<'_, R>,
+pub(crate) async fn collect<R: RowReader>(
+    mut stream: RowStream<'_, R>,
     limits: &SqlLimits,
-    rest: Rest,
+    rest: OnLimit,
 ) -> Result<Executed, sqlx::Error> {
     let mut executed = Executed::default();
     let mut bytes = 0;
-    while let Some(answer) = answers.try_next().await? {
+    while let Some(answer) = stream.try_next().await? {
         match answer {
             Either::Left(outcome) => executed.rows_affected += R::affected(&outcome),
             Either::Right(_) if executed.returned.truncated => {}
@@ -47,18 +47,18 @@ pub(crate) async fn collect<R: Reader>(
                 if executed.returned.columns.is_empty() {
                     executed.returned.columns = R::columns(&row);
                 }
-                take(&mut executed.returned, R::values(&row)?, &mut bytes, limits);
+                push_row(&mut executed.returned, R::values(&row)?, &mut bytes, limits);
             }
         }
-        if executed.returned.truncated && rest == Rest::Skip {
+        if executed.returned.truncated && rest == OnLimit::Stop {
             break;
         }
     }
     Ok(executed)
 }
 
-fn take(rows: &mut Rows, row: Vec<SqlValue>, bytes: &mut u64, limits: &SqlLimits) {
-    *bytes += row.iter().map(size).sum::<u64>();
+fn push_row(rows: &mut Rows, row: Vec<SqlValue>, bytes: &mut u64, limits: &SqlLimits) {
+    *bytes += row.iter().map(value_bytes).sum::<u64>();
     if rows.rows.len() as u64 >= limits.rows || *bytes > limits.bytes {
         rows.truncated = true;
     } else {
@@ -66,12 +66,12 @@ fn take(rows: &mut Rows, row: Vec<SqlValue>, bytes: &mut u64, limits: &SqlLimits
     }
 }
 
-fn size(value: &SqlValue) -> u64 {
+fn value_bytes(value: &SqlValue) -> u64 {
     let content = match value {
         SqlValue::Null | SqlValue::Boolean(_) | SqlValue::Integer(_) | SqlValue::Real(_) => 0,
         SqlValue::Text(text) | SqlValue::Other(text) => text.len(),
         SqlValue::Bytes(bytes) => bytes.len(),
         SqlValue::Json(value) => value.to_string().len(),
     };
-    VALUE_BYTES + content as u64
+    VALUE_OVERHEAD_BYTES + content as u64
 }

@@ -1,9 +1,9 @@
 //! SQLite databases: one file, one writer at a time, and concurrent readers.
 
+mod abort_flag;
 mod authorizer;
 mod limits;
 mod value;
-mod watch;
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,22 +18,23 @@ use tokio::sync::OnceCell;
 use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::hostcall::sql::{Executed, Rows};
 use wattle_run::limit::SqlLimits;
-use wattle_run::ports::sql::Marker;
+use wattle_run::ports::sql::CommitMarker;
 
 use crate::backend::{
-    Backend, CONNECTIONS, FILL_MARKER, MARKER, MARKER_DAYS, Session, answers, insert_marker,
+    Backend, MARKER_DAYS, MAX_CONNECTIONS, SELECT_MARKER, Session, UPDATE_MARKER, insert_marker,
+    parse_marker,
 };
 use crate::error::SqlError;
-use crate::failure::{Fault, within};
-use crate::migrate::{Applied, Migration};
-use crate::rows::{Rest, collect};
-use crate::sqlite::authorizer::Authorized;
+use crate::failure::{StatementError, with_timeout};
+use crate::migrate::{AppliedMigration, Migration};
+use crate::rows::{OnLimit, collect};
+use crate::sqlite::abort_flag::AbortFlag;
+use crate::sqlite::authorizer::AuthorizerGuard;
 use crate::sqlite::value::SqliteReader;
-use crate::sqlite::watch::Watch;
 use crate::statement::{Dialect, Statement};
 
 /// Timeout of acquiring the writer or a reader.
-const TURN: Duration = Duration::from_secs(10);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
 const MARKER_TABLE: &str = "CREATE TABLE IF NOT EXISTS _wattle_journal (
     key TEXT PRIMARY KEY, answers TEXT NOT NULL, at_ms BIGINT NOT NULL)";
@@ -53,7 +54,7 @@ pub(crate) struct Sqlite {
     /// Read-only connections. An in-memory database has only one connection, the writer.
     reader: SqlitePool,
     in_memory: bool,
-    markers: OnceCell<()>,
+    marker_table: OnceCell<()>,
 }
 
 impl Sqlite {
@@ -62,27 +63,28 @@ impl Sqlite {
             let created = tokio::fs::create_dir_all(folder).await;
             created.map_err(|source| SqlError::File { path: folder.to_owned(), source })?;
         }
-        let options = base().filename(path).create_if_missing(true);
+        let options = connect_options().filename(path).create_if_missing(true);
         let options =
             options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
         let writer = pool(1).connect_with(options).await;
         let writer = writer.map_err(|source| open_error(name, path, source))?;
-        let reader = pool(CONNECTIONS)
-            .connect_lazy_with(base().filename(path).read_only(true).pragma("query_only", "1"));
-        Ok(Self { writer, reader, in_memory: false, markers: OnceCell::new() })
+        let reader = pool(MAX_CONNECTIONS).connect_lazy_with(
+            connect_options().filename(path).read_only(true).pragma("query_only", "1"),
+        );
+        Ok(Self { writer, reader, in_memory: false, marker_table: OnceCell::new() })
     }
 
     /// Opens an in-memory database, which exists as long as its only connection.
     pub(crate) async fn in_memory(name: &str) -> Result<Self, SqlError> {
         let pool = pool(1).idle_timeout(None).max_lifetime(None);
-        let writer = pool.connect_with(base().in_memory(true)).await;
+        let writer = pool.connect_with(connect_options().in_memory(true)).await;
         let writer = writer.map_err(|source| open_error(name, Path::new(":memory:"), source))?;
-        Ok(Self { reader: writer.clone(), writer, in_memory: true, markers: OnceCell::new() })
+        Ok(Self { reader: writer.clone(), writer, in_memory: true, marker_table: OnceCell::new() })
     }
 
     async fn reader(&self) -> Result<PoolConnection<sqlx::Sqlite>, sqlx::Error> {
         let mut connection = self.reader.acquire().await?;
-        authorizer::lift(&mut connection).await?;
+        authorizer::uninstall(&mut connection).await?;
         if self.in_memory {
             connection.execute("PRAGMA query_only = 1").await?;
         }
@@ -93,14 +95,14 @@ impl Sqlite {
     /// permanently.
     async fn writer(&self) -> Result<Transaction<'static, sqlx::Sqlite>, sqlx::Error> {
         let mut connection = self.writer.acquire().await?;
-        authorizer::lift(&mut connection).await?;
+        authorizer::uninstall(&mut connection).await?;
         if self.in_memory {
             connection.execute("PRAGMA query_only = 0").await?;
         }
         Transaction::begin(connection, Some("BEGIN IMMEDIATE".into_sql_str())).await
     }
 
-    async fn create_markers(&self) -> Result<(), sqlx::Error> {
+    async fn create_marker_table(&self) -> Result<(), sqlx::Error> {
         let mut transaction = self.writer().await?;
         transaction.execute(MARKER_TABLE).await?;
         // Created before a guest could create another table with this name.
@@ -112,12 +114,16 @@ impl Sqlite {
     }
 }
 
-fn base() -> SqliteConnectOptions {
-    SqliteConnectOptions::new().foreign_keys(true).busy_timeout(TURN).disable_statement_logging()
+fn connect_options() -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .foreign_keys(true)
+        .busy_timeout(ACQUIRE_TIMEOUT)
+        .disable_statement_logging()
 }
 
 fn pool(connections: u32) -> SqlitePoolOptions {
-    let options = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(TURN);
+    let options =
+        SqlitePoolOptions::new().max_connections(connections).acquire_timeout(ACQUIRE_TIMEOUT);
     options.after_connect(|connection, _| Box::pin(limits::set(connection)))
 }
 
@@ -136,17 +142,20 @@ impl Backend for Sqlite {
         statement: &Statement<'_>,
         rule: &SqlRule,
         limits: &SqlLimits,
-    ) -> Result<Rows, Fault> {
+    ) -> Result<Rows, StatementError> {
         let mut connection = self.reader().await?;
-        let watch = Watch::over(&mut connection).await?;
+        let abort_flag = AbortFlag::install(&mut connection).await?;
         let _authorized = match rule.access {
-            SqlAccess::ReadOnly => Some(Authorized::over(&mut connection, rule, limits).await?),
+            SqlAccess::ReadOnly => {
+                Some(AuthorizerGuard::install(&mut connection, rule, limits).await?)
+            }
             SqlAccess::ReadWrite => {
-                authorizer::keep_writer(&mut connection).await?;
+                authorizer::install_writer_rule(&mut connection).await?;
                 None
             }
         };
-        let mut rows = run(&mut connection, &watch, statement, limits, Rest::Skip).await?.returned;
+        let mut rows =
+            run(&mut connection, &abort_flag, statement, limits, OnLimit::Stop).await?.returned;
         if rows.columns.is_empty() {
             let text = AssertSqlSafe(statement.text).into_sql_str();
             rows.columns = value::columns(connection.prepare(text).await?.columns());
@@ -154,15 +163,15 @@ impl Backend for Sqlite {
         Ok(rows)
     }
 
-    async fn begin(&self, _limits: &SqlLimits) -> Result<Box<dyn Session>, Fault> {
-        self.markers.get_or_try_init(|| self.create_markers()).await?;
+    async fn begin(&self, _limits: &SqlLimits) -> Result<Box<dyn Session>, StatementError> {
+        self.marker_table.get_or_try_init(|| self.create_marker_table()).await?;
         let mut transaction = self.writer().await?;
-        let watch = Watch::over(&mut transaction).await?;
-        authorizer::keep_writer(&mut transaction).await?;
-        Ok(Box::new(SqliteSession { transaction, watch, claimed: false }))
+        let abort_flag = AbortFlag::install(&mut transaction).await?;
+        authorizer::install_writer_rule(&mut transaction).await?;
+        Ok(Box::new(SqliteSession { transaction, abort_flag, claimed: false }))
     }
 
-    async fn applied(&self, app: &str) -> Result<Vec<Applied>, sqlx::Error> {
+    async fn applied_migrations(&self, app: &str) -> Result<Vec<AppliedMigration>, sqlx::Error> {
         let rows = sqlx::query_as::<_, (i64, String, String)>(
             "SELECT version, name, checksum FROM _wattle_migrations
              WHERE app = $1 ORDER BY version",
@@ -171,11 +180,11 @@ impl Backend for Sqlite {
         .fetch_all(&mut *self.reader().await?)
         .await;
         let rows = rows.map(Some).or_else(missing_table)?.unwrap_or_default();
-        let applied = |(version, name, checksum)| Applied { version, name, checksum };
+        let applied = |(version, name, checksum)| AppliedMigration { version, name, checksum };
         Ok(rows.into_iter().map(applied).collect())
     }
 
-    async fn apply(&self, app: &str, migration: &Migration) -> Result<(), sqlx::Error> {
+    async fn apply_migration(&self, app: &str, migration: &Migration) -> Result<(), sqlx::Error> {
         let mut transaction = self.writer().await?;
         transaction.execute(MIGRATION_TABLE).await?;
         let recorded = sqlx::query(
@@ -189,7 +198,7 @@ impl Backend for Sqlite {
         .execute(&mut *transaction)
         .await?;
         if recorded.rows_affected() == 1 {
-            authorizer::keep_migration(&mut transaction).await?;
+            authorizer::install_migration_rule(&mut transaction).await?;
             let text = AssertSqlSafe(migration.text.as_str());
             sqlx::raw_sql(text).execute(&mut *transaction).await?;
         }
@@ -215,7 +224,7 @@ fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
 /// A transaction that holds the write lock.
 struct SqliteSession {
     transaction: Transaction<'static, sqlx::Sqlite>,
-    watch: Watch,
+    abort_flag: AbortFlag,
     /// Whether the marker exists without results.
     claimed: bool,
 }
@@ -226,12 +235,12 @@ impl Session for SqliteSession {
         &mut self,
         statement: &Statement<'_>,
         limits: &SqlLimits,
-    ) -> Result<Executed, Fault> {
-        run(&mut self.transaction, &self.watch, statement, limits, Rest::Finish).await
+    ) -> Result<Executed, StatementError> {
+        run(&mut self.transaction, &self.abort_flag, statement, limits, OnLimit::Finish).await
     }
 
-    async fn claim(&mut self, key: &str) -> Result<Option<Value>, Fault> {
-        authorizer::lift(&mut self.transaction).await?;
+    async fn claim(&mut self, key: &str) -> Result<Option<Value>, StatementError> {
+        authorizer::uninstall(&mut self.transaction).await?;
         let insert = format!("{} ON CONFLICT (key) DO NOTHING", insert_marker(NOW_MS));
         let inserted = sqlx::query(AssertSqlSafe(insert))
             .bind(key)
@@ -242,50 +251,50 @@ impl Session for SqliteSession {
         let found = if self.claimed {
             None
         } else {
-            let found = sqlx::query_scalar::<_, String>(MARKER).bind(key);
-            Some(answers(&found.fetch_one(&mut *self.transaction).await?)?)
+            let found = sqlx::query_scalar::<_, String>(SELECT_MARKER).bind(key);
+            Some(parse_marker(&found.fetch_one(&mut *self.transaction).await?)?)
         };
-        authorizer::keep_writer(&mut self.transaction).await?;
+        authorizer::install_writer_rule(&mut self.transaction).await?;
         Ok(found)
     }
 
-    async fn mark(&mut self, marker: &Marker) -> Result<(), Fault> {
+    async fn write_marker(&mut self, marker: &CommitMarker) -> Result<(), StatementError> {
         // The marker is the last write, so no statement of the guest follows.
-        authorizer::lift(&mut self.transaction).await?;
-        let write = if self.claimed { FILL_MARKER.to_owned() } else { insert_marker(NOW_MS) };
+        authorizer::uninstall(&mut self.transaction).await?;
+        let write = if self.claimed { UPDATE_MARKER.to_owned() } else { insert_marker(NOW_MS) };
         sqlx::query(AssertSqlSafe(write))
             .bind(&marker.key)
-            .bind(marker.answers.to_string())
+            .bind(marker.results.to_string())
             .execute(&mut *self.transaction)
             .await?;
         Ok(())
     }
 
-    async fn commit(self: Box<Self>) -> Result<(), Fault> {
+    async fn commit(self: Box<Self>) -> Result<(), StatementError> {
         Ok(self.transaction.commit().await?)
     }
 
-    async fn rollback(self: Box<Self>) -> Result<(), Fault> {
+    async fn rollback(self: Box<Self>) -> Result<(), StatementError> {
         Ok(self.transaction.rollback().await?)
     }
 }
 
 async fn run(
     connection: &mut SqliteConnection,
-    watch: &Watch,
+    abort_flag: &AbortFlag,
     statement: &Statement<'_>,
     limits: &SqlLimits,
-    rest: Rest,
-) -> Result<Executed, Fault> {
+    rest: OnLimit,
+) -> Result<Executed, StatementError> {
     let arguments = value::arguments(statement.parameters).map_err(sqlx::Error::Encode)?;
     let query = sqlx::query_with(AssertSqlSafe(statement.text), arguments);
-    let awaited = watch.awaited();
-    let executed = within(
+    let abort_guard = abort_flag.arm();
+    let executed = with_timeout(
         limits,
         Duration::ZERO,
         collect::<SqliteReader>(connection.fetch_many(query), limits, rest),
     )
     .await?;
-    awaited.answered();
+    abort_guard.disarm();
     Ok(executed)
 }

@@ -25,7 +25,7 @@ impl Dialect {
     }
 
     /// Folds an identifier as the database does.
-    pub(crate) fn fold(self, name: &Ident) -> String {
+    pub(crate) fn fold_identifier(self, name: &Ident) -> String {
         match self {
             Self::Postgres if name.quote_style.is_some() => name.value.clone(),
             Self::Sqlite | Self::Postgres => name.value.to_ascii_lowercase(),
@@ -33,7 +33,7 @@ impl Dialect {
     }
 
     /// Returns true if a table name of a grant equals a folded name.
-    pub(crate) fn is_same(self, written: &str, folded: &str) -> bool {
+    pub(crate) fn identifier_eq(self, written: &str, folded: &str) -> bool {
         match self {
             Self::Sqlite => written.eq_ignore_ascii_case(folded),
             Self::Postgres => written == folded,
@@ -50,24 +50,24 @@ impl Dialect {
 
 /// Kind of a statement, by its first keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum StatementKind {
     /// DML: reads or changes rows and can have parameters.
-    Rows,
+    Dml,
     /// DDL: defines tables and other objects.
-    Definition,
+    Ddl,
 }
 
-const ROWS: [&str; 9] =
+const DML_KEYWORDS: [&str; 9] =
     ["select", "with", "values", "table", "insert", "update", "delete", "replace", "merge"];
 
-const DEFINITIONS: [&str; 5] = ["create", "alter", "drop", "truncate", "comment"];
+const DDL_KEYWORDS: [&str; 5] = ["create", "alter", "drop", "truncate", "comment"];
 
 /// A checked statement.
 #[derive(Debug)]
 pub(crate) struct Statement<'a> {
     pub(crate) text: &'a str,
     pub(crate) parameters: &'a [SqlValue],
-    pub(crate) kind: Kind,
+    pub(crate) kind: StatementKind,
 }
 
 impl<'a> Statement<'a> {
@@ -98,9 +98,9 @@ impl<'a> Statement<'a> {
             .map_err(|error| invalid(&error.to_string()))?;
         let words: Vec<&Token> =
             tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
-        one_statement(&words)?;
-        placeholders(&words, parameters.len())?;
-        Ok(Self { text, parameters, kind: kind(&words)? })
+        check_single(&words)?;
+        check_placeholders(&words, parameters.len())?;
+        Ok(Self { text, parameters, kind: statement_kind(&words)? })
     }
 }
 
@@ -108,7 +108,7 @@ fn invalid(reason: &str) -> Failure {
     Failure::new(code::INVALID, format!("the SQL statement cannot be used: {reason}"))
 }
 
-fn one_statement(words: &[&Token]) -> Result<(), Failure> {
+fn check_single(words: &[&Token]) -> Result<(), Failure> {
     let end = words.iter().position(|token| **token == Token::SemiColon);
     match end {
         // The body of a trigger contains semicolons; triggers belong in migrations.
@@ -119,7 +119,7 @@ fn one_statement(words: &[&Token]) -> Result<(), Failure> {
     }
 }
 
-fn kind(words: &[&Token]) -> Result<Kind, Failure> {
+fn statement_kind(words: &[&Token]) -> Result<StatementKind, Failure> {
     let first = words.iter().find_map(|token| match token {
         Token::LParen => None,
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_lowercase()),
@@ -127,8 +127,8 @@ fn kind(words: &[&Token]) -> Result<Kind, Failure> {
     });
     match first.as_deref() {
         None => Err(invalid("it is empty")),
-        Some(word) if ROWS.contains(&word) => Ok(Kind::Rows),
-        Some(word) if DEFINITIONS.contains(&word) => Ok(Kind::Definition),
+        Some(word) if DML_KEYWORDS.contains(&word) => Ok(StatementKind::Dml),
+        Some(word) if DDL_KEYWORDS.contains(&word) => Ok(StatementKind::Ddl),
         Some(word) => Err(invalid(&format!(
             "`{}` is not available here; only statements that read, write or define tables are, \
              and transactions have calls of their own",
@@ -138,7 +138,7 @@ fn kind(words: &[&Token]) -> Result<Kind, Failure> {
 }
 
 /// Checks that every `$n` has a parameter. SQLite would silently use NULL for a missing one.
-fn placeholders(words: &[&Token], parameters: usize) -> Result<(), Failure> {
+fn check_placeholders(words: &[&Token], parameters: usize) -> Result<(), Failure> {
     for token in words {
         let Token::Placeholder(name) = token else { continue };
         let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
@@ -160,9 +160,9 @@ mod tests {
     use wattle_run::hostcall::sql::SqlValue;
     use wattle_run::limit::SqlLimits;
 
-    use super::{Dialect, Kind, Statement};
+    use super::{Dialect, Statement, StatementKind};
 
-    fn check(text: &str, parameters: usize) -> Result<Kind, String> {
+    fn check(text: &str, parameters: usize) -> Result<StatementKind, String> {
         let values = vec![SqlValue::Null; parameters];
         let mut kinds = [Dialect::Sqlite, Dialect::Postgres].map(|dialect| {
             Statement::check(dialect, text, &values, &SqlLimits::default())
@@ -170,7 +170,7 @@ mod tests {
                 .map_err(|failure| failure.message)
         });
         assert_eq!(kinds[0].is_ok(), kinds[1].is_ok(), "{text}");
-        std::mem::replace(&mut kinds[0], Ok(Kind::Rows))
+        std::mem::replace(&mut kinds[0], Ok(StatementKind::Dml))
     }
 
     #[test]
@@ -182,9 +182,9 @@ mod tests {
             "INSERT INTO t VALUES (';') RETURNING id",
             "select \"a;b\" from t;",
         ] {
-            assert_eq!(check(text, 0), Ok(Kind::Rows), "{text}");
+            assert_eq!(check(text, 0), Ok(StatementKind::Dml), "{text}");
         }
-        assert_eq!(check("CREATE TABLE t (id INTEGER)", 0), Ok(Kind::Definition));
+        assert_eq!(check("CREATE TABLE t (id INTEGER)", 0), Ok(StatementKind::Ddl));
     }
 
     #[test]

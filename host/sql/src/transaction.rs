@@ -9,15 +9,15 @@ use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::hostcall::sql::{Executed, Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
-use wattle_run::ports::sql::{Marker, SqlTransaction};
+use wattle_run::ports::sql::{CommitMarker, SqlTransaction};
 
 use crate::backend::Session;
-use crate::failure::{Fault, Subject};
+use crate::failure::{OperationContext, StatementError};
+use crate::readwrite;
 use crate::statement::{Dialect, Statement};
-use crate::writing;
 
 /// An open transaction.
-pub(crate) struct Open {
+pub(crate) struct OpenTransaction {
     session: Box<dyn Session>,
     database: String,
     dialect: Dialect,
@@ -25,7 +25,7 @@ pub(crate) struct Open {
     failed: bool,
 }
 
-impl Open {
+impl OpenTransaction {
     pub(crate) fn new(
         session: Box<dyn Session>,
         database: &str,
@@ -36,11 +36,11 @@ impl Open {
         Self { session, database, dialect, limits, failed: false }
     }
 
-    fn failure(&self, operation: &'static str, fault: Fault) -> Failure {
-        Subject { operation, database: &self.database }.failure(fault)
+    fn failure(&self, operation: &'static str, error: StatementError) -> Failure {
+        OperationContext { operation, database: &self.database }.failure(error)
     }
 
-    fn usable(&self) -> Result<(), Failure> {
+    fn ensure_usable(&self) -> Result<(), Failure> {
         if !self.failed {
             return Ok(());
         }
@@ -60,28 +60,28 @@ impl Open {
         statement: &str,
         parameters: &[SqlValue],
     ) -> Result<Executed, Failure> {
-        self.usable()?;
+        self.ensure_usable()?;
         let statement = Statement::check(self.dialect, statement, parameters, &self.limits)?;
-        writing::check(self.dialect, statement.text)?;
+        readwrite::check(self.dialect, statement.text)?;
         match self.session.run(&statement, &self.limits).await {
             Ok(executed) => Ok(executed),
-            Err(fault) => {
+            Err(error) => {
                 self.failed = true;
-                Err(self.failure(operation, fault))
+                Err(self.failure(operation, error))
             }
         }
     }
 }
 
 #[async_trait]
-impl SqlTransaction for Open {
-    async fn claim(&mut self, key: &str) -> Result<Option<Value>, Failure> {
-        self.usable()?;
+impl SqlTransaction for OpenTransaction {
+    async fn claim_marker(&mut self, key: &str) -> Result<Option<Value>, Failure> {
+        self.ensure_usable()?;
         match self.session.claim(key).await {
             Ok(answers) => Ok(answers),
-            Err(fault) => {
+            Err(error) => {
                 self.failed = true;
-                Err(self.failure("look up a transaction of", fault))
+                Err(self.failure("look up a transaction of", error))
             }
         }
     }
@@ -98,14 +98,14 @@ impl SqlTransaction for Open {
         self.run("write to", statement, parameters).await
     }
 
-    async fn commit(mut self: Box<Self>, marker: Option<&Marker>) -> Result<(), Failure> {
-        self.usable()?;
+    async fn commit(mut self: Box<Self>, marker: Option<&CommitMarker>) -> Result<(), Failure> {
+        self.ensure_usable()?;
         if let Some(marker) = marker {
-            let marked = self.session.mark(marker).await;
-            marked.map_err(|fault| self.failure("mark a transaction of", fault))?;
+            let marked = self.session.write_marker(marker).await;
+            marked.map_err(|error| self.failure("mark a transaction of", error))?;
         }
-        let subject = Subject { operation: "commit to", database: &self.database };
-        self.session.commit().await.map_err(|fault| subject.failure(fault))
+        let subject = OperationContext { operation: "commit to", database: &self.database };
+        self.session.commit().await.map_err(|error| subject.failure(error))
     }
 
     async fn rollback(self: Box<Self>) -> Result<(), Failure> {
@@ -114,7 +114,7 @@ impl SqlTransaction for Open {
             // may still arrive. The connection handles both when it is dropped.
             return Ok(());
         }
-        let subject = Subject { operation: "roll back", database: &self.database };
-        self.session.rollback().await.map_err(|fault| subject.failure(fault))
+        let subject = OperationContext { operation: "roll back", database: &self.database };
+        self.session.rollback().await.map_err(|error| subject.failure(error))
     }
 }

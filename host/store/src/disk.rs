@@ -45,9 +45,10 @@ use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, Latest,
-    MentionPage, Owner, PendingQuery, PendingRun, Pinned, PruneStrategy, RunRecord, Store,
-    StoreError, Survey, Taken, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, DamageReport, LeaseEpoch,
+    LeaseHolder, MentionPage, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions,
+    PruneStrategy, RunRecord, SealReport, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord,
+    ThreadSnapshot, Ticket,
 };
 
 use crate::error::backend;
@@ -107,7 +108,7 @@ impl RedbStore {
     ///
     /// [`StoreError::Corrupt`] if the file is missing although a store was created in it, or its
     /// header cannot be read; [`StoreError::Backend`] if a process has it open.
-    pub fn survey_file(path: impl AsRef<Path>) -> Result<Survey, StoreError> {
+    pub fn survey_file(path: impl AsRef<Path>) -> Result<DamageReport, StoreError> {
         open::survey(path.as_ref())
     }
 
@@ -117,7 +118,7 @@ impl RedbStore {
     /// # Errors
     ///
     /// The errors of [`RedbStore::survey_file`].
-    pub fn repair_file(path: impl AsRef<Path>) -> Result<(Survey, PathBuf), StoreError> {
+    pub fn repair_file(path: impl AsRef<Path>) -> Result<(DamageReport, PathBuf), StoreError> {
         open::repair(path.as_ref())
     }
 
@@ -208,7 +209,7 @@ impl Store for RedbStore {
         }
     }
 
-    async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
+    async fn heartbeat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
         let holder = holder.clone();
         self.0
             .write(move |writer| {
@@ -218,7 +219,11 @@ impl Store for RedbStore {
             .await
     }
 
-    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+    async fn acquire_lease(
+        &self,
+        thread: &ThreadId,
+        holder: &LeaseHolder,
+    ) -> Result<LeaseEpoch, StoreError> {
         let (thread, holder) = (thread.clone(), holder.clone());
         self.0
             .write(move |writer| {
@@ -230,12 +235,16 @@ impl Store for RedbStore {
             .await
     }
 
-    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
+    async fn is_lease_held(
+        &self,
+        thread: &ThreadId,
+        epoch: LeaseEpoch,
+    ) -> Result<bool, StoreError> {
         let thread = thread.clone();
         self.0.write(move |writer| Ok(writer.leases.admit(&thread, Some(epoch)).is_ok())).await
     }
 
-    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
+    async fn release_lease(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
         let thread = thread.clone();
         self.0
             .write(move |writer| {
@@ -269,14 +278,17 @@ impl Store for RedbStore {
         self.0.glance(move |snapshot| snapshot.thread(&thread)).await
     }
 
-    async fn latest(&self, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
+    async fn thread_snapshot(
+        &self,
+        thread: &ThreadId,
+    ) -> Result<Option<ThreadSnapshot>, StoreError> {
         let thread = thread.clone();
         self.0.look(move |snapshot| history::latest(snapshot, &thread)).await
     }
 
-    async fn abandoned(
+    async fn orphaned_threads(
         &self,
-        _holder: &Holder,
+        _holder: &LeaseHolder,
         after: Option<&ThreadId>,
     ) -> Result<Vec<ThreadRecord>, StoreError> {
         let after = after.cloned();
@@ -288,7 +300,7 @@ impl Store for RedbStore {
         self.0.read(move |snapshot| snapshot.threads(&query)).await
     }
 
-    async fn pinned(&self) -> Result<Pinned, StoreError> {
+    async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {
         self.0.read(Snapshot::pinned).await
     }
 
@@ -412,12 +424,12 @@ impl Store for RedbStore {
         self.0.read(move |snapshot| history::batches(snapshot, &thread, from, bytes)).await
     }
 
-    async fn verify(&self, thread: &ThreadId) -> Result<Option<Verified>, StoreError> {
+    async fn verify(&self, thread: &ThreadId) -> Result<Option<SealReport>, StoreError> {
         let thread = thread.clone();
         self.0.read(move |snapshot| verify(snapshot, &thread)).await
     }
 
-    async fn compact(&self) -> Result<Compacted, StoreError> {
+    async fn compact(&self) -> Result<CompactionReport, StoreError> {
         let started = Instant::now();
         while started.elapsed() < COMPACT_PATIENCE {
             if let Some(compacted) = self.0.write(Writer::compact).await? {
@@ -428,15 +440,15 @@ impl Store for RedbStore {
         Err(Source::is_being_read())
     }
 
-    async fn prove(&self) -> Result<(), StoreError> {
+    async fn check_writable(&self) -> Result<(), StoreError> {
         self.0.write(Writer::prove).await
     }
 
-    async fn survey(&self) -> Result<Survey, StoreError> {
+    async fn find_damage(&self) -> Result<DamageReport, StoreError> {
         self.0.read(survey::name_damage).await
     }
 
-    async fn set_aside(&self) -> Result<Vec<ThreadId>, StoreError> {
+    async fn damaged_threads(&self) -> Result<Vec<ThreadId>, StoreError> {
         let aside = self.0.read(Snapshot::all_aside).await?;
         Ok(aside.into_iter().map(|(thread, _)| thread).collect())
     }
@@ -467,12 +479,16 @@ impl Store for RedbStore {
         self.0.glance(move |snapshot| snapshot.mentions(&thread, blob.0)).await
     }
 
-    async fn taken(&self, of: &Owner) -> Result<Taken, StoreError> {
+    async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
         let of = of.clone();
         self.0.read(move |snapshot| snapshot.taken(&of)).await
     }
 
-    async fn mentioned(&self, of: &Owner, from: Option<&str>) -> Result<MentionPage, StoreError> {
+    async fn mentioned_blobs(
+        &self,
+        of: &Owner,
+        from: Option<&str>,
+    ) -> Result<MentionPage, StoreError> {
         let (of, from) = (of.clone(), from.map(str::to_owned));
         self.0.read(move |snapshot| snapshot.mentioned(&of, from.as_deref())).await
     }

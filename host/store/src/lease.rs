@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::{Epoch, Holder, HostReport, LEASE_MS, LiveHost, StoreError};
+use wattle_run::ports::store::{
+    HostReport, LEASE_MS, LeaseEpoch, LeaseHolder, LiveHost, StoreError,
+};
 
 /// See [`LEASE_MS`].
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
@@ -32,14 +34,14 @@ pub(crate) struct Leases {
     newest: u64,
     held: HashMap<ThreadId, Lease>,
     /// Time of the newest heartbeat of each holder.
-    beats: HashMap<Holder, Duration>,
+    beats: HashMap<LeaseHolder, Duration>,
     /// Newest report of each holder about its host.
-    reports: HashMap<Holder, HostReport>,
+    reports: HashMap<LeaseHolder, HostReport>,
 }
 
 struct Lease {
-    epoch: Epoch,
-    holder: Holder,
+    epoch: LeaseEpoch,
+    holder: LeaseHolder,
 }
 
 impl fmt::Debug for Leases {
@@ -61,7 +63,7 @@ impl Leases {
     }
 
     /// Records a heartbeat. Removes the holders that have expired and have no lease.
-    pub(crate) fn beat(&mut self, holder: &Holder) {
+    pub(crate) fn beat(&mut self, holder: &LeaseHolder) {
         let now = (self.elapsed)();
         self.beats.insert(holder.clone(), now);
         let held = &self.held;
@@ -73,7 +75,7 @@ impl Leases {
     }
 
     /// Stores the report of a holder about its host. Ignores a holder without a heartbeat.
-    pub(crate) fn report(&mut self, holder: &Holder, report: &HostReport) {
+    pub(crate) fn report(&mut self, holder: &LeaseHolder, report: &HostReport) {
         if self.beats.contains_key(holder) {
             self.reports.insert(holder.clone(), report.clone());
         }
@@ -87,7 +89,7 @@ impl Leases {
             let silent_ms = now.saturating_sub(*beat).as_millis();
             Some(LiveHost {
                 holder: holder.clone(),
-                silent_ms: u64::try_from(silent_ms).unwrap_or(u64::MAX),
+                heartbeat_age_ms: u64::try_from(silent_ms).unwrap_or(u64::MAX),
                 report: report.clone(),
             })
         });
@@ -98,8 +100,8 @@ impl Leases {
     pub(crate) fn lease(
         &mut self,
         thread: &ThreadId,
-        holder: &Holder,
-    ) -> Result<Epoch, StoreError> {
+        holder: &LeaseHolder,
+    ) -> Result<LeaseEpoch, StoreError> {
         if let Some(other) = self.holder(thread)
             && other != holder
         {
@@ -107,20 +109,24 @@ impl Leases {
         }
         self.beat(holder);
         self.newest += 1;
-        let epoch = Epoch(self.newest);
+        let epoch = LeaseEpoch(self.newest);
         self.held.insert(thread.clone(), Lease { epoch, holder: holder.clone() });
         Ok(epoch)
     }
 
     /// Releases a lease, unless a newer one has replaced it.
-    pub(crate) fn release(&mut self, thread: &ThreadId, epoch: Epoch) {
+    pub(crate) fn release(&mut self, thread: &ThreadId, epoch: LeaseEpoch) {
         if self.held.get(thread).is_some_and(|lease| lease.epoch == epoch) {
             self.held.remove(thread);
         }
     }
 
     /// Checks that a batch may be written under a lease, or without one.
-    pub(crate) fn admit(&self, thread: &ThreadId, epoch: Option<Epoch>) -> Result<(), StoreError> {
+    pub(crate) fn admit(
+        &self,
+        thread: &ThreadId,
+        epoch: Option<LeaseEpoch>,
+    ) -> Result<(), StoreError> {
         let fits = match epoch {
             // An expired holder keeps its lease until another one acquires it.
             Some(epoch) => self.held.get(thread).is_some_and(|lease| lease.epoch == epoch),
@@ -131,7 +137,7 @@ impl Leases {
 
     /// Records an append. An append without a lease ends the lease of a host that is no longer
     /// live.
-    pub(crate) fn taken(&mut self, thread: &ThreadId, epoch: Option<Epoch>) {
+    pub(crate) fn taken(&mut self, thread: &ThreadId, epoch: Option<LeaseEpoch>) {
         if epoch.is_none() {
             self.held.remove(thread);
         }
@@ -144,7 +150,7 @@ impl Leases {
     }
 
     /// Returns the lease holder of a thread if it is live.
-    fn holder(&self, thread: &ThreadId) -> Option<&Holder> {
+    fn holder(&self, thread: &ThreadId) -> Option<&LeaseHolder> {
         let holder = &self.held.get(thread)?.holder;
         let beat = self.beats.get(holder)?;
         lives(*beat, (self.elapsed)()).then_some(holder)
@@ -156,12 +162,12 @@ fn lives(beat: Duration, now: Duration) -> bool {
 }
 
 /// Builds the error for a lease that another holder has.
-pub(crate) fn leased(thread: &ThreadId, holder: &Holder) -> StoreError {
+pub(crate) fn leased(thread: &ThreadId, holder: &LeaseHolder) -> StoreError {
     StoreError::Leased { thread: thread.clone(), holder: holder.0.clone() }
 }
 
 /// Builds the error for a batch that is fenced.
-pub(crate) fn fenced(thread: &ThreadId, epoch: Option<Epoch>) -> StoreError {
+pub(crate) fn fenced(thread: &ThreadId, epoch: Option<LeaseEpoch>) -> StoreError {
     StoreError::Fenced { thread: thread.clone(), epoch: epoch.map_or(0, |epoch| epoch.0) }
 }
 
@@ -179,8 +185,8 @@ mod tests {
         (Leases::new(1, Arc::new(move || *lock(&clock))), now)
     }
 
-    fn holder(name: &str) -> Holder {
-        Holder(name.into())
+    fn holder(name: &str) -> LeaseHolder {
+        LeaseHolder(name.into())
     }
 
     fn thread() -> ThreadId {
@@ -258,7 +264,7 @@ mod tests {
         assert_eq!(leases.hosts(), [], "live, without a report since its heartbeat");
         leases.report(&holder("a"), &report);
         *lock(&now) += LEASE / 2;
-        let listed = LiveHost { holder: holder("a"), silent_ms: LEASE_MS / 2, report };
+        let listed = LiveHost { holder: holder("a"), heartbeat_age_ms: LEASE_MS / 2, report };
         assert_eq!(leases.hosts(), [listed]);
         *lock(&now) += LEASE;
         assert_eq!(leases.hosts(), [], "expired");

@@ -16,13 +16,13 @@ use async_trait::async_trait;
 use tokio::sync::{broadcast, watch};
 use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
-use wattle_run::limit::ABANDONED_PAGE;
+use wattle_run::limit::ORPHANED_PAGE;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, HostReport,
-    LiveHost, MentionPage, Owner, PendingQuery, PendingRun, Pinned, PruneStrategy, RunRecord,
-    Signal, Store, StoreError, Taken, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus, Ticket,
-    Verified,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
+    LeaseHolder, LiveHost, MentionPage, Notification, Owner, OwnerUsage, PendingQuery, PendingRun,
+    PinnedVersions, PruneStrategy, RunRecord, SealReport, Store, StoreError, ThreadHead,
+    ThreadQuery, ThreadRecord, ThreadStatus, Ticket,
 };
 
 use crate::codec::Packer;
@@ -48,7 +48,7 @@ pub struct MemoryStore {
     state: Arc<Mutex<State>>,
     watches: Arc<Watches>,
     /// Reaches all engines of this process that share the store.
-    signals: broadcast::Sender<Signal>,
+    signals: broadcast::Sender<Notification>,
 }
 
 #[derive(Debug)]
@@ -310,12 +310,12 @@ impl Store for MemoryStore {
         Ticket::ready(result.map(|_| ()))
     }
 
-    async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
+    async fn heartbeat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
         lock(&self.state).leases.beat(holder);
         Ok(())
     }
 
-    async fn report(&self, holder: &Holder, report: &HostReport) -> Result<(), StoreError> {
+    async fn report(&self, holder: &LeaseHolder, report: &HostReport) -> Result<(), StoreError> {
         lock(&self.state).leases.report(holder, report);
         Ok(())
     }
@@ -324,15 +324,23 @@ impl Store for MemoryStore {
         Ok(lock(&self.state).leases.hosts())
     }
 
-    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+    async fn acquire_lease(
+        &self,
+        thread: &ThreadId,
+        holder: &LeaseHolder,
+    ) -> Result<LeaseEpoch, StoreError> {
         lock(&self.state).leases.lease(thread, holder)
     }
 
-    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
+    async fn is_lease_held(
+        &self,
+        thread: &ThreadId,
+        epoch: LeaseEpoch,
+    ) -> Result<bool, StoreError> {
         Ok(lock(&self.state).leases.admit(thread, Some(epoch)).is_ok())
     }
 
-    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
+    async fn release_lease(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
         lock(&self.state).leases.release(thread, epoch);
         Ok(())
     }
@@ -347,9 +355,9 @@ impl Store for MemoryStore {
         Ok(self.read(thread, |thread| thread.head.clone()))
     }
 
-    async fn abandoned(
+    async fn orphaned_threads(
         &self,
-        _holder: &Holder,
+        _holder: &LeaseHolder,
         after: Option<&ThreadId>,
     ) -> Result<Vec<ThreadRecord>, StoreError> {
         let state = lock(&self.state);
@@ -358,7 +366,7 @@ impl Store for MemoryStore {
         });
         let mut running: Vec<&ThreadRecord> = running.collect();
         running.sort_unstable_by_key(|record| &record.id);
-        Ok(running.into_iter().take(ABANDONED_PAGE).cloned().collect())
+        Ok(running.into_iter().take(ORPHANED_PAGE).cloned().collect())
     }
 
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
@@ -369,11 +377,11 @@ impl Store for MemoryStore {
         Ok(page(query, matching).map(|(_, record)| record.clone()).collect())
     }
 
-    async fn pinned(&self) -> Result<Pinned, StoreError> {
+    async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {
         let state = lock(&self.state);
         let records = state.threads.values().map(|thread| &thread.head.record);
         let versions = records.map(|record| (record.app.clone(), record.version)).collect();
-        Ok(Pinned { versions, is_complete: true })
+        Ok(PinnedVersions { versions, is_complete: true })
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -384,13 +392,13 @@ impl Store for MemoryStore {
         lock(&self.state).enqueue(run)
     }
 
-    async fn send_signal(&self, signal: &Signal) -> Result<(), StoreError> {
+    async fn send_notification(&self, signal: &Notification) -> Result<(), StoreError> {
         // An error means that no receiver exists.
         let _ = self.signals.send(signal.clone());
         Ok(())
     }
 
-    fn signals(&self) -> Option<broadcast::Receiver<Signal>> {
+    fn notifications(&self) -> Option<broadcast::Receiver<Notification>> {
         Some(self.signals.subscribe())
     }
 
@@ -491,21 +499,21 @@ impl Store for MemoryStore {
         Ok(self.read(thread, |thread| thread.batches(from, bytes)).unwrap_or_default())
     }
 
-    async fn verify(&self, thread: &ThreadId) -> Result<Option<Verified>, StoreError> {
+    async fn verify(&self, thread: &ThreadId) -> Result<Option<SealReport>, StoreError> {
         self.read(thread, Thread::verify).transpose()
     }
 
     /// Does nothing, since there is no file.
-    async fn compact(&self) -> Result<Compacted, StoreError> {
-        Ok(Compacted::default())
+    async fn compact(&self) -> Result<CompactionReport, StoreError> {
+        Ok(CompactionReport::default())
     }
 
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
         Ok(self.read(thread, |thread| thread.mentions.contains(&blob.0)).unwrap_or(false))
     }
 
-    async fn taken(&self, of: &Owner) -> Result<Taken, StoreError> {
-        let mut taken = Taken::default();
+    async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
+        let mut taken = OwnerUsage::default();
         let state = lock(&self.state);
         let own = state.threads.values().filter(|thread| is_of(thread, of));
         own.for_each(|thread| taken.add(thread.stored_bytes()));
@@ -513,7 +521,11 @@ impl Store for MemoryStore {
     }
 
     /// Returns one page, since all mentions are in memory.
-    async fn mentioned(&self, of: &Owner, _from: Option<&str>) -> Result<MentionPage, StoreError> {
+    async fn mentioned_blobs(
+        &self,
+        of: &Owner,
+        _from: Option<&str>,
+    ) -> Result<MentionPage, StoreError> {
         let state = lock(&self.state);
         let own = state.threads.values().filter(|thread| is_of(thread, of));
         let blobs = own.flat_map(|thread| &thread.mentions).copied().map(BlobRef).collect();

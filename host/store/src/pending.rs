@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::ports::store::{Batch, PendingQuery, PendingRun, RunRecord, StoreError, Turn};
+use wattle_run::ports::store::{
+    Batch, PendingQuery, PendingRun, QueueCondition, RunRecord, StoreError,
+};
 
 use crate::rules;
 
@@ -33,7 +35,7 @@ impl Pending {
         let (id, thread) = (run.id.clone(), run.thread.clone());
         self.places.insert(id.clone(), place);
         self.threads.entry(thread.clone()).or_default().insert(place);
-        self.by_place.insert(place, PendingRun { place, run: id, thread, due_ms });
+        self.by_place.insert(place, PendingRun { position: place, run: id, thread, due_ms });
     }
 
     /// Removes a run. Returns `false` if it is not pending.
@@ -68,12 +70,16 @@ impl Pending {
         batch: &Batch,
         is_known: bool,
     ) -> Result<(), StoreError> {
-        let Some(run) = &batch.run else { return rules::no_turn(thread, batch.turn) };
+        let Some(run) = &batch.run else { return rules::no_turn(thread, batch.queue_condition) };
         let is_due = |place: &u64| self.by_place[place].due_ms <= run.started_ms;
         let are_due = || self.threads.get(thread).is_some_and(|places| places.iter().any(is_due));
-        match batch.turn {
-            Turn::Own if !self.has(&run.id) => Err(rules::out_of_turn(thread, &run.id)),
-            Turn::Free if is_known || are_due() => Err(rules::out_of_turn(thread, &run.id)),
+        match batch.queue_condition {
+            QueueCondition::Pending if !self.has(&run.id) => {
+                Err(rules::out_of_turn(thread, &run.id))
+            }
+            QueueCondition::Free if is_known || are_due() => {
+                Err(rules::out_of_turn(thread, &run.id))
+            }
             _ => Ok(()),
         }
     }

@@ -205,7 +205,7 @@ pub(crate) fn copied(
     let record = ThreadRecord {
         id: to.clone(),
         // The new id of a run is unique, so it also identifies the incarnation of the copy.
-        born: run.clone(),
+        incarnation: run.clone(),
         origin: Some(record.origin().clone()),
         run,
         ..record.clone()

@@ -36,10 +36,10 @@ use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, HostReport,
-    Latest, LiveHost, MentionPage, Owner, PendingQuery, PendingRun, Pinned, PruneStrategy,
-    RunRecord, Signal, Store, StoreError, Taken, ThreadHead, ThreadQuery, ThreadRecord, Ticket,
-    Verified,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
+    LeaseHolder, LiveHost, MentionPage, Notification, Owner, OwnerUsage, PendingQuery, PendingRun,
+    PinnedVersions, PruneStrategy, RunRecord, SealReport, Store, StoreError, ThreadHead,
+    ThreadQuery, ThreadRecord, ThreadSnapshot, Ticket,
 };
 
 use crate::proof::Proof;
@@ -146,11 +146,11 @@ impl Store for PostgresStore {
         self.0.desks.append(thread, batch).await
     }
 
-    async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
+    async fn heartbeat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
         lease::beat(&self.0.link, holder).await
     }
 
-    async fn report(&self, holder: &Holder, report: &HostReport) -> Result<(), StoreError> {
+    async fn report(&self, holder: &LeaseHolder, report: &HostReport) -> Result<(), StoreError> {
         lease::report(&self.0.link, holder, report).await
     }
 
@@ -162,17 +162,25 @@ impl Store for PostgresStore {
         self.0.link.lease_ms.cast_unsigned()
     }
 
-    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+    async fn acquire_lease(
+        &self,
+        thread: &ThreadId,
+        holder: &LeaseHolder,
+    ) -> Result<LeaseEpoch, StoreError> {
         let (epoch, head) = lease::take(&self.0.link, thread, holder).await?;
         self.0.desks.send(Job::Leased(thread.clone(), Box::new(head))).await?;
         Ok(epoch)
     }
 
-    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
+    async fn is_lease_held(
+        &self,
+        thread: &ThreadId,
+        epoch: LeaseEpoch,
+    ) -> Result<bool, StoreError> {
         lease::holds(&self.0.link, thread, epoch).await
     }
 
-    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
+    async fn release_lease(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
         // Batches that were appended under the lease must be written before its release.
         self.settle(thread).await?;
         lease::release(&self.0.link, thread, epoch).await
@@ -182,24 +190,27 @@ impl Store for PostgresStore {
         true
     }
 
-    async fn send_signal(&self, signal: &Signal) -> Result<(), StoreError> {
+    async fn send_notification(&self, signal: &Notification) -> Result<(), StoreError> {
         self.0.news.send_signal(signal.clone());
         Ok(())
     }
 
-    fn signals(&self) -> Option<broadcast::Receiver<Signal>> {
+    fn notifications(&self) -> Option<broadcast::Receiver<Notification>> {
         Some(self.0.news.signals())
     }
 
-    async fn abandoned(
+    async fn orphaned_threads(
         &self,
-        holder: &Holder,
+        holder: &LeaseHolder,
         after: Option<&ThreadId>,
     ) -> Result<Vec<ThreadRecord>, StoreError> {
         lease::abandoned(&self.0.link, holder, after).await
     }
 
-    async fn next_lapse(&self, holder: &Holder) -> Result<Option<Duration>, StoreError> {
+    async fn next_lease_expiry(
+        &self,
+        holder: &LeaseHolder,
+    ) -> Result<Option<Duration>, StoreError> {
         lease::next_lapse(&self.0.link, holder).await
     }
 
@@ -214,7 +225,10 @@ impl Store for PostgresStore {
         history::thread(&self.0.link, thread).await
     }
 
-    async fn latest(&self, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
+    async fn thread_snapshot(
+        &self,
+        thread: &ThreadId,
+    ) -> Result<Option<ThreadSnapshot>, StoreError> {
         Box::pin(state::latest(&self.0.link, thread)).await
     }
 
@@ -222,7 +236,7 @@ impl Store for PostgresStore {
         history::threads(&self.0.link, query).await
     }
 
-    async fn pinned(&self) -> Result<Pinned, StoreError> {
+    async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {
         upkeep::pinned(&self.0.link).await
     }
 
@@ -328,15 +342,15 @@ impl Store for PostgresStore {
         export::batches(&self.0.link, thread, from, bytes).await
     }
 
-    async fn verify(&self, thread: &ThreadId) -> Result<Option<Verified>, StoreError> {
+    async fn verify(&self, thread: &ThreadId) -> Result<Option<SealReport>, StoreError> {
         seal::verify(&self.0.link, thread).await
     }
 
-    async fn compact(&self) -> Result<Compacted, StoreError> {
+    async fn compact(&self) -> Result<CompactionReport, StoreError> {
         upkeep::compact(&self.0.link).await
     }
 
-    async fn prove(&self) -> Result<(), StoreError> {
+    async fn check_writable(&self) -> Result<(), StoreError> {
         // Concurrent callers share one write.
         let mut proof = self.0.proof.lock().await;
         if !proof.holds() {
@@ -350,11 +364,15 @@ impl Store for PostgresStore {
         upkeep::mentions(&self.0.link, thread, blob).await
     }
 
-    async fn taken(&self, of: &Owner) -> Result<Taken, StoreError> {
+    async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
         upkeep::taken(&self.0.link, of).await
     }
 
-    async fn mentioned(&self, of: &Owner, from: Option<&str>) -> Result<MentionPage, StoreError> {
+    async fn mentioned_blobs(
+        &self,
+        of: &Owner,
+        from: Option<&str>,
+    ) -> Result<MentionPage, StoreError> {
         upkeep::mentioned(&self.0.link, of, from).await
     }
 

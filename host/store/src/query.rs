@@ -5,7 +5,8 @@ use serde_json::Value;
 use wattle_graph::checkpoint::{CheckpointMeta, CheckpointSource};
 use wattle_graph::id::{AppName, Digest, ThreadId};
 use wattle_run::ports::store::{
-    CheckpointQuery, Owner, Pinned, StoreError, ThreadQuery, ThreadRecord, ThreadStatus, ThreadTtl,
+    CheckpointQuery, Owner, PinnedVersions, StoreError, ThreadQuery, ThreadRecord, ThreadStatus,
+    ThreadTtl,
 };
 
 /// The fields of a thread record that queries compare. A scan does not build the rest of the
@@ -62,7 +63,7 @@ pub(crate) struct Pin {
 }
 
 /// Adds the version of one record. A damaged record makes the result incomplete.
-pub(crate) fn note_pin(pinned: &mut Pinned, pin: Result<Pin, StoreError>) {
+pub(crate) fn note_pin(pinned: &mut PinnedVersions, pin: Result<Pin, StoreError>) {
     match pin {
         Ok(Pin { app, version }) => drop(pinned.versions.insert((app, version))),
         Err(error) => {
@@ -91,7 +92,7 @@ pub(crate) fn thread_matches(query: &ThreadQuery, thread: &Summary) -> bool {
         && query.status.is_none_or(|status| status == thread.status)
         && query.tenant.as_ref().is_none_or(|tenant| thread.tenant.as_ref() == Some(tenant))
         && query.expires_by_ms.is_none_or(|by| thread.expires_ms.is_some_and(|at| at <= by))
-        && query.ttl_over_ms.is_none_or(|by| thread.ttl_ends_ms().is_some_and(|at| at <= by))
+        && query.ttl_ended_by_ms.is_none_or(|by| thread.ttl_ends_ms().is_some_and(|at| at <= by))
 }
 
 /// Returns true if a checkpoint matches a query, apart from its limit.

@@ -2,7 +2,9 @@
 
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::id::{CheckpointId, RunId, ThreadId};
-use wattle_run::ports::store::{Batch, RunRecord, StoreError, ThreadRecord, ThreadStatus, Turn};
+use wattle_run::ports::store::{
+    Batch, QueueCondition, RunRecord, StoreError, ThreadRecord, ThreadStatus,
+};
 
 use crate::error::invalid;
 
@@ -72,10 +74,12 @@ pub(crate) fn no_thread(run: &RunRecord) -> StoreError {
 }
 
 /// Checks the turn of a batch without a run, which cannot begin one.
-pub(crate) fn no_turn(thread: &ThreadId, turn: Turn) -> Result<(), StoreError> {
+pub(crate) fn no_turn(thread: &ThreadId, turn: QueueCondition) -> Result<(), StoreError> {
     match turn {
-        Turn::Any => Ok(()),
-        Turn::Own | Turn::Free => Err(invalid(thread, "it starts a run and has no run record")),
+        QueueCondition::Unchecked => Ok(()),
+        QueueCondition::Pending | QueueCondition::Free => {
+            Err(invalid(thread, "it starts a run and has no run record"))
+        }
     }
 }
 

@@ -9,12 +9,12 @@ use prost::Message as _;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-pub(crate) use self::send::Sender;
+pub(crate) use self::send::OtlpSender;
 use crate::metrics::ExportMetrics;
 
 /// Maximum runs whose spans are queued. With some hundred spans each, they take a few tens of
 /// megabytes at most.
-const QUEUE: usize = 256;
+const QUEUE_CAPACITY: usize = 256;
 
 /// Maximum spans of one request.
 const BATCH_SPANS: usize = 512;
@@ -26,27 +26,27 @@ const BATCH_BYTES: usize = 3 << 20;
 const LINGER: Duration = Duration::from_millis(500);
 
 /// The sending end of the queue. An item has the spans of one run.
-pub(crate) type Queue = mpsc::Sender<Vec<Span>>;
+pub(crate) type SpanQueue = mpsc::Sender<Vec<Span>>;
 
 /// Creates the queue to the worker.
-pub(crate) fn queue() -> (Queue, mpsc::Receiver<Vec<Span>>) {
-    mpsc::channel(QUEUE)
+pub(crate) fn queue() -> (SpanQueue, mpsc::Receiver<Vec<Span>>) {
+    mpsc::channel(QUEUE_CAPACITY)
 }
 
 /// Queues the spans of a run, or drops them if the queue is full.
-pub(crate) fn offer(queue: &Queue, spans: Vec<Span>, metrics: &ExportMetrics) {
+pub(crate) fn try_enqueue(queue: &SpanQueue, spans: Vec<Span>, metrics: &ExportMetrics) {
     let count = spans.len() as u64;
     if queue.try_send(spans).is_ok() {
-        metrics.waiting_spans.inc_by(signed(count));
+        metrics.waiting_spans.inc_by(to_i64(count));
     } else {
         metrics.dropped_spans.inc_by(count);
     }
 }
 
 /// Sends spans until the queue is closed and empty.
-pub(crate) async fn work(
+pub(crate) async fn run_exporter(
     mut runs: mpsc::Receiver<Vec<Span>>,
-    mut sender: Sender,
+    mut sender: OtlpSender,
     metrics: ExportMetrics,
 ) {
     while let Some(mut spans) = runs.recv().await {
@@ -64,7 +64,7 @@ pub(crate) async fn work(
             } else {
                 metrics.dropped_spans.inc_by(count);
             }
-            metrics.waiting_spans.dec_by(signed(count));
+            metrics.waiting_spans.dec_by(to_i64(count));
         }
     }
 }
@@ -89,7 +89,7 @@ fn batches(spans: Vec<Span>) -> Vec<Vec<Span>> {
     batches
 }
 
-fn signed(count: u64) -> i64 {
+fn to_i64(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 

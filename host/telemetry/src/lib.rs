@@ -8,17 +8,17 @@
 //!
 //! * [`config`]: the settings; [`telemetry`]: [`Telemetry`], the observer with its queue and
 //!   worker.
-//! * [`source`]: reads the log of a run, from which [`wattle_project::spans`] makes spans.
+//! * [`run_log`]: reads the log of a run, from which [`wattle_project::spans`] makes spans.
 //! * `otlp`: converts spans to OTLP.
 //! * `export`: the worker that sends spans; `export/send`: one request with its retries.
-//! * [`metrics`]: the metrics and their text format; `metrics/measure`: records a run.
+//! * [`metrics`]: the metrics and their text format; `metrics/run_metrics`: records a run.
 
 pub mod config;
 pub mod error;
 mod export;
 pub mod metrics;
 mod otlp;
-pub mod source;
+pub mod run_log;
 pub mod telemetry;
 
 pub use config::{OtlpConfig, TelemetryConfig};

@@ -4,7 +4,7 @@
 //! codes of the host. A label with values that a guest or a model chooses would grow its set
 //! without limit.
 
-mod measure;
+mod run_metrics;
 
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ use wattle_project::spans::status_word;
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Upper bounds of the histogram buckets in seconds, from a pure node to a slow model.
-const SECONDS: [f64; 12] = [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
+const DURATION_BUCKETS: [f64; 12] =
+    [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
 /// All metrics of a host. Clones share them.
 #[derive(Clone, Debug)]
@@ -119,7 +120,7 @@ struct CallLabels {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let times: fn() -> Histogram = || Histogram::new(SECONDS);
+        let times: fn() -> Histogram = || Histogram::new(DURATION_BUCKETS);
         let mut metrics = Self {
             registry: Arc::default(),
             runs: Family::default(),
@@ -133,7 +134,7 @@ impl Default for Metrics {
             call_failures: Family::default(),
             export: ExportMetrics::default(),
         };
-        metrics.registry = Arc::new(metrics.registered());
+        metrics.registry = Arc::new(metrics.build_registry());
         metrics
     }
 }
@@ -159,7 +160,7 @@ impl Metrics {
         self.runs.get_or_create(&RunLabels { app, graph, status }).inc();
     }
 
-    fn registered(&self) -> Registry {
+    fn build_registry(&self) -> Registry {
         let mut all = Registry::with_prefix("wattle");
         let nodes = "Wall time of successful tasks";
         let failures = "Host calls that failed, by function and code";

@@ -7,19 +7,19 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::task::JoinSet;
 use wattle_graph::id::{AppName, GraphName, PluginName};
 use wattle_project::spans::{Route, View, spans};
-use wattle_run::ports::observer::RunNote;
+use wattle_run::ports::observer::RunSummary;
 use wattle_run::ports::{Caller, Model, Observer, Store};
 
 use crate::config::TelemetryConfig;
 use crate::error::ConfigError;
-use crate::export::{self, Queue, Sender};
+use crate::export::{self, OtlpSender, SpanQueue};
 use crate::metrics::Metrics;
 use crate::otlp;
-use crate::source;
+use crate::run_log;
 
 /// Maximum notifications in the queue. A notification is small; reading the log of its run takes a
 /// millisecond.
-const QUEUE: usize = 4096;
+const QUEUE_CAPACITY: usize = 4096;
 
 /// Plugin name of the caller that looks up routes. Routes do not depend on the plugin.
 const PLUGIN: &str = "telemetry";
@@ -28,7 +28,7 @@ const PLUGIN: &str = "telemetry";
 pub struct Telemetry {
     metrics: Metrics,
     /// The sender of the queue; `None` after `close`.
-    notes: Mutex<Option<mpsc::Sender<RunNote>>>,
+    ended_runs: Mutex<Option<mpsc::Sender<RunSummary>>>,
     workers: Mutex<JoinSet<()>>,
 }
 
@@ -47,16 +47,16 @@ impl Telemetry {
         let mut workers = JoinSet::new();
         let mut spans = None;
         if let Some(otlp) = &config.otlp {
-            let sender = Sender::new(otlp, metrics.export.clone())?;
+            let sender = OtlpSender::new(otlp, metrics.export.clone())?;
             let (queue, runs) = export::queue();
-            workers.spawn(export::work(runs, sender, metrics.export.clone()));
+            workers.spawn(export::run_exporter(runs, sender, metrics.export.clone()));
             spans = Some(queue);
         }
-        let (notes, ended) = mpsc::channel(QUEUE);
+        let (notes, ended) = mpsc::channel(QUEUE_CAPACITY);
         let reader =
-            Reader { store, model, spans, content: config.content, metrics: metrics.clone() };
-        workers.spawn(reader.work(ended));
-        Ok(Self { metrics, notes: Mutex::new(Some(notes)), workers: Mutex::new(workers) })
+            Worker { store, model, spans, content: config.content, metrics: metrics.clone() };
+        workers.spawn(reader.run(ended));
+        Ok(Self { metrics, ended_runs: Mutex::new(Some(notes)), workers: Mutex::new(workers) })
     }
 
     /// Returns a handle to the metrics, which it shares.
@@ -67,7 +67,7 @@ impl Telemetry {
     /// Stops accepting runs, exports the queued spans and stops the workers. Spans that are not
     /// exported within `limit` are dropped.
     pub async fn close(&self, limit: Duration) {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.ended_runs.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut workers =
             std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
         let all = async { while workers.join_next().await.is_some() {} };
@@ -82,9 +82,9 @@ impl Observer for Telemetry {
         self.metrics.run_started(app, graph);
     }
 
-    fn run_ended(&self, note: RunNote) {
+    fn run_ended(&self, note: RunSummary) {
         self.metrics.run_ended(&note.app, &note.graph, note.status);
-        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let notes = self.ended_runs.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(notes) = notes.as_ref() else { return };
         match notes.try_send(note) {
             Ok(()) => {
@@ -98,26 +98,26 @@ impl Observer for Telemetry {
 }
 
 /// The worker that reads runs, records metrics and queues spans.
-struct Reader {
+struct Worker {
     store: Arc<dyn Store>,
     model: Arc<dyn Model>,
-    spans: Option<Queue>,
+    spans: Option<SpanQueue>,
     content: bool,
     metrics: Metrics,
 }
 
-impl Reader {
-    async fn work(self, mut ended: mpsc::Receiver<RunNote>) {
+impl Worker {
+    async fn run(self, mut ended: mpsc::Receiver<RunSummary>) {
         while let Some(note) = ended.recv().await {
             self.metrics.export.waiting_runs.dec();
-            self.read(note).await;
+            self.process(note).await;
         }
     }
 
-    async fn read(&self, note: RunNote) {
+    async fn process(&self, note: RunSummary) {
         let states = self.content && self.spans.is_some();
         let run = note.run.clone();
-        let record = match source::read(self.store.as_ref(), note, states).await {
+        let record = match run_log::read_run(self.store.as_ref(), note, states).await {
             Ok(record) if !record.events.is_empty() => record,
             // The thread was deleted after the run.
             Ok(_) => return,
@@ -127,15 +127,19 @@ impl Reader {
                 return;
             }
         };
-        self.metrics.measure(&record);
+        self.metrics.record_run(&record);
         let Some(queue) = &self.spans else { return };
         let route = |name: &str| self.route(&record.note, name);
         let view = View { content: self.content, route: &route };
         let spans = spans(&record.run(), &record.events, &view);
-        export::offer(queue, spans.into_iter().map(otlp::span).collect(), &self.metrics.export);
+        export::try_enqueue(
+            queue,
+            spans.into_iter().map(otlp::span).collect(),
+            &self.metrics.export,
+        );
     }
 
-    fn route(&self, note: &RunNote, name: &str) -> Option<Route> {
+    fn route(&self, note: &RunSummary, name: &str) -> Option<Route> {
         let plugin = PluginName::new(PLUGIN).ok()?;
         let caller = Caller { app: note.app.clone(), plugin, tenant: note.tenant.clone() };
         let info = self.model.route(&caller, name)?;

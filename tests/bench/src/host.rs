@@ -9,10 +9,10 @@ use tokio::runtime::Handle;
 use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_kit::clock::ManualClock;
-use wattle_run::app::{App, GraphPack};
+use wattle_run::app::{App, GraphVersion};
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
-use wattle_run::hostcall::runs::{RunRef, Runs, StartRun};
+use wattle_run::hostcall::runs::{RunRef, RunService, StartRun};
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::{Durability, RunOptions};
 use wattle_run::ports::tool_server::NoToolServers;
@@ -54,14 +54,14 @@ pub(crate) fn engine(
     let native: Arc<dyn Plugin> = Arc::new(graphs::native("n"));
     let plugins: BTreeMap<_, _> =
         [(PluginName::new("p")?, plugin), (PluginName::new("n")?, native)].into();
-    let graphs = [(graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins)))].into();
+    let graphs = [(graph.name.clone(), Arc::new(GraphVersion::new(graph, &plugins)))].into();
     let catalog = Catalog::new();
     catalog.install(App {
         version: "0".into(),
         digest: Digest::of(NAME.as_bytes()),
         graphs,
         plugins,
-        ..App::bare(AppName::new(NAME)?)
+        ..App::empty(AppName::new(NAME)?)
     });
     Ok(Engine::new(
         ports(store),

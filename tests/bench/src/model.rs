@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::llm::{CompletionRequest, Message, Part, Role, ToolDefinition};
 use wattle_model::{ModelConfig, Routes};
-use wattle_run::ports::model::NoDeltas;
+use wattle_run::ports::model::DiscardDeltas;
 use wattle_run::ports::{Caller, Model as _};
 use wattle_store::MemoryBlobs;
 
@@ -74,7 +74,7 @@ async fn measured(kind: &str, streamed: bool, tools: usize) -> Result<(f64, f64)
     // The calls alternate, so that both kinds have the same conditions.
     for number in 0..WARM_UP + CALLS {
         let started = Instant::now();
-        let said = routes.complete(&caller, &request, &blobs, &NoDeltas).await;
+        let said = routes.complete(&caller, &request, &blobs, &DiscardDeltas).await;
         let took = started.elapsed();
         let said = said.map_err(|failure| anyhow::anyhow!("{kind}: {failure}"))?;
         ensure!(said.text().len() == expected, "{kind}: {} bytes", said.text().len());

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use tokio::runtime::{Builder, Handle};
 use wattle_graph::id::ThreadId;
 use wattle_run::engine::Engine;
-use wattle_run::hostcall::runs::Runs as _;
+use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{CheckpointQuery, Durability};
 use wattle_run::ports::{Plugin, Store};
 

@@ -12,7 +12,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use wattle_run::engine::Engine;
-use wattle_run::hostcall::runs::Runs as _;
+use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::Plugin;
 use wattle_run::ports::store::Durability;
 

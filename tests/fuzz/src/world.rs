@@ -9,14 +9,14 @@ use wattle_graph::event::Event;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, PluginName, ThreadId};
 use wattle_model::{ModelConfig, Routes};
-use wattle_net::{NetConfig, OutboundNet, Secrets};
+use wattle_net::{NetConfig, OutboundHttp, Secrets};
 use wattle_run::app::App;
-use wattle_run::cancel::Cancel;
-use wattle_run::gate::{Gate, Setting};
-use wattle_run::hostcall::runs::{EndedRun, ResumeRun, RunRef, Runs, StartRun, ThreadView};
+use wattle_run::gate::{Gate, GuestEnv};
+use wattle_run::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun, ThreadView};
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Caller, Clock, Ports};
+use wattle_run::stop_flag::StopFlag;
 use wattle_sql::Databases;
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 
@@ -24,19 +24,19 @@ use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 pub(crate) fn gate() -> Arc<Gate> {
     static PORTS: OnceLock<Ports> = OnceLock::new();
     let ports = PORTS.get_or_init(ports).clone();
-    let app = App::bare(AppName::new("app").expect("the name is valid"));
+    let app = App::empty(AppName::new("app").expect("the name is valid"));
     let plugin = PluginName::new("guest").expect("the name is valid");
     let grants = app.grants_of(&plugin);
     let caller = Caller { app: app.name.clone(), plugin, tenant: None };
-    let (app, cancel, quotas) = (Arc::new(app), Cancel::default(), Arc::default());
-    let setting = Setting { ports, caller, grants, app, cancel, quotas };
+    let (app, cancel, quotas) = (Arc::new(app), StopFlag::default(), Arc::default());
+    let setting = GuestEnv { ports, caller, grants, app, cancel, quotas };
     Arc::new(Gate::for_web(setting, Arc::new(Nothing)))
 }
 
 fn ports() -> Ports {
     let sql = crate::wait(Databases::open(BTreeMap::new(), Path::new("")));
     let model = Routes::new(ModelConfig::default(), &|_| None);
-    let net = OutboundNet::new(&NetConfig::default(), Secrets::default());
+    let net = OutboundHttp::new(&NetConfig::default(), Secrets::default());
     Ports {
         store: Arc::new(MemoryStore::new()),
         blobs: Arc::new(MemoryBlobs::new()),
@@ -73,7 +73,7 @@ impl Clock for Nothing {
 }
 
 #[async_trait]
-impl Runs for Nothing {
+impl RunService for Nothing {
     async fn start(&self, _request: StartRun) -> Result<RunRef, Failure> {
         nothing()
     }

@@ -11,9 +11,10 @@ use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, HostReport,
-    LiveHost, MentionPage, Owner, PendingQuery, PendingRun, Pinned, PruneStrategy, RunRecord,
-    Signal, StoreError, Taken, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
+    LeaseHolder, LiveHost, MentionPage, Notification, Owner, OwnerUsage, PendingQuery, PendingRun,
+    PinnedVersions, PruneStrategy, RunRecord, SealReport, StoreError, ThreadHead, ThreadQuery,
+    ThreadRecord, Ticket,
 };
 
 /// A layer over a store. Calls pass to the inner store by default.
@@ -60,38 +61,42 @@ pub trait Layer: Send + Sync {
         self.below().lease_ms()
     }
 
-    /// See [`Store::lease`].
-    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
-        self.below().lease(thread, holder).await
+    /// See [`Store::acquire_lease`].
+    async fn lease(
+        &self,
+        thread: &ThreadId,
+        holder: &LeaseHolder,
+    ) -> Result<LeaseEpoch, StoreError> {
+        self.below().acquire_lease(thread, holder).await
     }
 
-    /// See [`Store::release`].
-    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
-        self.below().release(thread, epoch).await
+    /// See [`Store::release_lease`].
+    async fn release(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
+        self.below().release_lease(thread, epoch).await
     }
 
-    /// See [`Store::beat`].
-    async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
-        self.below().beat(holder).await
+    /// See [`Store::heartbeat`].
+    async fn beat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
+        self.below().heartbeat(holder).await
     }
 
-    /// See [`Store::holds`].
-    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
-        self.below().holds(thread, epoch).await
+    /// See [`Store::is_lease_held`].
+    async fn holds(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<bool, StoreError> {
+        self.below().is_lease_held(thread, epoch).await
     }
 
-    /// See [`Store::prove`].
+    /// See [`Store::check_writable`].
     async fn prove(&self) -> Result<(), StoreError> {
-        self.below().prove().await
+        self.below().check_writable().await
     }
 
-    /// See [`Store::abandoned`].
+    /// See [`Store::orphaned_threads`].
     async fn abandoned(
         &self,
-        holder: &Holder,
+        holder: &LeaseHolder,
         after: Option<&ThreadId>,
     ) -> Result<Vec<ThreadRecord>, StoreError> {
-        self.below().abandoned(holder, after).await
+        self.below().orphaned_threads(holder, after).await
     }
 
     /// See [`Store::events`].
@@ -133,11 +138,11 @@ impl<L: Layer> Store for Layered<L> {
         self.below().watch(thread)
     }
 
-    async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
+    async fn heartbeat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
         self.0.beat(holder).await
     }
 
-    async fn report(&self, holder: &Holder, report: &HostReport) -> Result<(), StoreError> {
+    async fn report(&self, holder: &LeaseHolder, report: &HostReport) -> Result<(), StoreError> {
         self.below().report(holder, report).await
     }
 
@@ -149,15 +154,23 @@ impl<L: Layer> Store for Layered<L> {
         self.0.lease_ms()
     }
 
-    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+    async fn acquire_lease(
+        &self,
+        thread: &ThreadId,
+        holder: &LeaseHolder,
+    ) -> Result<LeaseEpoch, StoreError> {
         self.0.lease(thread, holder).await
     }
 
-    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
+    async fn is_lease_held(
+        &self,
+        thread: &ThreadId,
+        epoch: LeaseEpoch,
+    ) -> Result<bool, StoreError> {
         self.0.holds(thread, epoch).await
     }
 
-    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
+    async fn release_lease(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
         self.0.release(thread, epoch).await
     }
 
@@ -165,24 +178,27 @@ impl<L: Layer> Store for Layered<L> {
         self.0.is_shared()
     }
 
-    async fn send_signal(&self, signal: &Signal) -> Result<(), StoreError> {
-        self.below().send_signal(signal).await
+    async fn send_notification(&self, signal: &Notification) -> Result<(), StoreError> {
+        self.below().send_notification(signal).await
     }
 
-    fn signals(&self) -> Option<broadcast::Receiver<Signal>> {
-        self.below().signals()
+    fn notifications(&self) -> Option<broadcast::Receiver<Notification>> {
+        self.below().notifications()
     }
 
-    async fn abandoned(
+    async fn orphaned_threads(
         &self,
-        holder: &Holder,
+        holder: &LeaseHolder,
         after: Option<&ThreadId>,
     ) -> Result<Vec<ThreadRecord>, StoreError> {
         self.0.abandoned(holder, after).await
     }
 
-    async fn next_lapse(&self, holder: &Holder) -> Result<Option<Duration>, StoreError> {
-        self.below().next_lapse(holder).await
+    async fn next_lease_expiry(
+        &self,
+        holder: &LeaseHolder,
+    ) -> Result<Option<Duration>, StoreError> {
+        self.below().next_lease_expiry(holder).await
     }
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
@@ -305,32 +321,36 @@ impl<L: Layer> Store for Layered<L> {
         self.below().batches(thread, from, bytes).await
     }
 
-    async fn verify(&self, thread: &ThreadId) -> Result<Option<Verified>, StoreError> {
+    async fn verify(&self, thread: &ThreadId) -> Result<Option<SealReport>, StoreError> {
         self.below().verify(thread).await
     }
 
-    async fn compact(&self) -> Result<Compacted, StoreError> {
+    async fn compact(&self) -> Result<CompactionReport, StoreError> {
         self.below().compact().await
     }
 
-    async fn prove(&self) -> Result<(), StoreError> {
+    async fn check_writable(&self) -> Result<(), StoreError> {
         self.0.prove().await
     }
 
-    async fn pinned(&self) -> Result<Pinned, StoreError> {
-        self.below().pinned().await
+    async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {
+        self.below().pinned_versions().await
     }
 
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
         self.below().mentions(thread, blob).await
     }
 
-    async fn taken(&self, of: &Owner) -> Result<Taken, StoreError> {
-        self.below().taken(of).await
+    async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
+        self.below().usage(of).await
     }
 
-    async fn mentioned(&self, of: &Owner, from: Option<&str>) -> Result<MentionPage, StoreError> {
-        self.below().mentioned(of, from).await
+    async fn mentioned_blobs(
+        &self,
+        of: &Owner,
+        from: Option<&str>,
+    ) -> Result<MentionPage, StoreError> {
+        self.below().mentioned_blobs(of, from).await
     }
 
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {

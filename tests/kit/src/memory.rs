@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::Failure;
 use wattle_run::ports::Memory;
-use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
+use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch, PutItem};
 
 /// A call of the memory.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,7 @@ impl<H: Hook> Memory for Hooked<H> {
         self.through("put", &namespace, self.below.put(scope, item, now_ms)).await
     }
 
-    async fn put_if(
+    async fn compare_and_set(
         &self,
         scope: &MemoryScope,
         known: Option<&Value>,
@@ -103,7 +103,8 @@ impl<H: Hook> Memory for Hooked<H> {
         now_ms: i64,
     ) -> Result<bool, Failure> {
         let namespace = item.namespace.clone();
-        self.through("put_if", &namespace, self.below.put_if(scope, known, item, now_ms)).await
+        self.through("put_if", &namespace, self.below.compare_and_set(scope, known, item, now_ms))
+            .await
     }
 
     async fn delete(
@@ -115,7 +116,7 @@ impl<H: Hook> Memory for Hooked<H> {
         self.through("delete", namespace, self.below.delete(scope, namespace, key)).await
     }
 
-    async fn delete_if(
+    async fn compare_and_delete(
         &self,
         scope: &MemoryScope,
         namespace: &[String],
@@ -123,14 +124,14 @@ impl<H: Hook> Memory for Hooked<H> {
         known: &Value,
         now_ms: i64,
     ) -> Result<bool, Failure> {
-        let delete = self.below.delete_if(scope, namespace, key, known, now_ms);
+        let delete = self.below.compare_and_delete(scope, namespace, key, known, now_ms);
         self.through("delete_if", namespace, delete).await
     }
 
     async fn search(
         &self,
         scope: &MemoryScope,
-        search: &Search,
+        search: &MemorySearch,
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure> {
         self.through("search", &search.prefix, self.below.search(scope, search, now_ms)).await

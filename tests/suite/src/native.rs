@@ -12,20 +12,25 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, Digest, PluginName};
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
-use wattle_run::gate::unwind::Stop;
+use wattle_run::gate::unwind::CallError;
 use wattle_run::limit::Limits;
 use wattle_run::ports::Plugin;
 use wattle_run::ports::sandbox::{
-    Ended, NodeCall, NodeInfo, NodeOutcome, PluginInfo, ToolCall, ToolHints, ToolInfo, WebRequest,
-    WebResponse,
+    GuestError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, PluginToolCall, ToolHints, ToolInfo,
+    WebRequest, WebResponse,
 };
 
 type Node = Arc<
-    dyn Fn(NodeCall, Arc<Gate>) -> BoxFuture<'static, Result<NodeOutcome, Ended>> + Send + Sync,
+    dyn Fn(NodeCall, Arc<Gate>) -> BoxFuture<'static, Result<NodeOutcome, GuestError>>
+        + Send
+        + Sync,
 >;
 
-type Tool =
-    Arc<dyn Fn(ToolCall, Arc<Gate>) -> BoxFuture<'static, Result<ToolOutput, Ended>> + Send + Sync>;
+type Tool = Arc<
+    dyn Fn(PluginToolCall, Arc<Gate>) -> BoxFuture<'static, Result<ToolOutput, GuestError>>
+        + Send
+        + Sync,
+>;
 
 /// A plugin in plain Rust.
 pub struct NativePlugin {
@@ -35,7 +40,7 @@ pub struct NativePlugin {
 }
 
 /// The result of a node or tool of such a plugin.
-pub type Answer = Result<Value, Stop>;
+pub type Answer = Result<Value, CallError>;
 
 impl NativePlugin {
     /// Creates a plugin without nodes. Its digest is that of `version`.
@@ -86,7 +91,7 @@ impl NativePlugin {
     /// Adds a tool whose arguments are an object and whose result is its structured output.
     pub fn tool<F, Fut>(mut self, name: &str, run: F) -> Self
     where
-        F: Fn(ToolCall, Arc<Gate>) -> Fut + Send + Sync + 'static,
+        F: Fn(PluginToolCall, Arc<Gate>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Answer> + Send + 'static,
     {
         self.info.tools.push(ToolInfo {
@@ -114,10 +119,10 @@ impl NativePlugin {
     }
 }
 
-fn ended(stop: Stop) -> Ended {
+fn ended(stop: CallError) -> GuestError {
     match stop {
-        Stop::Failure(failure) => Ended::Failure(failure),
-        Stop::Unwind(unwind) => Ended::Unwound(unwind),
+        CallError::Failure(failure) => GuestError::Failure(failure),
+        CallError::Unwind(unwind) => GuestError::Unwound(unwind),
     }
 }
 
@@ -147,22 +152,26 @@ impl Plugin for NativePlugin {
         &self.info
     }
 
-    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, Ended> {
+    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, GuestError> {
         match self.nodes.get(&call.node) {
             Some(node) => node(call, gate).await,
-            None => Err(Ended::Host(Failure::internal(format!("no node `{}`", call.node)))),
+            None => Err(GuestError::Host(Failure::internal(format!("no node `{}`", call.node)))),
         }
     }
 
-    async fn call_tool(&self, call: ToolCall, gate: Arc<Gate>) -> Result<ToolOutput, Ended> {
+    async fn call_tool(
+        &self,
+        call: PluginToolCall,
+        gate: Arc<Gate>,
+    ) -> Result<ToolOutput, GuestError> {
         match self.tools.get(&call.tool) {
             Some(tool) => tool(call, gate).await,
-            None => Err(Ended::Host(Failure::internal(format!("no tool `{}`", call.tool)))),
+            None => Err(GuestError::Host(Failure::internal(format!("no tool `{}`", call.tool)))),
         }
     }
 
-    async fn handle(&self, _: WebRequest, _: Arc<Gate>) -> Result<WebResponse, Ended> {
-        Err(Ended::Host(Failure::unsupported("web")))
+    async fn handle(&self, _: WebRequest, _: Arc<Gate>) -> Result<WebResponse, GuestError> {
+        Err(GuestError::Host(Failure::unsupported("web")))
     }
 
     async fn reduce(
@@ -171,7 +180,7 @@ impl Plugin for NativePlugin {
         current: Option<Value>,
         updates: Vec<Value>,
         _limits: &Limits,
-    ) -> Result<Value, Ended> {
+    ) -> Result<Value, GuestError> {
         // The only reducer keeps the longest text.
         let longest = current
             .into_iter()
@@ -181,6 +190,6 @@ impl Plugin for NativePlugin {
         if reducer == "longest" {
             return Ok(longest);
         }
-        Err(Ended::Failure(Failure::new("invalid", format!("no reducer `{reducer}`"))))
+        Err(GuestError::Failure(Failure::new("invalid", format!("no reducer `{reducer}`"))))
     }
 }

@@ -16,8 +16,8 @@ use wattle_run::grant::{HttpRule, SqlRule};
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::hostcall::sql::{Executed, Rows, SqlValue};
 use wattle_run::limit::{NetLimits, SqlLimits};
-use wattle_run::ports::model::{Deltas, RouteInfo};
-use wattle_run::ports::sql::{Marker, SqlTransaction};
+use wattle_run::ports::model::{DeltaSink, RouteInfo};
+use wattle_run::ports::sql::{CommitMarker, SqlTransaction};
 use wattle_run::ports::{BlobStore, Caller, Model, Net, Sql};
 
 /// A model whose N-th completion is `answer N`, and which generates images.
@@ -158,7 +158,7 @@ impl Model for ScriptedModel {
         _: &Caller,
         _: &CompletionRequest,
         _: &dyn BlobStore,
-        deltas: &dyn Deltas,
+        deltas: &dyn DeltaSink,
     ) -> Result<Completion, Failure> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         self.pass().await;
@@ -389,8 +389,8 @@ struct OddTransaction {
 
 #[async_trait]
 impl SqlTransaction for OddTransaction {
-    async fn claim(&mut self, key: &str) -> Result<Option<Value>, Failure> {
-        self.inner.claim(key).await
+    async fn claim_marker(&mut self, key: &str) -> Result<Option<Value>, Failure> {
+        self.inner.claim_marker(key).await
     }
 
     async fn query(&mut self, statement: &str, parameters: &[SqlValue]) -> Result<Rows, Failure> {
@@ -405,7 +405,7 @@ impl SqlTransaction for OddTransaction {
         self.inner.execute(statement, parameters).await
     }
 
-    async fn commit(self: Box<Self>, marker: Option<&Marker>) -> Result<(), Failure> {
+    async fn commit(self: Box<Self>, marker: Option<&CommitMarker>) -> Result<(), Failure> {
         let Self { inner, odd, committed, due } = *self;
         let marker = marker.cloned();
         // The caller may be dropped before the commit is made.

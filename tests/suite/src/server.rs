@@ -12,7 +12,7 @@ use wattle::wire::Overrides;
 use wattle_kit::clock::ManualClock;
 use wattle_kit::standin::{self, Handle};
 use wattle_run::ports::{Net, Sandbox};
-use wattle_sandbox::{CodeCache, SandboxConfig};
+use wattle_sandbox::{CodeCacheConfig, SandboxConfig};
 
 use crate::answer::Answer;
 use crate::place::{self, Place};
@@ -189,7 +189,7 @@ pub fn sandbox() -> Arc<dyn Sandbox> {
     let sandbox = shared.get_or_insert_with(|| {
         let cache_dir = place::compiled_code();
         std::fs::create_dir_all(&cache_dir).expect("a folder for compiled code");
-        let cache = Some(CodeCache { directory: cache_dir, key: place::CODE_KEY });
+        let cache = Some(CodeCacheConfig { directory: cache_dir, key: place::CODE_KEY });
         let config = SandboxConfig { cache, ..SandboxConfig::default() };
         wattle_sandbox::Sandbox::new(&config).expect("a sandbox")
     });

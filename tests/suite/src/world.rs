@@ -12,16 +12,16 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, GraphName, ThreadId};
 use wattle_graph::limit::TaskLimits;
 use wattle_kit::clock::ManualClock;
-use wattle_run::app::{App, GraphPack};
+use wattle_run::app::{App, GraphVersion};
 use wattle_run::caps::Caps;
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::{Grants, ToolGrant};
 use wattle_run::hostcall::runs::{
-    EndedRun, OnFailure, OpenQuestion, ResumeRun, RunOutcome, RunRef, Runs, StartRun,
+    EndedRun, OnFailure, PendingInterrupt, ResumeRun, RunOutcome, RunRef, RunService, StartRun,
 };
 use wattle_run::ports::observer::NoObserver;
-use wattle_run::ports::store::{Holder, RunOptions};
+use wattle_run::ports::store::{LeaseHolder, RunOptions};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Memory, Net, Plugin, Ports, Sql, Store, ToolServers};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
@@ -350,7 +350,7 @@ fn start(ports: &Ports, catalog: &Arc<Catalog>, caps: &Caps) -> (Engine, Runtime
         runtime: Some(runtime.handle().clone()),
         // The next engine has the same holder, so after a crash it need not wait until the old
         // leases have expired.
-        holder: Some(Holder("world".to_owned())),
+        holder: Some(LeaseHolder("world".to_owned())),
         caps: caps.clone(),
         ..EngineConfig::default()
     };
@@ -390,7 +390,7 @@ pub fn limited(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>, limits: Tas
     let graphs = graphs
         .into_iter()
         .map(|graph| graph.with_task_limits(limits))
-        .map(|graph| (graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins))))
+        .map(|graph| (graph.name.clone(), Arc::new(GraphVersion::new(graph, &plugins))))
         .collect();
     App {
         version: "0".into(),
@@ -399,7 +399,7 @@ pub fn limited(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>, limits: Tas
         plugins,
         grants,
         settings: Arc::new(json!({ "color": "green" })),
-        ..App::bare(AppName::new("test").expect("a valid name"))
+        ..App::empty(AppName::new("test").expect("a valid name"))
     }
 }
 
@@ -408,7 +408,7 @@ pub fn limited(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>, limits: Tas
 /// # Panics
 ///
 /// If the run is not interrupted.
-pub fn questions(ended: &EndedRun) -> Vec<OpenQuestion> {
+pub fn questions(ended: &EndedRun) -> Vec<PendingInterrupt> {
     match &ended.outcome {
         RunOutcome::Interrupted { interrupts, .. } => interrupts.clone(),
         other => panic!("the run is not interrupted: {other:?}"),

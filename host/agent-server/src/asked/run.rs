@@ -105,7 +105,7 @@ impl AskedRun {
             tenant: self.tenant,
             strategy,
             options: self.options,
-            is_patient,
+            may_stay_pending: is_patient,
             spec: RunSpec {
                 kind: self.kind,
                 app: self.app,

@@ -1,7 +1,7 @@
 //! Commands that create runs.
 
 use serde_json::{Value, json};
-use wattle_run::hostcall::runs::{OpenQuestion, Runs as _};
+use wattle_run::hostcall::runs::{PendingInterrupt, RunService as _};
 use wattle_run::ports::store::ThreadRecord;
 
 use super::{Target, refused};
@@ -18,7 +18,7 @@ use crate::wire::request::RunCreate;
 pub(super) async fn start(target: &Target<'_>, params: RunStart) -> Result<Value, Refusal> {
     let may_answer = params.input.is_some() && !params.forks();
     let known = if may_answer { target.find().await? } else { None };
-    let answers = match known.filter(|record| !record.is_blank()) {
+    let answers = match known.filter(|record| !record.is_unbound()) {
         Some(_) => !open(target).await?.is_empty(),
         None => false,
     };
@@ -82,7 +82,7 @@ async fn begin(target: &Target<'_>, request: &RunCreate) -> Result<Value, Refusa
     Ok(json!({ "run_id": doc.run }))
 }
 
-async fn open(target: &Target<'_>) -> Result<Vec<OpenQuestion>, Refusal> {
+async fn open(target: &Target<'_>) -> Result<Vec<PendingInterrupt>, Refusal> {
     let view = target.agents.engine().thread(target.thread).await;
     let view = view.map_err(|failure| refused(&failure.into()))?;
     Ok(view.map(|view| view.interrupts).unwrap_or_default())

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wattle_graph::id::Namespace;
 use wattle_project::agent_server::id::namespace_of;
 use wattle_project::agent_server::time::iso;
-use wattle_run::travel::{HistoryQuery, StateView};
+use wattle_run::time_travel::{HistoryQuery, StateView};
 
 use super::run::no_checkpoint;
 use super::{Target, refused};
@@ -54,7 +54,7 @@ pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, 
 
 /// Lists the checkpoints of a thread, newest first, without their states.
 pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result<Value, Refusal> {
-    let Some(record) = target.find().await?.filter(|record| !record.is_blank()) else {
+    let Some(record) = target.find().await?.filter(|record| !record.is_unbound()) else {
         return Ok(json!({ "checkpoints": [] }));
     };
     let before = params.before.as_deref().map(|id| of_thread(&record, id)).transpose();

@@ -13,7 +13,7 @@ use wattle_graph::step::Command;
 use wattle_run::hostcall::runs::Multitask;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
-use wattle_run::ports::store::{Answer, RunKind, RunOptions};
+use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions};
 
 use crate::agents::Agents;
 use crate::asked::run::{AskedRun, Terms};
@@ -104,12 +104,12 @@ impl From<Work> for RunKind {
         match work {
             Work::Start { input } => Self::Start { input },
             Work::GoOn => Self::Continue,
-            Work::Answer { resume } => Self::Answer { answer: Answer::Matched(resume) },
+            Work::Answer { resume } => Self::Answer { answer: RunAnswers::Matched(resume) },
             Work::Fork { checkpoint, input } => Self::Fork { checkpoint, input },
             Work::Instead { checkpoint, input } => Self::Redo { checkpoint, input },
             Work::Command { writes, goto, sends, resume, checkpoint } => Self::Command {
                 command: Command { writes, goto, sends },
-                answer: resume.map(Answer::Matched),
+                answer: resume.map(RunAnswers::Matched),
                 checkpoint,
             },
         }

@@ -7,7 +7,7 @@ use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::ThreadHead;
-use wattle_run::tail::{Next, Tail, TailQuery, Until};
+use wattle_run::tail::{Tail, TailItem, TailQuery, Until};
 
 use crate::agents::Agents;
 use crate::follow::HEARTBEAT;
@@ -124,17 +124,17 @@ impl ThreadLog {
             return Some(Ready::Gone);
         }
         match next {
-            Next::Event(event) => {
+            TailItem::Event(event) => {
                 self.ready = Some(event);
                 Some(Ready::Event)
             }
-            Next::Replaced => {
+            TailItem::Replaced => {
                 self.rewind();
                 Some(Ready::Anew)
             }
-            Next::Gone if self.head().is_some() => Some(Ready::Gone),
+            TailItem::Gone if self.head().is_some() => Some(Ready::Gone),
             // The thread has never existed, but may be created later.
-            Next::Gone | Next::CaughtUp | Next::Idle => self.wait().await,
+            TailItem::Gone | TailItem::CaughtUp | TailItem::Idle => self.wait().await,
         }
     }
 

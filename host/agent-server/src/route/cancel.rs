@@ -171,7 +171,7 @@ async fn pending(agents: &Agents, caller: &Caller) -> Result<Vec<RunRef>, Fault>
         let query = PendingQuery { after, limit: LISTED, ..PendingQuery::default() };
         let page = store.pending(&query).await?;
         let Some(last) = page.last() else { return Ok(found) };
-        after = Some(last.place);
+        after = Some(last.position);
         for PendingRun { thread, run, .. } in page {
             let is_own = match &caller.tenant {
                 None => true,

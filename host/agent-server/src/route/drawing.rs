@@ -76,9 +76,9 @@ impl Drawing {
         }
         for (name, node) in graph.nodes() {
             if let NodeKind::Graph { graph, .. } = &node.body
-                && let Some(pack) = app.graphs.get(graph)
+                && let Some(graph_version) = app.graphs.get(graph)
             {
-                drawing.open(name.as_str(), Self::of(app, &pack.graph, levels - 1));
+                drawing.open(name.as_str(), Self::of(app, &graph_version.graph, levels - 1));
             }
         }
         drawing

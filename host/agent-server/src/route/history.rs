@@ -8,7 +8,7 @@ use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::id::CheckpointId;
 use wattle_project::agent_server::id::namespace_of;
 use wattle_run::ports::store::ThreadRecord;
-use wattle_run::travel::{HistoryQuery, StateView};
+use wattle_run::time_travel::{HistoryQuery, StateView};
 
 use crate::agents::Agents;
 use crate::asked::{Point, point_of};
@@ -83,7 +83,7 @@ async fn read(
         return Ok(Page::new());
     };
     own_run(agents, record, &mut filter).await?;
-    if record.is_blank() {
+    if record.is_unbound() {
         return Ok(Page::new());
     }
     let mut query = HistoryQuery {

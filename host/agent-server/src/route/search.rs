@@ -250,7 +250,7 @@ async fn has_values(
     looks: &mut Looks,
 ) -> Result<bool, Fault> {
     // Pending tasks have not changed the values, so only the checkpoint is read.
-    let latest = agents.ports().store.latest(&record.id).await?;
+    let latest = agents.ports().store.thread_snapshot(&record.id).await?;
     let Some(tuple) = latest.and_then(|latest| latest.tuple) else { return Ok(false) };
     let state = tuple.checkpoint.state();
     looks.count(&state)?;

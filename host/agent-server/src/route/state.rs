@@ -11,7 +11,7 @@ use wattle_graph::id::{AppName, ChannelName, GraphName, Namespace, NodeName};
 use wattle_graph::step::{Edit, EditAs};
 use wattle_project::agent_server::id::namespace_of;
 use wattle_run::ports::store::ThreadRecord;
-use wattle_run::travel::EditThread;
+use wattle_run::time_travel::EditThread;
 
 use crate::agents::Agents;
 use crate::asked::{ENDS, Point, fresh, point_of};
@@ -200,7 +200,7 @@ impl Ground {
     async fn of(agents: &Agents, record: &ThreadRecord) -> Result<Self, Fault> {
         let (app, graph) = graph_of(agents, record).await?;
         let channels = graphs::by_name(agents.engine().catalog(), &app, &graph)
-            .map(|known| graphs::conversations(&known.app, &known.pack))
+            .map(|known| graphs::conversations(&known.app, &known.graph_version))
             .unwrap_or_default();
         Ok(Self { app, graph, channels })
     }
@@ -242,7 +242,7 @@ impl Ground {
 
 /// Returns the graph of a thread. If the thread has not run yet, its metadata contains the graph.
 async fn graph_of(agents: &Agents, record: &ThreadRecord) -> Result<(AppName, GraphName), Fault> {
-    if !record.is_blank() {
+    if !record.is_unbound() {
         return Ok((record.app.clone(), record.graph.clone()));
     }
     let Some(named) = record.metadata.get(GRAPH_ID).and_then(Value::as_str) else {

@@ -8,7 +8,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wattle_run::limit::MEMORY_RESULTS;
 use wattle_run::ports::memory::{
-    ListNamespaces, MemoryScope, PutItem, Search, check_place, parse_filter,
+    ListNamespaces, MemoryScope, MemorySearch, PutItem, check_key, parse_filter,
 };
 
 use crate::agents::Agents;
@@ -33,7 +33,7 @@ pub(super) fn routes() -> OpenApiRouter<Agents> {
 }
 
 fn whose(caller: &Caller) -> MemoryScope {
-    MemoryScope::Agents(caller.tenant.clone())
+    MemoryScope::Tenant(caller.tenant.clone())
 }
 
 /// Writes an item.
@@ -78,7 +78,7 @@ async fn read(
     };
     let (namespace, key) = (labels_of(text("namespace")?), text("key")?);
     check_labels(&namespace)?;
-    check_place(&namespace, key)?;
+    check_key(&namespace, key)?;
     let (memory, now_ms, whose) = (&agents.ports().memory, agents.now_ms(), whose(&caller));
     let found = if query.wish("refresh_ttl")?.unwrap_or(true) {
         memory.get(&whose, &namespace, key, now_ms).await?
@@ -99,7 +99,7 @@ async fn delete(
     Body(place): Body<ItemPlace>,
 ) -> Result<StatusCode, Fault> {
     check_labels(&place.namespace)?;
-    check_place(&place.namespace, &place.key)?;
+    check_key(&place.namespace, &place.key)?;
     agents.ports().memory.delete(&whose(&caller), &place.namespace, &place.key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -117,7 +117,7 @@ async fn search(
 ) -> Result<Json<Value>, Fault> {
     check_labels(&request.namespace_prefix)?;
     let filter = request.filter.filter(|filter| !filter.is_null());
-    let search = Search {
+    let search = MemorySearch {
         prefix: request.namespace_prefix,
         filter: filter.as_ref().map(parse_filter).transpose()?.unwrap_or_default(),
         query: request.query.filter(|query| !query.trim().is_empty()),

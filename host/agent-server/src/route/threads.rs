@@ -8,8 +8,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 use wattle_graph::id::ThreadId;
-use wattle_run::engine::blank::{NewThread, UpdateThread};
-use wattle_run::hostcall::runs::Runs as _;
+use wattle_run::engine::threads::{NewThread, UpdateThread};
+use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
 use crate::agents::Agents;

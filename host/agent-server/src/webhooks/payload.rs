@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_project::agent_server::failure::message_of;
 use wattle_project::agent_server::time::iso;
-use wattle_run::hostcall::runs::{RunOutcome, RunRef, Runs as _};
+use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService as _};
 
 use crate::agents::Agents;
 use crate::doc::webhook::{Hook, Payload};

@@ -87,14 +87,14 @@ impl Refusal {
 }
 
 impl Command {
-    /// Parses a command. Unpaired surrogates in it are accepted, see [`lenient::request`].
+    /// Parses a command. Unpaired surrogates in it are accepted, see [`lenient::parse_request`].
     ///
     /// # Errors
     ///
     /// [`Code::InvalidArgument`] if the message is not a command.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let invalid = |why: String| Refusal::new(Code::InvalidArgument, why);
-        let mut document: Value = lenient::request(bytes, |bytes| {
+        let mut document: Value = lenient::parse_request(bytes, |bytes| {
             serde_json::from_slice(bytes)
                 .map_err(|error| invalid(format!("a command must be valid JSON: {error}")))
         })?;

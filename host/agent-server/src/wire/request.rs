@@ -62,14 +62,14 @@ impl From<SubscriptionError> for Invalid {
 }
 
 /// Parses the body of a request. An empty body is read as an empty object. Unpaired surrogates are
-/// accepted, see [`lenient::request`].
+/// accepted, see [`lenient::parse_request`].
 ///
 /// # Errors
 ///
 /// [`Invalid::Schema`], with the path of the invalid value.
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
     let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
-    lenient::request(body, read)
+    lenient::parse_request(body, read)
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {

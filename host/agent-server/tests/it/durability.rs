@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_run::gate::Gate;
-use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::interrupt::InterruptRequest;
 
 use crate::host::{Host, request};
 use crate::live::{Frame, Live};
@@ -79,7 +79,8 @@ async fn stream_has_the_interrupts_that_a_run_did_not_answer() {
         plugin = "p"
     "#;
     let ask = |what: &'static str, gate: Arc<Gate>| async move {
-        let answer = gate.ask(Ask { payload: json!(what), response_schema: None }).await?;
+        let answer =
+            gate.ask(InterruptRequest { payload: json!(what), response_schema: None }).await?;
         Ok(json!({ "items": [answer] }))
     };
     for durability in ["async", "exit"] {

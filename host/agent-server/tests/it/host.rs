@@ -16,12 +16,12 @@ use wattle_api::{ApiConfig, ApiState, router_with};
 use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, Digest};
-use wattle_run::app::{App, GraphPack};
+use wattle_run::app::{App, GraphVersion};
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::emit::Emission;
-use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::Store;
 use wattle_run::ports::tool_server::NoToolServers;
@@ -171,7 +171,8 @@ fn plugin(let_go: watch::Receiver<bool>, begun: watch::Sender<usize>) -> Closure
             }))
         })
         .node("ask", |_, gate| async move {
-            let question = Ask { payload: json!("Are we good?"), response_schema: None };
+            let question =
+                InterruptRequest { payload: json!("Are we good?"), response_schema: None };
             let answer = gate.ask(question).await?;
             Ok(json!({ "items": ["asked"], "value": answer }))
         })
@@ -199,11 +200,11 @@ fn app(graphs: &str, plugin: Closures) -> App {
         digest: Digest::of(b"test"),
         graphs: graphs
             .into_iter()
-            .map(|graph| (graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins))))
+            .map(|graph| (graph.name.clone(), Arc::new(GraphVersion::new(graph, &plugins))))
             .collect(),
         plugins,
         grants: [(name, Arc::new(grants))].into(),
-        ..App::bare(AppName::new("test").unwrap())
+        ..App::empty(AppName::new("test").unwrap())
     }
 }
 

@@ -19,7 +19,7 @@ use wattle_graph::id::ThreadId;
 use wattle_kit::gates::Gates;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_kit::memory::{Call, Hook, Hooked};
-use wattle_run::ports::store::{Epoch, Holder, StoreError};
+use wattle_run::ports::store::{LeaseEpoch, LeaseHolder, StoreError};
 use wattle_run::ports::{Clock as _, Memory, Net, Store};
 use wattle_store::{MemoryStore, VolatileMemory};
 
@@ -65,9 +65,13 @@ impl Layer for Shared {
         true
     }
 
-    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+    async fn lease(
+        &self,
+        thread: &ThreadId,
+        holder: &LeaseHolder,
+    ) -> Result<LeaseEpoch, StoreError> {
         self.pass("lease").await?;
-        let epoch = self.below.lease(thread, holder).await?;
+        let epoch = self.below.acquire_lease(thread, holder).await?;
         self.pass("lease done").await?;
         Ok(epoch)
     }

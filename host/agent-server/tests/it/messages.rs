@@ -10,8 +10,8 @@ use wattle_graph::failure::Failure;
 use wattle_graph::llm::{
     Completion, CompletionRequest, Delta, FinishReason, Message, Part, Role, Usage,
 };
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::ports::model::{Deltas, RouteInfo};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model};
 
 use crate::host::{Answer, Host, request};
@@ -54,7 +54,7 @@ impl Model for Talker {
         _: &Caller,
         _: &CompletionRequest,
         _: &dyn BlobStore,
-        deltas: &dyn Deltas,
+        deltas: &dyn DeltaSink,
     ) -> Result<Completion, Failure> {
         let say = |text: &str| deltas.push(Delta::Text { text: text.to_owned() });
         if self.hesitates {
@@ -90,7 +90,8 @@ fn host(hesitates: bool) -> Host {
         .node("speak", |_, gate| async move { Ok(kept(&gate.call(prompt()).await?)) })
         .node("check", |_, gate| async move {
             let answer = gate.call(prompt()).await?;
-            gate.ask(Ask { payload: json!("May I say so?"), response_schema: None }).await?;
+            gate.ask(InterruptRequest { payload: json!("May I say so?"), response_schema: None })
+                .await?;
             Ok(kept(&answer))
         });
     Host::with_model(GRAPHS, plugin, Arc::new(Talker { hesitates }))

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use wattle_api::ApiConfig;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, RunId};
-use wattle_run::engine::blank::NewThread;
-use wattle_run::hostcall::runs::{Runs as _, StartRun};
+use wattle_run::engine::threads::NewThread;
+use wattle_run::hostcall::runs::{RunService as _, StartRun};
 use wattle_run::ports::store::RunOptions;
 
 use crate::host::{Host, request};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::gate::Gate;
-use wattle_run::gate::unwind::Stop;
-use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::gate::unwind::CallError;
+use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::RunOutcome;
 
 use crate::host::Host;
@@ -39,8 +39,8 @@ const GRAPHS: &str = r#"
     plugin = "p"
 "#;
 
-async fn ask(gate: &Gate, payload: &str) -> Result<Value, Stop> {
-    gate.ask(Ask { payload: json!(payload), response_schema: None }).await
+async fn ask(gate: &Gate, payload: &str) -> Result<Value, CallError> {
+    gate.ask(InterruptRequest { payload: json!(payload), response_schema: None }).await
 }
 
 fn host() -> Host {

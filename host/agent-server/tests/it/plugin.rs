@@ -13,19 +13,20 @@ use wattle_graph::id::{ChannelName, Digest, PluginName};
 use wattle_graph::llm::{Completion, CompletionRequest};
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
-use wattle_run::gate::unwind::Stop;
+use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::{HttpRule, SqlRule};
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::{Limits, NetLimits, SqlLimits};
-use wattle_run::ports::model::{Deltas, RouteInfo};
+use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::sandbox::{
-    Ended, NodeCall, NodeInfo, NodeOutcome, PluginInfo, ToolCall, WebRequest, WebResponse,
+    GuestError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, PluginToolCall, WebRequest,
+    WebResponse,
 };
 use wattle_run::ports::sql::SqlTransaction;
 use wattle_run::ports::{BlobStore, Caller, Clock, Model, Net, Plugin, Sql};
 
-type Work = std::pin::Pin<Box<dyn Future<Output = Result<NodeOutcome, Ended>> + Send>>;
+type Work = std::pin::Pin<Box<dyn Future<Output = Result<NodeOutcome, GuestError>> + Send>>;
 type Node = Arc<dyn Fn(NodeCall, Arc<Gate>) -> Work + Send + Sync>;
 
 /// A plugin in plain Rust.
@@ -56,7 +57,7 @@ impl Closures {
     pub(crate) fn node<F, Fut>(mut self, name: &str, run: F) -> Self
     where
         F: Fn(NodeCall, Arc<Gate>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, Stop>> + Send + 'static,
+        Fut: Future<Output = Result<Value, CallError>> + Send + 'static,
     {
         self.info.nodes.push(NodeInfo {
             name: name.to_owned(),
@@ -74,10 +75,10 @@ impl Closures {
     }
 }
 
-fn ended(stop: Stop) -> Ended {
+fn ended(stop: CallError) -> GuestError {
     match stop {
-        Stop::Failure(failure) => Ended::Failure(failure),
-        Stop::Unwind(unwind) => Ended::Unwound(unwind),
+        CallError::Failure(failure) => GuestError::Failure(failure),
+        CallError::Unwind(unwind) => GuestError::Unwound(unwind),
     }
 }
 
@@ -97,16 +98,16 @@ impl Plugin for Closures {
         &self.info
     }
 
-    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, Ended> {
+    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, GuestError> {
         self.nodes[&call.node](call, gate).await
     }
 
-    async fn call_tool(&self, _: ToolCall, _: Arc<Gate>) -> Result<ToolOutput, Ended> {
-        Err(Ended::Host(Failure::unsupported("tools")))
+    async fn call_tool(&self, _: PluginToolCall, _: Arc<Gate>) -> Result<ToolOutput, GuestError> {
+        Err(GuestError::Host(Failure::unsupported("tools")))
     }
 
-    async fn handle(&self, _: WebRequest, _: Arc<Gate>) -> Result<WebResponse, Ended> {
-        Err(Ended::Host(Failure::unsupported("web")))
+    async fn handle(&self, _: WebRequest, _: Arc<Gate>) -> Result<WebResponse, GuestError> {
+        Err(GuestError::Host(Failure::unsupported("web")))
     }
 
     async fn reduce(
@@ -115,8 +116,8 @@ impl Plugin for Closures {
         _: Option<Value>,
         _: Vec<Value>,
         _: &Limits,
-    ) -> Result<Value, Ended> {
-        Err(Ended::Host(Failure::unsupported("reducers")))
+    ) -> Result<Value, GuestError> {
+        Err(GuestError::Host(Failure::unsupported("reducers")))
     }
 }
 
@@ -138,7 +139,7 @@ impl Model for Nothing {
         _: &Caller,
         _: &CompletionRequest,
         _: &dyn BlobStore,
-        _: &dyn Deltas,
+        _: &dyn DeltaSink,
     ) -> Result<Completion, Failure> {
         Err(Failure::unsupported("llm"))
     }

@@ -9,7 +9,7 @@ use wattle_api::ApiConfig;
 use wattle_graph::id::ThreadId;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::hostcall::emit::Emission;
-use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::ports::store::{Batch, Store, Ticket};
 use wattle_store::MemoryStore;
 
@@ -263,7 +263,7 @@ pub(crate) fn reference() -> Host {
         })
         .node("ask_human", move |_, gate| async move {
             gate.emit(progress("ask_human", "start")).await?;
-            let ask = Ask { payload: json!("Are we good?"), response_schema: None };
+            let ask = InterruptRequest { payload: json!("Are we good?"), response_schema: None };
             let answer = gate.ask(ask).await?;
             Ok(json!({ "items": ["asked"], "value": answer }))
         });

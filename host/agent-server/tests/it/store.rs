@@ -78,7 +78,7 @@ async fn item_is_written_read_and_deleted() {
     let namespace = ["users".to_owned(), "4 2".to_owned()];
     let ports = host.engine.ports();
     let of_agents =
-        ports.memory.get(&MemoryScope::Agents(None), &namespace, "likes", ports.clock.now_ms());
+        ports.memory.get(&MemoryScope::Tenant(None), &namespace, "likes", ports.clock.now_ms());
     assert_eq!(of_agents.await.unwrap().unwrap().value["fruit"], "plum");
     let gone = json!({ "namespace": namespace, "key": "likes" });
     for _ in 0..2 {

@@ -13,7 +13,7 @@ use wattle_api::{ApiConfig, ApiState, Operator, router_with, unguarded_router};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
-use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
+use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch, PutItem};
 use wattle_run::ports::{Clock, Memory, Ports};
 
 use crate::host::{Answer, Host, read, request};
@@ -314,7 +314,7 @@ impl Memory for Gone {
         Err(gone())
     }
 
-    async fn put_if(
+    async fn compare_and_set(
         &self,
         _: &MemoryScope,
         _: Option<&Value>,
@@ -324,7 +324,7 @@ impl Memory for Gone {
         Err(gone())
     }
 
-    async fn delete_if(
+    async fn compare_and_delete(
         &self,
         _: &MemoryScope,
         _: &[String],
@@ -350,7 +350,12 @@ impl Memory for Gone {
         Err(gone())
     }
 
-    async fn search(&self, _: &MemoryScope, _: &Search, _: i64) -> Result<Vec<Item>, Failure> {
+    async fn search(
+        &self,
+        _: &MemoryScope,
+        _: &MemorySearch,
+        _: i64,
+    ) -> Result<Vec<Item>, Failure> {
         Err(gone())
     }
 

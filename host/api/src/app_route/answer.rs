@@ -10,7 +10,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::mapping::StreamProjection;
 use wattle_run::app::App;
 use wattle_run::gate::unwind::Unwind;
-use wattle_run::ports::sandbox::{Ended, HandOff, StreamFormat, WebBody, WebResponse};
+use wattle_run::ports::sandbox::{GuestError, HandOff, StreamFormat, WebBody, WebResponse};
 use wattle_run::tail::Until;
 
 use crate::blob_body;
@@ -124,19 +124,21 @@ fn own_form(app: &App, name: &str) -> Result<Arc<StreamProjection>, Problem> {
 
 /// Converts the end of a handler without a response into a problem. The client did not cause an
 /// error of the guest, so its status is always 5xx.
-pub(super) fn ended(ended: Ended) -> Problem {
+pub(super) fn ended(ended: GuestError) -> Problem {
     let guest =
         |failure: Failure| Problem::from(failure).with_status(StatusCode::INTERNAL_SERVER_ERROR);
     match ended {
-        Ended::Failure(failure)
-        | Ended::Trap(failure)
-        | Ended::Limit(failure)
-        | Ended::Unwound(Unwind::Divergence(failure) | Unwind::Limit(failure)) => guest(failure),
-        Ended::Host(failure) | Ended::Unwound(Unwind::Log(failure)) => failure.into(),
-        Ended::Unwound(Unwind::Cancelled | Unwind::Drained) => {
+        GuestError::Failure(failure)
+        | GuestError::Trap(failure)
+        | GuestError::Limit(failure)
+        | GuestError::Unwound(Unwind::Divergence(failure) | Unwind::Limit(failure)) => {
+            guest(failure)
+        }
+        GuestError::Host(failure) | GuestError::Unwound(Unwind::LogLost(failure)) => failure.into(),
+        GuestError::Unwound(Unwind::Cancelled | Unwind::Drained) => {
             Problem::new(code::UNAVAILABLE, "the host is shutting down; try again later")
         }
-        Ended::Unwound(Unwind::Suspended(_)) => {
+        GuestError::Unwound(Unwind::Suspended(_)) => {
             broken("its handler raised an interrupt; web handlers cannot be suspended")
         }
     }

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use wattle_graph::failure::code;
 use wattle_run::app::App;
-use wattle_run::page::{EntryDocument, IMMUTABLE, Page, PageFile};
+use wattle_run::page::{IMMUTABLE_PREFIX, IndexDocument, Page, PageFile};
 
 use crate::app_route::pattern;
 use crate::problem::Problem;
@@ -68,7 +68,7 @@ pub(super) fn answer(
         Found::Entry => {
             let files = app.page.as_ref().and_then(|page| page.files.as_ref());
             let files = files.ok_or_else(|| not_built(app))?;
-            Ok(answer_entry(&files.entry, &base(asked, path)))
+            Ok(answer_entry(&files.index, &base(asked, path)))
         }
     }
 }
@@ -95,7 +95,7 @@ fn base(asked: &str, path: &str) -> String {
     if levels == 0 { "./".to_owned() } else { "../".repeat(levels) }
 }
 
-fn answer_entry(entry: &EntryDocument, base: &str) -> Response {
+fn answer_entry(entry: &IndexDocument, base: &str) -> Response {
     let tag = format!("<base href=\"{}\">", escaped(base));
     let html = [&entry.before[..], tag.as_bytes(), &entry.after[..]].concat();
     let mut response = Body::from(html).into_response();
@@ -135,7 +135,7 @@ fn answer_file(name: &str, file: &PageFile, request: &HeaderMap) -> Response {
     set(
         headers,
         header::CACHE_CONTROL,
-        if name.starts_with(IMMUTABLE) { FOREVER } else { CHECKED },
+        if name.starts_with(IMMUTABLE_PREFIX) { FOREVER } else { CHECKED },
     );
     secure(headers);
     response

@@ -1,7 +1,7 @@
 //! Matches paths against declared routes: `/items/{id}`, and `/files/{*path}` for the rest of a
 //! path.
 
-use wattle_run::ports::sandbox::Route;
+use wattle_run::ports::sandbox::WebRoute;
 
 /// Names and values of parameters, in the order of the path.
 type Params = Vec<(String, String)>;
@@ -10,7 +10,7 @@ type Params = Vec<(String, String)>;
 #[derive(Debug, PartialEq)]
 pub enum Found<'r> {
     /// A route with the values of its parameters, percent-decoded.
-    Route(&'r Route, Params),
+    Route(&'r WebRoute, Params),
     /// No route has both the path and the method. Lists the methods of the path.
     OtherMethods(Vec<String>),
     /// No route has the path.
@@ -19,8 +19,8 @@ pub enum Found<'r> {
 
 /// Returns the route of a request. If several routes match, a literal segment takes precedence over
 /// a parameter. A `GET` route also serves `HEAD`.
-pub fn find<'r>(routes: &'r [Route], method: &str, path: &str) -> Found<'r> {
-    let mut best: Option<(Vec<Kind>, &Route, Params)> = None;
+pub fn find<'r>(routes: &'r [WebRoute], method: &str, path: &str) -> Found<'r> {
+    let mut best: Option<(Vec<Kind>, &WebRoute, Params)> = None;
     let mut other: Vec<String> = Vec::new();
     for route in routes {
         let Some(params) = matches(&route.path, path) else { continue };
@@ -145,10 +145,10 @@ mod tests {
     use super::*;
 
     fn check(routes: &[&str], request: &str, expected: &str) {
-        let routes: Vec<Route> = routes
+        let routes: Vec<WebRoute> = routes
             .iter()
             .map(|route| route.split_once(' ').unwrap())
-            .map(|(method, path)| Route { method: method.into(), path: path.into() })
+            .map(|(method, path)| WebRoute { method: method.into(), path: path.into() })
             .collect();
         let (method, path) = request.split_once(' ').unwrap();
         let found = match find(&routes, method, path) {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use wattle_graph::mermaid::xray;
-use wattle_run::app::{App, GraphPack};
+use wattle_run::app::{App, GraphVersion};
 
 /// An app.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -97,7 +97,7 @@ pub fn endpoints(app: &App) -> Vec<Endpoint> {
         return Vec::new();
     };
     let prefix = prefix(app);
-    let endpoint = |route: &wattle_run::ports::sandbox::Route| Endpoint {
+    let endpoint = |route: &wattle_run::ports::sandbox::WebRoute| Endpoint {
         method: route.method.clone(),
         path: format!("{prefix}{}", route.path),
     };
@@ -124,13 +124,15 @@ fn page(app: &App) -> Option<PageDocument> {
 
 impl GraphDocument {
     /// Describes a graph of an app.
-    pub fn new(app: &App, pack: &GraphPack) -> Self {
+    pub fn new(app: &App, graph_version: &GraphVersion) -> Self {
         Self {
             app: app.name.to_string(),
-            name: pack.graph.name.to_string(),
-            version: pack.version.to_string(),
-            definition: serde_json::to_value(pack.graph.definition()).unwrap_or_default(),
-            mermaid: xray(&pack.graph, &|name| app.graphs.get(name).map(|pack| &pack.graph)),
+            name: graph_version.graph.name.to_string(),
+            version: graph_version.version.to_string(),
+            definition: serde_json::to_value(graph_version.graph.definition()).unwrap_or_default(),
+            mermaid: xray(&graph_version.graph, &|name| {
+                app.graphs.get(name).map(|graph_version| &graph_version.graph)
+            }),
         }
     }
 }

@@ -38,7 +38,7 @@ pub enum HostStatus {
 impl HostDocument {
     /// Describes a live host. `is_this` is true for the host that responds.
     pub fn new(host: LiveHost, is_this: bool) -> Self {
-        let LiveHost { holder, silent_ms, report } = host;
+        let LiveHost { holder, heartbeat_age_ms: silent_ms, report } = host;
         Self {
             host: holder.0,
             is_this,

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
 use wattle_run::hostcall::runs::{
-    EndedRun, Multitask, OnFailure, OpenQuestion, RunOutcome, RunRef,
+    EndedRun, Multitask, OnFailure, PendingInterrupt, RunOutcome, RunRef,
 };
 use wattle_run::ports::store::RunRecord;
 
@@ -145,8 +145,8 @@ pub struct RunDocument {
     pub ended_ms: Option<i64>,
 }
 
-impl From<OpenQuestion> for QuestionDocument {
-    fn from(question: OpenQuestion) -> Self {
+impl From<PendingInterrupt> for QuestionDocument {
+    fn from(question: PendingInterrupt) -> Self {
         Self {
             id: question.id,
             namespace: question.namespace.as_str().to_owned(),
@@ -220,7 +220,7 @@ impl From<RunRecord> for RunDocument {
         Self {
             created_ms: Some(record.created_ms()),
             due_ms: is_pending.then(|| record.due_ms()),
-            started_ms: record.has_begun().then_some(record.started_ms),
+            started_ms: record.has_started().then_some(record.started_ms),
             run: record.id.into(),
             thread: record.thread.into(),
             status: record.status,

@@ -10,7 +10,7 @@ use wattle_graph::event::Write;
 use wattle_run::engine::recover::SetAside;
 use wattle_run::hostcall::runs::ThreadView;
 use wattle_run::ports::store::{ThreadRecord, ThreadStatus};
-use wattle_run::travel::{StateView, TaskView};
+use wattle_run::time_travel::{StateView, TaskView};
 
 use crate::document::run::{FailureDocument, QuestionDocument};
 

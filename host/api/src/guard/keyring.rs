@@ -13,7 +13,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 use wattle_run::limit::MEMORY_RESULTS;
 use wattle_run::ports::Ports;
-use wattle_run::ports::memory::{Item, MemoryScope, PutItem, Search};
+use wattle_run::ports::memory::{Item, MemoryScope, MemorySearch, PutItem};
 
 use crate::guard::kept::{KeyRecord, WantedKey};
 use crate::guard::limits::{
@@ -415,7 +415,7 @@ fn scope() -> MemoryScope {
 
 async fn all(ports: &Ports, place: &str) -> Result<Vec<Item>, Failure> {
     let prefix = vec![place.to_owned()];
-    let search = Search { prefix, limit: MEMORY_RESULTS, ..Search::default() };
+    let search = MemorySearch { prefix, limit: MEMORY_RESULTS, ..MemorySearch::default() };
     ports.memory.search(&scope(), &search, ports.clock.now_ms()).await
 }
 

@@ -43,12 +43,12 @@ pub async fn get_graph(
     Path((app, graph)): Path<(String, String)>,
 ) -> Result<Json<GraphDocument>, Problem> {
     let app = find(&state, &app)?;
-    let pack = app.graphs.get(graph.as_str()).ok_or_else(|| {
+    let graph_version = app.graphs.get(graph.as_str()).ok_or_else(|| {
         let known: Vec<_> = app.graphs.keys().map(|name| format!("`{name}`")).collect();
         let hint = format!("app `{}` has {}", app.name, known.join(", "));
         Problem::not_found("graph", &graph, &hint)
     })?;
-    Ok(Json(GraphDocument::new(&app, pack)))
+    Ok(Json(GraphDocument::new(&app, graph_version)))
 }
 
 /// Returns a loaded app.

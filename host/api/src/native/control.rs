@@ -55,7 +55,7 @@ pub async fn retry_thread(
     Path(thread): Path<String>,
 ) -> Result<(StatusCode, Json<RunDocument>), Problem> {
     let record = scope.thread(&state, &thread).await?;
-    let run = state.engine.retry(&record.id).await?;
+    let run = state.engine.retry_recovery(&record.id).await?;
     let record = scope.run(&state, run.run.as_str()).await?;
     Ok((StatusCode::ACCEPTED, Json(record.into())))
 }

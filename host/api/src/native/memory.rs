@@ -5,7 +5,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use wattle_graph::failure::code;
 use wattle_run::ports::memory::{
-    ListNamespaces, MemoryScope, PutItem, Search, check_place, parse_filter,
+    ListNamespaces, MemoryScope, MemorySearch, PutItem, check_key, parse_filter,
 };
 
 use crate::body::JsonBody;
@@ -109,7 +109,7 @@ pub async fn search_memory(
     let (offset, limit) = (wanted.offset, page_size(wanted.limit));
     let filter = wanted.filter.as_ref().map(parse_filter).transpose()?.unwrap_or_default();
     let MemorySearchDocument { prefix, query, .. } = wanted;
-    let search = Search { prefix, filter, query, limit: limit + 1, offset, peek: false };
+    let search = MemorySearch { prefix, filter, query, limit: limit + 1, offset, peek: false };
     search.check()?;
     let ports = state.engine.ports();
     let found = ports.memory.search(&whose, &search, ports.clock.now_ms()).await?;
@@ -198,7 +198,7 @@ impl Parameters {
                 let detail = format!("the request does not belong to tenant `{named}`");
                 Err(Problem::new(code::DENIED, detail))
             }
-            _ => Ok(MemoryScope::Agents(named.or(authority.tenant))),
+            _ => Ok(MemoryScope::Tenant(named.or(authority.tenant))),
         }
     }
 
@@ -207,7 +207,7 @@ impl Parameters {
         let namespace = self.all("namespace");
         let key = self.one("key")?.unwrap_or_default();
         self.refuse_others()?;
-        check_place(&namespace, &key)?;
+        check_key(&namespace, &key)?;
         Ok((namespace, key))
     }
 

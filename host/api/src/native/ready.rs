@@ -38,7 +38,7 @@ pub async fn ready(State(state): State<ApiState>) -> Result<Json<Ready>, Problem
     if *state.stopping.borrow() {
         return Err(Problem::new(code::UNAVAILABLE, "the host is shutting down"));
     }
-    match tokio::time::timeout(READY_TIMEOUT, state.engine.ports().store.prove()).await {
+    match tokio::time::timeout(READY_TIMEOUT, state.engine.ports().store.check_writable()).await {
         Ok(Ok(())) => Ok(Json(Ready {
             status: "ready".into(),
             instance: state.instance.to_string(),

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use wattle_graph::failure::code;
 use wattle_graph::id::{GraphName, IdError, ThreadId};
-use wattle_run::hostcall::runs::{CreateRun, ResumeRun, RunRef, Runs};
+use wattle_run::hostcall::runs::{CreateRun, ResumeRun, RunRef, RunService};
 use wattle_run::ports::store::{RunKind, RunSpec};
 
 use crate::body::JsonBody;
@@ -50,7 +50,7 @@ pub async fn start_run(
         tenant: scope.tenant,
         strategy: request.multitask_strategy,
         options: request.options.into(),
-        is_patient: false,
+        may_stay_pending: false,
         spec: RunSpec {
             kind: RunKind::Start { input: request.input },
             app,

@@ -219,12 +219,14 @@ impl Scope {
     ) -> Result<ThreadRecord, Problem> {
         let head = state.engine.ports().store.thread(thread).await?;
         let record = head.map(|head| head.record);
-        record.filter(|record| record.is_of(app, self.tenant.as_deref())).ok_or_else(|| {
-            let hint = format!(
-                "app `{app}` has no such thread for this tenant, or the thread has expired"
-            );
-            Problem::not_found("thread", thread.as_str(), &hint)
-        })
+        record.filter(|record| record.is_accessible_to(app, self.tenant.as_deref())).ok_or_else(
+            || {
+                let hint = format!(
+                    "app `{app}` has no such thread for this tenant, or the thread has expired"
+                );
+                Problem::not_found("thread", thread.as_str(), &hint)
+            },
+        )
     }
 
     /// Returns a run that the request can access.

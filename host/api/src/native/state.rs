@@ -15,7 +15,7 @@ use wattle_graph::id::{
     ThreadId,
 };
 use wattle_graph::step::{Edit, EditAs};
-use wattle_run::travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
+use wattle_run::time_travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
 
 use crate::body::JsonBody;
 use crate::document::run::RunDocument;
@@ -234,8 +234,8 @@ fn fork(
     };
     let copy_id = thread_id.map(ThreadId::new).transpose().map_err(invalid_id)?;
     let into = match (copy, copy_id) {
-        (true, thread) => ForkInto::New { thread },
-        (false, None) => ForkInto::Same,
+        (true, thread) => ForkInto::Copy { thread },
+        (false, None) => ForkInto::InPlace,
         (false, Some(_)) => {
             let text = "`thread_id` is the id of the copy and requires `copy`";
             return Err(Problem::new(code::INVALID, text));
@@ -256,9 +256,9 @@ fn fork(
 fn of_call(document: CallDocument) -> Result<ForkFrom, Problem> {
     let CallDocument { seq, task, scope, call, answer, failure } = document;
     let call = match (seq, task, call) {
-        (Some(seq), None, None) if scope.is_empty() => CallRef::Entry(seq),
+        (Some(seq), None, None) if scope.is_empty() => CallRef::Seq(seq),
         (None, Some(task), Some(call)) => {
-            CallRef::Place { task: TaskId::new(task).map_err(invalid_id)?, scope, call }
+            CallRef::Path { task: TaskId::new(task).map_err(invalid_id)?, scope, call }
         }
         _ => {
             let text = "select a call by `seq`, or by `task`, `scope` and `call`";

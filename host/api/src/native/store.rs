@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use utoipa::ToSchema;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::Ports;
-use wattle_run::ports::store::{Damage, Survey};
+use wattle_run::ports::store::{Damage, DamageReport};
 
 use crate::detached;
 use crate::native::scope::{Authority, not_the_tenants};
@@ -45,12 +45,12 @@ fn operator(authority: Authority) -> Result<(), Problem> {
 pub async fn verify_store(
     State(state): State<ApiState>,
     authority: Authority,
-) -> Result<Json<Survey>, Problem> {
+) -> Result<Json<DamageReport>, Problem> {
     operator(authority)?;
     let ports = state.engine.ports();
-    let mut survey = ports.store.survey().await?;
-    survey.damaged.extend(ports.memory.survey().await?);
-    survey.damaged.extend(ports.blobs.survey().await?);
+    let mut survey = ports.store.find_damage().await?;
+    survey.damaged.extend(ports.memory.find_damage().await?);
+    survey.damaged.extend(ports.blobs.find_damage().await?);
     Ok(Json(survey))
 }
 

@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, ThreadId};
 use wattle_project::trace::Trace;
-use wattle_run::hostcall::runs::{Runs, ThreadView};
+use wattle_run::hostcall::runs::{RunService, ThreadView};
 use wattle_run::ports::store::{ThreadQuery, ThreadStatus};
 
 use crate::document::Page;
@@ -58,7 +58,7 @@ pub async fn list_threads(
         status: filter.status,
         tenant: scope.tenant,
         expires_by_ms: None,
-        ttl_over_ms: None,
+        ttl_ended_by_ms: None,
         limit: Some(limit + 1),
         offset: filter.offset,
     };

@@ -15,9 +15,9 @@ use wattle_graph::failure::code;
 use wattle_graph::id::{IdError, RunId, TaskId, ThreadId};
 use wattle_graph::migrate::MigrateOptions;
 use wattle_run::engine::migrate::{MigrateThread, MigrationReport};
-use wattle_run::engine::settle::{OpenCall, SettleCall};
-use wattle_run::export::Parts;
-use wattle_run::ports::store::{Compacted, PruneStrategy, Verified};
+use wattle_run::engine::settle::{PendingCall, SettleCall};
+use wattle_run::export::ExportParts;
+use wattle_run::ports::store::{CompactionReport, PruneStrategy, SealReport};
 
 use crate::body::JsonBody;
 use crate::native::asked_by::AskedBy;
@@ -38,9 +38,9 @@ pub async fn list_open_calls(
     State(state): State<ApiState>,
     scope: Scope,
     Path(id): Path<String>,
-) -> Result<Json<Vec<OpenCall>>, Problem> {
+) -> Result<Json<Vec<PendingCall>>, Problem> {
     let record = scope.thread(&state, &id).await?;
-    Ok(Json(state.engine.open_calls(&record.id).await?))
+    Ok(Json(state.engine.pending_calls(&record.id).await?))
 }
 
 /// The decision about a call in doubt.
@@ -230,7 +230,7 @@ pub async fn verify_thread(
     State(state): State<ApiState>,
     scope: Scope,
     Path(id): Path<String>,
-) -> Result<Json<Verified>, Problem> {
+) -> Result<Json<SealReport>, Problem> {
     let record = scope.thread(&state, &id).await?;
     Ok(Json(state.engine.verify(&record.id).await?))
 }
@@ -270,14 +270,14 @@ pub async fn export_thread(
         return Err(not_the_tenants("the code of apps", &tenant));
     }
     let record = scope.thread(&state, &id).await?;
-    let parts = Parts {
+    let parts = ExportParts {
         // A thread that has never run has no code.
-        code: query.code.unwrap_or(is_operator) && !record.is_blank(),
+        code: query.code.unwrap_or(is_operator) && !record.is_unbound(),
         blobs: query.blobs.unwrap_or(true),
     };
     let lines = match state.engine.export(&record.id, parts).await {
         Err(failure) if query.code.is_none() && failure.code == code::UNAVAILABLE => {
-            state.engine.export(&record.id, Parts { code: false, ..parts }).await
+            state.engine.export(&record.id, ExportParts { code: false, ..parts }).await
         }
         lines => lines,
     };
@@ -295,7 +295,7 @@ pub async fn export_thread(
 pub async fn compact_store(
     State(state): State<ApiState>,
     authority: Authority,
-) -> Result<Json<Compacted>, Problem> {
+) -> Result<Json<CompactionReport>, Problem> {
     if !authority.is_operator {
         let tenant = authority.tenant.unwrap_or_default();
         return Err(not_the_tenants("the store", &tenant));

@@ -101,9 +101,11 @@ impl Follower {
     async fn read_on(&mut self) -> Option<Next> {
         loop {
             match self.tail.next().await {
-                Ok(tail::Next::Event(event)) => return Some(Next::Event(event)),
-                Ok(tail::Next::CaughtUp) => {}
-                Ok(tail::Next::Idle | tail::Next::Gone | tail::Next::Replaced) => return None,
+                Ok(tail::TailItem::Event(event)) => return Some(Next::Event(event)),
+                Ok(tail::TailItem::CaughtUp) => {}
+                Ok(tail::TailItem::Idle | tail::TailItem::Gone | tail::TailItem::Replaced) => {
+                    return None;
+                }
                 Err(failure) => {
                     tracing::warn!(thread = %self.thread, error = %failure, "event stream aborted");
                     return Some(Next::Unreadable(failure));

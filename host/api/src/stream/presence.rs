@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use wattle_graph::id::RunId;
 use wattle_run::engine::Engine;
-use wattle_run::hostcall::runs::{RunRef, Runs as _};
+use wattle_run::hostcall::runs::{RunRef, RunService as _};
 
 use crate::state::ApiState;
 

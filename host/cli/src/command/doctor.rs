@@ -8,7 +8,7 @@ use serde::Serialize;
 use wattle_graph::id::PluginName;
 use wattle_run::ports::Sql as _;
 use wattle_run::ports::sandbox::LoadError;
-use wattle_run::ports::store::Survey;
+use wattle_run::ports::store::DamageReport;
 use wattle_sandbox::SandboxConfig;
 use wattle_sql::{DatabaseConfig, Databases};
 
@@ -134,7 +134,7 @@ async fn store(config: &Config, env: &ReadEnv, report: &mut Report) {
     }
     if let Ok(Some(server)) = server_of(config).await {
         let address = server.address().to_owned();
-        match Client::Remote(server).get::<Survey>("/api/v1/store/verify").await {
+        match Client::Remote(server).get::<DamageReport>("/api/v1/store/verify").await {
             Ok(survey) if survey.damaged.is_empty() => {
                 report.ok("store", format!("the server at {address} holds it"));
             }
@@ -158,7 +158,7 @@ async fn store(config: &Config, env: &ReadEnv, report: &mut Report) {
 }
 
 /// Reports all damage, one line each.
-fn damage(survey: &Survey, report: &mut Report) {
+fn damage(survey: &DamageReport, report: &mut Report) {
     for damage in &survey.damaged {
         report.fail(
             "store",
@@ -241,7 +241,7 @@ fn model_keys(config: &Config, env: &ReadEnv, report: &mut Report) {
     match open_routes(config.model.clone(), config, env) {
         Err(error) => report.fail("models", error.to_string(), "correct `[model]` in wattle.toml"),
         Ok(routes) => {
-            let problems = routes.problems();
+            let problems = routes.startup_warnings();
             let names: Vec<&str> = routes.names().collect();
             if problems.is_empty() {
                 report.ok("models", format!("routes {} have their keys", names.join(", ")));
@@ -249,7 +249,7 @@ fn model_keys(config: &Config, env: &ReadEnv, report: &mut Report) {
             for problem in problems {
                 report.warn("models", problem, "set the variable before `wattle serve`");
             }
-            for replaced in routes.replaced() {
+            for replaced in routes.substitutions() {
                 report.ok("models", replaced);
             }
         }

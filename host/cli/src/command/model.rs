@@ -12,7 +12,7 @@ use wattle_graph::llm::{
     ToolResult,
 };
 use wattle_model::Routes;
-use wattle_run::ports::model::Deltas;
+use wattle_run::ports::model::DeltaSink;
 use wattle_run::ports::{Caller, Model as _};
 use wattle_store::MemoryBlobs;
 
@@ -133,7 +133,7 @@ struct Asker<'a> {
 #[derive(Default)]
 struct Pieces(AtomicUsize);
 
-impl Deltas for Pieces {
+impl DeltaSink for Pieces {
     fn push(&self, _delta: Delta) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }

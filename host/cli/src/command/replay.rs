@@ -7,9 +7,9 @@ use std::path::Path;
 
 use futures::TryStreamExt as _;
 use serde_json::Value;
-use wattle_run::export::{Export, Parts};
+use wattle_run::export::{Export, ExportParts};
 use wattle_run::limit::EXPORT_BYTES;
-use wattle_run::offline::{Counts, Replay, replay};
+use wattle_run::replay::{Counts, Replay, replay_thread};
 
 use crate::args::{ReplayArgs, ThreadExportArgs};
 use crate::client::{Client, Needs, segment};
@@ -20,8 +20,8 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::wire::offline::OfflineCode;
 
-fn path(thread: &str, parts: Parts) -> String {
-    let Parts { code, blobs } = parts;
+fn path(thread: &str, parts: ExportParts) -> String {
+    let ExportParts { code, blobs } = parts;
     format!("/api/v1/threads/{}/export?code={code}&blobs={blobs}", segment(thread))
 }
 
@@ -30,7 +30,7 @@ pub(super) async fn export(
     args: &ThreadExportArgs,
     output: Output,
 ) -> Result<Exit, Error> {
-    let parts = Parts { code: !args.no_code, blobs: !args.no_blobs };
+    let parts = ExportParts { code: !args.no_code, blobs: !args.no_blobs };
     let mut pieces = client.pieces(&path(&args.thread, parts)).await?;
     let Some(file) = &args.file else {
         let mut text = Vec::new();
@@ -94,7 +94,7 @@ fn read(file: &Path) -> Result<String, Error> {
 
 /// Exports a thread without its code and blobs, which this process reads itself.
 async fn whole(client: &Client, thread: &str) -> Result<String, Error> {
-    let pieces = client.pieces(&path(thread, Parts::default())).await?;
+    let pieces = client.pieces(&path(thread, ExportParts::default())).await?;
     let pieces: Vec<_> = pieces.try_collect().await?;
     let text = pieces.concat();
     String::from_utf8(text).map_err(|error| Error::Server {
@@ -119,7 +119,7 @@ async fn rerun_with(code: &OfflineCode, export: &Export) -> Result<Replay, Error
             .into(),
     })?;
     let ports = code.ports_for(export).await;
-    Box::pin(replay(export, app, ports)).await.map_err(|failure| Error::Usage {
+    Box::pin(replay_thread(export, app, ports)).await.map_err(|failure| Error::Usage {
         message: failure.message,
         hint: "`wattle trace --verify` checks threads of the store".into(),
     })

@@ -8,7 +8,7 @@ use serde_json::json;
 use wattle_api::native::store::BackupDocument;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::BlobStore as _;
-use wattle_run::ports::store::{Damage, Survey};
+use wattle_run::ports::store::{Damage, DamageReport};
 use wattle_store::{FileBlobs, RedbMemory, RedbStore, is_filled};
 
 use crate::args::{StoreBackupArgs, StoreRestoreArgs};
@@ -34,7 +34,7 @@ pub(super) async fn verify(config: Config, output: Output) -> Result<Exit, Error
 }
 
 /// Surveys the files of a store that no process has open.
-pub(super) async fn survey_files(config: &Config) -> Result<Survey, Error> {
+pub(super) async fn survey_files(config: &Config) -> Result<DamageReport, Error> {
     refuse_without_files(config)?;
     let file = config.store_file();
     let memory = config.memory_file();
@@ -45,7 +45,7 @@ pub(super) async fn survey_files(config: &Config) -> Result<Survey, Error> {
     survey.damaged.extend(in_memory(memory)?);
     let blobs = config.data.join("blobs");
     if blobs.exists() {
-        let damaged = FileBlobs::reading(blobs).survey().await;
+        let damaged = FileBlobs::reading(blobs).find_damage().await;
         survey.damaged.extend(damaged.map_err(|failure| setup(failure.message))?);
     }
     Ok(survey)
@@ -62,7 +62,7 @@ fn in_memory(found: Result<Vec<Damage>, Failure>) -> Result<Vec<Damage>, Error> 
     }
 }
 
-fn in_words(survey: &Survey) -> String {
+fn in_words(survey: &DamageReport) -> String {
     let mut lines = vec![format!("{} threads were read completely", survey.threads)];
     if survey.damaged.is_empty() {
         lines.push("nothing is damaged".into());

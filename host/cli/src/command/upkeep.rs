@@ -8,8 +8,8 @@ use wattle_api::native::upkeep::CopiedDocument;
 use wattle_graph::event::Decision;
 use wattle_graph::id::call_path;
 use wattle_run::engine::migrate::MigrationReport;
-use wattle_run::engine::settle::OpenCall;
-use wattle_run::ports::store::{Compacted, Verified};
+use wattle_run::engine::settle::PendingCall;
+use wattle_run::ports::store::{CompactionReport, SealReport};
 
 use crate::args::{
     DecisionWord, StrategyWord, ThreadCopyArgs, ThreadMigrateArgs, ThreadPruneArgs,
@@ -26,7 +26,7 @@ fn path(thread: &str, what: &str) -> String {
 }
 
 pub(super) async fn calls(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
-    let calls: Vec<OpenCall> = client.get(&path(thread, "open-calls")).await?;
+    let calls: Vec<PendingCall> = client.get(&path(thread, "open-calls")).await?;
     output.data(&calls, |calls| {
         let mut table = Table::new(&["call", "node", "function", "summary", "started", "decision"]);
         for call in calls {
@@ -45,7 +45,7 @@ pub(super) async fn calls(client: &Client, thread: &str, output: Output) -> Resu
 }
 
 /// Returns the id of a call in the format of `settle`: task and number.
-fn place(call: &OpenCall) -> String {
+fn place(call: &PendingCall) -> String {
     format!("{}/{}", call.task, call_path(&call.scope, call.call))
 }
 
@@ -160,7 +160,7 @@ pub(super) async fn prune(
 }
 
 pub(super) async fn verify(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
-    let verified: Verified = client.get(&path(thread, "verify")).await?;
+    let verified: SealReport = client.get(&path(thread, "verify")).await?;
     output.data(&verified, |verified| {
         let mut lines = vec![format!("all seals are valid, up to event {}", verified.last_seq)];
         if verified.sealed_after > 0 {
@@ -175,7 +175,7 @@ pub(super) async fn verify(client: &Client, thread: &str, output: Output) -> Res
 }
 
 pub(super) async fn compact(client: &Client, output: Output) -> Result<Exit, Error> {
-    let compacted: Compacted = client.post("/api/v1/store/compact", &json!({})).await?;
+    let compacted: CompactionReport = client.post("/api/v1/store/compact", &json!({})).await?;
     output.data(&compacted, |compacted| {
         let size = |bytes: u64| crate::config::ByteSize(bytes).to_string();
         format!("{} before, {} now", size(compacted.before_bytes), size(compacted.after_bytes))

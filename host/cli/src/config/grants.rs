@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::PluginName;
-use wattle_run::grant::{HttpRule, InDoubt, MemoryRule, SqlRule, ToolGrant};
+use wattle_run::grant::{HttpRule, InDoubtPolicy, MemoryRule, SqlRule, ToolGrant};
 use wattle_run::limit::Limits;
 
 use crate::config::ByteSize;
@@ -30,7 +30,7 @@ pub struct Needs {
     /// Model routes that a web handler may set for a tenant.
     pub tenant_routes: BTreeSet<String>,
     /// Policy for calls in doubt: `fail` (default), `ask` or `retry`. Only the operator can set it.
-    pub in_doubt: InDoubt,
+    pub in_doubt: InDoubtPolicy,
     /// Resource limits. Default: those of the host.
     pub limits: LimitTable,
     /// Permissions that an app requests for plugins of others; only in `app.toml`.

@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use wattle_graph::definition::HumanDuration;
 use wattle_mcp::config::{DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT};
-use wattle_mcp::{CommandConfig, HttpConfig, Reach, ServerConfig};
+use wattle_mcp::{HttpConfig, ServerConfig, StdioConfig, TransportConfig};
 
 use crate::config::fill::{FindSecret, filled};
 use crate::config::{ByteSize, ConfigProblem};
@@ -90,9 +90,10 @@ impl McpTable {
     /// listed, but every call fails.
     pub fn server(&self, surroundings: &Surroundings<'_>) -> ServerConfig {
         let mut secrets = Vec::new();
-        let reach = self.reach(surroundings, &mut secrets).unwrap_or_else(Reach::Unready);
+        let reach =
+            self.reach(surroundings, &mut secrets).unwrap_or_else(TransportConfig::Misconfigured);
         ServerConfig {
-            reach,
+            transport: reach,
             timeout: self.timeout.map_or(DEFAULT_TIMEOUT, |it| Duration::from_millis(it.as_ms())),
             output_bytes: self
                 .output
@@ -107,7 +108,7 @@ impl McpTable {
         &self,
         surroundings: &Surroundings<'_>,
         secrets: &mut Vec<SecretString>,
-    ) -> Result<Reach, String> {
+    ) -> Result<TransportConfig, String> {
         let secrets = RefCell::new(secrets);
         let secret = |name: &str| {
             let value = (surroundings.secret)(name)?;
@@ -124,13 +125,13 @@ impl McpTable {
         if let Some(url) = &self.url {
             let url = url.parse().map_err(|_| "`url` is not a URL".to_owned())?;
             let headers = filled(&self.headers)?;
-            return Ok(Reach::Http(HttpConfig { url, headers, private: self.private }));
+            return Ok(TransportConfig::Http(HttpConfig { url, headers, private: self.private }));
         }
         let mut env = filled(&self.env)?;
         if let Some(path) = &surroundings.path {
             env.entry("PATH".to_owned()).or_insert_with(|| SecretString::from(path.clone()));
         }
-        Ok(Reach::Command(CommandConfig {
+        Ok(TransportConfig::Stdio(StdioConfig {
             program: placed(self.command.as_deref().unwrap_or_default(), surroundings.base),
             arguments: self.args.clone(),
             env,
@@ -191,17 +192,21 @@ mod tests {
     fn tables_become_servers() {
         let http = server("url = 'https://a.example/mcp'\nheaders = { A = '{{secret:X}}' }");
         assert_eq!(http.timeout, DEFAULT_TIMEOUT);
-        assert!(matches!(http.reach, Reach::Http(it) if it.headers.len() == 1 && !it.private));
+        assert!(
+            matches!(http.transport, TransportConfig::Http(it) if it.headers.len() == 1 && !it.private)
+        );
         let secrets: Vec<&str> = http.secrets.iter().map(SecretString::expose_secret).collect();
         assert_eq!(secrets, ["x-1"]);
         let child = "command = './bin/serve'\ntimeout = '2s'\noutput = '4KiB'\nhandshake = true";
         let child = server(child);
         assert!(child.handshake && !http.handshake);
-        let Reach::Command(command) = child.reach else { panic!("no program") };
+        let TransportConfig::Stdio(command) = child.transport else { panic!("no program") };
         assert_eq!(command.program, "/base/./bin/serve");
         assert_eq!(command.env.keys().collect::<Vec<_>>(), ["PATH"]);
         assert_eq!((child.timeout, child.output_bytes), (Duration::from_secs(2), 4096));
         let missing = server("url = 'https://a'\nheaders = { A = '{{secret:Y}}' }");
-        assert!(matches!(missing.reach, Reach::Unready(reason) if reason.contains("`Y`")));
+        assert!(
+            matches!(missing.transport, TransportConfig::Misconfigured(reason) if reason.contains("`Y`"))
+        );
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wattle_graph::check::check_toml;
 use wattle_graph::graph::Graph;
 use wattle_graph::id::{Digest, PluginName};
-use wattle_run::app::{App, GraphPack, Projections};
+use wattle_run::app::{App, GraphVersion, Projections};
 use wattle_run::ports::{Plugin, Sandbox};
 use wattle_sql::{Databases, Script};
 
@@ -89,7 +89,7 @@ impl AppFolder<'_> {
         let settings = manifest.merged_settings(self.config.apps.get(&manifest.app.name));
         let packs: BTreeMap<_, _> = graphs
             .into_iter()
-            .map(|graph| (graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins))))
+            .map(|graph| (graph.name.clone(), Arc::new(GraphVersion::new(graph, &plugins))))
             .collect();
         let mut notes = parts.notes;
         notes.extend(page.as_ref().and_then(|page| page::note(manifest, page)));

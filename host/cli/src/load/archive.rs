@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_run::app::App;
-use wattle_run::export::{CodeFile, Packed};
+use wattle_run::export::{CodeFile, CompressedBytes};
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::config::{Config, StoreKind};
@@ -193,7 +193,7 @@ fn gather(
 }
 
 fn code_file(path: &str, bytes: Vec<u8>) -> CodeFile {
-    CodeFile { path: path.replace('\\', "/"), bytes: Packed(bytes.into()) }
+    CodeFile { path: path.replace('\\', "/"), bytes: CompressedBytes(bytes.into()) }
 }
 
 /// Writes the files of a version to a folder.
@@ -279,7 +279,7 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         let folder = outer.path().join("code");
         for path in ["../out.txt", "/tmp/out.txt", "graphs/../../out.txt", ".."] {
-            let code = CodeFile { path: path.to_owned(), bytes: Packed(Bytes::new()) };
+            let code = CodeFile { path: path.to_owned(), bytes: CompressedBytes(Bytes::new()) };
             let error = unpack(&[code], &folder).unwrap_err();
             assert!(error.to_string().contains("outside"), "{error}");
         }

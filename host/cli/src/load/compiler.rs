@@ -22,7 +22,7 @@ static CHOSEN: OnceLock<Compiler> = OnceLock::new();
 /// Compiles a component in this process. Runs before any part of a host is set up.
 pub fn work(args: &CompileArgs) -> ExitCode {
     let CompileArgs { cpu_seconds, memory_bytes } = *args;
-    worker::work(WorkerLimits { cpu_seconds, memory_bytes })
+    worker::run(WorkerLimits { cpu_seconds, memory_bytes })
 }
 
 /// Selects this executable, which must have the compile command, to compile components.

@@ -53,7 +53,7 @@ impl Loader {
         let old = old.ok_or("the code in the export has no index")?;
         let loaded = self.inner.load_old(&old).await;
         let mut app = loaded.map_err(|messages| messages.join("\n"))?;
-        if let Some(rules) = &export.rules {
+        if let Some(rules) = &export.policy {
             app.grants = rules.bounded_grants();
             app.settings = Arc::new(rules.settings.clone());
         }

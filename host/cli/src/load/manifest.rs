@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::mapping::FileProjection;
-use wattle_run::ports::store::BLANK;
+use wattle_run::ports::store::UNBOUND;
 
 use crate::config::{AppConfig, Config, Needs};
 use crate::load::file::{self, FilePlace, MANIFEST_BYTES};
@@ -117,8 +117,10 @@ impl Manifest {
             let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
             format!("{place}{}", error.message())
         })?;
-        if manifest.app.name.as_str() == BLANK {
-            return Err(format!("the app name `{BLANK}` is reserved for threads without a graph"));
+        if manifest.app.name.as_str() == UNBOUND {
+            return Err(format!(
+                "the app name `{UNBOUND}` is reserved for threads without a graph"
+            ));
         }
         Ok(manifest)
     }

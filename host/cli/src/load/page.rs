@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 use wattle_run::limit;
-use wattle_run::page::{EntryDocument, Page, PageFile, PageFiles};
+use wattle_run::page::{IndexDocument, Page, PageFile, PageFiles};
 
 use crate::load::app_folder::AppFolder;
 use crate::load::file;
@@ -112,9 +112,9 @@ fn assemble(contents: BTreeMap<String, Bytes>, entry: &str) -> Result<PageFiles,
     let document = files
         .remove(entry)
         .ok_or_else(|| format!("the page has no `{entry}`, which `[page] entry` names"))?;
-    let entry = EntryDocument::new(document.plain)
+    let entry = IndexDocument::new(document.plain)
         .ok_or_else(|| format!("`{entry}` has no `<head>`, after which the host adds `<base>`"))?;
-    Ok(PageFiles { entry, files })
+    Ok(PageFiles { index: entry, files })
 }
 
 /// Returns the name of the uncompressed file of a variant, and the suffix of the variant.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use wattle_run::app::App;
 use wattle_run::catalog::Catalog;
 use wattle_run::export::Export;
-use wattle_run::offline::closed;
 use wattle_run::ports::{BlobLinks, BlobStore, Clock, Ports};
+use wattle_run::replay::replay_ports;
 use wattle_sql::Databases;
 use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, PostgresBlobs, VolatileMemory};
 
@@ -58,7 +58,7 @@ impl OfflineCode {
             }
         }
         let (store, memory) = (Arc::new(MemoryStore::new()), Arc::new(VolatileMemory::new()));
-        let ports = closed(store, memory, blobs, links, clock);
+        let ports = replay_ports(store, memory, blobs, links, clock);
         Ok(Self { ports, catalog, loader })
     }
 
@@ -74,7 +74,7 @@ impl OfflineCode {
             return self.loader.load_exported(export).await.map(Some);
         }
         let thread = &export.header.thread;
-        let find = || self.catalog.version(&thread.app, &thread.graph, thread.version);
+        let find = || self.catalog.pinned_version(&thread.app, &thread.graph, thread.version);
         if find().is_none() {
             self.loader.load_version(thread).await;
         }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use secrecy::SecretString;
 use tokio::task::spawn_blocking;
 use wattle_mcp::McpServers;
-use wattle_model::Tenants;
-use wattle_net::{NetConfig, OutboundNet, Secrets};
+use wattle_model::TenantRoutesConfig;
+use wattle_net::{NetConfig, OutboundHttp, Secrets};
 use wattle_run::ports::observer::Observers;
 use wattle_run::ports::{BlobLinks, BlobStore, Clock, Memory, Model, Net, Ports, Sandbox, Store};
-use wattle_sandbox::{CodeCache, SandboxConfig};
+use wattle_sandbox::{CodeCacheConfig, SandboxConfig};
 use wattle_sql::{DatabaseConfig, Databases};
 use wattle_store::sweep::{Mentions, Sweepable};
 use wattle_store::{
@@ -232,18 +232,18 @@ fn open_model(
     env: &ReadEnv,
     warnings: &mut Vec<String>,
 ) -> Result<Arc<dyn Model>, Error> {
-    let tenants = Tenants {
+    let tenants = TenantRoutesConfig {
         file: Some(config.tenant_routes_file()),
         reachable: if config.model.tenant_private {
-            |address| wattle_net::reachable(address, true)
+            |address| wattle_net::is_allowed(address, true)
         } else {
-            |address| wattle_net::reachable(address, false)
+            |address| wattle_net::is_allowed(address, false)
         },
     };
     let routes = open_routes(config.model.clone(), config, env)
         .and_then(|routes| routes.with_tenants(tenants))
         .map_err(|error| Error::Setup { what: "model routes", message: error.to_string() })?;
-    warnings.extend(routes.problems());
+    warnings.extend(routes.startup_warnings());
     Ok(Arc::new(routes))
 }
 
@@ -255,7 +255,7 @@ fn open_model(
 pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
     let cache_dir = config.data.join("cache");
     make_private_dir(&cache_dir)?;
-    let cache = Some(CodeCache { directory: cache_dir, key: cache_key(config)? });
+    let cache = Some(CodeCacheConfig { directory: cache_dir, key: cache_key(config)? });
     let compiler = compiler::chosen(config.limits.compile.limits());
     let sandbox = SandboxConfig { cache, compiler, ..SandboxConfig::default() };
     let sandbox = wattle_sandbox::Sandbox::new(&sandbox)
@@ -291,7 +291,7 @@ fn open_net(
     }
     let net = Secrets::new(secrets)
         .and_then(|secrets| secrets.with_tokens(tokens, clock))
-        .and_then(|secrets| OutboundNet::new(&NetConfig::default(), secrets))
+        .and_then(|secrets| OutboundHttp::new(&NetConfig::default(), secrets))
         .map_err(|error| Error::Setup { what: "outbound HTTP", message: error.to_string() })?;
     Ok(Arc::new(net))
 }

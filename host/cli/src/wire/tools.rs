@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wattle_mcp::{McpConfig, McpServers, Reach};
+use wattle_mcp::{McpConfig, McpServers, TransportConfig};
 
 use crate::config::{Config, Surroundings};
 use crate::error::Error;
@@ -22,12 +22,12 @@ pub(crate) fn open_tools(
     let mut servers = BTreeMap::new();
     for (name, table) in &config.mcp {
         let server = table.server(&surroundings);
-        if let Reach::Unready(reason) = &server.reach {
+        if let TransportConfig::Misconfigured(reason) = &server.transport {
             warnings.push(format!("MCP server `{name}` cannot be used: {reason}"));
         }
         servers.insert(name.clone(), server);
     }
-    McpServers::new(&McpConfig { servers }, wattle_net::reachable)
+    McpServers::new(&McpConfig { servers }, wattle_net::is_allowed)
         .map(Arc::new)
         .map_err(|error| Error::Setup { what: "MCP servers", message: error.to_string() })
 }

@@ -11,15 +11,15 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, Digest, PluginName, ThreadId};
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
-use wattle_run::gate::unwind::Stop;
+use wattle_run::gate::unwind::CallError;
 use wattle_run::hostcall::emit::Emission;
-use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::StartRun;
 use wattle_run::limit::Limits;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::sandbox::{
-    Ended, HandOff, LoadError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, Route, StreamFormat,
-    ToolCall, WebBody, WebRequest, WebResponse,
+    GuestError, HandOff, LoadError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, PluginToolCall,
+    StreamFormat, WebBody, WebRequest, WebResponse, WebRoute,
 };
 use wattle_run::ports::store::RunOptions;
 use wattle_run::ports::{Plugin, Sandbox};
@@ -57,7 +57,8 @@ impl Sandbox for NativeSandbox {
             output_schema: json!({}),
             config_schema: None,
         };
-        let route = |method: &str, path: &str| Route { method: method.into(), path: path.into() };
+        let route =
+            |method: &str, path: &str| WebRoute { method: method.into(), path: path.into() };
         // This app claims a path of the host.
         let linked = (name.as_str() == "linker").then(|| route("GET", "/blobs/{name}"));
         Ok(Arc::new(NativePlugin(PluginInfo {
@@ -97,11 +98,11 @@ impl Plugin for NativePlugin {
         &self.0
     }
 
-    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, Ended> {
+    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, GuestError> {
         let (channel, value) = match call.node.as_str() {
             "greet" => {
                 if call.input["name"] == "nobody" {
-                    return Err(Ended::Failure(Failure::new("rude", "nobody is no name")));
+                    return Err(GuestError::Failure(Failure::new("rude", "nobody is no name")));
                 }
                 if call.input["name"] == SLOW {
                     std::future::pending::<()>().await;
@@ -111,19 +112,19 @@ impl Plugin for NativePlugin {
                     let emission = Emission::Custom { name: "node_io".into(), data };
                     gate.emit(emission)
                         .await
-                        .map_err(|_| Ended::Host(Failure::internal("emit")))?;
+                        .map_err(|_| GuestError::Host(Failure::internal("emit")))?;
                 }
                 ("greeting", json!(format!("hello {}", call.input["name"].as_str().unwrap_or("?"))))
             }
             _ => {
-                let question = Ask {
+                let question = InterruptRequest {
                     payload: json!({ "about": call.input["greeting"] }),
                     response_schema: Some(json!({ "type": "boolean" })),
                 };
                 match gate.ask(question).await {
                     Ok(answer) => ("approved", answer),
-                    Err(Stop::Failure(failure)) => return Err(Ended::Failure(failure)),
-                    Err(Stop::Unwind(unwind)) => return Err(Ended::Unwound(unwind)),
+                    Err(CallError::Failure(failure)) => return Err(GuestError::Failure(failure)),
+                    Err(CallError::Unwind(unwind)) => return Err(GuestError::Unwound(unwind)),
                 }
             }
         };
@@ -132,31 +133,39 @@ impl Plugin for NativePlugin {
         Ok(NodeOutcome { writes, ..NodeOutcome::default() })
     }
 
-    async fn call_tool(&self, call: ToolCall, _gate: Arc<Gate>) -> Result<ToolOutput, Ended> {
-        Err(Ended::Host(Failure::internal(format!("no tool `{}`", call.tool))))
+    async fn call_tool(
+        &self,
+        call: PluginToolCall,
+        _gate: Arc<Gate>,
+    ) -> Result<ToolOutput, GuestError> {
+        Err(GuestError::Host(Failure::internal(format!("no tool `{}`", call.tool))))
     }
 
-    async fn handle(&self, request: WebRequest, gate: Arc<Gate>) -> Result<WebResponse, Ended> {
+    async fn handle(
+        &self,
+        request: WebRequest,
+        gate: Arc<Gate>,
+    ) -> Result<WebResponse, GuestError> {
         let param = request.params.first().map(|(_, value)| value.clone()).unwrap_or_default();
         let body = match request.route.as_str() {
             "/start" => {
                 let input: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-                let runs = gate.runs().map_err(Ended::Failure)?;
+                let runs = gate.runs().map_err(GuestError::Failure)?;
                 let run =
-                    runs.start(start_run(&gate, None, input)).await.map_err(Ended::Failure)?;
-                let ended = runs.wait(&run).await.map_err(Ended::Failure)?;
+                    runs.start(start_run(&gate, None, input)).await.map_err(GuestError::Failure)?;
+                let ended = runs.wait(&run).await.map_err(GuestError::Failure)?;
                 return Ok(json_response(201, &serde_json::to_value(ended).unwrap()));
             }
             "/late/{thread}" => {
-                let runs = gate.runs().map_err(Ended::Failure)?;
+                let runs = gate.runs().map_err(GuestError::Failure)?;
                 let thread = ThreadId::new(param.clone()).unwrap();
                 let start = start_run(&gate, Some(thread), json!({ "name": SLOW }));
-                runs.start(start).await.map_err(Ended::Failure)?;
+                runs.start(start).await.map_err(GuestError::Failure)?;
                 HELD.notify_one();
                 RELEASED.notified().await;
                 hand_off(&request, param, StreamFormat::AiSdk)
             }
-            "/fail" => return Err(Ended::Failure(Failure::new("own-code", "it went wrong"))),
+            "/fail" => return Err(GuestError::Failure(Failure::new("own-code", "it went wrong"))),
             "/stream/{thread}" => hand_off(&request, param, StreamFormat::Sse),
             "/own/{thread}" => hand_off(&request, param, StreamFormat::Custom("own".into())),
             "/talk/{thread}" => hand_off(&request, param, StreamFormat::AiSdk),
@@ -179,8 +188,8 @@ impl Plugin for NativePlugin {
         _current: Option<Value>,
         _updates: Vec<Value>,
         _limits: &Limits,
-    ) -> Result<Value, Ended> {
-        Err(Ended::Failure(Failure::unsupported("reducer")))
+    ) -> Result<Value, GuestError> {
+        Err(GuestError::Failure(Failure::unsupported("reducer")))
     }
 }
 

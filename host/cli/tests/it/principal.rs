@@ -12,7 +12,7 @@ use wattle_graph::id::{Namespace, ThreadId};
 use wattle_kit::need;
 use wattle_kit::postgres::Postgres;
 use wattle_run::export::Export;
-use wattle_run::hostcall::runs::Runs as _;
+use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::Batch;
 use wattle_store::MemoryStore;

@@ -7,7 +7,7 @@ use wattle_graph::event::RunStatus;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_kit::forgetful::ForgetfulStore;
 use wattle_run::engine::Engine;
-use wattle_run::hostcall::runs::{RunOutcome, RunRef, Runs as _};
+use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService as _};
 use wattle_store::MemoryStore;
 
 use crate::fixture::{BRIEF_STOP, Fixture, write_app};

@@ -42,7 +42,7 @@ fn tasks_of_a_superstep_are_limited() {
     let full = after(STEP_TASKS / 2, &json!(1)).unwrap();
     let tasks = ready(&graph, &full);
     assert_eq!(tasks.len() as u64, STEP_TASKS);
-    assert_eq!(tasks.iter().filter(|task| task.is_first_of_node).count() as u64, STEP_TASKS - 1);
+    assert_eq!(tasks.iter().filter(|task| task.follows_same_node).count() as u64, STEP_TASKS - 1);
 }
 
 #[test]

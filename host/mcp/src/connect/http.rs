@@ -15,20 +15,20 @@ use url::Url;
 use wattle_graph::failure::{Failure, code};
 
 use crate::calls::Calls;
-use crate::config::{HttpConfig, Reachable};
-use crate::connect::guard::{Guard, Refused};
-use crate::connect::http::client::Lenient;
+use crate::config::{AddressPolicy, HttpConfig};
+use crate::connect::guarded_resolver::{BlockedAddress, GuardedResolver};
+use crate::connect::http::client::NormalizingClient;
 use crate::error::ConfigError;
-use crate::mend::Mender;
+use crate::normalize::Normalizer;
 
 /// Timeout of a connection attempt. Reachable servers take milliseconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Concurrent requests of a session; further ones wait.
-const CONCURRENT_CALLS: usize = 32;
+const MAX_CONCURRENT_REQUESTS: usize = 32;
 
 /// Headers that the protocol or the HTTP client sets.
-const RESERVED: [&str; 9] = [
+const RESERVED_HEADERS: [&str; 9] = [
     "accept",
     "content-length",
     "content-type",
@@ -41,30 +41,30 @@ const RESERVED: [&str; 9] = [
 ];
 
 /// The HTTP transport of a server.
-pub(crate) struct HttpReach {
+pub(crate) struct HttpTransport {
     client: reqwest::Client,
     url: Url,
     headers: HashMap<HeaderName, HeaderValue>,
-    refused: Option<Refused>,
+    blocked: Option<BlockedAddress>,
 }
 
 /// Headers are secret, and the query may be.
-impl fmt::Debug for HttpReach {
+impl fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpReach").field("host", &self.url.host()).finish_non_exhaustive()
     }
 }
 
-impl HttpReach {
+impl HttpTransport {
     pub(super) fn new(
         server: &str,
         config: &HttpConfig,
-        reachable: Reachable,
+        reachable: AddressPolicy,
     ) -> Result<Self, ConfigError> {
         if !matches!(config.url.scheme(), "http" | "https") || config.url.host().is_none() {
             return Err(ConfigError::Url { server: server.into(), url: config.url.to_string() });
         }
-        let guard = Guard { reachable, private: config.private };
+        let guard = GuardedResolver { policy: reachable, allow_private: config.private };
         let refused = guard.check(&config.url).err();
         let client = reqwest::Client::builder()
             .dns_resolver(guard)
@@ -79,25 +79,25 @@ impl HttpReach {
                 reason: error.to_string(),
             })?;
         let headers = headers(server, config)?;
-        Ok(Self { client, url: config.url.clone(), headers, refused })
+        Ok(Self { client, url: config.url.clone(), headers, blocked: refused })
     }
 
     /// Returns the transport of a new session.
     pub(super) fn transport(
         &self,
         server: &str,
-        mender: Mender,
+        normalizer: Normalizer,
         calls: Calls,
-    ) -> Result<StreamableHttpClientTransport<Lenient>, Failure> {
-        if let Some(refused) = &self.refused {
+    ) -> Result<StreamableHttpClientTransport<NormalizingClient>, Failure> {
+        if let Some(refused) = &self.blocked {
             let message = format!("access to the MCP server `{server}` is denied: {refused}");
             return Err(Failure::new(code::DENIED, message));
         }
         let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())
             .custom_headers(self.headers.clone())
-            .max_concurrent_requests(CONCURRENT_CALLS)
+            .max_concurrent_requests(MAX_CONCURRENT_REQUESTS)
             .reinit_on_expired_session(true);
-        let client = Lenient::new(self.client.clone(), mender, calls);
+        let client = NormalizingClient::new(self.client.clone(), normalizer, calls);
         Ok(StreamableHttpClientTransport::with_client(client, config))
     }
 }
@@ -110,7 +110,7 @@ fn headers(
     for (name, value) in &config.headers {
         let invalid = || ConfigError::Header { server: server.into(), header: name.clone() };
         let header = HeaderName::try_from(name.as_str()).map_err(|_| invalid())?;
-        if RESERVED.contains(&header.as_str()) {
+        if RESERVED_HEADERS.contains(&header.as_str()) {
             let (server, header) = (server.to_owned(), name.clone());
             return Err(ConfigError::ReservedHeader { server, header });
         }

@@ -21,8 +21,8 @@ use wattle_graph::tool::ToolRequest;
 use wattle_kit::log::Log;
 use wattle_mcp::McpServers;
 use wattle_run::ports::ToolServers as _;
-use wattle_run::ports::lease::Leased;
-use wattle_run::ports::tool_server::{Round, ServerAnswer, ServerCall};
+use wattle_run::ports::lease::CallLease;
+use wattle_run::ports::tool_server::{ElicitationRound, ServerCall, ServerCallResult};
 
 use crate::support::{
     NAME, Request, SOON, call, call_within, caller, greeting, list, names, over_http, played, read,
@@ -85,9 +85,9 @@ pub(crate) struct Talk<'a> {
     servers: &'a McpServers,
     thread: ThreadId,
     /// The lease under which the call and its answers are sent.
-    pub(crate) leased: Leased,
+    pub(crate) leased: CallLease,
     request: ToolRequest,
-    rounds: Vec<Round>,
+    rounds: Vec<ElicitationRound>,
 }
 
 impl<'a> Talk<'a> {
@@ -99,24 +99,24 @@ impl<'a> Talk<'a> {
             timeout_ms: None,
             state: None,
         };
-        let (thread, leased) = (ThreadId::new("t").unwrap(), Leased::default());
+        let (thread, leased) = (ThreadId::new("t").unwrap(), CallLease::default());
         Self { servers, thread, leased, request, rounds: Vec::new() }
     }
 
     fn as_call(&self) -> ServerCall<'_> {
         let Self { thread, leased, request, rounds, .. } = self;
-        ServerCall { request, thread: Some(thread), leased, rounds }
+        ServerCall { request, thread: Some(thread), lease: leased, rounds }
     }
 
-    async fn begun(&self) -> ServerAnswer {
+    async fn begun(&self) -> ServerCallResult {
         self.servers.call(&caller(), NAME, self.as_call()).await.unwrap()
     }
 
     /// Makes the call, which must end with an elicitation.
     pub(crate) async fn asked(&self) -> Elicitation {
         match self.begun().await {
-            ServerAnswer::Asks(asked) => asked,
-            ServerAnswer::Done(output) => panic!("{output:?}"),
+            ServerCallResult::Elicits(asked) => asked,
+            ServerCallResult::Returned(output) => panic!("{output:?}"),
         }
     }
 
@@ -129,11 +129,11 @@ impl<'a> Talk<'a> {
         let answer = json!({ "action": action, "content": {} });
         let answers = asked.questions.keys().map(|name| (name.clone(), answer.clone()));
         let answers: BTreeMap<String, Value> = answers.collect();
-        self.rounds.push(Round { question: asked, answers });
-        let gone_on = self.servers.go_on(&caller(), NAME, self.as_call()).await?;
+        self.rounds.push(ElicitationRound { elicitation: asked, answers });
+        let gone_on = self.servers.continue_call(&caller(), NAME, self.as_call()).await?;
         Ok(gone_on.map(|answer| match answer {
-            ServerAnswer::Done(output) => text(&output),
-            ServerAnswer::Asks(asked) => panic!("{asked:?}"),
+            ServerCallResult::Returned(output) => text(&output),
+            ServerCallResult::Elicits(asked) => panic!("{asked:?}"),
         }))
     }
 }
@@ -152,7 +152,7 @@ async fn call_is_held_until_answered_or_released() {
     assert_eq!(talk.answer(asked, "accept").await.unwrap().as_deref(), Some("booked"));
     let mut talk = Talk::new(&servers, json!({}));
     let asked = talk.asked().await;
-    servers.release(&talk.thread, asked.held.as_deref().unwrap());
+    servers.release_call(&talk.thread, asked.held.as_deref().unwrap());
     assert_eq!(talk.answer(asked, "accept").await.unwrap(), None);
     let mut talk = Talk::new(&servers, json!({}));
     let asked = talk.asked().await;
@@ -211,8 +211,8 @@ async fn elicitation_of_a_cancelled_call_reaches_no_other_call() {
     // The elicitation may belong to either call.
     let talk = Talk::new(&servers, json!({ "n": 1 }));
     match talk.begun().await {
-        ServerAnswer::Done(output) => assert_eq!(text(&output), "not booked"),
-        ServerAnswer::Asks(asked) => panic!("{asked:?}"),
+        ServerCallResult::Returned(output) => assert_eq!(text(&output), "not booked"),
+        ServerCallResult::Elicits(asked) => panic!("{asked:?}"),
     }
     // From now on every call gets a separate session, even with others in progress.
     let mut talks: Vec<Talk<'_>> = (1..4).map(|n| Talk::new(&servers, json!({ "n": n }))).collect();
@@ -428,8 +428,10 @@ async fn one_of_two_unassigned_elicitations_is_refused() {
     let mut told = Vec::new();
     for (talk, begun) in talks.iter_mut().zip(begun) {
         told.push(match begun {
-            ServerAnswer::Done(output) => text(&output),
-            ServerAnswer::Asks(asked) => talk.answer(asked, "accept").await.unwrap().unwrap(),
+            ServerCallResult::Returned(output) => text(&output),
+            ServerCallResult::Elicits(asked) => {
+                talk.answer(asked, "accept").await.unwrap().unwrap()
+            }
         });
     }
     told.sort();

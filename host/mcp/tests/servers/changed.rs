@@ -5,7 +5,7 @@ use proptest::sample::Index;
 use serde_json::{Value, json};
 use wattle_graph::llm::Part;
 use wattle_kit::oddity::{change, others, places};
-use wattle_mcp::answer;
+use wattle_mcp::parse;
 
 use crate::support::NAME;
 
@@ -53,7 +53,7 @@ proptest! {
     ) {
         let read = |tools: Vec<Value>| {
             let list = json!({ "tools": tools }).to_string();
-            answer::tools(NAME, list.as_bytes()).unwrap()
+            parse::tools(NAME, list.as_bytes()).unwrap()
         };
         let whole = read((0..4).map(tool).collect());
         let mut tools: Vec<Value> = (0..4).map(tool).collect();
@@ -76,7 +76,7 @@ proptest! {
         let mut content: Vec<Value> = (0..6).map(block).collect();
         content[number] = changed(content[number].clone(), place, other);
         let result = json!({ "content": content, "isError": false }).to_string();
-        let output = answer::output(NAME, result.as_bytes(), OUTPUT_BYTES).unwrap().unwrap();
+        let output = parse::output(NAME, result.as_bytes(), OUTPUT_BYTES).unwrap().unwrap();
         let texts: Vec<&str> = output
             .content
             .iter()

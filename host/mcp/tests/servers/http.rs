@@ -7,14 +7,14 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use wattle_kit::standin::{Entry, Fault, FaultRule, Handle, Outcome, Pattern, redact};
-use wattle_mcp::{McpServers, Reach};
+use wattle_mcp::{McpServers, TransportConfig};
 
 use crate::support::{
     NAME, SOON, call, call_within, list, names, over_http, servers, standin, text,
 };
 
 /// All protocol variants of the stand-in.
-const MANNERS: [&str; 6] =
+const VARIANTS: [&str; 6] =
     ["", "?sse=1", "?era=legacy", "?era=legacy&sse=1", "?era=current&sse=1", "?era=current&page=2"];
 
 fn at(standin: &Handle, manner: &str) -> McpServers {
@@ -35,7 +35,7 @@ fn fault(method: &str, fault: Fault) -> FaultRule {
 
 #[tokio::test]
 async fn tools_work_in_every_protocol_variant() {
-    for manner in MANNERS {
+    for manner in VARIANTS {
         let standin = standin().await;
         let servers = at(&standin, manner);
         let tools = list(&servers).await.unwrap();
@@ -167,7 +167,9 @@ async fn failures_redact_credentials() {
     const TOKEN: &str = "tok-0123456789-very-secret";
     let standin = standin().await;
     let mut config = over_http(&format!("{}/mcp", standin.base_url));
-    let Reach::Http(http) = &mut config.reach else { unreachable!("it is one over HTTP") };
+    let TransportConfig::Http(http) = &mut config.transport else {
+        unreachable!("it is one over HTTP")
+    };
     http.headers.insert("x-key".into(), format!("Token {TOKEN}").into());
     http.headers.insert("x-short".into(), "abc12".into());
     let servers = servers(config);
@@ -317,7 +319,7 @@ async fn private_addresses_require_opt_in() {
     let port = standin.addr.port();
     for host in ["127.0.0.1", "localhost", "[::1]"] {
         let mut config = over_http(&format!("http://{host}:{port}/mcp"));
-        if let Reach::Http(http) = &mut config.reach {
+        if let TransportConfig::Http(http) = &mut config.transport {
             http.private = false;
         }
         let failure = list(&servers(config)).await.unwrap_err();

@@ -14,7 +14,7 @@ use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
 use wattle_kit::standin::Pattern;
 use wattle_mcp::McpServers;
-use wattle_run::ports::lease::{Lease, Leased};
+use wattle_run::ports::lease::{CallLease, Lease};
 use wattle_run::ports::store::StoreError;
 
 use crate::asking::{EVENTS, Talk};
@@ -42,12 +42,12 @@ impl Taken {
 
 #[async_trait]
 impl Lease for Taken {
-    fn is_sure(&self) -> bool {
+    fn is_locally_valid(&self) -> bool {
         !self.is_lost.load(Ordering::SeqCst)
     }
 
-    async fn prove(&self) -> Result<(), StoreError> {
-        if self.is_sure() {
+    async fn confirm(&self) -> Result<(), StoreError> {
+        if self.is_locally_valid() {
             return Ok(());
         }
         self.refused.notify_one();
@@ -158,7 +158,7 @@ async fn book(socket: &mut TcpStream, request: &Value, moved: &Moved) {
 async fn call_is_not_sent_after_its_lease_is_lost() {
     let (servers, moved) = moved(is_call).await;
     let lease = Arc::<Taken>::default();
-    let leased = Leased::new(lease.clone());
+    let leased = CallLease::new(lease.clone());
     let late = call_under(&servers, "book", json!({}), &leased);
     let lost = async {
         moved.came.notified().await;
@@ -181,7 +181,7 @@ async fn answer_is_not_sent_after_its_lease_is_lost() {
     let lease = Arc::<Taken>::default();
     let mut talk = Talk::new(&servers, json!({ "who": "a" }));
     let asked = talk.asked().await;
-    talk.leased = Leased::new(lease.clone());
+    talk.leased = CallLease::new(lease.clone());
     let lost = async {
         moved.came.notified().await;
         lease.lose();
@@ -211,7 +211,7 @@ async fn queued_call_is_not_sent_after_its_lease_is_lost() {
     names(&servers).await;
     let gate = standin.gate(Pattern { body_contains: Some("tools/call".into()), ..Pattern::any() });
     let lease = Arc::<Taken>::default();
-    let leased = Leased::new(lease.clone());
+    let leased = CallLease::new(lease.clone());
     let calls = (0..AT_ONCE).map(|n| call(&servers, "echo", json!({ "text": n.to_string() })));
     let late = async {
         gate.arrived(AT_ONCE).await.unwrap();

@@ -14,10 +14,10 @@ use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::llm::Part;
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_kit::standin::{Config, Handle, Server};
-use wattle_mcp::{CommandConfig, HttpConfig, McpConfig, McpServers, Reach, ServerConfig};
-use wattle_run::ports::lease::Leased;
+use wattle_mcp::{HttpConfig, McpConfig, McpServers, ServerConfig, StdioConfig, TransportConfig};
+use wattle_run::ports::lease::CallLease;
 use wattle_run::ports::sandbox::ToolInfo;
-use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
+use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
 use wattle_run::ports::{Caller, ToolServers as _};
 
 /// Upper bound of every wait.
@@ -58,7 +58,7 @@ pub(crate) async fn standin() -> Handle {
 pub(crate) fn over_http(url: &str) -> ServerConfig {
     let headers = BTreeMap::from([("authorization".to_owned(), SecretString::from("Bearer t-1"))]);
     let url = url.parse().unwrap();
-    ServerConfig::new(Reach::Http(HttpConfig { url, headers, private: true }))
+    ServerConfig::new(TransportConfig::Http(HttpConfig { url, headers, private: true }))
 }
 
 /// Returns a stdio server.
@@ -66,7 +66,7 @@ pub(crate) fn over_http(url: &str) -> ServerConfig {
 pub(crate) fn as_program(program: &str, arguments: &[&str], folder: &Path) -> ServerConfig {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = path.to_string_lossy().into_owned();
-    ServerConfig::new(Reach::Command(CommandConfig {
+    ServerConfig::new(TransportConfig::Stdio(StdioConfig {
         program: program.to_owned(),
         arguments: arguments.iter().map(|it| (*it).to_owned()).collect(),
         env: BTreeMap::from([
@@ -113,7 +113,7 @@ pub(crate) async fn call_within(
     arguments: Value,
     timeout_ms: Option<u32>,
 ) -> Result<ToolOutput, Failure> {
-    make(servers, request(tool, arguments, timeout_ms), &Leased::default()).await
+    make(servers, request(tool, arguments, timeout_ms), &CallLease::default()).await
 }
 
 /// Makes a call that requires a lease.
@@ -121,7 +121,7 @@ pub(crate) async fn call_under(
     servers: &McpServers,
     tool: &str,
     arguments: Value,
-    leased: &Leased,
+    leased: &CallLease,
 ) -> Result<ToolOutput, Failure> {
     make(servers, request(tool, arguments, None), leased).await
 }
@@ -134,12 +134,12 @@ fn request(tool: &str, arguments: Value, timeout_ms: Option<u32>) -> ToolRequest
 async fn make(
     servers: &McpServers,
     request: ToolRequest,
-    leased: &Leased,
+    leased: &CallLease,
 ) -> Result<ToolOutput, Failure> {
-    let call = ServerCall { request: &request, thread: None, leased, rounds: &[] };
+    let call = ServerCall { request: &request, thread: None, lease: leased, rounds: &[] };
     match servers.call(&caller(), NAME, call).await? {
-        ServerAnswer::Done(output) => Ok(output),
-        other @ ServerAnswer::Asks(_) => panic!("{other:?}"),
+        ServerCallResult::Returned(output) => Ok(output),
+        other @ ServerCallResult::Elicits(_) => panic!("{other:?}"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ModelConfig, Target};
+use crate::config::{ModelConfig, ModelRef};
 use crate::error::ConfigError;
 use crate::extra::Extra;
 
@@ -28,7 +28,7 @@ pub struct Alias {
 pub type Aliases = BTreeMap<String, Alias>;
 
 /// Returns the alias that applies to a model of a route.
-pub(crate) fn find<'a>(aliases: &'a Aliases, target: &Target) -> Option<&'a Alias> {
+pub(crate) fn find<'a>(aliases: &'a Aliases, target: &ModelRef) -> Option<&'a Alias> {
     let alias = aliases.get(&target.model)?;
     let holds = alias.provider.as_ref().is_none_or(|provider| *provider == target.provider);
     holds.then_some(alias)
@@ -38,14 +38,14 @@ pub(crate) fn find<'a>(aliases: &'a Aliases, target: &Target) -> Option<&'a Alia
 /// names the model that is called.
 pub(crate) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
     for (name, alias) in &config.aliases {
-        if let Some(reason) = problem(config, alias) {
+        if let Some(reason) = invalid_reason(config, alias) {
             return Err(ConfigError::Alias { name: name.clone(), reason });
         }
     }
     Ok(())
 }
 
-fn problem(config: &ModelConfig, alias: &Alias) -> Option<String> {
+fn invalid_reason(config: &ModelConfig, alias: &Alias) -> Option<String> {
     let Alias { model, provider, .. } = alias;
     if model.trim().is_empty() {
         return Some("`model` is empty; name the model that is called instead".to_owned());

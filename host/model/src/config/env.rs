@@ -4,7 +4,7 @@ use crate::config::ModelConfig;
 
 /// Replaces each model whose environment variable is set. Returns one log sentence per replacement.
 /// Values are trimmed; an empty variable counts as unset.
-pub(crate) fn read_models(
+pub(crate) fn apply_model_env(
     config: &mut ModelConfig,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<String> {
@@ -55,12 +55,12 @@ mod tests {
             "EMPTY" => Some(" ".to_owned()),
             _ => None,
         };
-        let told = read_models(&mut config, &env);
+        let told = apply_model_env(&mut config, &env);
         assert_eq!(told.len(), 2, "{told:?}");
         let first = "`new-a` instead of `a`, because the environment variable `FIRST` is set";
         assert!(told[0].contains(first), "{told:?}");
         let models: Vec<String> =
-            config.routes["chat"].targets().into_iter().map(|target| target.model).collect();
+            config.routes["chat"].models().into_iter().map(|target| target.model).collect();
         assert_eq!(models, ["new-a", "new-b", "c", "d", "e"]);
     }
 }

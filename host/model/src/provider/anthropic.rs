@@ -1,14 +1,14 @@
 //! Anthropic's messages API.
 
-mod assemble;
 mod body;
+mod response;
 
-pub(super) use self::assemble::Anthropic;
+pub(super) use self::response::AnthropicResponse;
 
 use reqwest::RequestBuilder;
 
-use crate::provider::state::Owner;
-use crate::provider::{Ask, Provider};
+use crate::provider::provider_state::StateOwner;
+use crate::provider::{Provider, TurnRequest};
 
 /// The value of the header `anthropic-version`.
 const VERSION: &str = "2023-06-01";
@@ -16,11 +16,11 @@ const VERSION: &str = "2023-06-01";
 /// Builds a request to `model`, for a stream if `streams`.
 pub(super) fn request(
     provider: &Provider,
-    ask: &Ask<'_>,
-    owner: &Owner,
+    ask: &TurnRequest<'_>,
+    owner: &StateOwner,
     model: &str,
     streams: bool,
 ) -> RequestBuilder {
-    let body = body::body(ask, owner, model, streams, provider.schemas());
+    let body = body::build(ask, owner, model, streams, provider.schemas());
     provider.post("messages").header("anthropic-version", VERSION).json(&body)
 }

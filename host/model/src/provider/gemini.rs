@@ -1,20 +1,20 @@
 //! Gemini's `generateContent`.
 
-mod assemble;
 mod body;
+mod response;
 
-pub(super) use self::assemble::Gemini;
+pub(super) use self::response::GeminiResponse;
 
 use reqwest::RequestBuilder;
 
-use crate::provider::state::Owner;
-use crate::provider::{Ask, Provider};
+use crate::provider::provider_state::StateOwner;
+use crate::provider::{Provider, TurnRequest};
 
 /// Builds a request to `model`, for a stream if `streams`.
 pub(super) fn request(
     provider: &Provider,
-    ask: &Ask<'_>,
-    owner: &Owner,
+    ask: &TurnRequest<'_>,
+    owner: &StateOwner,
     model: &str,
     streams: bool,
 ) -> RequestBuilder {
@@ -23,5 +23,5 @@ pub(super) fn request(
     } else {
         format!("models/{model}:generateContent")
     };
-    provider.post(&path).json(&body::body(ask, owner, model, provider.schemas()))
+    provider.post(&path).json(&body::build(ask, owner, model, provider.schemas()))
 }

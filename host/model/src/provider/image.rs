@@ -3,9 +3,9 @@
 //! Responses are not streamed. The host detects the type of each image from its bytes.
 
 mod gemini;
+mod image_bytes;
 mod imagen;
 mod openai;
-mod picture;
 
 use std::pin::pin;
 
@@ -17,22 +17,22 @@ use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::limit::BATCH_CONCURRENCY;
 
-use crate::chat::PICTURE_BYTES;
+use crate::chat::MAX_IMAGE_BYTES;
 use crate::config::ProviderKind;
-use crate::provider::fault::{self, Fault};
-pub(crate) use crate::provider::image::picture::Picture;
-use crate::provider::{Aim, Provider};
+use crate::provider::error::{self, ProviderError};
+pub(crate) use crate::provider::image::image_bytes::ImageBytes;
+use crate::provider::{AttemptSpec, Provider};
 
 /// Maximum bytes of one response, whatever its number of images: a host holds several responses in
 /// memory at once.
-const ANSWER_BYTES: usize = 64 << 20;
+const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
 /// Maximum bytes of a response with one image: the largest image in base64, and some text.
-const ONE_PICTURE_BYTES: usize = (PICTURE_BYTES as usize / 3 + 1) * 4 + (1 << 20);
+const MAX_ONE_IMAGE_RESPONSE_BYTES: usize = (MAX_IMAGE_BYTES as usize / 3 + 1) * 4 + (1 << 20);
 
 /// A request for images.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct ImagePrompt<'a> {
     /// The description of the images.
     pub(crate) prompt: &'a str,
     /// The number of images.
@@ -43,7 +43,7 @@ pub(crate) struct Wish<'a> {
 
 /// The API that generates the images.
 #[derive(Clone, Copy, Debug)]
-enum Wire {
+enum ImageApi {
     /// Google's `predict`.
     Imagen,
     /// Google's `generateContent`.
@@ -54,38 +54,39 @@ enum Wire {
 
 /// Why a response has no image.
 #[derive(Debug, PartialEq, Eq)]
-enum Unfit {
+enum ImageError {
     /// The provider withheld the image, for this reason.
     Withheld(String),
     /// The response is malformed.
-    Broken(String),
+    Malformed(String),
 }
 
 /// Generates images, in as many requests as the model needs. Returns fewer than requested if the
 /// provider withholds some, or if a request fails or times out: images that were generated are paid
 /// for, so they are kept.
-pub(super) async fn make(
+pub(super) async fn generate(
     provider: &Provider,
-    aim: Aim<'_>,
-    wish: Wish<'_>,
-) -> Result<Vec<Picture>, Failure> {
-    let Some(wire) = Wire::of(provider.kind(), aim.model) else {
+    spec: AttemptSpec<'_>,
+    wish: ImagePrompt<'_>,
+) -> Result<Vec<ImageBytes>, Failure> {
+    let Some(wire) = ImageApi::for_model(provider.kind(), spec.model) else {
         return Err(unsupported(provider));
     };
-    let shares = shares(wish.count, wire.most(aim.model));
-    let turns: Vec<_> =
-        shares.map(|count| turn(provider, aim, wire, Wish { count, ..wish })).collect();
-    let mut answers = pin!(stream::iter(turns).buffer_unordered(BATCH_CONCURRENCY));
+    let shares = split_count(wish.count, wire.max_per_request(spec.model));
+    let turns: Vec<_> = shares
+        .map(|count| request_with_retries(provider, spec, wire, ImagePrompt { count, ..wish }))
+        .collect();
+    let mut responses = pin!(stream::iter(turns).buffer_unordered(BATCH_CONCURRENCY));
     let (mut pictures, mut failed) = (Vec::new(), None);
     loop {
-        let next = answers.next();
+        let next = responses.next();
         // A request that times out must not lose the images of the others.
-        let answer = if pictures.is_empty() {
+        let response = if pictures.is_empty() {
             next.await
         } else {
-            tokio::time::timeout(aim.timeout, next).await.unwrap_or(None)
+            tokio::time::timeout(spec.timeout, next).await.unwrap_or(None)
         };
-        match answer {
+        match response {
             Some(Ok(made)) => pictures.extend(made),
             Some(Err(failure)) => failed = failed.or(Some(failure)),
             None => break,
@@ -101,57 +102,59 @@ pub(super) async fn make(
 }
 
 /// Splits `count` images into requests of at most `most` images.
-fn shares(count: u32, most: u32) -> impl Iterator<Item = u32> {
+fn split_count(count: u32, most: u32) -> impl Iterator<Item = u32> {
     (0..count).step_by(most as usize).map(move |made| most.min(count - made))
 }
 
 /// Sends one request and retries transient errors.
-async fn turn(
+async fn request_with_retries(
     provider: &Provider,
-    aim: Aim<'_>,
-    wire: Wire,
-    wish: Wish<'_>,
-) -> Result<Vec<Picture>, Failure> {
+    spec: AttemptSpec<'_>,
+    wire: ImageApi,
+    wish: ImagePrompt<'_>,
+) -> Result<Vec<ImageBytes>, Failure> {
     let mut tried = 0;
     loop {
-        match attempt(provider, aim, wire, wish).await {
+        match try_once(provider, spec, wire, wish).await {
             Ok(pictures) => return Ok(pictures),
-            Err(fault) => provider.wait(aim, fault, tried).await?,
+            Err(error) => provider.wait_before_retry(spec, error, tried).await?,
         }
         tried += 1;
     }
 }
 
 /// Sends one request with its timeout, which starts after the wait for a free slot.
-async fn attempt(
+async fn try_once(
     provider: &Provider,
-    aim: Aim<'_>,
-    wire: Wire,
-    wish: Wish<'_>,
-) -> Result<Vec<Picture>, Fault> {
-    let _place = provider.permits.acquire().await;
-    aim.asks.add();
-    let answer = tokio::time::timeout(aim.timeout, exchange(provider, aim, wire, wish)).await;
-    answer.unwrap_or_else(|_| Err(fault::timeout(provider, aim)))
+    spec: AttemptSpec<'_>,
+    wire: ImageApi,
+    wish: ImagePrompt<'_>,
+) -> Result<Vec<ImageBytes>, ProviderError> {
+    let _place = provider.concurrency.acquire().await;
+    spec.requests.increment();
+    let result = tokio::time::timeout(spec.timeout, send(provider, spec, wire, wish)).await;
+    result.unwrap_or_else(|_| Err(error::timed_out(provider, spec)))
 }
 
-async fn exchange(
+async fn send(
     provider: &Provider,
-    aim: Aim<'_>,
-    wire: Wire,
-    wish: Wish<'_>,
-) -> Result<Vec<Picture>, Fault> {
-    let request = wire.request(provider, aim.model, wish).header(ACCEPT, "application/json");
-    let response = request.send().await.map_err(|error| fault::unsent(provider, aim, &error))?;
+    spec: AttemptSpec<'_>,
+    wire: ImageApi,
+    wish: ImagePrompt<'_>,
+) -> Result<Vec<ImageBytes>, ProviderError> {
+    let request = wire.request(provider, spec.model, wish).header(ACCEPT, "application/json");
+    let response =
+        request.send().await.map_err(|error| error::send_failed(provider, spec, &error))?;
     let (status, headers) = (response.status(), response.headers().clone());
-    let most = ANSWER_BYTES.min(ONE_PICTURE_BYTES.saturating_mul(wish.count as usize));
-    let body = body(provider, aim, response, most).await;
+    let most =
+        MAX_RESPONSE_BYTES.min(MAX_ONE_IMAGE_RESPONSE_BYTES.saturating_mul(wish.count as usize));
+    let body = read_body(provider, spec, response, most).await;
     if !status.is_success() {
         // Without the message, the status is still informative.
         let text = String::from_utf8(body.unwrap_or_default()).unwrap_or_default();
         return Err(match wire.withheld(status, &text) {
-            Some(reason) => fault::withheld(provider, aim, &reason),
-            None => fault::answered(provider, aim, status, &headers, &text),
+            Some(reason) => error::withheld(provider, spec, &reason),
+            None => error::from_status(provider, spec, status, &headers, &text),
         });
     }
     let body = body?;
@@ -160,39 +163,39 @@ async fn exchange(
     let unfit = match read {
         Ok(Ok(pictures)) => return Ok(pictures),
         Ok(Err(unfit)) => unfit,
-        Err(error) => Unfit::Broken(format!("decoding it was aborted: {error}")),
+        Err(error) => ImageError::Malformed(format!("decoding it was aborted: {error}")),
     };
     Err(match unfit {
-        Unfit::Withheld(reason) => fault::withheld(provider, aim, &reason),
-        Unfit::Broken(reason) => fault::broken(provider, aim, &reason),
+        ImageError::Withheld(reason) => error::withheld(provider, spec, &reason),
+        ImageError::Malformed(reason) => error::malformed_response(provider, spec, &reason),
     })
 }
 
 /// Reads the body of a response, up to `most` bytes.
-async fn body(
+async fn read_body(
     provider: &Provider,
-    aim: Aim<'_>,
+    spec: AttemptSpec<'_>,
     mut response: Response,
     most: usize,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, ProviderError> {
     let mut body = Vec::new();
     loop {
         match response.chunk().await {
             Ok(Some(chunk)) => body.extend_from_slice(&chunk),
             Ok(None) => return Ok(body),
-            Err(error) => return Err(fault::lost(provider, aim, &error)),
+            Err(error) => return Err(error::connection_lost(provider, spec, &error)),
         }
         if body.len() > most {
             let reason = format!("it has more than {most} bytes");
-            return Err(fault::broken(provider, aim, &reason));
+            return Err(error::malformed_response(provider, spec, &reason));
         }
     }
 }
 
-impl Wire {
+impl ImageApi {
     /// Returns the API of a model; `None` if the kind has none. Google has two APIs, which the name
     /// of the model distinguishes.
-    fn of(kind: ProviderKind, model: &str) -> Option<Self> {
+    fn for_model(kind: ProviderKind, model: &str) -> Option<Self> {
         match kind {
             ProviderKind::Gemini if model.starts_with("imagen-") => Some(Self::Imagen),
             ProviderKind::Gemini => Some(Self::Gemini),
@@ -202,19 +205,19 @@ impl Wire {
     }
 
     /// Returns the maximum images of one request.
-    fn most(self, model: &str) -> u32 {
+    fn max_per_request(self, model: &str) -> u32 {
         match self {
-            Self::Imagen => imagen::MOST,
+            Self::Imagen => imagen::MAX_PER_REQUEST,
             Self::Gemini => 1,
-            Self::Openai => openai::most(model),
+            Self::Openai => openai::max_per_request(model),
         }
     }
 
-    fn request(self, provider: &Provider, model: &str, wish: Wish<'_>) -> RequestBuilder {
+    fn request(self, provider: &Provider, model: &str, wish: ImagePrompt<'_>) -> RequestBuilder {
         let (path, body) = match self {
-            Self::Imagen => (format!("models/{}:predict", segment(model)), imagen::body(wish)),
+            Self::Imagen => (format!("models/{}:predict", path_segment(model)), imagen::body(wish)),
             Self::Gemini => {
-                (format!("models/{}:generateContent", segment(model)), gemini::body(wish))
+                (format!("models/{}:generateContent", path_segment(model)), gemini::body(wish))
             }
             Self::Openai => ("images/generations".to_owned(), openai::body(model, wish)),
         };
@@ -229,25 +232,25 @@ impl Wire {
         }
     }
 
-    fn read(self, body: &[u8]) -> Result<Vec<Picture>, Unfit> {
-        let answer: Value = serde_json::from_slice(body)
-            .map_err(|error| Unfit::Broken(format!("it is not JSON: {error}")))?;
+    fn read(self, body: &[u8]) -> Result<Vec<ImageBytes>, ImageError> {
+        let document: Value = serde_json::from_slice(body)
+            .map_err(|error| ImageError::Malformed(format!("it is not JSON: {error}")))?;
         match self {
-            Self::Imagen => imagen::read(&answer),
-            Self::Gemini => gemini::read(&answer),
-            Self::Openai => openai::read(&answer),
+            Self::Imagen => imagen::read(&document),
+            Self::Gemini => gemini::read(&document),
+            Self::Openai => openai::read(&document),
         }
     }
 }
 
-impl Unfit {
-    fn broken(reason: &str) -> Self {
-        Self::Broken(reason.to_owned())
+impl ImageError {
+    fn malformed(reason: &str) -> Self {
+        Self::Malformed(reason.to_owned())
     }
 }
 
 /// Encodes a model name as one segment of a path, so that no name can select another path.
-fn segment(model: &str) -> String {
+fn path_segment(model: &str) -> String {
     let mut segment = String::with_capacity(model.len());
     for byte in model.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
@@ -279,7 +282,7 @@ mod tests {
         for (count, most, expected) in
             [(1, 1, vec![1]), (3, 1, vec![1, 1, 1]), (4, 4, vec![4]), (6, 4, vec![4, 2])]
         {
-            assert_eq!(shares(count, most).collect::<Vec<_>>(), expected);
+            assert_eq!(split_count(count, most).collect::<Vec<_>>(), expected);
         }
     }
 }

@@ -3,7 +3,7 @@
 use secrecy::{ExposeSecret, SecretString};
 
 /// An API key and its origin. Messages name the origin.
-pub(crate) enum Key {
+pub(crate) enum ApiKey {
     /// The provider has no `key_env`.
     None,
     /// The environment variable is not set.
@@ -22,9 +22,9 @@ pub(crate) enum Key {
     Tenant(SecretString),
 }
 
-impl Key {
+impl ApiKey {
     /// Reads the key from an environment variable. The value is trimmed; an empty one counts as missing.
-    pub(crate) fn read(variable: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn from_env(variable: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Self {
         let Some(variable) = variable else { return Self::None };
         let value = env(variable).map(|value| value.trim().to_owned());
         let variable = variable.to_owned();
@@ -44,7 +44,7 @@ impl Key {
 
     /// Returns the message for a rejected key: what the provider requires, and the correction. `place` says how the
     /// provider rejected it.
-    pub(super) fn refused(&self, place: &str) -> String {
+    pub(super) fn rejection_message(&self, place: &str) -> String {
         match self {
             Self::None => format!(
                 "requires a key ({place}); name its environment variable in `key_env` of the \

@@ -9,12 +9,12 @@ use wattle_graph::id::Digest;
 const UNNAMED: &str = "unnamed";
 
 /// Returns the name of a called tool, or a placeholder for an empty name: no provider accepts an empty one.
-pub(super) fn tool(name: &str) -> &str {
+pub(super) fn tool_name(name: &str) -> &str {
     if name.is_empty() { UNNAMED } else { name }
 }
 
 /// Returns the id of a tool call in letters, digits, `_` and `-`, as some providers require. Equal ids remain equal.
-pub(super) fn plain_id(id: &str) -> Cow<'_, str> {
+pub(super) fn sanitize_id(id: &str) -> Cow<'_, str> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     if !id.is_empty() && id.chars().all(is_plain) {
         return id.into();
@@ -25,7 +25,7 @@ pub(super) fn plain_id(id: &str) -> Cow<'_, str> {
 
 /// Returns the arguments of a tool call as an object, because providers accept no others. A value of another type is
 /// wrapped in an object.
-pub(super) fn arguments(value: &Value) -> Value {
+pub(super) fn arguments_object(value: &Value) -> Value {
     match value {
         Value::Object(_) => value.clone(),
         Value::Null => json!({}),
@@ -39,18 +39,18 @@ mod tests {
 
     #[test]
     fn ids_become_acceptable_to_every_provider() {
-        assert_eq!(plain_id("toolu_01-A"), "toolu_01-A");
-        let (one, other) = (plain_id("call#add#0").into_owned(), plain_id("call#add#1"));
+        assert_eq!(sanitize_id("toolu_01-A"), "toolu_01-A");
+        let (one, other) = (sanitize_id("call#add#0").into_owned(), sanitize_id("call#add#1"));
         assert!(one.starts_with("call_") && one.len() == 29 && one != other, "{one} {other}");
-        assert_eq!(plain_id(&one), one);
-        assert_eq!(plain_id("call#add#0"), one);
-        assert!(!plain_id("").is_empty());
+        assert_eq!(sanitize_id(&one), one);
+        assert_eq!(sanitize_id("call#add#0"), one);
+        assert!(!sanitize_id("").is_empty());
     }
 
     #[test]
     fn arguments_are_objects() {
-        assert_eq!(arguments(&json!({ "a": 1 })), json!({ "a": 1 }));
-        assert_eq!(arguments(&Value::Null), json!({}));
-        assert_eq!(arguments(&json!("{a")), json!({ "unreadable_arguments": "{a" }));
+        assert_eq!(arguments_object(&json!({ "a": 1 })), json!({ "a": 1 }));
+        assert_eq!(arguments_object(&Value::Null), json!({}));
+        assert_eq!(arguments_object(&json!("{a")), json!({ "unreadable_arguments": "{a" }));
     }
 }

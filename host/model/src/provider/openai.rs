@@ -3,26 +3,26 @@
 //! Services that speak this format differ most in their streams: see `assemble` for the chunks and `calls` for tool
 //! calls.
 
-mod assemble;
 mod body;
-mod calls;
-mod own;
+mod extra_fields;
+mod response;
+mod tool_calls;
 
-pub(super) use self::assemble::OpenAi;
+pub(super) use self::response::OpenAiResponse;
 
 use reqwest::RequestBuilder;
 
-use crate::provider::state::Owner;
-use crate::provider::{Ask, Provider};
+use crate::provider::provider_state::StateOwner;
+use crate::provider::{Provider, TurnRequest};
 
 /// Builds a request to `model`, for a stream if `streams`.
 pub(super) fn request(
     provider: &Provider,
-    ask: &Ask<'_>,
-    owner: &Owner,
+    ask: &TurnRequest<'_>,
+    owner: &StateOwner,
     model: &str,
     streams: bool,
 ) -> RequestBuilder {
-    let body = body::body(ask, owner, model, streams, provider.schemas());
+    let body = body::build(ask, owner, model, streams, provider.schemas());
     provider.post("chat/completions").json(&body)
 }

@@ -12,19 +12,19 @@
 //!
 //! # Layout
 //!
-//! * this file: the requirements of each provider ([`Demands`]) and the log ([`Schemas`]); `known`: the cache of
+//! * this file: the requirements of each provider ([`Requirements`]) and the log ([`SchemaAdapter`]); `cache`: the cache of
 //!   adapted schemas.
-//! * `top`: one pass over a schema, and the form of its root; `fold`: merges a union of objects into one object.
-//! * `walk`: keyword by keyword; `rule`: rules that involve several keywords.
+//! * `root`: one pass over a schema, and the form of its root; `merge`: merges a union of objects into one object.
+//! * `walker`: keyword by keyword; `rules`: rules that involve several keywords.
 //! * `reference`: `$ref` and `$defs`; `pattern`: regular expressions.
 
-mod fold;
-mod known;
+mod cache;
+mod merge;
 mod pattern;
 mod reference;
-mod rule;
-mod top;
-mod walk;
+mod root;
+mod rules;
+mod walker;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -34,22 +34,22 @@ use serde_json::{Value, json};
 use wattle_graph::llm::ToolDefinition;
 
 use crate::config::ProviderKind;
-use crate::provider::schema::known::Known;
-use crate::provider::schema::pattern::Form;
+use crate::provider::schema::cache::SchemaCache;
+use crate::provider::schema::pattern::Portability;
 use crate::structured::strict;
 
 /// Maximum passes over one schema. A change may require another one; two passes are enough for nearly all schemas.
-const PASSES: usize = 8;
+const MAX_PASSES: usize = 8;
 
 /// Maximum changes of one schema in a log message.
-const CHANGES: usize = 12;
+const MAX_CHANGES: usize = 12;
 
 /// Maximum log messages about one provider. Further ones are dropped, so that a server that generates new schemas all
 /// the time does not flood the log.
 const MAX_NOTES: usize = 1000;
 
 /// Maximum characters of the name of a tool in a log message.
-const NAME_CHARS: usize = 128;
+const MAX_NAME_CHARS: usize = 128;
 
 /// The requirements of a provider for the schemas of tool arguments. All providers require an object with `type` and
 /// `properties` at the root, and no union.
@@ -67,98 +67,98 @@ const NAME_CHARS: usize = 128;
 /// * Gemini: "value for properties at top-level must be an object" (cbdb-project/cbdb-online-main-server pull request
 ///   879). What `parametersJsonSchema` accepts is documented at `responseJsonSchema` of `GenerationConfig`.
 #[derive(Debug)]
-struct Demands {
+struct Requirements {
     /// Keywords that are refused at the root.
-    refused_at_top: &'static [&'static str],
+    rejected_at_root: &'static [&'static str],
     /// Whether the schema of an array requires `items`. Sources: "array schema missing items" of OpenAI (sigoden/aichat
     /// pull request 1049), "items: missing field" of Gemini (NousResearch/hermes-agent issue 71804).
-    wants_items: bool,
+    requires_items: bool,
     /// Whether names of properties at the root must have 1 to 64 characters of `[a-zA-Z0-9_.-]`. Source: "Property keys
     /// should match pattern" of Anthropic, which checks the root only
     /// (aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws issue 709).
-    wants_plain_keys: bool,
+    requires_plain_keys: bool,
     /// The permitted values of `format`; `None` if any is. OpenAI checks them in strict mode, and some services with
     /// its format always do: "'uri' is not a valid format" (1jehuang/jcode issue 543). Gemini accepts any: `Schema` in
     /// the reference of its API.
     formats: Option<&'static [&'static str]>,
     /// The patterns that the provider accepts; others are left out, see `pattern`. Anthropic accepts look-around
     /// (tombii/better-ccflare issue 357). Google's Vertex rejects `\p{L}` (langfuse/langfuse issue 14770).
-    patterns: Form,
+    patterns: Portability,
     /// Whether references may point to `definitions`, as before draft 2019-09.
-    knows_definitions: bool,
+    supports_definitions: bool,
     /// The permitted keywords next to a reference; `None` if any is. Source: "If a schema node has Schema.ref set, then
     /// only description and default can be set alongside it" of Gemini (diegosouzapw/OmniRoute issue 461).
-    beside_reference: Option<&'static [&'static str]>,
+    reference_siblings: Option<&'static [&'static str]>,
     /// Whether a definition may require itself only through properties that are not required. Sources:
     /// `responseJsonSchema` of the Gemini API; "a ref loop of required fields was found" (juspay/juspay-mcp pull
     /// request 132).
-    ends_loops: bool,
+    rejects_required_loops: bool,
     /// Whether `enum` must have strings only or numbers only, and `const` is refused. Source: `responseJsonSchema` of
     /// the Gemini API.
-    wants_plain_enums: bool,
+    requires_plain_enums: bool,
     /// Whether keywords of objects and arrays require their type, and each required property a schema. Sources: "only
     /// allowed for OBJECT type" (anomalyco/opencode pull request 11888) and "property is not defined" (probelabs/probe
     /// issue 569) of Gemini.
-    ties_keywords: bool,
+    requires_keyword_types: bool,
     /// Maximum depth of schemas within schemas. Source: "exceeds the maximum allowed nesting depth" of Gemini
     /// (google-gemini/gemini-cli issue 5923), which does not state the limit. Messages of Google's services have 100
     /// levels by default, of which a property takes six. For other providers the limit is that of a schema of the host
     /// (`limit::SCHEMA_DEPTH`).
-    depth: usize,
+    max_depth: usize,
     /// Maximum tools of one request; `None` if there is no limit. Source: `tools` of OpenAI's chat completions.
-    tools: Option<usize>,
+    max_tools: Option<usize>,
 }
 
 /// The requirements of OpenAI, and of services that speak its format.
-static OPENAI: Demands = Demands {
-    refused_at_top: &["enum", "const", "not"],
-    wants_items: true,
-    wants_plain_keys: false,
+static OPENAI: Requirements = Requirements {
+    rejected_at_root: &["enum", "const", "not"],
+    requires_items: true,
+    requires_plain_keys: false,
     formats: Some(&strict::FORMATS),
-    patterns: Form::Portable,
-    knows_definitions: true,
-    beside_reference: None,
-    ends_loops: false,
-    wants_plain_enums: false,
-    ties_keywords: false,
-    depth: 32,
-    tools: Some(128),
+    patterns: Portability::Portable,
+    supports_definitions: true,
+    reference_siblings: None,
+    rejects_required_loops: false,
+    requires_plain_enums: false,
+    requires_keyword_types: false,
+    max_depth: 32,
+    max_tools: Some(128),
 };
 
 /// The requirements of Gemini for `parametersJsonSchema`.
-static GEMINI: Demands = Demands {
-    refused_at_top: &["enum", "const", "not"],
-    wants_items: true,
-    wants_plain_keys: false,
+static GEMINI: Requirements = Requirements {
+    rejected_at_root: &["enum", "const", "not"],
+    requires_items: true,
+    requires_plain_keys: false,
     formats: None,
-    patterns: Form::Portable,
-    knows_definitions: false,
-    beside_reference: Some(&["description", "default"]),
-    ends_loops: true,
-    wants_plain_enums: true,
-    ties_keywords: true,
-    depth: 15,
-    tools: None,
+    patterns: Portability::Portable,
+    supports_definitions: false,
+    reference_siblings: Some(&["description", "default"]),
+    rejects_required_loops: true,
+    requires_plain_enums: true,
+    requires_keyword_types: true,
+    max_depth: 15,
+    max_tools: None,
 };
 
 /// The requirements of Anthropic.
-static ANTHROPIC: Demands = Demands {
-    refused_at_top: &[],
-    wants_items: false,
-    wants_plain_keys: true,
+static ANTHROPIC: Requirements = Requirements {
+    rejected_at_root: &[],
+    requires_items: false,
+    requires_plain_keys: true,
     formats: None,
-    patterns: Form::Special,
-    knows_definitions: true,
-    beside_reference: None,
-    ends_loops: false,
-    wants_plain_enums: false,
-    ties_keywords: false,
-    depth: 32,
-    tools: None,
+    patterns: Portability::Special,
+    supports_definitions: true,
+    reference_siblings: None,
+    rejects_required_loops: false,
+    requires_plain_enums: false,
+    requires_keyword_types: false,
+    max_depth: 32,
+    max_tools: None,
 };
 
-impl Demands {
-    fn of(kind: ProviderKind) -> &'static Self {
+impl Requirements {
+    fn for_kind(kind: ProviderKind) -> &'static Self {
         match kind {
             ProviderKind::Openai => &OPENAI,
             ProviderKind::Gemini => &GEMINI,
@@ -166,63 +166,63 @@ impl Demands {
         }
     }
 
-    fn takes_pattern(&self, pattern: &str) -> bool {
-        pattern::form(pattern) <= self.patterns
+    fn accepts_pattern(&self, pattern: &str) -> bool {
+        pattern::classify(pattern) <= self.patterns
     }
 }
 
 /// Adapts tool schemas to one provider, and logs the changes once for each tool.
 #[derive(Debug)]
-pub(super) struct Schemas {
+pub(super) struct SchemaAdapter {
     provider: String,
-    demands: &'static Demands,
-    noted: Mutex<HashSet<String>>,
-    known: Mutex<Known>,
+    requirements: &'static Requirements,
+    logged: Mutex<HashSet<String>>,
+    cache: Mutex<SchemaCache>,
 }
 
-impl Schemas {
+impl SchemaAdapter {
     pub(super) fn new(provider: &str, kind: ProviderKind) -> Self {
         Self {
             provider: provider.to_owned(),
-            demands: Demands::of(kind),
-            noted: Mutex::default(),
-            known: Mutex::default(),
+            requirements: Requirements::for_kind(kind),
+            logged: Mutex::default(),
+            cache: Mutex::default(),
         }
     }
 
     /// Writes the tools of a request with schemas that the provider accepts.
-    pub(super) fn written(
+    pub(super) fn write_tools(
         &self,
         tools: &[ToolDefinition],
         write: fn(&ToolDefinition, &Value) -> Value,
     ) -> Value {
-        self.count(tools.len());
+        self.check_tool_count(tools.len());
         let written = tools.iter().map(|tool| {
-            let other = self.other(tool);
+            let other = self.adapted(tool);
             write(tool, other.as_deref().unwrap_or(&tool.arguments_schema))
         });
         written.collect()
     }
 
     /// Returns the adapted schema of a tool; `None` if the schema is sent unchanged.
-    fn other(&self, tool: &ToolDefinition) -> Option<Arc<Value>> {
-        if let Some(known) = self.known().find(tool) {
-            return known.other.clone();
+    fn adapted(&self, tool: &ToolDefinition) -> Option<Arc<Value>> {
+        if let Some(known) = self.cache().get(tool) {
+            return known.adapted.clone();
         }
-        let other = self.fitted(tool);
-        self.known().add(tool, other.clone());
+        let other = self.adapt_and_log(tool);
+        self.cache().insert(tool, other.clone());
         other
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, SchemaCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fitted(&self, tool: &ToolDefinition) -> Option<Arc<Value>> {
-        let fitted = fitted(&tool.arguments_schema, self.demands);
+    fn adapt_and_log(&self, tool: &ToolDefinition) -> Option<Arc<Value>> {
+        let fitted = adapt(&tool.arguments_schema, self.requirements);
         let changes = fitted.changes.0.join("; ");
-        let name = shown(&tool.name, NAME_CHARS);
-        if !changes.is_empty() && self.is_new(format!("{name}: {changes}")) {
+        let name = log_excerpt(&tool.name, MAX_NAME_CHARS);
+        if !changes.is_empty() && self.is_first(format!("{name}: {changes}")) {
             tracing::info!(
                 provider = %self.provider, tool = %name,
                 "the schema of the tool's arguments is sent in another form: {changes}"
@@ -234,9 +234,9 @@ impl Schemas {
         }
     }
 
-    fn count(&self, tools: usize) {
-        let Some(most) = self.demands.tools.filter(|most| tools > *most) else { return };
-        if self.is_new("too many tools".to_owned()) {
+    fn check_tool_count(&self, tools: usize) {
+        let Some(most) = self.requirements.max_tools.filter(|most| tools > *most) else { return };
+        if self.is_first("too many tools".to_owned()) {
             tracing::warn!(
                 provider = %self.provider,
                 "{tools} tools are offered in one request; OpenAI refuses more than {most}, so \
@@ -245,8 +245,8 @@ impl Schemas {
         }
     }
 
-    fn is_new(&self, note: String) -> bool {
-        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+    fn is_first(&self, note: String) -> bool {
+        let mut noted = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         noted.len() < MAX_NOTES && noted.insert(note)
     }
 }
@@ -254,12 +254,12 @@ impl Schemas {
 /// Returns the changes to the schema of a tool's arguments for providers of a kind, one phrase each; none if the schema
 /// is sent unchanged.
 pub fn schema_changes(kind: ProviderKind, schema: &Value) -> Vec<String> {
-    fitted(schema, Demands::of(kind)).changes.0
+    adapt(schema, Requirements::for_kind(kind)).changes.0
 }
 
 /// A schema that a provider accepts, and the changes that were necessary.
 #[derive(Debug)]
-struct Fitted<'a> {
+struct AdaptedSchema<'a> {
     schema: Cow<'a, Value>,
     changes: Changes,
 }
@@ -269,30 +269,30 @@ struct Fitted<'a> {
 struct Changes(Vec<String>);
 
 impl Changes {
-    fn note(&mut self, change: String) {
-        if self.0.len() < CHANGES && !self.0.contains(&change) {
+    fn add(&mut self, change: String) {
+        if self.0.len() < MAX_CHANGES && !self.0.contains(&change) {
             self.0.push(change);
         }
     }
 }
 
 /// Adapts a schema to the requirements of a provider. Adapting the result again changes nothing.
-fn fitted<'a>(schema: &'a Value, demands: &Demands) -> Fitted<'a> {
+fn adapt<'a>(schema: &'a Value, requirements: &Requirements) -> AdaptedSchema<'a> {
     let mut changes = Changes::default();
     let mut schema = Cow::Borrowed(schema);
-    for _ in 0..PASSES {
-        let next = top::fit(&schema, demands, &mut changes);
+    for _ in 0..MAX_PASSES {
+        let next = root::adapt_root(&schema, requirements, &mut changes);
         if next == *schema {
-            return Fitted { schema, changes };
+            return AdaptedSchema { schema, changes };
         }
         schema = Cow::Owned(next);
     }
-    changes.note("it is too complex and replaced by one that accepts any object".to_owned());
-    Fitted { schema: Cow::Owned(json!({ "type": "object", "properties": {} })), changes }
+    changes.add("it is too complex and replaced by one that accepts any object".to_owned());
+    AdaptedSchema { schema: Cow::Owned(json!({ "type": "object", "properties": {} })), changes }
 }
 
 /// Shortens untrusted text and removes its control characters, for a log message on one line.
-fn shown(text: &str, chars: usize) -> String {
+fn log_excerpt(text: &str, chars: usize) -> String {
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
     text.chars().map(plain).take(chars).collect()
 }

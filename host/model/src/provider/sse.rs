@@ -4,14 +4,14 @@
 //! which services send to keep a connection alive, are skipped. The last event may lack its empty line.
 
 /// Starts of lines that the formats do not use: comments and fields.
-const OTHERS: [&str; 4] = [":", "event:", "id:", "retry:"];
+const IGNORED_PREFIXES: [&str; 4] = [":", "event:", "id:", "retry:"];
 
 /// Maximum characters of a line that is not part of an event.
-const FOREIGN: usize = 200;
+const MAX_NON_EVENT_CHARS: usize = 200;
 
 /// The parser. It returns the data of events.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(super) struct SseParser {
     /// The incomplete line.
     line: Vec<u8>,
     /// The data of the incomplete event.
@@ -19,10 +19,10 @@ pub(super) struct Events {
     /// Whether the last byte was a CR. An LF after it belongs to the same line break.
     after_cr: bool,
     /// The start of the first line that is not part of an event.
-    foreign: Option<String>,
+    non_event_line: Option<String>,
 }
 
-impl Events {
+impl SseParser {
     /// Parses bytes. Returns the data of all events that are complete now.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut events = Vec::new();
@@ -30,7 +30,7 @@ impl Events {
             let after_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
             match byte {
                 b'\n' if after_cr => {}
-                b'\n' | b'\r' => events.extend(self.end_of_line()),
+                b'\n' | b'\r' => events.extend(self.finish_line()),
                 _ => self.line.push(byte),
             }
         }
@@ -38,18 +38,18 @@ impl Events {
     }
 
     /// Returns the last event, if the empty line after it is missing.
-    pub(super) fn end(&mut self) -> Option<String> {
-        let complete = if self.line.is_empty() { None } else { self.end_of_line() };
+    pub(super) fn finish(&mut self) -> Option<String> {
+        let complete = if self.line.is_empty() { None } else { self.finish_line() };
         complete.or_else(|| self.data.take())
     }
 
     /// Returns the start of the first line that is not part of an event. The response may be something else, such as a
     /// web page.
-    pub(super) fn foreign(&self) -> Option<&str> {
-        self.foreign.as_deref()
+    pub(super) fn non_event_line(&self) -> Option<&str> {
+        self.non_event_line.as_deref()
     }
 
-    fn end_of_line(&mut self) -> Option<String> {
+    fn finish_line(&mut self) -> Option<String> {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
             return self.data.take();
@@ -66,8 +66,10 @@ impl Events {
                 }
                 None => self.data = Some(value.to_owned()),
             }
-        } else if self.foreign.is_none() && !OTHERS.iter().any(|start| line.starts_with(start)) {
-            self.foreign = Some(line.trim().chars().take(FOREIGN).collect());
+        } else if self.non_event_line.is_none()
+            && !IGNORED_PREFIXES.iter().any(|start| line.starts_with(start))
+        {
+            self.non_event_line = Some(line.trim().chars().take(MAX_NON_EVENT_CHARS).collect());
         }
         None
     }
@@ -80,9 +82,9 @@ mod tests {
     use super::*;
 
     fn read(pieces: &[&[u8]]) -> Vec<String> {
-        let mut events = Events::default();
+        let mut events = SseParser::default();
         let mut found: Vec<String> = pieces.iter().flat_map(|piece| events.feed(piece)).collect();
-        found.extend(events.end());
+        found.extend(events.finish());
         found
     }
 
@@ -112,14 +114,17 @@ mod tests {
             ("data: a\n\nx-y: 1\nx-z: 1\n", Some("x-y: 1")),
             ("<html>\r\n</html>\r\n", Some("<html>")),
         ] {
-            let mut events = Events::default();
+            let mut events = SseParser::default();
             events.feed(text.as_bytes());
-            events.end();
-            assert_eq!(events.foreign(), foreign, "{text:?}");
+            events.finish();
+            assert_eq!(events.non_event_line(), foreign, "{text:?}");
         }
-        let mut events = Events::default();
+        let mut events = SseParser::default();
         events.feed(format!("{}\n", "é".repeat(1_000)).as_bytes());
-        assert_eq!(events.foreign().map(|line| line.chars().count()), Some(FOREIGN));
+        assert_eq!(
+            events.non_event_line().map(|line| line.chars().count()),
+            Some(MAX_NON_EVENT_CHARS)
+        );
     }
 
     proptest! {

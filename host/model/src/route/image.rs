@@ -5,59 +5,67 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{GeneratedImage, ImageRequest};
 use wattle_run::ports::BlobStore;
 
-use crate::provider::{Asks, Picture, Wish};
-use crate::route::asked::Asked;
+use crate::provider::{ImageBytes, ImagePrompt, RequestCount};
+use crate::route::attempt_log::AttemptLog;
 use crate::route::{CALL_TIMEOUT, Route};
 
 /// Maximum images of one call, which bounds its cost and its memory.
-const PICTURES: u32 = 8;
+const MAX_IMAGES: u32 = 8;
 
 /// Maximum characters of a prompt. Image models use a few hundred words at most.
-const PROMPT_CHARS: usize = 32_000;
+const MAX_PROMPT_CHARS: usize = 32_000;
 
 /// Generated images with their provider and model.
-pub(crate) struct Made {
+pub(crate) struct GeneratedImages {
     provider: String,
     model: String,
-    pictures: Vec<Picture>,
+    images: Vec<ImageBytes>,
 }
 
 impl Route {
     /// Calls the candidates one after the other until one has generated at least one image.
-    pub(crate) async fn make_images(&self, request: &ImageRequest) -> Result<Made, Failure> {
-        let mut asked = Asked::new(&self.name);
-        match timeout(CALL_TIMEOUT, self.ask_each_for_images(request, &mut asked)).await {
+    pub(crate) async fn generate_images(
+        &self,
+        request: &ImageRequest,
+    ) -> Result<GeneratedImages, Failure> {
+        let mut log = AttemptLog::new(&self.name);
+        match timeout(CALL_TIMEOUT, self.try_candidates_for_images(request, &mut log)).await {
             Ok(made) => made,
-            Err(_) => Err(asked.out_of_time(CALL_TIMEOUT)),
+            Err(_) => Err(log.timed_out(CALL_TIMEOUT)),
         }
     }
 
-    async fn ask_each_for_images(
+    async fn try_candidates_for_images(
         &self,
         request: &ImageRequest,
-        asked: &mut Asked<'_>,
-    ) -> Result<Made, Failure> {
-        let wish = wish(request)?;
-        let bounds = self.bounds(&request.tries)?;
-        for lead in self.chosen(&request.tries)? {
-            let asks = Asks::default();
-            match lead.provider.images(self.aim(lead, bounds, &asks), wish).await {
+        log: &mut AttemptLog<'_>,
+    ) -> Result<GeneratedImages, Failure> {
+        let wish = image_prompt(request)?;
+        let bounds = self.limits(&request.tries)?;
+        for candidate in self.selected_candidates(&request.tries)? {
+            let requests = RequestCount::default();
+            match candidate
+                .provider
+                .generate_images(self.attempt_spec(candidate, bounds, &requests), wish)
+                .await
+            {
                 Ok(pictures) => {
-                    let (provider, model) = (lead.target.provider.clone(), lead.model.clone());
-                    return Ok(Made { provider, model, pictures });
+                    let (provider, model) =
+                        (candidate.target.provider.clone(), candidate.model.clone());
+                    return Ok(GeneratedImages { provider, model, images: pictures });
                 }
-                Err(failure) => asked.failed(lead, &asks, failure, false)?,
+                Err(failure) => log.record_failure(candidate, &requests, failure, false)?,
             }
         }
-        Err(asked.all_failed())
+        Err(log.all_failed())
     }
 }
 
-impl Made {
+impl GeneratedImages {
     /// Stores the images as blobs. `link` stays empty; the engine sets it.
-    pub(crate) async fn keep(self, blobs: &dyn BlobStore) -> Result<Vec<GeneratedImage>, Failure> {
-        let mut kept = Vec::with_capacity(self.pictures.len());
-        for Picture { bytes, media_type } in self.pictures {
+    pub(crate) async fn store(self, blobs: &dyn BlobStore) -> Result<Vec<GeneratedImage>, Failure> {
+        let mut kept = Vec::with_capacity(self.images.len());
+        for ImageBytes { bytes, media_type } in self.images {
             kept.push(GeneratedImage {
                 blob: blobs.put(bytes.into(), media_type).await?,
                 media_type: media_type.to_owned(),
@@ -70,21 +78,23 @@ impl Made {
     }
 }
 
-fn wish(request: &ImageRequest) -> Result<Wish<'_>, Failure> {
+fn image_prompt(request: &ImageRequest) -> Result<ImagePrompt<'_>, Failure> {
     let refused = |reason: String| Err(Failure::new(code::INVALID, reason));
-    if !(1..=PICTURES).contains(&request.count) {
+    if !(1..=MAX_IMAGES).contains(&request.count) {
         let count = request.count;
-        return refused(format!("the number of images must be 1 to {PICTURES}, not {count}"));
+        return refused(format!("the number of images must be 1 to {MAX_IMAGES}, not {count}"));
     }
     let prompt = request.prompt.trim();
-    if prompt.is_empty() || prompt.chars().nth(PROMPT_CHARS).is_some() {
-        return refused(format!("the prompt of an image must have 1 to {PROMPT_CHARS} characters"));
+    if prompt.is_empty() || prompt.chars().nth(MAX_PROMPT_CHARS).is_some() {
+        return refused(format!(
+            "the prompt of an image must have 1 to {MAX_PROMPT_CHARS} characters"
+        ));
     }
     let aspect_ratio = request.aspect_ratio.as_deref();
     if let Some(ratio) = aspect_ratio.filter(|ratio| !is_ratio(ratio)) {
         return refused(format!("`{ratio}` is not an aspect ratio; write for example `16:9`"));
     }
-    Ok(Wish { prompt, count: request.count, aspect_ratio })
+    Ok(ImagePrompt { prompt, count: request.count, aspect_ratio })
 }
 
 fn is_ratio(text: &str) -> bool {

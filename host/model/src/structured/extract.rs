@@ -9,29 +9,29 @@ use std::collections::VecDeque;
 use serde_json::Value;
 use wattle_run::json::lenient;
 
-use crate::structured::reader::{self, End};
+use crate::structured::reader::{self, DocumentEnd};
 
 /// Maximum documents of one text, counted from the end: each of them is validated.
-const MOST: usize = 16;
+const MAX_DOCUMENTS: usize = 16;
 
 /// The error of a truncated JSON document.
-const NOT_COMPLETE: &str = "the JSON is incomplete";
+const INCOMPLETE: &str = "the JSON is incomplete";
 
 /// Characters of a malformed document that its error quotes, starting at the first invalid one.
 const EXCERPT_CHARS: usize = 40;
 
 /// Tags around reasoning.
-const THINK: (&str, &str) = ("<think>", "</think>");
+const THINK_TAGS: (&str, &str) = ("<think>", "</think>");
 
 /// A document in strict JSON, or its error.
-type Found = Result<String, String>;
+type FoundDocument = Result<String, String>;
 
 /// Returns the documents of a text in order, each parsed or with its error; at least one. In a text that was truncated
 /// (`cut`), every unfinished start may be a document.
 pub(super) fn documents(text: &str, cut: bool) -> Vec<Result<Value, String>> {
-    let text = said(text).trim();
-    let whole = match lenient::read(text).map(lenient::settled) {
-        Ok(value) if !value.is_string() => return vec![Ok(single(value))],
+    let text = after_reasoning(text).trim();
+    let whole = match lenient::parse(text).map(lenient::join_surrogates_in) {
+        Ok(value) if !value.is_string() => return vec![Ok(unwrap_single(value))],
         whole => whole,
     };
     let mut found = VecDeque::new();
@@ -39,17 +39,17 @@ pub(super) fn documents(text: &str, cut: bool) -> Vec<Result<Value, String>> {
     if found.is_empty() {
         return vec![whole.map_err(|error| format!("it is not JSON: {error}"))];
     }
-    found.into_iter().map(|found| parsed(&found?)).collect()
+    found.into_iter().map(|found| parse(&found?)).collect()
 }
 
 /// Returns the text after the reasoning that it starts with.
-fn said(text: &str) -> &str {
-    let Some(inside) = text.trim_start().strip_prefix(THINK.0) else { return text };
-    inside.split_once(THINK.1).map_or("", |(_, said)| said)
+fn after_reasoning(text: &str) -> &str {
+    let Some(inside) = text.trim_start().strip_prefix(THINK_TAGS.0) else { return text };
+    inside.split_once(THINK_TAGS.1).map_or("", |(_, said)| said)
 }
 
 /// Finds the documents of a text. In a JSON string within the text (not `is_outer`), no further string is unescaped.
-fn scan(text: &str, is_outer: bool, cut: bool, found: &mut VecDeque<Found>) {
+fn scan(text: &str, is_outer: bool, cut: bool, found: &mut VecDeque<FoundDocument>) {
     let mut at = 0;
     while let Some(start) = text[at..].find(['{', '[']).map(|further| at + further) {
         let here = &text[start..];
@@ -59,12 +59,12 @@ fn scan(text: &str, is_outer: bool, cut: bool, found: &mut VecDeque<Found>) {
         let object = if here.starts_with('{') { Some(inside) } else { inside.strip_prefix('{') };
         let Some(object) = object else {
             if cut && inside.is_empty() {
-                keep(found, Err(NOT_COMPLETE.to_owned()));
+                push_found(found, Err(INCOMPLETE.to_owned()));
             }
             continue;
         };
         if is_outer && object.trim_start().starts_with('\\') {
-            let (inner, length) = unescaped(here);
+            let (inner, length) = unescape(here);
             if let Some(inner) = inner {
                 let reaches_end = start + length == text.len();
                 scan(&inner, false, cut && reaches_end, found);
@@ -75,29 +75,30 @@ fn scan(text: &str, is_outer: bool, cut: bool, found: &mut VecDeque<Found>) {
         let read = reader::read(here);
         at = start + read.length;
         match read.end {
-            End::Complete => keep(found, Ok(read.strict)),
-            End::Broken(place) => {
+            DocumentEnd::Complete => push_found(found, Ok(read.strict)),
+            DocumentEnd::Invalid(place) => {
                 let place: String = place.chars().take(EXCERPT_CHARS).collect();
-                keep(found, Err(format!("the JSON is invalid from here on: `{place}`")));
+                push_found(found, Err(format!("the JSON is invalid from here on: `{place}`")));
             }
             // A model that repeats itself without end repeats the document until it is truncated.
-            End::Cut | End::Begun if repeats(found, &read.strict) => {}
-            End::Cut => keep(found, Err(NOT_COMPLETE.to_owned())),
-            End::Begun if cut => keep(found, Err(NOT_COMPLETE.to_owned())),
-            End::Prose | End::Begun => {}
+            DocumentEnd::Truncated | DocumentEnd::Undecided
+                if is_repetition(found, &read.strict) => {}
+            DocumentEnd::Truncated => push_found(found, Err(INCOMPLETE.to_owned())),
+            DocumentEnd::Undecided if cut => push_found(found, Err(INCOMPLETE.to_owned())),
+            DocumentEnd::Prose | DocumentEnd::Undecided => {}
         }
     }
 }
 
-fn keep(found: &mut VecDeque<Found>, document: Found) {
-    if found.len() == MOST {
+fn push_found(found: &mut VecDeque<FoundDocument>, document: FoundDocument) {
+    if found.len() == MAX_DOCUMENTS {
         found.pop_front();
     }
     found.push_back(document);
 }
 
 /// Returns whether the two newest documents are equal and start like this one.
-fn repeats(found: &VecDeque<Found>, strict: &str) -> bool {
+fn is_repetition(found: &VecDeque<FoundDocument>, strict: &str) -> bool {
     let mut newest = found.iter().rev().map(|found| found.as_deref().ok());
     match (newest.next().flatten(), newest.next().flatten()) {
         (Some(last), Some(before)) => last == before && last.starts_with(strict),
@@ -107,7 +108,7 @@ fn repeats(found: &VecDeque<Found>, strict: &str) -> bool {
 
 /// Unescapes the start of a text that is the content of a JSON string. Returns the result, and the number of bytes that
 /// it takes in the text.
-fn unescaped(text: &str) -> (Option<String>, usize) {
+fn unescape(text: &str) -> (Option<String>, usize) {
     let mut is_escaped = false;
     let end = text.find(|sign: char| {
         let ends = sign == '"' && !is_escaped;
@@ -118,23 +119,23 @@ fn unescaped(text: &str) -> (Option<String>, usize) {
     let inside = text[..end.unwrap_or(text.len())]
         .trim_end_matches(|sign: char| sign.is_whitespace() || matches!(sign, '{' | '['));
     let mut quoted = "\"".to_owned();
-    inside.chars().for_each(|sign| reader::push(&mut quoted, sign));
+    inside.chars().for_each(|sign| reader::push_escaped(&mut quoted, sign));
     quoted.push('"');
-    match lenient::read(&quoted) {
+    match lenient::parse(&quoted) {
         Ok(Value::String(inner)) => (Some(inner), inside.len()),
         _ => (None, inside.len()),
     }
 }
 
-fn parsed(strict: &str) -> Result<Value, String> {
-    match lenient::read(strict).map(lenient::settled) {
-        Ok(value) => Ok(single(value)),
+fn parse(strict: &str) -> Result<Value, String> {
+    match lenient::parse(strict).map(lenient::join_surrogates_in) {
+        Ok(value) => Ok(unwrap_single(value)),
         Err(error) => Err(format!("it is not JSON: {error}")),
     }
 }
 
 /// Returns the object of an array with one object, because the root of a response schema is an object.
-fn single(value: Value) -> Value {
+fn unwrap_single(value: Value) -> Value {
     match value {
         Value::Array(mut items) if items.len() == 1 && items[0].is_object() => items.remove(0),
         other => other,
@@ -262,7 +263,7 @@ mod tests {
         for piece in pieces {
             for cut in [false, true] {
                 let found = documents(&piece.repeat(100_000), cut);
-                assert!(found.len() <= MOST, "{piece}");
+                assert!(found.len() <= MAX_DOCUMENTS, "{piece}");
             }
         }
         assert_eq!(found(&"{".repeat(1 << 20)), vec![None]);

@@ -16,8 +16,8 @@ const ELLIPSES: [&str; 2] = ["...", "\u{2026}"];
 const FENCE: &str = "```";
 
 /// The result of reading a text.
-pub(super) struct Read<'t> {
-    pub(super) end: End<'t>,
+pub(super) struct ReadOutcome<'t> {
+    pub(super) end: DocumentEnd<'t>,
     /// Bytes of the text that the caller skips.
     pub(super) length: usize,
     /// The document in strict JSON, up to where it was read.
@@ -25,49 +25,49 @@ pub(super) struct Read<'t> {
 }
 
 /// The outcome of reading a document.
-pub(super) enum End<'t> {
+pub(super) enum DocumentEnd<'t> {
     /// The document is complete.
     Complete,
     /// The text ends within the document.
-    Cut,
+    Truncated,
     /// The text is not valid JSON from here on.
-    Broken(&'t str),
+    Invalid(&'t str),
     /// The bracket is part of prose.
     Prose,
     /// The text ends before it is known whether the bracket starts a document.
-    Begun,
+    Undecided,
 }
 
 /// Reads the document at the start of a text. The first character must be a bracket. In an array,
 /// the first item must be an object.
-pub(super) fn read(text: &str) -> Read<'_> {
+pub(super) fn read(text: &str) -> ReadOutcome<'_> {
     let mut reader = Reader {
         text,
         rest: text,
-        open: Vec::new(),
+        closers: Vec::new(),
         strict: String::new(),
-        is_sure: false,
-        prose: 1,
+        is_document: false,
+        prose_length: 1,
     };
     let end = match reader.document() {
-        Ok(()) => End::Complete,
-        Err(Stop::Cut) if !reader.is_sure => End::Begun,
-        Err(_) if !reader.is_sure => End::Prose,
-        Err(Stop::Cut) => End::Cut,
-        Err(Stop::Broken(place)) => {
-            reader.leave();
-            End::Broken(place)
+        Ok(()) => DocumentEnd::Complete,
+        Err(ReadError::Truncated) if !reader.is_document => DocumentEnd::Undecided,
+        Err(_) if !reader.is_document => DocumentEnd::Prose,
+        Err(ReadError::Truncated) => DocumentEnd::Truncated,
+        Err(ReadError::Invalid(place)) => {
+            reader.skip_document();
+            DocumentEnd::Invalid(place)
         }
     };
     let length = match end {
-        End::Prose | End::Begun => reader.prose,
+        DocumentEnd::Prose | DocumentEnd::Undecided => reader.prose_length,
         _ => text.len() - reader.rest.len(),
     };
-    Read { end, length, strict: reader.strict }
+    ReadOutcome { end, length, strict: reader.strict }
 }
 
 /// Appends a character of a string in the form that JSON requires: control characters are escaped.
-pub(super) fn push(text: &mut String, sign: char) {
+pub(super) fn push_escaped(text: &mut String, sign: char) {
     if sign < ' ' {
         text.push_str(&format!("\\u{:04x}", u32::from(sign)));
     } else {
@@ -80,19 +80,19 @@ struct Reader<'t> {
     /// The rest of the text.
     rest: &'t str,
     /// The closing brackets of all open objects and arrays, innermost last.
-    open: Vec<char>,
+    closers: Vec<char>,
     strict: String,
     /// Whether the text is a document rather than prose: an object has a colon after its first key,
     /// an array has a comma after its first object.
-    is_sure: bool,
+    is_document: bool,
     /// Where the caller continues if the text is prose: what looks like the first key may be text
     /// between two other quotes.
-    prose: usize,
+    prose_length: usize,
 }
 
 /// What the syntax permits next.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum Expected {
     /// The first key or item, or a closing bracket.
     First,
     /// A further key or item.
@@ -100,118 +100,118 @@ enum Next {
     Colon,
     Value,
     /// A comma or a closing bracket.
-    Behind,
+    Separator,
 }
 
 /// Why the reader stops.
-enum Stop<'t> {
-    Cut,
-    Broken(&'t str),
+enum ReadError<'t> {
+    Truncated,
+    Invalid(&'t str),
 }
 
 impl<'t> Reader<'t> {
-    fn document(&mut self) -> Result<(), Stop<'t>> {
-        let mut next = Next::Value;
+    fn document(&mut self) -> Result<(), ReadError<'t>> {
+        let mut next = Expected::Value;
         loop {
             let skipped = self.skip(next);
-            if next == Next::First && self.open.len() == 1 {
-                self.prose = self.text.len() - self.rest.len();
+            if next == Expected::First && self.closers.len() == 1 {
+                self.prose_length = self.text.len() - self.rest.len();
             }
             skipped?;
-            let sign = self.rest.chars().next().ok_or(Stop::Cut)?;
+            let sign = self.rest.chars().next().ok_or(ReadError::Truncated)?;
             next = self.step(next, sign)?;
-            if self.open.is_empty() {
+            if self.closers.is_empty() {
                 return Ok(());
             }
         }
     }
 
     /// Skips white space and comments.
-    fn skip(&mut self, next: Next) -> Result<(), Stop<'t>> {
+    fn skip(&mut self, next: Expected) -> Result<(), ReadError<'t>> {
         self.rest = self.rest.trim_start_matches(is_space);
         // Prose is read again from its first key on, so a comment after that must not count, or
         // long texts would be read again and again.
-        while next != Next::Colon && self.rest.starts_with('/') {
+        while next != Expected::Colon && self.rest.starts_with('/') {
             let start = self.rest;
             let end = match start.as_bytes().get(1) {
                 Some(b'/') => "\n",
                 Some(b'*') => "*/",
-                Some(_) => return Err(Stop::Broken(start)),
-                None => return Err(Stop::Cut),
+                Some(_) => return Err(ReadError::Invalid(start)),
+                None => return Err(ReadError::Truncated),
             };
             let Some((comment, rest)) = start[2..].split_once(end) else {
                 self.rest = "";
-                return Err(Stop::Cut);
+                return Err(ReadError::Truncated);
             };
             self.rest = rest.trim_start_matches(is_space);
             if ELLIPSES.iter().any(|dots| comment.contains(dots)) {
-                return Err(Stop::Broken(start));
+                return Err(ReadError::Invalid(start));
             }
         }
         Ok(())
     }
 
-    fn step(&mut self, next: Next, sign: char) -> Result<Next, Stop<'t>> {
+    fn step(&mut self, next: Expected, sign: char) -> Result<Expected, ReadError<'t>> {
         match (next, sign) {
-            (Next::First | Next::More | Next::Behind, '}' | ']') => self.close(sign),
-            (Next::Behind, ',') => {
-                self.is_sure |= self.open.len() == 1;
+            (Expected::First | Expected::More | Expected::Separator, '}' | ']') => self.close(sign),
+            (Expected::Separator, ',') => {
+                self.is_document |= self.closers.len() == 1;
                 self.rest = &self.rest[1..];
-                Ok(Next::More)
+                Ok(Expected::More)
             }
-            (Next::Colon, ':') => {
-                self.is_sure |= self.open.first() == Some(&'}');
-                self.take(sign);
-                Ok(Next::Value)
+            (Expected::Colon, ':') => {
+                self.is_document |= self.closers.first() == Some(&'}');
+                self.copy(sign);
+                Ok(Expected::Value)
             }
-            (Next::Behind | Next::Colon, _) => Err(Stop::Broken(self.rest)),
-            (Next::First | Next::More, _) => {
-                if next == Next::More {
+            (Expected::Separator | Expected::Colon, _) => Err(ReadError::Invalid(self.rest)),
+            (Expected::First | Expected::More, _) => {
+                if next == Expected::More {
                     self.strict.push(',');
                 }
-                if self.open.last() == Some(&'}') { self.key(sign) } else { self.value(sign) }
+                if self.closers.last() == Some(&'}') { self.key(sign) } else { self.value(sign) }
             }
-            (Next::Value, _) => self.value(sign),
+            (Expected::Value, _) => self.value(sign),
         }
     }
 
-    fn close(&mut self, sign: char) -> Result<Next, Stop<'t>> {
-        if self.open.last() != Some(&sign) {
-            return Err(Stop::Broken(self.rest));
+    fn close(&mut self, sign: char) -> Result<Expected, ReadError<'t>> {
+        if self.closers.last() != Some(&sign) {
+            return Err(ReadError::Invalid(self.rest));
         }
-        self.open.pop();
-        self.take(sign);
-        Ok(Next::Behind)
+        self.closers.pop();
+        self.copy(sign);
+        Ok(Expected::Separator)
     }
 
-    fn key(&mut self, sign: char) -> Result<Next, Stop<'t>> {
+    fn key(&mut self, sign: char) -> Result<Expected, ReadError<'t>> {
         if sign != '"' {
-            return Err(Stop::Broken(self.rest));
+            return Err(ReadError::Invalid(self.rest));
         }
         self.string()?;
-        Ok(Next::Colon)
+        Ok(Expected::Colon)
     }
 
-    fn value(&mut self, sign: char) -> Result<Next, Stop<'t>> {
+    fn value(&mut self, sign: char) -> Result<Expected, ReadError<'t>> {
         let close = match sign {
             '{' => '}',
             '[' => ']',
             '"' => {
                 self.string()?;
-                return Ok(Next::Behind);
+                return Ok(Expected::Separator);
             }
             _ => {
                 self.scalar()?;
-                return Ok(Next::Behind);
+                return Ok(Expected::Separator);
             }
         };
-        self.open.push(close);
-        self.take(sign);
-        Ok(Next::First)
+        self.closers.push(close);
+        self.copy(sign);
+        Ok(Expected::First)
     }
 
-    fn string(&mut self) -> Result<(), Stop<'t>> {
-        self.take('"');
+    fn string(&mut self) -> Result<(), ReadError<'t>> {
+        self.copy('"');
         let text = self.rest;
         let mut signs = text.char_indices();
         while let Some((at, sign)) = signs.next() {
@@ -226,18 +226,18 @@ impl<'t> Reader<'t> {
                     Some((_, escaped)) => self.strict.extend([sign, escaped]),
                     None => break,
                 },
-                _ => push(&mut self.strict, sign),
+                _ => push_escaped(&mut self.strict, sign),
             }
         }
         self.rest = "";
-        Err(Stop::Cut)
+        Err(ReadError::Truncated)
     }
 
-    fn scalar(&mut self) -> Result<(), Stop<'t>> {
+    fn scalar(&mut self) -> Result<(), ReadError<'t>> {
         let Some(end) = self.rest.find(|sign: char| !is_of_scalar(sign)) else {
             self.strict.push_str(self.rest);
             self.rest = "";
-            return Err(Stop::Cut);
+            return Err(ReadError::Truncated);
         };
         let (word, rest) = self.rest.split_at(end);
         self.strict.push_str(match word {
@@ -245,21 +245,21 @@ impl<'t> Reader<'t> {
             "false" | "False" => "false",
             "null" | "None" => "null",
             number if serde_json::from_str::<Number>(number).is_ok() => number,
-            _ => return Err(Stop::Broken(self.rest)),
+            _ => return Err(ReadError::Invalid(self.rest)),
         });
         self.rest = rest;
         Ok(())
     }
 
     /// Copies a character of one byte.
-    fn take(&mut self, sign: char) {
+    fn copy(&mut self, sign: char) {
         self.strict.push(sign);
         self.rest = &self.rest[sign.len_utf8()..];
     }
 
     /// Skips a malformed document: to its closing bracket, to the end of its code block, or else to
     /// the end of the text. A part of it must not count as a document.
-    fn leave(&mut self) {
+    fn skip_document(&mut self) {
         let text = self.rest;
         let mut signs = text.char_indices();
         let mut in_text = false;
@@ -268,11 +268,11 @@ impl<'t> Reader<'t> {
                 '\\' if in_text => _ = signs.next(),
                 '"' => in_text = !in_text,
                 _ if in_text => {}
-                '{' => self.open.push('}'),
-                '[' => self.open.push(']'),
+                '{' => self.closers.push('}'),
+                '[' => self.closers.push(']'),
                 '}' | ']' => {
-                    while self.open.pop().is_some_and(|close| close != sign) {}
-                    if self.open.is_empty() {
+                    while self.closers.pop().is_some_and(|close| close != sign) {}
+                    if self.closers.is_empty() {
                         self.rest = &text[at + 1..];
                         return;
                     }

@@ -9,7 +9,7 @@
 use serde_json::{Map, Value, json};
 
 /// Keywords of structures that the subset cannot express.
-const INEXPRESSIBLE: [&str; 14] = [
+const UNSUPPORTED_KEYWORDS: [&str; 14] = [
     "allOf",
     "not",
     "if",
@@ -27,7 +27,7 @@ const INEXPRESSIBLE: [&str; 14] = [
 ];
 
 /// Annotations and constraints that the subset lacks.
-const DROPPED: [&str; 11] = [
+const IGNORED_KEYWORDS: [&str; 11] = [
     "$schema",
     "$id",
     "$comment",
@@ -46,16 +46,16 @@ pub(crate) const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
 /// Starts of look-around, which patterns of the subset lack.
-const LOOKS: [&str; 4] = ["(?=", "(?!", "(?<=", "(?<!"];
+const LOOKAROUND_STARTS: [&str; 4] = ["(?=", "(?!", "(?<=", "(?<!"];
 
 /// Converts a schema to the subset; `None` if the subset cannot express it.
-pub(crate) fn adapt(schema: &Value) -> Option<Value> {
+pub(crate) fn to_strict(schema: &Value) -> Option<Value> {
     let map = schema.as_object()?;
     // The root must be an inline object.
     if map.contains_key("anyOf") || map.contains_key("oneOf") || map.contains_key("$ref") {
         return None;
     }
-    node(schema)
+    convert(schema)
 }
 
 /// Returns the schema without `$schema`, which providers do not accept.
@@ -67,9 +67,9 @@ pub(crate) fn without_dialect(schema: &Value) -> Value {
     schema
 }
 
-fn node(schema: &Value) -> Option<Value> {
+fn convert(schema: &Value) -> Option<Value> {
     let map = schema.as_object()?;
-    if map.keys().any(|key| INEXPRESSIBLE.contains(&key.as_str())) {
+    if map.keys().any(|key| UNSUPPORTED_KEYWORDS.contains(&key.as_str())) {
         return None;
     }
     if let Some(reference) = map.get("$ref") {
@@ -82,25 +82,27 @@ fn node(schema: &Value) -> Option<Value> {
             // The function `object` writes these.
             "properties" | "required" | "additionalProperties" => continue,
             "format" if !value.as_str().is_some_and(|format| FORMATS.contains(&format)) => continue,
-            "pattern" if looks_around(value) => continue,
-            word if DROPPED.contains(&word) => continue,
-            "items" => ("items", node(value)?),
+            "pattern" if has_lookaround(value) => continue,
+            word if IGNORED_KEYWORDS.contains(&word) => continue,
+            "items" => ("items", convert(value)?),
             // `anyOf` is wider than `oneOf`, but the original schema is validated anyway.
-            "anyOf" | "oneOf" => ("anyOf", nodes(value)?),
-            "$defs" | "definitions" => (key.as_str(), members(value)?),
+            "anyOf" | "oneOf" => ("anyOf", convert_list(value)?),
+            "$defs" | "definitions" => (key.as_str(), convert_map(value)?),
             _ => (key.as_str(), value.clone()),
         };
         out.insert(key.to_owned(), value);
     }
     if is_object(map) {
-        object(map, &mut out)?;
+        convert_object(map, &mut out)?;
     }
     let typed = ["type", "anyOf", "enum", "const"].iter().any(|key| out.contains_key(*key));
     typed.then_some(Value::Object(out))
 }
 
-fn looks_around(pattern: &Value) -> bool {
-    pattern.as_str().is_some_and(|pattern| LOOKS.iter().any(|look| pattern.contains(look)))
+fn has_lookaround(pattern: &Value) -> bool {
+    pattern
+        .as_str()
+        .is_some_and(|pattern| LOOKAROUND_STARTS.iter().any(|look| pattern.contains(look)))
 }
 
 fn is_object(map: &Map<String, Value>) -> bool {
@@ -113,7 +115,7 @@ fn is_object(map: &Map<String, Value>) -> bool {
 }
 
 /// Converts the properties of an object; `None` if other names are permitted.
-fn object(map: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()> {
+fn convert_object(map: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()> {
     let properties = map.get("properties").and_then(Value::as_object);
     match map.get("additionalProperties") {
         Some(Value::Object(_)) => return None,
@@ -127,7 +129,7 @@ fn object(map: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()> 
     let mut strict = Map::new();
     for (name, schema) in properties.into_iter().flatten() {
         let always = required.is_some_and(|names| names.iter().any(|n| n == name.as_str()));
-        let schema = node(schema)?;
+        let schema = convert(schema)?;
         strict.insert(name.clone(), if always { schema } else { nullable(schema) });
     }
     out.insert("required".into(), strict.keys().cloned().collect());
@@ -136,13 +138,13 @@ fn object(map: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()> 
     Some(())
 }
 
-fn nodes(value: &Value) -> Option<Value> {
-    value.as_array()?.iter().map(node).collect::<Option<Vec<_>>>().map(Value::Array)
+fn convert_list(value: &Value) -> Option<Value> {
+    value.as_array()?.iter().map(convert).collect::<Option<Vec<_>>>().map(Value::Array)
 }
 
-fn members(value: &Value) -> Option<Value> {
+fn convert_map(value: &Value) -> Option<Value> {
     let members = value.as_object()?.iter();
-    let members = members.map(|(name, schema)| Some((name.clone(), node(schema)?)));
+    let members = members.map(|(name, schema)| Some((name.clone(), convert(schema)?)));
     members.collect::<Option<Map<_, _>>>().map(Value::Object)
 }
 
@@ -212,19 +214,20 @@ mod tests {
             },
             "additionalProperties": false,
         });
-        assert_eq!(adapt(&schema), Some(expected));
+        assert_eq!(to_strict(&schema), Some(expected));
     }
 
     #[test]
     fn inexpressible_schemas_are_not_strict() {
-        let with =
-            |property: Value| adapt(&json!({ "type": "object", "properties": { "p": property } }));
+        let with = |property: Value| {
+            to_strict(&json!({ "type": "object", "properties": { "p": property } }))
+        };
         assert_eq!(with(json!({ "type": "object" })), None);
         assert_eq!(with(json!({ "type": "object", "additionalProperties": {} })), None);
         assert_eq!(with(json!({})), None);
         assert_eq!(with(json!(true)), None);
         assert_eq!(with(json!({ "allOf": [{ "type": "string" }] })), None);
-        assert_eq!(adapt(&json!({ "$ref": "#/$defs/A" })), None);
+        assert_eq!(to_strict(&json!({ "$ref": "#/$defs/A" })), None);
         assert!(with(json!({ "type": "string" })).is_some());
     }
 }

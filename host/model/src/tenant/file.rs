@@ -8,27 +8,27 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ConfigError;
-use crate::tenant::document::Document;
+use crate::tenant::route_document::RouteDocument;
 
 /// The version of the file format. A file of another version is rejected.
 const VERSION: u32 = 1;
 
 /// One stored route.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct StoredRoute {
     pub(super) tenant: String,
     pub(super) route: String,
-    pub(super) config: Document,
+    pub(super) config: RouteDocument,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Contents {
     version: u32,
-    routes: Vec<Kept>,
+    routes: Vec<StoredRoute>,
 }
 
 /// Reads the stored routes; none if the file does not exist.
-pub(super) fn read(path: &Path) -> Result<Vec<Kept>, ConfigError> {
+pub(super) fn read(path: &Path) -> Result<Vec<StoredRoute>, ConfigError> {
     let refused = |reason: String| ConfigError::TenantFile {
         operation: "read",
         path: path.display().to_string(),
@@ -49,7 +49,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Kept>, ConfigError> {
 
 /// Replaces the whole file atomically: a reader, and a host that starts after a crash, gets the old
 /// state or the new one.
-pub(super) fn write(path: &Path, routes: Vec<Kept>) -> Result<(), ConfigError> {
+pub(super) fn write(path: &Path, routes: Vec<StoredRoute>) -> Result<(), ConfigError> {
     replace(path, &Contents { version: VERSION, routes }).map_err(|error| ConfigError::TenantFile {
         operation: "write",
         path: path.display().to_string(),
@@ -63,7 +63,7 @@ fn replace(path: &Path, contents: &Contents) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut file = private(&fresh)?;
+    let mut file = create_private(&fresh)?;
     file.write_all(&serde_json::to_vec_pretty(contents)?)?;
     file.sync_all()?;
     fs::rename(&fresh, path)?;
@@ -74,7 +74,7 @@ fn replace(path: &Path, contents: &Contents) -> io::Result<()> {
     }
 }
 
-fn private(path: &Path) -> io::Result<File> {
+fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -1,13 +1,13 @@
 //! Aliases of models, and retired models.
 
 use serde_json::{Value, json};
-use wattle_model::{ModelConfig, Routes, Tenants};
-use wattle_run::ports::model::NoDeltas;
+use wattle_model::{ModelConfig, Routes, TenantRoutesConfig};
+use wattle_run::ports::model::DiscardDeltas;
 use wattle_run::ports::{Caller, Model};
 
 use crate::support::{
-    Blobs, ask, assert_no_key, bodies, caller, chat, complete, json_answer, routes, server, status,
-    table,
+    Blobs, ask, assert_no_key, bodies, caller, chat, complete, error_status, json_response, routes,
+    server, table,
 };
 
 /// Returns a route to `deepseek-chat`, which `aliases` may replace.
@@ -26,7 +26,7 @@ fn flash() -> Value {
 
 #[tokio::test]
 async fn s3_48_alias_is_called_with_its_extra_fields() {
-    let server = server(vec![json_answer(&chat("hi"))]).await;
+    let server = server(vec![json_response(&chat("hi"))]).await;
     let route = json!({ "extra": { "top_p": 0.9 } });
     let routes = routes(retired(&server.uri(), &flash(), &route));
     let completion = complete(&routes, &ask("hi")).await.unwrap();
@@ -38,7 +38,7 @@ async fn s3_48_alias_is_called_with_its_extra_fields() {
     let info = routes.route(&caller(), "chat").unwrap();
     assert_eq!(info.model, "deepseek-chat");
     assert_eq!(
-        routes.replaced(),
+        routes.substitutions(),
         ["route `chat` calls `deepseek-v4-flash` for `deepseek-chat`, as configured in \
           `[model.aliases]`"]
     );
@@ -46,7 +46,7 @@ async fn s3_48_alias_is_called_with_its_extra_fields() {
 
 #[tokio::test]
 async fn s3_48_alias_applies_to_fallbacks_and_tenants_of_one_provider() {
-    let server = server(vec![status(503), json_answer(&chat("hi"))]).await;
+    let server = server(vec![error_status(503), json_response(&chat("hi"))]).await;
     let mut aliases = flash();
     aliases["deepseek-chat"]["provider"] = json!("second");
     let fallbacks = json!([{ "provider": "second", "model": "deepseek-chat" }]);
@@ -54,13 +54,14 @@ async fn s3_48_alias_applies_to_fallbacks_and_tenants_of_one_provider() {
     config["providers"]["second"] = config["providers"]["first"].clone();
     let config: ModelConfig = serde_json::from_value(config).unwrap();
     let routes = Routes::new(config, &|_| Some("key".to_owned())).unwrap();
-    let routes = routes.with_tenants(Tenants { file: None, reachable: |_| true }).unwrap();
+    let routes =
+        routes.with_tenants(TenantRoutesConfig { file: None, reachable: |_| true }).unwrap();
     complete(&routes, &ask("hi")).await.unwrap();
 
     let acme = Caller { tenant: Some("acme".to_owned()), ..caller() };
     let own = json!({ "provider": "second", "model": "deepseek-chat", "enable_thinking": true });
     routes.set_route(&acme, "chat", own).await.unwrap();
-    routes.complete(&acme, &ask("hi"), &Blobs::default(), &NoDeltas).await.unwrap();
+    routes.complete(&acme, &ask("hi"), &Blobs::default(), &DiscardDeltas).await.unwrap();
 
     let sent = bodies(&server).await;
     let models: Vec<&Value> = sent.iter().map(|body| &body["model"]).collect();
@@ -86,7 +87,7 @@ fn s3_48_invalid_alias_error_names_the_key() {
 
 #[tokio::test]
 async fn s3_48_environment_variable_replaces_the_model() {
-    let server = server(vec![json_answer(&chat("hi"))]).await;
+    let server = server(vec![json_response(&chat("hi"))]).await;
     let route = json!({ "model_env": "CHAT_ORCHESTRATION_MODEL" });
     let config: ModelConfig =
         serde_json::from_value(retired(&server.uri(), &flash(), &route)).unwrap();
@@ -102,13 +103,13 @@ async fn s3_48_environment_variable_replaces_the_model() {
         let routes = Routes::new(config.clone(), &env).unwrap();
         complete(&routes, &ask("hi")).await.unwrap();
         assert_eq!(bodies(&server).await.pop().unwrap()["model"], model);
-        assert_eq!(routes.replaced().len(), told, "{:?}", routes.replaced());
+        assert_eq!(routes.substitutions().len(), told, "{:?}", routes.substitutions());
     }
 }
 
 #[tokio::test]
 async fn s3_48_retired_model_names_the_route_and_the_setting() {
-    let gone = server(vec![status(404)]).await;
+    let gone = server(vec![error_status(404)]).await;
     let fails = async |aliases: Value, route: Value, candidate: Option<u32>| {
         let mut request = ask("hi");
         request.tries.candidate = candidate;

@@ -5,7 +5,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::sync::oneshot;
 use wattle_graph::failure::Failure;
 
-use crate::support::{ask, odd, routes, stream, table};
+use crate::support::{ask, raw_server, routes, stream, table};
 
 /// Maximum bytes that a server may send before the client closes the connection: the limit of the
 /// client, and the buffers of the connection, which Linux lets grow to 36 MiB.
@@ -25,7 +25,7 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 async fn endless(kind: &str, piece: &str) -> (Failure, usize, usize) {
     let (sent, bytes) = oneshot::channel();
     let pieces = piece.repeat(1 + 4_096 / piece.len());
-    let base = odd(move |mut socket| async move {
+    let base = raw_server(move |mut socket| async move {
         let mut count = 0;
         let _ = socket.write_all(HEAD.as_bytes()).await;
         while socket.write_all(pieces.as_bytes()).await.is_ok() {

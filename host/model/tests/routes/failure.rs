@@ -11,8 +11,8 @@ use wattle_run::ports::Model;
 use wiremock::ResponseTemplate;
 
 use crate::support::{
-    ask, assert_no_key, caller, chat, complete, json_answer, message, odd, routes, server, simple,
-    status, table,
+    ask, assert_no_key, caller, chat, complete, error_status, json_response, message, raw_server,
+    routes, server, simple, table,
 };
 
 #[tokio::test]
@@ -20,8 +20,8 @@ async fn malformed_responses_are_unavailable() {
     let cases = [
         ResponseTemplate::new(200).set_body_raw("<html>busy</html>", "text/html"),
         ResponseTemplate::new(200).set_body_raw("{\"choices\": [", "application/json"),
-        json_answer(&json!({ "choices": [] })),
-        json_answer(&json!({ "error": { "message": "overloaded" } })),
+        json_response(&json!({ "choices": [] })),
+        json_response(&json!({ "error": { "message": "overloaded" } })),
     ];
     for answer in cases {
         let server = server(vec![answer]).await;
@@ -33,7 +33,7 @@ async fn malformed_responses_are_unavailable() {
 
 #[tokio::test]
 async fn lost_connection_is_unavailable() {
-    let base = odd(|mut stream| async move {
+    let base = raw_server(|mut stream| async move {
         let part =
             b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
         stream.write_all(part).await.unwrap();
@@ -68,7 +68,8 @@ async fn unreachable_base_url_is_named_with_a_hint() {
 
 #[tokio::test]
 async fn unresponsive_provider_times_out() {
-    let server = server(vec![json_answer(&chat("late")).set_delay(Duration::from_secs(30))]).await;
+    let server =
+        server(vec![json_response(&chat("late")).set_delay(Duration::from_secs(30))]).await;
     let route = json!({ "timeout": "100ms" });
     let routes = routes(table("openai", &server.uri(), &json!({}), &route));
     let failure = complete(&routes, &ask("hi")).await.unwrap_err();
@@ -80,7 +81,7 @@ async fn unresponsive_provider_times_out() {
 async fn dropped_call_ends_the_request() {
     let (gone, mut heard) = tokio::sync::mpsc::channel(1);
     let (arrived, mut waiting) = tokio::sync::mpsc::channel(1);
-    let base = odd(move |mut stream| async move {
+    let base = raw_server(move |mut stream| async move {
         arrived.send(()).await.unwrap();
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest).await;
@@ -96,7 +97,7 @@ async fn dropped_call_ends_the_request() {
 
 #[tokio::test]
 async fn redirect_is_not_followed() {
-    let target = server(vec![json_answer(&chat("hi"))]).await;
+    let target = server(vec![json_response(&chat("hi"))]).await;
     let answer = ResponseTemplate::new(307).insert_header("location", target.uri());
     let server = server(vec![answer]).await;
     let failure = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap_err();
@@ -106,7 +107,7 @@ async fn redirect_is_not_followed() {
 
 #[tokio::test]
 async fn failure_of_a_rejected_key_names_its_variable_and_quotes_the_provider() {
-    let server = server(vec![status(401)]).await;
+    let server = server(vec![error_status(401)]).await;
     let failure = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", false));
     assert!(failure.message.contains("`PROVIDER_KEY`"), "{failure}");
@@ -119,7 +120,7 @@ async fn missing_key_is_a_startup_warning() {
     let provider = json!({ "key_env": "ABSENT" });
     let routes = routes(table("openai", "http://127.0.0.1:9/", &provider, &json!({})));
     assert_eq!(
-        routes.problems(),
+        routes.startup_warnings(),
         ["the model provider `first` has no key; set the environment variable `ABSENT`"]
     );
     assert!(routes.has_route(&caller(), "chat"));

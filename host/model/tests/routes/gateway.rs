@@ -10,7 +10,7 @@ use wattle_kit::needs::{LeftOut, clients};
 use wattle_kit::process::Program;
 use wattle_model::Routes;
 
-use crate::support::{KEY, Kept, ask, ask_tools, message, routes, stream, table};
+use crate::support::{KEY, RecordedDeltas, ask, ask_tools, message, routes, stream, table};
 
 /// The path of each format at a gateway.
 const KINDS: [(&str, &str); 3] = [("openai", "/v1"), ("gemini", "/v1beta"), ("anthropic", "/v1")];
@@ -65,7 +65,11 @@ pub(crate) async fn check(address: &str, model: &str, is_right: impl Fn(&Usage) 
 }
 
 /// Makes a call. Checks that its deltas add up to the completion.
-async fn answer(routes: &Routes, request: &CompletionRequest, what: &str) -> (Completion, Kept) {
+async fn answer(
+    routes: &Routes,
+    request: &CompletionRequest,
+    what: &str,
+) -> (Completion, RecordedDeltas) {
     let (answer, kept) = stream(routes, request).await;
     let answer = answer.unwrap_or_else(|failure| panic!("{what}: {failure}"));
     let spoken = answer.parts.iter().filter(|part| !matches!(part, Part::Other(_)));

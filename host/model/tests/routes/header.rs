@@ -75,7 +75,7 @@ async fn header_secrets_are_masked_in_every_form() {
 async fn missing_secret_makes_the_provider_unavailable() {
     let headers = json!({ "x-key": "{{secret:Y}}" });
     let routes = routes(config("openai", "http://127.0.0.1:9/", &headers));
-    assert_eq!(routes.problems().len(), 1);
+    assert_eq!(routes.startup_warnings().len(), 1);
     let failure = complete(&routes, &ask("hi")).await.unwrap_err();
     assert_eq!(failure.code, "unavailable");
     assert!(failure.message.contains("the secret `Y` is missing"), "{failure}");

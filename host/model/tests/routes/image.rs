@@ -14,8 +14,8 @@ use wattle_run::ports::{BlobStore, Model};
 use wiremock::{MockServer, Request, ResponseTemplate};
 
 use crate::support::{
-    Blobs, KEY, assert_no_key, blob, bodies, caller, json_answer, odd, routes, server, status,
-    table, told,
+    Blobs, KEY, assert_no_key, attempts_in, blob, bodies, caller, error_status, json_response,
+    raw_server, routes, server, table,
 };
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n and the rest";
@@ -28,14 +28,14 @@ fn predictions(pictures: &[&[u8]]) -> ResponseTemplate {
         let data = STANDARD.encode(bytes);
         json!({ "mimeType": "image/png", "bytesBase64Encoded": data })
     };
-    json_answer(&json!({ "predictions": pictures.iter().map(prediction).collect::<Vec<_>>() }))
+    json_response(&json!({ "predictions": pictures.iter().map(prediction).collect::<Vec<_>>() }))
 }
 
 fn candidate(bytes: &[u8]) -> ResponseTemplate {
     let data = json!({ "mimeType": "image/png", "data": STANDARD.encode(bytes) });
     let parts = json!([{ "text": "Here it is." }, { "inlineData": data }]);
     let content = json!({ "role": "model", "parts": parts });
-    json_answer(&json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] }))
+    json_response(&json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] }))
 }
 
 /// Returns a table with a route of two models at one stand-in.
@@ -50,7 +50,7 @@ fn google(server: &MockServer, retries: u32) -> Routes {
     routes(image_table("gemini", &base, [IMAGEN, FLASH], retries))
 }
 
-fn wish(count: u32) -> ImageRequest {
+fn image_request(count: u32) -> ImageRequest {
     ImageRequest {
         route: "chat".into(),
         prompt: "a tower at dusk".into(),
@@ -63,7 +63,7 @@ fn wish(count: u32) -> ImageRequest {
 /// Returns a request for one candidate.
 fn only(candidate: u32, count: u32) -> ImageRequest {
     let candidate = Some(candidate);
-    ImageRequest { tries: Tries { candidate, ..Tries::default() }, ..wish(count) }
+    ImageRequest { tries: Tries { candidate, ..Tries::default() }, ..image_request(count) }
 }
 
 async fn make(routes: &Routes, request: &ImageRequest) -> Result<Vec<GeneratedImage>, Failure> {
@@ -84,7 +84,7 @@ async fn paths(server: &MockServer) -> Vec<String> {
 async fn imagen_generates_with_predict() {
     let server = server(vec![predictions(&[PNG, JPEG])]).await;
     let (routes, blobs) = (google(&server, 0), Blobs::default());
-    let made = routes.generate_images(&caller(), &wish(2), &blobs).await.unwrap();
+    let made = routes.generate_images(&caller(), &image_request(2), &blobs).await.unwrap();
     let types: Vec<&str> = made.iter().map(|image| image.media_type.as_str()).collect();
     assert_eq!(types, ["image/png", "image/jpeg"], "detected from the bytes");
     assert_eq!((made[0].provider.as_str(), made[0].model.as_str()), ("first", IMAGEN));
@@ -105,7 +105,7 @@ async fn imagen_generates_with_predict() {
 #[tokio::test]
 async fn imagen_is_called_again_for_more_than_four_images() {
     let server = server(vec![predictions(&[PNG; 4]), predictions(&[PNG; 2])]).await;
-    assert_eq!(make(&google(&server, 0), &wish(6)).await.unwrap().len(), 6);
+    assert_eq!(make(&google(&server, 0), &image_request(6)).await.unwrap().len(), 6);
     let sent = bodies(&server).await;
     let counts: Vec<&Value> = sent.iter().map(|body| &body["parameters"]["sampleCount"]).collect();
     assert_eq!(counts, [4, 2]);
@@ -129,17 +129,17 @@ async fn gemini_is_called_once_for_each_image() {
 
 #[tokio::test]
 async fn generated_images_are_kept_if_others_fail() {
-    let server = server(vec![candidate(PNG), status(403)]).await;
+    let server = server(vec![candidate(PNG), error_status(403)]).await;
     assert_eq!(make(&google(&server, 0), &only(1, 2)).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn openai_generates_with_images_generations() {
     let answer = json!({ "data": [{ "b64_json": STANDARD.encode(PNG) }] });
-    let server = server(vec![json_answer(&answer)]).await;
+    let server = server(vec![json_response(&answer)]).await;
     let base = format!("{}/v1", server.uri());
     let routes = routes(image_table("openai", &base, ["gpt-image-1", "dall-e-3"], 0));
-    make(&routes, &wish(1)).await.unwrap();
+    make(&routes, &image_request(1)).await.unwrap();
     make(&routes, &only(1, 1)).await.unwrap();
     let request = &server.received_requests().await.unwrap()[0];
     assert_eq!(request.url.path(), "/v1/images/generations");
@@ -155,8 +155,8 @@ async fn openai_generates_with_images_generations() {
 async fn s3_47_withheld_image_falls_back_without_retry() {
     let filtered = json!({ "predictions": [{ "raiFilteredReason": "it shows people" }] });
     for answer in [filtered, json!({})] {
-        let server = server(vec![json_answer(&answer), candidate(PNG)]).await;
-        let made = make(&google(&server, 2), &wish(1)).await.unwrap();
+        let server = server(vec![json_response(&answer), candidate(PNG)]).await;
+        let made = make(&google(&server, 2), &image_request(1)).await.unwrap();
         assert_eq!(made[0].model, FLASH);
         let expected = [
             format!("/v1beta/models/{IMAGEN}:predict"),
@@ -178,7 +178,7 @@ async fn google_stand_in_generates_with_either_model() {
         assert_eq!(told, [(model, "image/png"); 2]);
     }
     server.fault(FaultRule::new(Pattern::model(IMAGEN), Fault::Withheld { reason: None }));
-    assert_eq!(make(&routes, &wish(1)).await.unwrap()[0].model, FLASH);
+    assert_eq!(make(&routes, &image_request(1)).await.unwrap()[0].model, FLASH);
 }
 
 #[tokio::test]
@@ -188,12 +188,12 @@ async fn images_that_all_candidates_withhold_are_withheld() {
         json!({ "promptFeedback": { "blockReason": "PROHIBITED_CONTENT" } }),
         json!({ "candidates": [{ "finishReason": "IMAGE_SAFETY", "index": 0 }] }),
     ] {
-        let server = server(vec![json_answer(&filtered), json_answer(&blocked)]).await;
-        let failure = make(&google(&server, 2), &wish(1)).await.unwrap_err();
+        let server = server(vec![json_response(&filtered), json_response(&blocked)]).await;
+        let failure = make(&google(&server, 2), &image_request(1)).await.unwrap_err();
         assert_eq!((failure.code.as_str(), failure.retryable), ("withheld", false));
         assert!(failure.message.contains("it shows people"), "{failure}");
         let codes: Vec<_> =
-            told(&failure).into_iter().map(|(_, _, tries, code)| (tries, code)).collect();
+            attempts_in(&failure).into_iter().map(|(_, _, tries, code)| (tries, code)).collect();
         assert_eq!(codes, [(1, "withheld".to_owned()), (1, "withheld".to_owned())]);
     }
 }
@@ -204,11 +204,11 @@ async fn s3_48_retired_image_model_falls_back_and_names_the_setting() {
                                   "message": format!("{IMAGEN} is not found for API v1beta") } });
     let gone = || ResponseTemplate::new(404).set_body_json(&gone);
     let first = server(vec![gone(), candidate(PNG)]).await;
-    assert_eq!(make(&google(&first, 2), &wish(1)).await.unwrap()[0].model, FLASH);
+    assert_eq!(make(&google(&first, 2), &image_request(1)).await.unwrap()[0].model, FLASH);
     assert_eq!(paths(&first).await.len(), 2, "a missing model is not retried");
 
     let both = server(vec![gone()]).await;
-    let failure = make(&google(&both, 0), &wish(1)).await.unwrap_err();
+    let failure = make(&google(&both, 0), &image_request(1)).await.unwrap_err();
     assert_eq!(failure.code, "unavailable");
     for word in ["(route `chat`)", "`model` under `[model.routes.chat]`", "[model.aliases]"] {
         assert!(failure.message.contains(word), "{failure}");
@@ -218,7 +218,10 @@ async fn s3_48_retired_image_model_falls_back_and_names_the_setting() {
     let base = format!("{}/v1beta/", server.uri());
     let mut config = image_table("gemini", &base, [IMAGEN, FLASH], 0);
     config["aliases"] = json!({ IMAGEN: { "model": "gemini-3.1-flash-image" } });
-    assert_eq!(make(&routes(config), &wish(1)).await.unwrap()[0].model, "gemini-3.1-flash-image");
+    assert_eq!(
+        make(&routes(config), &image_request(1)).await.unwrap()[0].model,
+        "gemini-3.1-flash-image"
+    );
     assert_eq!(paths(&server).await, ["/v1beta/models/gemini-3.1-flash-image:generateContent"]);
 }
 
@@ -230,13 +233,13 @@ async fn rate_limited_provider_is_retried() {
     } });
     let busy = || ResponseTemplate::new(429).set_body_json(&body);
     let server1 = server(vec![busy(), busy(), predictions(&[PNG])]).await;
-    assert_eq!(make(&google(&server1, 2), &wish(1)).await.unwrap()[0].model, IMAGEN);
+    assert_eq!(make(&google(&server1, 2), &image_request(1)).await.unwrap()[0].model, IMAGEN);
 
     let server2 = server(vec![busy()]).await;
     let failure = make(&google(&server2, 1), &only(0, 1)).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("rate-limited", true));
     assert_eq!(failure.details.as_ref().unwrap()["retry_after_ms"], 20);
-    assert_eq!(told(&failure)[0].2, 2);
+    assert_eq!(attempts_in(&failure)[0].2, 2);
 }
 
 #[tokio::test]
@@ -244,10 +247,10 @@ async fn malformed_responses_are_unavailable() {
     let cases = [
         ResponseTemplate::new(200).set_body_raw("<html>busy</html>", "text/html"),
         ResponseTemplate::new(200).set_body_raw("{\"predictions\": [", "application/json"),
-        json_answer(&json!({ "predictions": [{ "bytesBase64Encoded": "not base64!" }] })),
+        json_response(&json!({ "predictions": [{ "bytesBase64Encoded": "not base64!" }] })),
         predictions(&[b"<svg onload=alert(1)>"]),
-        json_answer(&json!({ "predictions": "none" })),
-        status(500),
+        json_response(&json!({ "predictions": "none" })),
+        error_status(500),
     ];
     for answer in cases {
         let server = server(vec![answer]).await;
@@ -265,7 +268,7 @@ async fn slow_or_truncated_response_fails_in_time() {
     let failure = make(&google(&server, 0), &request).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("timeout", true));
     // The timeout applies to the whole response: an early head does not extend it.
-    let base = odd(|mut stream| async move {
+    let base = raw_server(|mut stream| async move {
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{").await.unwrap();
         std::future::pending::<()>().await;
     })
@@ -274,7 +277,7 @@ async fn slow_or_truncated_response_fails_in_time() {
     let failure = make(&slow, &request).await.unwrap_err();
     assert_eq!(failure.code, "timeout");
 
-    let base = odd(|mut stream| async move {
+    let base = raw_server(|mut stream| async move {
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{").await.unwrap();
     })
     .await;
@@ -288,11 +291,11 @@ async fn slow_or_truncated_response_fails_in_time() {
 async fn malformed_requests_are_invalid() {
     let server = server(vec![predictions(&[PNG])]).await;
     let routes = google(&server, 0);
-    let empty = ImageRequest { prompt: "  ".into(), ..wish(1) };
-    let ratio = ImageRequest { aspect_ratio: Some("wide".into()), ..wish(1) };
+    let empty = ImageRequest { prompt: "  ".into(), ..image_request(1) };
+    let ratio = ImageRequest { aspect_ratio: Some("wide".into()), ..image_request(1) };
     for (request, word) in [
-        (wish(0), "1 to 8"),
-        (wish(9), "1 to 8"),
+        (image_request(0), "1 to 8"),
+        (image_request(9), "1 to 8"),
         (empty, "the prompt of an image"),
         (ratio, "`wide`"),
         (only(2, 1), "candidate 2"),
@@ -307,7 +310,7 @@ async fn malformed_requests_are_invalid() {
 #[tokio::test]
 async fn provider_without_image_api_is_named_with_its_kind() {
     let routes = routes(image_table("anthropic", "http://127.0.0.1:9/", ["claude", "claude"], 0));
-    let failure = make(&routes, &wish(1)).await.unwrap_err();
+    let failure = make(&routes, &image_request(1)).await.unwrap_err();
     assert_eq!(failure.code, "unsupported");
     for word in ["`first`", "`anthropic`", "`gemini`"] {
         assert!(failure.message.contains(word), "{failure}");
@@ -347,8 +350,8 @@ async fn key_that_the_provider_repeats_is_masked() {
             .respond_with(repeats(code))
             .mount(&server)
             .await;
-        let failure = make(&google(&server, 0), &wish(1)).await.unwrap_err();
+        let failure = make(&google(&server, 0), &image_request(1)).await.unwrap_err();
         assert_no_key(&failure);
-        assert_eq!(told(&failure).len(), 2, "{code}");
+        assert_eq!(attempts_in(&failure).len(), 2, "{code}");
     }
 }

@@ -4,12 +4,13 @@
 
 mod alias;
 mod changed;
-mod dialect;
 mod endless;
 mod failure;
 mod gateway;
 mod header;
 mod image;
+mod openai_dialects;
+mod overrides;
 mod peers;
 mod retry;
 mod schema;
@@ -18,5 +19,4 @@ mod stream;
 mod structured;
 mod support;
 mod tenant;
-mod tries;
 mod wire;

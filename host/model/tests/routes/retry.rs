@@ -8,8 +8,8 @@ use wattle_model::Routes;
 use wiremock::{MockServer, ResponseTemplate};
 
 use crate::support::{
-    KEY, ask, ask_city, assert_no_key, chat, complete, json_answer, routes, server, status, table,
-    told,
+    KEY, ask, ask_city, assert_no_key, attempts_in, chat, complete, error_status, json_response,
+    routes, server, table,
 };
 
 async fn count(server: &MockServer) -> usize {
@@ -22,9 +22,9 @@ fn retrying(server: &MockServer, retries: u32) -> Routes {
 
 #[tokio::test]
 async fn transient_errors_are_retried_after_the_requested_delay() {
-    let soon = |code| status(code).insert_header("retry-after-ms", "20");
+    let soon = |code| error_status(code).insert_header("retry-after-ms", "20");
     for code in [408, 409, 429, 500, 503] {
-        let server = server(vec![soon(code), soon(code), json_answer(&chat("hi"))]).await;
+        let server = server(vec![soon(code), soon(code), json_response(&chat("hi"))]).await;
         let start = Instant::now();
         let completion = complete(&retrying(&server, 2), &ask("hi")).await.unwrap();
         assert_eq!(completion.parts, [Part::Text("hi".into())], "{code}");
@@ -35,8 +35,11 @@ async fn transient_errors_are_retried_after_the_requested_delay() {
 
 #[tokio::test]
 async fn retry_after_in_seconds_is_obeyed() {
-    let server =
-        server(vec![status(429).insert_header("retry-after", "1"), json_answer(&chat("hi"))]).await;
+    let server = server(vec![
+        error_status(429).insert_header("retry-after", "1"),
+        json_response(&chat("hi")),
+    ])
+    .await;
     let start = Instant::now();
     complete(&retrying(&server, 2), &ask("hi")).await.unwrap();
     assert!(start.elapsed() >= Duration::from_secs(1));
@@ -44,7 +47,7 @@ async fn retry_after_in_seconds_is_obeyed() {
 
 #[tokio::test]
 async fn too_long_delay_fails_at_once() {
-    let server = server(vec![status(429).insert_header("retry-after", "3600")]).await;
+    let server = server(vec![error_status(429).insert_header("retry-after", "3600")]).await;
     let failure = complete(&retrying(&server, 2), &ask("hi")).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("rate-limited", true));
     assert_eq!(failure.details.unwrap()["retry_after_ms"], 3_600_000);
@@ -53,14 +56,15 @@ async fn too_long_delay_fails_at_once() {
 
 #[tokio::test]
 async fn provider_decides_about_retries() {
-    let never = server(vec![status(500).insert_header("x-should-retry", "false")]).await;
+    let never = server(vec![error_status(500).insert_header("x-should-retry", "false")]).await;
     let failure = complete(&retrying(&never, 2), &ask("hi")).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", false));
     assert_eq!(count(&never).await, 1);
 
-    let again =
-        status(400).insert_header("x-should-retry", "true").insert_header("retry-after-ms", "1");
-    let once = server(vec![again, json_answer(&chat("hi"))]).await;
+    let again = error_status(400)
+        .insert_header("x-should-retry", "true")
+        .insert_header("retry-after-ms", "1");
+    let once = server(vec![again, json_response(&chat("hi"))]).await;
     complete(&retrying(&once, 2), &ask("hi")).await.unwrap();
     assert_eq!(count(&once).await, 2);
 }
@@ -92,8 +96,8 @@ fn fallback_table(first: &MockServer, second: &MockServer) -> Value {
 #[tokio::test]
 async fn fallback_is_called_when_the_first_model_is_unavailable() {
     for code in [401, 403, 404, 429, 500] {
-        let first = server(vec![status(code)]).await;
-        let second = server(vec![json_answer(&chat("from the second"))]).await;
+        let first = server(vec![error_status(code)]).await;
+        let second = server(vec![json_response(&chat("from the second"))]).await;
         let completion = complete(&with_fallback(&first, &second), &ask("hi")).await.unwrap();
         assert_eq!(completion.parts, [Part::Text("from the second".into())], "{code}");
         let asked: Value = second.received_requests().await.unwrap()[0].body_json().unwrap();
@@ -109,9 +113,16 @@ async fn fallback_is_called_when_the_first_model_is_unavailable() {
 async fn s3_47_provider_rejection_falls_back_without_retry() {
     let unknown = json!({ "error": { "message": "Model Not Exist", "code": "invalid_request" } });
     let unknown = ResponseTemplate::new(400).set_body_json(unknown);
-    for answer in [status(400), status(401), status(403), status(404), status(422), unknown] {
+    for answer in [
+        error_status(400),
+        error_status(401),
+        error_status(403),
+        error_status(404),
+        error_status(422),
+        unknown,
+    ] {
         let first = server(vec![answer]).await;
-        let second = server(vec![json_answer(&chat("from the second"))]).await;
+        let second = server(vec![json_response(&chat("from the second"))]).await;
         let mut config = fallback_table(&first, &second);
         config["routes"]["chat"]["retries"] = json!(3);
         let completion = complete(&routes(config), &ask("hi")).await.unwrap();
@@ -124,8 +135,8 @@ async fn s3_47_provider_rejection_falls_back_without_retry() {
 
 #[tokio::test]
 async fn s3_47_invalid_request_is_not_sent() {
-    let first = server(vec![json_answer(&chat("hi"))]).await;
-    let second = server(vec![json_answer(&chat("hi"))]).await;
+    let first = server(vec![json_response(&chat("hi"))]).await;
+    let second = server(vec![json_response(&chat("hi"))]).await;
     let routes = with_fallback(&first, &second);
     let mut schema = ask_city();
     schema.response_schema.as_mut().unwrap().schema = json!({ "type": 7 });
@@ -140,13 +151,16 @@ async fn s3_47_invalid_request_is_not_sent() {
 
 #[tokio::test]
 async fn failure_of_all_candidates_is_the_first_with_all_attempts() {
-    let first = server(vec![status(401)]).await;
-    let second = server(vec![status(503)]).await;
+    let first = server(vec![error_status(401)]).await;
+    let second = server(vec![error_status(503)]).await;
     let failure = complete(&with_fallback(&first, &second), &ask("hi")).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true));
     assert!(failure.message.contains("`PROVIDER_KEY`"), "{failure}");
     let expected = [("first", "m-1", 1, "unavailable"), ("second", "m-2", 1, "unavailable")];
-    assert_eq!(told(&failure), expected.map(|(p, m, n, c)| (p.into(), m.into(), n, c.into())));
+    assert_eq!(
+        attempts_in(&failure),
+        expected.map(|(p, m, n, c)| (p.into(), m.into(), n, c.into()))
+    );
     assert_eq!(failure.details.as_ref().unwrap()["status"], 401, "the first one's details");
     assert_no_key(&failure);
     assert!(!failure.message.contains(KEY));

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{ask_tools, bodies, chat, complete, json_answer, routes, server, table};
+use crate::support::{ask_tools, bodies, chat, complete, json_response, routes, server, table};
 
 /// Returns the schemas that a provider of this kind is sent.
 async fn sent(kind: &str, schemas: [&Value; 2]) -> Vec<Value> {
     // The response is malformed in two of the formats; only the request matters.
-    let server = server(vec![json_answer(&chat("hi"))]).await;
+    let server = server(vec![json_response(&chat("hi"))]).await;
     let routes = routes(table(kind, &server.uri(), &json!({}), &json!({})));
     let mut request = ask_tools("hi");
     for (tool, schema) in request.tools.iter_mut().zip(schemas) {

@@ -6,7 +6,7 @@ use wattle_model::Routes;
 use wiremock::MockServer;
 
 use crate::support::{
-    ask_tools, bodies, chat, complete, json_answer, message, routes, server, table,
+    ask_tools, bodies, chat, complete, json_response, message, routes, server, table,
 };
 
 /// Returns the conversation after a completion, with a result for each of its tool calls, as after a journal round
@@ -34,7 +34,7 @@ fn routes_to(kind: &str, server: &MockServer, model: &str) -> Routes {
 
 /// Makes a call and continues the conversation. Returns the body of the second request.
 async fn second(kind: &str, model: &str, answer: &Value) -> Value {
-    let server = server(vec![json_answer(answer)]).await;
+    let server = server(vec![json_response(answer)]).await;
     let routes = routes_to(kind, &server, model);
     let first = complete(&routes, &ask_tools("add them")).await.unwrap();
     complete(&routes, &after(first.parts)).await.unwrap();
@@ -106,12 +106,12 @@ async fn anthropic_gets_its_state_back() {
 
 #[tokio::test]
 async fn other_providers_get_neither_state_nor_reasoning() {
-    let first = server(vec![json_answer(&calls_of_openai())]).await;
+    let first = server(vec![json_response(&calls_of_openai())]).await;
     let routes = routes_to("openai", &first, "gemini-3-pro");
     let said = complete(&routes, &ask_tools("add them")).await.unwrap().parts;
     for (kind, model) in [("openai", "gpt-5"), ("gemini", "gemini-3-pro"), ("anthropic", "claude")]
     {
-        let other = server(vec![json_answer(&calls_of_openai())]).await;
+        let other = server(vec![json_response(&calls_of_openai())]).await;
         let mut config = table(kind, &other.uri(), &json!({}), &json!({ "model": model }));
         let provider = config["providers"]["first"].take();
         config["providers"] = json!({ "second": provider });

@@ -14,8 +14,8 @@ use wattle_run::ports::Model as _;
 use wiremock::ResponseTemplate;
 
 use crate::support::{
-    Kept, ask, ask_city, ask_tools, assert_no_key, bodies, complete, message, odd, routes, server,
-    simple, stream, table,
+    RecordedDeltas, ask, ask_city, ask_tools, assert_no_key, bodies, complete, message, raw_server,
+    routes, server, simple, stream, table,
 };
 
 /// The path of each kind at the stand-in.
@@ -308,7 +308,7 @@ async fn deltas_are_emitted_as_they_arrive() {
 
 struct Forward(tokio::sync::mpsc::UnboundedSender<()>);
 
-impl wattle_run::ports::model::Deltas for Forward {
+impl wattle_run::ports::model::DeltaSink for Forward {
     fn push(&self, _: wattle_graph::llm::Delta) {
         self.0.send(()).unwrap();
     }
@@ -360,7 +360,7 @@ async fn open_connection_does_not_delay_the_completion() {
     let stop = json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] });
     let usage = json!({ "choices": [], "usage": { "completion_tokens": 3 } });
     let pieces: String = [said, stop, usage].map(|it| format!("data: {it}\n\n")).concat();
-    let base = odd(move |mut socket| async move {
+    let base = raw_server(move |mut socket| async move {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
         socket.write_all(format!("{head}{pieces}").as_bytes()).await.unwrap();
         // The server sends neither `[DONE]` nor the end of the connection.
@@ -379,7 +379,7 @@ async fn repair_restarts_the_deltas() {
         let script = vec![json!("it is Rome"), json!({ "city": "Rome" })];
         order(&server, Fault::Script { contents: script.into() });
         let routes = asking(kind, &format!("{}{path}", server.base_url), true, &json!({}));
-        let (answer, kept): (_, Kept) = stream(&routes, &ask_city()).await;
+        let (answer, kept): (_, RecordedDeltas) = stream(&routes, &ask_city()).await;
         assert_eq!(answer.unwrap().structured, Some(json!({ "city": "Rome" })), "{kind}");
         assert_eq!(kept.restarts(), 1, "{kind}");
         assert_eq!(kept.parts(), [Part::Text("{\"city\":\"Rome\"}".into())], "{kind}");

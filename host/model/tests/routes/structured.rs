@@ -6,10 +6,10 @@ use wattle_model::Routes;
 use wiremock::ResponseTemplate;
 
 use crate::support::{
-    ask_city, bodies, chat, complete, json_answer, routes, server, simple, table,
+    ask_city, bodies, chat, complete, json_response, routes, server, simple, table,
 };
 
-fn rung(kind: &str, base: &str, rung: &str) -> Routes {
+fn with_mode(kind: &str, base: &str, rung: &str) -> Routes {
     routes(table(kind, base, &json!({ "structured": rung }), &json!({})))
 }
 
@@ -21,7 +21,7 @@ fn gemini(text: &str) -> Value {
 
 #[tokio::test]
 async fn openai_gets_a_strict_schema_and_nulls_are_dropped() {
-    let server = server(vec![json_answer(&chat(r#"{"city":"Rome","zip":null}"#))]).await;
+    let server = server(vec![json_response(&chat(r#"{"city":"Rome","zip":null}"#))]).await;
     let completion = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap();
     assert_eq!(completion.structured, Some(json!({ "city": "Rome" })));
     let format = &bodies(&server).await[0]["response_format"];
@@ -41,7 +41,7 @@ async fn openai_gets_a_strict_schema_and_nulls_are_dropped() {
 
 #[tokio::test]
 async fn schema_outside_of_the_strict_subset_is_sent_unchanged() {
-    let server = server(vec![json_answer(&chat(r#"{"city":"Rome"}"#))]).await;
+    let server = server(vec![json_response(&chat(r#"{"city":"Rome"}"#))]).await;
     let mut request = ask_city();
     let schema = json!({
         "type": "object", "properties": {}, "additionalProperties": { "type": "string" },
@@ -55,7 +55,7 @@ async fn schema_outside_of_the_strict_subset_is_sent_unchanged() {
 #[tokio::test]
 async fn pattern_with_lookahead_is_checked_by_the_host() {
     let answers = [r#"{"city":"rome"}"#, r#"{"city":"Rome"}"#];
-    let server = server(answers.map(|text| json_answer(&chat(text))).into()).await;
+    let server = server(answers.map(|text| json_response(&chat(text))).into()).await;
     let mut request = ask_city();
     let schema = &mut request.response_schema.as_mut().unwrap().schema;
     schema["properties"]["city"]["pattern"] = json!("^(?=.*[A-Z])[A-Za-z]+$");
@@ -68,7 +68,7 @@ async fn pattern_with_lookahead_is_checked_by_the_host() {
 
 #[tokio::test]
 async fn gemini_and_anthropic_get_the_schema() {
-    let server_a = server(vec![json_answer(&gemini(r#"{"city":"Rome"}"#))]).await;
+    let server_a = server(vec![json_response(&gemini(r#"{"city":"Rome"}"#))]).await;
     complete(&simple("gemini", &server_a.uri()), &ask_city()).await.unwrap();
     let config = &bodies(&server_a).await[0]["generationConfig"];
     assert_eq!(config["responseMimeType"], "application/json");
@@ -79,7 +79,7 @@ async fn gemini_and_anthropic_get_the_schema() {
         "model": "m", "stop_reason": "end_turn",
         "content": [{ "type": "text", "text": "{\"city\":\"Rome\"}" }],
     });
-    let server_b = server(vec![json_answer(&answer)]).await;
+    let server_b = server(vec![json_response(&answer)]).await;
     complete(&simple("anthropic", &server_b.uri()), &ask_city()).await.unwrap();
     let format = &bodies(&server_b).await[0]["output_config"]["format"];
     assert_eq!(format["type"], "json_schema");
@@ -87,18 +87,18 @@ async fn gemini_and_anthropic_get_the_schema() {
 
 #[tokio::test]
 async fn json_mode_has_the_schema_in_a_system_message() {
-    let server_a = server(vec![json_answer(&chat("{\"city\":\"Rome\"}"))]).await;
-    let routes = rung("openai", &server_a.uri(), "json-object");
+    let server_a = server(vec![json_response(&chat("{\"city\":\"Rome\"}"))]).await;
+    let routes = with_mode("openai", &server_a.uri(), "json-object");
     complete(&routes, &ask_city()).await.unwrap();
     let body = &bodies(&server_a).await[0];
     assert_eq!(body["response_format"], json!({ "type": "json_object" }));
     let system = body["messages"][0]["content"].as_str().unwrap();
     assert!(system.contains("json") && system.contains(r#""required":["city"]"#), "{system}");
 
-    let server_b = server(vec![json_answer(&gemini("{\"city\":\"Rome\"}"))]).await;
+    let server_b = server(vec![json_response(&gemini("{\"city\":\"Rome\"}"))]).await;
     let mut request = ask_city();
     request.max_output_tokens = Some(7);
-    let routes = rung("gemini", &server_b.uri(), "json-object");
+    let routes = with_mode("gemini", &server_b.uri(), "json-object");
     complete(&routes, &request).await.unwrap();
     let config = &bodies(&server_b).await[0]["generationConfig"];
     assert_eq!(config["responseMimeType"], "application/json");
@@ -109,8 +109,8 @@ async fn json_mode_has_the_schema_in_a_system_message() {
 #[tokio::test]
 async fn document_is_found_in_a_code_fence() {
     let text = "Sure!\n```json\n{\"city\": \"Rome\"}\n```";
-    let server = server(vec![json_answer(&chat(text))]).await;
-    let routes = rung("openai", &server.uri(), "prompt");
+    let server = server(vec![json_response(&chat(text))]).await;
+    let routes = with_mode("openai", &server.uri(), "prompt");
     let completion = complete(&routes, &ask_city()).await.unwrap();
     assert_eq!(completion.structured, Some(json!({ "city": "Rome" })));
     assert_eq!(bodies(&server).await[0].get("response_format"), None);
@@ -124,7 +124,7 @@ async fn last_valid_document_needs_no_repair() {
         ("{\"city\": \"Rome\nand Oslo\"}", "Rome\nand Oslo"),
     ];
     for (text, city) in cases {
-        let server = server(vec![json_answer(&chat(text))]).await;
+        let server = server(vec![json_response(&chat(text))]).await;
         let completion = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap();
         assert_eq!(completion.structured, Some(json!({ "city": city })), "{text}");
         assert_eq!(bodies(&server).await.len(), 1, "{text}");
@@ -135,7 +135,7 @@ async fn last_valid_document_needs_no_repair() {
 async fn rejected_schema_falls_back_to_a_weaker_mode() {
     let error = json!({ "error": { "message": "Invalid schema for response_format" } });
     let refused = ResponseTemplate::new(400).set_body_json(error);
-    let server = server(vec![refused, json_answer(&chat("{\"city\":\"Rome\"}"))]).await;
+    let server = server(vec![refused, json_response(&chat("{\"city\":\"Rome\"}"))]).await;
     let completion = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap();
     assert_eq!(completion.structured, Some(json!({ "city": "Rome" })));
     assert_eq!(bodies(&server).await[1]["response_format"], json!({ "type": "json_object" }));
@@ -156,7 +156,8 @@ async fn other_rejections_do_not_change_the_mode() {
 
 #[tokio::test]
 async fn invalid_document_is_repaired_once() {
-    let answers = vec![json_answer(&chat("{\"city\": 5}")), json_answer(&chat("{\"city\":\"R\"}"))];
+    let answers =
+        vec![json_response(&chat("{\"city\": 5}")), json_response(&chat("{\"city\":\"R\"}"))];
     let server = server(answers).await;
     let completion = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap();
     assert_eq!(completion.structured, Some(json!({ "city": "R" })));
@@ -169,7 +170,7 @@ async fn invalid_document_is_repaired_once() {
 
 #[tokio::test]
 async fn invalid_document_after_the_repair_is_a_failure() {
-    let server = server(vec![json_answer(&chat("I would rather not"))]).await;
+    let server = server(vec![json_response(&chat("I would rather not"))]).await;
     let failure = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("invalid", false));
     assert!(failure.message.contains("`m-1` of route `chat`"), "{failure}");
@@ -179,7 +180,7 @@ async fn invalid_document_after_the_repair_is_a_failure() {
 
 #[tokio::test]
 async fn repair_can_be_disabled() {
-    let server = server(vec![json_answer(&chat("{\"city\": 5}"))]).await;
+    let server = server(vec![json_response(&chat("{\"city\": 5}"))]).await;
     let tries = Tries { repair: Some(false), ..Tries::default() };
     let request = CompletionRequest { tries, ..ask_city() };
     let failure = complete(&simple("openai", &server.uri()), &request).await.unwrap_err();
@@ -195,7 +196,7 @@ async fn repair_can_be_disabled() {
 async fn truncated_document_is_not_repaired() {
     let mut answer = chat("{\"city\": \"Ro");
     answer["choices"][0]["finish_reason"] = json!("length");
-    let server = server(vec![json_answer(&answer)]).await;
+    let server = server(vec![json_response(&answer)]).await;
     let failure = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap_err();
     assert!(failure.message.contains("max_output_tokens"), "{failure}");
     assert_eq!(bodies(&server).await.len(), 1);
@@ -205,7 +206,7 @@ async fn truncated_document_is_not_repaired() {
 async fn truncated_repair_names_the_limit() {
     let mut repair = chat("{\"city\": \"Ro");
     repair["choices"][0]["finish_reason"] = json!("length");
-    let server = server(vec![json_answer(&chat("{\"city\": 5}")), json_answer(&repair)]).await;
+    let server = server(vec![json_response(&chat("{\"city\": 5}")), json_response(&repair)]).await;
     let failure = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap_err();
     assert!(failure.message.contains("max_output_tokens"), "{failure}");
     assert_eq!(failure.details.unwrap()["answer"], "{\"city\": \"Ro");
@@ -216,7 +217,7 @@ async fn truncated_repair_names_the_limit() {
 async fn filtered_response_has_no_document() {
     let mut answer = chat("");
     answer["choices"][0]["finish_reason"] = json!("content_filter");
-    let server = server(vec![json_answer(&answer)]).await;
+    let server = server(vec![json_response(&answer)]).await;
     let completion = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap();
     assert_eq!(completion.finish_reason, FinishReason::ContentFilter);
     assert_eq!(completion.structured, None);

@@ -16,7 +16,7 @@ use wattle_graph::llm::{
 };
 use wattle_model::{ModelConfig, Routes};
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
-use wattle_run::ports::model::{Deltas, NoDeltas};
+use wattle_run::ports::model::{DeltaSink, DiscardDeltas};
 use wattle_run::ports::{BlobStore, Caller, Model};
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
@@ -118,20 +118,20 @@ pub(crate) async fn complete(
     routes: &Routes,
     request: &CompletionRequest,
 ) -> Result<Completion, Failure> {
-    routes.complete(&caller(), request, &Blobs::default(), &NoDeltas).await
+    routes.complete(&caller(), request, &Blobs::default(), &DiscardDeltas).await
 }
 
 /// Records the deltas of a call.
 #[derive(Default)]
-pub(crate) struct Kept(Mutex<Vec<Delta>>);
+pub(crate) struct RecordedDeltas(Mutex<Vec<Delta>>);
 
-impl Deltas for Kept {
+impl DeltaSink for RecordedDeltas {
     fn push(&self, delta: Delta) {
         self.0.lock().unwrap().push(delta);
     }
 }
 
-impl Kept {
+impl RecordedDeltas {
     pub(crate) fn len(&self) -> usize {
         self.0.lock().unwrap().len()
     }
@@ -180,8 +180,8 @@ impl Kept {
 pub(crate) async fn stream(
     routes: &Routes,
     request: &CompletionRequest,
-) -> (Result<Completion, Failure>, Kept) {
-    let kept = Kept::default();
+) -> (Result<Completion, Failure>, RecordedDeltas) {
+    let kept = RecordedDeltas::default();
     let answer = routes.complete(&caller(), request, &Blobs::default(), &kept).await;
     (answer, kept)
 }
@@ -227,7 +227,7 @@ pub(crate) async fn server(answers: Vec<ResponseTemplate>) -> MockServer {
 }
 
 /// Starts a server that reads the start of a request and then runs `then`.
-pub(crate) async fn odd<F, R>(then: F) -> String
+pub(crate) async fn raw_server<F, R>(then: F) -> String
 where
     F: FnOnce(tokio::net::TcpStream) -> R + Send + 'static,
     R: Future<Output = ()> + Send + 'static,
@@ -243,11 +243,11 @@ where
     format!("http://{address}")
 }
 
-pub(crate) fn json_answer(body: &Value) -> ResponseTemplate {
+pub(crate) fn json_response(body: &Value) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_json(body)
 }
 
-pub(crate) fn status(code: u16) -> ResponseTemplate {
+pub(crate) fn error_status(code: u16) -> ResponseTemplate {
     let error = json!({ "error": { "message": format!("it went wrong {KEY}"), "code": null } });
     ResponseTemplate::new(code).set_body_json(error)
 }
@@ -265,7 +265,7 @@ pub(crate) fn assert_no_key(failure: &Failure) {
 }
 
 /// Returns the attempts in a failure: provider, model, tries, code.
-pub(crate) fn told(failure: &Failure) -> Vec<(String, String, u64, String)> {
+pub(crate) fn attempts_in(failure: &Failure) -> Vec<(String, String, u64, String)> {
     let attempts = failure.details.as_ref().unwrap()["attempts"].as_array().unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let read = |told: &Value| {

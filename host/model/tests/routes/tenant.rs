@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::Completion;
 use wattle_kit::standin::{Config, Fault, FaultRule, Handle, Pattern, Server, redact};
-use wattle_model::{ModelConfig, Routes, Tenants};
-use wattle_run::ports::model::{NoDeltas, RouteInfo};
+use wattle_model::{ModelConfig, Routes, TenantRoutesConfig};
+use wattle_run::ports::model::{DiscardDeltas, RouteInfo};
 use wattle_run::ports::{Caller, Model};
 
 use crate::support::{Blobs, KEY, ask, caller, table};
@@ -39,7 +39,7 @@ fn open(server: &Handle, file: Option<PathBuf>, reachable: fn(IpAddr) -> bool) -
         json!({ "kind": "openai", "base_url": base(server), "key_env": "SECOND_KEY" });
     let config: ModelConfig = serde_json::from_value(config).unwrap();
     let routes = Routes::new(config, &|_| Some(KEY.to_owned())).unwrap();
-    routes.with_tenants(Tenants { file, reachable }).unwrap()
+    routes.with_tenants(TenantRoutesConfig { file, reachable }).unwrap()
 }
 
 fn base(server: &Handle) -> String {
@@ -47,7 +47,7 @@ fn base(server: &Handle) -> String {
 }
 
 async fn call(routes: &Routes, caller: &Caller) -> Result<Completion, Failure> {
-    routes.complete(caller, &ask("hi"), &Blobs::default(), &NoDeltas).await
+    routes.complete(caller, &ask("hi"), &Blobs::default(), &DiscardDeltas).await
 }
 
 fn info(provider: &str, model: &str, has_fallback: bool) -> RouteInfo {
@@ -252,9 +252,10 @@ async fn tenant_routes_survive_a_restart_in_a_private_file() {
     let config = table("openai", &base(&server), &json!({}), &json!({}));
     let config: ModelConfig = serde_json::from_value(config).unwrap();
     let less = Routes::new(config, &|_| Some(KEY.to_owned())).unwrap();
-    let less = less.with_tenants(Tenants { file: Some(path.clone()), reachable: everywhere });
+    let less =
+        less.with_tenants(TenantRoutesConfig { file: Some(path.clone()), reachable: everywhere });
     let less = less.unwrap();
-    assert!(less.problems()[0].contains("`acme`"), "{:?}", less.problems());
+    assert!(less.startup_warnings()[0].contains("`acme`"), "{:?}", less.startup_warnings());
     let failure = call(&less, &of(Some("acme"))).await.unwrap_err();
     assert_eq!(failure.code, "unavailable");
     assert!(failure.message.contains("`second`"), "{failure}");
@@ -262,7 +263,7 @@ async fn tenant_routes_survive_a_restart_in_a_private_file() {
     std::fs::write(&path, "{}").unwrap();
     let config = ModelConfig::default();
     let broken = Routes::new(config, &|_| None).unwrap();
-    let error = broken.with_tenants(Tenants { file: Some(path), reachable: everywhere });
+    let error = broken.with_tenants(TenantRoutesConfig { file: Some(path), reachable: everywhere });
     assert!(error.unwrap_err().to_string().contains("tenant-routes.json"));
 }
 

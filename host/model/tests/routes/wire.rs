@@ -5,12 +5,12 @@ use wattle_graph::llm::{
     CompletionRequest, FinishReason, Image, ImageSource, Part, Role, ToolCall, ToolChoice,
     ToolDefinition, ToolResult, Usage,
 };
-use wattle_run::ports::model::NoDeltas;
+use wattle_run::ports::model::DiscardDeltas;
 use wattle_run::ports::{BlobStore, Model};
 
 use crate::support::{
-    Blobs, KEY, ask, bodies, caller, chat, complete, json_answer, message, routes, server, simple,
-    table,
+    Blobs, KEY, ask, bodies, caller, chat, complete, json_response, message, routes, server,
+    simple, table,
 };
 
 /// Returns a conversation with every kind of part.
@@ -47,7 +47,7 @@ async fn openai_uses_chat_completions() {
         "tool_calls": [{ "id": "c2", "type": "function",
                          "function": { "name": "clock", "arguments": "{\"zone\":\"y\"}" } }],
     });
-    let server = server(vec![json_answer(&answer)]).await;
+    let server = server(vec![json_response(&answer)]).await;
     let routes = simple("openai", &format!("{}/v1", server.uri()));
     let completion = complete(&routes, &rich()).await.unwrap();
 
@@ -97,7 +97,7 @@ async fn gemini_uses_generate_content() {
         },
         "modelVersion": "gemini-dated",
     });
-    let server = server(vec![json_answer(&answer)]).await;
+    let server = server(vec![json_response(&answer)]).await;
     let routes = simple("gemini", &format!("{}/v1beta/", server.uri()));
     let completion = complete(&routes, &rich()).await.unwrap();
     assert!(completion.parts.contains(&Part::Text("it is a cat".into())));
@@ -136,7 +136,7 @@ async fn anthropic_uses_messages() {
         "stop_reason": "end_turn",
         "usage": { "input_tokens": 10, "output_tokens": 4, "cache_read_input_tokens": 3 },
     });
-    let server = server(vec![json_answer(&answer)]).await;
+    let server = server(vec![json_response(&answer)]).await;
     let routes = simple("anthropic", &format!("{}/v1/", server.uri()));
     let mut request = rich();
     let address = Image {
@@ -183,7 +183,7 @@ async fn requests_without_a_key_have_no_key_header() {
             }),
         ),
     ] {
-        let server = server(vec![json_answer(&answer)]).await;
+        let server = server(vec![json_response(&answer)]).await;
         let mut config = table(kind, &server.uri(), &json!({}), &json!({}));
         config["providers"]["first"]["key_env"] = Value::Null;
         let completion = complete(&routes(config), &ask("hi")).await.unwrap();
@@ -198,7 +198,7 @@ async fn requests_without_a_key_have_no_key_header() {
 
 #[tokio::test]
 async fn instructions_in_several_parts_are_separated() {
-    let server = server(vec![json_answer(&chat("hi"))]).await;
+    let server = server(vec![json_response(&chat("hi"))]).await;
     let mut request = ask("hi");
     request.messages[0].parts.push(Part::Text("speak French".into()));
     complete(&simple("openai", &server.uri()), &request).await.unwrap();
@@ -208,14 +208,14 @@ async fn instructions_in_several_parts_are_separated() {
 
 #[tokio::test]
 async fn images_are_read_from_the_blob_store() {
-    let server = server(vec![json_answer(&chat("a cat"))]).await;
+    let server = server(vec![json_response(&chat("a cat"))]).await;
     let blobs = Blobs::default();
     let blob = blobs.put(vec![1, 2, 3].into(), "image/png").await.unwrap();
     let mut request = ask("what is it?");
     let image = Image { source: ImageSource::Blob(blob), media_type: "image/png".into() };
     request.messages[1].parts.push(Part::Image(image));
     let routes = simple("openai", &server.uri());
-    routes.complete(&caller(), &request, &blobs, &NoDeltas).await.unwrap();
+    routes.complete(&caller(), &request, &blobs, &DiscardDeltas).await.unwrap();
     let picture = &bodies(&server).await[0]["messages"][1]["content"][1]["image_url"]["url"];
     assert_eq!(picture, "data:image/png;base64,AQID");
 
@@ -225,7 +225,7 @@ async fn images_are_read_from_the_blob_store() {
 
 #[tokio::test]
 async fn model_names_are_sent_unchanged() {
-    let server = server(vec![json_answer(&chat("hi"))]).await;
+    let server = server(vec![json_response(&chat("hi"))]).await;
     let route = json!({ "model": "qwen3-max", "temperature": 0.25, "max_output_tokens": 5 });
     let routes = routes(table("openai", &server.uri(), &json!({}), &route));
     complete(&routes, &ask("hi")).await.unwrap();
@@ -239,7 +239,7 @@ async fn model_names_are_sent_unchanged() {
 async fn filtered_responses_are_completions() {
     let mut refusal = chat("");
     refusal["choices"][0]["message"] = json!({ "content": null, "refusal": "I will not" });
-    let server_a = server(vec![json_answer(&refusal)]).await;
+    let server_a = server(vec![json_response(&refusal)]).await;
     let refused = complete(&simple("openai", &server_a.uri()), &ask("?")).await.unwrap();
     assert_eq!(refused.finish_reason, FinishReason::ContentFilter);
     assert_eq!(refused.parts, [Part::Text("I will not".into())]);
@@ -248,7 +248,7 @@ async fn filtered_responses_are_completions() {
         "promptFeedback": { "blockReason": "SAFETY" },
         "usageMetadata": { "promptTokenCount": 8 }, "modelVersion": "g",
     });
-    let server_b = server(vec![json_answer(&blocked)]).await;
+    let server_b = server(vec![json_response(&blocked)]).await;
     let blocked = complete(&simple("gemini", &server_b.uri()), &ask("?")).await.unwrap();
     assert_eq!(blocked.finish_reason, FinishReason::ContentFilter);
     assert_eq!((blocked.usage.input_tokens, blocked.model.as_str()), (Some(8), "g"));

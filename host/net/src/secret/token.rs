@@ -18,29 +18,29 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::hostcall::http::HttpResponse;
 use wattle_run::ports::Clock;
 
+use crate::body;
 use crate::exchange;
-use crate::outbound::OutboundNet;
-use crate::payload;
-use crate::secret::{Filler, Place, names};
-use crate::target;
+use crate::outbound::OutboundHttp;
+use crate::request_url;
+use crate::secret::{Position, SecretInjector, placeholder_names};
 
 /// Default lifetime of a token.
-const LIFETIME: HumanDuration = HumanDuration::from_ms(5 * 60_000);
+const DEFAULT_LIFETIME: HumanDuration = HumanDuration::from_ms(5 * 60_000);
 
 /// Default time before the expiry at which a token is renewed.
-const REFRESH_BEFORE: HumanDuration = HumanDuration::from_ms(60_000);
+const DEFAULT_REFRESH_BEFORE: HumanDuration = HumanDuration::from_ms(60_000);
 
 /// Timeout of a fetch. Services respond fast or not at all.
-const TIMEOUT: Duration = Duration::from_secs(15);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum bytes of a response with a token.
-const ANSWER_BYTES: u64 = 64 << 10;
+const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 
 /// Maximum characters of the service's message in a failure.
-const QUOTED_CHARS: usize = 200;
+const MAX_MESSAGE_CHARS: usize = 200;
 
 /// Milliseconds per second; lifetimes are in seconds.
-const SECOND_MS: f64 = 1_000.0;
+const MS_PER_SECOND: f64 = 1_000.0;
 
 /// The source of a managed token. A field of a JSON response is named by its top-level key, or by a
 /// JSON pointer such as `/data/token`.
@@ -89,11 +89,11 @@ fn json_type() -> String {
 }
 
 fn refresh_before() -> HumanDuration {
-    REFRESH_BEFORE
+    DEFAULT_REFRESH_BEFORE
 }
 
 impl Rejection {
-    fn fits(&self, response: &HttpResponse) -> bool {
+    fn matches(&self, response: &HttpResponse) -> bool {
         if self.status.contains(&response.status) {
             return true;
         }
@@ -101,27 +101,27 @@ impl Rejection {
             return false;
         };
         let document: Option<Value> = serde_json::from_slice(&response.body).ok();
-        let value = document.as_ref().and_then(|document| at(document, field)?.as_i64());
+        let value = document.as_ref().and_then(|document| field_value(document, field)?.as_i64());
         value.is_some_and(|value| self.values.contains(&value))
     }
 }
 
 /// A managed token and its source.
-pub(crate) struct Token {
+pub(crate) struct ManagedToken {
     name: String,
     source: TokenSource,
     url: Url,
     clock: Arc<dyn Clock>,
     /// Locked during a fetch, so that concurrent requests fetch the token once.
-    kept: Mutex<Option<Kept>>,
+    cached: Mutex<Option<CachedToken>>,
 }
 
-struct Kept {
+struct CachedToken {
     value: SecretString,
     renew_at_ms: i64,
 }
 
-impl Token {
+impl ManagedToken {
     /// Creates a token without fetching it.
     ///
     /// # Errors
@@ -132,19 +132,19 @@ impl Token {
         source: TokenSource,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, &'static str> {
-        let url = target::parse(&source.url).map_err(|_| "has an invalid `url`")?;
+        let url = request_url::parse(&source.url).map_err(|_| "has an invalid `url`")?;
         if source.field.is_empty() {
             return Err("needs a `field` that contains the token");
         }
-        if names(&source.body).any(|mentioned| mentioned == name) {
+        if placeholder_names(&source.body).any(|mentioned| mentioned == name) {
             return Err("names itself in its `body`");
         }
-        Ok(Self { name: name.to_owned(), source, url, clock, kept: Mutex::new(None) })
+        Ok(Self { name: name.to_owned(), source, url, clock, cached: Mutex::new(None) })
     }
 
     /// Returns the token. Fetches it if there is none that is valid for long enough.
-    pub(crate) async fn value(&self, net: &OutboundNet) -> Result<SecretString, Failure> {
-        let mut kept = self.kept.lock().await;
+    pub(crate) async fn value(&self, net: &OutboundHttp) -> Result<SecretString, Failure> {
+        let mut kept = self.cached.lock().await;
         if let Some(kept) = kept.as_ref().filter(|kept| self.clock.now_ms() < kept.renew_at_ms) {
             return Ok(kept.value.clone());
         }
@@ -153,40 +153,42 @@ impl Token {
     }
 
     /// Discards a token that a service rejects, unless it was renewed meanwhile.
-    pub(crate) async fn forget(&self, refused: &SecretString) {
-        let mut kept = self.kept.lock().await;
+    pub(crate) async fn invalidate(&self, refused: &SecretString) {
+        let mut kept = self.cached.lock().await;
         kept.take_if(|kept| kept.value.expose_secret() == refused.expose_secret());
     }
 
     /// Returns true if a response rejects the token.
-    pub(crate) fn is_refused_by(&self, response: &HttpResponse) -> bool {
-        self.source.invalid.fits(response)
+    pub(crate) fn is_rejected_by(&self, response: &HttpResponse) -> bool {
+        self.source.invalid.matches(response)
     }
 
-    async fn fetch(&self, net: &OutboundNet) -> Result<Kept, Failure> {
-        let mut filler = Filler::new(net.secrets());
-        let body = filler.fill(&self.source.body, Place::Plain, &|_| Ok(()))?;
-        net.rates().wait(&target::host(&self.url)).await;
-        tracing::debug!(token = self.name, host = %target::host(&self.url), "fetching a token");
+    async fn fetch(&self, net: &OutboundHttp) -> Result<CachedToken, Failure> {
+        let mut injector = SecretInjector::new(net.secrets());
+        let body = injector.inject(&self.source.body, Position::Raw, &|_| Ok(()))?;
+        net.rate_limiter().acquire(&request_url::host(&self.url)).await;
+        tracing::debug!(token = self.name, host = %request_url::host(&self.url), "fetching a token");
         let asked_ms = self.clock.now_ms();
         // Permits private addresses, since an operator may run such a service in a private network.
-        let request = net.client(true).post(self.url.clone()).timeout(TIMEOUT).body(body);
+        let request = net.client(true).post(self.url.clone()).timeout(FETCH_TIMEOUT).body(body);
         let sent = request.header(CONTENT_TYPE, &self.source.content_type).send().await;
-        let broken =
-            |error: reqwest::Error| self.failed(&filler.scrub(&exchange::root(&error))).retryable();
+        let broken = |error: reqwest::Error| {
+            self.fetch_failure(&injector.redact(&exchange::root_cause(&error))).retryable()
+        };
         let mut response = sent.map_err(&broken)?;
         let status = response.status();
-        let body = payload::read(&mut response, ANSWER_BYTES, &broken).await?;
+        let body = body::read_body(&mut response, MAX_RESPONSE_BYTES, &broken).await?;
         let document: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let token = at(&document, &self.source.field).and_then(Value::as_str);
+        let token = field_value(&document, &self.source.field).and_then(Value::as_str);
         match token.filter(|token| status.is_success() && is_token(token)) {
-            Some(token) => Ok(Kept {
+            Some(token) => Ok(CachedToken {
                 value: token.into(),
-                renew_at_ms: asked_ms.saturating_add(self.lasts_ms(&document)),
+                renew_at_ms: asked_ms.saturating_add(self.lifetime_ms(&document)),
             }),
             None => {
-                let words = filler.scrub(&self.words(&document));
-                let failure = self.failed(&format!("it responded with status {status}{words}"));
+                let words = injector.redact(&self.service_message(&document));
+                let failure =
+                    self.fetch_failure(&format!("it responded with status {status}{words}"));
                 Err(if status.is_server_error() { failure.retryable() } else { failure })
             }
         }
@@ -194,25 +196,27 @@ impl Token {
 
     /// Returns for how many milliseconds the token is used. A token with too short a lifetime is
     /// fetched for every request.
-    fn lasts_ms(&self, document: &Value) -> i64 {
-        let field = self.source.expires_field.as_ref().and_then(|field| at(document, field));
+    fn lifetime_ms(&self, document: &Value) -> i64 {
+        let field =
+            self.source.expires_field.as_ref().and_then(|field| field_value(document, field));
         let seconds = field.and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
-        let lifetime = seconds.map_or(as_ms(LIFETIME), |it| (it * SECOND_MS) as i64);
+        let lifetime = seconds.map_or(as_ms(DEFAULT_LIFETIME), |it| (it * MS_PER_SECOND) as i64);
         lifetime.saturating_sub(as_ms(self.source.refresh_before))
     }
 
     /// Quotes only `message_field`, since the rest of the response can contain a token.
-    fn words(&self, document: &Value) -> String {
-        let field = self.source.message_field.as_ref().and_then(|field| at(document, field));
+    fn service_message(&self, document: &Value) -> String {
+        let field =
+            self.source.message_field.as_ref().and_then(|field| field_value(document, field));
         let words = field.and_then(Value::as_str).unwrap_or_default();
         if words.is_empty() {
             return String::new();
         }
-        format!(": {}", words.chars().take(QUOTED_CHARS).collect::<String>())
+        format!(": {}", words.chars().take(MAX_MESSAGE_CHARS).collect::<String>())
     }
 
-    fn failed(&self, reason: &str) -> Failure {
-        let (name, origin) = (&self.name, target::origin(&self.url));
+    fn fetch_failure(&self, reason: &str) -> Failure {
+        let (name, origin) = (&self.name, request_url::origin(&self.url));
         let message = format!(
             "the token `{name}` cannot be fetched from `{origin}`: {reason}; check \
              `[secrets.{name}.token]` in wattle.toml and the secrets it names"
@@ -221,7 +225,7 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for ManagedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Token").field("name", &self.name).finish_non_exhaustive()
     }
@@ -236,7 +240,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && !text.chars().any(char::is_control)
 }
 
-fn at<'d>(document: &'d Value, field: &str) -> Option<&'d Value> {
+fn field_value<'d>(document: &'d Value, field: &str) -> Option<&'d Value> {
     if field.starts_with('/') { document.pointer(field) } else { document.get(field) }
 }
 
@@ -245,7 +249,7 @@ mod tests {
     use serde_json::{Value, json};
     use wattle_run::hostcall::http::HttpResponse;
 
-    use super::{Rejection, at};
+    use super::{Rejection, field_value};
 
     fn answer(status: u16, body: &Value) -> HttpResponse {
         let body = body.to_string().into();
@@ -259,19 +263,19 @@ mod tests {
             values: vec![99_991_663, 99_991_661],
             ..Rejection::default()
         };
-        assert!(by_code.fits(&answer(200, &json!({"code": 99_991_663}))));
-        assert!(!by_code.fits(&answer(401, &json!({"code": 0}))));
-        assert!(!by_code.fits(&answer(200, &json!("code"))));
+        assert!(by_code.matches(&answer(200, &json!({"code": 99_991_663}))));
+        assert!(!by_code.matches(&answer(401, &json!({"code": 0}))));
+        assert!(!by_code.matches(&answer(200, &json!("code"))));
         let by_status = Rejection { status: vec![401], ..Rejection::default() };
-        assert!(by_status.fits(&answer(401, &json!(null))));
-        assert!(!Rejection::default().fits(&answer(401, &json!({"code": 1}))));
+        assert!(by_status.matches(&answer(401, &json!(null))));
+        assert!(!Rejection::default().matches(&answer(401, &json!({"code": 1}))));
     }
 
     #[test]
     fn fields_are_names_or_pointers() {
         let document = json!({"a.b": 1, "data": {"token": "t"}});
-        assert_eq!(at(&document, "a.b"), Some(&json!(1)));
-        assert_eq!(at(&document, "/data/token"), Some(&json!("t")));
-        assert_eq!(at(&document, "data/token"), None);
+        assert_eq!(field_value(&document, "a.b"), Some(&json!(1)));
+        assert_eq!(field_value(&document, "/data/token"), Some(&json!("t")));
+        assert_eq!(field_value(&document, "data/token"), None);
     }
 }

@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
-mod bound;
 mod guard;
+mod limits;
 mod redirect;
 mod secret;
 mod support;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use wattle_graph::failure::Failure;
-use wattle_net::{NetConfig, OutboundNet, Secrets};
+use wattle_net::{NetConfig, OutboundHttp, Secrets};
 use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
@@ -45,11 +45,11 @@ pub(crate) fn caller() -> Caller {
     }
 }
 
-pub(crate) fn net() -> OutboundNet {
+pub(crate) fn net() -> OutboundHttp {
     let values = [("KEY", KEY), ("OTHER", OTHER)];
     let values = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
     let secrets = Secrets::new(values.collect()).unwrap();
-    OutboundNet::new(&NetConfig::default(), secrets).unwrap()
+    OutboundHttp::new(&NetConfig::default(), secrets).unwrap()
 }
 
 /// Returns a rule for a host on the loopback interface, with every method and the secret `KEY`.
@@ -98,7 +98,7 @@ pub(crate) async fn send_within(
 
 /// Starts a server that reads the first bytes of one request, writes `bytes` and then runs `then`.
 /// Returns its port.
-pub(crate) async fn odd<F, R>(bytes: Vec<u8>, then: F) -> u16
+pub(crate) async fn raw_server<F, R>(bytes: Vec<u8>, then: F) -> u16
 where
     F: FnOnce(TcpStream) -> R + Send + 'static,
     R: Future<Output = ()> + Send + 'static,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use serde_json::json;
 use wattle_graph::failure::Failure;
-use wattle_net::{NetConfig, OutboundNet, Secrets, TokenSource};
+use wattle_net::{NetConfig, OutboundHttp, Secrets, TokenSource};
 use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
@@ -20,9 +20,9 @@ use crate::support::{KEY, OneBlob, caller, get, rule_for};
 const INVALID: i64 = 99_991_663;
 
 #[derive(Clone, Default)]
-struct Hand(Arc<AtomicI64>);
+struct SettableClock(Arc<AtomicI64>);
 
-impl Clock for Hand {
+impl Clock for SettableClock {
     fn now_ms(&self) -> i64 {
         self.0.load(Ordering::SeqCst)
     }
@@ -38,16 +38,16 @@ impl Clock for Hand {
 
 /// A service that issues the tokens `t-fetched-1`, `t-fetched-2` and so on. [`Scene::refuses`] selects those that it
 /// rejects.
-struct Scene {
+struct TokenService {
     server: MockServer,
-    net: OutboundNet,
-    clock: Hand,
+    net: OutboundHttp,
+    clock: SettableClock,
 }
 
-impl Scene {
+impl TokenService {
     async fn new() -> Self {
         let server = MockServer::start().await;
-        let clock = Hand::default();
+        let clock = SettableClock::default();
         let source = format!(
             r#"
 url = "{}/token"
@@ -67,7 +67,7 @@ invalid = {{ field = "code", values = [{INVALID}] }}
             .unwrap()
             .with_tokens(BTreeMap::from([("TOKEN".to_owned(), source)]), &shared)
             .unwrap();
-        let net = OutboundNet::new(&NetConfig::default(), secrets).unwrap();
+        let net = OutboundHttp::new(&NetConfig::default(), secrets).unwrap();
         Self { server, net, clock }
     }
 
@@ -129,7 +129,7 @@ invalid = {{ field = "code", values = [{INVALID}] }}
 
 #[tokio::test]
 async fn token_is_fetched_once_and_redacted() {
-    let scene = Scene::new().await;
+    let scene = TokenService::new().await;
     scene.hands_out().await;
     scene.refuses(&[]).await;
     let (first, second) = tokio::join!(scene.send(), scene.send());
@@ -144,7 +144,7 @@ async fn token_is_fetched_once_and_redacted() {
 
 #[tokio::test]
 async fn token_is_renewed_before_it_expires() {
-    let scene = Scene::new().await;
+    let scene = TokenService::new().await;
     scene.hands_out().await;
     scene.refuses(&[]).await;
     scene.send().await.unwrap();
@@ -160,7 +160,7 @@ async fn token_is_renewed_before_it_expires() {
 
 #[tokio::test]
 async fn rejected_token_is_renewed_and_the_request_repeated() {
-    let scene = Scene::new().await;
+    let scene = TokenService::new().await;
     scene.hands_out().await;
     scene.refuses(&["Bearer t-fetched-1"]).await;
     let answer = scene.send().await.unwrap();
@@ -178,7 +178,7 @@ async fn rejected_token_is_renewed_and_the_request_repeated() {
 
 #[tokio::test]
 async fn second_token_rejection_is_returned() {
-    let scene = Scene::new().await;
+    let scene = TokenService::new().await;
     scene.hands_out().await;
     scene.refuses(&["Bearer t-fetched-1", "Bearer t-fetched-2"]).await;
     let answer = scene.send().await.unwrap();
@@ -188,7 +188,7 @@ async fn second_token_rejection_is_returned() {
 
 #[tokio::test]
 async fn no_token_is_fetched_without_a_grant() {
-    let scene = Scene::new().await;
+    let scene = TokenService::new().await;
     scene.hands_out().await;
     let failure = scene.send_by(&rule_for(&scene.server)).await.unwrap_err();
     assert_eq!(failure.code, "denied");
@@ -197,7 +197,7 @@ async fn no_token_is_fetched_without_a_grant() {
 
 #[tokio::test]
 async fn failed_token_fetch_is_reported() {
-    let scene = Scene::new().await;
+    let scene = TokenService::new().await;
     let words = json!({"code": 10_014, "msg": "app secret is invalid", "debug": "app secret"});
     let answer = ResponseTemplate::new(200).set_body_json(words);
     Mock::given(path("/token")).respond_with(answer).mount(&scene.server).await;
@@ -210,7 +210,7 @@ async fn failed_token_fetch_is_reported() {
 
 #[tokio::test]
 async fn invalid_sources_are_rejected() {
-    let clock: Arc<dyn Clock> = Arc::new(Hand::default());
+    let clock: Arc<dyn Clock> = Arc::new(SettableClock::default());
     for (name, source) in [
         ("TOKEN", "url = \"ftp://a/\"\nbody = \"\"\nfield = \"t\""),
         ("TOKEN", "url = \"https://a/\"\nbody = \"\"\nfield = \"\""),

@@ -2,7 +2,7 @@
 //!
 //! The stream is a function of the log: the same events, from the first event of the run, yield the
 //! same frames with the same ids. The log does not contain states. If [`V1::needs`] returns a
-//! [`Need`] for an event, the caller passes that state with the event. Without it, the frames of
+//! [`NeededState`] for an event, the caller passes that state with the event. Without it, the frames of
 //! the event lack the state.
 
 mod frame;
@@ -147,7 +147,7 @@ impl V1 {
         }
     }
 
-    /// Reads the events since the checkpoint of [`Need::Start`], so that interrupts which the run
+    /// Reads the events since the checkpoint of [`NeededState::Start`], so that interrupts which the run
     /// does not answer stay pending, and messages of earlier runs are not sent again. `started` is
     /// the event that needs the checkpoint; events after it are ignored.
     pub fn recall(&mut self, events: &[Event], started: &Event) {

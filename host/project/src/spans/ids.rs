@@ -6,7 +6,7 @@ use wattle_graph::id::{Digest, RunId, TaskId};
 use crate::spans::span::{SpanId, TraceId};
 
 /// A host call of a run. A call that failed may be repeated under the same number; the parameter
-/// `repeat` of [`for_call`] distinguishes these calls.
+/// `repeat` of [`of_call`] distinguishes these calls.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CallKey {
     pub(super) task: TaskId,

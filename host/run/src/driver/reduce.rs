@@ -8,7 +8,7 @@ use wattle_graph::id::ChannelName;
 use wattle_graph::step::PluginReduction;
 
 use crate::app::App;
-use crate::ports::sandbox::Ended;
+use crate::ports::sandbox::GuestError;
 
 /// Combines the writes of channels whose reducers are exported by plugins.
 pub(crate) async fn reduce(
@@ -23,8 +23,11 @@ pub(crate) async fn reduce(
         let limits = &app.grants_of(&plugin).limits;
         let value = code.reduce(&reducer, current, updates, limits).await.map_err(|ended| {
             let failure = match ended {
-                Ended::Failure(f) | Ended::Trap(f) | Ended::Limit(f) | Ended::Host(f) => f,
-                Ended::Unwound(_) => Failure::internal("a reducer must not call an import"),
+                GuestError::Failure(f)
+                | GuestError::Trap(f)
+                | GuestError::Limit(f)
+                | GuestError::Host(f) => f,
+                GuestError::Unwound(_) => Failure::internal("a reducer must not call an import"),
             };
             Failure {
                 message: format!("reducer `{reducer}` of channel `{channel}`: {}", failure.message),

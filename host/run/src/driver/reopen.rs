@@ -16,16 +16,18 @@ impl Driver {
     pub(super) async fn reopen(&mut self, commit: &mut Commit, failure: &Failure) -> ThreadStatus {
         let Some(to) = self.run.reopen else { return ThreadStatus::Error };
         let (ports, log) = (self.context().ports.clone(), self.context().log.clone());
-        if log.barrier().await.is_err() {
+        if log.wait_durable().await.is_err() {
             return ThreadStatus::Error;
         }
-        let Ok(Some(tuple)) = view::root(ports.store.as_ref(), &self.record.id, to).await else {
+        let Ok(Some(tuple)) =
+            view::root_checkpoint(ports.store.as_ref(), &self.record.id, to).await
+        else {
             return ThreadStatus::Error;
         };
-        let answered = answered_in(&self.run.id, &tuple.events);
+        let answered = answered_interrupts(&self.run.id, &tuple.events);
         let reopened = Reopened {
             to,
-            tasks: running(&tuple.events, &answered),
+            tasks: tasks_running_subgraphs(&tuple.events, &answered),
             interrupts: answered.into_iter().map(|(_, interrupt)| interrupt).collect(),
             failure: Some(failure.clone()),
         };
@@ -35,14 +37,14 @@ impl Driver {
         let event = log.push(EventKind::Reopened(reopened));
         let mut lineage = view::lineage(tuple);
         lineage.apply(&event);
-        self.walk.stand.lineage = lineage;
+        self.superstep_loop.state.lineage = lineage;
         commit.current = Some(to);
         ThreadStatus::Interrupted
     }
 }
 
 /// Returns the interrupts that a run had answered, each with the namespace of its graph.
-fn answered_in(run: &RunId, events: &[Event]) -> Vec<(Namespace, InterruptId)> {
+fn answered_interrupts(run: &RunId, events: &[Event]) -> Vec<(Namespace, InterruptId)> {
     let own = events.iter().filter(|event| event.run == *run);
     own.filter_map(|event| match &event.kind {
         EventKind::Answered(answered) => {
@@ -55,7 +57,7 @@ fn answered_in(run: &RunId, events: &[Event]) -> Vec<(Namespace, InterruptId)> {
 
 /// Returns the tasks that run the subgraphs whose tasks raised the interrupts, and the tasks of all
 /// their parent graphs.
-fn running(events: &[Event], answered: &[(Namespace, InterruptId)]) -> Vec<TaskId> {
+fn tasks_running_subgraphs(events: &[Event], answered: &[(Namespace, InterruptId)]) -> Vec<TaskId> {
     let graphs: BTreeSet<Namespace> = answered
         .iter()
         .flat_map(|(asked, _)| asked.ancestors())

@@ -17,90 +17,90 @@ use std::time::Duration;
 use tokio::sync::watch;
 use wattle_graph::failure::Failure;
 
-use super::{CUT_GRACE, Engine};
-use crate::ports::store::{Holder, HostReport, LiveHost, StoreError};
+use super::{Engine, SHUTDOWN_STEP_TIMEOUT};
+use crate::ports::store::{HostReport, LeaseHolder, LiveHost, StoreError};
 use crate::view::store_failure;
 
 /// Number of runs that a host may have more than the least busy host and still start a run
 /// immediately. An assignment costs three additional commits and a notification.
-const SLACK: usize = 8;
+const START_SLACK: usize = 8;
 
 /// Time for which other hosts leave a pending run to the host that it is assigned to. A
 /// notification arrives within milliseconds, but that host may be about to stop.
-pub(super) const LEFT_TO_OTHERS: Duration = Duration::from_secs(1);
+pub(super) const ASSIGNMENT_DELAY: Duration = Duration::from_secs(1);
 
 /// Interval between two reports of a host. An assigned run counts as load of the other host until
 /// the next report of that host. A burst of requests is therefore spread, and a short run does not
 /// count for long.
-const REPORT_PAUSE: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Minimum number of reports per lease period.
-const REPORTS: u64 = 3;
+const REPORTS_PER_LEASE: u64 = 3;
 
 /// Number of runs above the mean up to which none is handed over. Each handover costs two commits.
-const HAND_OVER_SLACK: usize = 8;
+const HANDOVER_SLACK: usize = 8;
 
 /// Divisor of the mean. The runs above the mean must also exceed the quotient, so that hosts do not
 /// pass runs back and forth.
-const HAND_OVER_PART: usize = 2;
+const HANDOVER_MEAN_DIVISOR: usize = 2;
 
 /// Load of the hosts, as this engine knows it.
-pub(super) struct Balance {
+pub(super) struct LoadBalance {
     /// Maximum number of concurrent runs.
     max_runs: usize,
     started_ms: i64,
     /// Other hosts that share the store and start runs.
-    others: Mutex<Vec<Other>>,
+    others: Mutex<Vec<OtherHost>>,
     /// Names of the other hosts and of this one.
-    working: watch::Sender<BTreeSet<Holder>>,
+    working_hosts: watch::Sender<BTreeSet<LeaseHolder>>,
     /// Number of runs that are about to start.
-    beginning: AtomicUsize,
+    reserved_starts: AtomicUsize,
     /// Set once the engine serves: it starts pending runs and recovers orphaned ones.
     is_serving: AtomicBool,
 }
 
 /// Another host.
-struct Other {
-    holder: Holder,
+struct OtherHost {
+    holder: LeaseHolder,
     /// Runs that the host reported, and those assigned to it since.
     runs: usize,
 }
 
-impl Balance {
-    pub(super) fn new(max_runs: Option<usize>, started_ms: i64, own: Holder) -> Self {
+impl LoadBalance {
+    pub(super) fn new(max_runs: Option<usize>, started_ms: i64, own: LeaseHolder) -> Self {
         Self {
             max_runs: max_runs.unwrap_or(usize::MAX).max(1),
             started_ms,
             others: Mutex::default(),
-            working: watch::Sender::new(BTreeSet::from([own])),
-            beginning: AtomicUsize::new(0),
+            working_hosts: watch::Sender::new(BTreeSet::from([own])),
+            reserved_starts: AtomicUsize::new(0),
             is_serving: AtomicBool::new(false),
         }
     }
 
     /// Locks the other hosts. No code that can panic runs under this lock.
-    fn others(&self) -> MutexGuard<'_, Vec<Other>> {
+    fn others(&self) -> MutexGuard<'_, Vec<OtherHost>> {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the number of runs of the least busy other host; `None` if there is none.
-    fn least(&self) -> Option<usize> {
+    fn least_load(&self) -> Option<usize> {
         self.others().iter().map(|other| other.runs).min()
     }
 }
 
 /// A reservation for a run from the decision to start it here until it is active. Concurrent
 /// requests see each other's reservations.
-pub(super) struct Place<'b>(&'b AtomicUsize);
+pub(super) struct StartReservation<'b>(&'b AtomicUsize);
 
-impl<'b> Place<'b> {
+impl<'b> StartReservation<'b> {
     fn take(beginning: &'b AtomicUsize) -> Self {
         beginning.fetch_add(1, Ordering::Relaxed);
         Self(beginning)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for StartReservation<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -114,11 +114,15 @@ impl Engine {
     /// Errors of the store.
     pub async fn hosts(&self) -> Result<Vec<LiveHost>, Failure> {
         let mut hosts = self.0.ports.store.hosts().await.map_err(store_failure)?;
-        self.learn(&hosts);
+        self.update_loads(&hosts);
         let own = self.0.leases.holder();
         hosts.retain(|host| host.holder != *own);
         if self.is_serving() {
-            hosts.push(LiveHost { holder: own.clone(), silent_ms: 0, report: self.report() });
+            hosts.push(LiveHost {
+                holder: own.clone(),
+                heartbeat_age_ms: 0,
+                report: self.report(),
+            });
         }
         hosts.sort_by(|one, other| one.holder.cmp(&other.holder));
         Ok(hosts)
@@ -126,44 +130,48 @@ impl Engine {
 
     /// Returns a receiver of the hosts that start runs: live hosts that are not shutting down, this
     /// one included. While the engine serves, it notices changes within a second.
-    pub fn working_hosts(&self) -> watch::Receiver<BTreeSet<Holder>> {
-        self.0.balance.working.subscribe()
+    pub fn working_hosts(&self) -> watch::Receiver<BTreeSet<LeaseHolder>> {
+        self.0.load_balance.working_hosts.subscribe()
     }
 
     /// Returns the name under which the engine holds leases.
-    pub fn holder(&self) -> &Holder {
+    pub fn holder(&self) -> &LeaseHolder {
         self.0.leases.holder()
     }
 
     /// Marks the engine as serving.
-    pub(super) fn serve(&self) {
-        self.0.balance.is_serving.store(true, Ordering::Relaxed);
+    pub(super) fn mark_serving(&self) {
+        self.0.load_balance.is_serving.store(true, Ordering::Relaxed);
     }
 
     fn is_serving(&self) -> bool {
-        self.0.balance.is_serving.load(Ordering::Relaxed)
+        self.0.load_balance.is_serving.load(Ordering::Relaxed)
     }
 
     /// Returns the number of further runs that this host may start.
-    pub(super) fn room(&self) -> usize {
-        self.0.balance.max_runs.saturating_sub(self.load())
+    pub(super) fn free_capacity(&self) -> usize {
+        self.0.load_balance.max_runs.saturating_sub(self.load())
     }
 
     /// Reserves a place for a requested run. Returns `None` if this host must not start it
     /// immediately.
-    pub(super) fn place_for_start(&self) -> Option<Place<'_>> {
-        let most = self.0.balance.least().map_or(usize::MAX, |least| least.saturating_add(SLACK));
-        (self.room() > 0 && self.load() <= most).then(|| self.place())
+    pub(super) fn try_reserve_start(&self) -> Option<StartReservation<'_>> {
+        let most = self
+            .0
+            .load_balance
+            .least_load()
+            .map_or(usize::MAX, |least| least.saturating_add(START_SLACK));
+        (self.free_capacity() > 0 && self.load() <= most).then(|| self.reserve_start())
     }
 
     /// Reserves a place for a run that starts here.
-    pub(super) fn place(&self) -> Place<'_> {
-        Place::take(&self.0.balance.beginning)
+    pub(super) fn reserve_start(&self) -> StartReservation<'_> {
+        StartReservation::take(&self.0.load_balance.reserved_starts)
     }
 
     /// Assigns a run to the least busy other host; `None` if there is none.
-    pub(super) fn assign(&self) -> Option<Holder> {
-        let mut others = self.0.balance.others();
+    pub(super) fn assign(&self) -> Option<LeaseHolder> {
+        let mut others = self.0.load_balance.others();
         let least = others.iter_mut().min_by_key(|other| other.runs)?;
         least.runs = least.runs.saturating_add(1);
         Some(least.holder.clone())
@@ -171,41 +179,42 @@ impl Engine {
 
     /// Returns the number of active runs and of runs that are about to start.
     fn load(&self) -> usize {
-        self.runs_at_work() + self.0.balance.beginning.load(Ordering::Relaxed)
+        self.active_run_count() + self.0.load_balance.reserved_starts.load(Ordering::Relaxed)
     }
 
     /// Returns the number of active runs. Entries in `active` of other operations do not count.
-    fn runs_at_work(&self) -> usize {
-        self.active().values().filter(|active| active.is_at_work()).count()
+    fn active_run_count(&self) -> usize {
+        self.active().values().filter(|active| active.has_active_run()).count()
     }
 
     fn report(&self) -> HostReport {
-        let Balance { max_runs, started_ms, .. } = self.0.balance;
+        let LoadBalance { max_runs, started_ms, .. } = self.0.load_balance;
         let number = |runs: usize| u32::try_from(runs).unwrap_or(u32::MAX);
         HostReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_ms,
-            runs: number(self.runs_at_work()),
+            runs: number(self.active_run_count()),
             max_runs: number(max_runs),
-            is_stopping: self.is_halting(),
+            is_stopping: self.is_shutting_down(),
         }
     }
 
     /// Records which other hosts start runs, and their loads.
-    fn learn(&self, hosts: &[LiveHost]) {
+    fn update_loads(&self, hosts: &[LiveHost]) {
         let own = self.0.leases.holder();
         let others = hosts.iter().filter(|host| host.holder != *own && !host.report.is_stopping);
-        let other = |LiveHost { holder, report, .. }: &LiveHost| Other {
+        let other = |LiveHost { holder, report, .. }: &LiveHost| OtherHost {
             holder: holder.clone(),
             runs: report.runs as usize,
         };
-        let others: Vec<Other> = others.map(other).collect();
+        let others: Vec<OtherHost> = others.map(other).collect();
         let sharing = u32::try_from(others.len()).unwrap_or(u32::MAX).saturating_add(1);
         self.0.ports.net.share_rates(sharing);
-        let mut working: BTreeSet<Holder> = others.iter().map(|it| it.holder.clone()).collect();
+        let mut working: BTreeSet<LeaseHolder> =
+            others.iter().map(|it| it.holder.clone()).collect();
         working.insert(own.clone());
-        *self.0.balance.others() = others;
-        self.0.balance.working.send_if_modified(|known| {
+        *self.0.load_balance.others() = others;
+        self.0.load_balance.working_hosts.send_if_modified(|known| {
             let is_new = *known != working;
             *known = working;
             is_new
@@ -213,23 +222,23 @@ impl Engine {
     }
 
     /// Balances the load with other hosts while the future is polled.
-    pub(super) async fn keep_balancing(&self) {
-        let lease = Duration::from_millis(self.0.ports.store.lease_ms() / REPORTS);
+    pub(super) async fn balance_loop(&self) {
+        let lease = Duration::from_millis(self.0.ports.store.lease_ms() / REPORTS_PER_LEASE);
         loop {
             if let Err(error) = self.balance().await {
                 tracing::warn!(%error, "cannot balance the load with other hosts");
             }
-            tokio::time::sleep(lease.min(REPORT_PAUSE)).await;
+            tokio::time::sleep(lease.min(REPORT_INTERVAL)).await;
         }
     }
 
     /// Reports that this host is shutting down.
-    pub(super) async fn report_stop(&self) {
+    pub(super) async fn report_shutdown(&self) {
         if self.is_serving() {
             let (own, report) = (self.0.leases.holder(), self.report());
             let report = self.0.ports.store.report(own, &report);
             // Otherwise the other hosts notice when the heartbeats stop.
-            let _ = tokio::time::timeout(CUT_GRACE, report).await;
+            let _ = tokio::time::timeout(SHUTDOWN_STEP_TIMEOUT, report).await;
         }
     }
 
@@ -240,31 +249,33 @@ impl Engine {
     ///
     /// Errors of the store.
     pub async fn heartbeat(&self) -> Result<(), Failure> {
-        let (store, term) = (&self.0.ports.store, &self.0.leases.term);
-        let beat = async {
-            self.keep_beating().await?;
-            term.beat(store.as_ref()).await?;
-            self.exchange_loads().await
+        let (store, term) = (&self.0.ports.store, &self.0.leases.heartbeats);
+        let heartbeat = async {
+            self.start_heartbeats().await?;
+            term.send(store.as_ref()).await?;
+            self.sync_loads().await
         };
-        beat.await.map_err(store_failure)
+        heartbeat.await.map_err(store_failure)
     }
 
     /// Reports the load of this host, and reads the loads of the others.
-    async fn exchange_loads(&self) -> Result<(), StoreError> {
+    async fn sync_loads(&self) -> Result<(), StoreError> {
         let store = &self.0.ports.store;
         store.report(self.0.leases.holder(), &self.report()).await?;
-        self.learn(&store.hosts().await?);
+        self.update_loads(&store.hosts().await?);
         Ok(())
     }
 
     /// Exchanges loads, and hands over surplus runs.
     async fn balance(&self) -> Result<(), StoreError> {
-        self.keep_beating().await?;
-        self.exchange_loads().await?;
-        let others: Vec<usize> = self.0.balance.others().iter().map(|other| other.runs).collect();
-        let surplus = surplus(self.runs_at_work(), &others);
-        for active in self.active().values().filter(|active| active.is_at_work()).take(surplus) {
-            active.halt.cancel();
+        self.start_heartbeats().await?;
+        self.sync_loads().await?;
+        let others: Vec<usize> =
+            self.0.load_balance.others().iter().map(|other| other.runs).collect();
+        let surplus = surplus(self.active_run_count(), &others);
+        for active in self.active().values().filter(|active| active.has_active_run()).take(surplus)
+        {
+            active.handover.set();
         }
         if surplus > 0 {
             tracing::info!(runs = surplus, "runs are handed over to less busy hosts");
@@ -274,13 +285,13 @@ impl Engine {
 
     /// Schedules a scan for runs that hosts have handed over. A host with more runs than others
     /// scans later.
-    pub(super) fn recover_handed_over(&self) {
-        let is_busy = self.0.balance.least().is_some_and(|least| self.load() > least);
-        let pause = if is_busy { LEFT_TO_OTHERS } else { Duration::ZERO };
+    pub(super) fn schedule_handover_scan(&self) {
+        let is_busy = self.0.load_balance.least_load().is_some_and(|least| self.load() > least);
+        let pause = if is_busy { ASSIGNMENT_DELAY } else { Duration::ZERO };
         let engine = self.clone();
         self.0.runtime.spawn(async move {
             tokio::time::sleep(pause).await;
-            engine.0.cuts.handed_over.notify_one();
+            engine.0.recovery.handed_over.notify_one();
         });
     }
 }
@@ -294,7 +305,7 @@ fn surplus(own: usize, others: &[usize]) -> usize {
     let all: usize = own + others.iter().sum::<usize>();
     let mean = all.div_ceil(others.len() + 1);
     let above = own.saturating_sub(mean);
-    let is_much = above > HAND_OVER_SLACK && above > mean / HAND_OVER_PART;
+    let is_much = above > HANDOVER_SLACK && above > mean / HANDOVER_MEAN_DIVISOR;
     if is_much { above / 2 } else { 0 }
 }
 

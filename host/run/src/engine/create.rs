@@ -9,22 +9,23 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, RunId, ThreadId};
 use wattle_graph::step::check_input;
 
-use super::begin::check_documents;
-use super::blank::NewThread;
-use super::dispatch::passes;
+use super::dispatch::is_transient;
 use super::owner::check_owner;
-use super::{Engine, new_run_id, new_thread_id, no_thread};
-use crate::facts;
+use super::start::check_documents;
+use super::threads::NewThread;
+use super::{Engine, new_run_id, new_thread_id, thread_not_found};
 use crate::hostcall::runs::{CreateRun, Multitask, RunRef};
 use crate::limit::THREAD_PENDING_RUNS;
+use crate::metadata;
 use crate::ports::store::{
-    Holder, RunKind, RunOptions, RunRecord, RunSpec, ThreadHead, ThreadRecord, ThreadStatus, Turn,
+    LeaseHolder, QueueCondition, RunKind, RunOptions, RunRecord, RunSpec, ThreadHead, ThreadRecord,
+    ThreadStatus,
 };
 use crate::task::options;
 
 /// Runs of the thread that precede a requested run.
 #[derive(Default)]
-struct Ahead {
+struct PrecedingRuns {
     /// The active run.
     running: Option<RunId>,
     /// True if the thread has pending runs, due or not.
@@ -33,14 +34,14 @@ struct Ahead {
     is_due: bool,
 }
 
-impl Ahead {
+impl PrecedingRuns {
     /// Returns true if no run precedes the requested one.
-    fn is_nothing(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.running.is_none() && !self.is_pending
     }
 
     /// Returns true if a run may start now.
-    fn is_free(&self) -> bool {
+    fn allows_start(&self) -> bool {
         self.running.is_none() && !self.is_due
     }
 }
@@ -56,48 +57,48 @@ impl Engine {
     /// the start of the run.
     pub async fn create_run(&self, request: CreateRun) -> Result<RunRecord, Failure> {
         let engine = self.clone();
-        self.finish(async move { engine.create_in_turn(request).await }).await
+        self.run_to_completion(async move { engine.create_locked(request).await }).await
     }
 
-    async fn create_in_turn(&self, request: CreateRun) -> Result<RunRecord, Failure> {
+    async fn create_locked(&self, request: CreateRun) -> Result<RunRecord, Failure> {
         let thread = request.thread.clone().unwrap_or_else(new_thread_id);
         let _lock = self.0.locks.lock(&thread).await;
-        let head = self.head_for(&thread, &request).await?;
+        let head = self.find_thread(&thread, &request).await?;
         if let Some(run) = &request.run {
-            self.refuse_known(run).await?;
+            self.reject_existing_run(run).await?;
         }
-        let CreateRun { tenant, strategy, is_patient, .. } = request;
-        let mut record = self.asked_for(thread, request.run, request.options, request.spec);
+        let CreateRun { tenant, strategy, may_stay_pending: is_patient, .. } = request;
+        let mut record = self.pending_record(thread, request.run, request.options, request.spec);
         let ahead = match &head {
-            Some(head) => self.ahead(head).await?,
-            None => Ahead::default(),
+            Some(head) => self.preceding_runs(head).await?,
+            None => PrecedingRuns::default(),
         };
         // While a run is active, the answers may be for interrupts that it has not raised yet.
         if head.is_some() && ahead.running.is_none() {
-            self.name_questions(&mut record).await;
+            self.resolve_answers(&mut record).await;
         }
         let is_due = record.due_ms() <= record.started_ms;
         let goes_before = matches!(strategy, Multitask::Interrupt | Multitask::Rollback);
-        let place = self.place_for_start();
+        let place = self.try_reserve_start();
         // The start of a run checks it, so a run that starts immediately is not checked here.
-        let begins_now = is_due && ahead.is_nothing() && place.is_some();
+        let begins_now = is_due && ahead.is_empty() && place.is_some();
         if !is_patient && !begins_now {
             self.check_start(head.as_ref(), &record)?;
         }
-        if !ahead.is_nothing() {
-            self.clear_the_way(&record, strategy, ahead.running.as_ref()).await?;
+        if !ahead.is_empty() {
+            self.apply_multitask_strategy(&record, strategy, ahead.running.as_ref()).await?;
         }
-        if is_due && (goes_before || (ahead.is_free() && place.is_some())) {
+        if is_due && (goes_before || (ahead.allows_start() && place.is_some())) {
             let tenant = head.as_ref().map_or(&tenant, |head| &head.record.tenant);
-            match self.begin(&record, tenant.clone(), Turn::Free).await {
-                Ok(_) => return self.known_run(&record.id).await,
+            match self.start_from_spec(&record, tenant.clone(), QueueCondition::Free).await {
+                Ok(_) => return self.existing_run(&record.id).await,
                 // Another caller or another host started a run first.
                 Err(failure) if failure.code == code::BUSY && strategy != Multitask::Reject => {}
-                Err(failure) if is_patient && passes(&failure) => {}
+                Err(failure) if is_patient && is_transient(&failure) => {}
                 Err(failure) => return Err(failure),
             }
         }
-        let is_left = is_due && ahead.is_free() && place.is_none();
+        let is_left = is_due && ahead.allows_start() && place.is_none();
         drop(place);
         let host = if is_left { self.assign_run(head.as_ref(), &record).await? } else { None };
         if head.is_none() {
@@ -113,9 +114,9 @@ impl Engine {
         &self,
         head: Option<&ThreadHead>,
         record: &RunRecord,
-    ) -> Result<Option<Holder>, Failure> {
+    ) -> Result<Option<LeaseHolder>, Failure> {
         if let Some(head) = head.filter(|_| self.is_shared())
-            && let Some(holder) = self.would_go_on_at(head, record).await?
+            && let Some(holder) = self.held_call_host_for(head, record).await?
         {
             return Ok(Some(holder));
         }
@@ -123,7 +124,7 @@ impl Engine {
     }
 
     /// Returns the thread of a requested run; `None` if the thread is new.
-    async fn head_for(
+    async fn find_thread(
         &self,
         thread: &ThreadId,
         request: &CreateRun,
@@ -131,18 +132,18 @@ impl Engine {
         if request.thread.is_none() {
             return Ok(None);
         }
-        match self.live_thread(thread).await? {
+        match self.unexpired_thread(thread).await? {
             Some(head) => {
-                check_owner(&head, app_of(&head, &request.spec), request.tenant.as_ref())?;
+                check_owner(&head, required_app(&head, &request.spec), request.tenant.as_ref())?;
                 Ok(Some(head))
             }
             None if request.creates_thread => Ok(None),
-            None => Err(no_thread(thread)),
+            None => Err(thread_not_found(thread)),
         }
     }
 
     /// Returns the record of a pending run.
-    pub(super) fn asked_for(
+    pub(super) fn pending_record(
         &self,
         thread: ThreadId,
         run: Option<RunId>,
@@ -188,8 +189,8 @@ impl Engine {
         {
             return Err(failure);
         }
-        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
-        let app = spec.and_then(|spec| app_of(&head, spec));
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let app = spec.and_then(|spec| required_app(&head, spec));
         check_owner(&head, app, tenant.as_ref())
     }
 
@@ -203,25 +204,25 @@ impl Engine {
             return Ok(());
         };
         check_documents(input, context, metadata)?;
-        let (_, pack) = self.code_for(head, app, graph.as_ref())?;
-        options::check(&record.options, &pack.graph)?;
-        pack.graph.check_context(context)?;
-        check_input(&pack.graph, input).map_err(|error| error.to_failure())?;
+        let (_, graph_version) = self.code_for(head, app, graph.as_ref())?;
+        options::check(&record.options, &graph_version.graph)?;
+        graph_version.graph.check_context(context)?;
+        check_input(&graph_version.graph, input).map_err(|error| error.to_failure())?;
         let no_facts = BTreeMap::new();
-        facts::check_added(head.map_or(&no_facts, |head| &head.record.metadata), metadata)
+        metadata::check_merged_size(head.map_or(&no_facts, |head| &head.record.metadata), metadata)
     }
 
-    async fn ahead(&self, head: &ThreadHead) -> Result<Ahead, Failure> {
+    async fn preceding_runs(&self, head: &ThreadHead) -> Result<PrecedingRuns, Failure> {
         let ThreadRecord { id, status, run, .. } = &head.record;
         let running = run.clone().filter(|_| *status == ThreadStatus::Running);
         let pending = self.pending_of(id).await?;
         let now_ms = self.now_ms();
         let is_due = pending.iter().any(|pending| pending.due_ms <= now_ms);
-        Ok(Ahead { running, is_pending: !pending.is_empty(), is_due })
+        Ok(PrecedingRuns { running, is_pending: !pending.is_empty(), is_due })
     }
 
     /// Applies a multitask strategy to the runs that precede a run.
-    async fn clear_the_way(
+    async fn apply_multitask_strategy(
         &self,
         record: &RunRecord,
         strategy: Multitask,
@@ -229,12 +230,12 @@ impl Engine {
     ) -> Result<(), Failure> {
         let thread = &record.thread;
         let forget = match strategy {
-            Multitask::Reject => return Err(at_work(thread, running)),
+            Multitask::Reject => return Err(thread_busy(thread, running)),
             Multitask::Enqueue => {
                 if let Some(run) = running.filter(|_| self.set_aside(thread).is_some()) {
                     return Err(self.not_recovered(thread, run));
                 }
-                return self.refuse_full_queue(thread).await;
+                return self.reject_full_queue(thread).await;
             }
             Multitask::Interrupt => false,
             Multitask::Rollback => true,
@@ -243,11 +244,11 @@ impl Engine {
         let Some(run) = running else { return Ok(()) };
         let principal = record.spec.as_ref().and_then(|spec| spec.principal.as_ref());
         let running = RunRef { thread: thread.clone(), run: run.clone() };
-        self.cancel_begun(&running, principal).await?;
+        self.cancel_started(&running, principal).await?;
         if forget { self.roll_back(thread, run).await } else { Ok(()) }
     }
 
-    async fn refuse_full_queue(&self, thread: &ThreadId) -> Result<(), Failure> {
+    async fn reject_full_queue(&self, thread: &ThreadId) -> Result<(), Failure> {
         if self.pending_of(thread).await?.len() < THREAD_PENDING_RUNS {
             return Ok(());
         }
@@ -259,7 +260,7 @@ impl Engine {
     }
 }
 
-fn at_work(thread: &ThreadId, running: Option<&RunId>) -> Failure {
+fn thread_busy(thread: &ThreadId, running: Option<&RunId>) -> Failure {
     let text = format!(
         "thread `{thread}` has active or pending runs; wait for them to end, or cancel them"
     );
@@ -267,6 +268,6 @@ fn at_work(thread: &ThreadId, running: Option<&RunId>) -> Failure {
 }
 
 /// Returns the app that a run must name on its thread. An unbound thread accepts every app.
-fn app_of<'s>(head: &ThreadHead, spec: &'s RunSpec) -> Option<&'s AppName> {
-    (!head.record.is_blank()).then_some(&spec.app)
+fn required_app<'s>(head: &ThreadHead, spec: &'s RunSpec) -> Option<&'s AppName> {
+    (!head.record.is_unbound()).then_some(&spec.app)
 }

@@ -5,7 +5,7 @@
 //! of the store announces a run that another host enqueues. Signals can be lost, so hosts that
 //! share a store also list all pending runs periodically.
 
-mod known;
+mod schedule;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -17,57 +17,59 @@ use wattle_graph::event::RunStatus;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 
-pub(super) use self::known::Known;
-use self::known::Next;
-use super::{Engine, Inner, no_thread};
-use crate::ports::store::{PendingQuery, PendingRun, RunRecord, StoreError, ThreadStatus, Turn};
+pub(super) use self::schedule::DispatchSchedule;
+use self::schedule::NextCheck;
+use super::{Engine, EngineInner, thread_not_found};
+use crate::ports::store::{
+    PendingQuery, PendingRun, QueueCondition, RunRecord, StoreError, ThreadStatus,
+};
 use crate::view::store_failure;
 
 /// Maximum number of concurrent checks. Each check waits for the store several times.
-const AT_ONCE: usize = 16;
+const CHECK_CONCURRENCY: usize = 16;
 
 /// Delay before the next check of a thread or run that another host may be changing.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
+pub(super) const RECHECK_DELAY: Duration = Duration::from_secs(1);
 
 /// Interval between two lists of all pending runs if hosts share the store, and delay before the
 /// next check of a thread that another host runs.
-const LOOK_AT_ALL: Duration = Duration::from_secs(5);
+const LIST_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Interval at which an idle dispatcher checks that the engine still exists.
-const LOOK_FOR_ENGINE: Duration = Duration::from_mins(1);
+const ENGINE_CHECK_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Page size of a list of all pending runs.
 const PAGE: usize = 1_000;
 
 /// Delay after the first transient failure to start a run. It doubles with each failure.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(250);
 
 /// Upper bound of the delay after a failure to start a run. It bounds how long runs stay pending
 /// after an outage of the store.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Transient failures to start a run after which the run fails. With the delays in between they
 /// take about ten minutes.
-const TRIES: u32 = 25;
+const MAX_START_FAILURES: u32 = 25;
 
 impl Engine {
     /// Returns true if this host knows of pending runs of a thread. The host learns of runs that
     /// other hosts enqueue after a short delay.
-    pub fn is_waiting(&self, thread: &ThreadId) -> bool {
-        self.0.dispatch.is_waiting(thread)
+    pub fn has_known_pending(&self, thread: &ThreadId) -> bool {
+        self.0.dispatch.has_pending(thread)
     }
 
     /// Starts the dispatcher in the background, unless it is running.
-    pub(super) fn keep_dispatching(&self) {
+    pub(super) fn start_dispatcher(&self) {
         if self.0.dispatch.is_running.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.keep_listening();
-        self.0.runtime.spawn(dispatch(Arc::downgrade(&self.0)));
+        self.start_listener();
+        self.0.runtime.spawn(dispatch_loop(Arc::downgrade(&self.0)));
     }
 
     /// Lists all pending runs of the store and schedules a check of each of their threads.
-    async fn find_pending(&self) -> Result<(), StoreError> {
+    async fn schedule_all_pending(&self) -> Result<(), StoreError> {
         let dispatch = &self.0.dispatch;
         let number = dispatch.begin_list();
         let mut after = None;
@@ -75,9 +77,9 @@ impl Engine {
             let query = PendingQuery { after, limit: PAGE, ..PendingQuery::default() };
             let page = self.0.ports.store.pending(&query).await?;
             let Some(last) = page.last() else { break };
-            after = Some(last.place);
+            after = Some(last.position);
             for PendingRun { thread, due_ms, .. } in page {
-                dispatch.wake_at(&thread, due_ms);
+                dispatch.schedule_at(&thread, due_ms);
             }
         }
         dispatch.end_list(number);
@@ -86,71 +88,81 @@ impl Engine {
 
     /// Starts the next pending run of a thread, if it may start.
     async fn dispatch_thread(&self, thread: &ThreadId) {
-        let next = self.begin_next(thread).await.unwrap_or_else(|failure| {
+        let next = self.start_next(thread).await.unwrap_or_else(|failure| {
             tracing::warn!(%thread, %failure, "cannot check the pending runs of a thread");
-            self.again()
+            self.recheck_later()
         });
-        self.0.dispatch.looked(thread, &next);
+        self.0.dispatch.record_check(thread, &next);
         // The run may have ended before `looked` recorded the result.
-        if next == Next::AtEnd && !self.is_active(thread) {
-            self.0.dispatch.wake_at(thread, self.now_ms());
+        if next == NextCheck::AfterRun && !self.is_active(thread) {
+            self.0.dispatch.schedule_at(thread, self.now_ms());
         }
     }
 
-    fn again(&self) -> Next {
-        Next::At(self.now_ms() + LOOK_AGAIN.as_millis() as i64)
+    fn recheck_later(&self) -> NextCheck {
+        NextCheck::At(self.now_ms() + RECHECK_DELAY.as_millis() as i64)
     }
 
-    async fn begin_next(&self, thread: &ThreadId) -> Result<Next, Failure> {
+    async fn start_next(&self, thread: &ThreadId) -> Result<NextCheck, Failure> {
         if self.is_active(thread) {
-            return Ok(Next::AtEnd);
+            return Ok(NextCheck::AfterRun);
         }
         let _lock = self.0.locks.lock(thread).await;
         let pending = self.pending_of(thread).await?;
         let now_ms = self.now_ms();
         let Some(next) = pending.iter().find(|pending| pending.due_ms <= now_ms) else {
             let first_ms = pending.iter().map(|pending| pending.due_ms).min();
-            return Ok(first_ms.map_or(Next::Nothing, Next::At));
+            return Ok(first_ms.map_or(NextCheck::Never, NextCheck::At));
         };
         let record = self.0.ports.store.run(&next.run).await.map_err(store_failure)?;
         let Some(record) = record.filter(|record| record.status == RunStatus::Pending) else {
             // Another host has started the run or removed it.
-            self.0.dispatch.left(&next.run);
-            return Ok(Next::At(now_ms));
+            self.0.dispatch.run_left_queue(&next.run);
+            return Ok(NextCheck::At(now_ms));
         };
-        let head = self.live_thread(thread).await;
+        let head = self.unexpired_thread(thread).await;
         // The host that executes the active run starts the next one.
         if let Ok(Some(head)) = &head
             && head.record.status == ThreadStatus::Running
         {
-            return Ok(Next::At(now_ms + LOOK_AT_ALL.as_millis() as i64));
+            return Ok(NextCheck::At(now_ms + LIST_INTERVAL.as_millis() as i64));
         }
-        let _place = self.place();
-        let begun = match head.and_then(|head| head.ok_or_else(|| no_thread(thread))) {
-            Ok(head) => self.begin(&record, head.record.tenant, Turn::Own).await,
+        let _place = self.reserve_start();
+        let begun = match head.and_then(|head| head.ok_or_else(|| thread_not_found(thread))) {
+            Ok(head) => {
+                self.start_from_spec(&record, head.record.tenant, QueueCondition::Pending).await
+            }
             Err(failure) => Err(failure),
         };
         match begun {
             Ok(_) => {
-                self.0.dispatch.left(&record.id);
-                Ok(if pending.len() > 1 { Next::AtEnd } else { Next::Nothing })
+                self.0.dispatch.run_left_queue(&record.id);
+                Ok(if pending.len() > 1 { NextCheck::AfterRun } else { NextCheck::Never })
             }
-            Err(failure) => self.not_begun(record, failure).await,
+            Err(failure) => self.on_start_failure(record, failure).await,
         }
     }
 
     /// Handles a failure to start a pending run.
-    async fn not_begun(&self, record: RunRecord, failure: Failure) -> Result<Next, Failure> {
+    async fn on_start_failure(
+        &self,
+        record: RunRecord,
+        failure: Failure,
+    ) -> Result<NextCheck, Failure> {
         if failure.code == code::BUSY {
-            return Ok(if self.is_active(&record.thread) { Next::AtEnd } else { self.again() });
+            return Ok(if self.is_active(&record.thread) {
+                NextCheck::AfterRun
+            } else {
+                self.recheck_later()
+            });
         }
         let now_ms = self.now_ms();
-        if passes(&failure) {
-            let tries = self.0.dispatch.failed(&record.id);
-            if tries < TRIES {
+        if is_transient(&failure) {
+            let tries = self.0.dispatch.count_start_failure(&record.id);
+            if tries < MAX_START_FAILURES {
                 let (thread, run) = (&record.thread, &record.id);
                 tracing::warn!(%thread, %run, %failure, tries, "cannot start a run; retrying");
-                return Ok(Next::At(now_ms + pause(tries - 1).as_millis() as i64));
+                return Ok(NextCheck::At(now_ms + retry_delay(tries - 1).as_millis() as i64));
             }
         }
         tracing::info!(
@@ -158,50 +170,52 @@ impl Engine {
             "cannot start a run; it is marked as failed"
         );
         let run = record.id.clone();
-        let ended = self.never_begun(record, RunStatus::Failed, Some(failure));
+        let ended = self.ended_before_start(record, RunStatus::Failed, Some(failure));
         self.0.ports.store.dequeue(&run, Some(&ended)).await.map_err(store_failure)?;
-        self.0.dispatch.left(&run);
-        Ok(Next::At(now_ms))
+        self.0.dispatch.run_left_queue(&run);
+        Ok(NextCheck::At(now_ms))
     }
 }
 
 /// Returns true if a failure to start a run may be transient.
-pub(super) fn passes(failure: &Failure) -> bool {
+pub(super) fn is_transient(failure: &Failure) -> bool {
     failure.code == code::INTERNAL || failure.code == code::UNAVAILABLE
 }
 
-fn pause(misses: u32) -> Duration {
-    FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(misses)).min(LONGEST_PAUSE)
+fn retry_delay(misses: u32) -> Duration {
+    MIN_RETRY_DELAY.saturating_mul(2_u32.saturating_pow(misses)).min(MAX_RETRY_DELAY)
 }
 
 /// Checks threads until the engine is dropped or shuts down.
-async fn dispatch(engine: Weak<Inner>) {
-    let (mut look_at_all, places) = (Some(Instant::now()), Arc::new(Semaphore::new(AT_ONCE)));
+async fn dispatch_loop(engine: Weak<EngineInner>) {
+    let (mut look_at_all, places) =
+        (Some(Instant::now()), Arc::new(Semaphore::new(CHECK_CONCURRENCY)));
     loop {
         let Some(engine) = engine.upgrade().map(Engine) else { return };
-        if engine.0.halting.is_cancelled() {
+        if engine.0.shutdown.is_set() {
             return;
         }
-        if engine.0.dispatch.take_list_again() {
+        if engine.0.dispatch.take_list_request() {
             look_at_all = Some(Instant::now());
         }
         // The first list finds the runs that were pending when the last host stopped.
         if look_at_all.is_some_and(|at| Instant::now() >= at) {
-            look_at_all = match engine.find_pending().await {
+            look_at_all = match engine.schedule_all_pending().await {
                 // This host enqueues all further runs itself.
                 Ok(()) if !engine.is_shared() => None,
-                Ok(()) => Some(Instant::now() + LOOK_AT_ALL),
+                Ok(()) => Some(Instant::now() + LIST_INTERVAL),
                 Err(error) => {
                     tracing::warn!(%error, "cannot list the pending runs");
-                    Some(Instant::now() + LOOK_AGAIN)
+                    Some(Instant::now() + RECHECK_DELAY)
                 }
             };
         }
         // Each check in progress may start a run.
-        let room = engine.room().saturating_sub(AT_ONCE - places.available_permits());
-        let (due, next_ms) = match room.min(AT_ONCE) {
+        let room =
+            engine.free_capacity().saturating_sub(CHECK_CONCURRENCY - places.available_permits());
+        let (due, next_ms) = match room.min(CHECK_CONCURRENCY) {
             0 => (Vec::new(), None),
-            most => engine.0.dispatch.due(engine.now_ms(), most),
+            most => engine.0.dispatch.take_due(engine.now_ms(), most),
         };
         for thread in due {
             let Ok(place) = places.clone().acquire_owned().await else { return };
@@ -214,22 +228,22 @@ async fn dispatch(engine: Weak<Inner>) {
         }
         let now_ms = engine.now_ms();
         let wait = match next_ms {
-            None if !engine.is_shared() => LOOK_FOR_ENGINE,
-            None => LOOK_AT_ALL,
+            None if !engine.is_shared() => ENGINE_CHECK_INTERVAL,
+            None => LIST_INTERVAL,
             // The wait is bounded, because the clock may be adjusted.
             Some(next_ms) => {
                 let wait_ms = u64::try_from(next_ms - now_ms).unwrap_or(0);
-                Duration::from_millis(wait_ms).min(LOOK_AT_ALL)
+                Duration::from_millis(wait_ms).min(LIST_INTERVAL)
             }
         };
-        let halting = engine.0.halting.clone();
+        let halting = engine.0.shutdown.clone();
         let known = engine.0.dispatch.clone();
         // An idle dispatcher does not keep the engine alive.
         drop(engine);
         tokio::select! {
             () = known.changed.notified() => {}
             () = tokio::time::sleep(wait) => {}
-            () = halting.cancelled() => return,
+            () = halting.wait() => return,
         }
     }
 }
@@ -240,10 +254,10 @@ mod tests {
 
     #[test]
     fn retry_delays_add_up_to_about_ten_minutes() {
-        assert_eq!(pause(0), FIRST_PAUSE);
-        assert_eq!(pause(1), FIRST_PAUSE * 2);
-        assert_eq!(pause(u32::MAX), LONGEST_PAUSE);
-        let all: Duration = (0..TRIES).map(pause).sum();
+        assert_eq!(retry_delay(0), MIN_RETRY_DELAY);
+        assert_eq!(retry_delay(1), MIN_RETRY_DELAY * 2);
+        assert_eq!(retry_delay(u32::MAX), MAX_RETRY_DELAY);
+        let all: Duration = (0..MAX_START_FAILURES).map(retry_delay).sum();
         assert!((Duration::from_mins(9)..Duration::from_mins(12)).contains(&all), "{all:?}");
     }
 }

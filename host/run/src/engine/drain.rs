@@ -3,7 +3,7 @@
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, GraphName, NodeName};
 
-use super::{Engine, no_run};
+use super::{Engine, run_not_found};
 use crate::hostcall::runs::RunRef;
 use crate::ports::memory::MemoryScope;
 use crate::task::cache;
@@ -18,18 +18,18 @@ impl Engine {
     ///
     /// `not-found` if the run does not exist; errors of the store.
     pub async fn drain(&self, run: &RunRef) -> Result<(), Failure> {
-        self.pull_forward(&run.thread).await?;
+        self.recover_before_use(&run.thread).await?;
         let active = self.active_run(run);
         if let Some(active) = active {
-            active.drain.cancel();
+            active.drain.set();
             return Ok(());
         }
         let store = &self.0.ports.store;
         let record = store.run(&run.run).await.map_err(store_failure)?;
         if record.is_none_or(|record| record.thread != run.thread) {
-            return Err(no_run(run));
+            return Err(run_not_found(run));
         }
-        if store.is_shared() { self.drain_elsewhere(run).await } else { Ok(()) }
+        if store.is_shared() { self.drain_remote(run).await } else { Ok(()) }
     }
 
     /// Clears the cached results of a node, of a graph or of an app. Returns the number of removed

@@ -3,7 +3,7 @@
 //! The events of an edit have a run id without a run record. An edit is not a run, so the newest
 //! run of the thread stays the same.
 
-mod nested;
+mod subgraph;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,29 +16,29 @@ use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_graph::principal::Principal;
 use wattle_graph::step::{CheckpointStamp, edit, edit_reductions, empty_checkpoint};
 
-use super::begin::graph_of;
-use super::blank::bound;
 use super::history::check_namespace;
 use super::owner::check_owner;
-use super::{Engine, Slot, new_run_id, no_thread};
-use crate::app::{App, GraphPack};
+use super::start::select_graph;
+use super::threads::bind;
+use super::{Engine, ThreadClaim, new_run_id, thread_not_found};
+use crate::app::{App, GraphVersion};
 use crate::driver::reduce;
-use crate::facts;
 use crate::hostcall::runs::StartRun;
 use crate::json::check_depth;
 use crate::limit;
 use crate::log::Commit;
+use crate::metadata;
 use crate::ports::store::{RunOptions, ThreadHead, ThreadRecord, ThreadStatus};
-use crate::replay;
-use crate::travel::{EditThread, StateView};
+use crate::time_travel::{EditThread, StateView};
+use crate::unpersisted_events;
 use crate::view::{self, store_failure};
 
 /// The thread and the checkpoint to edit.
-struct Ground {
+struct EditTarget {
     head: ThreadHead,
     app: Arc<App>,
     /// The code that made the checkpoint.
-    pack: Arc<GraphPack>,
+    graph_version: Arc<GraphVersion>,
     /// `None` for a new thread.
     base: Option<Checkpoint>,
 }
@@ -62,17 +62,17 @@ impl Engine {
         let edited = if request.namespace.is_root() {
             self.edit_thread(&slot, &request).await
         } else {
-            Box::pin(self.edit_nested(&slot, &request)).await
+            Box::pin(self.edit_subgraph(&slot, &request)).await
         };
         slot.release().await;
         edited?;
         self.state(&request.thread, &request.namespace, None).await
     }
 
-    async fn edit_thread(&self, slot: &Slot, request: &EditThread) -> Result<(), Failure> {
-        let Ground { head, app, pack, base } = self.editable(request).await?;
+    async fn edit_thread(&self, slot: &ThreadClaim, request: &EditThread) -> Result<(), Failure> {
+        let EditTarget { head, app, graph_version, base } = self.edit_target(request).await?;
         self.admit(&head).await?;
-        let first = self.free_number(&head).await?;
+        let first = self.next_checkpoint_id(&head).await?;
         let mut made = Vec::with_capacity(request.supersteps.len() + 1);
         let at = |made: &[Checkpoint]| {
             let last = made.last().map(|checkpoint| checkpoint.meta.id);
@@ -80,7 +80,7 @@ impl Engine {
                 id: last.map_or(first, |id| CheckpointId(id.0 + 1)),
                 run: slot.run.clone(),
                 at_ms: self.now_ms(),
-                version: pack.version,
+                version: graph_version.version,
                 parents: BTreeMap::new(),
                 tasks: None,
             }
@@ -88,13 +88,14 @@ impl Engine {
         let forked = base.as_ref().map(|base| base.meta.id);
         let forked = forked.filter(|id| head.current != Some(*id));
         let mut before = base.unwrap_or_else(|| {
-            let blank = empty_checkpoint(&pack.graph, &Namespace::root(), at(&made));
+            let blank = empty_checkpoint(&graph_version.graph, &Namespace::root(), at(&made));
             made.push(blank.clone());
             blank
         });
         for edits in &request.supersteps {
-            let reduced = reduce(&app, edit_reductions(&pack.graph, &before, edits)).await?;
-            before = edit(&pack.graph, &before, edits, &reduced, at(&made))
+            let reduced =
+                reduce(&app, edit_reductions(&graph_version.graph, &before, edits)).await?;
+            before = edit(&graph_version.graph, &before, edits, &reduced, at(&made))
                 .map_err(|error| error.to_failure())?;
             before.meta.metadata.clone_from(&request.metadata);
             made.push(before.clone());
@@ -106,31 +107,36 @@ impl Engine {
 
     /// Returns the thread and the checkpoint that a request edits. A thread that does not exist is
     /// prepared as a new one.
-    async fn editable(&self, request: &EditThread) -> Result<Ground, Failure> {
+    async fn edit_target(&self, request: &EditThread) -> Result<EditTarget, Failure> {
         let thread = &request.thread;
-        let Some(mut head) = self.live_thread(thread).await? else {
-            self.admit_new(request.tenant.as_deref()).await?;
-            return self.new_ground(request);
+        let Some(mut head) = self.unexpired_thread(thread).await? else {
+            self.admit_new_thread(request.tenant.as_deref()).await?;
+            return self.new_edit_target(request);
         };
-        if head.record.is_blank() {
+        if head.record.is_unbound() {
             check_owner(&head, None, request.tenant.as_ref())?;
-            let Ground { app, pack, .. } = self.new_ground(request)?;
-            return Ok(Ground { head: bound(head, &app, &pack), app, pack, base: None });
+            let EditTarget { app, graph_version, .. } = self.new_edit_target(request)?;
+            return Ok(EditTarget {
+                head: bind(head, &app, &graph_version),
+                app,
+                graph_version,
+                base: None,
+            });
         }
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
         let base = match request.checkpoint.or(head.current) {
-            Some(id) => Some(self.root_tuple(thread, id).await?.checkpoint),
+            Some(id) => Some(self.root_checkpoint(thread, id).await?.checkpoint),
             None => None,
         };
         let version = base.as_ref().and_then(|base| base.meta.version);
         head.record.version = version.unwrap_or(head.record.version);
-        let (app, pack) = self.pinned(&head.record)?;
-        Ok(Ground { head, app, pack, base })
+        let (app, graph_version) = self.pinned_code(&head.record)?;
+        Ok(EditTarget { head, app, graph_version, base })
     }
 
-    fn new_ground(&self, request: &EditThread) -> Result<Ground, Failure> {
+    fn new_edit_target(&self, request: &EditThread) -> Result<EditTarget, Failure> {
         let (Some(app), None) = (&request.app, request.checkpoint) else {
-            return Err(no_thread(&request.thread));
+            return Err(thread_not_found(&request.thread));
         };
         let start = StartRun {
             run: None,
@@ -146,32 +152,35 @@ impl Engine {
             principal: None,
         };
         let app = self.app(&start.app)?;
-        let pack = graph_of(&app, start.graph.as_ref())?;
-        let head = self.new_thread(&request.thread, &app, &pack, &start);
-        Ok(Ground { head, app, pack, base: None })
+        let graph_version = select_graph(&app, start.graph.as_ref())?;
+        let head = self.new_thread(&request.thread, &app, &graph_version, &start);
+        Ok(EditTarget { head, app, graph_version, base: None })
     }
 
     /// Returns the id of a thread's next checkpoint.
-    pub(super) async fn free_number(&self, head: &ThreadHead) -> Result<CheckpointId, Failure> {
-        let current = view::current(self.0.ports.store.as_ref(), head).await;
-        Ok(replay::free_number(head, current.map_err(store_failure)?.as_ref()))
+    pub(super) async fn next_checkpoint_id(
+        &self,
+        head: &ThreadHead,
+    ) -> Result<CheckpointId, Failure> {
+        let current = view::current_checkpoint(self.0.ports.store.as_ref(), head).await;
+        Ok(unpersisted_events::next_checkpoint_id(head, current.map_err(store_failure)?.as_ref()))
     }
 
     /// Writes one batch per superstep, and waits once until all are durable.
     async fn write_edits(
         &self,
-        slot: &Slot,
+        slot: &ThreadClaim,
         head: &ThreadHead,
         forked: Option<Forked>,
         made: Vec<Checkpoint>,
         principal: Option<&Principal>,
     ) -> Result<(), Failure> {
-        let log = self.log(head, slot);
+        let log = self.thread_log(head, slot);
         if let Some(forked) = forked {
             log.push(EventKind::Forked(forked));
         }
         for checkpoint in made {
-            log.push(edited_by(principal, &checkpoint));
+            log.push(edit_event(principal, &checkpoint));
             let is_over = checkpoint.meta.next.is_empty();
             let record = ThreadRecord {
                 status: if is_over { ThreadStatus::Idle } else { ThreadStatus::Interrupted },
@@ -182,12 +191,12 @@ impl Engine {
             let (record, checkpoint) = (Some(record), Some(checkpoint));
             log.commit(Commit { record, checkpoint, ..Commit::default() }).await;
         }
-        log.barrier().await.map_err(store_failure)
+        log.wait_durable().await.map_err(store_failure)
     }
 }
 
 /// Returns the event of a checkpoint that an edit made.
-fn edited_by(principal: Option<&Principal>, checkpoint: &Checkpoint) -> EventKind {
+fn edit_event(principal: Option<&Principal>, checkpoint: &Checkpoint) -> EventKind {
     let principal = principal.cloned();
     EventKind::Checkpointed(Checkpointed { principal, ..Checkpointed::from(&checkpoint.meta) })
 }
@@ -207,7 +216,7 @@ fn check_request(request: &EditThread) -> Result<(), Failure> {
         return Err(Failure::new(code::LIMIT, text));
     }
     request.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
-    facts::check(&request.metadata)?;
+    metadata::check_size(&request.metadata)?;
     let writes = request.supersteps.iter().flatten().flat_map(|edit| &edit.writes);
     writes.into_iter().try_for_each(|write| {
         check_depth(&format!("the write to channel `{}`", write.channel), &write.value)

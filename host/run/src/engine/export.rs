@@ -10,9 +10,12 @@ use tokio::task::spawn_blocking;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{Digest, ThreadId};
 
-use super::{Engine, no_thread};
+use super::{Engine, thread_not_found};
 use crate::app::App;
-use crate::export::{BlobFile, CodeNames, EXPORT_FORMAT, Header, Line, Packed, Parts, Rules};
+use crate::export::{
+    BlobFile, CodeDigests, CompressedBytes, EXPORT_FORMAT, ExportHeader, ExportLine, ExportParts,
+    OperatorPolicy,
+};
 use crate::ports::blob::BlobRef;
 use crate::ports::store::{StoredBatch, ThreadHead, ThreadRecord, ThreadStatus};
 use crate::ports::{BlobStore, Store};
@@ -32,28 +35,28 @@ impl Engine {
     pub async fn export(
         &self,
         thread: &ThreadId,
-        parts: Parts,
+        parts: ExportParts,
     ) -> Result<BoxStream<'static, Result<Bytes, Failure>>, Failure> {
-        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         if head.record.status == ThreadStatus::Running {
             let text = format!("a run is active on thread `{thread}`; wait for it, then export");
             return Err(Failure::new(code::BUSY, text));
         }
         let record = &head.record;
-        let version = self.0.catalog.version(&record.app, &record.graph, record.version);
+        let version = self.0.catalog.pinned_version(&record.app, &record.graph, record.version);
         let app = version.map(|(app, _)| app);
         let header = self.header(&head, app.as_deref(), parts).await?;
-        let mut first = line(&header)?;
+        let mut first = json_line(&header)?;
         if parts.code {
-            let app = app.ok_or_else(|| no_code(record))?;
-            first.extend(self.code(&app, record).await?);
+            let app = app.ok_or_else(|| code_unavailable(record))?;
+            first.extend(self.code_lines(&app, record).await?);
         }
-        let lines = Lines {
+        let lines = ExportStream {
             store: self.0.ports.store.clone(),
             blobs: parts.blobs.then(|| self.0.ports.blobs.clone()),
             thread: thread.clone(),
             from: None,
-            ending: Ending::of(&head),
+            log_end: LogEnd::of(&head),
             mentioned: BTreeSet::new(),
         };
         let rest = futures::stream::try_unfold(lines, |mut lines| async move {
@@ -68,20 +71,24 @@ impl Engine {
         &self,
         head: &ThreadHead,
         app: Option<&App>,
-        parts: Parts,
-    ) -> Result<Header, Failure> {
+        parts: ExportParts,
+    ) -> Result<ExportHeader, Failure> {
         let record = &head.record;
         let runs = self.0.ports.store.runs(&record.id).await.map_err(store_failure)?;
-        let code = app.map(|app| CodeNames {
+        let code = app.map(|app| CodeDigests {
             app: app.name.clone(),
-            graphs: app.graphs.iter().map(|(name, pack)| (name.clone(), pack.version)).collect(),
+            graphs: app
+                .graphs
+                .iter()
+                .map(|(name, graph_version)| (name.clone(), graph_version.version))
+                .collect(),
             plugins: app
                 .plugins
                 .iter()
                 .map(|(name, plugin)| (name.clone(), plugin.info().digest))
                 .collect(),
         });
-        Ok(Header {
+        Ok(ExportHeader {
             wattle_export: EXPORT_FORMAT,
             thread: record.clone(),
             runs,
@@ -96,25 +103,25 @@ impl Engine {
     }
 
     /// Returns the lines with the code of an app, and with its grants and settings.
-    async fn code(&self, app: &Arc<App>, record: &ThreadRecord) -> Result<Vec<u8>, Failure> {
-        let source = self.0.catalog.source().ok_or_else(|| no_code(record))?;
+    async fn code_lines(&self, app: &Arc<App>, record: &ThreadRecord) -> Result<Vec<u8>, Failure> {
+        let source = self.0.catalog.source().ok_or_else(|| code_unavailable(record))?;
         let files = source.files(app).await?;
-        let mut text = apart(move || {
-            let files = files.into_iter().map(|file| line(&Line::Code(file)));
+        let mut text = on_blocking_pool(move || {
+            let files = files.into_iter().map(|file| json_line(&ExportLine::Code(file)));
             Ok(files.collect::<Result<Vec<_>, _>>()?.concat())
         })
         .await?;
         let grants = app.plugins.keys().map(|name| (name.clone(), app.grants_of(name)));
-        let rules = Rules {
+        let rules = OperatorPolicy {
             grants: grants.map(|(name, grants)| (name, grants.as_ref().clone())).collect(),
             settings: app.settings.as_ref().clone(),
         };
-        text.extend(line(&Line::Rules(Box::new(rules)))?);
+        text.extend(json_line(&ExportLine::Rules(Box::new(rules)))?);
         Ok(text)
     }
 }
 
-fn no_code(record: &ThreadRecord) -> Failure {
+fn code_unavailable(record: &ThreadRecord) -> Failure {
     Failure::new(
         code::UNAVAILABLE,
         format!(
@@ -129,43 +136,43 @@ fn no_code(record: &ThreadRecord) -> Failure {
 }
 
 /// The part of an export that is not yet written.
-struct Lines {
+struct ExportStream {
     store: Arc<dyn Store>,
     /// `None` if the export has no blobs.
     blobs: Option<Arc<dyn BlobStore>>,
     thread: ThreadId,
     from: Option<u64>,
-    ending: Ending,
+    log_end: LogEnd,
     /// Referenced blobs that are not yet written.
     mentioned: BTreeSet<BlobRef>,
 }
 
-impl Lines {
+impl ExportStream {
     /// Returns the next lines: those of batches first, then those of the blobs that the batches
     /// reference.
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
-        if !self.ending.is_over {
-            return self.batches().await.map(Some);
+        if !self.log_end.is_over {
+            return self.batch_lines().await.map(Some);
         }
         while let Some(blob) = self.mentioned.pop_first() {
-            if let Some(text) = self.blob(blob).await? {
+            if let Some(text) = self.blob_line(blob).await? {
                 return Ok(Some(text));
             }
         }
         Ok(None)
     }
 
-    async fn batches(&mut self) -> Result<Bytes, Failure> {
+    async fn batch_lines(&mut self) -> Result<Bytes, Failure> {
         let page = self.store.batches(&self.thread, self.from, PAGE_BYTES).await;
         let page = page.map_err(store_failure)?;
         let mut text = Vec::new();
         for batch in page.batches {
-            if self.ending.takes(&batch) {
-                text.extend(line(&Line::Batch(Box::new(batch)))?);
+            if self.log_end.includes(&batch) {
+                text.extend(json_line(&ExportLine::Batch(Box::new(batch)))?);
             }
         }
         self.from = page.next;
-        self.ending.is_over |= page.next.is_none();
+        self.log_end.is_over |= page.next.is_none();
         if self.blobs.is_some() {
             let mut found = Vec::new();
             BlobRef::find_in(&text, &mut found);
@@ -176,16 +183,16 @@ impl Lines {
 
     /// Returns the line of a blob; `None` if the blob does not exist, since any string can have the
     /// form of a reference.
-    async fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>, Failure> {
+    async fn blob_line(&self, blob: BlobRef) -> Result<Option<Bytes>, Failure> {
         let Some(blobs) = &self.blobs else { return Ok(None) };
         let read = async {
             let info = blobs.stat(blob).await?;
-            let bytes = Packed(blobs.get(blob, 0, None).await?);
+            let bytes = CompressedBytes(blobs.get(blob, 0, None).await?);
             Ok::<_, Failure>(BlobFile { blob, media_type: info.media_type, bytes })
         };
         match read.await {
             Ok(file) => {
-                let text = apart(move || line(&Line::Blob(file))).await?;
+                let text = on_blocking_pool(move || json_line(&ExportLine::Blob(file))).await?;
                 Ok(Some(text.into()))
             }
             Err(failure) if failure.code == code::NOT_FOUND => Ok(None),
@@ -195,20 +202,20 @@ impl Lines {
 }
 
 /// The end of the exported log. Events of a run that starts during the export are not in the file.
-struct Ending {
+struct LogEnd {
     last_seq: u64,
     seal: Option<Digest>,
     is_over: bool,
 }
 
-impl Ending {
+impl LogEnd {
     fn of(head: &ThreadHead) -> Self {
         let is_over = head.seal.is_some() && head.seal == head.pruned_seal;
         Self { last_seq: head.last_seq, seal: head.seal, is_over }
     }
 
     /// Returns true if a batch was stored when the header was created.
-    fn takes(&mut self, batch: &StoredBatch) -> bool {
+    fn includes(&mut self, batch: &StoredBatch) -> bool {
         let newest = batch.events.last().map_or(0, |event| event.seq);
         let is_later = newest > self.last_seq || (self.seal.is_none() && batch.seal.is_some());
         let is_in = !self.is_over && !is_later;
@@ -218,14 +225,14 @@ impl Ending {
 }
 
 /// Runs long work, such as the compression of large files, on a blocking thread.
-async fn apart(
+async fn on_blocking_pool(
     work: impl FnOnce() -> Result<Vec<u8>, Failure> + Send + 'static,
 ) -> Result<Vec<u8>, Failure> {
     let cut = |error| Failure::internal(format!("cannot export: {error}"));
     spawn_blocking(work).await.map_err(cut)?
 }
 
-fn line(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
+fn json_line(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
     let mut text = serde_json::to_vec(value)
         .map_err(|error| Failure::internal(format!("cannot export: {error}")))?;
     text.push(b'\n');

@@ -6,14 +6,14 @@
 //! over: after a crash it is complete and continues, or it does not exist. Only copies of
 //! checkpoints of subgraphs are written before, and have no effect without it.
 
+mod carry_over;
 mod command;
-mod copy;
-mod order;
-mod replaced;
-mod reuse;
-mod site;
-mod survey;
-mod unclear;
+mod forked_graph;
+mod in_doubt;
+mod journal_prefix;
+mod overridden_call;
+mod scan;
+mod task_copier;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace, NodeName, ThreadId};
 use wattle_graph::step::{self, CheckpointStamp, accept_input, input_reductions};
 
-use self::replaced::Replaced;
-use self::reuse::{TakenOver, taken_over};
-use self::site::Known;
-use self::survey::Survey;
-use super::asked::Asked;
+use self::carry_over::{CarriedOver, carry_over};
+use self::forked_graph::SuperstepEvents;
+use self::overridden_call::OverriddenCall;
+use self::scan::ForkScan;
 use super::owner::check_owner;
-use super::{Engine, Slot, no_thread};
-use crate::app::{App, GraphPack};
+use super::request::RunRequest;
+use super::{Engine, ThreadClaim, thread_not_found};
+use crate::app::{App, GraphVersion};
 use crate::driver::reduce;
-use crate::hostcall::replace::check_replacement;
+use crate::hostcall::result_override::check_override;
 use crate::hostcall::runs::RunRef;
 use crate::json::check_depth;
 use crate::log::Commit;
@@ -42,7 +42,7 @@ use crate::ports::store::{
     CheckpointQuery, CheckpointTuple, RunRecord, ThreadHead, ThreadRecord, ThreadStatus,
 };
 use crate::task::options;
-use crate::travel::{CallRef, ForkFrom, ForkInto, ForkThread};
+use crate::time_travel::{CallRef, ForkFrom, ForkInto, ForkThread};
 use crate::view::store_failure;
 
 /// Page size of the search for a call, from the newest checkpoint backwards. Most forks start at
@@ -50,27 +50,28 @@ use crate::view::store_failure;
 const PAGE_CHECKPOINTS: usize = 16;
 
 /// A fork that is not yet written.
-struct Fork {
+struct PreparedFork {
     /// The forked checkpoint; `None` for the first checkpoint of a thread.
     from: Option<CheckpointId>,
     checkpoint: Checkpoint,
     call: Option<ForkedCall>,
     /// The events and checkpoints that are carried over.
-    taken_over: TakenOver,
+    carried_over: CarriedOver,
 }
 
 /// The thread and the forked checkpoint, with the code that made it.
-struct Ground {
+struct ForkBase {
     head: ThreadHead,
     app: Arc<App>,
-    pack: Arc<GraphPack>,
+    graph_version: Arc<GraphVersion>,
     tuple: CheckpointTuple,
 }
 
-impl Ground {
+impl ForkBase {
     /// Returns the error handlers of all graphs of the app.
-    fn handlers(&self) -> BTreeSet<NodeName> {
-        let nodes = self.app.graphs.values().flat_map(|pack| pack.graph.nodes().values());
+    fn error_handlers(&self) -> BTreeSet<NodeName> {
+        let nodes =
+            self.app.graphs.values().flat_map(|graph_version| graph_version.graph.nodes().values());
         nodes.filter_map(|node| node.on_error.clone()).collect()
     }
 }
@@ -96,13 +97,13 @@ impl Engine {
                 result.as_ref().map_or(Ok(()), |answer| check_depth("the answer", answer))?;
             }
         }
-        let head = self.live_thread(&request.thread).await?;
-        let head = head.ok_or_else(|| no_thread(&request.thread))?;
+        let head = self.unexpired_thread(&request.thread).await?;
+        let head = head.ok_or_else(|| thread_not_found(&request.thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
-        let asked = Asked::now(request.run.clone(), request.principal.clone());
+        let asked = RunRequest::immediate(request.run.clone(), request.principal.clone());
         match &request.into {
-            ForkInto::Same => Box::pin(self.fork_thread(&request.thread, &request, asked)).await,
-            ForkInto::New { thread } => {
+            ForkInto::InPlace => Box::pin(self.fork_thread(&request.thread, &request, asked)).await,
+            ForkInto::Copy { thread } => {
                 let copy = self.copy_thread(&request.thread, thread.clone()).await?;
                 let forked = Box::pin(self.fork_thread(&copy, &request, asked)).await;
                 if forked.is_err() {
@@ -117,49 +118,49 @@ impl Engine {
         &self,
         thread: &ThreadId,
         request: &ForkThread,
-        asked: Asked,
+        asked: RunRequest,
     ) -> Result<RunRef, Failure> {
-        let mut slot = self.claim_new(thread, asked).await?;
-        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        let mut slot = self.claim_for_run(thread, asked).await?;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         self.admit(&head).await?;
         let fork = match &request.from {
             ForkFrom::Checkpoint { checkpoint, input } => {
-                let tuple = self.root_tuple(thread, *checkpoint).await?;
-                let ground = self.ground(head.clone(), tuple)?;
-                self.at_checkpoint(&ground, &slot, input.as_ref()).await?
+                let tuple = self.root_checkpoint(thread, *checkpoint).await?;
+                let ground = self.fork_base(head.clone(), tuple)?;
+                self.fork_at_checkpoint(&ground, &slot, input.as_ref()).await?
             }
             ForkFrom::Input { checkpoint, input } => {
-                let made = self.root_tuple(thread, *checkpoint).await?;
-                self.at_input(&head, &slot, made, input).await?
+                let made = self.root_checkpoint(thread, *checkpoint).await?;
+                self.fork_at_input(&head, &slot, made, input).await?
             }
             ForkFrom::Call { call, result } => {
-                self.at_call(&head, &slot, call, result.clone()).await?
+                self.fork_at_call(&head, &slot, call, result.clone()).await?
             }
         };
         let options = request.options.clone();
         let run = RunRecord { options, ..self.new_run(&mut slot, &head, None) };
         let head = self.write_fork(&mut slot, head, &run, fork).await?;
-        self.go_on(slot, head, run, RunReason::Fork, Vec::new()).await
+        self.continue_run(slot, head, run, RunReason::Fork, Vec::new()).await
     }
 
     /// Returns a checkpoint with the code that made it.
-    fn ground(&self, head: ThreadHead, tuple: CheckpointTuple) -> Result<Ground, Failure> {
+    fn fork_base(&self, head: ThreadHead, tuple: CheckpointTuple) -> Result<ForkBase, Failure> {
         let version = tuple.checkpoint.meta.version.unwrap_or(head.record.version);
         let record = ThreadRecord { version, ..head.record.clone() };
-        let (app, pack) = self.pinned(&record)?;
-        Ok(Ground { head, app, pack, tuple })
+        let (app, graph_version) = self.pinned_code(&record)?;
+        Ok(ForkBase { head, app, graph_version, tuple })
     }
 
-    async fn at_checkpoint(
+    async fn fork_at_checkpoint(
         &self,
-        ground: &Ground,
-        slot: &Slot,
+        ground: &ForkBase,
+        slot: &ThreadClaim,
         input: Option<&Value>,
-    ) -> Result<Fork, Failure> {
+    ) -> Result<PreparedFork, Failure> {
         let base = &ground.tuple.checkpoint;
-        let at = self.position(&ground.head, &ground.pack, slot).await?;
+        let at = self.root_stamp(&ground.head, &ground.graph_version, slot).await?;
         let checkpoint = match input {
-            Some(input) => accepted(ground, Some(base), input, at).await?,
+            Some(input) => input_checkpoint(ground, Some(base), input, at).await?,
             None if base.meta.next.is_empty() => {
                 return Err(Failure::new(
                     code::CONFLICT,
@@ -173,79 +174,79 @@ impl Engine {
             None => step::fork(base, at),
         };
         let from = Some(base.meta.id);
-        Ok(Fork { from, checkpoint, call: None, taken_over: TakenOver::default() })
+        Ok(PreparedFork { from, checkpoint, call: None, carried_over: CarriedOver::default() })
     }
 
     /// Forks before an earlier input: another input is applied to the state of that time, or to no
     /// state if the input was the first.
-    async fn at_input(
+    async fn fork_at_input(
         &self,
         head: &ThreadHead,
-        slot: &Slot,
+        slot: &ThreadClaim,
         made: CheckpointTuple,
         input: &Value,
-    ) -> Result<Fork, Failure> {
+    ) -> Result<PreparedFork, Failure> {
         let meta = &made.checkpoint.meta;
         if meta.source != CheckpointSource::Input {
             let text = format!("no input made checkpoint {} of thread `{}`", meta.id, slot.thread);
             return Err(Failure::new(code::INVALID, text));
         }
         let before = match meta.parent {
-            Some(parent) => Some(self.root_tuple(&slot.thread, parent).await?),
+            Some(parent) => Some(self.root_checkpoint(&slot.thread, parent).await?),
             None => None,
         };
         let base = before.as_ref().map(|tuple| &tuple.checkpoint);
-        let ground = self.ground(head.clone(), made)?;
-        let at = self.position(&ground.head, &ground.pack, slot).await?;
-        let checkpoint = accepted(&ground, base, input, at).await?;
+        let ground = self.fork_base(head.clone(), made)?;
+        let at = self.root_stamp(&ground.head, &ground.graph_version, slot).await?;
+        let checkpoint = input_checkpoint(&ground, base, input, at).await?;
         let from = base.map(|base| base.meta.id);
-        Ok(Fork { from, checkpoint, call: None, taken_over: TakenOver::default() })
+        Ok(PreparedFork { from, checkpoint, call: None, carried_over: CarriedOver::default() })
     }
 
-    async fn at_call(
+    async fn fork_at_call(
         &self,
         head: &ThreadHead,
-        slot: &Slot,
+        slot: &ThreadClaim,
         call: &CallRef,
         result: Result<Value, Failure>,
-    ) -> Result<Fork, Failure> {
+    ) -> Result<PreparedFork, Failure> {
         let (tuple, replaced) = self.find_call(head, call, result).await?;
-        check_replacement(&replaced.called, &replaced.result)?;
-        let ground = self.ground(head.clone(), tuple.clone())?;
-        let whole = Known::new(tuple);
-        let survey = Survey {
+        check_override(&replaced.called, &replaced.result)?;
+        let ground = self.fork_base(head.clone(), tuple.clone())?;
+        let whole = SuperstepEvents::new(tuple);
+        let survey = ForkScan {
             store: self.0.ports.store.as_ref(),
             thread: &head.record.id,
             origin: head.record.origin(),
-            handlers: ground.handlers(),
-            then: &whole.before_undone(replaced.seq),
-            whole: &whole,
-            replaced: Some(&replaced),
-            afresh: BTreeSet::new(),
+            error_handlers: ground.error_handlers(),
+            events_before_reopen: &whole.before_reopen(replaced.seq),
+            all_events: &whole,
+            overridden: Some(&replaced),
+            restarted: BTreeSet::new(),
         };
-        let found = survey.make().await?;
-        let at = self.position(&ground.head, &ground.pack, slot).await?;
-        let id = CheckpointId(at.id.0 + found.copies());
+        let found = survey.run().await?;
+        let at = self.root_stamp(&ground.head, &ground.graph_version, slot).await?;
+        let id = CheckpointId(at.id.0 + found.copied_checkpoint_count());
         let base = &ground.tuple.checkpoint;
         let checkpoint = step::fork(base, CheckpointStamp { id, ..at });
-        let taken_over = taken_over(&found, head.record.origin(), &checkpoint, Some(&replaced));
+        let taken_over = carry_over(&found, head.record.origin(), &checkpoint, Some(&replaced));
         let Called { task, scope, call, .. } = &replaced.called;
         let (task, scope, call) = (task.clone(), scope.clone(), *call);
         let call = Some(ForkedCall { task, scope, call, seq: replaced.seq });
-        Ok(Fork { from: Some(base.meta.id), checkpoint, call, taken_over })
+        Ok(PreparedFork { from: Some(base.meta.id), checkpoint, call, carried_over: taken_over })
     }
 
-    async fn position(
+    async fn root_stamp(
         &self,
         head: &ThreadHead,
-        pack: &GraphPack,
-        slot: &Slot,
+        graph_version: &GraphVersion,
+        slot: &ThreadClaim,
     ) -> Result<CheckpointStamp, Failure> {
         Ok(CheckpointStamp {
-            id: self.free_number(head).await?,
+            id: self.next_checkpoint_id(head).await?,
             run: slot.run.clone(),
             at_ms: self.now_ms(),
-            version: pack.version,
+            version: graph_version.version,
             parents: BTreeMap::new(),
             tasks: None,
         })
@@ -258,7 +259,7 @@ impl Engine {
         head: &ThreadHead,
         call: &CallRef,
         result: Result<Value, Failure>,
-    ) -> Result<(CheckpointTuple, Replaced), Failure> {
+    ) -> Result<(CheckpointTuple, OverriddenCall), Failure> {
         let mut query = CheckpointQuery {
             namespace: Some(Namespace::root()),
             limit: Some(PAGE_CHECKPOINTS),
@@ -270,15 +271,15 @@ impl Engine {
             query.before = page.last().map(|tuple| tuple.checkpoint.meta.id);
             let is_last = page.len() < PAGE_CHECKPOINTS;
             for tuple in page {
-                if let Some((event, called)) = call_among(&tuple, call)? {
+                if let Some((event, called)) = find_call_event(&tuple, call)? {
                     let (seq, namespace, called) =
                         (event.seq, event.namespace.clone(), called.clone());
                     let at_ms = self.now_ms();
-                    return Ok((tuple, Replaced { seq, namespace, called, result, at_ms }));
+                    return Ok((tuple, OverriddenCall { seq, namespace, called, result, at_ms }));
                 }
             }
             if is_last {
-                return Err(no_call(head, call));
+                return Err(call_not_found(head, call));
             }
         }
     }
@@ -286,12 +287,12 @@ impl Engine {
     /// Writes the fork with the start of its run. Returns the head of the thread after that.
     async fn write_fork(
         &self,
-        slot: &mut Slot,
+        slot: &mut ThreadClaim,
         head: ThreadHead,
         run: &RunRecord,
-        fork: Fork,
+        fork: PreparedFork,
     ) -> Result<ThreadHead, Failure> {
-        let Fork { from, checkpoint, call, taken_over, .. } = fork;
+        let PreparedFork { from, checkpoint, call, carried_over: taken_over, .. } = fork;
         let record = ThreadRecord {
             version: checkpoint.meta.version.unwrap_or(head.record.version),
             status: ThreadStatus::Running,
@@ -300,59 +301,59 @@ impl Engine {
             expires_ms: None,
             ..head.record.clone()
         };
-        let (_, pack) = self.pinned(&record)?;
-        options::check(&run.options, &pack.graph)?;
-        self.write_copies(slot, &head, taken_over.checkpoints).await?;
+        let (_, graph_version) = self.pinned_code(&record)?;
+        options::check(&run.options, &graph_version.graph)?;
+        self.write_copied_checkpoints(slot, &head, taken_over.checkpoints).await?;
         // The events of the fork belong to its own checkpoint, not to the former current one.
         let head = ThreadHead { current: Some(checkpoint.meta.id), ..head };
-        let log = self.log(&head, slot);
-        log.push(self.run_started(&pack, &record, RunReason::Fork, slot));
+        let log = self.thread_log(&head, slot);
+        log.push(self.run_started(&graph_version, &record, RunReason::Fork, slot));
         if let Some(from) = from {
-            let principal = slot.asked.principal.clone();
+            let principal = slot.request.principal.clone();
             log.push(EventKind::Forked(Forked { from, call, principal }));
         }
         log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         for (namespace, kind) in taken_over.events {
-            log.within(namespace).push(kind);
+            log.for_namespace(namespace).push(kind);
         }
         log.commit(Commit {
             record: Some(record),
             run: Some(run.clone()),
             checkpoint: Some(checkpoint),
-            turn: slot.take_turn(),
+            queue_condition: slot.take_queue_condition(),
             ..Commit::default()
         })
         .await;
-        log.barrier().await.map_err(|error| self.not_written(error))?;
+        log.wait_durable().await.map_err(|error| self.write_failure(error))?;
         let thread = &head.record.id;
         let head = self.0.ports.store.thread(thread).await.map_err(store_failure)?;
-        head.ok_or_else(|| no_thread(thread))
+        head.ok_or_else(|| thread_not_found(thread))
     }
 
     /// Writes the copied checkpoints of subgraphs, which the log does not mention yet.
-    async fn write_copies(
+    async fn write_copied_checkpoints(
         &self,
-        slot: &Slot,
+        slot: &ThreadClaim,
         head: &ThreadHead,
         checkpoints: Vec<Checkpoint>,
     ) -> Result<(), Failure> {
-        let log = self.log(head, slot);
+        let log = self.thread_log(head, slot);
         for checkpoint in checkpoints {
             let checkpoint = Some(checkpoint);
             log.commit(Commit { checkpoint, ..Commit::default() }).await;
         }
-        log.barrier().await.map_err(store_failure)
+        log.wait_durable().await.map_err(store_failure)
     }
 }
 
 /// Returns the checkpoint after an input on a state, or on no state.
-async fn accepted(
-    ground: &Ground,
+async fn input_checkpoint(
+    ground: &ForkBase,
     base: Option<&Checkpoint>,
     input: &Value,
     at: CheckpointStamp,
 ) -> Result<Checkpoint, Failure> {
-    let graph = &ground.pack.graph;
+    let graph = &ground.graph_version.graph;
     let reduced = reduce(&ground.app, input_reductions(graph, base, input)).await?;
     accept_input(graph, base, &Namespace::root(), input, &reduced, at)
         .map_err(|error| error.to_failure())
@@ -360,13 +361,13 @@ async fn accepted(
 
 /// Returns the journal entry that `call` refers to, if the entry is among the events since a
 /// checkpoint.
-fn call_among<'t>(
+fn find_call_event<'t>(
     tuple: &'t CheckpointTuple,
     call: &CallRef,
 ) -> Result<Option<(&'t Event, &'t Called)>, Failure> {
     let found = tuple.events.iter().rev().find(|event| match (call, &event.kind) {
-        (CallRef::Entry(seq), _) => event.seq == *seq,
-        (CallRef::Place { task, scope, call }, EventKind::Called(called)) => {
+        (CallRef::Seq(seq), _) => event.seq == *seq,
+        (CallRef::Path { task, scope, call }, EventKind::Called(called)) => {
             called.task == *task && called.scope == *scope && called.call == *call
         }
         _ => false,
@@ -381,14 +382,14 @@ fn call_among<'t>(
     }
 }
 
-fn no_call(head: &ThreadHead, call: &CallRef) -> Failure {
+fn call_not_found(head: &ThreadHead, call: &CallRef) -> Failure {
     let thread = &head.record.id;
     let text = match call {
-        CallRef::Entry(seq) if *seq <= head.pruned_seq => {
+        CallRef::Seq(seq) if *seq <= head.pruned_seq => {
             format!("the events of thread `{thread}` up to {} were pruned", head.pruned_seq)
         }
-        CallRef::Entry(seq) => format!("thread `{thread}` has no event {seq} after a checkpoint"),
-        CallRef::Place { task, scope, call } => format!(
+        CallRef::Seq(seq) => format!("thread `{thread}` has no event {seq} after a checkpoint"),
+        CallRef::Path { task, scope, call } => format!(
             "thread `{thread}` has no call {call} of task `{task}` in scope {scope:?}; its trace \
              lists the calls"
         ),

@@ -10,17 +10,17 @@ use wattle_graph::id::{CheckpointId, GraphName, Namespace, NodeName, TaskId, Thr
 use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::{Plan, plan};
 
-use super::{Engine, no_thread};
-use crate::app::{App, GraphPack};
-use crate::hostcall::runs::OpenQuestion;
+use super::{Engine, thread_not_found};
+use crate::app::{App, GraphVersion};
+use crate::hostcall::runs::PendingInterrupt;
 use crate::limit;
 use crate::ports::store::{CheckpointQuery, CheckpointTuple, ThreadHead, ThreadRecord};
-use crate::replay;
-use crate::travel::{HistoryQuery, StateView, TaskView};
-use crate::view::{self, Nest, store_failure};
+use crate::time_travel::{HistoryQuery, StateView, TaskView};
+use crate::unpersisted_events;
+use crate::view::{self, Subgraphs, store_failure};
 
 /// The code that determines the tasks of a checkpoint, if it is loaded.
-type Code = Option<(Arc<App>, Arc<GraphPack>)>;
+type LoadedCode = Option<(Arc<App>, Arc<GraphVersion>)>;
 
 impl Engine {
     /// Returns the state of a thread, or of one of its subgraphs, at a checkpoint. Without
@@ -36,7 +36,7 @@ impl Engine {
         checkpoint: Option<CheckpointId>,
     ) -> Result<StateView, Failure> {
         check_namespace(namespace)?;
-        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         let is_root = namespace.is_root();
         let id = checkpoint.or(if is_root { head.current } else { None });
         let found = match id {
@@ -45,8 +45,8 @@ impl Engine {
                 self.0.ports.store.checkpoint(thread, namespace, id).await.map_err(store_failure)?
             }
         };
-        let tuple = found.ok_or_else(|| no_checkpoint(thread, namespace, id))?;
-        let code = self.code_of(&head.record);
+        let tuple = found.ok_or_else(|| checkpoint_not_found(thread, namespace, id))?;
+        let code = self.loaded_code(&head.record);
         self.state_view(&head, &code, tuple).await
     }
 
@@ -61,7 +61,7 @@ impl Engine {
         query: HistoryQuery,
     ) -> Result<Vec<StateView>, Failure> {
         check_namespace(&query.namespace)?;
-        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         let query = CheckpointQuery {
             namespace: Some(query.namespace),
             before: query.before,
@@ -70,7 +70,7 @@ impl Engine {
         };
         let store = self.0.ports.store.as_ref();
         let tuples = store.checkpoints(thread, &query).await.map_err(store_failure)?;
-        let code = self.code_of(&head.record);
+        let code = self.loaded_code(&head.record);
         let mut views = Vec::with_capacity(tuples.len());
         for tuple in tuples {
             views.push(self.state_view(&head, &code, tuple).await?);
@@ -79,42 +79,49 @@ impl Engine {
     }
 
     /// Returns a checkpoint of the root graph.
-    pub(super) async fn root_tuple(
+    pub(super) async fn root_checkpoint(
         &self,
         thread: &ThreadId,
         id: CheckpointId,
     ) -> Result<CheckpointTuple, Failure> {
         let root = Namespace::root();
         let found = self.0.ports.store.checkpoint(thread, &root, Some(id)).await;
-        found.map_err(store_failure)?.ok_or_else(|| no_checkpoint(thread, &root, Some(id)))
+        found.map_err(store_failure)?.ok_or_else(|| checkpoint_not_found(thread, &root, Some(id)))
     }
 
     /// Returns the code of a thread, if it is loaded. A thread is readable without its code.
-    fn code_of(&self, record: &ThreadRecord) -> Code {
-        self.0.catalog.version(&record.app, &record.graph, record.version)
+    fn loaded_code(&self, record: &ThreadRecord) -> LoadedCode {
+        self.0.catalog.pinned_version(&record.app, &record.graph, record.version)
     }
 
     async fn state_view(
         &self,
         head: &ThreadHead,
-        code: &Code,
+        code: &LoadedCode,
         tuple: CheckpointTuple,
     ) -> Result<StateView, Failure> {
         let record = &head.record;
         let stands_here = head.current == Some(tuple.checkpoint.meta.id);
         let events = self.events_since(&record.id, &tuple, stands_here).await?;
-        let nest = Nest::new(&events);
+        let subgraphs = Subgraphs::new(&events);
         let mut lineage = Lineage::new(tuple.checkpoint);
         for event in &events {
             lineage.apply(event);
         }
         let namespace = &lineage.checkpoint.meta.namespace;
-        let pack = code.as_ref().and_then(|(app, pack)| pack_at(app, pack, &events, namespace));
-        let graph = pack.map(|pack| &pack.graph);
+        let graph_version = code
+            .as_ref()
+            .and_then(|(app, graph_version)| graph_at(app, graph_version, &events, namespace));
+        let graph = graph_version.map(|graph_version| &graph_version.graph);
         let meta = &lineage.checkpoint.meta;
-        let (interrupts, asked) = questions(head, &lineage, &nest, &events);
-        let known =
-            Known { graph, lineage: &lineage, nest: &nest, open: &interrupts, asked: &asked };
+        let (interrupts, asked) = interrupts_at(head, &lineage, &subgraphs, &events);
+        let known = TaskViewBuilder {
+            graph,
+            lineage: &lineage,
+            subgraphs: &subgraphs,
+            pending: &interrupts,
+            asked: &asked,
+        };
         let tasks = known.tasks(record.origin());
         Ok(StateView {
             thread: record.id.clone(),
@@ -151,7 +158,11 @@ impl Engine {
         let meta = &tuple.checkpoint.meta;
         let whole = match meta.parent_graphs.get(&root).filter(|_| !meta.namespace.is_root()) {
             Some(above) => store.checkpoint(thread, &root, Some(*above)).await,
-            None if stands_here => replay::complete(store, tuple.clone(), thread).await.map(Some),
+            None if stands_here => {
+                unpersisted_events::with_earlier_events(store, tuple.clone(), thread)
+                    .await
+                    .map(Some)
+            }
             None => return Ok(tuple.events.clone()),
         };
         Ok(whole.map_err(store_failure)?.map(|tuple| tuple.events).unwrap_or_default())
@@ -171,7 +182,7 @@ pub(super) fn check_namespace(namespace: &Namespace) -> Result<(), Failure> {
     Err(Failure::new(code::NOT_FOUND, text))
 }
 
-pub(super) fn no_checkpoint(
+pub(super) fn checkpoint_not_found(
     thread: &ThreadId,
     namespace: &Namespace,
     id: Option<CheckpointId>,
@@ -189,53 +200,55 @@ pub(super) fn no_checkpoint(
 
 /// Returns the pending interrupts of a checkpoint, and the interrupts that the thread waited for
 /// when it last stopped there.
-fn questions(
+fn interrupts_at(
     head: &ThreadHead,
     lineage: &Lineage,
-    nest: &Nest,
+    subgraphs: &Subgraphs,
     events: &[Event],
-) -> (Vec<OpenQuestion>, Vec<OpenQuestion>) {
+) -> (Vec<PendingInterrupt>, Vec<PendingInterrupt>) {
     let meta = &lineage.checkpoint.meta;
     let expires_ms = head.record.expires_ms.filter(|_| head.current == Some(meta.id));
     let open = if meta.namespace.is_root() {
-        view::all_questions(lineage, nest, expires_ms)
+        view::pending_interrupts(lineage, subgraphs, expires_ms)
     } else {
-        view::open_questions(lineage, expires_ms)
+        view::graph_interrupts(lineage, expires_ms)
     };
-    if !is_past(head, lineage, nest) {
+    if !is_past(head, lineage, subgraphs) {
         return (open.clone(), open);
     }
-    let asked = view::asked(&meta.namespace, meta.id, events).into_iter();
-    let asked = asked.map(|(graph, question)| view::open_question(&graph, &question, None));
+    let asked = view::past_interrupts(&meta.namespace, meta.id, events).into_iter();
+    let asked = asked.map(|(graph, question)| view::pending_interrupt(&graph, &question, None));
     (open, asked.collect())
 }
 
 /// Returns true if a checkpoint is no longer the current one of its graph.
-fn is_past(head: &ThreadHead, lineage: &Lineage, nest: &Nest) -> bool {
+fn is_past(head: &ThreadHead, lineage: &Lineage, subgraphs: &Subgraphs) -> bool {
     let meta = &lineage.checkpoint.meta;
     if meta.namespace.is_root() {
         return head.current != Some(meta.id);
     }
-    let stands = nest.strand(&meta.namespace).is_some_and(|strand| strand.at == Some(meta.id));
+    let stands = subgraphs
+        .get(&meta.namespace)
+        .is_some_and(|subgraph_log| subgraph_log.checkpoint == Some(meta.id));
     !stands || meta.parent_graphs.get(&Namespace::root()).copied() != head.current
 }
 
 /// The parts of a checkpoint from which its task views are built.
-struct Known<'a> {
+struct TaskViewBuilder<'a> {
     graph: Option<&'a Graph>,
     lineage: &'a Lineage,
-    nest: &'a Nest,
-    open: &'a [OpenQuestion],
-    asked: &'a [OpenQuestion],
+    subgraphs: &'a Subgraphs,
+    pending: &'a [PendingInterrupt],
+    asked: &'a [PendingInterrupt],
 }
 
-impl Known<'_> {
+impl TaskViewBuilder<'_> {
     /// Returns the tasks that start from the checkpoint. Without the graph, these are the tasks
     /// with events in the log.
     fn tasks(&self, origin: &ThreadId) -> Vec<TaskView> {
         let lineage = self.lineage;
         let planned: Vec<(TaskId, NodeName, u32)> = match self.graph {
-            None => known_tasks(lineage),
+            None => tasks_in_log(lineage),
             // The copy has no events, so the plan contains every task of the superstep.
             Some(graph) => {
                 match plan(graph, origin, &Lineage::new(lineage.checkpoint.clone()), 1) {
@@ -253,15 +266,15 @@ impl Known<'_> {
         let lineage = self.lineage;
         let finished = lineage.finished.get(&id);
         let failure = lineage.failed.get(&id).map(|failed| failed.failure.clone());
-        let own = |questions: &[OpenQuestion]| {
-            let own = questions.iter().filter(|question| self.is_of(question, &id, &node));
+        let own = |questions: &[PendingInterrupt]| {
+            let own = questions.iter().filter(|question| self.belongs_to(question, &id, &node));
             own.cloned().collect::<Vec<_>>()
         };
-        let (interrupts, asked) = (own(self.open), own(self.asked));
-        let runs = self.graph.and_then(|graph| child_of(graph, lineage, &node, &id));
-        let namespace = runs.or_else(|| self.started_by(&id, &asked));
+        let (interrupts, asked) = (own(self.pending), own(self.asked));
+        let runs = self.graph.and_then(|graph| subgraph_namespace(graph, lineage, &node, &id));
+        let namespace = runs.or_else(|| self.started_subgraph(&id, &asked));
         let ended = finished.and_then(|finished| finished.child.as_ref()?.checkpoint);
-        let stands = || self.nest.strand(namespace.as_ref()?)?.at;
+        let stands = || self.subgraphs.get(namespace.as_ref()?)?.checkpoint;
         TaskView {
             writes: finished.map(|finished| finished.writes.clone()),
             failure: failure.filter(|_| finished.is_none()),
@@ -276,7 +289,7 @@ impl Known<'_> {
     }
 
     /// Returns true if an interrupt belongs to a task, or to a subgraph inside of it.
-    fn is_of(&self, question: &OpenQuestion, task: &TaskId, node: &NodeName) -> bool {
+    fn belongs_to(&self, question: &PendingInterrupt, task: &TaskId, node: &NodeName) -> bool {
         let above = &self.lineage.checkpoint.meta.namespace;
         match question.namespace.child_of(above) {
             Some(level) => level.task().map_or(level.node() == node.as_str(), |it| it == *task),
@@ -289,19 +302,19 @@ impl Known<'_> {
 
     /// Returns the subgraph that a call of a task started, if its checkpoints are stored: of
     /// several, one that raised an interrupt, or else the newest.
-    fn started_by(&self, task: &TaskId, asked: &[OpenQuestion]) -> Option<Namespace> {
+    fn started_subgraph(&self, task: &TaskId, asked: &[PendingInterrupt]) -> Option<Namespace> {
         let above = &self.lineage.checkpoint.meta.namespace;
-        let started = self.nest.strands().filter(|(graph, strand)| {
+        let started = self.subgraphs.iter().filter(|(graph, subgraph_log)| {
             graph.parent().as_ref() == Some(above)
                 && graph.task().as_ref() == Some(task)
                 && graph.call_path().is_some()
-                && strand.at.is_some()
+                && subgraph_log.checkpoint.is_some()
         });
-        let newest = started.max_by_key(|(graph, strand)| {
+        let newest = started.max_by_key(|(graph, subgraph_log)| {
             let has_asked = asked.iter().any(|question| {
                 question.namespace == **graph || question.namespace.is_nested_in(graph)
             });
-            (has_asked, strand.arrived())
+            (has_asked, subgraph_log.checkpoint_seq())
         });
         newest.map(|(graph, _)| graph.clone())
     }
@@ -309,17 +322,17 @@ impl Known<'_> {
 
 /// Returns the graph of a namespace. A node names the subgraph that it runs. For a graph that a
 /// call started, the call is found in `events`: the events since the checkpoint of the root graph.
-pub(super) fn pack_at<'c>(
+pub(super) fn graph_at<'c>(
     app: &'c App,
-    pack: &'c GraphPack,
+    graph_version: &'c GraphVersion,
     events: &[Event],
     namespace: &Namespace,
-) -> Option<&'c GraphPack> {
-    let Some(around) = namespace.parent() else { return Some(pack) };
+) -> Option<&'c GraphVersion> {
+    let Some(around) = namespace.parent() else { return Some(graph_version) };
     let graph = match (namespace.task(), namespace.call_path()) {
-        (Some(task), Some(place)) => started_at(events, &task, &place)?,
+        (Some(task), Some(place)) => started_graph(events, &task, &place)?,
         _ => {
-            let around = pack_at(app, pack, events, &around)?;
+            let around = graph_at(app, graph_version, events, &around)?;
             let node = NodeName::new(namespace.node()).ok()?;
             match &around.graph.node(&node)?.body {
                 NodeKind::Graph { graph, .. } => graph.clone(),
@@ -331,7 +344,7 @@ pub(super) fn pack_at<'c>(
 }
 
 /// Returns the name of the graph that a call of a task started.
-fn started_at(events: &[Event], task: &TaskId, place: &[u32]) -> Option<GraphName> {
+fn started_graph(events: &[Event], task: &TaskId, place: &[u32]) -> Option<GraphName> {
     let (number, scope) = place.split_last()?;
     events.iter().find_map(|event| match &event.kind {
         EventKind::Called(called)
@@ -344,7 +357,12 @@ fn started_at(events: &[Event], task: &TaskId, place: &[u32]) -> Option<GraphNam
 }
 
 /// Returns the namespace of the subgraph that runs as a task, if it has checkpoints.
-fn child_of(graph: &Graph, lineage: &Lineage, node: &NodeName, task: &TaskId) -> Option<Namespace> {
+fn subgraph_namespace(
+    graph: &Graph,
+    lineage: &Lineage,
+    node: &NodeName,
+    task: &TaskId,
+) -> Option<Namespace> {
     let NodeKind::Graph { state, .. } = &graph.node(node)?.body else { return None };
     let above = &lineage.checkpoint.meta.namespace;
     match state {
@@ -354,7 +372,7 @@ fn child_of(graph: &Graph, lineage: &Lineage, node: &NodeName, task: &TaskId) ->
     }
 }
 
-fn known_tasks(lineage: &Lineage) -> Vec<(TaskId, NodeName, u32)> {
+fn tasks_in_log(lineage: &Lineage) -> Vec<(TaskId, NodeName, u32)> {
     let finished = lineage.finished.values();
     let mut known: Vec<(TaskId, NodeName, u32)> =
         finished.map(|task| (task.task.clone(), task.node.clone(), task.index)).collect();

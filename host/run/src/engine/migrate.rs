@@ -11,10 +11,10 @@ use wattle_graph::principal::Principal;
 use wattle_graph::step::CheckpointStamp;
 
 use super::owner::check_owner;
-use super::{Engine, Slot, new_run_id, no_thread};
+use super::{Engine, ThreadClaim, new_run_id, thread_not_found};
 use crate::log::Commit;
 use crate::ports::store::{CheckpointTuple, RunRecord, ThreadHead, ThreadRecord, ThreadStatus};
-use crate::replay;
+use crate::unpersisted_events;
 use crate::view::{self, store_failure};
 
 /// A request to migrate a thread.
@@ -65,20 +65,20 @@ impl Engine {
     pub async fn migrate(&self, request: &MigrateThread) -> Result<MigrationReport, Failure> {
         let thread = &request.thread;
         let slot = self.claim(thread, new_run_id()).await?;
-        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
         let record = &head.record;
-        let pack = self.0.catalog.app(&record.app).and_then(|app| {
-            let pack = app.graphs.get(&record.graph)?;
-            Some(pack.clone())
+        let graph_version = self.0.catalog.app(&record.app).and_then(|app| {
+            let graph_version = app.graphs.get(&record.graph)?;
+            Some(graph_version.clone())
         });
-        let pack = pack.ok_or_else(|| {
+        let graph_version = graph_version.ok_or_else(|| {
             let text = format!("graph `{}` of app `{}` is not loaded", record.graph, record.app);
             Failure::new(code::NOT_FOUND, text)
         })?;
         let mut report = MigrationReport {
             from: record.version,
-            to: pack.version,
+            to: graph_version.version,
             changes: Vec::new(),
             obstacles: Vec::new(),
             applied: false,
@@ -87,30 +87,31 @@ impl Engine {
             return Ok(report);
         }
         let store = self.0.ports.store.as_ref();
-        let tuple = view::current(store, &head).await.map_err(store_failure)?;
-        let tuple = tuple.ok_or_else(|| no_thread(thread))?;
+        let tuple = view::current_checkpoint(store, &head).await.map_err(store_failure)?;
+        let tuple = tuple.ok_or_else(|| thread_not_found(thread))?;
         let at = CheckpointStamp {
-            id: replay::free_number(&head, Some(&tuple)),
+            id: unpersisted_events::next_checkpoint_id(&head, Some(&tuple)),
             run: slot.run.clone(),
             at_ms: self.now_ms(),
-            version: pack.version,
+            version: graph_version.version,
             parents: BTreeMap::new(),
             tasks: None,
         };
         let base = &tuple.checkpoint;
-        let migration = migrate(&pack.graph, base, &begun(&tuple), &request.options, at);
+        let migration =
+            migrate(&graph_version.graph, base, &started_nodes(&tuple), &request.options, at);
         report.changes.clone_from(&migration.changes);
         report.obstacles.clone_from(&migration.obstacles);
         if report.obstacles.is_empty() && !request.dry_run {
-            self.move_to(&slot, head, migration, request.principal.clone()).await?;
+            self.write_migration(&slot, head, migration, request.principal.clone()).await?;
             report.applied = true;
         }
         Ok(report)
     }
 
-    async fn move_to(
+    async fn write_migration(
         &self,
-        slot: &Slot,
+        slot: &ThreadClaim,
         head: ThreadHead,
         migration: Migration,
         principal: Option<Principal>,
@@ -118,10 +119,13 @@ impl Engine {
         let checkpoint = migration.checkpoint;
         let mut record = head.record.clone();
         let to = checkpoint.meta.version.unwrap_or(record.version);
-        let log = self.log(&head, slot);
-        let cut = self.cut_run(&record).await?.map(|cut| self.ended(cut));
+        let log = self.thread_log(&head, slot);
+        let cut = self.orphaned_run(&record).await?.map(|cut| self.cancelled_record(cut));
         if let Some(cut) = &cut {
-            log.push_of(cut.id.clone(), EventKind::RunEnded(cancelled(principal.clone())));
+            log.push_for_run(
+                cut.id.clone(),
+                EventKind::RunEnded(cancelled_event(principal.clone())),
+            );
         }
         log.push(EventKind::Migrated(Migrated { from: record.version, to, principal }));
         log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
@@ -139,28 +143,28 @@ impl Engine {
             ..Commit::default()
         })
         .await;
-        log.barrier().await.map_err(store_failure)
+        log.wait_durable().await.map_err(store_failure)
     }
 
     /// Returns the orphaned run of a thread, if there is one. It cannot continue, because its tasks
     /// belong to the former version.
-    async fn cut_run(&self, record: &ThreadRecord) -> Result<Option<RunRecord>, Failure> {
+    async fn orphaned_run(&self, record: &ThreadRecord) -> Result<Option<RunRecord>, Failure> {
         let Some(run) = &record.run else { return Ok(None) };
         let run = self.0.ports.store.run(run).await.map_err(store_failure)?;
         Ok(run.filter(|run| run.status == RunStatus::Running))
     }
 
-    fn ended(&self, cut: RunRecord) -> RunRecord {
+    fn cancelled_record(&self, cut: RunRecord) -> RunRecord {
         RunRecord { status: RunStatus::Cancelled, ended_ms: Some(self.now_ms()), ..cut }
     }
 }
 
-fn cancelled(principal: Option<Principal>) -> RunEnded {
+fn cancelled_event(principal: Option<Principal>) -> RunEnded {
     RunEnded { status: RunStatus::Cancelled, failure: None, drained: false, principal }
 }
 
 /// Returns the nodes of the tasks that have started since a checkpoint.
-fn begun(tuple: &CheckpointTuple) -> Vec<NodeName> {
+fn started_nodes(tuple: &CheckpointTuple) -> Vec<NodeName> {
     let mut tasks = BTreeMap::new();
     for event in &tuple.events {
         if let EventKind::TaskStarted(started) = &event.kind {

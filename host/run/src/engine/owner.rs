@@ -3,7 +3,7 @@
 use wattle_graph::failure::Failure;
 use wattle_graph::id::AppName;
 
-use super::no_thread;
+use super::thread_not_found;
 use crate::ports::store::ThreadHead;
 
 /// Fails as if the thread did not exist if it belongs to another app or tenant.
@@ -15,7 +15,7 @@ pub(super) fn check_owner(
     let foreign_app = app.is_some_and(|app| *app != head.record.app);
     let foreign_tenant = head.record.tenant.is_some() && head.record.tenant.as_ref() != tenant;
     if foreign_app || foreign_tenant {
-        return Err(no_thread(&head.record.id));
+        return Err(thread_not_found(&head.record.id));
     }
     Ok(())
 }

@@ -9,15 +9,15 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_graph::principal::Principal;
 
-use super::balance::LEFT_TO_OTHERS;
-use super::blank::{NewThread, taken};
-use super::dispatch::LOOK_AGAIN;
-use super::{Engine, new_run_id, no_run, shutting_down};
-use crate::hostcall::runs::{RunRef, Runs as _};
+use super::balance::ASSIGNMENT_DELAY;
+use super::dispatch::RECHECK_DELAY;
+use super::threads::{NewThread, run_id_taken};
+use super::{Engine, new_run_id, run_not_found, shutting_down};
+use crate::hostcall::runs::{RunRef, RunService as _};
 use crate::limit::THREAD_PENDING_RUNS;
 use crate::ports::store::{
-    Holder, PendingQuery, PendingRun, RunRecord, RunSpec, Signal, StoreError, ThreadRecord,
-    ThreadStatus,
+    LeaseHolder, Notification, PendingQuery, PendingRun, RunRecord, RunSpec, StoreError,
+    ThreadRecord, ThreadStatus,
 };
 use crate::view::store_failure;
 
@@ -28,25 +28,30 @@ impl Engine {
     pub(super) async fn enqueue(
         &self,
         record: &RunRecord,
-        host: Option<Holder>,
+        host: Option<LeaseHolder>,
     ) -> Result<(), Failure> {
         let store = &self.0.ports.store;
-        if !store.enqueue(record).await.map_err(|error| self.not_written(error))? {
-            return Err(taken(&record.id));
+        if !store.enqueue(record).await.map_err(|error| self.write_failure(error))? {
+            return Err(run_id_taken(&record.id));
         }
         let (thread, due_ms) = (record.thread.clone(), record.due_ms());
-        self.look_at(&thread, due_ms, host.as_ref());
-        self.keep_dispatching();
-        self.notify(&Signal::Enqueued { thread, due_ms, host }).await;
+        self.schedule_check(&thread, due_ms, host.as_ref());
+        self.start_dispatcher();
+        self.notify(&Notification::Enqueued { thread, due_ms, host }).await;
         Ok(())
     }
 
     /// Schedules a check of a thread at `due_ms`, milliseconds since 1970. The check is delayed if
     /// another host is to start the run.
-    pub(super) fn look_at(&self, thread: &ThreadId, due_ms: i64, host: Option<&Holder>) {
+    pub(super) fn schedule_check(
+        &self,
+        thread: &ThreadId,
+        due_ms: i64,
+        host: Option<&LeaseHolder>,
+    ) {
         let is_left = host.is_some_and(|host| host != self.holder());
-        let pause_ms = if is_left { LEFT_TO_OTHERS.as_millis() as i64 } else { 0 };
-        self.0.dispatch.wake_at(thread, due_ms.saturating_add(pause_ms));
+        let pause_ms = if is_left { ASSIGNMENT_DELAY.as_millis() as i64 } else { 0 };
+        self.0.dispatch.schedule_at(thread, due_ms.saturating_add(pause_ms));
     }
 
     /// Returns the pending runs of a thread in queue order.
@@ -81,10 +86,10 @@ impl Engine {
         if !forget {
             let record = store.run(run).await.map_err(store_failure)?;
             let Some(record) = record else { return Ok(false) };
-            ended = Some(self.never_begun(record, RunStatus::Cancelled, None));
+            ended = Some(self.ended_before_start(record, RunStatus::Cancelled, None));
         }
         let is_out = store.dequeue(run, ended.as_ref()).await.map_err(store_failure)?;
-        self.0.dispatch.left(run);
+        self.0.dispatch.run_left_queue(run);
         if !self.has_pending(thread).await? {
             self.0.dispatch.clear(thread);
         }
@@ -92,7 +97,7 @@ impl Engine {
     }
 
     /// Returns the record of a run that ended before it started.
-    pub(super) fn never_begun(
+    pub(super) fn ended_before_start(
         &self,
         record: RunRecord,
         status: RunStatus,
@@ -114,11 +119,11 @@ impl Engine {
         principal: Option<&Principal>,
     ) -> Result<(), Failure> {
         let (engine, run, principal) = (self.clone(), run.clone(), principal.cloned());
-        let work = async move { engine.cancel_in_turn(&run, forget, principal.as_ref()).await };
-        self.finish(work).await
+        let work = async move { engine.cancel_locked(&run, forget, principal.as_ref()).await };
+        self.run_to_completion(work).await
     }
 
-    async fn cancel_in_turn(
+    async fn cancel_locked(
         &self,
         run: &RunRef,
         forget: bool,
@@ -127,7 +132,7 @@ impl Engine {
         let _lock = self.0.locks.lock(&run.thread).await;
         let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
         let record = record.filter(|record| record.thread == run.thread);
-        let record = record.ok_or_else(|| no_run(run))?;
+        let record = record.ok_or_else(|| run_not_found(run))?;
         // The run may start between the two calls.
         if record.status == RunStatus::Pending
             && self.dequeue(&run.thread, &run.run, forget).await?
@@ -135,9 +140,9 @@ impl Engine {
             return Ok(());
         }
         if !matches!(record.status, RunStatus::Pending | RunStatus::Running) {
-            return Err(no_run(run));
+            return Err(run_not_found(run));
         }
-        self.cancel_begun(run, principal).await?;
+        self.cancel_started(run, principal).await?;
         if forget { self.roll_back(&run.thread, &run.run).await } else { Ok(()) }
     }
 
@@ -149,10 +154,10 @@ impl Engine {
     /// Errors of the store.
     pub async fn remove_run(&self, run: &RunRef) -> Result<(), Failure> {
         let (engine, run) = (self.clone(), run.clone());
-        self.finish(async move { engine.remove_in_turn(&run).await }).await
+        self.run_to_completion(async move { engine.remove_locked(&run).await }).await
     }
 
-    async fn remove_in_turn(&self, run: &RunRef) -> Result<(), Failure> {
+    async fn remove_locked(&self, run: &RunRef) -> Result<(), Failure> {
         let _lock = self.0.locks.lock(&run.thread).await;
         let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
         let Some(record) = record.filter(|record| record.thread == run.thread) else {
@@ -162,7 +167,7 @@ impl Engine {
             return Ok(());
         }
         if matches!(record.status, RunStatus::Pending | RunStatus::Running) {
-            self.cancel_begun(run, None).await?;
+            self.cancel_started(run, None).await?;
         }
         self.roll_back(&run.thread, &run.run).await
     }
@@ -175,16 +180,16 @@ impl Engine {
     /// Errors of the store.
     pub async fn remove_thread(&self, thread: &ThreadId) -> Result<(), Failure> {
         let (engine, thread) = (self.clone(), thread.clone());
-        self.finish(async move { engine.remove_thread_in_turn(&thread).await }).await
+        self.run_to_completion(async move { engine.remove_thread_locked(&thread).await }).await
     }
 
-    async fn remove_thread_in_turn(&self, thread: &ThreadId) -> Result<(), Failure> {
+    async fn remove_thread_locked(&self, thread: &ThreadId) -> Result<(), Failure> {
         let _lock = self.0.locks.lock(thread).await;
         self.dequeue_all(thread, true, None).await?;
         let head = self.0.ports.store.thread(thread).await.map_err(store_failure)?;
         let record = head.map(|head| head.record);
         if let Some(ThreadRecord { status: ThreadStatus::Running, run: Some(run), .. }) = record {
-            self.cancel_begun(&RunRef { thread: thread.clone(), run }, None).await?;
+            self.cancel_started(&RunRef { thread: thread.clone(), run }, None).await?;
         }
         self.delete_thread(thread).await
     }
@@ -200,22 +205,22 @@ impl Engine {
             return Ok(false);
         }
         let (engine, thread) = (self.clone(), thread.clone());
-        self.finish(async move { engine.remove_damaged_in_turn(&thread).await }).await
+        self.run_to_completion(async move { engine.remove_damaged_locked(&thread).await }).await
     }
 
     async fn is_damaged(&self, thread: &ThreadId) -> bool {
         matches!(self.0.ports.store.thread(thread).await, Err(StoreError::Corrupt { .. }))
     }
 
-    async fn remove_damaged_in_turn(&self, thread: &ThreadId) -> Result<bool, Failure> {
+    async fn remove_damaged_locked(&self, thread: &ThreadId) -> Result<bool, Failure> {
         let store = &self.0.ports.store;
         let _lock = self.0.locks.lock(thread).await;
         if !self.is_damaged(thread).await {
             return Ok(false);
         }
-        let _slot = self.claim_first(thread, new_run_id()).await?;
+        let _slot = self.claim_without_recovery(thread, new_run_id()).await?;
         store.delete_thread(thread).await.map_err(store_failure)?;
-        self.forget_cut(thread);
+        self.clear_set_aside(thread);
         self.0.dispatch.clear(thread);
         Ok(true)
     }
@@ -256,17 +261,17 @@ impl Engine {
     /// # Errors
     ///
     /// `unavailable` if the host shuts down while the run is pending; errors of the store.
-    pub async fn begun(&self, run: &RunRef) -> Result<Option<RunRecord>, Failure> {
+    pub async fn wait_started(&self, run: &RunRef) -> Result<Option<RunRecord>, Failure> {
         loop {
             // The subscription precedes the query, so that no change in between is missed.
-            let mut left = self.0.dispatch.leaving(&run.run);
+            let mut left = self.0.dispatch.subscribe_left(&run.run);
             let mut events = self.watch(&run.thread);
             events.borrow_and_update();
             let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
             let record = record.filter(|record| record.thread == run.thread);
             if record.as_ref().is_none_or(|record| record.status != RunStatus::Pending) {
-                if self.is_waiting(&run.thread) {
-                    self.0.dispatch.wake_at(&run.thread, self.now_ms());
+                if self.has_known_pending(&run.thread) {
+                    self.0.dispatch.schedule_at(&run.thread, self.now_ms());
                 }
                 return Ok(record);
             }
@@ -275,14 +280,14 @@ impl Engine {
                 // Another host may have started the run,
                 Ok(()) = events.changed() => {}
                 // or removed it, or its thread may have been deleted.
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
-                () = self.0.halting.cancelled() => return Err(shutting_down()),
+                () = tokio::time::sleep(RECHECK_DELAY) => {}
+                () = self.0.shutdown.wait() => return Err(shutting_down()),
             }
         }
     }
 
     /// Waits until the operation that holds the lock of a thread in this process has completed.
-    pub async fn settled(&self, thread: &ThreadId) {
+    pub async fn wait_unlocked(&self, thread: &ThreadId) {
         drop(self.0.locks.lock(thread).await);
     }
 
@@ -292,12 +297,12 @@ impl Engine {
     pub(super) async fn roll_back(&self, thread: &ThreadId, run: &RunId) -> Result<(), Failure> {
         let store = &self.0.ports.store;
         let Some(head) = store.thread(thread).await.map_err(store_failure)? else { return Ok(()) };
-        let unbegun = self.unbegun_beside(thread, run).await?;
+        let unbegun = self.never_started_runs(thread, run).await?;
         self.delete_runs(thread, std::slice::from_ref(run)).await?;
         if store.thread(thread).await.map_err(store_failure)?.is_none() {
-            self.create_thread(blank_again(head.record)).await?;
+            self.create_thread(recreated_thread(head.record)).await?;
             for record in unbegun {
-                self.keep_unbegun(record).await?;
+                self.restore_never_started(record).await?;
             }
         }
         Ok(())
@@ -305,7 +310,7 @@ impl Engine {
 
     /// Returns the runs of a thread that never started, oldest first. The list is empty if a run
     /// other than `run` has started: the thread then outlives `run`.
-    async fn unbegun_beside(
+    async fn never_started_runs(
         &self,
         thread: &ThreadId,
         run: &RunId,
@@ -317,10 +322,10 @@ impl Engine {
             let is_last = page.len() < PAGE;
             skip += page.len();
             for record in page {
-                if record.has_begun() && record.id != *run {
+                if record.has_started() && record.id != *run {
                     return Ok(Vec::new());
                 }
-                if !record.has_begun() && record.spec.is_some() {
+                if !record.has_started() && record.spec.is_some() {
                     unbegun.push(record);
                 }
             }
@@ -332,7 +337,7 @@ impl Engine {
     }
 
     /// Adds the record of a run that never started to its thread.
-    async fn keep_unbegun(&self, record: RunRecord) -> Result<(), Failure> {
+    async fn restore_never_started(&self, record: RunRecord) -> Result<(), Failure> {
         if record.status == RunStatus::Pending {
             return self.enqueue(&record, None).await;
         }
@@ -350,13 +355,13 @@ impl Engine {
         store.dequeue(&record.id, Some(&record)).await.map_err(store_failure).map(drop)
     }
 
-    pub(super) async fn known_run(&self, run: &RunId) -> Result<RunRecord, Failure> {
+    pub(super) async fn existing_run(&self, run: &RunId) -> Result<RunRecord, Failure> {
         let known = self.0.ports.store.run(run).await.map_err(store_failure)?;
         known.ok_or_else(|| Failure::internal(format!("run `{run}` has started and has no record")))
     }
 
     /// Runs `work` to completion, also if the caller is dropped.
-    pub(super) async fn finish<T: Send + 'static>(
+    pub(super) async fn run_to_completion<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T, Failure> {
@@ -367,7 +372,7 @@ impl Engine {
     }
 }
 
-fn blank_again(record: ThreadRecord) -> NewThread {
+fn recreated_thread(record: ThreadRecord) -> NewThread {
     NewThread {
         thread: Some(record.id),
         tenant: record.tenant,

@@ -20,7 +20,7 @@ use wattle_graph::event::{RunReason, RunStatus};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
-use super::{Engine, Inner, new_run_id, no_thread};
+use super::{Engine, EngineInner, new_run_id, thread_not_found};
 use crate::hostcall::runs::RunRef;
 use crate::limit;
 use crate::ports::Ports;
@@ -29,7 +29,7 @@ use crate::view::store_failure;
 
 /// Maximum number of concurrent recoveries. Each waits for the store several times before its run
 /// continues.
-const AT_ONCE: usize = 16;
+const RECOVERY_CONCURRENCY: usize = 16;
 
 /// Bytes of stored threads for which one permit of the semaphore stands. The semaphore bounds how
 /// much recovery reads at once.
@@ -37,26 +37,26 @@ const PERMIT_BYTES: u64 = 1 << 10;
 
 /// Minimum interval between two recovery scans. With many hosts some lease is always close to
 /// expiry, and nearly all of them are renewed.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+const MIN_SCAN_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Delay before the next scan if the store cannot list the orphaned runs.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const LIST_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Number of recovered runs between two progress messages in the log.
-const TOLD_RUNS: usize = 500;
+const PROGRESS_LOG_RUNS: usize = 500;
 
 /// Delay before the first retry of a run that is set aside. It doubles with each retry, so that a
 /// run that always fails costs little.
-const FIRST_RETRY_MS: i64 = 30_000;
+const MIN_RETRY_MS: i64 = 30_000;
 
 /// Upper bound of the delay between two retries of a run that is set aside.
-const LONGEST_RETRY_MS: i64 = 3_600_000;
+const MAX_RETRY_MS: i64 = 3_600_000;
 
 /// Progress of the recovery after a start of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// True if all runs that were orphaned before the start are recovered or set aside.
-    pub is_over: bool,
+    pub is_complete: bool,
     /// Orphaned runs that were found.
     pub found: usize,
     /// Orphaned runs that continue.
@@ -67,7 +67,7 @@ pub struct Recovery {
 
 impl Recovery {
     /// The progress if there is nothing to recover.
-    const NONE: Self = Self { is_over: true, found: 0, recovered: 0, set_aside: 0 };
+    const NONE: Self = Self { is_complete: true, found: 0, recovered: 0, set_aside: 0 };
 }
 
 /// A thread whose orphaned run cannot be recovered.
@@ -86,30 +86,30 @@ pub struct SetAside {
 }
 
 /// State of the recovery.
-pub(super) struct Cuts {
+pub(super) struct RecoveryState {
     progress: watch::Sender<Recovery>,
     /// Notified when another host has handed over runs.
     pub(super) handed_over: Notify,
     set_aside: Mutex<BTreeMap<ThreadId, SetAside>>,
 }
 
-impl Default for Cuts {
+impl Default for RecoveryState {
     fn default() -> Self {
         let progress = watch::Sender::new(Recovery::NONE);
         Self { progress, handed_over: Notify::new(), set_aside: Mutex::default() }
     }
 }
 
-impl Cuts {
+impl RecoveryState {
     /// Locks the threads that are set aside. No code that can panic runs under this lock.
     fn set_aside(&self) -> MutexGuard<'_, BTreeMap<ThreadId, SetAside>> {
         self.set_aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Updates the progress, unless the recovery after a start is complete.
-    fn note(&self, change: impl FnOnce(&mut Recovery)) {
+    fn update_progress(&self, change: impl FnOnce(&mut Recovery)) {
         self.progress.send_if_modified(|recovery| {
-            if recovery.is_over {
+            if recovery.is_complete {
                 return false;
             }
             change(recovery);
@@ -120,13 +120,13 @@ impl Cuts {
 
 /// A thread with an orphaned run. The record of a thread may be large, so a scan keeps only this.
 #[derive(Clone)]
-struct Cut {
+struct OrphanedThread {
     thread: ThreadId,
     run: Option<RunId>,
     updated_ms: i64,
 }
 
-impl From<ThreadRecord> for Cut {
+impl From<ThreadRecord> for OrphanedThread {
     fn from(record: ThreadRecord) -> Self {
         Self { thread: record.id, run: record.run, updated_ms: record.updated_ms }
     }
@@ -134,11 +134,11 @@ impl From<ThreadRecord> for Cut {
 
 /// Outcome of an attempt to recover a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Came {
+enum RecoveryOutcome {
     /// The run continues.
     Recovered,
     /// The run has ended or is active.
-    Nothing,
+    NotNeeded,
     /// The run was set aside.
     SetAside,
 }
@@ -147,35 +147,35 @@ impl Engine {
     /// Starts the recovery of orphaned runs in the background, and returns immediately. From then
     /// on an operation on a thread with an orphaned run waits until the run is recovered.
     pub fn start_recovery(&self) {
-        self.serve();
-        self.0.cuts.progress.send_replace(Recovery { is_over: false, ..Recovery::NONE });
+        self.mark_serving();
+        self.0.recovery.progress.send_replace(Recovery { is_complete: false, ..Recovery::NONE });
         let engine = self.clone();
         self.0.runtime.spawn(async move {
             while engine.recover_all().await.is_err() {
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(LIST_RETRY_DELAY).await;
             }
-            engine.0.cuts.note(|recovery| recovery.is_over = true);
-            engine.keep_dispatching();
+            engine.0.recovery.update_progress(|recovery| recovery.is_complete = true);
+            engine.start_dispatcher();
         });
     }
 
     /// Returns the progress of the recovery.
     pub fn recovery(&self) -> Recovery {
-        let set_aside = self.0.cuts.set_aside().len();
-        Recovery { set_aside, ..*self.0.cuts.progress.borrow() }
+        let set_aside = self.0.recovery.set_aside().len();
+        Recovery { set_aside, ..*self.0.recovery.progress.borrow() }
     }
 
     /// Waits until the recovery after a start is complete.
-    pub async fn recovered(&self) -> Recovery {
-        let mut progress = self.0.cuts.progress.subscribe();
+    pub async fn wait_recovered(&self) -> Recovery {
+        let mut progress = self.0.recovery.progress.subscribe();
         // The sender lives as long as the engine.
-        let _ = progress.wait_for(|recovery| recovery.is_over).await;
+        let _ = progress.wait_for(|recovery| recovery.is_complete).await;
         self.recovery()
     }
 
     /// Returns why the run of a thread cannot be recovered, if it is set aside.
     pub fn set_aside(&self, thread: &ThreadId) -> Option<SetAside> {
-        self.0.cuts.set_aside().get(thread).cloned()
+        self.0.recovery.set_aside().get(thread).cloned()
     }
 
     /// Recovers the orphaned runs of this host, and those of hosts that share the store and have
@@ -186,24 +186,26 @@ impl Engine {
     }
 
     pub(super) async fn recover_all(&self) -> Result<usize, StoreError> {
-        let cuts = self.cut_runs().await.inspect_err(|error| {
+        let cuts = self.orphaned_runs().await.inspect_err(|error| {
             tracing::error!(%error, "cannot list orphaned runs");
         })?;
-        self.0.cuts.note(|recovery| recovery.found += cuts.len());
+        self.0.recovery.update_progress(|recovery| recovery.found += cuts.len());
         if !cuts.is_empty() {
             tracing::info!(runs = cuts.len(), "recovering orphaned runs");
         }
         let room = Arc::new(Semaphore::new(permits(limit::RECOVERY_BYTES) as usize));
-        let attempts = futures::stream::iter(cuts).map(|cut| self.in_its_turn(cut, room.clone()));
-        let recovered = attempts.buffer_unordered(AT_ONCE).fold(0, |sum, came| async move {
-            let sum = sum + usize::from(came == Came::Recovered);
-            if came == Came::Recovered && sum % TOLD_RUNS == 0 {
-                tracing::info!(runs = sum, "recovering orphaned runs: progress");
-            }
-            sum
-        });
+        let attempts =
+            futures::stream::iter(cuts).map(|cut| self.recover_when_room(cut, room.clone()));
+        let recovered =
+            attempts.buffer_unordered(RECOVERY_CONCURRENCY).fold(0, |sum, came| async move {
+                let sum = sum + usize::from(came == RecoveryOutcome::Recovered);
+                if came == RecoveryOutcome::Recovered && sum % PROGRESS_LOG_RUNS == 0 {
+                    tracing::info!(runs = sum, "recovering orphaned runs: progress");
+                }
+                sum
+            });
         let recovered = recovered.await;
-        let Recovery { is_over, set_aside, .. } = self.recovery();
+        let Recovery { is_complete: is_over, set_aside, .. } = self.recovery();
         if !is_over && recovered + set_aside > 0 {
             tracing::info!(runs = recovered, set_aside, "recovery of runs is complete");
         }
@@ -211,16 +213,16 @@ impl Engine {
     }
 
     /// Returns the orphaned runs that are due, oldest first.
-    async fn cut_runs(&self) -> Result<Vec<Cut>, StoreError> {
+    async fn orphaned_runs(&self) -> Result<Vec<OrphanedThread>, StoreError> {
         let (mut cuts, mut after) = (Vec::new(), None);
         loop {
             let holder = self.0.leases.holder();
-            let found = self.0.ports.store.abandoned(holder, after.as_ref()).await?;
+            let found = self.0.ports.store.orphaned_threads(holder, after.as_ref()).await?;
             let Some(last) = found.last() else { break };
             after = Some(last.id.clone());
             let is_wanted =
                 |record: &ThreadRecord| !self.is_active(&record.id) && self.is_due(&record.id);
-            cuts.extend(found.into_iter().filter(is_wanted).map(Cut::from));
+            cuts.extend(found.into_iter().filter(is_wanted).map(OrphanedThread::from));
         }
         cuts.sort_by(|one, other| {
             (one.updated_ms, &one.thread).cmp(&(other.updated_ms, &other.thread))
@@ -235,7 +237,11 @@ impl Engine {
 
     /// Recovers a run once there is room for the thread in memory. The recovery is a task of its
     /// own, so that reading a large thread does not delay other recoveries.
-    async fn in_its_turn(&self, cut: Cut, room: Arc<Semaphore>) -> Came {
+    async fn recover_when_room(
+        &self,
+        cut: OrphanedThread,
+        room: Arc<Semaphore>,
+    ) -> RecoveryOutcome {
         let bytes = self.0.ports.store.stored_bytes(&cut.thread).await.unwrap_or(u64::MAX);
         // A thread takes at most half of the budget, so that a large thread does not delay all
         // others.
@@ -243,29 +249,31 @@ impl Engine {
         let _room = room.acquire_many_owned(wanted).await;
         let engine = self.clone();
         let attempt = async move { engine.recover_or_set_aside(cut).await };
-        AbortOnDropHandle::new(self.0.runtime.spawn(attempt)).await.unwrap_or(Came::Nothing)
+        AbortOnDropHandle::new(self.0.runtime.spawn(attempt))
+            .await
+            .unwrap_or(RecoveryOutcome::NotNeeded)
     }
 
     /// Shares runs with other hosts while the future is polled: recovers runs of other hosts, and
     /// reports the load of this one. It scans for orphaned runs when another host has handed over
     /// runs, and when the next lease would expire, since the heartbeat of a live host arrives
     /// before that.
-    pub async fn keep_recovering(&self) {
-        tokio::join!(self.keep_looking(), self.keep_balancing());
+    pub async fn share_runs(&self) {
+        tokio::join!(self.recovery_loop(), self.balance_loop());
     }
 
-    async fn keep_looking(&self) {
-        let Inner { ports: Ports { store, .. }, leases, cuts, .. } = &*self.0;
+    async fn recovery_loop(&self) {
+        let EngineInner { ports: Ports { store, .. }, leases, recovery: cuts, .. } = &*self.0;
         let longest = Duration::from_millis(store.lease_ms().min(LEASE_MS));
-        self.recovered().await;
+        self.wait_recovered().await;
         loop {
             self.recover().await;
-            let next = store.next_lapse(leases.holder()).await.unwrap_or_else(|error| {
+            let next = store.next_lease_expiry(leases.holder()).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "cannot read when leases of other hosts expire");
                 None
             });
             // A host that starts meanwhile may have a shorter lease than this one.
-            let pause = next.unwrap_or(longest).clamp(SHORTEST_PAUSE, longest);
+            let pause = next.unwrap_or(longest).clamp(MIN_SCAN_INTERVAL, longest);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = cuts.handed_over.notified() => {}
@@ -277,14 +285,15 @@ impl Engine {
     pub async fn retry_set_aside(&self) -> usize {
         let due: Vec<ThreadId> = {
             let now_ms = self.now_ms();
-            let set_aside = self.0.cuts.set_aside();
+            let set_aside = self.0.recovery.set_aside();
             let due = set_aside.iter().filter(|(_, aside)| aside.retry_ms <= now_ms);
             due.map(|(thread, _)| thread.clone()).collect()
         };
         let mut recovered = 0;
         for thread in due {
-            recovered +=
-                usize::from(self.pull(&thread).await.is_ok_and(|it| it == Came::Recovered));
+            recovered += usize::from(
+                self.recover_now(&thread).await.is_ok_and(|it| it == RecoveryOutcome::Recovered),
+            );
         }
         recovered
     }
@@ -294,10 +303,10 @@ impl Engine {
     /// # Errors
     ///
     /// `not-found`; `conflict` if the thread has no orphaned run; the failure of the recovery.
-    pub async fn retry(&self, thread: &ThreadId) -> Result<RunRef, Failure> {
-        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
-        let came = self.pull(thread).await?;
-        if let Some(aside) = self.set_aside(thread).filter(|_| came == Came::SetAside) {
+    pub async fn retry_recovery(&self, thread: &ThreadId) -> Result<RunRef, Failure> {
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let came = self.recover_now(thread).await?;
+        if let Some(aside) = self.set_aside(thread).filter(|_| came == RecoveryOutcome::SetAside) {
             return Err(aside.failure);
         }
         match (head.record.status, head.record.run) {
@@ -311,90 +320,97 @@ impl Engine {
 
     /// Recovers the run of a thread before another operation uses the thread, if the recovery after
     /// a start is not complete.
-    pub(super) async fn pull_forward(&self, thread: &ThreadId) -> Result<(), Failure> {
-        if self.recovery().is_over || self.set_aside(thread).is_some() {
+    pub(super) async fn recover_before_use(&self, thread: &ThreadId) -> Result<(), Failure> {
+        if self.recovery().is_complete || self.set_aside(thread).is_some() {
             return Ok(());
         }
-        self.pull(thread).await.map(drop)
+        self.recover_now(thread).await.map(drop)
     }
 
-    async fn pull(&self, thread: &ThreadId) -> Result<Came, Failure> {
+    async fn recover_now(&self, thread: &ThreadId) -> Result<RecoveryOutcome, Failure> {
         if self.is_active(thread) {
-            return Ok(Came::Nothing);
+            return Ok(RecoveryOutcome::NotNeeded);
         }
         let head = self.0.ports.store.thread(thread).await.map_err(store_failure)?;
         let Some(record) = head.map(|head| head.record) else {
-            self.forget_cut(thread);
-            return Ok(Came::Nothing);
+            self.clear_set_aside(thread);
+            return Ok(RecoveryOutcome::NotNeeded);
         };
         if record.status != ThreadStatus::Running {
-            self.forget_cut(thread);
-            return Ok(Came::Nothing);
+            self.clear_set_aside(thread);
+            return Ok(RecoveryOutcome::NotNeeded);
         }
         Ok(self.recover_or_set_aside(record.into()).await)
     }
 
-    async fn recover_or_set_aside(&self, cut: Cut) -> Came {
+    async fn recover_or_set_aside(&self, cut: OrphanedThread) -> RecoveryOutcome {
         let patience = Duration::from_millis(limit::RECOVERY_MS);
         let attempt = tokio::time::timeout(patience, self.recover_thread(&cut));
         // A panic of the attempt is caught here; its unwinding releases the claim of the thread.
         let recovered = match AssertUnwindSafe(attempt).catch_unwind().await {
-            Ok(in_time) => in_time.unwrap_or_else(|_elapsed| Err(too_long(&cut.thread))),
+            Ok(in_time) => in_time.unwrap_or_else(|_elapsed| Err(recovery_timed_out(&cut.thread))),
             Err(panic) => Err(panicked(&cut.thread, &*panic)),
         };
         let failure = match recovered {
             Ok(is_recovered) => {
-                self.forget_cut(&cut.thread);
-                self.0.cuts.note(|recovery| recovery.recovered += usize::from(is_recovered));
-                return if is_recovered { Came::Recovered } else { Came::Nothing };
+                self.clear_set_aside(&cut.thread);
+                self.0
+                    .recovery
+                    .update_progress(|recovery| recovery.recovered += usize::from(is_recovered));
+                return if is_recovered {
+                    RecoveryOutcome::Recovered
+                } else {
+                    RecoveryOutcome::NotNeeded
+                };
             }
             Err(failure) => failure,
         };
-        if failure.code == code::BUSY || self.is_halting() {
+        if failure.code == code::BUSY || self.is_shutting_down() {
             tracing::debug!(thread = %cut.thread, %failure, "an orphaned run is not recovered now");
-            return Came::Nothing;
+            return RecoveryOutcome::NotNeeded;
         }
         tracing::error!(
             thread = %cut.thread, %failure,
             "cannot recover an orphaned run; it is set aside"
         );
-        self.put_aside(cut, failure);
-        Came::SetAside
+        self.mark_set_aside(cut, failure);
+        RecoveryOutcome::SetAside
     }
 
     /// Sets aside a thread whose run stopped because of a permanent failure.
-    pub(super) fn put_run_aside(&self, run: RunRef, failure: Failure) {
-        let cut = Cut { thread: run.thread, run: Some(run.run), updated_ms: self.now_ms() };
-        self.put_aside(cut, failure);
+    pub(super) fn set_run_aside(&self, run: RunRef, failure: Failure) {
+        let cut =
+            OrphanedThread { thread: run.thread, run: Some(run.run), updated_ms: self.now_ms() };
+        self.mark_set_aside(cut, failure);
     }
 
-    fn put_aside(&self, cut: Cut, failure: Failure) {
+    fn mark_set_aside(&self, cut: OrphanedThread, failure: Failure) {
         let now_ms = self.now_ms();
-        let mut set_aside = self.0.cuts.set_aside();
+        let mut set_aside = self.0.recovery.set_aside();
         let before = set_aside.get(&cut.thread);
         let attempts = before.map_or(0, |aside| aside.attempts);
-        let pause_ms = FIRST_RETRY_MS.saturating_mul(1_i64 << attempts.min(16));
+        let pause_ms = MIN_RETRY_MS.saturating_mul(1_i64 << attempts.min(16));
         let aside = SetAside {
             run: cut.run,
             failure,
             since_ms: before.map_or(now_ms, |aside| aside.since_ms),
             attempts: attempts + 1,
-            retry_ms: now_ms.saturating_add(pause_ms.min(LONGEST_RETRY_MS)),
+            retry_ms: now_ms.saturating_add(pause_ms.min(MAX_RETRY_MS)),
         };
         set_aside.insert(cut.thread, aside);
     }
 
     /// Removes a thread from those that are set aside.
-    pub(super) fn forget_cut(&self, thread: &ThreadId) {
-        self.0.cuts.set_aside().remove(thread);
+    pub(super) fn clear_set_aside(&self, thread: &ThreadId) {
+        self.0.recovery.set_aside().remove(thread);
     }
 
     /// Recovers the run of a thread. Returns false if the run has ended meanwhile on another host.
-    async fn recover_thread(&self, cut: &Cut) -> Result<bool, Failure> {
+    async fn recover_thread(&self, cut: &OrphanedThread) -> Result<bool, Failure> {
         let run = cut.run.clone().unwrap_or_else(new_run_id);
-        let mut slot = self.claim_first(&cut.thread, run.clone()).await?;
+        let mut slot = self.claim_without_recovery(&cut.thread, run.clone()).await?;
         let store = &self.0.ports.store;
-        let Some(head) = self.live_thread(&cut.thread).await? else { return Ok(false) };
+        let Some(head) = self.unexpired_thread(&cut.thread).await? else { return Ok(false) };
         if head.record.status != ThreadStatus::Running || head.record.run != cut.run {
             return Ok(false);
         }
@@ -403,7 +419,7 @@ impl Engine {
             return Ok(false);
         }
         let run = known.unwrap_or_else(|| self.new_run(&mut slot, &head, None));
-        self.go_on(slot, head, run, RunReason::Recovery, Vec::new()).await?;
+        self.continue_run(slot, head, run, RunReason::Recovery, Vec::new()).await?;
         Ok(true)
     }
 
@@ -412,7 +428,7 @@ impl Engine {
     /// # Errors
     ///
     /// `unavailable` until the run is recovered; `busy`, with the reason, if it is set aside.
-    pub(super) async fn refuse_cut(&self, head: &ThreadHead) -> Result<(), Failure> {
+    pub(super) async fn reject_orphaned_run(&self, head: &ThreadHead) -> Result<(), Failure> {
         let (ThreadStatus::Running, Some(run)) = (head.record.status, &head.record.run) else {
             return Ok(());
         };
@@ -435,7 +451,7 @@ impl Engine {
             );
             return Failure::new(code::BUSY, text);
         }
-        let text = if self.is_halting() {
+        let text = if self.is_shutting_down() {
             format!(
                 "the host is shutting down; run `{run}` is recovered by another host or after the \
                  next start"
@@ -454,7 +470,7 @@ fn permits(bytes: u64) -> u32 {
     u32::try_from(bytes / PERMIT_BYTES).unwrap_or(u32::MAX).max(1)
 }
 
-fn too_long(thread: &ThreadId) -> Failure {
+fn recovery_timed_out(thread: &ThreadId) -> Failure {
     Failure::new(
         code::TIMEOUT,
         format!("the recovery of thread `{thread}` took longer than {} ms", limit::RECOVERY_MS),

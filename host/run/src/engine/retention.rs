@@ -8,9 +8,10 @@ use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
-use super::{Engine, new_run_id, no_thread};
+use super::{Engine, new_run_id, thread_not_found};
 use crate::ports::store::{
-    Batch, Compacted, PruneStrategy, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus, Verified,
+    Batch, CompactionReport, PruneStrategy, SealReport, ThreadHead, ThreadQuery, ThreadRecord,
+    ThreadStatus,
 };
 use crate::view::store_failure;
 
@@ -19,21 +20,21 @@ impl Engine {
     /// time to live is over, and releases held calls that no thread waits for. Returns the number
     /// of threads that changed.
     pub async fn sweep(&self) -> usize {
-        let changed = self.sweep_questions().await + self.sweep_ttl().await;
-        self.sweep_held().await;
+        let changed = self.sweep_expired_interrupts().await + self.sweep_ttl().await;
+        self.sweep_held_calls().await;
         changed
     }
 
-    async fn sweep_questions(&self) -> usize {
+    async fn sweep_expired_interrupts(&self) -> usize {
         let query = ThreadQuery {
             status: Some(ThreadStatus::Interrupted),
             expires_by_ms: Some(self.now_ms()),
             ..ThreadQuery::default()
         };
         let mut deleted = 0;
-        for record in self.swept(&query).await {
+        for record in self.find_threads(&query).await {
             let Ok(_slot) = self.claim(&record.id, new_run_id()).await else { continue };
-            match self.live_thread(&record.id).await {
+            match self.unexpired_thread(&record.id).await {
                 Ok(None) => deleted += 1,
                 Ok(Some(_)) => {}
                 Err(failure) => {
@@ -45,10 +46,10 @@ impl Engine {
     }
 
     async fn sweep_ttl(&self) -> usize {
-        let query = ThreadQuery { ttl_over_ms: Some(self.now_ms()), ..ThreadQuery::default() };
+        let query = ThreadQuery { ttl_ended_by_ms: Some(self.now_ms()), ..ThreadQuery::default() };
         let mut changed = 0;
-        for record in self.swept(&query).await {
-            match self.end_of_ttl(&record.id).await {
+        for record in self.find_threads(&query).await {
+            match self.apply_ttl(&record.id).await {
                 Ok(true) => changed += 1,
                 Ok(false) => {}
                 Err(failure) if failure.code == code::BUSY => {}
@@ -60,7 +61,7 @@ impl Engine {
         changed
     }
 
-    async fn swept(&self, query: &ThreadQuery) -> Vec<ThreadRecord> {
+    async fn find_threads(&self, query: &ThreadQuery) -> Vec<ThreadRecord> {
         self.0.ports.store.threads(query).await.unwrap_or_else(|error| {
             tracing::error!(%error, "cannot list expired threads");
             Vec::new()
@@ -69,7 +70,7 @@ impl Engine {
 
     /// Applies the time to live of a thread. Checks it again under the lease, because the thread
     /// may have changed meanwhile.
-    async fn end_of_ttl(&self, thread: &ThreadId) -> Result<bool, Failure> {
+    async fn apply_ttl(&self, thread: &ThreadId) -> Result<bool, Failure> {
         let mut slot = self.claim(thread, new_run_id()).await?;
         let store = &self.0.ports.store;
         let Some(ThreadHead { record, .. }) = store.thread(thread).await.map_err(store_failure)?
@@ -85,14 +86,14 @@ impl Engine {
         store.prune(thread, ttl.strategy).await.map_err(store_failure)?;
         drop(slot);
         if ttl.strategy == PruneStrategy::KeepLatest {
-            self.note_pruned(thread).await?;
+            self.record_prune(thread).await?;
         }
         Ok(true)
     }
 
     /// Records that a thread was pruned, so that it is not pruned again before its next change. If
     /// the host stops before this, the thread is pruned again, which changes nothing.
-    async fn note_pruned(&self, thread: &ThreadId) -> Result<(), Failure> {
+    async fn record_prune(&self, thread: &ThreadId) -> Result<(), Failure> {
         let slot = self.claim(thread, new_run_id()).await?;
         let store = &self.0.ports.store;
         let Some(head) = store.thread(thread).await.map_err(store_failure)? else { return Ok(()) };
@@ -108,7 +109,7 @@ impl Engine {
     /// `not-found`; `busy` while a run is active on the thread.
     pub async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), Failure> {
         let mut slot = self.claim(thread, new_run_id()).await?;
-        self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         slot.release().await;
         self.0.ports.store.prune(thread, strategy).await.map_err(store_failure)
     }
@@ -120,7 +121,7 @@ impl Engine {
     /// `not-found`; `busy` while a run is active on the thread.
     pub async fn delete_runs(&self, thread: &ThreadId, runs: &[RunId]) -> Result<(), Failure> {
         let mut slot = self.claim(thread, new_run_id()).await?;
-        self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         let store = &self.0.ports.store;
         let mut named = Vec::with_capacity(runs.len());
         for run in runs {
@@ -146,17 +147,17 @@ impl Engine {
         from: &ThreadId,
         to: Option<ThreadId>,
     ) -> Result<ThreadId, Failure> {
-        let to = to.unwrap_or_else(|| super::fresh(ThreadId::new));
+        let to = to.unwrap_or_else(|| super::new_id(ThreadId::new));
         let mut slot = self.claim(from, new_run_id()).await?;
         let mut target = self.claim(&to, new_run_id()).await?;
-        let head = self.live_thread(from).await?.ok_or_else(|| no_thread(from))?;
+        let head = self.unexpired_thread(from).await?.ok_or_else(|| thread_not_found(from))?;
         let store = &self.0.ports.store;
         if store.thread(&to).await.map_err(store_failure)?.is_some() {
             let text = format!("there is a thread `{to}` already; choose another id for the copy");
             return Err(Failure::new(code::CONFLICT, text).with_details(json!({ "thread": to })));
         }
-        self.refuse_cut(&head).await?;
-        self.admit_new(head.record.tenant.as_deref()).await?;
+        self.reject_orphaned_run(&head).await?;
+        self.admit_new_thread(head.record.tenant.as_deref()).await?;
         slot.release().await;
         target.release().await;
         store.copy_thread(from, &to, &|_| new_run_id()).await.map_err(store_failure)?;
@@ -168,9 +169,9 @@ impl Engine {
     /// # Errors
     ///
     /// `not-found`; `broken` at the first seal that does not match the stored data.
-    pub async fn verify(&self, thread: &ThreadId) -> Result<Verified, Failure> {
+    pub async fn verify(&self, thread: &ThreadId) -> Result<SealReport, Failure> {
         let found = self.0.ports.store.verify(thread).await.map_err(store_failure)?;
-        found.ok_or_else(|| no_thread(thread))
+        found.ok_or_else(|| thread_not_found(thread))
     }
 
     /// Returns the space of deleted data to the file system.
@@ -178,7 +179,7 @@ impl Engine {
     /// # Errors
     ///
     /// Errors of the store.
-    pub async fn compact(&self) -> Result<Compacted, Failure> {
+    pub async fn compact(&self) -> Result<CompactionReport, Failure> {
         self.0.ports.store.compact().await.map_err(store_failure)
     }
 

@@ -10,16 +10,16 @@ use wattle_graph::id::{AppName, NodeName, TaskId, ThreadId};
 use wattle_graph::principal::Principal;
 
 use super::owner::check_owner;
-use super::{Engine, new_run_id, no_thread};
+use super::{Engine, new_run_id, thread_not_found};
 use crate::gate::is_in_doubt;
-use crate::hostcall::replace::check_settled;
+use crate::hostcall::result_override::check_settled;
 use crate::log::Commit;
 use crate::ports::store::CheckpointTuple;
 use crate::view::{self, store_failure};
 
 /// A call that has started and has no known result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OpenCall {
+pub struct PendingCall {
     /// The task that made the call.
     pub task: TaskId,
     /// The node of the task.
@@ -75,11 +75,11 @@ impl Engine {
     /// # Errors
     ///
     /// `not-found`; errors of the store.
-    pub async fn open_calls(&self, thread: &ThreadId) -> Result<Vec<OpenCall>, Failure> {
-        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+    pub async fn pending_calls(&self, thread: &ThreadId) -> Result<Vec<PendingCall>, Failure> {
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         let store = self.0.ports.store.as_ref();
-        let tuple = view::current(store, &head).await.map_err(store_failure)?;
-        Ok(tuple.map(|tuple| open(&tuple)).unwrap_or_default())
+        let tuple = view::current_checkpoint(store, &head).await.map_err(store_failure)?;
+        Ok(tuple.map(|tuple| scan_pending_calls(&tuple)).unwrap_or_default())
     }
 
     /// Records the decision about a call in doubt, or about a call that waits for a person. It
@@ -92,12 +92,12 @@ impl Engine {
     pub async fn settle(&self, request: SettleCall) -> Result<(), Failure> {
         let thread = &request.thread;
         let slot = self.claim(thread, new_run_id()).await?;
-        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
         let store = self.0.ports.store.as_ref();
-        let tuple = view::current(store, &head).await.map_err(store_failure)?;
-        let open = tuple.map(|tuple| open(&tuple)).unwrap_or_default();
-        let is_meant = |call: &OpenCall| {
+        let tuple = view::current_checkpoint(store, &head).await.map_err(store_failure)?;
+        let open = tuple.map(|tuple| scan_pending_calls(&tuple)).unwrap_or_default();
+        let is_meant = |call: &PendingCall| {
             call.task == request.task && call.scope == request.scope && call.call == request.call
         };
         let Some(meant) = open.iter().find(|call| is_meant(call)) else {
@@ -114,7 +114,7 @@ impl Engine {
         if let Decision::Answer { answer } = &request.decision {
             check_settled(&meant.function, answer)?;
         }
-        let log = self.log(&head, &slot);
+        let log = self.thread_log(&head, &slot);
         log.push(EventKind::Settled(Settled {
             task: request.task,
             scope: request.scope,
@@ -124,12 +124,12 @@ impl Engine {
             principal: request.principal,
         }));
         log.commit(Commit::default()).await;
-        log.barrier().await.map_err(store_failure)
+        log.wait_durable().await.map_err(store_failure)
     }
 }
 
 /// A call that has started and has no result.
-struct Begun<'t> {
+struct StartedCall<'t> {
     call: &'t CallStarted,
     at_ms: i64,
     decision: Option<&'t Decision>,
@@ -137,20 +137,20 @@ struct Begun<'t> {
     failed: Option<u32>,
 }
 
-impl Begun<'_> {
-    fn is(&self, task: &TaskId, scope: &[u32], number: u32) -> bool {
-        self.is_of(task, scope) && self.call.call == number
+impl StartedCall<'_> {
+    fn is_call(&self, task: &TaskId, scope: &[u32], number: u32) -> bool {
+        self.is_in_scope(task, scope) && self.call.call == number
     }
 
-    fn is_of(&self, task: &TaskId, scope: &[u32]) -> bool {
+    fn is_in_scope(&self, task: &TaskId, scope: &[u32]) -> bool {
         self.call.task == *task && self.call.scope == scope
     }
 }
 
 /// Returns the calls since a checkpoint that have no result, in the order of their start.
-fn open(tuple: &CheckpointTuple) -> Vec<OpenCall> {
+fn scan_pending_calls(tuple: &CheckpointTuple) -> Vec<PendingCall> {
     let mut nodes: BTreeMap<&TaskId, &NodeName> = BTreeMap::new();
-    let mut calls: Vec<Begun<'_>> = Vec::new();
+    let mut calls: Vec<StartedCall<'_>> = Vec::new();
     for event in &tuple.events {
         match &event.kind {
             EventKind::TaskStarted(started) => {
@@ -160,29 +160,29 @@ fn open(tuple: &CheckpointTuple) -> Vec<OpenCall> {
                 calls.retain(|begun| begun.call.task != finished.task);
             }
             EventKind::CallStarted(call) => {
-                calls.retain(|other| !other.is(&call.task, &call.scope, call.call));
-                calls.push(Begun { call, at_ms: event.at_ms, decision: None, failed: None });
+                calls.retain(|other| !other.is_call(&call.task, &call.scope, call.call));
+                calls.push(StartedCall { call, at_ms: event.at_ms, decision: None, failed: None });
             }
-            EventKind::Called(called) => answered(&mut calls, called),
+            EventKind::Called(called) => apply_result(&mut calls, called),
             // An elicitation in another call of the batch does not show that the task has
             // continued.
             EventKind::Asked(asked) if asked.elicited.is_none() => {
-                let goes_on = |begun: &Begun<'_>| {
-                    begun.failed.is_some() && begun.is_of(&asked.task, &asked.scope)
+                let goes_on = |begun: &StartedCall<'_>| {
+                    begun.failed.is_some() && begun.is_in_scope(&asked.task, &asked.scope)
                 };
                 calls.retain(|begun| !goes_on(begun));
             }
             EventKind::Settled(settled) => {
                 let meant = calls
                     .iter_mut()
-                    .filter(|begun| begun.is(&settled.task, &settled.scope, settled.call));
+                    .filter(|begun| begun.is_call(&settled.task, &settled.scope, settled.call));
                 meant.for_each(|begun| begun.decision = Some(&settled.decision));
             }
             _ => {}
         }
     }
-    let view = |Begun { call, at_ms, decision, .. }: Begun<'_>| {
-        Some(OpenCall {
+    let view = |StartedCall { call, at_ms, decision, .. }: StartedCall<'_>| {
+        Some(PendingCall {
             task: call.task.clone(),
             node: (*nodes.get(&call.task)?).clone(),
             scope: call.scope.clone(),
@@ -198,13 +198,13 @@ fn open(tuple: &CheckpointTuple) -> Vec<OpenCall> {
 
 /// Removes the calls that a result completes. A call that failed as in doubt stays until its task
 /// has handled the failure and continued.
-fn answered(calls: &mut Vec<Begun<'_>>, called: &Called) {
+fn apply_result(calls: &mut Vec<StartedCall<'_>>, called: &Called) {
     calls.retain_mut(|begun| {
-        if begun.is(&called.task, &called.scope, called.call) {
+        if begun.is_call(&called.task, &called.scope, called.call) {
             begun.failed = is_in_doubt(called).then_some(called.batch);
             return begun.failed.is_some();
         }
         let goes_on = begun.failed.is_some_and(|batch| batch != called.batch);
-        !(goes_on && begun.is_of(&called.task, &called.scope))
+        !(goes_on && begun.is_in_scope(&called.task, &called.scope))
     });
 }

@@ -13,11 +13,11 @@ use wattle_graph::principal::Principal;
 
 use super::Engine;
 use crate::app::App;
-use crate::cancel::Cancel;
-use crate::gate::{Gate, Setting};
-use crate::hostcall::runs::{EndedRun, ResumeRun, RunRef, Runs, StartRun, ThreadView};
+use crate::gate::{Gate, GuestEnv};
+use crate::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun, ThreadView};
 use crate::ports::Caller;
-use crate::ports::sandbox::{Ended, WebRequest, WebResponse};
+use crate::ports::sandbox::{GuestError, WebRequest, WebResponse};
+use crate::stop_flag::StopFlag;
 use crate::view::store_failure;
 
 impl Engine {
@@ -26,38 +26,39 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`Ended`] if the app has no web handler, or if the guest returns no response.
+    /// [`GuestError`] if the app has no web handler, or if the guest returns no response.
     pub async fn handle_web(
         &self,
         app: &Arc<App>,
         request: WebRequest,
         principal: Option<Principal>,
-    ) -> Result<WebResponse, Ended> {
+    ) -> Result<WebResponse, GuestError> {
         let plugin = app.web.as_ref().and_then(|name| Some((name, app.plugins.get(name)?.clone())));
         let Some((name, plugin)) = plugin else {
-            return Err(Ended::Host(Failure::new(
+            return Err(GuestError::Host(Failure::new(
                 code::NOT_FOUND,
                 format!("app `{}` has no HTTP endpoints", app.name),
             )));
         };
         let grants = app.grants_of(name);
         let tenant = request.tenant.clone();
-        let setting = Setting {
+        let setting = GuestEnv {
             ports: self.0.ports.clone(),
             caller: Caller { app: app.name.clone(), plugin: name.clone(), tenant: tenant.clone() },
             app: app.clone(),
-            cancel: Cancel::default(),
+            cancel: StopFlag::default(),
             grants: grants.clone(),
             quotas: self.0.quotas.clone(),
         };
         let principal = Principal { app: Some(app.name.clone()), ..principal.unwrap_or_default() };
-        let runs = AppRuns { engine: self.clone(), app: app.name.clone(), tenant, principal };
+        let runs =
+            ScopedRunService { engine: self.clone(), app: app.name.clone(), tenant, principal };
         let gate = Arc::new(Gate::for_web(setting, Arc::new(runs)));
         let limit = Duration::from_millis(grants.limits.node_timeout_ms);
         let work = async move { tokio::time::timeout(limit, plugin.handle(request, gate)).await };
         match AbortOnDropHandle::new(self.0.runtime.spawn(work)).await {
             Ok(Ok(ended)) => ended,
-            Ok(Err(_elapsed)) => Err(Ended::Failure(Failure::new(
+            Ok(Err(_elapsed)) => Err(GuestError::Failure(Failure::new(
                 code::TIMEOUT,
                 format!(
                     "the handler of app `{}` took longer than {} ms",
@@ -66,14 +67,14 @@ impl Engine {
                 ),
             ))),
             Err(error) => {
-                Err(Ended::Host(Failure::internal(format!("the web handler failed: {error}"))))
+                Err(GuestError::Host(Failure::internal(format!("the web handler failed: {error}"))))
             }
         }
     }
 }
 
-/// The [`Runs`] of the engine, restricted to one app and tenant.
-struct AppRuns {
+/// The [`RunService`] of the engine, restricted to one app and tenant.
+struct ScopedRunService {
     engine: Engine,
     app: AppName,
     tenant: Option<String>,
@@ -81,15 +82,15 @@ struct AppRuns {
     principal: Principal,
 }
 
-impl AppRuns {
-    async fn is_own(&self, thread: &ThreadId) -> Result<bool, Failure> {
+impl ScopedRunService {
+    async fn owns_thread(&self, thread: &ThreadId) -> Result<bool, Failure> {
         let head = self.engine.ports().store.thread(thread).await.map_err(store_failure)?;
         let tenant = self.tenant.as_deref();
-        Ok(head.is_some_and(|head| head.record.is_of(&self.app, tenant)))
+        Ok(head.is_some_and(|head| head.record.is_accessible_to(&self.app, tenant)))
     }
 
-    async fn check_own(&self, thread: &ThreadId) -> Result<(), Failure> {
-        if self.is_own(thread).await? {
+    async fn check_owns_thread(&self, thread: &ThreadId) -> Result<(), Failure> {
+        if self.owns_thread(thread).await? {
             return Ok(());
         }
         Err(Failure::new(code::NOT_FOUND, format!("there is no thread `{thread}`")))
@@ -97,7 +98,7 @@ impl AppRuns {
 }
 
 #[async_trait]
-impl Runs for AppRuns {
+impl RunService for ScopedRunService {
     async fn start(&self, request: StartRun) -> Result<RunRef, Failure> {
         let (app, tenant) = (self.app.clone(), self.tenant.clone());
         let principal = Some(self.principal.clone());
@@ -111,21 +112,21 @@ impl Runs for AppRuns {
     }
 
     async fn wait(&self, run: &RunRef) -> Result<EndedRun, Failure> {
-        self.check_own(&run.thread).await?;
+        self.check_owns_thread(&run.thread).await?;
         self.engine.wait(run).await
     }
 
     async fn cancel(&self, run: &RunRef) -> Result<(), Failure> {
-        self.check_own(&run.thread).await?;
+        self.check_owns_thread(&run.thread).await?;
         self.engine.cancel_for(run, Some(&self.principal)).await
     }
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadView>, Failure> {
-        if self.is_own(thread).await? { self.engine.thread(thread).await } else { Ok(None) }
+        if self.owns_thread(thread).await? { self.engine.thread(thread).await } else { Ok(None) }
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), Failure> {
-        self.check_own(thread).await?;
+        self.check_owns_thread(thread).await?;
         self.engine.delete_thread(thread).await
     }
 
@@ -135,7 +136,7 @@ impl Runs for AppRuns {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, Failure> {
-        self.check_own(thread).await?;
+        self.check_owns_thread(thread).await?;
         self.engine.events(thread, after, limit).await
     }
 }

@@ -5,33 +5,33 @@ use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
 
 use crate::gate::Gate;
-use crate::gate::path::read;
-use crate::gate::unwind::{Stop, Unwind};
+use crate::gate::pipeline::decode_output;
+use crate::gate::unwind::{CallError, Unwind};
 use crate::hostcall::clock::{Civil, Zoned, from_zone, to_zone};
-use crate::hostcall::request::Request;
+use crate::hostcall::request::CallRequest;
 use crate::limit;
 
 impl Gate {
     /// Makes a call that can fail.
-    pub(super) fn at_once<T: DeserializeOwned>(
+    pub(super) fn call_fallible<T: DeserializeOwned>(
         &self,
         function: &'static str,
         request: Value,
         answer: impl FnOnce() -> Result<Value, Failure>,
-    ) -> Result<T, Stop> {
-        let answer = self.call_at_once(Request::small(function, request), answer)?;
-        Ok(read(function, answer?)?)
+    ) -> Result<T, CallError> {
+        let answer = self.call_immediate(CallRequest::small(function, request), answer)?;
+        Ok(decode_output(function, answer?)?)
     }
 
     /// Makes a call that cannot fail.
-    fn always<T: DeserializeOwned + Default>(
+    fn call_infallible<T: DeserializeOwned + Default>(
         &self,
         function: &'static str,
         request: Value,
         answer: impl FnOnce() -> Value,
     ) -> Result<T, Unwind> {
-        let answer = self.call_at_once(Request::small(function, request), || Ok(answer()))?;
-        Ok(serde_json::from_value(answer.map_err(Unwind::Log)?).unwrap_or_default())
+        let answer = self.call_immediate(CallRequest::small(function, request), || Ok(answer()))?;
+        Ok(serde_json::from_value(answer.map_err(Unwind::LogLost)?).unwrap_or_default())
     }
 
     /// Returns the current time in milliseconds since the Unix epoch.
@@ -40,7 +40,7 @@ impl Gate {
     ///
     /// [`Unwind`] if the guest must be unwound.
     pub fn now_ms(&self) -> Result<i64, Unwind> {
-        self.always("clock.now", Value::Null, || json!(self.setting.ports.clock.now_ms()))
+        self.call_infallible("clock.now", Value::Null, || json!(self.env.ports.clock.now_ms()))
     }
 
     /// Returns a monotonic time in nanoseconds.
@@ -49,8 +49,8 @@ impl Gate {
     ///
     /// [`Unwind`] if the guest must be unwound.
     pub fn monotonic_ns(&self) -> Result<u64, Unwind> {
-        let clock = &self.setting.ports.clock;
-        self.always("clock.monotonic", Value::Null, || json!(clock.monotonic_ns()))
+        let clock = &self.env.ports.clock;
+        self.call_infallible("clock.monotonic", Value::Null, || json!(clock.monotonic_ns()))
     }
 
     /// Returns the operator's time zone.
@@ -59,7 +59,9 @@ impl Gate {
     ///
     /// [`Unwind`] if the guest must be unwound.
     pub fn time_zone(&self) -> Result<String, Unwind> {
-        self.always("clock.time-zone", Value::Null, || json!(self.setting.ports.clock.time_zone()))
+        self.call_infallible("clock.time-zone", Value::Null, || {
+            json!(self.env.ports.clock.time_zone())
+        })
     }
 
     /// Converts an instant to civil time. The default zone is the operator's.
@@ -67,9 +69,9 @@ impl Gate {
     /// # Errors
     ///
     /// `invalid` for an unknown zone or an instant out of range.
-    pub fn to_zone(&self, unix_ms: i64, zone: Option<&str>) -> Result<Zoned, Stop> {
-        let zone = zone.unwrap_or_else(|| self.setting.ports.clock.time_zone());
-        self.at_once("clock.to-zone", json!([unix_ms, zone]), || {
+    pub fn to_zone(&self, unix_ms: i64, zone: Option<&str>) -> Result<Zoned, CallError> {
+        let zone = zone.unwrap_or_else(|| self.env.ports.clock.time_zone());
+        self.call_fallible("clock.to-zone", json!([unix_ms, zone]), || {
             to_zone(unix_ms, zone).map(|zoned| json!(zoned))
         })
     }
@@ -79,9 +81,9 @@ impl Gate {
     /// # Errors
     ///
     /// `invalid` for an unknown zone or a date that does not exist.
-    pub fn from_zone(&self, civil: Civil, zone: Option<&str>) -> Result<i64, Stop> {
-        let zone = zone.unwrap_or_else(|| self.setting.ports.clock.time_zone());
-        self.at_once("clock.from-zone", json!([civil, zone]), || {
+    pub fn from_zone(&self, civil: Civil, zone: Option<&str>) -> Result<i64, CallError> {
+        let zone = zone.unwrap_or_else(|| self.env.ports.clock.time_zone());
+        self.call_fallible("clock.from-zone", json!([civil, zone]), || {
             from_zone(civil, zone).map(|unix_ms| json!(unix_ms))
         })
     }
@@ -93,7 +95,7 @@ impl Gate {
     /// [`Unwind`] if the guest must be unwound.
     pub fn random(&self, length: u32) -> Result<Vec<u8>, Unwind> {
         let length = length.min(limit::RANDOM_BYTES);
-        self.always("random.bytes", json!(length), || json!(random_bytes(length)))
+        self.call_infallible("random.bytes", json!(length), || json!(random_bytes(length)))
     }
 }
 

@@ -14,14 +14,14 @@ use std::future::Future;
 
 use wattle_graph::llm::{Completion, CompletionRequest, Delta};
 
-use crate::gate::Setting;
-use crate::gate::entry::Entry;
-use crate::gate::pieces::{Pieces, answer_in_pieces};
-use crate::gate::unwind::Stop;
+use crate::gate::GuestEnv;
+use crate::gate::deltas::{DeltaBuffer, forward_deltas};
+use crate::gate::entry::CallEntry;
+use crate::gate::unwind::CallError;
 use crate::grant::Grants;
 use crate::hostcall::HostCall;
 use crate::ports::{Caller, Ports};
-use crate::quota::Charged;
+use crate::quota::ChargedBlobStore;
 
 /// A host call that the gate can perform.
 pub trait Effect: HostCall {
@@ -29,33 +29,41 @@ pub trait Effect: HostCall {
     ///
     /// # Errors
     ///
-    /// [`Stop::Failure`] for the guest; [`Stop::Unwind`] if the guest must be unwound because a
+    /// [`CallError::Failure`] for the guest; [`CallError::Unwind`] if the guest must be unwound because a
     /// tool that it called raised an interrupt.
-    fn perform(&self, site: &Site<'_>) -> impl Future<Output = Result<Self::Answer, Stop>> + Send;
+    fn perform(
+        &self,
+        context: &EffectContext<'_>,
+    ) -> impl Future<Output = Result<Self::Output, CallError>> + Send;
 }
 
 /// Context of a host call that is performed.
-pub struct Site<'a> {
+pub struct EffectContext<'a> {
     /// The ports.
     pub ports: &'a Ports,
     /// App, plugin and tenant of the caller.
     pub caller: &'a Caller,
     /// Grants of the plugin.
     pub grants: &'a Grants,
-    pub(crate) setting: &'a Setting,
-    pub(crate) entry: Option<&'a Entry>,
+    pub(crate) env: &'a GuestEnv,
+    pub(crate) entry: Option<&'a CallEntry>,
     /// Number of tool calls around the caller.
     pub(crate) depth: u32,
 }
 
-impl Site<'_> {
+impl EffectContext<'_> {
     /// Returns the blob store. Blobs that are stored through it count against the quotas.
-    pub(crate) fn blobs(&self) -> Charged<'_> {
+    pub(crate) fn blobs(&self) -> ChargedBlobStore<'_> {
         let thread = self.entry.as_ref().map(|entry| {
             let log = &entry.task.log;
             (log.thread(), log.blobs().clone())
         });
-        Charged { quotas: &self.setting.quotas, ports: self.ports, caller: self.caller, thread }
+        ChargedBlobStore {
+            quotas: &self.env.quotas,
+            ports: self.ports,
+            caller: self.caller,
+            thread,
+        }
     }
 
     /// Writes a message to the operator's log and, for a task, to the event log.
@@ -71,15 +79,15 @@ impl Site<'_> {
     }
 
     /// Calls a model. Deltas of the completion go to the event log and to `also` as they arrive.
-    pub(crate) async fn streaming(
+    pub(crate) async fn complete_streaming(
         &self,
         request: &CompletionRequest,
         also: impl Fn(&[Delta]),
-    ) -> Result<Completion, Stop> {
-        let pieces = Pieces::default();
+    ) -> Result<Completion, CallError> {
+        let pieces = DeltaBuffer::default();
         let blobs = self.ports.blobs.as_ref();
         let work = self.ports.model.complete(self.caller, request, blobs, &pieces);
         let log = self.entry.as_ref().map(|entry| (&entry.task, entry.number));
-        Ok(answer_in_pieces(work, &pieces, log, also).await?)
+        Ok(forward_deltas(work, &pieces, log, also).await?)
     }
 }

@@ -11,46 +11,46 @@ use wattle_graph::event::Asked;
 use wattle_graph::id::InterruptId;
 use wattle_graph::interrupt::Interrupt;
 
-use crate::gate::entry::Entry;
+use crate::gate::entry::CallEntry;
 use crate::gate::journal::divergence;
-use crate::gate::unwind::{Stop, Unwind};
+use crate::gate::unwind::{CallError, Unwind};
 use crate::hostcall::elicit;
-use crate::hostcall::interrupt::Ask;
-use crate::json::weight;
+use crate::hostcall::interrupt::InterruptRequest;
+use crate::json::approx_bytes;
 use crate::limit::Limits;
-use crate::ports::tool_server::Round;
+use crate::ports::tool_server::ElicitationRound;
 
 /// The answered rounds of a call.
 #[derive(Default)]
-pub(crate) struct Rounds {
+pub(crate) struct AnsweredRounds {
     /// Rounds, oldest first.
-    pub(crate) rounds: Vec<Round>,
+    pub(crate) rounds: Vec<ElicitationRound>,
     /// The server that elicits, and its tool.
-    pub(crate) asker: Option<(String, String)>,
+    pub(crate) server_tool: Option<(String, String)>,
     /// Sequence number of the last interrupt; 0 without any.
     pub(crate) asked_seq: u64,
     /// Size of all rounds in bytes.
     pub(crate) bytes: u64,
 }
 
-impl Rounds {
+impl AnsweredRounds {
     /// Returns true if the server holds its side of the call open for the last answer.
     pub(crate) fn is_held(&self) -> bool {
-        self.rounds.last().is_some_and(|round| round.question.held.is_some())
+        self.rounds.last().is_some_and(|round| round.elicitation.held.is_some())
     }
 
-    fn are_of(&self, elicited: &Elicited) -> bool {
-        let asker = self.asker.as_ref();
+    fn belong_to(&self, elicited: &Elicited) -> bool {
+        let asker = self.server_tool.as_ref();
         asker.is_none_or(|(server, tool)| (server, tool) == (&elicited.server, &elicited.tool))
     }
 }
 
-impl Entry {
+impl CallEntry {
     /// Returns the last round of this call, answered or not, unless the call started again after
     /// it.
     pub(crate) fn last_round(&self) -> Option<Interrupt> {
-        let last = self.asked().last();
-        last.filter(|last| self.begun.is_none_or(|begun| begun < last.asked_seq))
+        let last = self.round_interrupts().last();
+        last.filter(|last| self.in_doubt_seq.is_none_or(|begun| begun < last.asked_seq))
     }
 
     /// Unwinds the guest if the last round of this call has no answer, before the call starts
@@ -59,12 +59,12 @@ impl Entry {
     /// # Errors
     ///
     /// [`Unwind::Suspended`] until the last round of this call is answered.
-    pub(crate) fn check_answered(&self) -> Result<(), Unwind> {
+    pub(crate) fn check_rounds_answered(&self) -> Result<(), Unwind> {
         // Every host call is checked here, and few tasks elicit.
         if !self.task.has_elicited() {
             return Ok(());
         }
-        match self.asked().last() {
+        match self.round_interrupts().last() {
             Some(Interrupt { asked, answer: None, .. }) => Err(Unwind::Suspended(asked.interrupt)),
             _ => Ok(()),
         }
@@ -76,21 +76,25 @@ impl Entry {
     ///
     /// [`Unwind::Suspended`] until every round is answered; [`Unwind::Divergence`] if a round
     /// belongs to another call with this number.
-    pub(crate) fn rounds(&self) -> Result<Rounds, Unwind> {
-        let mut found = Rounds::default();
-        for known in self.asked() {
+    pub(crate) fn answered_rounds(&self) -> Result<AnsweredRounds, Unwind> {
+        let mut found = AnsweredRounds::default();
+        for known in self.round_interrupts() {
             let Some(answer) = &known.answer else {
                 return Err(Unwind::Suspended(known.asked.interrupt));
             };
             let elicited = known.asked.elicited.as_deref().filter(|elicited| {
-                elicited.digest == self.request.digest && found.are_of(elicited)
+                elicited.digest == self.request.digest && found.belong_to(elicited)
             });
-            let Some(elicited) = elicited else { return Err(self.was_another(&known.asked)) };
-            found.bytes += weight(&json!(elicited)) + weight(answer);
-            found.asker.get_or_insert_with(|| (elicited.server.clone(), elicited.tool.clone()));
+            let Some(elicited) = elicited else {
+                return Err(self.other_call_divergence(&known.asked));
+            };
+            found.bytes += approx_bytes(&json!(elicited)) + approx_bytes(answer);
+            found
+                .server_tool
+                .get_or_insert_with(|| (elicited.server.clone(), elicited.tool.clone()));
             found.asked_seq = known.asked_seq;
             let answers = elicit::answers(&elicited.asked, answer);
-            found.rounds.push(Round { question: elicited.asked.clone(), answers });
+            found.rounds.push(ElicitationRound { elicitation: elicited.asked.clone(), answers });
         }
         Ok(found)
     }
@@ -108,42 +112,43 @@ impl Entry {
         round: usize,
         asked: Elicitation,
         limits: &Limits,
-    ) -> Result<Unwind, Stop> {
-        let question = elicit::question(server, tool, round, &asked)?;
+    ) -> Result<Unwind, CallError> {
+        let question = elicit::round_interrupt(server, tool, round, &asked)?;
         let round = round as u32;
         let (server, tool) = (server.to_owned(), tool.to_owned());
         let holder = self.task.log.holder().filter(|_| asked.held.is_some());
         let host = holder.map(|holder| holder.0.clone());
         let elicited = Elicited { round, digest: self.request.digest, server, tool, host, asked };
         let asked = json!([question, elicited]);
-        self.task.count_bytes(weight(&asked), limits)?;
-        self.task.check_room().await?;
-        let interrupt = self.round(round);
-        let put = self.task.put(interrupt, self.number, question, Some(Box::new(elicited)));
+        self.task.count_bytes(approx_bytes(&asked), limits)?;
+        self.task.check_log_size().await?;
+        let interrupt = self.round_id(round);
+        let put =
+            self.task.raise_interrupt(interrupt, self.number, question, Some(Box::new(elicited)));
         Ok(put.await)
     }
 
     /// Returns the divergence of a call under whose number the log holds the interrupt of another
     /// call.
-    pub(crate) fn was_another(&self, asked: &Asked) -> Unwind {
+    pub(crate) fn other_call_divergence(&self, asked: &Asked) -> Unwind {
         let before = match asked.elicited.as_deref() {
             Some(Elicited { digest, server, tool, .. }) => json!({
                 "function": self.request.function,
                 "request": { "server": server, "tool": tool, "digest": digest },
             }),
-            None => json!({ "function": Ask::FUNCTION, "request": asked.payload }),
+            None => json!({ "function": InterruptRequest::FUNCTION, "request": asked.payload }),
         };
-        let now = json!({ "function": self.request.function, "request": self.request.shown() });
+        let now = json!({ "function": self.request.function, "request": self.request.journaled() });
         divergence(self.number, before, now)
     }
 
     /// Returns the rounds of this call, oldest first.
-    fn asked(&self) -> impl Iterator<Item = Interrupt> {
-        (0..).map_while(|round| self.task.question(&self.round(round)))
+    fn round_interrupts(&self) -> impl Iterator<Item = Interrupt> {
+        (0..).map_while(|round| self.task.interrupt(&self.round_id(round)))
     }
 
     /// Returns the interrupt id of a round, counted from 0.
-    fn round(&self, round: u32) -> InterruptId {
+    fn round_id(&self, round: u32) -> InterruptId {
         InterruptId::elicited(&self.task.task, &self.task.scope, self.number, round)
     }
 }

@@ -5,11 +5,11 @@ use wattle_graph::event::{Custom, EventKind, Progress};
 use wattle_graph::failure::{Failure, code};
 
 use crate::gate::Gate;
-use crate::gate::entry::LookedUp;
-use crate::gate::unwind::Stop;
+use crate::gate::entry::CallLookup;
+use crate::gate::unwind::CallError;
 use crate::hostcall::emit::Emission;
-use crate::hostcall::request::Request;
-use crate::json::{check_depth, weight};
+use crate::hostcall::request::CallRequest;
+use crate::json::{approx_bytes, check_depth};
 use crate::limit;
 
 impl Gate {
@@ -19,20 +19,20 @@ impl Gate {
     /// # Errors
     ///
     /// `invalid` for an invalid name, `limit` if the event is too large.
-    pub async fn emit(&self, emission: Emission) -> Result<(), Stop> {
+    pub async fn emit(&self, emission: Emission) -> Result<(), CallError> {
         check_emission(&emission)?;
         let Some(task) = &self.task else {
             tracing::info!(app = %self.caller().app, ?emission, "event of a web handler");
             return Ok(());
         };
-        task.alive.emitted();
+        task.heartbeat.on_emit();
         task.journal.count_emission()?;
-        let number = self.take_numbers(1)?;
+        let number = self.reserve_call_numbers(1)?;
         let mut entry = match task.look_up(number, number, request(&emission))? {
-            LookedUp::Answered(_) => return Ok(()),
-            LookedUp::Unanswered(entry) => entry,
+            CallLookup::Recorded(_) => return Ok(()),
+            CallLookup::Unrecorded(entry) => entry,
         };
-        task.check_room().await?;
+        task.check_log_size().await?;
         let (id, node) = (task.task.clone(), task.node.clone());
         task.log.push(match emission {
             Emission::Custom { name, data } => {
@@ -42,18 +42,18 @@ impl Gate {
                 EventKind::Progress(Progress { task: id, node, message, fraction })
             }
         });
-        entry.request.leave_to_event();
+        entry.request.omit_content();
         entry.record(Ok(Value::Null));
         task.log.flush().await;
         Ok(())
     }
 }
 
-fn request(emission: &Emission) -> Request {
+fn request(emission: &Emission) -> CallRequest {
     match emission {
-        Emission::Custom { name, data } => Request::small("emit.custom", json!([name, data])),
+        Emission::Custom { name, data } => CallRequest::small("emit.custom", json!([name, data])),
         Emission::Progress { message, fraction } => {
-            Request::small("emit.progress", json!([message, fraction]))
+            CallRequest::small("emit.progress", json!([message, fraction]))
         }
     }
 }
@@ -73,7 +73,7 @@ fn check_emission(emission: &Emission) -> Result<(), Failure> {
                 ));
             }
             check_depth("the event", data)?;
-            weight(data) as usize
+            approx_bytes(data) as usize
         }
         Emission::Progress { message, .. } => message.len(),
     };

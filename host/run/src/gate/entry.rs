@@ -1,8 +1,8 @@
 //! The journal entry of one host call, from its number to its result.
 //!
 //! All host calls of a task take one path: calls of a port, a stream, a transaction, a tool or a
-//! subgraph. A call takes a number, [`TaskSide::look_up`] compares it with the journal entry under
-//! that number, and [`Entry::record`] writes its result into log and journal. No other code
+//! subgraph. A call takes a number, [`TaskGate::look_up`] compares it with the journal entry under
+//! that number, and [`CallEntry::record`] writes its result into log and journal. No other code
 //! compares calls or records results.
 
 use std::sync::Arc;
@@ -13,38 +13,38 @@ use wattle_graph::event::{CallStarted, Called, Decision, EventKind, Tokens};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::InterruptId;
 
-use crate::gate::journal::Known;
-use crate::gate::task::TaskSide;
+use crate::gate::journal::JournalLookup;
+use crate::gate::task_gate::TaskGate;
 use crate::gate::unwind::Unwind;
-use crate::hostcall::request::Request;
+use crate::hostcall::request::CallRequest;
 
-/// A host call that has a number and no result. Dropping it without [`Entry::record`] leaves no
+/// A host call that has a number and no result. Dropping it without [`CallEntry::record`] leaves no
 /// trace.
-pub(crate) struct Entry {
+pub(crate) struct CallEntry {
     /// The task that makes the call.
-    pub task: Arc<TaskSide>,
+    pub task: Arc<TaskGate>,
     /// Call number in the task.
     pub number: u32,
     /// Sequence number of the last start of an in-doubt call; `None` if the call is not in doubt.
-    pub begun: Option<u64>,
+    pub in_doubt_seq: Option<u64>,
     /// Decision about the call, if it was in doubt.
-    pub settled: Option<Decision>,
+    pub decision: Option<Decision>,
     /// The request.
-    pub request: Request,
+    pub request: CallRequest,
     batch: u32,
     started_ms: i64,
     started: Instant,
 }
 
 /// Result of looking up a call in the journal.
-pub(crate) enum LookedUp {
+pub(crate) enum CallLookup {
     /// An earlier execution recorded this result.
-    Answered(Result<Value, Failure>),
+    Recorded(Result<Value, Failure>),
     /// The journal holds no result.
-    Unanswered(Box<Entry>),
+    Unrecorded(Box<CallEntry>),
 }
 
-impl TaskSide {
+impl TaskGate {
     /// Compares a call with the journal entry under its number. `batch` is the number of the first
     /// call of its batch.
     ///
@@ -55,24 +55,33 @@ impl TaskSide {
         self: &Arc<Self>,
         number: u32,
         batch: u32,
-        request: Request,
-    ) -> Result<LookedUp, Unwind> {
+        request: CallRequest,
+    ) -> Result<CallLookup, Unwind> {
         let (begun, settled) = match self.journal.look_up(number, &request)? {
-            Known::Answered(result) => return Ok(LookedUp::Answered(result)),
-            Known::Open(begun) => (Some(begun), None),
-            Known::Settled(decision) => (None, Some(decision)),
-            Known::New => (None, None),
+            JournalLookup::Recorded(result) => return Ok(CallLookup::Recorded(result)),
+            JournalLookup::InDoubt(begun) => (Some(begun), None),
+            JournalLookup::Settled(decision) => (None, Some(decision)),
+            JournalLookup::Absent => (None, None),
         };
         let (started_ms, started) = (self.clock.now_ms(), Instant::now());
         let task = self.clone();
-        let entry = Entry { task, number, begun, settled, request, batch, started_ms, started };
-        Ok(LookedUp::Unanswered(Box::new(entry)))
+        let entry = CallEntry {
+            task,
+            number,
+            in_doubt_seq: begun,
+            decision: settled,
+            request,
+            batch,
+            started_ms,
+            started,
+        };
+        Ok(CallLookup::Unrecorded(Box::new(entry)))
     }
 }
 
-impl Entry {
+impl CallEntry {
     /// Logs the start of the call. The event includes the request if `tells_request` is true.
-    pub(crate) fn begin(&self, document: bool, tells_request: bool) -> CallStarted {
+    pub(crate) fn log_start(&self, document: bool, tells_request: bool) -> CallStarted {
         let Self { task, number, request, .. } = self;
         let started = CallStarted {
             task: task.task.clone(),
@@ -81,16 +90,16 @@ impl Entry {
             function: request.function.to_owned(),
             summary: request.summary.clone(),
             is_structured: document,
-            start_number: task.journal.again(*number),
-            request: tells_request.then(|| request.shown()),
+            start_number: task.journal.next_start_number(*number),
+            request: tells_request.then(|| request.journaled()),
         };
         let event = task.log.push(EventKind::CallStarted(started.clone()));
-        task.journal.begin(*number, started.start_number, event.seq);
+        task.journal.record_start(*number, started.start_number, event.seq);
         started
     }
 
     /// Restarts the measurement of the duration of the call.
-    pub(crate) fn start(&mut self) {
+    pub(crate) fn restart_timer(&mut self) {
         (self.started_ms, self.started) = (self.task.clock.now_ms(), Instant::now());
     }
 
@@ -100,7 +109,7 @@ impl Entry {
     }
 
     /// Records a result with the tokens that it cost.
-    pub(crate) fn record_paid(self, result: Result<Value, Failure>, tokens: Option<Tokens>) {
+    pub(crate) fn record_with_tokens(self, result: Result<Value, Failure>, tokens: Option<Tokens>) {
         self.write(result, tokens, None);
     }
 
@@ -112,7 +121,7 @@ impl Entry {
 
     fn write(self, result: Result<Value, Failure>, tokens: Option<Tokens>, reused: Option<u64>) {
         let Self { task, number, request, batch, started_ms, started, .. } = self;
-        task.alive.called();
+        task.heartbeat.on_call();
         let called = Called {
             task: task.task.clone(),
             node: task.node.clone(),
@@ -120,7 +129,7 @@ impl Entry {
             call: number,
             function: request.function.to_owned(),
             digest: request.digest,
-            request: request.shown(),
+            request: request.journaled(),
             result,
             started_ms,
             duration_us: started.elapsed().as_micros() as u64,
@@ -130,17 +139,17 @@ impl Entry {
             batch,
         };
         let event = task.log.push(EventKind::Called(Box::new(called.clone())));
-        task.journal.keep(event.seq, called);
+        task.journal.record_result(event.seq, called);
     }
 
     /// Returns the id that identifies the call within its task. An interrupt that the call raises
     /// has this id.
-    pub(crate) fn interrupt(&self) -> InterruptId {
+    pub(crate) fn interrupt_id(&self) -> InterruptId {
         InterruptId::derive(&self.task.task, &self.task.scope, self.number)
     }
 
     /// Returns the path of the call: scope and number.
-    pub(crate) fn place(&self) -> String {
-        self.task.place_of(self.number)
+    pub(crate) fn call_path(&self) -> String {
+        self.task.call_path(self.number)
     }
 }

@@ -6,7 +6,7 @@
 //! log holds everything that a journal holds.
 
 mod forget;
-mod past;
+mod logged_calls;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,70 +19,70 @@ use wattle_graph::id::InterruptId;
 use wattle_graph::interrupt::Interrupt;
 
 use crate::gate::unwind::Unwind;
-use crate::hostcall::request::Request;
-use crate::hostcall::stream::LOOK;
+use crate::hostcall::request::CallRequest;
+use crate::hostcall::stream::STREAM_READ;
 use crate::limit;
 
 pub(crate) use self::forget::is_in_doubt;
-use self::forget::{forget_failed, forget_last_rollbacks, is_rolled_back};
-use self::past::keeps_open;
-pub(crate) use self::past::{PastCalls, Scopes};
+use self::forget::{drop_trailing_rollbacks, forget_failed, is_rolled_back};
+use self::logged_calls::keeps_pending;
+pub(crate) use self::logged_calls::{CallsByScope, LoggedCalls};
 
 /// The journal of one task.
 #[derive(Default)]
-pub struct Journal(Mutex<Inner>);
+pub struct Journal(Mutex<JournalState>);
 
 #[derive(Default)]
-struct Inner {
+struct JournalState {
     /// Calls with a result, with the sequence number of the result.
     entries: BTreeMap<u32, (u64, Called)>,
-    /// Sequence number for [`forget_last_rollbacks`].
-    newest: u64,
+    /// Sequence number for [`drop_trailing_rollbacks`].
+    newest_seq: u64,
     /// Calls with a start and no result in the log, with the sequence number of the last start.
-    open: BTreeMap<u32, u64>,
+    pending: BTreeMap<u32, u64>,
     /// Last start of each call, with or without a result.
-    begun: BTreeMap<u32, Begun>,
+    starts: BTreeMap<u32, CallStart>,
     /// Decisions about in-doubt calls.
-    settled: BTreeMap<u32, Decision>,
+    decisions: BTreeMap<u32, Decision>,
     /// Interrupts that were raised since the journal was created.
-    asked: BTreeMap<InterruptId, Interrupt>,
+    interrupts: BTreeMap<InterruptId, Interrupt>,
     next_call: u32,
     bytes: u64,
-    repeated: bool,
+    reexecuted: bool,
     /// True in replays: a call without an entry is then a divergence, because nothing may be
     /// executed.
-    sealed: bool,
+    replay_only: bool,
     /// Sequence number of the last `reopened` event for the task.
-    undone: Option<u64>,
+    reopened_seq: Option<u64>,
     /// Outcome of the task, if it is logged and not yet taken by [`Journal::take_finished`].
     finished: Option<Box<TaskFinished>>,
     /// Budget usage of the whole task, tools included.
-    used: Arc<Used>,
+    usage: Arc<AttemptUsage>,
     /// Logged calls of tools, until the journal of the tool is created.
-    past: Scopes,
+    logged_tool_calls: CallsByScope,
     /// Journals of the tools that the task called, by call number.
-    inner: BTreeMap<u32, Arc<Journal>>,
+    tool_journals: BTreeMap<u32, Arc<Journal>>,
 }
 
 /// Start of a call.
 #[derive(Clone, Copy, Default)]
-struct Begun {
-    /// Number of the start: see [`CallStarted::again`](wattle_graph::event::CallStarted::again).
-    again: u64,
+struct CallStart {
+    /// Number of the start: see [`CallStarted::start_number`](wattle_graph::event::CallStarted::start_number).
+    start_number: u64,
     /// Number of times that the model restarted its completion since this start.
-    restarts: u32,
+    restart_count: u32,
 }
 
 /// Budget usage of a task in its current attempt, including all tools that it called.
 #[derive(Default)]
-struct Used {
+struct AttemptUsage {
     calls: AtomicU64,
     bytes: AtomicU64,
     blobs: AtomicU64,
     emitted: AtomicU64,
 }
 
-impl Used {
+impl AttemptUsage {
     fn reset(&self) {
         for counter in [&self.calls, &self.bytes, &self.blobs, &self.emitted] {
             counter.store(0, Ordering::Relaxed);
@@ -96,100 +96,117 @@ fn charge(counter: &AtomicU64, amount: u64, allowed: u64) -> bool {
 }
 
 /// Result of [`Journal::look_up`].
-pub(crate) enum Known {
+pub(crate) enum JournalLookup {
     /// The call has this result.
-    Answered(Result<Value, Failure>),
+    Recorded(Result<Value, Failure>),
     /// The call started, last at this sequence number, and has no result.
-    Open(u64),
+    InDoubt(u64),
     /// The call was in doubt, and this decision was made about it.
     Settled(Decision),
     /// The journal does not know the call.
-    New,
+    Absent,
 }
 
 impl Journal {
     /// Creates a journal from the logged calls of a task. `repeated` is true if the task started
     /// before.
-    pub(crate) fn new(past: Scopes, repeated: bool) -> Self {
+    pub(crate) fn new(past: CallsByScope, repeated: bool) -> Self {
         Self::of(past, repeated, false)
     }
 
-    fn of(mut past: Scopes, repeated: bool, sealed: bool) -> Self {
-        let PastCalls { answered: mut entries, open, again, settled, newest, .. } =
-            past.remove([].as_slice()).unwrap_or_default();
+    fn of(mut past: CallsByScope, repeated: bool, sealed: bool) -> Self {
+        let LoggedCalls {
+            results: mut entries,
+            starts: open,
+            start_numbers: again,
+            decisions: settled,
+            newest_seq: newest,
+            ..
+        } = past.remove([].as_slice()).unwrap_or_default();
         if !sealed {
-            forget_last_rollbacks(&mut entries, newest);
+            drop_trailing_rollbacks(&mut entries, newest);
         }
         let open = open.into_iter().filter(|(call, _)| !entries.contains_key(call));
         let open = open.filter_map(|(call, begun)| Some((call, *begun.last()?))).collect();
         let settled = settled.into_iter().map(|(call, (_, decision))| (call, decision)).collect();
-        let begun = again.into_iter().map(|(call, again)| (call, Begun { again, restarts: 0 }));
-        let inner = Inner {
+        let begun = again
+            .into_iter()
+            .map(|(call, again)| (call, CallStart { start_number: again, restart_count: 0 }));
+        let inner = JournalState {
             entries,
-            newest,
-            open,
-            begun: begun.collect(),
-            settled,
-            repeated,
-            sealed,
-            past,
-            ..Inner::default()
+            newest_seq: newest,
+            pending: open,
+            starts: begun.collect(),
+            decisions: settled,
+            reexecuted: repeated,
+            replay_only: sealed,
+            logged_tool_calls: past,
+            ..JournalState::default()
         };
         Self(Mutex::new(inner))
     }
 
     /// Sets the sequence number of the last `reopened` event for the task. Calls after it are
     /// unrelated to earlier calls with the same numbers.
-    pub(crate) fn undone_at(self, undone: Option<u64>) -> Self {
-        self.lock().undone = undone;
+    pub(crate) fn with_reopened_seq(self, undone: Option<u64>) -> Self {
+        self.lock().reopened_seq = undone;
         self
     }
 
     /// Returns the sequence number of the last `reopened` event for the task.
-    pub(crate) fn undone(&self) -> Option<u64> {
-        self.lock().undone
+    pub(crate) fn reopened_seq(&self) -> Option<u64> {
+        self.lock().reopened_seq
     }
 
     /// Creates the journal to replay a task that has ended. A call that it does not hold is a
     /// divergence.
-    pub(crate) fn sealed(past: Scopes) -> Self {
+    pub(crate) fn for_replay(past: CallsByScope) -> Self {
         Self::of(past, true, true)
     }
 
     /// Returns the journal of the tool that call `call` calls.
-    pub(crate) fn inner(&self, call: u32) -> Arc<Self> {
+    pub(crate) fn tool_journal(&self, call: u32) -> Arc<Self> {
         let mut inner = self.lock();
-        if let Some(known) = inner.inner.get(&call) {
+        if let Some(known) = inner.tool_journals.get(&call) {
             return known.clone();
         }
-        let (own, rest): (Scopes, Scopes) =
-            std::mem::take(&mut inner.past).into_iter().partition(|(path, _)| path[0] == call);
-        inner.past = rest;
+        let (own, rest): (CallsByScope, CallsByScope) =
+            std::mem::take(&mut inner.logged_tool_calls)
+                .into_iter()
+                .partition(|(path, _)| path[0] == call);
+        inner.logged_tool_calls = rest;
         let own = own.into_iter().map(|(path, calls)| (path[1..].to_vec(), calls)).collect();
-        let journal = Self::of(own, inner.repeated, inner.sealed).undone_at(inner.undone);
-        journal.lock().used = inner.used.clone();
+        let journal = Self::of(own, inner.reexecuted, inner.replay_only)
+            .with_reopened_seq(inner.reopened_seq);
+        journal.lock().usage = inner.usage.clone();
         let journal = Arc::new(journal);
-        inner.inner.insert(call, journal.clone());
+        inner.tool_journals.insert(call, journal.clone());
         journal
     }
 
     /// No code that can panic runs under this lock.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends an attempt that failed. Calls without a result are executed again, except those with a
     /// pending interrupt: they stay in doubt.
-    pub(crate) fn give_up_attempt(&self) {
+    pub(crate) fn fail_attempt(&self) {
         let mut inner = self.lock();
-        let Inner { open, asked, past, inner: tools, .. } = &mut *inner;
-        let is_about = |it: &Asked, call: u32| it.call == call && keeps_open(it);
+        let JournalState {
+            pending: open,
+            interrupts: asked,
+            logged_tool_calls: past,
+            tool_journals: tools,
+            ..
+        } = &mut *inner;
+        let is_about = |it: &Asked, call: u32| it.call == call && keeps_pending(it);
         open.retain(|call, _| asked.values().any(|it| is_about(&it.asked, *call)));
         for calls in past.values_mut() {
-            calls.give_up_attempt(false);
+            calls.fail_attempt(false);
         }
         for journal in tools.values() {
-            journal.give_up_attempt();
+            journal.fail_attempt();
         }
     }
 
@@ -200,17 +217,17 @@ impl Journal {
         let mut inner = self.lock();
         inner.next_call = 0;
         inner.bytes = 0;
-        inner.used.reset();
-        let newest = inner.newest;
+        inner.usage.reset();
+        let newest = inner.newest_seq;
         forget_failed(&mut inner.entries);
-        forget_last_rollbacks(&mut inner.entries, newest);
-        inner.repeated = true;
-        inner.inner.values().for_each(|journal| journal.begin_attempt());
+        drop_trailing_rollbacks(&mut inner.entries, newest);
+        inner.reexecuted = true;
+        inner.tool_journals.values().for_each(|journal| journal.begin_attempt());
     }
 
     /// Returns true if the task was executed before, by another process or in an earlier attempt.
-    pub fn is_repeated(&self) -> bool {
-        self.lock().repeated
+    pub fn is_reexecution(&self) -> bool {
+        self.lock().reexecuted
     }
 
     /// Records the outcome of the task in the same step as its log event. The caller can be dropped
@@ -229,7 +246,7 @@ impl Journal {
     /// # Errors
     ///
     /// [`Unwind::Limit`] if the guest, or the task with all its tools, makes too many calls.
-    pub fn take_numbers(&self, count: u32, allowed: u32) -> Result<u32, Unwind> {
+    pub fn reserve_call_numbers(&self, count: u32, allowed: u32) -> Result<u32, Unwind> {
         let mut inner = self.lock();
         if inner.next_call.saturating_add(count) > allowed {
             let text = format!(
@@ -238,7 +255,7 @@ impl Journal {
             );
             return Err(exceeded("host_calls", u64::from(allowed), text));
         }
-        if !charge(&inner.used.calls, u64::from(count), limit::TASK_HOST_CALLS) {
+        if !charge(&inner.usage.calls, u64::from(count), limit::TASK_HOST_CALLS) {
             let text = format!(
                 "the node and its tools made more than {} host calls",
                 limit::TASK_HOST_CALLS
@@ -264,7 +281,7 @@ impl Journal {
             );
             return Err(exceeded("host_call_bytes", allowed, text));
         }
-        if charge(&inner.used.bytes, bytes, limit::TASK_HOST_CALL_BYTES) {
+        if charge(&inner.usage.bytes, bytes, limit::TASK_HOST_CALL_BYTES) {
             return Ok(());
         }
         let text = format!(
@@ -280,7 +297,7 @@ impl Journal {
     ///
     /// [`Unwind::Limit`] if the budget is exceeded.
     pub(crate) fn count_blob(&self, bytes: u64) -> Result<(), Unwind> {
-        if charge(&self.lock().used.blobs, bytes, limit::TASK_BLOB_BYTES) {
+        if charge(&self.lock().usage.blobs, bytes, limit::TASK_BLOB_BYTES) {
             return Ok(());
         }
         let text = format!(
@@ -297,7 +314,7 @@ impl Journal {
     /// [`Unwind::Limit`] if the budget is exceeded.
     pub fn count_emission(&self) -> Result<(), Unwind> {
         let allowed = u64::from(limit::EMITTED_EVENTS);
-        if charge(&self.lock().used.emitted, 1, allowed) {
+        if charge(&self.lock().usage.emitted, 1, allowed) {
             return Ok(());
         }
         let text = format!("the node emitted more than {allowed} events");
@@ -305,12 +322,12 @@ impl Journal {
     }
 
     /// Returns true if the journal holds stream reads for this call.
-    pub(crate) fn has_looks(&self, call: u32) -> bool {
+    pub(crate) fn has_stream_reads(&self, call: u32) -> bool {
         let inner = self.lock();
         inner
             .entries
             .range(call..)
-            .any(|(_, (_, entry))| entry.batch == call && entry.function == LOOK)
+            .any(|(_, (_, entry))| entry.batch == call && entry.function == STREAM_READ)
     }
 
     /// Looks up a call by its number.
@@ -318,20 +335,27 @@ impl Journal {
     /// # Errors
     ///
     /// [`Unwind::Divergence`] if the journal holds another request under this number.
-    pub(crate) fn look_up(&self, call: u32, request: &Request) -> Result<Known, Unwind> {
+    pub(crate) fn look_up(
+        &self,
+        call: u32,
+        request: &CallRequest,
+    ) -> Result<JournalLookup, Unwind> {
         let inner = self.lock();
-        let now = || json!({ "function": request.function, "request": request.shown() });
+        let now = || json!({ "function": request.function, "request": request.journaled() });
         let Some((_, entry)) = inner.entries.get(&call) else {
-            if inner.sealed {
+            if inner.replay_only {
                 return Err(divergence(call, json!({ "function": "no call" }), now()));
             }
-            if let Some(decision) = inner.settled.get(&call) {
-                return Ok(Known::Settled(decision.clone()));
+            if let Some(decision) = inner.decisions.get(&call) {
+                return Ok(JournalLookup::Settled(decision.clone()));
             }
-            return Ok(inner.open.get(&call).map_or(Known::New, |begun| Known::Open(*begun)));
+            return Ok(inner
+                .pending
+                .get(&call)
+                .map_or(JournalLookup::Absent, |begun| JournalLookup::InDoubt(*begun)));
         };
         if entry.function == request.function && entry.digest == request.digest {
-            return Ok(Known::Answered(entry.result.clone()));
+            return Ok(JournalLookup::Recorded(entry.result.clone()));
         }
         let before = json!({ "function": entry.function, "request": entry.request });
         Err(divergence(call, before, now()))
@@ -340,63 +364,63 @@ impl Journal {
     /// Returns the number of the next start of a call. After a reopen the journal no longer holds
     /// earlier starts, whose deltas were streamed. The count then continues from the sequence
     /// number of the `reopened` event.
-    pub(crate) fn again(&self, call: u32) -> u64 {
+    pub(crate) fn next_start_number(&self, call: u32) -> u64 {
         let inner = self.lock();
-        let next = |begun: &Begun| begun.again.saturating_add(1);
-        inner.begun.get(&call).map_or(inner.undone.unwrap_or_default(), next)
+        let next = |begun: &CallStart| begun.start_number.saturating_add(1);
+        inner.starts.get(&call).map_or(inner.reopened_seq.unwrap_or_default(), next)
     }
 
     /// Records the start of a call.
-    pub(crate) fn begin(&self, call: u32, again: u64, seq: u64) {
-        self.lock().begun.insert(call, Begun { again, restarts: 0 });
-        self.note(seq);
+    pub(crate) fn record_start(&self, call: u32, again: u64, seq: u64) {
+        self.lock().starts.insert(call, CallStart { start_number: again, restart_count: 0 });
+        self.observe_seq(seq);
     }
 
     /// Records that the model restarted the completion of a call.
-    pub(crate) fn restart(&self, call: u32, times: u32) {
+    pub(crate) fn add_restarts(&self, call: u32, times: u32) {
         let mut inner = self.lock();
-        let begun = inner.begun.entry(call).or_default();
-        begun.restarts = begun.restarts.saturating_add(times);
+        let begun = inner.starts.entry(call).or_default();
+        begun.restart_count = begun.restart_count.saturating_add(times);
     }
 
     /// Returns how many times the model restarted the completion since the last start of the call.
-    pub(crate) fn restarts(&self, call: u32) -> u32 {
-        self.lock().begun.get(&call).map_or(0, |begun| begun.restarts)
+    pub(crate) fn restart_count(&self, call: u32) -> u32 {
+        self.lock().starts.get(&call).map_or(0, |begun| begun.restart_count)
     }
 
     /// Records an interrupt.
-    pub(crate) fn ask(&self, question: Interrupt) {
-        self.note(question.asked_seq);
-        self.lock().asked.insert(question.asked.interrupt.clone(), question);
+    pub(crate) fn record_interrupt(&self, question: Interrupt) {
+        self.observe_seq(question.asked_seq);
+        self.lock().interrupts.insert(question.asked.interrupt.clone(), question);
     }
 
     /// Returns an interrupt that was raised since the journal was created.
-    pub(crate) fn asked(&self, interrupt: &InterruptId) -> Option<Interrupt> {
-        self.lock().asked.get(interrupt).cloned()
+    pub(crate) fn interrupt(&self, interrupt: &InterruptId) -> Option<Interrupt> {
+        self.lock().interrupts.get(interrupt).cloned()
     }
 
     /// Returns true if a tool server has elicited since the journal was created.
     pub(crate) fn has_elicited(&self) -> bool {
-        self.lock().asked.values().any(|it| it.asked.elicited.is_some())
+        self.lock().interrupts.values().any(|it| it.asked.elicited.is_some())
     }
 
     /// Raises `newest` to the sequence number of a start or an interrupt.
-    fn note(&self, seq: u64) {
+    fn observe_seq(&self, seq: u64) {
         let mut inner = self.lock();
-        inner.newest = inner.newest.max(seq);
+        inner.newest_seq = inner.newest_seq.max(seq);
     }
 
     /// Records the result of a call.
-    pub(crate) fn keep(&self, seq: u64, called: Called) {
+    pub(crate) fn record_result(&self, seq: u64, called: Called) {
         let mut inner = self.lock();
         if !is_rolled_back(&called) {
-            inner.newest = inner.newest.max(seq);
+            inner.newest_seq = inner.newest_seq.max(seq);
         }
-        inner.open.remove(&called.call);
-        inner.settled.remove(&called.call);
+        inner.pending.remove(&called.call);
+        inner.decisions.remove(&called.call);
         if called.result.is_ok() {
             // The call is not executed again, so its tool needs no journal.
-            inner.inner.remove(&called.call);
+            inner.tool_journals.remove(&called.call);
         }
         inner.entries.insert(called.call, (seq, called));
     }
@@ -452,7 +476,7 @@ mod tests {
     fn kept(calls: Vec<Called>) -> Vec<u32> {
         let journal = Journal::default();
         for (seq, called) in (1..).zip(calls) {
-            journal.keep(seq, called);
+            journal.record_result(seq, called);
         }
         journal.begin_attempt();
         let inner = journal.lock();
@@ -461,7 +485,7 @@ mod tests {
 
     #[test]
     fn trailing_stream_reads_of_a_failed_call_are_dropped() {
-        let look = |call| called(call, 0, LOOK, Ok(json!([])));
+        let look = |call| called(call, 0, STREAM_READ, Ok(json!([])));
         let between = |function| called(2, 2, function, Ok(Value::Null));
         assert!(kept(vec![look(1), between("clock.now"), look(3)]).is_empty());
         assert_eq!(kept(vec![look(1), between("sql.transaction"), look(3)]), [1, 2, 3]);
@@ -475,21 +499,21 @@ mod tests {
 
     #[test]
     fn call_with_a_pending_interrupt_stays_in_doubt_when_an_attempt_fails() {
-        let mut past = PastCalls::default();
-        past.begin(0, 0, 1);
-        past.begin(1, 0, 2);
+        let mut past = LoggedCalls::default();
+        past.record_start(0, 0, 1);
+        past.record_start(1, 0, 2);
         let asked =
             json!({ "interrupt": "i", "task": "t", "node": "n", "call": 1, "payload": "?" });
-        past.ask(&serde_json::from_value(asked).unwrap(), 3);
-        past.give_up_attempt(false);
-        assert_eq!((past.begun(0), past.begun(1)), (None, Some(2)));
+        past.record_interrupt(&serde_json::from_value(asked).unwrap(), 3);
+        past.fail_attempt(false);
+        assert_eq!((past.last_start_seq(0), past.last_start_seq(1)), (None, Some(2)));
     }
 
     #[test]
     fn held_call_stays_open_over_failed_attempts_until_it_continues() {
-        let mut past = PastCalls::default();
-        past.begin(0, 0, 1);
-        past.begin(1, 0, 2);
+        let mut past = LoggedCalls::default();
+        past.record_start(0, 0, 1);
+        past.record_start(1, 0, 2);
         let question = |call: u32, held: Option<&str>| -> Asked {
             let asked = json!({ "questions": {}, "held": held });
             let elicited = json!({ "round": 0, "digest": Digest::of(b""), "server": "s",
@@ -498,13 +522,13 @@ mod tests {
                 "payload": "?", "elicited": elicited });
             serde_json::from_value(asked).unwrap()
         };
-        past.ask(&question(0, None), 3);
-        past.ask(&question(1, Some("name")), 4);
-        past.give_up_attempt(false);
-        assert_eq!((past.begun(0), past.begun(1)), (None, Some(2)));
-        past.begin(1, 1, 5);
-        past.give_up_attempt(false);
-        assert_eq!(past.begun(1), None, "it was executing");
+        past.record_interrupt(&question(0, None), 3);
+        past.record_interrupt(&question(1, Some("name")), 4);
+        past.fail_attempt(false);
+        assert_eq!((past.last_start_seq(0), past.last_start_seq(1)), (None, Some(2)));
+        past.record_start(1, 1, 5);
+        past.fail_attempt(false);
+        assert_eq!(past.last_start_seq(1), None, "it was executing");
     }
 
     #[test]

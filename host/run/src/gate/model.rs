@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::CompletionRequest;
 
-use crate::gate::stream::{self, GateStream};
-use crate::gate::unwind::Stop;
-use crate::gate::{Gate, Setting};
+use crate::gate::stream::{self, CompletionStream};
+use crate::gate::unwind::CallError;
+use crate::gate::{Gate, GuestEnv};
 use crate::hostcall::llm::{self};
 use crate::json::check_depth;
 use crate::ports::model::RouteInfo;
@@ -18,10 +18,13 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`Stop::Unwind`] if the guest must be unwound. [`GateStream::finish`] reports a failure of
+    /// [`CallError::Unwind`] if the guest must be unwound. [`CompletionStream::finish`] reports a failure of
     /// the call.
-    pub fn stream(self: &Arc<Self>, request: CompletionRequest) -> Result<GateStream, Stop> {
-        stream::open(self, request)
+    pub fn stream(
+        self: &Arc<Self>,
+        request: CompletionRequest,
+    ) -> Result<CompletionStream, CallError> {
+        stream::start_stream(self, request)
     }
 
     /// Returns the model behind a route for the caller's tenant.
@@ -29,10 +32,10 @@ impl Gate {
     /// # Errors
     ///
     /// `denied` without a grant, `not-found` if the route does not exist.
-    pub fn route(&self, route: &str) -> Result<RouteInfo, Stop> {
-        let Setting { ports, caller, grants, .. } = &self.setting;
-        self.at_once("llm.route", json!(route), || {
-            llm::granted(grants, caller, route)?;
+    pub fn route(&self, route: &str) -> Result<RouteInfo, CallError> {
+        let GuestEnv { ports, caller, grants, .. } = &self.env;
+        self.call_fallible("llm.route", json!(route), || {
+            llm::check_route_grant(grants, caller, route)?;
             let info = ports.model.route(caller, route).ok_or_else(|| {
                 Failure::new(code::NOT_FOUND, format!("there is no model route `{route}`"))
             })?;
@@ -46,9 +49,9 @@ impl Gate {
     ///
     /// `denied` without a grant, `unsupported` inside a node; errors of the adapter.
     pub async fn set_route(&self, route: &str, config: Value) -> Result<(), Failure> {
-        self.tenant_route(route)?;
+        self.check_tenant_route(route)?;
         check_depth("the route", &config)?;
-        self.setting.ports.model.set_route(self.caller(), route, config).await
+        self.env.ports.model.set_route(self.caller(), route, config).await
     }
 
     /// Returns the tenant's override of a model route, without the key.
@@ -57,8 +60,8 @@ impl Gate {
     ///
     /// See [`Gate::set_route`].
     pub async fn get_route(&self, route: &str) -> Result<Option<Value>, Failure> {
-        self.tenant_route(route)?;
-        self.setting.ports.model.get_route(self.caller(), route).await
+        self.check_tenant_route(route)?;
+        self.env.ports.model.get_route(self.caller(), route).await
     }
 
     /// Removes the tenant's override, so that the operator's route applies again.
@@ -67,15 +70,15 @@ impl Gate {
     ///
     /// See [`Gate::set_route`].
     pub async fn remove_route(&self, route: &str) -> Result<(), Failure> {
-        self.tenant_route(route)?;
-        self.setting.ports.model.remove_route(self.caller(), route).await
+        self.check_tenant_route(route)?;
+        self.env.ports.model.remove_route(self.caller(), route).await
     }
 
-    fn tenant_route(&self, route: &str) -> Result<(), Failure> {
+    fn check_tenant_route(&self, route: &str) -> Result<(), Failure> {
         if self.task.is_some() {
             return Err(self.unsupported("tenants inside a node"));
         }
-        if self.setting.grants.tenant_routes.contains(route) {
+        if self.env.grants.tenant_routes.contains(route) {
             return Ok(());
         }
         Err(Failure::new(

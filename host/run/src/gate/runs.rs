@@ -11,19 +11,19 @@ use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{GraphName, RunId};
 
-use crate::gate::entry::LookedUp;
-use crate::gate::path::read;
-use crate::gate::task::TaskSide;
-use crate::gate::unwind::Stop;
-use crate::gate::{CallPlace, Effect, Gate, Site};
+use crate::gate::entry::CallLookup;
+use crate::gate::pipeline::decode_output;
+use crate::gate::task_gate::TaskGate;
+use crate::gate::unwind::CallError;
+use crate::gate::{CallKey, Effect, EffectContext, Gate};
 use crate::grant::Grants;
 use crate::hostcall::HostCall;
-use crate::hostcall::request::Request;
+use crate::hostcall::request::CallRequest;
 use crate::hostcall::runs::{EndedRun, RunRef, StartRun};
 use crate::json::check_depth;
 use crate::ports::Caller;
 
-const START: &str = "runs.start";
+const START_FUNCTION: &str = "runs.start";
 
 impl Gate {
     /// Starts a run. For a web handler the run is on a thread; for a node it is a subgraph of its
@@ -31,12 +31,12 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`Stop::Failure`] if the graph does not exist, or the request contains fields that a node
+    /// [`CallError::Failure`] if the graph does not exist, or the request contains fields that a node
     /// cannot use; errors of the engine for a web handler.
-    pub async fn start_run(&self, request: StartRun) -> Result<RunRef, Stop> {
+    pub async fn start_run(&self, request: StartRun) -> Result<RunRef, CallError> {
         match &self.task {
             None => Ok(self.runs()?.start(request).await?),
-            Some(task) => self.start_nested(task, request),
+            Some(task) => self.start_subgraph(task, request),
         }
     }
 
@@ -44,13 +44,14 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`Stop::Failure`] if the run does not exist; [`Stop::Unwind`] if the guest must be unwound
+    /// [`CallError::Failure`] if the run does not exist; [`CallError::Unwind`] if the guest must be unwound
     /// because the subgraph is interrupted.
-    pub async fn wait_run(&self, run: &RunRef) -> Result<EndedRun, Stop> {
+    pub async fn wait_run(&self, run: &RunRef) -> Result<EndedRun, CallError> {
         match &self.task {
             None => Ok(self.runs()?.wait(run).await?),
             Some(task) => {
-                let graph = task.started.name(&run.run).ok_or_else(|| not_started(run))?;
+                let graph =
+                    task.subgraphs.graph_of(&run.run).ok_or_else(|| run_not_started(run))?;
                 self.call(WaitRun { run: run.run.clone(), graph }).await
             }
         }
@@ -60,21 +61,21 @@ impl Gate {
 impl Gate {
     /// Registers the subgraph. Its run id derives from the call path, so every re-execution has the
     /// same.
-    fn start_nested(&self, task: &Arc<TaskSide>, request: StartRun) -> Result<RunRef, Stop> {
+    fn start_subgraph(&self, task: &Arc<TaskGate>, request: StartRun) -> Result<RunRef, CallError> {
         check_start(&request)?;
-        let graph = task.started.graph(request.graph.as_ref())?;
-        let call = self.take_numbers(1)?;
+        let graph = task.subgraphs.graph(request.graph.as_ref())?;
+        let call = self.reserve_call_numbers(1)?;
         let shown = json!({
             "graph": graph, "input": request.input, "context": request.context,
         });
-        let shown = Request::small(START, shown).with_summary(graph.to_string());
-        let place = task.place_of(call);
+        let shown = CallRequest::small(START_FUNCTION, shown).with_summary(graph.to_string());
+        let place = task.call_path(call);
         let namespace = task.log.namespace().for_call(&task.node, &task.task, &place);
         let reference = match task.look_up(call, call, shown)? {
             // In a fork the task has another id. The guest still receives the recorded reference,
             // because its later requests must equal those in the journal.
-            LookedUp::Answered(reference) => read(START, reference?)?,
-            LookedUp::Unanswered(entry) => {
+            CallLookup::Recorded(reference) => decode_output(START_FUNCTION, reference?)?,
+            CallLookup::Unrecorded(entry) => {
                 let run = RunId::new(format!("{}.{place}", task.task))
                     .map_err(|error| Failure::internal(error.to_string()))?;
                 let reference = RunRef { thread: task.log.thread().clone(), run };
@@ -82,7 +83,7 @@ impl Gate {
                 reference
             }
         };
-        task.started.start(reference.run.clone(), &graph, namespace, request)?;
+        task.subgraphs.start(reference.run.clone(), &graph, namespace, request)?;
         Ok(reference)
     }
 }
@@ -99,7 +100,7 @@ fn check_start(request: &StartRun) -> Result<(), Failure> {
     check_depth("the context", &request.context)
 }
 
-fn not_started(run: &RunRef) -> Failure {
+fn run_not_started(run: &RunRef) -> Failure {
     Failure::new(
         code::NOT_FOUND,
         format!("the node did not start run `{}`, so it cannot wait for it", run.run),
@@ -114,28 +115,28 @@ struct WaitRun {
 }
 
 impl HostCall for WaitRun {
-    type Answer = EndedRun;
+    type Output = EndedRun;
     const FUNCTION: &'static str = EndedRun::FUNCTION;
-    const SLOW: bool = true;
+    const LOGS_START: bool = true;
 
     fn summary(&self) -> String {
         self.graph.to_string()
     }
 
     /// The grant was checked when the subgraph was started.
-    fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+    fn check_grants(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
 }
 
 impl Effect for WaitRun {
-    async fn perform(&self, site: &Site<'_>) -> Result<EndedRun, Stop> {
-        let Some(entry) = site.entry else {
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<EndedRun, CallError> {
+        let Some(entry) = context.entry else {
             return Err(Failure::internal("cannot wait for a subgraph outside of a task").into());
         };
         let task = &entry.task;
-        let call = CallPlace { task: &task.task, scope: &task.scope, number: entry.number };
-        let (outcome, state) = task.started.wait(&self.run, call).await?;
+        let call = CallKey { task: &task.task, scope: &task.scope, number: entry.number };
+        let (outcome, state) = task.subgraphs.wait(&self.run, call).await?;
         let run = RunRef { thread: task.log.thread().clone(), run: self.run.clone() };
         Ok(EndedRun { run, outcome, state })
     }

@@ -12,162 +12,174 @@ use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, Delta};
 
-use crate::gate::entry::LookedUp;
-use crate::gate::unwind::{Stop, Unwind};
-use crate::gate::{Effect, Gate, Site};
+use crate::gate::entry::CallLookup;
+use crate::gate::unwind::{CallError, Unwind};
+use crate::gate::{Effect, EffectContext, Gate};
 use crate::grant::Grants;
-use crate::hostcall::request::Request;
-use crate::hostcall::stream::{FUNCTION, LOOK};
-use crate::hostcall::{HostCall, Repeat};
+use crate::hostcall::request::CallRequest;
+use crate::hostcall::stream::{FUNCTION, STREAM_READ};
+use crate::hostcall::{HostCall, Idempotency};
 use crate::ports::Caller;
 
 /// A completion that arrives as deltas. Dropping it ends the outgoing request.
-pub struct GateStream {
+pub struct CompletionStream {
     gate: Arc<Gate>,
     /// Number of the call, which is also the batch of every read.
     number: u32,
-    pieces: mpsc::UnboundedReceiver<Vec<Delta>>,
-    answer: Answer,
+    deltas: mpsc::UnboundedReceiver<Vec<Delta>>,
+    state: CompletionState,
     /// True if the last read returned recorded deltas, which an execution before a crash received.
     replayed: bool,
     /// True if a delta arrived in this execution.
     received: bool,
 }
 
-enum Answer {
+enum CompletionState {
     /// The call has not started: the guest still replays recorded reads.
-    Later(Box<Streaming>),
-    Coming(AbortOnDropHandle<Result<Result<Completion, Failure>, Unwind>>),
-    Here(Box<Result<Completion, Failure>>),
+    NotStarted(Box<StreamingCall>),
+    Running(AbortOnDropHandle<Result<Result<Completion, Failure>, Unwind>>),
+    Done(Box<Result<Completion, Failure>>),
     Taken,
 }
 
 /// The call of [`CompletionRequest`] under the function of streams.
 #[derive(serde::Serialize)]
 #[serde(transparent)]
-struct Streaming {
+struct StreamingCall {
     request: CompletionRequest,
     #[serde(skip)]
-    looks: mpsc::UnboundedSender<Vec<Delta>>,
+    delta_sender: mpsc::UnboundedSender<Vec<Delta>>,
 }
 
-impl HostCall for Streaming {
-    type Answer = Completion;
+impl HostCall for StreamingCall {
+    type Output = Completion;
     const FUNCTION: &'static str = FUNCTION;
-    const SLOW: bool = true;
+    const LOGS_START: bool = true;
 
-    fn repeat(&self) -> Repeat {
-        Repeat::Safe
+    fn idempotency(&self) -> Idempotency {
+        Idempotency::Idempotent
     }
 
     fn summary(&self) -> String {
         self.request.summary()
     }
 
-    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        self.request.allowed(grants, caller)
+    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        self.request.check_grants(grants, caller)
     }
 
-    fn is_document(&self) -> bool {
-        self.request.is_document()
+    fn is_structured_output(&self) -> bool {
+        self.request.is_structured_output()
     }
 
     fn tokens(answer: &Completion) -> Option<wattle_graph::event::Tokens> {
         CompletionRequest::tokens(answer)
     }
 
-    fn name(answer: &mut Completion, id: String) {
-        CompletionRequest::name(answer, id);
+    fn set_message_id(answer: &mut Completion, id: String) {
+        CompletionRequest::set_message_id(answer, id);
     }
 }
 
-impl Effect for Streaming {
-    async fn perform(&self, site: &Site<'_>) -> Result<Completion, Stop> {
+impl Effect for StreamingCall {
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<Completion, CallError> {
         let also = |deltas: &[Delta]| {
             // A guest that stopped reading may still request the whole completion.
-            let _ = self.looks.send(deltas.to_vec());
+            let _ = self.delta_sender.send(deltas.to_vec());
         };
-        site.streaming(&self.request, also).await
+        context.complete_streaming(&self.request, also).await
     }
 }
 
-pub(crate) fn open(gate: &Arc<Gate>, request: CompletionRequest) -> Result<GateStream, Stop> {
-    let number = gate.take_numbers(1)?;
-    let (looks, pieces) = mpsc::unbounded_channel();
-    let call = Streaming { request, looks };
-    let answer = Answer::Later(Box::new(call));
+pub(crate) fn start_stream(
+    gate: &Arc<Gate>,
+    request: CompletionRequest,
+) -> Result<CompletionStream, CallError> {
+    let number = gate.reserve_call_numbers(1)?;
+    let (delta_sender, pieces) = mpsc::unbounded_channel();
+    let call = StreamingCall { request, delta_sender };
+    let answer = CompletionState::NotStarted(Box::new(call));
     let gate = gate.clone();
-    let mut stream = GateStream { gate, number, pieces, answer, replayed: false, received: false };
+    let mut stream = CompletionStream {
+        gate,
+        number,
+        deltas: pieces,
+        state: answer,
+        replayed: false,
+        received: false,
+    };
     // A guest that is re-executed may not read beyond its recorded reads.
-    if !stream.gate.task.as_ref().is_some_and(|task| task.journal.has_looks(number)) {
-        stream.begin();
+    if !stream.gate.task.as_ref().is_some_and(|task| task.journal.has_stream_reads(number)) {
+        stream.start_call();
     }
     Ok(stream)
 }
 
-impl GateStream {
+impl CompletionStream {
     /// Returns the next deltas; an empty list at the end.
     ///
     /// # Errors
     ///
     /// [`Unwind`] if the guest must be unwound. [`Self::finish`] reports a failure of the call.
-    pub async fn next(&mut self) -> Result<Vec<Delta>, Stop> {
+    pub async fn next(&mut self) -> Result<Vec<Delta>, CallError> {
         let Some(task) = self.gate.task.clone() else {
-            return Ok(self.pieces.recv().await.unwrap_or_default());
+            return Ok(self.deltas.recv().await.unwrap_or_default());
         };
-        let look = self.gate.take_numbers(1)?;
-        let request = Request::small(LOOK, json!(self.number));
+        let look = self.gate.reserve_call_numbers(1)?;
+        let request = CallRequest::small(STREAM_READ, json!(self.number));
         let mut entry = match task.look_up(look, self.number, request)? {
-            LookedUp::Unanswered(entry) => entry,
-            LookedUp::Answered(known) => {
+            CallLookup::Unrecorded(entry) => entry,
+            CallLookup::Recorded(known) => {
                 let deltas: Vec<Delta> = serde_json::from_value(known?).unwrap_or_default();
                 self.replayed = !deltas.is_empty();
                 return Ok(deltas);
             }
         };
-        self.begin();
+        self.start_call();
         let deltas = if std::mem::take(&mut self.replayed) {
             // The completion starts again from its beginning.
             vec![Delta::Restart]
         } else {
-            self.fresh().await?
+            self.next_live().await?
         };
-        entry.start();
+        entry.restart_timer();
         entry.record(Ok(json!(deltas)));
         task.log.flush().await;
         Ok(deltas)
     }
 
     /// Starts the call, or looks up its result. Does nothing if it has started.
-    fn begin(&mut self) {
-        match std::mem::replace(&mut self.answer, Answer::Taken) {
-            Answer::Later(call) => {
+    fn start_call(&mut self) {
+        match std::mem::replace(&mut self.state, CompletionState::Taken) {
+            CompletionState::NotStarted(call) => {
                 let (gate, number) = (self.gate.clone(), self.number);
-                let work = async move { gate.numbered(number, number, &*call).await };
-                self.answer = Answer::Coming(AbortOnDropHandle::new(tokio::spawn(work)));
+                let work = async move { gate.call_numbered(number, number, &*call).await };
+                self.state = CompletionState::Running(AbortOnDropHandle::new(tokio::spawn(work)));
             }
-            begun => self.answer = begun,
+            begun => self.state = begun,
         }
     }
 
     /// Waits for the next deltas of this execution. A recorded completion has none, so it is
     /// returned at once.
-    async fn fresh(&mut self) -> Result<Vec<Delta>, Stop> {
-        let cancel = self.gate.setting.cancel.clone();
+    async fn next_live(&mut self) -> Result<Vec<Delta>, CallError> {
+        let cancel = self.gate.env.cancel.clone();
         let deltas = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Err(Unwind::Cancelled.into()),
-            deltas = self.pieces.recv() => deltas,
+            () = cancel.wait() => return Err(Unwind::Cancelled.into()),
+            deltas = self.deltas.recv() => deltas,
         };
         match deltas {
             None if !self.received => {
                 self.received = true;
-                self.settle().await?;
-                Ok(match &self.answer {
-                    Answer::Here(answer) => {
+                self.await_completion().await?;
+                Ok(match &self.state {
+                    CompletionState::Done(answer) => {
                         answer.as_ref().as_ref().map_or_else(|_| Vec::new(), Completion::deltas)
                     }
-                    Answer::Later(_) | Answer::Coming(_) | Answer::Taken => Vec::new(),
+                    CompletionState::NotStarted(_)
+                    | CompletionState::Running(_)
+                    | CompletionState::Taken => Vec::new(),
                 })
             }
             deltas => {
@@ -177,12 +189,12 @@ impl GateStream {
         }
     }
 
-    async fn settle(&mut self) -> Result<(), Unwind> {
-        if let Answer::Coming(work) = &mut self.answer {
+    async fn await_completion(&mut self) -> Result<(), Unwind> {
+        if let CompletionState::Running(work) = &mut self.state {
             let ended = work.await.unwrap_or_else(|error| {
                 Ok(Err(Failure::internal(format!("model call task failed: {error}"))))
             })?;
-            self.answer = Answer::Here(Box::new(ended));
+            self.state = CompletionState::Done(Box::new(ended));
         }
         Ok(())
     }
@@ -192,12 +204,14 @@ impl GateStream {
     /// # Errors
     ///
     /// Errors of the call; `invalid` if the completion was returned before.
-    pub async fn finish(&mut self) -> Result<Completion, Stop> {
-        self.begin();
-        self.settle().await?;
-        match std::mem::replace(&mut self.answer, Answer::Taken) {
-            Answer::Here(answer) => Ok((*answer)?),
-            Answer::Later(_) | Answer::Coming(_) | Answer::Taken => {
+    pub async fn finish(&mut self) -> Result<Completion, CallError> {
+        self.start_call();
+        self.await_completion().await?;
+        match std::mem::replace(&mut self.state, CompletionState::Taken) {
+            CompletionState::Done(answer) => Ok((*answer)?),
+            CompletionState::NotStarted(_)
+            | CompletionState::Running(_)
+            | CompletionState::Taken => {
                 Err(Failure::new(code::INVALID, "the completion was already returned").into())
             }
         }

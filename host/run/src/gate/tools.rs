@@ -5,7 +5,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 
 use crate::gate::Gate;
-use crate::gate::unwind::{Stop, Unwind};
+use crate::gate::unwind::{CallError, Unwind};
 use crate::hostcall::tools::{ListTools, ToolInfo};
 
 impl Gate {
@@ -14,7 +14,7 @@ impl Gate {
     /// # Errors
     ///
     /// [`Unwind`] if the guest must be unwound.
-    pub async fn tools(&self) -> Result<Vec<ToolInfo>, Stop> {
+    pub async fn tools(&self) -> Result<Vec<ToolInfo>, CallError> {
         self.call(ListTools).await
     }
 
@@ -22,10 +22,10 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`Stop::Failure`] if the tool returns no output, for example `denied`, `not-found`,
-    /// `invalid` arguments or a `limit`; [`Stop::Unwind`] if the guest must be unwound because the
+    /// [`CallError::Failure`] if the tool returns no output, for example `denied`, `not-found`,
+    /// `invalid` arguments or a `limit`; [`CallError::Unwind`] if the guest must be unwound because the
     /// tool raised an interrupt.
-    pub async fn call_tool(&self, request: ToolRequest) -> Result<ToolOutput, Stop> {
+    pub async fn call_tool(&self, request: ToolRequest) -> Result<ToolOutput, CallError> {
         self.call(request).await
     }
 

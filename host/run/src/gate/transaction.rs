@@ -27,50 +27,50 @@ use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 
-use crate::gate::entry::{Entry, LookedUp};
+use crate::gate::entry::{CallEntry, CallLookup};
 use crate::gate::journal::divergence;
-use crate::gate::path::read;
-use crate::gate::task::{TaskSide, log_lost};
-use crate::gate::unwind::{Stop, Unwind};
-use crate::gate::{Gate, Setting};
-use crate::hostcall::request::Request;
+use crate::gate::pipeline::decode_output;
+use crate::gate::task_gate::{TaskGate, log_lost};
+use crate::gate::unwind::{CallError, Unwind};
+use crate::gate::{Gate, GuestEnv};
+use crate::hostcall::request::CallRequest;
 use crate::hostcall::sql::{
     self, Executed, ROLLED_BACK, Rows, SqlValue, TRANSACTION, TRANSACTION_END,
 };
-use crate::json::weight;
+use crate::json::approx_bytes;
 use crate::limit::SqlLimits;
 use crate::ports::Ports;
-use crate::ports::sql::{Marker, SqlTransaction};
+use crate::ports::sql::{CommitMarker, SqlTransaction};
 
 /// An open transaction of a guest. Dropping it without commit rolls it back.
 pub struct Transaction {
     mode: Mode,
-    statements: Vec<Statement>,
-    next: usize,
-    target: Target,
+    statements: Vec<StatementRecord>,
+    next_statement: usize,
+    database: DatabaseHandle,
     /// Journal entry of the transaction, until it ends.
-    entry: Option<Box<Entry>>,
-    meter: Option<Meter>,
+    entry: Option<Box<CallEntry>>,
+    budget: Option<ByteBudget>,
 }
 
 /// Byte budget of a task. It is charged for results of the database and of the journal alike.
-struct Meter {
-    task: Arc<TaskSide>,
+struct ByteBudget {
+    task: Arc<TaskGate>,
     allowed: u64,
 }
 
-impl Meter {
-    fn new(setting: &Setting, task: &Arc<TaskSide>) -> Self {
-        Self { task: task.clone(), allowed: setting.grants.limits.host_call_bytes }
+impl ByteBudget {
+    fn new(env: &GuestEnv, task: &Arc<TaskGate>) -> Self {
+        Self { task: task.clone(), allowed: env.grants.limits.host_call_bytes }
     }
 
-    fn count(&self, bytes: u64) -> Result<(), Unwind> {
+    fn charge(&self, bytes: u64) -> Result<(), Unwind> {
         self.task.journal.count_bytes(bytes, self.allowed)
     }
 }
 
 /// Database of the transaction.
-struct Target {
+struct DatabaseHandle {
     ports: Ports,
     database: String,
     limits: SqlLimits,
@@ -85,25 +85,26 @@ enum Mode {
 
 /// A statement with its result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Statement {
+struct StatementRecord {
     text: String,
     digest: Digest,
-    answer: Result<Value, Failure>,
+    #[serde(rename = "answer")]
+    result: Result<Value, Failure>,
 }
 
 /// The record of a transaction in the journal and in the marker.
 #[derive(Serialize, Deserialize)]
-struct Kept {
-    statements: Vec<Statement>,
+struct TransactionRecord {
+    statements: Vec<StatementRecord>,
     end: String,
 }
 
 /// Whether a commit without a response has taken effect.
-enum Asked {
-    Happened,
+enum CommitStatus {
+    Committed,
     /// Another transaction with the same key committed, with this record.
-    Other(Value),
-    Failed,
+    CommittedByOther(Value),
+    NotCommitted,
     Unknown,
 }
 
@@ -113,8 +114,8 @@ impl Gate {
     /// # Errors
     ///
     /// `denied` without a read-write grant; errors of the database.
-    pub async fn begin(&self, database: &str) -> Result<Transaction, Stop> {
-        begin(self, database).await
+    pub async fn begin(&self, database: &str) -> Result<Transaction, CallError> {
+        begin_transaction(self, database).await
     }
 
     /// Executes one statement that writes, in a transaction of its own.
@@ -127,7 +128,7 @@ impl Gate {
         database: &str,
         text: &str,
         parameters: Vec<SqlValue>,
-    ) -> Result<Executed, Stop> {
+    ) -> Result<Executed, CallError> {
         let mut transaction = self.begin(database).await?;
         let executed = transaction.execute(text, parameters).await?;
         transaction.commit().await?;
@@ -135,19 +136,19 @@ impl Gate {
     }
 }
 
-async fn begin(gate: &Gate, database: &str) -> Result<Transaction, Stop> {
-    let setting = &gate.setting;
-    let Some(task) = &gate.task else { return Ok(open(setting, database, None).await?) };
-    let meter = || Meter::new(setting, task);
-    let call = gate.take_numbers(1)?;
-    let request = Request::small(TRANSACTION, json!({ "database": database }));
+async fn begin_transaction(gate: &Gate, database: &str) -> Result<Transaction, CallError> {
+    let env = &gate.env;
+    let Some(task) = &gate.task else { return Ok(open_live(env, database, None).await?) };
+    let meter = || ByteBudget::new(env, task);
+    let call = gate.reserve_call_numbers(1)?;
+    let request = CallRequest::small(TRANSACTION, json!({ "database": database }));
     let entry = match task.look_up(call, call, request.with_summary(database.to_owned()))? {
-        LookedUp::Answered(kept) => return replay(setting, database, call, kept?, meter()),
-        LookedUp::Unanswered(entry) => entry,
+        CallLookup::Recorded(kept) => return open_replayed(env, database, call, kept?, meter()),
+        CallLookup::Unrecorded(entry) => entry,
     };
-    let opened = match open(setting, database, Some(meter())).await {
+    let opened = match open_live(env, database, Some(meter())).await {
         Ok(mut transaction) => {
-            let before = transaction.committed_before(&entry).await;
+            let before = transaction.find_marker(&entry).await;
             before.map(|before| (transaction, before))
         }
         Err(failure) => Err(failure),
@@ -160,7 +161,7 @@ async fn begin(gate: &Gate, database: &str) -> Result<Transaction, Stop> {
         // Dropping the new transaction rolls it back. The guest has not used it yet.
         Ok((_, Some(kept))) => {
             entry.record(Ok(kept.clone()));
-            replay(setting, database, call, kept, meter())
+            open_replayed(env, database, call, kept, meter())
         }
         Err(failure) => {
             entry.record(Err(failure.clone()));
@@ -169,41 +170,48 @@ async fn begin(gate: &Gate, database: &str) -> Result<Transaction, Stop> {
     }
 }
 
-async fn open(
-    setting: &Setting,
+async fn open_live(
+    env: &GuestEnv,
     database: &str,
-    meter: Option<Meter>,
+    meter: Option<ByteBudget>,
 ) -> Result<Transaction, Failure> {
-    sql::writable(&setting.grants, &setting.caller, database)?;
-    let target = Target::new(setting, database);
+    sql::check_writable(&env.grants, &env.caller, database)?;
+    let target = DatabaseHandle::new(env, database);
     let mode = Mode::Live(Some(target.begin().await?));
-    Ok(Transaction { mode, statements: Vec::new(), next: 0, target, entry: None, meter })
-}
-
-fn replay(
-    setting: &Setting,
-    database: &str,
-    call: u32,
-    kept: Value,
-    meter: Meter,
-) -> Result<Transaction, Stop> {
-    let Kept { statements, end } = read(TRANSACTION, kept)?;
     Ok(Transaction {
-        mode: Mode::Replayed { end, call },
-        statements,
-        next: 0,
-        target: Target::new(setting, database),
+        mode,
+        statements: Vec::new(),
+        next_statement: 0,
+        database: target,
         entry: None,
-        meter: Some(meter),
+        budget: meter,
     })
 }
 
-impl Target {
-    fn new(setting: &Setting, database: &str) -> Self {
+fn open_replayed(
+    env: &GuestEnv,
+    database: &str,
+    call: u32,
+    kept: Value,
+    meter: ByteBudget,
+) -> Result<Transaction, CallError> {
+    let TransactionRecord { statements, end } = decode_output(TRANSACTION, kept)?;
+    Ok(Transaction {
+        mode: Mode::Replayed { end, call },
+        statements,
+        next_statement: 0,
+        database: DatabaseHandle::new(env, database),
+        entry: None,
+        budget: Some(meter),
+    })
+}
+
+impl DatabaseHandle {
+    fn new(env: &GuestEnv, database: &str) -> Self {
         Self {
-            ports: setting.ports.clone(),
+            ports: env.ports.clone(),
             database: database.to_owned(),
-            limits: setting.grants.limits.sql.clone(),
+            limits: env.grants.limits.sql.clone(),
         }
     }
 
@@ -212,66 +220,71 @@ impl Target {
     }
 
     /// Checks whether a commit without a response has taken effect.
-    async fn ask(&self, marker: &Marker) -> Asked {
+    async fn commit_status(&self, marker: &CommitMarker) -> CommitStatus {
         let Ok(mut other) = self.begin().await else {
-            return Asked::Unknown;
+            return CommitStatus::Unknown;
         };
-        match other.claim(&marker.key).await {
-            Err(_) => Asked::Unknown,
-            Ok(None) => Asked::Failed,
-            Ok(Some(found)) if found == marker.answers => Asked::Happened,
-            Ok(Some(found)) => Asked::Other(found),
+        match other.claim_marker(&marker.key).await {
+            Err(_) => CommitStatus::Unknown,
+            Ok(None) => CommitStatus::NotCommitted,
+            Ok(Some(found)) if found == marker.results => CommitStatus::Committed,
+            Ok(Some(found)) => CommitStatus::CommittedByOther(found),
         }
     }
 }
 
 /// Returns the key of the marker row.
-fn marker_key(entry: &Entry) -> String {
-    let TaskSide { task, log, journal, .. } = entry.task.as_ref();
-    let undone = journal.undone().map(|seq| format!("~{seq}")).unwrap_or_default();
-    format!("{}/{task}:{}{undone}", log.signature(), entry.place())
+fn marker_key(entry: &CallEntry) -> String {
+    let TaskGate { task, log, journal, .. } = entry.task.as_ref();
+    let undone = journal.reopened_seq().map(|seq| format!("~{seq}")).unwrap_or_default();
+    format!("{}/{task}:{}{undone}", log.incarnation_key(), entry.call_path())
 }
 
 /// Returns true if an earlier execution of the task may have committed the transaction.
-fn may_be_repeated(entry: &Entry) -> bool {
-    entry.task.journal.is_repeated() || entry.task.log.runs_ahead()
+fn may_be_committed(entry: &CallEntry) -> bool {
+    entry.task.journal.is_reexecution() || entry.task.log.is_async()
 }
 
 /// Result of a commit.
-struct Committed {
+struct CommitResult {
     /// Result for the journal.
     recorded: Result<Value, Failure>,
     /// Result for the guest.
-    told: Result<(), Stop>,
+    returned: Result<(), CallError>,
 }
 
-impl Committed {
-    fn well(answers: Value) -> Self {
-        Self { recorded: Ok(answers), told: Ok(()) }
+impl CommitResult {
+    fn success(answers: Value) -> Self {
+        Self { recorded: Ok(answers), returned: Ok(()) }
     }
 
-    fn badly(failure: Failure) -> Self {
-        Self { recorded: Err(failure.clone()), told: Err(failure.into()) }
+    fn failure(failure: Failure) -> Self {
+        Self { recorded: Err(failure.clone()), returned: Err(failure.into()) }
     }
 }
 
-impl Target {
+impl DatabaseHandle {
     /// Determines the result of a commit that failed or has no response.
-    async fn asked(&self, call: u32, marker: Marker, failure: Failure) -> Committed {
-        match self.ask(&marker).await {
-            Asked::Happened => Committed::well(marker.answers),
-            Asked::Failed => Committed::badly(failure),
-            Asked::Unknown => Committed::badly(Failure {
+    async fn resolve_commit(
+        &self,
+        call: u32,
+        marker: CommitMarker,
+        failure: Failure,
+    ) -> CommitResult {
+        match self.commit_status(&marker).await {
+            CommitStatus::Committed => CommitResult::success(marker.results),
+            CommitStatus::NotCommitted => CommitResult::failure(failure),
+            CommitStatus::Unknown => CommitResult::failure(Failure {
                 message: format!("{}; the commit may have taken effect", failure.message),
                 ..failure
             }),
             // An abandoned attempt committed first. This guest has read results that do not match
             // the database, so it is unwound. The next attempt replays the committed results.
-            Asked::Other(kept) => {
+            CommitStatus::CommittedByOther(kept) => {
                 let request = |text: &str| json!({ "function": TRANSACTION, "request": text });
                 let (before, now) = ("committed by another execution", "commit");
                 let told = divergence(call, request(before), request(now));
-                Committed { recorded: Ok(kept), told: Err(told.into()) }
+                CommitResult { recorded: Ok(kept), returned: Err(told.into()) }
             }
         }
     }
@@ -283,13 +296,17 @@ impl Transaction {
     /// # Errors
     ///
     /// Errors of the database; [`Unwind::Divergence`] if a re-execution runs another statement.
-    pub async fn query(&mut self, text: &str, parameters: Vec<SqlValue>) -> Result<Rows, Stop> {
-        let digest = self.asked(text, &parameters)?;
+    pub async fn query(
+        &mut self,
+        text: &str,
+        parameters: Vec<SqlValue>,
+    ) -> Result<Rows, CallError> {
+        let digest = self.charge_statement(text, &parameters)?;
         if let Some(answer) = self.replayed(text, digest)? {
             return decode(answer);
         }
         let answer = self.live()?.query(text, &parameters).await;
-        self.keep(text, digest, &answer)?;
+        self.record_statement(text, digest, &answer)?;
         Ok(answer?)
     }
 
@@ -302,13 +319,13 @@ impl Transaction {
         &mut self,
         text: &str,
         parameters: Vec<SqlValue>,
-    ) -> Result<Executed, Stop> {
-        let digest = self.asked(text, &parameters)?;
+    ) -> Result<Executed, CallError> {
+        let digest = self.charge_statement(text, &parameters)?;
         if let Some(answer) = self.replayed(text, digest)? {
             return decode(answer);
         }
         let answer = self.live()?.execute(text, &parameters).await;
-        self.keep(text, digest, &answer)?;
+        self.record_statement(text, digest, &answer)?;
         Ok(answer?)
     }
 
@@ -318,29 +335,29 @@ impl Transaction {
     ///
     /// Errors of the database. If the commit has no response, the marker shows whether it took
     /// effect.
-    pub async fn commit(mut self) -> Result<(), Stop> {
+    pub async fn commit(mut self) -> Result<(), CallError> {
         if let Mode::Replayed { .. } = self.mode {
-            return Ok(self.ended_before("commit")?);
+            return Ok(self.end_replayed("commit")?);
         }
-        let kept = self.kept("commit");
-        let Mode::Live(live) = &mut self.mode else { return Err(over().into()) };
-        let live = live.take().ok_or_else(over)?;
+        let kept = self.to_record("commit");
+        let Mode::Live(live) = &mut self.mode else { return Err(already_ended().into()) };
+        let live = live.take().ok_or_else(already_ended)?;
         let Some(entry) = self.entry.take() else {
             return Ok(live.commit(None).await?);
         };
         let task = entry.task.clone();
-        task.check_room().await?;
-        task.log.before_effect().await.map_err(log_lost)?;
-        let marker = Marker { key: marker_key(&entry), answers: kept };
+        task.check_log_size().await?;
+        task.log.output_commit().await.map_err(log_lost)?;
+        let marker = CommitMarker { key: marker_key(&entry), results: kept };
         let mut commit = live.commit(Some(&marker));
-        let committed = task.log.while_leased(commit.as_mut()).await.map_err(log_lost)?;
+        let committed = task.log.poll_while_leased(commit.as_mut()).await.map_err(log_lost)?;
         drop(commit);
-        let Committed { recorded, told } = match committed {
-            Ok(()) => Committed::well(marker.answers),
-            Err(failure) => self.target.asked(entry.number, marker, failure).await,
+        let CommitResult { recorded, returned: told } = match committed {
+            Ok(()) => CommitResult::success(marker.results),
+            Err(failure) => self.database.resolve_commit(entry.number, marker, failure).await,
         };
         entry.record(recorded);
-        task.log.flush_at_once().await;
+        task.log.flush_urgent().await;
         told
     }
 
@@ -349,21 +366,21 @@ impl Transaction {
     /// # Errors
     ///
     /// Errors of the database.
-    pub async fn rollback(mut self) -> Result<(), Stop> {
+    pub async fn rollback(mut self) -> Result<(), CallError> {
         if let Mode::Replayed { .. } = self.mode {
-            return Ok(self.ended_before(ROLLED_BACK)?);
+            return Ok(self.end_replayed(ROLLED_BACK)?);
         }
-        let Mode::Live(live) = &mut self.mode else { return Err(over().into()) };
-        let live = live.take().ok_or_else(over)?;
+        let Mode::Live(live) = &mut self.mode else { return Err(already_ended().into()) };
+        let live = live.take().ok_or_else(already_ended)?;
         self.record_rollback();
         Ok(live.rollback().await?)
     }
 
     /// Ends a replayed transaction, if the recorded transaction ended in the same way: by a commit
     /// or a rollback.
-    fn ended_before(&self, now: &str) -> Result<(), Unwind> {
+    fn end_replayed(&self, now: &str) -> Result<(), Unwind> {
         let Mode::Replayed { end, call } = &self.mode else { return Ok(()) };
-        let journaled = match self.statements.get(self.next) {
+        let journaled = match self.statements.get(self.next_statement) {
             None if end == now => return Ok(()),
             None => end,
             Some(statement) => &statement.text,
@@ -373,17 +390,17 @@ impl Transaction {
     }
 
     /// Returns the record of this transaction, if an earlier execution of the task committed it.
-    async fn committed_before(&mut self, entry: &Entry) -> Result<Option<Value>, Failure> {
-        if !may_be_repeated(entry) {
+    async fn find_marker(&mut self, entry: &CallEntry) -> Result<Option<Value>, Failure> {
+        if !may_be_committed(entry) {
             return Ok(None);
         }
-        self.live()?.claim(&marker_key(entry)).await
+        self.live()?.claim_marker(&marker_key(entry)).await
     }
 
     fn live(&mut self) -> Result<&mut Box<dyn SqlTransaction>, Failure> {
         match &mut self.mode {
             Mode::Live(Some(live)) => Ok(live),
-            _ => Err(over()),
+            _ => Err(already_ended()),
         }
     }
 
@@ -394,12 +411,12 @@ impl Transaction {
         digest: Digest,
     ) -> Result<Option<Result<Value, Failure>>, Unwind> {
         let Mode::Replayed { call, .. } = self.mode else { return Ok(None) };
-        let index = self.next;
-        self.next += 1;
+        let index = self.next_statement;
+        self.next_statement += 1;
         match self.statements.get(index) {
             Some(kept) if kept.digest == digest => {
-                let answer = kept.answer.clone();
-                self.count_answer(&answer)?;
+                let answer = kept.result.clone();
+                self.charge_result(&answer)?;
                 Ok(Some(answer))
             }
             kept => {
@@ -410,44 +427,44 @@ impl Transaction {
         }
     }
 
-    fn keep<T: Serialize>(
+    fn record_statement<T: Serialize>(
         &mut self,
         text: &str,
         digest: Digest,
         answer: &Result<T, Failure>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CallError> {
         let answer = match answer {
             Ok(answer) => Ok(serde_json::to_value(answer)
                 .map_err(|error| Failure::internal(format!("cannot journal rows: {error}")))?),
             Err(failure) => Err(failure.clone()),
         };
-        let counted = self.count_answer(&answer);
-        self.statements.push(Statement { text: text.to_owned(), digest, answer });
+        let counted = self.charge_result(&answer);
+        self.statements.push(StatementRecord { text: text.to_owned(), digest, result: answer });
         Ok(counted?)
     }
 
     /// Charges a statement and returns the digest that identifies it.
-    fn asked(&self, text: &str, parameters: &[SqlValue]) -> Result<Digest, Unwind> {
+    fn charge_statement(&self, text: &str, parameters: &[SqlValue]) -> Result<Digest, Unwind> {
         let request = json!([text, parameters]).to_string();
-        self.count(request.len() as u64)?;
+        self.charge(request.len() as u64)?;
         Ok(Digest::of(request.as_bytes()))
     }
 
-    fn count_answer(&self, answer: &Result<Value, Failure>) -> Result<(), Unwind> {
-        answer.as_ref().map_or(Ok(()), |answer| self.count(weight(answer)))
+    fn charge_result(&self, answer: &Result<Value, Failure>) -> Result<(), Unwind> {
+        answer.as_ref().map_or(Ok(()), |answer| self.charge(approx_bytes(answer)))
     }
 
-    fn count(&self, bytes: u64) -> Result<(), Unwind> {
-        self.meter.as_ref().map_or(Ok(()), |meter| meter.count(bytes))
+    fn charge(&self, bytes: u64) -> Result<(), Unwind> {
+        self.budget.as_ref().map_or(Ok(()), |meter| meter.charge(bytes))
     }
 
-    fn kept(&self, end: &str) -> Value {
+    fn to_record(&self, end: &str) -> Value {
         json!({ "statements": self.statements, TRANSACTION_END: end })
     }
 
     fn record_rollback(&mut self) {
         if let Some(entry) = self.entry.take() {
-            entry.record(Ok(self.kept(ROLLED_BACK)));
+            entry.record(Ok(self.to_record(ROLLED_BACK)));
         }
     }
 }
@@ -462,13 +479,13 @@ impl Drop for Transaction {
     }
 }
 
-fn decode<T: serde::de::DeserializeOwned>(answer: Result<Value, Failure>) -> Result<T, Stop> {
+fn decode<T: serde::de::DeserializeOwned>(answer: Result<Value, Failure>) -> Result<T, CallError> {
     let value = answer?;
     serde_json::from_value(value).map_err(|error| {
         Failure::internal(format!("cannot read the journaled rows: {error}")).into()
     })
 }
 
-fn over() -> Failure {
+fn already_ended() -> Failure {
     Failure::new(code::CONFLICT, "the transaction has ended; begin a new one")
 }

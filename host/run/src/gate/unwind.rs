@@ -17,25 +17,25 @@ pub enum Unwind {
     /// A drain was requested, and a subgraph that runs inside of the task has stopped.
     Drained,
     /// The log cannot be written, so the task must not continue.
-    Log(Failure),
+    LogLost(Failure),
 }
 
 /// Error of a host call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Stop {
+pub enum CallError {
     /// A failure that the guest receives.
     Failure(Failure),
     /// The guest must be unwound: the sandbox traps it and reports `Ended::Unwound`.
     Unwind(Unwind),
 }
 
-impl From<Failure> for Stop {
+impl From<Failure> for CallError {
     fn from(failure: Failure) -> Self {
         Self::Failure(failure)
     }
 }
 
-impl From<Unwind> for Stop {
+impl From<Unwind> for CallError {
     fn from(unwind: Unwind) -> Self {
         Self::Unwind(unwind)
     }
@@ -43,7 +43,7 @@ impl From<Unwind> for Stop {
 
 /// Reason why a guest call ended without an outcome.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ended {
+pub enum GuestError {
     /// The guest returned a failure.
     Failure(Failure),
     /// The guest trapped; the failure has code `trap`.

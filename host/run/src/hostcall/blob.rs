@@ -13,21 +13,21 @@ use crate::ports::blob::{BlobInfo, BlobRef};
 
 /// Stores bytes. The journal holds only their digest.
 #[derive(Clone, Debug)]
-pub struct Put {
+pub struct PutBlob {
     /// The bytes.
     pub bytes: Bytes,
     /// Media type, such as `image/png`.
     pub media_type: String,
 }
 
-impl Serialize for Put {
+impl Serialize for PutBlob {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         (BlobRef(Digest::of(&self.bytes)), self.bytes.len(), &self.media_type).serialize(serializer)
     }
 }
 
-impl HostCall for Put {
-    type Answer = BlobRef;
+impl HostCall for PutBlob {
+    type Output = BlobRef;
     const FUNCTION: &'static str = "blob.put";
 
     fn summary(&self) -> String {
@@ -38,7 +38,7 @@ impl HostCall for Put {
         self.bytes.len() as u64
     }
 
-    fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+    fn check_grants(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         if self.bytes.len() as u64 <= limit::BLOB_BYTES {
             return Ok(());
         }
@@ -55,20 +55,20 @@ impl HostCall for Put {
 
 /// Returns size and media type of a blob.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Stat {
+pub struct StatBlob {
     /// The blob.
     pub blob: BlobRef,
 }
 
-impl HostCall for Stat {
-    type Answer = BlobInfo;
+impl HostCall for StatBlob {
+    type Output = BlobInfo;
     const FUNCTION: &'static str = "blob.stat";
 
     fn summary(&self) -> String {
         self.blob.to_string()
     }
 
-    fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+    fn check_grants(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
 }

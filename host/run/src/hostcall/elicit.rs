@@ -7,7 +7,7 @@ use wattle_graph::elicitation::{Elicitation, ElicitedQuestion};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
 
-use crate::hostcall::interrupt::Ask;
+use crate::hostcall::interrupt::InterruptRequest;
 use crate::json::{check_depth, with_integers};
 use crate::limit::{
     ELICITED_MESSAGE_BYTES, ELICITED_NAME_BYTES, ELICITED_QUESTIONS, ELICITED_STATE_BYTES,
@@ -23,14 +23,14 @@ const NAME_BYTES: usize = 64;
 ///
 /// `limit` if the elicitation exceeds a limit; `invalid` if no schema can describe the answer, or
 /// if the name of a field has control characters.
-pub fn question(
+pub fn round_interrupt(
     server: &str,
     tool: &str,
     round: usize,
     asked: &Elicitation,
-) -> Result<Ask, Failure> {
+) -> Result<InterruptRequest, Failure> {
     check_bounds(server, tool, round, asked)?;
-    let named = named(asked);
+    let named = name_questions(asked);
     let messages: Vec<&str> = named.iter().map(|(.., it)| it.message.as_str()).collect();
     let mut payload = json!({ "message": messages.join("\n"), "server": server, "tool": tool });
     if named.len() > 1 {
@@ -40,14 +40,14 @@ pub fn question(
     let response_schema = response_schema(&named);
     check_depth("the question of a server", &payload)?;
     check_depth("the response schema of a server", &response_schema)?;
-    if asked.questions.values().any(|it| has_odd_name(&it.schema)) {
+    if asked.questions.values().any(|it| has_control_chars(&it.schema)) {
         let text = format!(
             "the tool `{tool}` of the MCP server `{server}` asks a person for a field whose name has \
              control characters; the question is not shown"
         );
         return Err(Failure::new(code::INVALID, text));
     }
-    let ask = Ask { payload, response_schema: Some(response_schema) };
+    let ask = InterruptRequest { payload, response_schema: Some(response_schema) };
     ask.check_schema().map_err(|failure| {
         let message = format!(
             "the tool `{tool}` of the MCP server `{server}` asks for an answer that cannot be \
@@ -63,7 +63,7 @@ pub fn question(
 /// `{"action": "accept" | "decline" | "cancel", "content": ...}`. Integers have no decimal point,
 /// as in arguments.
 pub fn answers(asked: &Elicitation, answer: &Value) -> BTreeMap<String, Value> {
-    let named = named(asked);
+    let named = name_questions(asked);
     let is_alone = named.len() == 1;
     let of = |name: &str| if is_alone { Some(answer) } else { answer.get(name) };
     let answer = |name: &str| of(name).cloned().map(with_integers).unwrap_or_default();
@@ -71,7 +71,7 @@ pub fn answers(asked: &Elicitation, answer: &Value) -> BTreeMap<String, Value> {
 }
 
 /// Returns the failure of a call that elicits where no interrupt can be raised.
-pub fn nobody_to_ask(server: &str, tool: &str) -> Failure {
+pub fn elicitation_unsupported(server: &str, tool: &str) -> Failure {
     let text = format!(
         "the tool `{tool}` of the MCP server `{server}` asks a person, which a web handler cannot: \
          start a run whose node calls the tool"
@@ -81,11 +81,11 @@ pub fn nobody_to_ask(server: &str, tool: &str) -> Failure {
 }
 
 /// A question with its name in the interrupt and its name on the server.
-type Named<'a> = (String, &'a str, &'a ElicitedQuestion);
+type NamedQuestion<'a> = (String, &'a str, &'a ElicitedQuestion);
 
 /// Returns the questions in the order of the server's names. If one of these names has the form of
 /// an interrupt id or cannot be shown, all questions are numbered.
-fn named(asked: &Elicitation) -> Vec<Named<'_>> {
+fn name_questions(asked: &Elicitation) -> Vec<NamedQuestion<'_>> {
     let is_name = |name: &String| {
         (1..=NAME_BYTES).contains(&name.len())
             && !name.contains(char::is_control)
@@ -141,19 +141,19 @@ fn check_bounds(
 }
 
 /// Returns true if a name in a schema has control characters.
-fn has_odd_name(schema: &Value) -> bool {
+fn has_control_chars(schema: &Value) -> bool {
     match schema {
         Value::Object(fields) => {
             let is_odd = |name: &String| name.contains(char::is_control);
-            fields.iter().any(|(name, value)| is_odd(name) || has_odd_name(value))
+            fields.iter().any(|(name, value)| is_odd(name) || has_control_chars(value))
         }
-        Value::Array(items) => items.iter().any(has_odd_name),
+        Value::Array(items) => items.iter().any(has_control_chars),
         _ => false,
     }
 }
 
 /// Returns the schema of an answer, see [`answers`]: of one question, or of several by name.
-fn response_schema(named: &[Named<'_>]) -> Value {
+fn response_schema(named: &[NamedQuestion<'_>]) -> Value {
     let of = |question: &ElicitedQuestion| {
         json!({
             "type": "object",
@@ -195,7 +195,7 @@ mod tests {
     }
 
     fn limit(asked: &Elicitation, round: usize) -> String {
-        let failure = question("s", "t", round, asked).unwrap_err();
+        let failure = round_interrupt("s", "t", round, asked).unwrap_err();
         assert_eq!(failure.code, code::LIMIT);
         failure.details.unwrap()["limit"].as_str().unwrap().to_owned()
     }
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn single_question_has_an_unnamed_answer() {
         let asked = asked(&["a"]);
-        let ask = question("s", "book", 0, &asked).unwrap();
+        let ask = round_interrupt("s", "book", 0, &asked).unwrap();
         let payload = json!({ "message": "a?", "server": "s", "tool": "book" });
         assert_eq!(ask.payload, payload);
         let schema = Schema::compile_with_formats(&ask.response_schema.unwrap()).unwrap();
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn several_questions_are_answered_by_name() {
         let asked = asked(&["a", "b"]);
-        let ask = question("s", "book", 0, &asked).unwrap();
+        let ask = round_interrupt("s", "book", 0, &asked).unwrap();
         assert_eq!(ask.payload["message"], "a?\nb?");
         assert_eq!(ask.payload["questions"], json!({ "a": "a?", "b": "b?" }));
         let cancel = json!({ "action": "cancel" });
@@ -243,7 +243,7 @@ mod tests {
     fn names_with_the_form_of_an_interrupt_id_are_replaced() {
         let id = "0123456789abcdef".repeat(2);
         let asked = asked(&[&id, "b"]);
-        let ask = question("s", "book", 0, &asked).unwrap();
+        let ask = round_interrupt("s", "book", 0, &asked).unwrap();
         let names: Vec<&String> = ask.payload["questions"].as_object().unwrap().keys().collect();
         assert_eq!(names, ["question 1", "question 2"]);
         let cancel = json!({ "action": "cancel" });
@@ -255,14 +255,14 @@ mod tests {
         let mut asked = asked(&["a"]);
         asked.questions.get_mut("a").unwrap().schema =
             json!({ "type": "object", "properties": { "pin\u{8}\u{8}\u{8}name": {} } });
-        let refused = question("s", "t", 0, &asked).unwrap_err();
+        let refused = round_interrupt("s", "t", 0, &asked).unwrap_err();
         assert_eq!(refused.code, code::INVALID);
         assert!(refused.message.contains("control characters"), "{refused}");
     }
 
     #[test]
     fn oversized_elicitations_are_rejected() {
-        assert!(question("s", "t", SERVER_ROUNDS - 1, &asked(&["a"])).is_ok());
+        assert!(round_interrupt("s", "t", SERVER_ROUNDS - 1, &asked(&["a"])).is_ok());
         assert_eq!(limit(&asked(&["a"]), SERVER_ROUNDS), "server_rounds");
         let names: Vec<String> = (0..=ELICITED_QUESTIONS).map(|n| n.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();

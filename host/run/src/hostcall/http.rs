@@ -8,7 +8,7 @@ use wattle_graph::call::CallKind;
 use wattle_graph::failure::Failure;
 
 use crate::grant::Grants;
-use crate::hostcall::{HostCall, Repeat};
+use crate::hostcall::{HostCall, Idempotency};
 use crate::limit;
 use crate::ports::Caller;
 use crate::ports::blob::BlobRef;
@@ -23,7 +23,7 @@ pub enum HttpBody {
     /// Text. Placeholders for secrets are replaced.
     Text(String),
     /// Bytes, sent unchanged.
-    Bytes(#[serde(with = "crate::hostcall::bytes")] Bytes),
+    Bytes(#[serde(with = "crate::hostcall::bytes_serde")] Bytes),
     /// A blob, sent unchanged.
     Blob(BlobRef),
 }
@@ -60,7 +60,7 @@ pub struct HttpResponse {
     /// Header fields; names are in lower case.
     pub headers: Vec<(String, String)>,
     /// The whole body.
-    #[serde(with = "crate::hostcall::bytes")]
+    #[serde(with = "crate::hostcall::bytes_serde")]
     pub body: Bytes,
     /// URL after redirects, without secrets.
     pub url: String,
@@ -68,7 +68,7 @@ pub struct HttpResponse {
 
 impl HttpRequest {
     /// Returns the URL without its query, which may be long or private.
-    fn address(&self) -> &str {
+    fn url_without_query(&self) -> &str {
         self.url.split(['?', '#']).next().unwrap_or_default()
     }
 
@@ -80,30 +80,30 @@ impl HttpRequest {
 }
 
 impl HostCall for HttpRequest {
-    type Answer = HttpResponse;
+    type Output = HttpResponse;
     const FUNCTION: &'static str = CallKind::SendHttp.name();
-    const SLOW: bool = true;
+    const LOGS_START: bool = true;
 
-    fn repeat(&self) -> Repeat {
-        if is_safe(&self.method) || self.idempotency_key.is_some() {
-            Repeat::Safe
+    fn idempotency(&self) -> Idempotency {
+        if is_idempotent(&self.method) || self.idempotency_key.is_some() {
+            Idempotency::Idempotent
         } else {
-            Repeat::InDoubt
+            Idempotency::NotIdempotent
         }
     }
 
     fn summary(&self) -> String {
-        format!("{} {}", self.method, self.address())
+        format!("{} {}", self.method, self.url_without_query())
     }
 
     /// The adapter checks the rules, for every redirect.
-    fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+    fn check_grants(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
 }
 
 /// Returns true if a request of this method may be repeated.
-pub(crate) fn is_safe(method: &str) -> bool {
+pub(crate) fn is_idempotent(method: &str) -> bool {
     matches!(method, "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE")
 }
 

@@ -6,19 +6,19 @@ use wattle_graph::llm::{GeneratedImage, ImageRequest};
 
 use crate::grant::Grants;
 use crate::hostcall::HostCall;
-use crate::hostcall::llm::granted;
+use crate::hostcall::llm::check_route_grant;
 use crate::ports::Caller;
 
 impl HostCall for ImageRequest {
-    type Answer = Vec<GeneratedImage>;
+    type Output = Vec<GeneratedImage>;
     const FUNCTION: &'static str = CallKind::GenerateImages.name();
-    const SLOW: bool = true;
+    const LOGS_START: bool = true;
 
     fn summary(&self) -> String {
         self.route.clone()
     }
 
-    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        granted(grants, caller, &self.route)
+    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        check_route_grant(grants, caller, &self.route)
     }
 }

@@ -7,7 +7,7 @@ use wattle_graph::schema::{Schema, SchemaError};
 
 /// A request for input from a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ask {
+pub struct InterruptRequest {
     /// Payload for the person who answers.
     pub payload: Value,
     /// JSON Schema of the answer.
@@ -15,7 +15,7 @@ pub struct Ask {
     pub response_schema: Option<Value>,
 }
 
-impl Ask {
+impl InterruptRequest {
     /// Interface and function.
     pub const FUNCTION: &'static str = "interrupt.ask";
 

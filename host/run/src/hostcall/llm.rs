@@ -14,7 +14,11 @@ use crate::ports::Caller;
 /// # Errors
 ///
 /// `denied` without a grant, with the line to add.
-pub(crate) fn granted(grants: &Grants, caller: &Caller, route: &str) -> Result<(), Failure> {
+pub(crate) fn check_route_grant(
+    grants: &Grants,
+    caller: &Caller,
+    route: &str,
+) -> Result<(), Failure> {
     if grants.llm.contains(route) {
         return Ok(());
     }
@@ -29,9 +33,9 @@ pub(crate) fn granted(grants: &Grants, caller: &Caller, route: &str) -> Result<(
 }
 
 impl HostCall for CompletionRequest {
-    type Answer = Completion;
+    type Output = Completion;
     const FUNCTION: &'static str = CallKind::Complete.name();
-    const SLOW: bool = true;
+    const LOGS_START: bool = true;
 
     fn summary(&self) -> String {
         match &self.response_schema {
@@ -40,11 +44,11 @@ impl HostCall for CompletionRequest {
         }
     }
 
-    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        granted(grants, caller, &self.route)
+    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        check_route_grant(grants, caller, &self.route)
     }
 
-    fn is_document(&self) -> bool {
+    fn is_structured_output(&self) -> bool {
         self.response_schema.is_some()
     }
 
@@ -55,11 +59,11 @@ impl HostCall for CompletionRequest {
         })
     }
 
-    fn name(answer: &mut Completion, id: String) {
+    fn set_message_id(answer: &mut Completion, id: String) {
         answer.id = Some(id);
     }
 
-    fn pieces(answer: &Completion) -> Vec<Delta> {
+    fn deltas(answer: &Completion) -> Vec<Delta> {
         answer.deltas()
     }
 }

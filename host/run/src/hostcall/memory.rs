@@ -15,117 +15,117 @@ use crate::ports::memory::{self, Item, ListNamespaces, PutItem};
 
 /// Reads one document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Get {
+pub struct GetDocument {
     /// Namespace of the document.
     pub namespace: Vec<String>,
     /// Key of the document.
     pub key: String,
 }
 
-impl HostCall for Get {
-    type Answer = Option<Item>;
+impl HostCall for GetDocument {
+    type Output = Option<Item>;
     const FUNCTION: &'static str = "memory.get";
 
     fn summary(&self) -> String {
-        place(&self.namespace, &self.key)
+        summary_of(&self.namespace, &self.key)
     }
 
-    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        check(grants, caller, &self.namespace, MemoryAccess::Read)
+    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        check_grant(grants, caller, &self.namespace, MemoryAccess::Read)
     }
 }
 
 /// Writes one document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Put(pub PutItem);
+pub struct PutDocument(pub PutItem);
 
-impl HostCall for Put {
-    type Answer = ();
+impl HostCall for PutDocument {
+    type Output = ();
     const FUNCTION: &'static str = "memory.put";
 
     fn summary(&self) -> String {
-        place(&self.0.namespace, &self.0.key)
+        summary_of(&self.0.namespace, &self.0.key)
     }
 
-    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        check(grants, caller, &self.0.namespace, MemoryAccess::ReadWrite)
+    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        check_grant(grants, caller, &self.0.namespace, MemoryAccess::ReadWrite)
     }
 }
 
 /// Deletes one document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Delete {
+pub struct DeleteDocument {
     /// Namespace of the document.
     pub namespace: Vec<String>,
     /// Key of the document.
     pub key: String,
 }
 
-impl HostCall for Delete {
-    type Answer = ();
+impl HostCall for DeleteDocument {
+    type Output = ();
     const FUNCTION: &'static str = "memory.delete";
 
     fn summary(&self) -> String {
-        place(&self.namespace, &self.key)
+        summary_of(&self.namespace, &self.key)
     }
 
-    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        check(grants, caller, &self.namespace, MemoryAccess::ReadWrite)
+    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        check_grant(grants, caller, &self.namespace, MemoryAccess::ReadWrite)
     }
 }
 
 /// Searches documents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Search(pub memory::Search);
+pub struct SearchDocuments(pub memory::MemorySearch);
 
-impl HostCall for Search {
-    type Answer = Vec<Item>;
+impl HostCall for SearchDocuments {
+    type Output = Vec<Item>;
     const FUNCTION: &'static str = "memory.search";
 
     fn summary(&self) -> String {
         let query = self.0.query.as_deref().unwrap_or_default();
         let query: String = query.chars().take(SHOWN_CHARS).collect();
-        format!("{} {query}", path(&self.0.prefix)).trim_end().to_owned()
+        format!("{} {query}", short_path(&self.0.prefix)).trim_end().to_owned()
     }
 
-    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        check(grants, caller, &self.0.prefix, MemoryAccess::Read)
+    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        check_grant(grants, caller, &self.0.prefix, MemoryAccess::Read)
     }
 }
 
 /// Lists namespaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Namespaces(pub ListNamespaces);
+pub struct ListMemoryNamespaces(pub ListNamespaces);
 
-impl HostCall for Namespaces {
-    type Answer = Vec<Vec<String>>;
+impl HostCall for ListMemoryNamespaces {
+    type Output = Vec<Vec<String>>;
     const FUNCTION: &'static str = "memory.list-namespaces";
 
     fn summary(&self) -> String {
-        path(&self.0.prefix)
+        short_path(&self.0.prefix)
     }
 
-    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        check(grants, caller, &self.0.prefix, MemoryAccess::Read)
+    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        check_grant(grants, caller, &self.0.prefix, MemoryAccess::Read)
     }
 }
 
 /// Maximum number of characters of a path or query in a summary.
 const SHOWN_CHARS: usize = 80;
 
-fn path(namespace: &[String]) -> String {
+fn short_path(namespace: &[String]) -> String {
     namespace.join("/").chars().take(SHOWN_CHARS).collect()
 }
 
-fn place(namespace: &[String], key: &str) -> String {
-    format!("{} {}", path(namespace), key.chars().take(SHOWN_CHARS).collect::<String>())
+fn summary_of(namespace: &[String], key: &str) -> String {
+    format!("{} {}", short_path(namespace), key.chars().take(SHOWN_CHARS).collect::<String>())
 }
 
 /// Checks that the grants allow access to all namespaces that start with `prefix`.
-fn check(
+fn check_grant(
     grants: &Grants,
     caller: &Caller,
     prefix: &[String],
@@ -138,8 +138,11 @@ fn check(
         MemoryAccess::Read => ("read", "read"),
         MemoryAccess::ReadWrite => ("write", "read-write"),
     };
-    let shown: Value =
-        prefix.iter().take(SHOWN_PARTS).map(|part| path(std::slice::from_ref(part))).collect();
+    let shown: Value = prefix
+        .iter()
+        .take(SHOWN_PARTS)
+        .map(|part| short_path(std::slice::from_ref(part)))
+        .collect();
     let message = format!(
         "plugin `{p}` may not {verb} the memory under `{shown}`; add \
          `memory = [{{ namespace = {shown}, access = \"{word}\" }}]` under `[grants.{p}]` in \
@@ -177,15 +180,15 @@ mod tests {
             plugin: PluginName::new("agent").unwrap(),
             tenant: None,
         };
-        call.allowed(&grants, &caller).map_err(|failure| failure.message)
+        call.check_grants(&grants, &caller).map_err(|failure| failure.message)
     }
 
-    fn get(namespace: &[&str]) -> Get {
-        Get { namespace: parts(namespace), key: "k".into() }
+    fn get(namespace: &[&str]) -> GetDocument {
+        GetDocument { namespace: parts(namespace), key: "k".into() }
     }
 
-    fn delete(namespace: &[&str]) -> Delete {
-        Delete { namespace: parts(namespace), key: "k".into() }
+    fn delete(namespace: &[&str]) -> DeleteDocument {
+        DeleteDocument { namespace: parts(namespace), key: "k".into() }
     }
 
     #[test]
@@ -203,7 +206,7 @@ mod tests {
     fn list_needs_a_grant_for_the_whole_prefix() {
         let list = |prefix: &[&str]| {
             let prefix = parts(prefix);
-            Namespaces(ListNamespaces { prefix, limit: 10, ..ListNamespaces::default() })
+            ListMemoryNamespaces(ListNamespaces { prefix, limit: 10, ..ListNamespaces::default() })
         };
         assert_eq!(allowed(&list(&["facts"])), Ok(()));
         assert_eq!(allowed(&list(&["users", "*", "notes"])), Ok(()));

@@ -9,10 +9,10 @@ use crate::json::check_depth;
 use crate::limit;
 
 /// Maximum length of a string that counts as a name rather than as content, in bytes.
-const BRIEF_NAME_BYTES: usize = 256;
+const SHORT_FIELD_BYTES: usize = 256;
 
 /// A host call: its identity for re-executions, and its description for people.
-pub(crate) struct Request {
+pub(crate) struct CallRequest {
     /// Interface and function.
     pub function: &'static str,
     /// Digest of the whole request.
@@ -21,17 +21,17 @@ pub(crate) struct Request {
     pub summary: String,
     /// Size of the whole request in bytes.
     pub bytes: u64,
-    shown: Shown,
+    journal_form: JournalForm,
 }
 
 /// The request as the journal stores it.
-enum Shown {
+enum JournalForm {
     Whole(Value),
     /// JSON text; truncated if it is long or deep.
-    Brief(Vec<u8>),
+    Truncated(Vec<u8>),
 }
 
-impl Request {
+impl CallRequest {
     /// Creates the request of a host call.
     ///
     /// # Errors
@@ -42,16 +42,28 @@ impl Request {
             Failure::internal(format!("cannot journal {}: {error}", C::FUNCTION))
         })?;
         let (digest, bytes) = (Digest::of(&text), text.len() as u64);
-        let part = call.shown().and_then(|part| serde_json::to_vec(&part).ok());
-        let shown = Shown::Brief(part.unwrap_or(text));
-        Ok(Self { function: C::FUNCTION, digest, summary: call.summary(), bytes, shown })
+        let part = call.journaled_request().and_then(|part| serde_json::to_vec(&part).ok());
+        let shown = JournalForm::Truncated(part.unwrap_or(text));
+        Ok(Self {
+            function: C::FUNCTION,
+            digest,
+            summary: call.summary(),
+            bytes,
+            journal_form: shown,
+        })
     }
 
     /// Creates the request of a small call, which the journal stores whole and without a summary.
     pub(crate) fn small(function: &'static str, request: Value) -> Self {
         let text = request.to_string();
         let (digest, bytes) = (Digest::of(text.as_bytes()), text.len() as u64);
-        Self { function, digest, summary: String::new(), bytes, shown: Shown::Whole(request) }
+        Self {
+            function,
+            digest,
+            summary: String::new(),
+            bytes,
+            journal_form: JournalForm::Whole(request),
+        }
     }
 
     /// Sets the summary.
@@ -60,21 +72,21 @@ impl Request {
     }
 
     /// Omits the content, because the call has an event of its own that holds it.
-    pub(crate) fn leave_to_event(&mut self) {
-        self.shown = Shown::Whole(Value::Null);
+    pub(crate) fn omit_content(&mut self) {
+        self.journal_form = JournalForm::Whole(Value::Null);
     }
 
     /// Returns the request as the journal stores it.
-    pub(crate) fn shown(&self) -> Value {
-        match &self.shown {
-            Shown::Whole(request) => request.clone(),
-            Shown::Brief(text) => brief(text),
+    pub(crate) fn journaled(&self) -> Value {
+        match &self.journal_form {
+            JournalForm::Whole(request) => request.clone(),
+            JournalForm::Truncated(text) => truncated(text),
         }
     }
 }
 
 /// Returns a request, truncated to its head if it is long or deep.
-fn brief(text: &[u8]) -> Value {
+fn truncated(text: &[u8]) -> Value {
     if text.len() <= limit::JOURNAL_REQUEST_BYTES {
         let whole: Option<Value> = serde_json::from_slice(text).ok();
         if let Some(whole) = whole.filter(|whole| check_depth("a request", whole).is_ok()) {
@@ -82,7 +94,7 @@ fn brief(text: &[u8]) -> Value {
         }
     }
     let head = String::from_utf8_lossy(&text[..text.len().min(limit::JOURNAL_REQUEST_BYTES)]);
-    let mut brief = names(text);
+    let mut brief = short_fields(text);
     brief.insert("head".to_owned(), json!(head));
     brief.insert("bytes".to_owned(), json!(text.len()));
     Value::Object(brief)
@@ -90,9 +102,9 @@ fn brief(text: &[u8]) -> Value {
 
 /// Returns the short top-level strings of a request: route, tool, call id, URL. A search of the log
 /// finds them even if the request is truncated.
-fn names(text: &[u8]) -> Map<String, Value> {
+fn short_fields(text: &[u8]) -> Map<String, Value> {
     let Ok(Value::Object(whole)) = serde_json::from_slice(text) else { return Map::new() };
-    let is_short = |value: &Value| value.as_str().is_some_and(|it| it.len() <= BRIEF_NAME_BYTES);
+    let is_short = |value: &Value| value.as_str().is_some_and(|it| it.len() <= SHORT_FIELD_BYTES);
     whole.into_iter().filter(|(_, value)| is_short(value)).collect()
 }
 
@@ -113,16 +125,16 @@ mod tests {
 
     #[test]
     fn short_request_is_journaled_whole() {
-        let request = Request::of(&call("x", None)).unwrap();
-        assert_eq!(request.shown(), json!(call("x", None)));
+        let request = CallRequest::of(&call("x", None)).unwrap();
+        assert_eq!(request.journaled(), json!(call("x", None)));
         assert_eq!((request.function, request.summary.as_str()), ("tools.call", "find"));
     }
 
     #[test]
     fn long_request_is_journaled_with_its_head_and_short_fields() {
         let long = call(&"x".repeat(limit::JOURNAL_REQUEST_BYTES), None);
-        let request = Request::of(&long).unwrap();
-        let shown = request.shown();
+        let request = CallRequest::of(&long).unwrap();
+        let shown = request.journaled();
         assert_eq!((&shown["tool"], &shown["call_id"]), (&json!("find"), &json!("c1")));
         assert_eq!(shown["bytes"], json!(request.bytes));
         assert_eq!(shown["head"].as_str().map(str::len), Some(limit::JOURNAL_REQUEST_BYTES));
@@ -130,9 +142,9 @@ mod tests {
 
     #[test]
     fn digest_covers_omitted_parts_of_a_request() {
-        let one = Request::of(&call("x", Some(json!({ "count": 1 })))).unwrap();
-        let two = Request::of(&call("x", Some(json!({ "count": 2 })))).unwrap();
-        assert_eq!(one.shown(), two.shown());
+        let one = CallRequest::of(&call("x", Some(json!({ "count": 1 })))).unwrap();
+        let two = CallRequest::of(&call("x", Some(json!({ "count": 2 })))).unwrap();
+        assert_eq!(one.journaled(), two.journaled());
         assert_ne!(one.digest, two.digest);
     }
 }

@@ -63,7 +63,7 @@ pub struct CreateRun {
     pub options: RunOptions,
     /// True if the run stays pending when a temporary condition prevents its start. Otherwise that
     /// condition is returned as an error, and no run is created.
-    pub is_patient: bool,
+    pub may_stay_pending: bool,
     /// Specification of the run.
     pub spec: RunSpec,
 }
@@ -134,7 +134,7 @@ pub struct RunRef {
 
 /// A pending interrupt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OpenQuestion {
+pub struct PendingInterrupt {
     /// Interrupt id.
     pub id: String,
     /// Namespace of the subgraph whose node raised the interrupt; empty for the root graph.
@@ -163,7 +163,7 @@ pub enum RunOutcome {
     /// The run waits for answers or, without pending interrupts, at a breakpoint.
     Interrupted {
         /// Pending interrupts.
-        interrupts: Vec<OpenQuestion>,
+        interrupts: Vec<PendingInterrupt>,
         /// Nodes that execute next.
         next: Vec<NodeName>,
     },
@@ -214,7 +214,7 @@ pub struct ThreadView {
     /// Nodes that execute next.
     pub next: Vec<NodeName>,
     /// Pending interrupts.
-    pub interrupts: Vec<OpenQuestion>,
+    pub interrupts: Vec<PendingInterrupt>,
     /// Creation time, in milliseconds since the Unix epoch.
     pub created_ms: i64,
     /// Time of the last update, in milliseconds since the Unix epoch.
@@ -230,7 +230,7 @@ pub struct ThreadView {
 
 /// Service for threads and runs. The engine implements it.
 #[async_trait]
-pub trait Runs: Send + Sync {
+pub trait RunService: Send + Sync {
     /// Starts a run. Returns when the start is durable.
     async fn start(&self, request: StartRun) -> Result<RunRef, Failure>;
     /// Answers interrupts and resumes the thread. Returns when the answers are durable.

@@ -32,7 +32,7 @@ pub enum SqlValue {
     /// Text.
     Text(String),
     /// Bytes.
-    Bytes(#[serde(with = "crate::hostcall::bytes")] Bytes),
+    Bytes(#[serde(with = "crate::hostcall::bytes_serde")] Bytes),
     /// A JSON document.
     Json(Value),
     /// A value of another type, as text: dates, decimals and so on.
@@ -73,7 +73,7 @@ pub struct Executed {
 /// # Errors
 ///
 /// `denied` without a grant, with the line to add.
-pub fn rule<'g>(
+pub fn sql_rule<'g>(
     grants: &'g Grants,
     caller: &Caller,
     database: &str,
@@ -96,8 +96,8 @@ pub fn rule<'g>(
 /// # Errors
 ///
 /// `denied` otherwise, with the line to change.
-pub fn writable(grants: &Grants, caller: &Caller, database: &str) -> Result<(), Failure> {
-    if rule(grants, caller, database)?.access == SqlAccess::ReadWrite {
+pub fn check_writable(grants: &Grants, caller: &Caller, database: &str) -> Result<(), Failure> {
+    if sql_rule(grants, caller, database)?.access == SqlAccess::ReadWrite {
         return Ok(());
     }
     Err(Failure::new(
@@ -122,7 +122,7 @@ pub struct Statement {
 }
 
 impl Statement {
-    pub(crate) fn headline(&self) -> String {
+    pub(crate) fn summary_line(&self) -> String {
         let words: Vec<&str> = self.text.split_whitespace().take(8).collect();
         format!("{}: {}", self.database, words.join(" "))
     }
@@ -134,15 +134,15 @@ impl Statement {
 pub struct Query(pub Statement);
 
 impl HostCall for Query {
-    type Answer = Rows;
+    type Output = Rows;
     const FUNCTION: &'static str = CallKind::QuerySql.name();
 
     fn summary(&self) -> String {
-        self.0.headline()
+        self.0.summary_line()
     }
 
-    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        rule(grants, caller, &self.0.database).map(drop)
+    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        sql_rule(grants, caller, &self.0.database).map(drop)
     }
 }
 
@@ -154,14 +154,14 @@ pub struct Dialect {
 }
 
 impl HostCall for Dialect {
-    type Answer = String;
+    type Output = String;
     const FUNCTION: &'static str = "sql.dialect";
 
     fn summary(&self) -> String {
         self.database.clone()
     }
 
-    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        rule(grants, caller, &self.database).map(drop)
+    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        sql_rule(grants, caller, &self.database).map(drop)
     }
 }

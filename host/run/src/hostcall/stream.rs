@@ -7,4 +7,4 @@ use wattle_graph::call::CallKind;
 pub(crate) const FUNCTION: &str = CallKind::Stream.name();
 
 /// A read of the stream.
-pub(crate) const LOOK: &str = CallKind::StreamNext.name();
+pub(crate) const STREAM_READ: &str = CallKind::StreamNext.name();

@@ -48,7 +48,7 @@ pub struct ToolHints {
 
 /// A call of a plugin's tool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ToolCall {
+pub struct PluginToolCall {
     /// Name of the tool in the plugin.
     pub tool: String,
     /// The model's id of the call.
@@ -68,22 +68,22 @@ pub struct ToolCall {
 }
 
 impl HostCall for ToolRequest {
-    type Answer = ToolOutput;
+    type Output = ToolOutput;
     const FUNCTION: &'static str = CallKind::CallTool.name();
-    const SLOW: bool = true;
-    const TELLS_REQUEST: bool = true;
+    const LOGS_START: bool = true;
+    const START_INCLUDES_REQUEST: bool = true;
 
     fn summary(&self) -> String {
         self.tool.clone()
     }
 
     /// Omits the state: the log holds it already, and it could fill the space of the rest.
-    fn shown(&self) -> Option<Self> {
+    fn journaled_request(&self) -> Option<Self> {
         self.state.is_some().then(|| Self { state: None, ..self.clone() })
     }
 
     /// The grant is checked when the call is performed, because only then the tools are known.
-    fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+    fn check_grants(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
 }
@@ -93,14 +93,14 @@ impl HostCall for ToolRequest {
 pub(crate) struct ListTools;
 
 impl HostCall for ListTools {
-    type Answer = Vec<ToolInfo>;
+    type Output = Vec<ToolInfo>;
     const FUNCTION: &'static str = "tools.list";
 
     fn summary(&self) -> String {
         String::new()
     }
 
-    fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+    fn check_grants(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
 }

@@ -53,7 +53,7 @@ pub trait BlobStore: Send + Sync {
 
     /// Reads all blobs and returns the damaged ones. A store without files of its own leaves this to the system that
     /// stores its bytes.
-    async fn survey(&self) -> Result<Vec<Damage>, Failure> {
+    async fn find_damage(&self) -> Result<Vec<Damage>, Failure> {
         Ok(Vec::new())
     }
 

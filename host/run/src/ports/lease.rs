@@ -18,28 +18,28 @@ use crate::ports::store::StoreError;
 pub trait Lease: Send + Sync {
     /// Returns true if the lease is valid without a store round trip. Called before every step of a
     /// call, so it must not wait.
-    fn is_sure(&self) -> bool;
+    fn is_locally_valid(&self) -> bool;
 
     /// Waits until the lease is confirmed.
     ///
     /// # Errors
     ///
     /// [`StoreError::Fenced`] if another host has the lease.
-    async fn prove(&self) -> Result<(), StoreError>;
+    async fn confirm(&self) -> Result<(), StoreError>;
 }
 
 /// The lease under which a call is made. Clones share it. The default is for a call without a
 /// thread, which needs no lease.
 #[derive(Clone, Default)]
-pub struct Leased(Option<Arc<dyn Lease>>);
+pub struct CallLease(Option<Arc<dyn Lease>>);
 
-impl fmt::Debug for Leased {
+impl fmt::Debug for CallLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Leased").field(&self.0.is_some()).finish()
     }
 }
 
-impl Leased {
+impl CallLease {
     /// Binds a call to a lease.
     pub fn new(lease: Arc<dyn Lease>) -> Self {
         Self(Some(lease))
@@ -51,13 +51,13 @@ impl Leased {
     /// # Errors
     ///
     /// [`StoreError::Fenced`] if another host has the lease. The part is not polled again then.
-    pub async fn hold<T>(
+    pub async fn poll_while_valid<T>(
         &self,
         mut part: Pin<&mut (impl Future<Output = T> + Send + ?Sized)>,
     ) -> Result<T, StoreError> {
         loop {
             let done = poll_fn(|context| {
-                if self.is_sure() {
+                if self.is_locally_valid() {
                     part.as_mut().poll(context).map(Some)
                 } else {
                     Poll::Ready(None)
@@ -65,21 +65,21 @@ impl Leased {
             });
             match done.await {
                 Some(done) => return Ok(done),
-                None => self.prove().await?,
+                None => self.confirm().await?,
             }
         }
     }
 }
 
 #[async_trait]
-impl Lease for Leased {
-    fn is_sure(&self) -> bool {
-        self.0.as_ref().is_none_or(|lease| lease.is_sure())
+impl Lease for CallLease {
+    fn is_locally_valid(&self) -> bool {
+        self.0.as_ref().is_none_or(|lease| lease.is_locally_valid())
     }
 
-    async fn prove(&self) -> Result<(), StoreError> {
+    async fn confirm(&self) -> Result<(), StoreError> {
         match &self.0 {
-            Some(lease) => lease.prove().await,
+            Some(lease) => lease.confirm().await,
             None => Ok(()),
         }
     }

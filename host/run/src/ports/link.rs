@@ -16,7 +16,7 @@ pub const LINK_PREFIX: &str = "/blobs/";
 const SIGNATURE_BYTES: usize = 16;
 
 /// Context of the key, which separates these signatures from other uses of the secret.
-const PURPOSE: &str = "wattle blob link 1";
+const KEY_CONTEXT: &str = "wattle blob link 1";
 
 /// Stands for no tenant in a path. No tenant can have this name.
 const NO_TENANT: &str = "~";
@@ -29,7 +29,7 @@ pub struct BlobLinks {
 
 /// The content of a valid path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Linked {
+pub struct VerifiedLink {
     /// The blob.
     pub blob: BlobRef,
     /// The tenant for which the path was created.
@@ -40,7 +40,7 @@ impl BlobLinks {
     /// Creates links that are signed with a secret of the host. Another secret invalidates all
     /// earlier links.
     pub fn new(secret: &[u8]) -> Self {
-        Self { key: blake3::derive_key(PURPOSE, secret) }
+        Self { key: blake3::derive_key(KEY_CONTEXT, secret) }
     }
 
     /// Returns the path of a blob for a tenant: `/blobs/<tenant>/<digest>.<signature>`.
@@ -51,14 +51,14 @@ impl BlobLinks {
     }
 
     /// Verifies the part of a path after the prefix. Returns `None` if this host did not sign it.
-    pub fn read(&self, tenant: &str, name: &str) -> Option<Linked> {
+    pub fn verify(&self, tenant: &str, name: &str) -> Option<VerifiedLink> {
         let (digest, signature) = name.split_once('.')?;
-        if !same(self.sign(tenant, digest).as_bytes(), signature.as_bytes()) {
+        if !constant_time_eq(self.sign(tenant, digest).as_bytes(), signature.as_bytes()) {
             return None;
         }
         let bytes: [u8; 32] = URL_SAFE_NO_PAD.decode(digest).ok()?.try_into().ok()?;
         let tenant = (tenant != NO_TENANT).then(|| tenant.to_owned());
-        Some(Linked { blob: BlobRef(Digest::from_bytes(bytes)), tenant })
+        Some(VerifiedLink { blob: BlobRef(Digest::from_bytes(bytes)), tenant })
     }
 
     fn sign(&self, tenant: &str, digest: &str) -> String {
@@ -75,7 +75,7 @@ impl std::fmt::Debug for BlobLinks {
 }
 
 /// Compares bytes in a time that does not depend on where they differ.
-fn same(one: &[u8], other: &[u8]) -> bool {
+fn constant_time_eq(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len()
         && one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
 }
@@ -91,12 +91,12 @@ mod tests {
         for tenant in [None, Some("acme")] {
             let path = links.path(tenant, blob);
             let (owner, name) = path.strip_prefix(LINK_PREFIX).unwrap().split_once('/').unwrap();
-            let linked = links.read(owner, name).unwrap();
-            assert_eq!(linked, Linked { blob, tenant: tenant.map(str::to_owned) });
-            assert_eq!(others.read(owner, name), None, "of another host");
-            assert_eq!(links.read("else", name), None, "for another tenant");
-            assert_eq!(links.read(owner, &name[1..]), None, "another blob");
-            assert_eq!(links.read(owner, &name[..name.len() - 1]), None, "cut");
+            let linked = links.verify(owner, name).unwrap();
+            assert_eq!(linked, VerifiedLink { blob, tenant: tenant.map(str::to_owned) });
+            assert_eq!(others.verify(owner, name), None, "of another host");
+            assert_eq!(links.verify("else", name), None, "for another tenant");
+            assert_eq!(links.verify(owner, &name[1..]), None, "another blob");
+            assert_eq!(links.verify(owner, &name[..name.len() - 1]), None, "cut");
         }
     }
 }

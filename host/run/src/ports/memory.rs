@@ -10,20 +10,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 
-pub use check::check_place;
+pub use check::check_key;
 pub use filter::parse_filter;
 
 use crate::ports::store::Damage;
 
 /// Matches any one part of a namespace in a pattern.
-pub const ANY_PART: &str = "*";
+pub const WILDCARD: &str = "*";
 
 /// The owner of documents. Tenants cannot see each other's documents. `None` stands for requests without a tenant;
 /// their documents are not shared with tenants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryScope {
     /// Documents that guests and clients of a tenant read and write.
-    Agents(Option<String>),
+    Tenant(Option<String>),
     /// Documents that the host itself keeps for a tenant. Guests and clients have no access to this scope, so the host
     /// reads only what it wrote.
     Host(Option<String>),
@@ -33,7 +33,7 @@ impl MemoryScope {
     /// Returns the tenant of the scope.
     #[must_use]
     pub fn tenant(&self) -> Option<&String> {
-        let (Self::Agents(tenant) | Self::Host(tenant)) = self;
+        let (Self::Tenant(tenant) | Self::Host(tenant)) = self;
         tenant.as_ref()
     }
 }
@@ -74,7 +74,7 @@ pub struct PutItem {
 
 /// A query for documents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Search {
+pub struct MemorySearch {
     /// Only namespaces with this prefix.
     pub prefix: Vec<String>,
     /// Conditions that must all hold.
@@ -137,7 +137,7 @@ pub struct ListNamespaces {
 }
 
 /// Long-term memory. Namespaces and keys are arbitrary text, NUL included. Expired documents count as deleted. Callers
-/// validate requests first (`check` of the requests, [`check_place`]), so that every adapter can store them.
+/// validate requests first (`check` of the requests, [`check_key`]), so that every adapter can store them.
 #[async_trait]
 pub trait Memory: Send + Sync {
     /// Reads one document.
@@ -164,7 +164,7 @@ pub trait Memory: Send + Sync {
     /// Compare-and-set: writes a document atomically if the stored value equals `known` (`None`: no document). It is
     /// durable when this returns. Returns true if the store holds the new value afterwards, so that a retry after a
     /// lost response is safe. Concurrent writers of the same value all get true.
-    async fn put_if(
+    async fn compare_and_set(
         &self,
         scope: &MemoryScope,
         known: Option<&Value>,
@@ -182,7 +182,7 @@ pub trait Memory: Send + Sync {
 
     /// Deletes a document atomically if the stored value equals `known`, durable when this returns. Returns true if
     /// there is no document afterwards, so that a retry after a lost response is safe.
-    async fn delete_if(
+    async fn compare_and_delete(
         &self,
         scope: &MemoryScope,
         namespace: &[String],
@@ -196,7 +196,7 @@ pub trait Memory: Send + Sync {
     async fn search(
         &self,
         scope: &MemoryScope,
-        search: &Search,
+        search: &MemorySearch,
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure>;
 
@@ -228,7 +228,7 @@ pub trait Memory: Send + Sync {
 
     /// Reads all documents and returns what is damaged, and what was lost earlier. A memory without a file of its own
     /// leaves this to the system that stores its bytes.
-    async fn survey(&self) -> Result<Vec<Damage>, Failure> {
+    async fn find_damage(&self) -> Result<Vec<Damage>, Failure> {
         Ok(Vec::new())
     }
 

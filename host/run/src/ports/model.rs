@@ -22,16 +22,16 @@ pub struct RouteInfo {
 }
 
 /// Receives the deltas of a completion as they arrive.
-pub trait Deltas: Send + Sync {
+pub trait DeltaSink: Send + Sync {
     /// Receives one delta. Must not block.
     fn push(&self, delta: Delta);
 }
 
 /// Discards all deltas.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoDeltas;
+pub struct DiscardDeltas;
 
-impl Deltas for NoDeltas {
+impl DeltaSink for DiscardDeltas {
     fn push(&self, _delta: Delta) {}
 }
 
@@ -54,7 +54,7 @@ pub trait Model: Send + Sync {
         caller: &Caller,
         request: &CompletionRequest,
         blobs: &dyn BlobStore,
-        deltas: &dyn Deltas,
+        deltas: &dyn DeltaSink,
     ) -> Result<Completion, Failure>;
 
     /// Generates images and stores their bytes in `blobs`, with the retries and fallbacks of the route. Called once for

@@ -8,7 +8,7 @@ use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 
 /// A run that has ended or is interrupted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RunNote {
+pub struct RunSummary {
     /// App of the thread.
     pub app: AppName,
     /// Graph of the thread.
@@ -38,7 +38,7 @@ pub trait Observer: Send + Sync {
     }
 
     /// A run has ended or is interrupted, and its last event is durable. Must not block.
-    fn run_ended(&self, note: RunNote);
+    fn run_ended(&self, note: RunSummary);
 }
 
 /// Ignores all notifications.
@@ -46,7 +46,7 @@ pub trait Observer: Send + Sync {
 pub struct NoObserver;
 
 impl Observer for NoObserver {
-    fn run_ended(&self, _note: RunNote) {}
+    fn run_ended(&self, _note: RunSummary) {}
 }
 
 /// Passes notifications to several observers.
@@ -59,7 +59,7 @@ impl Observer for Observers {
         }
     }
 
-    fn run_ended(&self, note: RunNote) {
+    fn run_ended(&self, note: RunSummary) {
         for observer in &self.0 {
             observer.run_ended(note.clone());
         }

@@ -10,10 +10,10 @@ use serde_json::Value;
 use wattle_graph::event::{Send as SendTask, Write};
 use wattle_graph::id::{Digest, GraphName, NodeName, PluginName, RunId, TaskId, ThreadId};
 
-pub use crate::hostcall::tools::{ToolCall, ToolHints, ToolInfo};
+pub use crate::hostcall::tools::{PluginToolCall, ToolHints, ToolInfo};
 
 use crate::gate::Gate;
-pub use crate::gate::unwind::Ended;
+pub use crate::gate::unwind::GuestError;
 use crate::limit::Limits;
 use crate::ports::blob::BlobRef;
 use wattle_graph::tool::ToolOutput;
@@ -69,7 +69,7 @@ pub struct ReducerInfo {
 
 /// An HTTP endpoint of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Route {
+pub struct WebRoute {
     /// Method in upper case.
     pub method: String,
     /// Pattern of the path, such as `/api/items/{id}`.
@@ -98,7 +98,7 @@ pub struct PluginInfo {
     /// Reducers of the plugin.
     pub reducers: Vec<ReducerInfo>,
     /// HTTP endpoints of the plugin.
-    pub routes: Vec<Route>,
+    pub routes: Vec<WebRoute>,
     /// The needs of the plugin, as TOML, from the custom section `wattle:manifest`.
     pub manifest: Option<String>,
 }
@@ -235,13 +235,18 @@ pub trait Plugin: Send + Sync {
 
     /// Executes a node. The implementation limits CPU time, memory and output; the engine limits
     /// the wall time.
-    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, Ended>;
+    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, GuestError>;
 
     /// Calls a tool, under the same limits as a node.
-    async fn call_tool(&self, call: ToolCall, gate: Arc<Gate>) -> Result<ToolOutput, Ended>;
+    async fn call_tool(
+        &self,
+        call: PluginToolCall,
+        gate: Arc<Gate>,
+    ) -> Result<ToolOutput, GuestError>;
 
     /// Handles an HTTP request.
-    async fn handle(&self, request: WebRequest, gate: Arc<Gate>) -> Result<WebResponse, Ended>;
+    async fn handle(&self, request: WebRequest, gate: Arc<Gate>)
+    -> Result<WebResponse, GuestError>;
 
     /// Combines writes with a reducer of the plugin.
     async fn reduce(
@@ -250,5 +255,5 @@ pub trait Plugin: Send + Sync {
         current: Option<Value>,
         updates: Vec<Value>,
         limits: &Limits,
-    ) -> Result<Value, Ended>;
+    ) -> Result<Value, GuestError>;
 }

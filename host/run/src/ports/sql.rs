@@ -12,11 +12,11 @@ use crate::limit::SqlLimits;
 /// after the commit, the row shows the host that the transaction was committed, and the results of
 /// the statements. At most one marker of each key is committed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Marker {
+pub struct CommitMarker {
     /// Identifies the transaction among the transactions of all threads.
     pub key: String,
     /// Results of the statements, for the journal.
-    pub answers: Value,
+    pub results: Value,
 }
 
 /// Databases by name. A call with a name that is not configured fails with `not-found`.
@@ -52,7 +52,7 @@ pub trait SqlTransaction: Send {
     /// concurrent transaction with the same key, and later ones wait for this transaction. Returns
     /// the recorded results if such a transaction has committed; this transaction can then only be
     /// rolled back.
-    async fn claim(&mut self, key: &str) -> Result<Option<Value>, Failure>;
+    async fn claim_marker(&mut self, key: &str) -> Result<Option<Value>, Failure>;
 
     /// Executes one statement that reads.
     async fn query(&mut self, statement: &str, parameters: &[SqlValue]) -> Result<Rows, Failure>;
@@ -67,7 +67,7 @@ pub trait SqlTransaction: Send {
     /// Writes the marker and commits. Fails with `conflict` if a marker with the same key exists.
     /// If the response is lost, a later transaction that claims the key learns whether this one was
     /// committed.
-    async fn commit(self: Box<Self>, marker: Option<&Marker>) -> Result<(), Failure>;
+    async fn commit(self: Box<Self>, marker: Option<&CommitMarker>) -> Result<(), Failure>;
 
     /// Rolls the transaction back.
     async fn rollback(self: Box<Self>) -> Result<(), Failure>;

@@ -5,13 +5,13 @@
 
 mod error;
 mod host;
+mod maintenance;
+mod notification;
 mod options;
 mod owner;
 mod run;
-mod signal;
+mod stored_batch;
 mod ticket;
-mod upkeep;
-mod written;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,15 @@ use crate::ports::blob::BlobRef;
 
 pub use self::error::StoreError;
 pub use self::host::{HostReport, LiveHost};
+pub use self::maintenance::{CompactionReport, Damage, DamageReport, PinnedVersions};
+pub use self::notification::Notification;
 pub use self::options::{Durability, RunOptions};
-pub use self::owner::{MentionPage, Owner, Taken};
-pub use self::run::{Answer, PendingQuery, PendingRun, RunKind, RunRecord, RunSpec, Turn};
-pub use self::signal::Signal;
+pub use self::owner::{MentionPage, Owner, OwnerUsage};
+pub use self::run::{
+    PendingQuery, PendingRun, QueueCondition, RunAnswers, RunKind, RunRecord, RunSpec,
+};
+pub use self::stored_batch::{BatchPage, SealReport, StoredBatch, StoredValue};
 pub use self::ticket::Ticket;
-pub use self::upkeep::{Compacted, Damage, Pinned, Survey};
-pub use self::written::{BatchPage, StoredBatch, StoredValue, Verified};
 
 /// The current status of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,8 +84,8 @@ pub struct ThreadRecord {
     pub metadata: BTreeMap<String, Value>,
     /// Incarnation: an id that no other thread has, not even a deleted thread with the same thread id. `None` if an
     /// older host created the thread.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub born: Option<RunId>,
+    #[serde(rename = "born", default, skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<RunId>,
     /// The thread that this one was copied from, or the origin of that thread. Ids of tasks and interrupts derive from
     /// it, so that pending ones keep their ids in the copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,16 +118,16 @@ pub enum PruneStrategy {
     Delete,
 }
 
-/// Name of the app and the graph of an [unbound thread](ThreadRecord::is_blank). No app may have this name.
-pub const BLANK: &str = "blank";
+/// Name of the app and the graph of an [unbound thread](ThreadRecord::is_unbound). No app may have this name.
+pub const UNBOUND: &str = "blank";
 
 impl ThreadRecord {
     /// Creates the record of a thread whose graph is not known yet.
-    pub fn blank(id: ThreadId, now_ms: i64) -> Self {
+    pub fn unbound(id: ThreadId, now_ms: i64) -> Self {
         Self {
             id,
-            app: AppName::new(BLANK).expect("it is a name"),
-            graph: GraphName::new(BLANK).expect("it is a name"),
+            app: AppName::new(UNBOUND).expect("it is a name"),
+            graph: GraphName::new(UNBOUND).expect("it is a name"),
             version: Digest::from_bytes([0; 32]),
             status: ThreadStatus::Idle,
             run: None,
@@ -135,7 +137,7 @@ impl ThreadRecord {
             tenant: None,
             context: Value::Null,
             metadata: BTreeMap::new(),
-            born: None,
+            incarnation: None,
             origin: None,
             ttl: None,
             pruned_ms: None,
@@ -143,8 +145,8 @@ impl ThreadRecord {
     }
 
     /// Returns true if the graph is not known yet. The first run or edit of the thread binds it to one.
-    pub fn is_blank(&self) -> bool {
-        self.app.as_str() == BLANK && self.version == Digest::from_bytes([0; 32])
+    pub fn is_unbound(&self) -> bool {
+        self.app.as_str() == UNBOUND && self.version == Digest::from_bytes([0; 32])
     }
 
     /// Returns the thread that ids of tasks derive from.
@@ -163,7 +165,7 @@ impl ThreadRecord {
 
     /// Returns true if an app may use the thread on behalf of a tenant. A thread without a tenant is accessible to all
     /// tenants.
-    pub fn is_of(&self, app: &AppName, tenant: Option<&str>) -> bool {
+    pub fn is_accessible_to(&self, app: &AppName, tenant: Option<&str>) -> bool {
         self.app == *app && (self.tenant.is_none() || self.tenant.as_deref() == tenant)
     }
 }
@@ -208,23 +210,23 @@ impl ThreadHead {
 /// A lease holder: one engine in one process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Holder(pub String);
+pub struct LeaseHolder(pub String);
 
 /// Default lease duration in milliseconds. A lease expires if its holder sends no heartbeat for this long. It spans
 /// several heartbeat intervals, so one slow write does not lose a lease, and is short enough that other hosts soon
 /// continue the runs of a crashed host.
 pub const LEASE_MS: u64 = 10_000;
 
-/// The epoch of a lease, issued by [`Store::lease`].
+/// The epoch of a lease, issued by [`Store::acquire_lease`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Epoch(pub u64);
+pub struct LeaseEpoch(pub u64);
 
 /// One atomic write to a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// The lease under which the batch is written. A batch without one is accepted only if the thread has no lease.
-    pub epoch: Option<Epoch>,
+    pub epoch: Option<LeaseEpoch>,
     /// New record of the thread. The first batch of a thread must contain it.
     pub record: Option<ThreadRecord>,
     /// New record of a run.
@@ -242,7 +244,7 @@ pub struct Batch {
     pub current: Option<CheckpointId>,
     /// Condition on the pending runs of the thread. A batch that violates it fails with
     /// [`StoreError::OutOfTurn`].
-    pub turn: Turn,
+    pub queue_condition: QueueCondition,
 }
 
 /// A checkpoint with the events since then.
@@ -257,7 +259,7 @@ pub struct CheckpointTuple {
 
 /// A thread with its current checkpoint and its newest run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Latest {
+pub struct ThreadSnapshot {
     /// The thread.
     pub head: ThreadHead,
     /// The current checkpoint; `None` before the first.
@@ -278,7 +280,7 @@ pub struct ThreadQuery {
     /// Only threads that expire at or before this time.
     pub expires_by_ms: Option<i64>,
     /// Only threads whose time to live has ended at this time.
-    pub ttl_over_ms: Option<i64>,
+    pub ttl_ended_by_ms: Option<i64>,
     /// Maximum number of threads. Unlimited if `None`.
     pub limit: Option<usize>,
     /// Number of threads to skip.
@@ -312,7 +314,7 @@ pub trait Store: Send + Sync {
     /// Records a heartbeat of a holder. The engine calls it several times per lease period. The leases of a holder
     /// expire one lease period after its last heartbeat. A store that only one process opens may drop all leases when
     /// it is closed.
-    async fn beat(&self, holder: &Holder) -> Result<(), StoreError>;
+    async fn heartbeat(&self, holder: &LeaseHolder) -> Result<(), StoreError>;
 
     /// Returns the lease duration of holders that send heartbeats through this handle, in milliseconds. Other holders
     /// may have another duration, which applies to their leases.
@@ -325,52 +327,60 @@ pub trait Store: Send + Sync {
     /// epoch that the store has issued.
     ///
     /// [`StoreError::Leased`] if another live holder has the lease.
-    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError>;
+    async fn acquire_lease(
+        &self,
+        thread: &ThreadId,
+        holder: &LeaseHolder,
+    ) -> Result<LeaseEpoch, StoreError>;
 
     /// Returns true if the lease was neither released nor replaced. It does not check for expiry, so the caller sends a
     /// heartbeat first.
-    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError>;
+    async fn is_lease_held(&self, thread: &ThreadId, epoch: LeaseEpoch)
+    -> Result<bool, StoreError>;
 
     /// Releases a lease. It is not an error if the lease has ended.
-    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError>;
+    async fn release_lease(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError>;
 
     /// Returns true if other processes may use the store at the same time.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Sends a signal to all hosts that share the store, including this one, which receive it by [`Store::signals`].
+    /// Sends a signal to all hosts that share the store, including this one, which receive it by [`Store::notifications`].
     /// Delivery is best effort; the sender repeats the signal until it has had its effect.
-    async fn send_signal(&self, signal: &Signal) -> Result<(), StoreError> {
+    async fn send_notification(&self, signal: &Notification) -> Result<(), StoreError> {
         let _ = signal;
         Ok(())
     }
 
     /// Returns the signals of all hosts from now on, or `None` if no other process can open the store.
-    fn signals(&self) -> Option<broadcast::Receiver<Signal>> {
+    fn notifications(&self) -> Option<broadcast::Receiver<Notification>> {
         None
     }
 
     /// Returns threads with status `running` whose lease no other live holder has. A run among them that the calling
     /// engine does not execute is orphaned. A store that only one process opens may return all running threads.
     ///
-    /// The threads are ordered by id: at most [`ABANDONED_PAGE`](crate::limit::ABANDONED_PAGE) after `after`, since a
+    /// The threads are ordered by id: at most [`ABANDONED_PAGE`](crate::limit::ORPHANED_PAGE) after `after`, since a
     /// record may be large.
-    async fn abandoned(
+    async fn orphaned_threads(
         &self,
-        holder: &Holder,
+        holder: &LeaseHolder,
         after: Option<&ThreadId>,
     ) -> Result<Vec<ThreadRecord>, StoreError>;
 
     /// Returns the time until the next lease of another holder expires, if that holder sends no further heartbeat.
     /// Returns `None` if no other holder is live.
-    async fn next_lapse(&self, holder: &Holder) -> Result<Option<Duration>, StoreError> {
+    async fn next_lease_expiry(
+        &self,
+        holder: &LeaseHolder,
+    ) -> Result<Option<Duration>, StoreError> {
         let _ = holder;
         Ok(None)
     }
 
     /// Stores the report of a host for [`Store::hosts`]. A report of a holder that never sent a heartbeat is ignored.
-    async fn report(&self, holder: &Holder, report: &HostReport) -> Result<(), StoreError> {
+    async fn report(&self, holder: &LeaseHolder, report: &HostReport) -> Result<(), StoreError> {
         let _ = (holder, report);
         Ok(())
     }
@@ -388,7 +398,10 @@ pub trait Store: Send + Sync {
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError>;
 
     /// Returns a thread with its current checkpoint and its newest run. A remote store does this in one round trip.
-    async fn latest(&self, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
+    async fn thread_snapshot(
+        &self,
+        thread: &ThreadId,
+    ) -> Result<Option<ThreadSnapshot>, StoreError> {
         let Some(head) = self.thread(thread).await? else { return Ok(None) };
         let tuple = match head.current {
             Some(id) => self.checkpoint(thread, &Namespace::root(), Some(id)).await?,
@@ -398,7 +411,7 @@ pub trait Store: Send + Sync {
             Some(run) => self.run(run).await?,
             None => None,
         };
-        Ok(Some(Latest { head, tuple, run }))
+        Ok(Some(ThreadSnapshot { head, tuple, run }))
     }
 
     /// Returns threads, newest update first.
@@ -490,18 +503,18 @@ pub trait Store: Send + Sync {
     /// Verifies the seals of a thread.
     ///
     /// [`StoreError::Broken`] for the first seal that does not match; `None` for a missing thread.
-    async fn verify(&self, thread: &ThreadId) -> Result<Option<Verified>, StoreError>;
+    async fn verify(&self, thread: &ThreadId) -> Result<Option<SealReport>, StoreError>;
 
     /// Returns the space of deleted data to the file system, if this kind of store can.
-    async fn compact(&self) -> Result<Compacted, StoreError>;
+    async fn compact(&self) -> Result<CompactionReport, StoreError>;
 
     /// Checks that the store accepts writes. Called often, so a recent write is sufficient proof.
-    async fn prove(&self) -> Result<(), StoreError> {
+    async fn check_writable(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
     /// Reads all stored data and returns what is damaged. This may take long.
-    async fn survey(&self) -> Result<Survey, StoreError> {
+    async fn find_damage(&self) -> Result<DamageReport, StoreError> {
         Err(StoreError::Unsupported {
             operation: "verify all threads at once",
             message: "only a store in a file does; `wattle trace --verify` checks one thread",
@@ -510,11 +523,11 @@ pub trait Store: Send + Sync {
 
     /// Returns the versions that threads are pinned to. Called at startup for all threads, so it must not hold their
     /// records in memory.
-    async fn pinned(&self) -> Result<Pinned, StoreError>;
+    async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError>;
 
     /// Returns the threads that are set aside because their stored data is damaged. While there are any, the store
     /// deletes nothing that they may need after they are restored.
-    async fn set_aside(&self) -> Result<Vec<ThreadId>, StoreError> {
+    async fn damaged_threads(&self) -> Result<Vec<ThreadId>, StoreError> {
         Ok(Vec::new())
     }
 
@@ -547,11 +560,15 @@ pub trait Store: Send + Sync {
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError>;
 
     /// Returns the usage of the threads of an owner. It reads the records of all threads, so it is called rarely.
-    async fn taken(&self, of: &Owner) -> Result<Taken, StoreError>;
+    async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError>;
 
     /// Returns the blobs that threads of an owner mention, once for each of these threads, about one page at a time.
     /// `from` is `None` for the first page, and [`MentionPage::next`] of the page before for every other.
-    async fn mentioned(&self, of: &Owner, from: Option<&str>) -> Result<MentionPage, StoreError>;
+    async fn mentioned_blobs(
+        &self,
+        of: &Owner,
+        from: Option<&str>,
+    ) -> Result<MentionPage, StoreError>;
 
     /// Returns the bytes of a thread in the store, without blobs.
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError>;

@@ -11,7 +11,7 @@ use wattle_graph::tool::{ToolOutput, ToolRequest};
 
 use crate::hostcall::tools::ToolInfo;
 use crate::ports::Caller;
-use crate::ports::lease::Leased;
+use crate::ports::lease::CallLease;
 
 /// A call of a tool of an MCP server.
 #[derive(Clone, Copy, Debug)]
@@ -21,28 +21,28 @@ pub struct ServerCall<'a> {
     /// The thread that can raise interrupts for the call; `None` if no person can be asked.
     pub thread: Option<&'a ThreadId>,
     /// The lease of the thread. A message with an effect on the server leaves the host only while the lease is valid.
-    pub leased: &'a Leased,
+    pub lease: &'a CallLease,
     /// Elicitation rounds of this call so far, with the answers.
-    pub rounds: &'a [Round],
+    pub rounds: &'a [ElicitationRound],
 }
 
 /// One elicitation round of a call: the questions of the server and the answers of a person.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Round {
+pub struct ElicitationRound {
     /// The questions.
-    pub question: Elicitation,
+    pub elicitation: Elicitation,
     /// The answers by question name, each `{"action": "accept" | "decline" | "cancel", "content": ...}`.
     pub answers: BTreeMap<String, Value>,
 }
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ServerAnswer {
+pub enum ServerCallResult {
     /// The tool has returned.
-    Done(ToolOutput),
+    Returned(ToolOutput),
     /// The server asks a person, and the call continues with the answers. A held call stays open until it continues or
-    /// is released, see [`ToolServers::release`].
-    Asks(Elicitation),
+    /// is released, see [`ToolServers::release_call`].
+    Elicits(Elicitation),
 }
 
 /// MCP servers by the names from the configuration.
@@ -64,30 +64,30 @@ pub trait ToolServers: Send + Sync {
         caller: &Caller,
         server: &str,
         call: ServerCall<'_>,
-    ) -> Result<ServerAnswer, Failure>;
+    ) -> Result<ServerCallResult, Failure>;
 
     /// Continues a call that the server holds open for the answers to the last round. Returns `None` if the server's
     /// side of the call is gone: the call is then in doubt, and this method has done nothing. Dropping the future ends
     /// the call.
-    async fn go_on(
+    async fn continue_call(
         &self,
         caller: &Caller,
         server: &str,
         call: ServerCall<'_>,
-    ) -> Result<Option<ServerAnswer>, Failure> {
+    ) -> Result<Option<ServerCallResult>, Failure> {
         let _ = (caller, server, call);
         Ok(None)
     }
 
     /// Returns the held calls of a thread or of all threads: the thread and the name of each, see
     /// [`Elicitation::held`]. Must not wait.
-    fn held(&self, thread: Option<&ThreadId>) -> Vec<(ThreadId, String)> {
+    fn held_calls(&self, thread: Option<&ThreadId>) -> Vec<(ThreadId, String)> {
         let _ = thread;
         Vec::new()
     }
 
     /// Releases a held call that no run continues. Must not wait. It is not an error if there is no such call.
-    fn release(&self, thread: &ThreadId, held: &str) {
+    fn release_call(&self, thread: &ThreadId, held: &str) {
         let _ = (thread, held);
     }
 }
@@ -111,7 +111,7 @@ impl ToolServers for NoToolServers {
         _caller: &Caller,
         server: &str,
         _call: ServerCall<'_>,
-    ) -> Result<ServerAnswer, Failure> {
+    ) -> Result<ServerCallResult, Failure> {
         Err(no_server(server))
     }
 }

@@ -19,25 +19,28 @@ use crate::ports::{Caller, Ports};
 /// The blobs of a thread, counted during a run. They are read from the store when the run stores
 /// its first blob.
 #[derive(Default)]
-pub(crate) struct Tally(Mutex<Option<Counted>>);
+pub(crate) struct ThreadBlobs(Mutex<Option<CountedBlobs>>);
 
-struct Counted {
+struct CountedBlobs {
     known: HashSet<BlobRef>,
     bytes: u64,
 }
 
-impl Counted {
+impl CountedBlobs {
     async fn of(ports: &Ports, thread: &ThreadId) -> Result<Self, Failure> {
         let owner = Owner::Thread(thread.clone());
         let mut counted = Self { known: HashSet::new(), bytes: 0 };
         let mut from: Option<String> = None;
         loop {
-            let page =
-                ports.store.mentioned(&owner, from.as_deref()).await.map_err(Failure::from)?;
+            let page = ports
+                .store
+                .mentioned_blobs(&owner, from.as_deref())
+                .await
+                .map_err(Failure::from)?;
             // A thread may also mention a blob whose put was refused. It has no size and does not
             // count.
             let sizes = ports.blobs.sizes(&page.blobs).await?;
-            counted.bytes += sizes.values().map(|size| counts(*size)).sum::<u64>();
+            counted.bytes += sizes.values().map(|size| charged_bytes(*size)).sum::<u64>();
             counted.known.extend(sizes.into_keys());
             from = page.next;
             if from.is_none() {
@@ -47,11 +50,11 @@ impl Counted {
     }
 }
 
-impl Tally {
+impl ThreadBlobs {
     /// Counts a blob for the thread. Returns false if the thread has the blob already.
-    async fn take(
+    async fn charge(
         &self,
-        site: &Charged<'_>,
+        store: &ChargedBlobStore<'_>,
         thread: &ThreadId,
         blob: BlobRef,
         bytes: u64,
@@ -59,12 +62,12 @@ impl Tally {
         let mut state = self.0.lock().await;
         let counted = match &mut *state {
             Some(counted) => counted,
-            none => none.insert(Counted::of(site.ports, thread).await?),
+            none => none.insert(CountedBlobs::of(store.ports, thread).await?),
         };
         if counted.known.contains(&blob) {
             return Ok(false);
         }
-        let caps = site.quotas.caps();
+        let caps = store.quotas.caps();
         let (blobs, taken) = (counted.known.len() as u64, counted.bytes);
         if blobs >= caps.thread_blobs {
             return Err(caps::thread_blobs_full(thread, blobs, caps.thread_blobs));
@@ -78,7 +81,7 @@ impl Tally {
     }
 
     /// Reverts the count of a blob that was not stored.
-    async fn give_back(&self, blob: BlobRef, bytes: u64) {
+    async fn refund(&self, blob: BlobRef, bytes: u64) {
         if let Some(counted) = &mut *self.0.lock().await
             && counted.known.remove(&blob)
         {
@@ -88,68 +91,70 @@ impl Tally {
 }
 
 /// The blob store as a guest uses it. Each put is charged to the caps first.
-pub(crate) struct Charged<'a> {
+pub(crate) struct ChargedBlobStore<'a> {
     pub(crate) quotas: &'a Quotas,
     pub(crate) ports: &'a Ports,
     pub(crate) caller: &'a Caller,
     /// The thread of a task; `None` in a web handler.
-    pub(crate) thread: Option<(&'a ThreadId, Arc<Tally>)>,
+    pub(crate) thread: Option<(&'a ThreadId, Arc<ThreadBlobs>)>,
 }
 
-impl Charged<'_> {
+impl ChargedBlobStore<'_> {
     /// Charges a blob.
-    async fn take(&self, blob: BlobRef, bytes: u64) -> Result<Counts, Failure> {
+    async fn charge(&self, blob: BlobRef, bytes: u64) -> Result<BlobCharge, Failure> {
         if let Some((thread, tally)) = &self.thread
-            && !tally.take(self, thread, blob, bytes).await?
+            && !tally.charge(self, thread, blob, bytes).await?
         {
-            return Ok(Counts::default());
+            return Ok(BlobCharge::default());
         }
         let Caller { app, tenant, .. } = self.caller;
         let is_mentioned = self.thread.is_some();
-        let taken =
-            self.quotas.take_blob(self.ports, (app, tenant.as_deref()), bytes, is_mentioned).await;
+        let taken = self
+            .quotas
+            .charge_blob(self.ports, (app, tenant.as_deref()), bytes, is_mentioned)
+            .await;
         let of_thread = is_mentioned.then_some(blob);
         match taken {
-            Ok(meters) => Ok(Counts { of_thread, bytes, meters }),
+            Ok(meters) => Ok(BlobCharge { of_thread, bytes, meters }),
             Err(failure) => {
-                self.give_back(Counts { of_thread, bytes, meters: Vec::new() }).await;
+                self.refund(BlobCharge { of_thread, bytes, meters: Vec::new() }).await;
                 Err(failure)
             }
         }
     }
 
     /// Reverts the charge of a blob that was not stored.
-    async fn give_back(&self, counts: Counts) {
+    async fn refund(&self, counts: BlobCharge) {
         if let (Some((_, tally)), Some(blob)) = (&self.thread, counts.of_thread) {
-            tally.give_back(blob, counts.bytes).await;
+            tally.refund(blob, counts.bytes).await;
         }
         for meter in counts.meters {
-            meter.give_back(counts.bytes, self.thread.is_some()).await;
+            meter.refund(counts.bytes, self.thread.is_some()).await;
         }
     }
 }
 
 /// The charge of one blob.
 #[derive(Default)]
-struct Counts {
+struct BlobCharge {
     of_thread: Option<BlobRef>,
     bytes: u64,
     meters: Vec<Arc<Meter>>,
 }
 
 /// Returns the bytes that a blob of a given size counts.
-pub(super) fn counts(size: u64) -> u64 {
-    size.max(limit::BLOB_LEAST_BYTES)
+pub(super) fn charged_bytes(size: u64) -> u64 {
+    size.max(limit::BLOB_MIN_BYTES)
 }
 
 #[async_trait]
-impl BlobStore for Charged<'_> {
+impl BlobStore for ChargedBlobStore<'_> {
     async fn put(&self, bytes: Bytes, media_type: &str) -> Result<BlobRef, Failure> {
         let blob = BlobRef(Digest::of(&bytes));
-        let counts = self.take(blob, counts(bytes.len() as u64)).await?;
+        let counts = self.charge(blob, charged_bytes(bytes.len() as u64)).await?;
         let put = self.ports.blobs.put(bytes, media_type).await;
         if put.is_err() {
-            self.give_back(counts).await;
+            self.refund(counts).await;
         }
         put
     }

@@ -14,12 +14,12 @@ const NS_PER_MS: u64 = 1_000_000;
 
 /// The time of a request, and whether other hosts share the store.
 #[derive(Clone, Copy)]
-pub(super) struct Times {
+pub(super) struct RequestTime {
     now_ms: u64,
     is_shared: bool,
 }
 
-impl Times {
+impl RequestTime {
     pub(super) fn of(ports: &Ports) -> Self {
         let now_ms = ports.clock.monotonic_ns() / NS_PER_MS;
         Self { now_ms, is_shared: ports.store.is_shared() }
@@ -29,13 +29,13 @@ impl Times {
 /// The usage of one cap.
 #[derive(Default)]
 pub(crate) struct Meter {
-    state: Mutex<State>,
+    state: Mutex<MeterState>,
     /// Usage that was added without a check of the cap and that `state` does not include yet.
-    noted: AtomicU64,
+    unchecked: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct MeterState {
     /// Usage according to the store, and the time of the measurement.
     measured: Option<(u64, u64)>,
     /// Usage that was added since the measurement and that the store has or will have soon.
@@ -45,14 +45,14 @@ struct State {
     unmentioned: VecDeque<(u64, u64)>,
 }
 
-impl State {
-    fn taken(&self) -> u64 {
+impl MeterState {
+    fn used(&self) -> u64 {
         let unmentioned: u64 = self.unmentioned.iter().map(|(_, amount)| amount).sum();
         let measured = self.measured.map_or(0, |(amount, _)| amount);
         measured.saturating_add(self.added).saturating_add(unmentioned)
     }
 
-    fn forget_old(&mut self, now_ms: u64) {
+    fn drop_expired(&mut self, now_ms: u64) {
         let is_old = |at: u64| now_ms.saturating_sub(at) >= limit::UNMENTIONED_MS;
         while self.unmentioned.front().is_some_and(|(at, _)| is_old(*at)) {
             self.unmentioned.pop_front();
@@ -73,23 +73,23 @@ impl State {
     }
 
     /// Returns true if the usage must be measured before more is added.
-    fn is_due(&self, more: u64, allowed: u64, times: Times) -> bool {
+    fn is_due(&self, more: u64, allowed: u64, times: RequestTime) -> bool {
         let Some((_, at)) = self.measured else { return true };
         let age = times.now_ms.saturating_sub(at);
-        let would_exceed = self.taken().saturating_add(more) > allowed;
-        (would_exceed && age >= limit::MEASURE_PAUSE_MS)
+        let would_exceed = self.used().saturating_add(more) > allowed;
+        (would_exceed && age >= limit::MEASURE_INTERVAL_MS)
             || (times.is_shared && age >= limit::MEASURE_AGE_MS)
     }
 }
 
 impl Meter {
     /// Adds usage without a check of the cap.
-    pub(crate) fn note(&self, amount: u64) {
-        self.noted.fetch_add(amount, Ordering::Relaxed);
+    pub(crate) fn add_unchecked(&self, amount: u64) {
+        self.unchecked.fetch_add(amount, Ordering::Relaxed);
     }
 
     /// Reverts the last addition.
-    pub(super) async fn give_back(&self, amount: u64, mentioned: bool) {
+    pub(super) async fn refund(&self, amount: u64, mentioned: bool) {
         let mut state = self.state.lock().await;
         if mentioned {
             state.added = state.added.saturating_sub(amount);
@@ -105,23 +105,23 @@ impl Meter {
     /// # Errors
     ///
     /// Those of `measure`.
-    pub(super) async fn take<F: Future<Output = Result<u64, Failure>>>(
+    pub(super) async fn charge<F: Future<Output = Result<u64, Failure>>>(
         &self,
         more: u64,
         allowed: u64,
-        times: Times,
+        times: RequestTime,
         mentioned: bool,
         measure: impl FnOnce() -> F,
     ) -> Result<Result<(), u64>, Failure> {
         let mut state = self.state.lock().await;
-        state.added = state.added.saturating_add(self.noted.swap(0, Ordering::Relaxed));
-        state.forget_old(times.now_ms);
+        state.added = state.added.saturating_add(self.unchecked.swap(0, Ordering::Relaxed));
+        state.drop_expired(times.now_ms);
         if state.is_due(more, allowed, times) {
             let amount = measure().await?;
             state.measured = Some((amount, times.now_ms));
             state.added = 0;
         }
-        let taken = state.taken();
+        let taken = state.used();
         if taken.saturating_add(more) > allowed {
             return Ok(Err(taken));
         }
@@ -153,8 +153,8 @@ mod tests {
                 self.asked.fetch_add(1, Ordering::Relaxed);
                 std::future::ready(Ok(stored))
             };
-            let times = Times { now_ms, is_shared: self.is_shared };
-            self.meter.take(1, 10, times, mentioned, measure).await.unwrap().is_ok()
+            let times = RequestTime { now_ms, is_shared: self.is_shared };
+            self.meter.charge(1, 10, times, mentioned, measure).await.unwrap().is_ok()
         }
 
         fn asked(&self) -> usize {
@@ -170,7 +170,7 @@ mod tests {
         }
         assert!(!meter.take(1, 4, true).await);
         assert_eq!(meter.asked(), 1);
-        assert!(meter.take(limit::MEASURE_PAUSE_MS, 4, true).await, "the store has shrunk");
+        assert!(meter.take(limit::MEASURE_INTERVAL_MS, 4, true).await, "the store has shrunk");
         assert!(meter.take(10 * limit::MEASURE_AGE_MS, 4, true).await);
         assert_eq!(meter.asked(), 2);
     }
@@ -179,9 +179,9 @@ mod tests {
     async fn unchecked_usage_counts_until_the_next_measurement() {
         let meter = Asked::new(false);
         assert!(meter.take(0, 0, true).await);
-        meter.meter.note(9);
+        meter.meter.add_unchecked(9);
         assert!(!meter.take(0, 0, true).await);
-        assert!(meter.take(limit::MEASURE_PAUSE_MS, 0, true).await);
+        assert!(meter.take(limit::MEASURE_INTERVAL_MS, 0, true).await);
     }
 
     #[tokio::test]

@@ -23,7 +23,7 @@ use crate::ports::store::{Store, ThreadHead};
 
 /// A thread, and a page of its events.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct EventPage {
     /// The thread before the events were read; `None` if it does not exist.
     pub(super) head: Option<ThreadHead>,
     /// Events in order, at most [`PAGE_EVENTS`].
@@ -31,148 +31,152 @@ pub(super) struct Page {
 }
 
 /// The result of a read.
-type Outcome = Result<Arc<Page>, Failure>;
+type ReadResult = Result<Arc<EventPage>, Failure>;
 
 /// The pages at which tails are. Clones share the pages.
 #[derive(Clone, Default)]
-pub struct Pages(Arc<Mutex<Lanes>>);
+pub struct Pages(Arc<Mutex<SharedPages>>);
 
-type Lanes = HashMap<(ThreadId, u64), Weak<Lane>>;
+type SharedPages = HashMap<(ThreadId, u64), Weak<SharedPage>>;
 
 /// The reads of one page, one after another.
 #[derive(Default)]
-struct Lane {
+struct SharedPage {
     /// Number of reads that were started.
-    begun: AtomicU64,
+    started_reads: AtomicU64,
     /// The last read, with its number. Locked during a read.
-    last: tokio::sync::Mutex<Option<(u64, Outcome)>>,
+    last_read: tokio::sync::Mutex<Option<(u64, ReadResult)>>,
 }
 
 impl Pages {
     /// Returns a reader for one tail of a thread.
-    pub(super) fn reader(&self, store: &Arc<dyn Store>, thread: &ThreadId) -> Reader {
-        Reader { pages: self.clone(), store: store.clone(), place: Place::new(thread) }
+    pub(super) fn reader(&self, store: &Arc<dyn Store>, thread: &ThreadId) -> PageReader {
+        PageReader {
+            pages: self.clone(),
+            store: store.clone(),
+            position: TailPosition::new(thread),
+        }
     }
 
     /// No code that can panic runs under this lock.
-    fn lock(&self) -> MutexGuard<'_, Lanes> {
+    fn lock(&self) -> MutexGuard<'_, SharedPages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lane(&self, key: &(ThreadId, u64)) -> Arc<Lane> {
-        let mut lanes = self.lock();
-        if let Some(lane) = lanes.get(key).and_then(Weak::upgrade) {
-            return lane;
+    fn shared_page(&self, key: &(ThreadId, u64)) -> Arc<SharedPage> {
+        let mut pages = self.lock();
+        if let Some(page) = pages.get(key).and_then(Weak::upgrade) {
+            return page;
         }
-        let lane = Arc::new(Lane::default());
-        lanes.insert(key.clone(), Arc::downgrade(&lane));
-        lane
+        let page = Arc::new(SharedPage::default());
+        pages.insert(key.clone(), Arc::downgrade(&page));
+        page
     }
 
-    async fn read_by(
+    async fn read_shared(
         &self,
-        place: &mut Place,
+        place: &mut TailPosition,
         after: u64,
-        read: impl Future<Output = Outcome>,
-    ) -> Outcome {
-        let lane = self.enter(place, after);
-        let begun = lane.begun.load(Ordering::SeqCst);
-        let mut last = lane.last.lock().await;
+        read: impl Future<Output = ReadResult>,
+    ) -> ReadResult {
+        let page = self.enter(place, after);
+        let begun = page.started_reads.load(Ordering::SeqCst);
+        let mut last = page.last_read.lock().await;
         let outcome = match &*last {
-            Some((number, outcome)) if *number > begun || place.may_have(outcome) => {
-                outcome.clone()
-            }
+            Some((number, outcome)) if *number > begun || place.may_use(outcome) => outcome.clone(),
             _ => {
-                let number = lane.begun.fetch_add(1, Ordering::SeqCst) + 1;
+                let number = page.started_reads.fetch_add(1, Ordering::SeqCst) + 1;
                 let outcome = read.await;
                 *last = Some((number, outcome.clone()));
                 outcome
             }
         };
         if let Ok(page) = &outcome {
-            place.born = page.head.as_ref().and_then(|head| head.record.born.clone());
+            place.incarnation = page.head.as_ref().and_then(|head| head.record.incarnation.clone());
         }
         outcome
     }
 
     /// Moves a tail to a page.
-    fn enter(&self, place: &mut Place, after: u64) -> Arc<Lane> {
-        if let Some((at, lane)) = &place.lane
+    fn enter(&self, place: &mut TailPosition, after: u64) -> Arc<SharedPage> {
+        if let Some((at, page)) = &place.page
             && *at == after
         {
-            return lane.clone();
+            return page.clone();
         }
         self.leave(place);
-        let lane = self.lane(&(place.thread.clone(), after));
-        place.lane = Some((after, lane.clone()));
-        lane
+        let page = self.shared_page(&(place.thread.clone(), after));
+        place.page = Some((after, page.clone()));
+        page
     }
 
-    fn leave(&self, place: &mut Place) {
-        let Some((at, lane)) = place.lane.take() else { return };
+    fn leave(&self, place: &mut TailPosition) {
+        let Some((at, page)) = place.page.take() else { return };
         let key = (place.thread.clone(), at);
-        let mut lanes = self.lock();
-        drop(lane);
-        if lanes.get(&key).is_some_and(|lane| lane.strong_count() == 0) {
-            lanes.remove(&key);
+        let mut pages = self.lock();
+        drop(page);
+        if pages.get(&key).is_some_and(|page| page.strong_count() == 0) {
+            pages.remove(&key);
         }
     }
 }
 
 /// The position of a tail.
-struct Place {
+struct TailPosition {
     thread: ThreadId,
     /// Incarnation of the thread, once it is known.
-    born: Option<RunId>,
-    lane: Option<(u64, Arc<Lane>)>,
+    incarnation: Option<RunId>,
+    page: Option<(u64, Arc<SharedPage>)>,
 }
 
-impl Place {
+impl TailPosition {
     fn new(thread: &ThreadId) -> Self {
-        Self { thread: thread.clone(), born: None, lane: None }
+        Self { thread: thread.clone(), incarnation: None, page: None }
     }
 
     /// Returns true if the tail may use a page that was read before its request.
-    fn may_have(&self, outcome: &Outcome) -> bool {
+    fn may_use(&self, outcome: &ReadResult) -> bool {
         let Ok(page) = outcome else { return false };
         let Some(head) = &page.head else { return false };
-        !page.events.is_empty() && self.born.is_some() && self.born == head.record.born
+        !page.events.is_empty()
+            && self.incarnation.is_some()
+            && self.incarnation == head.record.incarnation
     }
 }
 
 /// Reads the pages of a thread for one tail.
-pub(super) struct Reader {
+pub(super) struct PageReader {
     pages: Pages,
     store: Arc<dyn Store>,
-    place: Place,
+    position: TailPosition,
 }
 
-impl Reader {
+impl PageReader {
     /// Reads the page of the events after a sequence number.
     ///
     /// # Errors
     ///
     /// Errors of the store.
-    pub(super) async fn read(&mut self, after: u64) -> Outcome {
-        let Self { pages, store, place } = self;
+    pub(super) async fn read(&mut self, after: u64) -> ReadResult {
+        let Self { pages, store, position: place } = self;
         let thread = place.thread.clone();
-        pages.read_by(place, after, page(store.as_ref(), &thread, after)).await
+        pages.read_shared(place, after, read_page(store.as_ref(), &thread, after)).await
     }
 }
 
-impl Drop for Reader {
+impl Drop for PageReader {
     fn drop(&mut self) {
-        self.pages.leave(&mut self.place);
+        self.pages.leave(&mut self.position);
     }
 }
 
-async fn page(store: &dyn Store, thread: &ThreadId, after: u64) -> Outcome {
+async fn read_page(store: &dyn Store, thread: &ThreadId, after: u64) -> ReadResult {
     let head = store.thread(thread).await?;
     // An event that becomes durable after this check is announced, and ends the next wait.
     let has_more = head.as_ref().is_some_and(|head| head.last_seq > after);
     let events =
         if has_more { store.events(thread, after, PAGE_EVENTS).await? } else { Vec::new() };
-    Ok(Arc::new(Page { head, events: events.into_iter().map(Arc::new).collect() }))
+    Ok(Arc::new(EventPage { head, events: events.into_iter().map(Arc::new).collect() }))
 }
 
 #[cfg(test)]
@@ -183,12 +187,12 @@ mod tests {
 
     use super::*;
 
-    fn place() -> Place {
-        Place::new(&ThreadId::new("t").unwrap())
+    fn place() -> TailPosition {
+        TailPosition::new(&ThreadId::new("t").unwrap())
     }
 
-    fn empty() -> Arc<Page> {
-        Arc::new(Page { head: None, events: Vec::new() })
+    fn empty() -> Arc<EventPage> {
+        Arc::new(EventPage { head: None, events: Vec::new() })
     }
 
     #[tokio::test]
@@ -201,7 +205,7 @@ mod tests {
                 go.acquire().await.unwrap().forget();
                 Ok(empty())
             };
-            let outcome = pages.read_by(&mut place, after, read).await;
+            let outcome = pages.read_shared(&mut place, after, read).await;
             pages.leave(&mut place);
             outcome
         };
@@ -227,10 +231,10 @@ mod tests {
     async fn cancelled_read_is_made_by_the_next_request() {
         let (pages, mut first, mut second) = (Pages::default(), place(), place());
         {
-            let reading = pages.read_by(&mut first, 0, std::future::pending());
+            let reading = pages.read_shared(&mut first, 0, std::future::pending());
             let mut reading = std::pin::pin!(reading);
             assert!(futures::poll!(&mut reading).is_pending());
         }
-        assert!(pages.read_by(&mut second, 0, async { Ok(empty()) }).await.is_ok());
+        assert!(pages.read_shared(&mut second, 0, async { Ok(empty()) }).await.is_ok());
     }
 }

@@ -19,11 +19,11 @@ use wattle_graph::step::check_writes;
 
 use crate::gate::Journal;
 use crate::ports::memory::{MemoryScope, PutItem};
-use crate::task::context::{RunContext, handled};
-use crate::task::outcome::write_down;
+use crate::task::context::{GraphContext, handled_failure};
+use crate::task::outcome::log_finished;
 
 /// Root namespace of the cache.
-const ROOT: [&str; 2] = ["wattle", "cache"];
+const ROOT_NAMESPACE: [&str; 2] = ["wattle", "cache"];
 
 /// Returns the namespace of the entries of an app, of one of its graphs, or of one of its nodes.
 pub(crate) fn namespace(
@@ -33,11 +33,17 @@ pub(crate) fn namespace(
 ) -> Vec<String> {
     let graph = graph.map(ToString::to_string);
     let node = node.filter(|_| graph.is_some()).map(ToString::to_string);
-    ROOT.map(str::to_owned).into_iter().chain([app.to_string()]).chain(graph).chain(node).collect()
+    ROOT_NAMESPACE
+        .map(str::to_owned)
+        .into_iter()
+        .chain([app.to_string()])
+        .chain(graph)
+        .chain(node)
+        .collect()
 }
 
 /// The cache entry of one task.
-pub(super) struct Entry {
+pub(super) struct CacheEntry {
     scope: MemoryScope,
     namespace: Vec<String>,
     key: String,
@@ -46,7 +52,7 @@ pub(super) struct Entry {
 
 /// A cached outcome.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct CachedOutcome {
     writes: Vec<Write>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     goto: Option<Vec<NodeName>>,
@@ -54,11 +60,11 @@ struct Kept {
     sends: Vec<Send>,
 }
 
-impl Entry {
+impl CacheEntry {
     /// Returns the entry of a task whose node has a cache. A subgraph with `state = "own"` has
     /// none, because its outcome depends on more than its input. An error handler has none either.
-    pub(super) fn of(context: &RunContext, task: &Task, node: &Node) -> Option<Self> {
-        let cache = node.cache.as_ref().filter(|_| handled(context, task).is_none())?;
+    pub(super) fn of(context: &GraphContext, task: &Task, node: &Node) -> Option<Self> {
+        let cache = node.cache.as_ref().filter(|_| handled_failure(context, task).is_none())?;
         if matches!(node.body, NodeKind::Graph { state: SubgraphState::Own, .. }) {
             return None;
         }
@@ -67,7 +73,7 @@ impl Entry {
                 scope: MemoryScope::Host(context.record.tenant.clone()),
                 namespace: namespace(
                     &context.app.name,
-                    Some(&context.pack.graph.name),
+                    Some(&context.graph_version.graph.name),
                     Some(&node.name),
                 ),
                 key,
@@ -81,9 +87,9 @@ impl Entry {
     }
 
     /// Finishes the task with the cached outcome of an equal task, if there is one.
-    pub(super) async fn take_over(
+    pub(super) async fn finish_from_cache(
         &self,
-        context: &RunContext,
+        context: &GraphContext,
         task: &Task,
         journal: &Journal,
     ) -> Option<TaskFinished> {
@@ -96,9 +102,10 @@ impl Entry {
                 return None;
             }
         };
-        let Kept { writes, goto, sends } = serde_json::from_value(item.value).ok()?;
+        let CachedOutcome { writes, goto, sends } = serde_json::from_value(item.value).ok()?;
         // The graph may have changed since, even if the node's code did not.
-        check_writes(&context.pack.graph, &task.node, &writes, goto.as_deref(), &sends).ok()?;
+        check_writes(&context.graph_version.graph, &task.node, &writes, goto.as_deref(), &sends)
+            .ok()?;
         let finished = TaskFinished {
             task: task.id.clone(),
             node: task.node.clone(),
@@ -118,22 +125,22 @@ impl Entry {
             step: task.step,
             attempt: 1,
         }));
-        write_down(context, journal, &finished);
+        log_finished(context, journal, &finished);
         Some(finished)
     }
 
     /// Stores the outcome of the task.
-    pub(super) async fn keep(self, context: &RunContext, task: &Task, finished: &TaskFinished) {
+    pub(super) async fn store(self, context: &GraphContext, task: &Task, finished: &TaskFinished) {
         if finished.for_parent {
             return;
         }
         let TaskFinished { writes, goto, sends, .. } = finished.clone();
-        if let Err(failure) = self.put(context, Kept { writes, goto, sends }).await {
+        if let Err(failure) = self.put(context, CachedOutcome { writes, goto, sends }).await {
             warn(context, task, &format!("cannot write the cache: {failure}"));
         }
     }
 
-    async fn put(self, context: &RunContext, kept: Kept) -> Result<(), Failure> {
+    async fn put(self, context: &GraphContext, kept: CachedOutcome) -> Result<(), Failure> {
         let Self { scope, namespace, key, ttl_ms } = self;
         let item = PutItem { namespace, key, value: json!(kept), ttl_ms, refresh_on_read: false };
         item.check()?;
@@ -144,7 +151,7 @@ impl Entry {
 /// Returns the key, which is equal for equal tasks. It covers code, configuration, and the value of
 /// the author's key expression or else the whole input.
 fn key(
-    context: &RunContext,
+    context: &GraphContext,
     task: &Task,
     node: &Node,
     cache: &CachePolicy,
@@ -154,7 +161,7 @@ fn key(
             let digest = context.app.plugins.get(plugin).map(|plugin| plugin.info().digest);
             json!([digest, export])
         }
-        NodeKind::Graph { graph, .. } => json!([context.pack.version, graph]),
+        NodeKind::Graph { graph, .. } => json!([context.graph_version.version, graph]),
     };
     let key = match &cache.key {
         None => task.input.clone(),
@@ -167,7 +174,7 @@ fn key(
     Ok(Digest::of(parts.to_string().as_bytes()).to_hex())
 }
 
-fn warn(context: &RunContext, task: &Task, message: &str) {
+fn warn(context: &GraphContext, task: &Task, message: &str) {
     context.log.push(EventKind::Log(Log {
         task: task.id.clone(),
         node: task.node.clone(),

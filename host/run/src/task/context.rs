@@ -14,38 +14,38 @@ use wattle_graph::id::{CheckpointId, GraphName, InterruptId, Namespace, RunId};
 use wattle_graph::interrupt::Interrupt;
 use wattle_graph::plan::Task;
 
-use crate::app::{App, GraphPack};
-use crate::cancel::Cancel;
-use crate::driver::{End, Past};
+use crate::app::{App, GraphVersion};
+use crate::driver::{LoopExit, RootSuperstep};
 use crate::gate::Journal;
-use crate::gate::unwind::Ended;
+use crate::gate::unwind::GuestError;
 use crate::log::ThreadLog;
 use crate::ports::Ports;
 use crate::ports::store::{RunOptions, ThreadRecord};
 use crate::quota::Quotas;
-use crate::salvage::Salvage;
-use crate::task::count::TaskCount;
-use crate::task::done::Done;
-use crate::task::idle::Alive;
+use crate::result_reuse::ReusableResults;
+use crate::stop_flag::StopFlag;
+use crate::task::node_result::NodeResult;
+use crate::task::task_count::TaskCount;
+use crate::task::task_heartbeat::TaskHeartbeat;
 
 /// Context of the tasks of one graph in a run.
 #[derive(Clone)]
-pub(crate) struct RunContext {
+pub(crate) struct GraphContext {
     pub app: Arc<App>,
-    pub pack: Arc<GraphPack>,
+    pub graph_version: Arc<GraphVersion>,
     /// Parent graph; `None` for the root graph.
-    pub above: Option<Arc<GraphPack>>,
+    pub parent_graph: Option<Arc<GraphVersion>>,
     pub log: Arc<ThreadLog>,
     pub record: Arc<ThreadRecord>,
     pub run: RunId,
     pub options: Arc<RunOptions>,
     pub ports: Ports,
     pub quotas: Arc<Quotas>,
-    pub cancel: Cancel,
+    pub cancel: StopFlag,
     /// Signal to drain: stop before the next superstep.
-    pub drain: Cancel,
+    pub drain: StopFlag,
     /// Signal to hand the run over: stop before the next superstep without ending it.
-    pub halt: Cancel,
+    pub handover: StopFlag,
     pub remaining_steps: u32,
     /// Counter of the run's tasks, in all of its graphs.
     pub tasks: Arc<TaskCount>,
@@ -54,21 +54,21 @@ pub(crate) struct RunContext {
     pub children: Arc<BTreeMap<Namespace, CheckpointId>>,
     /// Current checkpoints of the parent graphs.
     pub parents: Arc<BTreeMap<Namespace, CheckpointId>>,
-    pub salvage: Arc<Salvage>,
+    pub reusable_results: Arc<ReusableResults>,
     /// State of the root graph's current superstep.
-    pub past: Arc<Past>,
+    pub root_superstep: Arc<RootSuperstep>,
     /// Heartbeat of the parent task. Heartbeats of this graph's tasks count for it.
-    pub alive: Option<Arc<Alive>>,
+    pub parent_heartbeat: Option<Arc<TaskHeartbeat>>,
     /// The failure that this graph handles, if it runs as an error handler.
     pub error: Option<Arc<Value>>,
     /// Runs subgraphs.
-    pub subgraphs: &'static dyn Subgraphs,
+    pub subgraph_runner: &'static dyn SubgraphRunner,
 }
 
 /// Logged history of a task.
-pub(crate) struct History {
+pub(crate) struct TaskHistory {
     pub journal: Arc<Journal>,
-    pub questions: Arc<BTreeMap<InterruptId, Interrupt>>,
+    pub interrupts: Arc<BTreeMap<InterruptId, Interrupt>>,
     /// Number of failed attempts since the last permanent failure.
     pub failed_attempts: u32,
 }
@@ -76,30 +76,34 @@ pub(crate) struct History {
 /// Runs subgraphs. The trait keeps imports acyclic: the superstep loop runs tasks, and a task that
 /// is a subgraph needs a superstep loop.
 #[async_trait]
-pub(crate) trait Subgraphs: Send + Sync {
+pub(crate) trait SubgraphRunner: Send + Sync {
     /// Runs the subgraph of a node as one attempt of its task. A retry continues where the previous
     /// attempt failed.
     async fn attempt(
         &self,
-        context: &RunContext,
+        context: &GraphContext,
         task: &Task,
         node: &Node,
         graph: (&GraphName, SubgraphState),
-        alive: Arc<Alive>,
-    ) -> Result<Done, Ended>;
+        heartbeat: Arc<TaskHeartbeat>,
+    ) -> Result<NodeResult, GuestError>;
 
     /// Runs a subgraph from its input, or continues it.
     ///
     /// # Errors
     ///
-    /// [`Ended`] if the subgraph cannot start.
-    async fn run(&self, context: &RunContext, nested: Nested) -> Result<Ran, Ended>;
+    /// [`GuestError`] if the subgraph cannot start.
+    async fn run(
+        &self,
+        context: &GraphContext,
+        nested: SubgraphCall,
+    ) -> Result<SubgraphResult, GuestError>;
 }
 
 /// A subgraph to run inside of a task.
-pub(crate) struct Nested {
+pub(crate) struct SubgraphCall {
     /// The graph.
-    pub pack: Arc<GraphPack>,
+    pub graph_version: Arc<GraphVersion>,
     /// Namespace of the subgraph.
     pub namespace: Namespace,
     /// Persistence of its state between invocations.
@@ -107,36 +111,36 @@ pub(crate) struct Nested {
     /// Input: values of channels.
     pub input: Value,
     /// Parent graph, for which tasks may return outcomes; `None` if a call started the subgraph.
-    pub above: Option<Arc<GraphPack>>,
+    pub parent_graph: Option<Arc<GraphVersion>>,
     /// Heartbeat of the parent task.
-    pub alive: Option<Arc<Alive>>,
+    pub parent_heartbeat: Option<Arc<TaskHeartbeat>>,
     /// Sequence number of the first start of the parent task, or of the call that starts the
     /// subgraph; `None` if that was in this process.
-    pub begun: Option<u64>,
+    pub started_seq: Option<u64>,
     /// The failure that the subgraph handles, if it runs as an error handler.
     pub error: Option<Arc<Value>>,
 }
 
 /// Result of a subgraph.
-pub(crate) struct Ran {
+pub(crate) struct SubgraphResult {
     /// Reason why its loop ended.
-    pub end: End,
+    pub end: LoopExit,
     /// Newest checkpoint of the subgraph.
     pub checkpoint: Checkpoint,
     /// True if that checkpoint is persisted.
-    pub is_kept: bool,
+    pub is_persisted: bool,
     /// Channel values after the input.
-    pub began: Values,
+    pub initial_values: Values,
 }
 
 /// Returns the failure that a task handles, or that a parent graph of the task handles.
-pub(crate) fn handled(context: &RunContext, task: &Task) -> Option<Arc<Value>> {
-    let own = task.handles.as_deref().map(|failed| Arc::new(shown(failed)));
+pub(crate) fn handled_failure(context: &GraphContext, task: &Task) -> Option<Arc<Value>> {
+    let own = task.handles.as_deref().map(|failed| Arc::new(failure_json(failed)));
     own.or_else(|| context.error.clone())
 }
 
 /// Returns a failure as its error handler receives it.
-pub(crate) fn shown(failed: &TaskFailed) -> Value {
+pub(crate) fn failure_json(failed: &TaskFailed) -> Value {
     let Failure { code, message, details, .. } = &failed.failure;
     json!({
         "node": failed.node,

@@ -7,41 +7,41 @@ use wattle_graph::id::NodeName;
 
 use crate::limit;
 use crate::ports::store::RunOptions;
-use crate::task::context::RunContext;
+use crate::task::context::GraphContext;
 
-impl RunContext {
+impl GraphContext {
     /// Returns the maximum number of supersteps of the graph.
     pub(crate) fn recursion_limit(&self) -> u32 {
         let own = self.options.recursion_limit.filter(|_| self.is_root());
-        own.unwrap_or(self.pack.graph.recursion_limit())
+        own.unwrap_or(self.graph_version.graph.recursion_limit())
     }
 
     /// Returns the maximum number of concurrent tasks of a superstep.
-    pub(crate) fn concurrency(&self) -> usize {
-        let wanted = self.options.max_concurrency.or(self.pack.graph.max_concurrency());
+    pub(crate) fn max_concurrency(&self) -> usize {
+        let wanted = self.options.max_concurrency.or(self.graph_version.graph.max_concurrency());
         let wanted = wanted.map_or(limit::STEP_CONCURRENCY, |wanted| wanted as usize);
         wanted.clamp(1, limit::STEP_CONCURRENCY)
     }
 
     /// Returns true if the run has a breakpoint before the node.
-    pub(crate) fn stops_before(&self, node: &NodeName) -> bool {
+    pub(crate) fn has_breakpoint_before(&self, node: &NodeName) -> bool {
         match self.options.interrupt_before.as_ref().filter(|_| self.is_root()) {
             Some(nodes) => nodes.contains(node),
-            None => self.pack.graph.interrupts_before(node),
+            None => self.graph_version.graph.interrupts_before(node),
         }
     }
 
     /// Returns true if the run has a breakpoint after the node.
-    pub(crate) fn stops_after(&self, node: &NodeName) -> bool {
+    pub(crate) fn has_breakpoint_after(&self, node: &NodeName) -> bool {
         match self.options.interrupt_after.as_ref().filter(|_| self.is_root()) {
             Some(nodes) => nodes.contains(node),
-            None => self.pack.graph.interrupts_after(node),
+            None => self.graph_version.graph.interrupts_after(node),
         }
     }
 
     /// Returns true if the run must stop before its next superstep.
-    pub(crate) fn is_to_stand_still(&self) -> bool {
-        self.drain.is_cancelled() || self.halt.is_cancelled()
+    pub(crate) fn must_stop(&self) -> bool {
+        self.drain.is_set() || self.handover.is_set()
     }
 
     /// Returns true for the root graph. The nodes and supersteps of run options are those of the

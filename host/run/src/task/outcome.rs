@@ -13,27 +13,27 @@ use wattle_graph::step::check_writes;
 use crate::gate::Journal;
 use crate::gate::unwind::Unwind;
 use crate::json::check_depth;
-use crate::ports::sandbox::{Ended, NodeOutcome};
-use crate::task::context::RunContext;
-use crate::task::done::Done;
+use crate::ports::sandbox::{GuestError, NodeOutcome};
+use crate::task::context::GraphContext;
+use crate::task::node_result::NodeResult;
 
 /// Failure of one attempt.
-pub(super) struct Fault {
+pub(super) struct AttemptFailure {
     pub(super) kind: TaskFault,
     pub(super) failure: Failure,
 }
 
 /// Validates the outcome of a node and logs it.
-pub(super) fn finish(
-    context: &RunContext,
+pub(super) fn validate_and_log(
+    context: &GraphContext,
     task: &Task,
     journal: &Journal,
-    done: Done,
+    done: NodeResult,
     started: Instant,
-) -> Result<TaskFinished, Fault> {
-    let Done { outcome, child } = done;
+) -> Result<TaskFinished, AttemptFailure> {
+    let NodeResult { outcome, subgraph_end: child } = done;
     let goto = check(context, task, &outcome)
-        .map_err(|failure| Fault { kind: TaskFault::Failure, failure })?;
+        .map_err(|failure| AttemptFailure { kind: TaskFault::Failure, failure })?;
     let finished = TaskFinished {
         task: task.id.clone(),
         node: task.node.clone(),
@@ -47,13 +47,13 @@ pub(super) fn finish(
         cached: false,
         duration_us: started.elapsed().as_micros() as u64,
     };
-    write_down(context, journal, &finished);
+    log_finished(context, journal, &finished);
     Ok(finished)
 }
 
 /// Logs `task_finished`. A task of a subgraph also records it in its journal, because the parent
 /// task can be aborted and retried at any time.
-pub(super) fn write_down(context: &RunContext, journal: &Journal, finished: &TaskFinished) {
+pub(super) fn log_finished(context: &GraphContext, journal: &Journal, finished: &TaskFinished) {
     context.log.push(EventKind::TaskFinished(finished.clone()));
     if !context.log.namespace().is_root() {
         journal.finish(finished.clone());
@@ -62,7 +62,7 @@ pub(super) fn write_down(context: &RunContext, journal: &Journal, finished: &Tas
 
 /// Validates an outcome against the graph it is for. Returns its `goto` as nodes.
 fn check(
-    context: &RunContext,
+    context: &GraphContext,
     task: &Task,
     outcome: &NodeOutcome,
 ) -> Result<Option<Vec<NodeName>>, Failure> {
@@ -73,25 +73,28 @@ fn check(
         check_depth(&format!("the input sent to `{}`", send.node), &send.input)?;
     }
     let goto = goto_targets(&outcome.goto)?;
-    let graph = target(context, outcome)?;
+    let graph = target_graph(context, outcome)?;
     check_writes(graph, &task.node, &outcome.writes, goto.as_deref(), &outcome.sends)
         .map_err(|error| error.to_failure())?;
     Ok(goto)
 }
 
 /// Returns the graph that an outcome is for.
-fn target<'c>(context: &'c RunContext, outcome: &NodeOutcome) -> Result<&'c Graph, Failure> {
+fn target_graph<'c>(
+    context: &'c GraphContext,
+    outcome: &NodeOutcome,
+) -> Result<&'c Graph, Failure> {
     if !outcome.for_parent {
-        return Ok(&context.pack.graph);
+        return Ok(&context.graph_version.graph);
     }
-    let above = context.above.as_deref().map(|pack| &pack.graph);
+    let above = context.parent_graph.as_deref().map(|graph_version| &graph_version.graph);
     above.ok_or_else(|| {
         Failure::new(
             code::INVALID,
             format!(
                 "the outcome is for the parent graph of `{}`, which does not run as a subgraph \
                  here",
-                context.pack.graph.name
+                context.graph_version.graph.name
             ),
         )
     })
@@ -114,26 +117,28 @@ fn goto_targets(goto: &[String]) -> Result<Option<Vec<NodeName>>, Failure> {
 }
 
 /// Returns the fault of an attempt that did not finish.
-pub(super) fn classify(ended: Ended) -> Fault {
+pub(super) fn classify(ended: GuestError) -> AttemptFailure {
     let (kind, failure) = match ended {
-        Ended::Failure(failure) if failure.code == code::TIMEOUT => (TaskFault::Timeout, failure),
-        Ended::Failure(failure) => (TaskFault::Failure, failure),
-        Ended::Trap(failure) => (TaskFault::Trap, failure),
-        Ended::Limit(failure) | Ended::Unwound(Unwind::Limit(failure)) => {
+        GuestError::Failure(failure) if failure.code == code::TIMEOUT => {
+            (TaskFault::Timeout, failure)
+        }
+        GuestError::Failure(failure) => (TaskFault::Failure, failure),
+        GuestError::Trap(failure) => (TaskFault::Trap, failure),
+        GuestError::Limit(failure) | GuestError::Unwound(Unwind::Limit(failure)) => {
             (TaskFault::Limit, failure)
         }
-        Ended::Unwound(Unwind::Divergence(failure)) => (TaskFault::Divergence, failure),
-        Ended::Host(failure) => (TaskFault::Host, failure),
-        Ended::Unwound(
-            Unwind::Suspended(_) | Unwind::Cancelled | Unwind::Drained | Unwind::Log(_),
+        GuestError::Unwound(Unwind::Divergence(failure)) => (TaskFault::Divergence, failure),
+        GuestError::Host(failure) => (TaskFault::Host, failure),
+        GuestError::Unwound(
+            Unwind::Suspended(_) | Unwind::Cancelled | Unwind::Drained | Unwind::LogLost(_),
         ) => (TaskFault::Host, Failure::internal("the task was aborted")),
     };
-    Fault { kind, failure }
+    AttemptFailure { kind, failure }
 }
 
 /// Adds node and plugin to a failure: as a prefix of the message, and in the details, where
 /// `reason` is the message without prefix.
-pub(super) fn named(mut failure: Failure, node: &Node) -> Failure {
+pub(super) fn with_node_context(mut failure: Failure, node: &Node) -> Failure {
     let (place, prefix) = match &node.body {
         NodeKind::Plugin { plugin, export } => (
             format!("node `{}` of plugin `{plugin}`: ", node.name),

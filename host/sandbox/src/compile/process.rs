@@ -10,20 +10,20 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
 use crate::compile::CompileLimits;
-use crate::compile::worker::Answer;
-use crate::load::Fault;
+use crate::compile::worker::WorkerHeader;
+use crate::load::Rejection;
 use crate::load::prepare::Prepared;
 
 /// Maximum size of compiled code, in bytes. The code of the largest component has some four times
 /// its size.
-const CODE_BYTES: u64 = 512 << 20;
+const MAX_CODE_BYTES: u64 = 512 << 20;
 
 /// Maximum length of a failed process's standard error that is kept, in bytes.
-const COMPLAINT_BYTES: u64 = 4 << 10;
+const MAX_STDERR_BYTES: u64 = 4 << 10;
 
 /// Parts of the messages of a process that is out of memory: of Rust's allocator, of a buffer that
 /// cannot grow, of the system for a mapping, and of the system for the stack of a thread.
-const OUT_OF_MEMORY: &[&str] = &[
+const OUT_OF_MEMORY_MESSAGES: &[&str] = &[
     "memory allocation of",
     "out of memory",
     "Cannot allocate memory",
@@ -37,7 +37,7 @@ pub(super) async fn compile(
     arguments: &[String],
     limits: &CompileLimits,
     bytes: Bytes,
-) -> Result<Prepared, Fault> {
+) -> Result<Prepared, Rejection> {
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -48,34 +48,35 @@ pub(super) async fn compile(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let child = command.spawn().map_err(|error| broken(&error.to_string()))?;
-    let done = tokio::time::timeout(limits.wall, talk(child, bytes)).await;
+    let child = command.spawn().map_err(|error| process_failed(&error.to_string()))?;
+    let done = tokio::time::timeout(limits.wall, communicate(child, bytes)).await;
     let Ok(done) = done else {
-        return Err(over("seconds", limits.wall.as_secs()));
+        return Err(limit_exceeded("seconds", limits.wall.as_secs()));
     };
-    let Said { status, out, complaint } = done.map_err(|error| broken(&error.to_string()))?;
+    let ProcessOutput { status, stdout: out, stderr: complaint } =
+        done.map_err(|error| process_failed(&error.to_string()))?;
     if !status.success() {
-        return Err(failed(status, &complaint, limits));
+        return Err(exit_error(status, &complaint, limits));
     }
-    if out.len() as u64 > CODE_BYTES {
-        return Err(over("bytes of code", CODE_BYTES));
+    if out.len() as u64 > MAX_CODE_BYTES {
+        return Err(limit_exceeded("bytes of code", MAX_CODE_BYTES));
     }
-    match read(&out) {
+    match parse_output(&out) {
         Ok(Ok(prepared)) => Ok(prepared),
-        Ok(Err(fault)) if is_out_of_memory(&fault.message) => Err(out_of_memory(limits)),
-        Ok(Err(fault)) => Err(fault),
-        Err(error) => Err(broken(&error.to_string())),
+        Ok(Err(rejection)) if is_out_of_memory(&rejection.message) => Err(out_of_memory(limits)),
+        Ok(Err(rejection)) => Err(rejection),
+        Err(error) => Err(process_failed(&error.to_string())),
     }
 }
 
 /// The output and exit status of a process.
-struct Said {
+struct ProcessOutput {
     status: ExitStatus,
-    out: Vec<u8>,
-    complaint: String,
+    stdout: Vec<u8>,
+    stderr: String,
 }
 
-async fn talk(mut child: Child, bytes: Bytes) -> io::Result<Said> {
+async fn communicate(mut child: Child, bytes: Bytes) -> io::Result<ProcessOutput> {
     let no_pipe = || io::Error::other("the process has no pipe");
     let mut stdin = child.stdin.take().ok_or_else(no_pipe)?;
     let stdout = child.stdout.take().ok_or_else(no_pipe)?;
@@ -85,47 +86,50 @@ async fn talk(mut child: Child, bytes: Bytes) -> io::Result<Said> {
         let _ = stdin.write_all(&bytes).await;
         drop(stdin);
     };
-    let (out, complaint, ()) =
-        tokio::join!(take(stdout, CODE_BYTES + 1), take(stderr, COMPLAINT_BYTES), feed);
+    let (out, complaint, ()) = tokio::join!(
+        read_at_most(stdout, MAX_CODE_BYTES + 1),
+        read_at_most(stderr, MAX_STDERR_BYTES),
+        feed
+    );
     let (out, complaint) = (out?, String::from_utf8_lossy(&complaint?).into_owned());
-    if out.len() as u64 > CODE_BYTES {
+    if out.len() as u64 > MAX_CODE_BYTES {
         child.start_kill()?;
     }
-    Ok(Said { status: child.wait().await?, out, complaint })
+    Ok(ProcessOutput { status: child.wait().await?, stdout: out, stderr: complaint })
 }
 
-async fn take(pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> {
+async fn read_at_most(pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.take(most).read_to_end(&mut bytes).await?;
     Ok(bytes)
 }
 
-fn read(out: &[u8]) -> io::Result<Result<Prepared, Fault>> {
+fn parse_output(out: &[u8]) -> io::Result<Result<Prepared, Rejection>> {
     let cut = || io::Error::other("its output is incomplete");
     let (length, rest) = out.split_first_chunk::<4>().ok_or_else(cut)?;
     let length = u32::from_le_bytes(*length) as usize;
     let (head, code) = rest.split_at_checked(length).ok_or_else(cut)?;
     Ok(match serde_json::from_slice(head)? {
-        Answer::Prepared(outline) => Ok(Prepared { outline: *outline, code: code.to_vec() }),
-        Answer::Refused { code, message, hint } => {
-            let fault = Fault::told(&code, &message, &hint);
-            Err(fault.ok_or_else(|| io::Error::other("its output has an unknown code"))?)
+        WorkerHeader::Prepared(outline) => Ok(Prepared { outline: *outline, code: code.to_vec() }),
+        WorkerHeader::Refused { code, message, hint } => {
+            let rejection = Rejection::from_parts(&code, &message, &hint);
+            Err(rejection.ok_or_else(|| io::Error::other("its output has an unknown code"))?)
         }
     })
 }
 
-fn failed(status: ExitStatus, complaint: &str, limits: &CompileLimits) -> Fault {
+fn exit_error(status: ExitStatus, complaint: &str, limits: &CompileLimits) -> Rejection {
     if is_out_of_memory(complaint) {
         return out_of_memory(limits);
     }
     if was_out_of_time(status) {
-        return over("seconds of CPU time", limits.cpu.as_secs().max(1));
+        return limit_exceeded("seconds of CPU time", limits.cpu.as_secs().max(1));
     }
-    broken(&format!("it ended with {status}: {}", complaint.trim()))
+    process_failed(&format!("it ended with {status}: {}", complaint.trim()))
 }
 
 fn is_out_of_memory(text: &str) -> bool {
-    OUT_OF_MEMORY.iter().any(|words| text.contains(words))
+    OUT_OF_MEMORY_MESSAGES.iter().any(|words| text.contains(words))
 }
 
 /// Returns true if the system ended the process at its limit of CPU time. It sends one of two
@@ -145,20 +149,20 @@ fn was_out_of_time(_status: ExitStatus) -> bool {
     false
 }
 
-fn out_of_memory(limits: &CompileLimits) -> Fault {
-    over("bytes of memory", limits.memory_bytes)
+fn out_of_memory(limits: &CompileLimits) -> Rejection {
+    limit_exceeded("bytes of memory", limits.memory_bytes)
 }
 
-fn over(unit: &str, allowed: u64) -> Fault {
-    Fault::new(
+fn limit_exceeded(unit: &str, allowed: u64) -> Rejection {
+    Rejection::new(
         "limit",
         &format!("compiling it takes more than the limit of {allowed} {unit}"),
         "make the plugin smaller, or split it into several",
     )
 }
 
-fn broken(message: &str) -> Fault {
-    Fault::new(
+fn process_failed(message: &str) -> Rejection {
+    Rejection::new(
         "invalid",
         &format!("the process that compiles it failed: {message}"),
         "load it again; if the same happens, please report it together with the file",

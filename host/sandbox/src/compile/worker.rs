@@ -10,13 +10,13 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 
 use crate::engine;
-use crate::load::Fault;
-use crate::load::kind::FILE_BYTES;
+use crate::load::Rejection;
+use crate::load::file_kind::MAX_FILE_BYTES;
 use crate::load::prepare::{Outline, Prepared, prepare};
 
 /// The header that a worker writes before the code.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Answer {
+pub(super) enum WorkerHeader {
     /// The outline of the component. The code follows.
     Prepared(Box<Outline>),
     /// The reason why the file is not a plugin.
@@ -41,8 +41,8 @@ pub struct WorkerLimits {
 
 /// Compiles one component. The exit code is 0 if a header was written, even if the header rejects
 /// the component.
-pub fn work(limits: WorkerLimits) -> ExitCode {
-    match answer(limits) {
+pub fn run(limits: WorkerLimits) -> ExitCode {
+    match compile_stdin(limits) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The host reads this line and puts it into a message of its own.
@@ -52,16 +52,16 @@ pub fn work(limits: WorkerLimits) -> ExitCode {
     }
 }
 
-fn answer(limits: WorkerLimits) -> io::Result<()> {
+fn compile_stdin(limits: WorkerLimits) -> io::Result<()> {
     confine(limits)?;
     let mut bytes = Vec::new();
     // The host rejects larger files itself.
-    io::stdin().lock().take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    let engine = engine::for_compiling().map_err(io::Error::other)?;
+    io::stdin().lock().take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    let engine = engine::create_compile_engine().map_err(io::Error::other)?;
     let (answer, code) = match prepare(&engine, &bytes) {
-        Ok(Prepared { outline, code }) => (Answer::Prepared(Box::new(outline)), code),
-        Err(Fault { code, message, hint }) => {
-            (Answer::Refused { code: code.to_owned(), message, hint }, Vec::new())
+        Ok(Prepared { outline, code }) => (WorkerHeader::Prepared(Box::new(outline)), code),
+        Err(Rejection { code, message, hint }) => {
+            (WorkerHeader::Refused { code: code.to_owned(), message, hint }, Vec::new())
         }
     };
     let head = serde_json::to_vec(&answer)?;

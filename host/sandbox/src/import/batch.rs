@@ -4,21 +4,21 @@ use wattle_graph::failure::Failure;
 use wattle_run::gate::Effect;
 
 use crate::bindings::wattle::plugin::types;
-use crate::guest::Guest;
-use crate::halt::Trapped;
+use crate::host_state::HostState;
+use crate::import_error::TrapReason;
 
 /// Results of a batch, one for each request.
-pub(crate) type Answers<T> = Vec<Result<T, types::Failure>>;
+pub(crate) type BatchResults<T> = Vec<Result<T, types::Failure>>;
 
-impl Guest {
+impl HostState {
     /// Makes several host calls at once. An invalid request has a failure as its result.
     pub(crate) async fn call_all<C: Effect, T>(
         &mut self,
         requests: Vec<Result<C, Failure>>,
-        convert: fn(C::Answer) -> T,
-    ) -> wasmtime::Result<Answers<T>> {
+        convert: fn(C::Output) -> T,
+    ) -> wasmtime::Result<BatchResults<T>> {
         let gate = self.gate(C::FUNCTION)?;
-        let answers = self.outside(gate.call_all(requests)).await.map_err(Trapped::Unwind)?;
-        Ok(answers.into_iter().map(|answer| answer.map(convert).map_err(Into::into)).collect())
+        let results = self.off_cpu(gate.call_all(requests)).await.map_err(TrapReason::Unwind)?;
+        Ok(results.into_iter().map(|answer| answer.map(convert).map_err(Into::into)).collect())
     }
 }

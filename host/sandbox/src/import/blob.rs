@@ -1,16 +1,16 @@
 //! `wattle:plugin/blob`: content-addressed bytes.
 
 use bytes::Bytes;
-use wattle_run::hostcall::blob::{Put, Stat};
+use wattle_run::hostcall::blob::{PutBlob, StatBlob};
 
 use crate::bindings::wattle::plugin::blob;
-use crate::guest::Guest;
-use crate::halt::Halt;
-use crate::import::types::blob_ref;
+use crate::host_state::HostState;
+use crate::import::types::parse_blob_ref;
+use crate::import_error::ImportError;
 
-impl blob::Host for Guest {
-    async fn put(&mut self, bytes: Vec<u8>, media_type: String) -> Result<String, Halt> {
-        let blob = self.call(Put { bytes: Bytes::from(bytes), media_type }).await?;
+impl blob::Host for HostState {
+    async fn put(&mut self, bytes: Vec<u8>, media_type: String) -> Result<String, ImportError> {
+        let blob = self.call(PutBlob { bytes: Bytes::from(bytes), media_type }).await?;
         Ok(blob.to_string())
     }
 
@@ -19,19 +19,19 @@ impl blob::Host for Guest {
         blob: String,
         offset: u64,
         length: Option<u64>,
-    ) -> Result<Vec<u8>, Halt> {
+    ) -> Result<Vec<u8>, ImportError> {
         let gate = self.gate("blob.get")?;
-        let bytes = self.outside(gate.blob_get(&blob, offset, length)).await?;
+        let bytes = self.off_cpu(gate.blob_get(&blob, offset, length)).await?;
         Ok(bytes.into())
     }
 
-    async fn link(&mut self, blob: String) -> Result<String, Halt> {
+    async fn link(&mut self, blob: String) -> Result<String, ImportError> {
         let gate = self.gate("blob.link")?;
-        Ok(self.outside(gate.blob_link(&blob)).await?)
+        Ok(self.off_cpu(gate.blob_link(&blob)).await?)
     }
 
-    async fn stat(&mut self, blob: String) -> Result<blob::Info, Halt> {
-        let info = self.call(Stat { blob: blob_ref(&blob, "blob.stat")? }).await?;
+    async fn stat(&mut self, blob: String) -> Result<blob::Info, ImportError> {
+        let info = self.call(StatBlob { blob: parse_blob_ref(&blob, "blob.stat")? }).await?;
         Ok(blob::Info { blob: info.blob.to_string(), size: info.size, media_type: info.media_type })
     }
 }

@@ -3,28 +3,28 @@
 use wattle_run::hostcall::clock::{Civil, Zoned};
 
 use crate::bindings::wattle::plugin::clock;
-use crate::guest::Guest;
-use crate::halt::{Halt, Trapped};
+use crate::host_state::HostState;
+use crate::import_error::{ImportError, TrapReason};
 
-impl clock::Host for Guest {
+impl clock::Host for HostState {
     fn now(&mut self) -> wasmtime::Result<i64> {
-        Ok(self.gate("clock.now")?.now_ms().map_err(Trapped::Unwind)?)
+        Ok(self.gate("clock.now")?.now_ms().map_err(TrapReason::Unwind)?)
     }
 
     fn monotonic(&mut self) -> wasmtime::Result<u64> {
-        Ok(self.gate("clock.monotonic")?.monotonic_ns().map_err(Trapped::Unwind)?)
+        Ok(self.gate("clock.monotonic")?.monotonic_ns().map_err(TrapReason::Unwind)?)
     }
 
     fn time_zone(&mut self) -> wasmtime::Result<String> {
-        Ok(self.gate("clock.time-zone")?.time_zone().map_err(Trapped::Unwind)?)
+        Ok(self.gate("clock.time-zone")?.time_zone().map_err(TrapReason::Unwind)?)
     }
 
-    fn to_zone(&mut self, unix_ms: i64, zone: Option<String>) -> Result<clock::Zoned, Halt> {
+    fn to_zone(&mut self, unix_ms: i64, zone: Option<String>) -> Result<clock::Zoned, ImportError> {
         let zoned = self.gate("clock.to-zone")?.to_zone(unix_ms, zone.as_deref())?;
         Ok(from_zoned(zoned))
     }
 
-    fn from_zone(&mut self, civil: clock::Civil, zone: Option<String>) -> Result<i64, Halt> {
+    fn from_zone(&mut self, civil: clock::Civil, zone: Option<String>) -> Result<i64, ImportError> {
         let gate = self.gate("clock.from-zone")?;
         Ok(gate.from_zone(into_civil(civil), zone.as_deref())?)
     }

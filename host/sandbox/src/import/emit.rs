@@ -3,19 +3,23 @@
 use wattle_run::hostcall::emit::Emission;
 
 use crate::bindings::wattle::plugin::emit;
-use crate::guest::Guest;
-use crate::halt::Halt;
+use crate::host_state::HostState;
+use crate::import_error::ImportError;
 use crate::json;
 
-impl emit::Host for Guest {
-    async fn custom(&mut self, name: String, data: String) -> Result<(), Halt> {
+impl emit::Host for HostState {
+    async fn custom(&mut self, name: String, data: String) -> Result<(), ImportError> {
         let gate = self.gate("emit.custom")?;
         let data = json::parse(&data, "emit.custom", "data")?;
-        Ok(self.outside(gate.emit(Emission::Custom { name, data })).await?)
+        Ok(self.off_cpu(gate.emit(Emission::Custom { name, data })).await?)
     }
 
-    async fn progress(&mut self, message: String, fraction: Option<f64>) -> Result<(), Halt> {
+    async fn progress(
+        &mut self,
+        message: String,
+        fraction: Option<f64>,
+    ) -> Result<(), ImportError> {
         let gate = self.gate("emit.progress")?;
-        Ok(self.outside(gate.emit(Emission::Progress { message, fraction })).await?)
+        Ok(self.off_cpu(gate.emit(Emission::Progress { message, fraction })).await?)
     }
 }

@@ -6,9 +6,9 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 
 use crate::bindings::wattle::plugin::{http, types};
-use crate::guest::Guest;
-use crate::halt::Halt;
-use crate::import::types::{blob_ref, unknown};
+use crate::host_state::HostState;
+use crate::import::types::{parse_blob_ref, unsupported_case};
+use crate::import_error::ImportError;
 use crate::json;
 
 const SEND: &str = CallKind::SendHttp.name();
@@ -16,10 +16,10 @@ const SEND: &str = CallKind::SendHttp.name();
 /// Key of `extra` for the delay before the host sends the request, in milliseconds.
 const DELAY_MS: &str = "delay_ms";
 
-impl http::Host for Guest {
-    async fn send(&mut self, request: http::Request) -> Result<http::Response, Halt> {
-        let answer = self.call(into_request(request)?).await?;
-        Ok(from_response(answer))
+impl http::Host for HostState {
+    async fn send(&mut self, request: http::Request) -> Result<http::Response, ImportError> {
+        let response = self.call(into_request(request)?).await?;
+        Ok(from_response(response))
     }
 
     async fn send_all(
@@ -36,10 +36,10 @@ fn into_request(request: http::Request) -> Result<HttpRequest, Failure> {
         http::Body::Empty => HttpBody::Empty,
         http::Body::Text(text) => HttpBody::Text(text),
         http::Body::Bytes(bytes) => HttpBody::Bytes(Bytes::from(bytes)),
-        http::Body::Blob(text) => HttpBody::Blob(blob_ref(&text, SEND)?),
-        http::Body::Other(_) => return Err(unknown(SEND, "body", "other")),
+        http::Body::Blob(text) => HttpBody::Blob(parse_blob_ref(&text, SEND)?),
+        http::Body::Other(_) => return Err(unsupported_case(SEND, "body", "other")),
     };
-    let delay_ms = json::extra(&request.extra, DELAY_MS).map(delay_ms).transpose()?;
+    let delay_ms = json::extra_field(&request.extra, DELAY_MS).map(delay_ms).transpose()?;
     Ok(HttpRequest {
         method: request.method,
         url: request.url,

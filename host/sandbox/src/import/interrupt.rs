@@ -1,23 +1,23 @@
 //! `wattle:plugin/interrupt`: requests for input from a person. Without an answer the gate unwinds
 //! the guest.
 
-use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::interrupt::InterruptRequest;
 
 use crate::bindings::wattle::plugin::interrupt;
-use crate::guest::Guest;
-use crate::halt::Halt;
+use crate::host_state::HostState;
+use crate::import_error::ImportError;
 use crate::json;
 
-impl interrupt::Host for Guest {
-    async fn ask(&mut self, question: interrupt::Question) -> Result<String, Halt> {
-        let payload = json::parse(&question.payload, Ask::FUNCTION, "payload")?;
+impl interrupt::Host for HostState {
+    async fn ask(&mut self, question: interrupt::Question) -> Result<String, ImportError> {
+        let payload = json::parse(&question.payload, InterruptRequest::FUNCTION, "payload")?;
         let response_schema = json::parse_option(
             question.response_schema.as_deref(),
-            Ask::FUNCTION,
+            InterruptRequest::FUNCTION,
             "response-schema",
         )?;
-        let gate = self.gate(Ask::FUNCTION)?;
-        let answer = self.outside(gate.ask(Ask { payload, response_schema })).await?;
-        Ok(json::text(&answer))
+        let gate = self.gate(InterruptRequest::FUNCTION)?;
+        let answer = self.off_cpu(gate.ask(InterruptRequest { payload, response_schema })).await?;
+        Ok(json::to_text(&answer))
     }
 }

@@ -10,21 +10,21 @@ use wattle_graph::llm::{
     ResponseSchema, ToolChoice, ToolDefinition, Usage,
 };
 
-use self::stream::OpenStream;
+use self::stream::StreamHandle;
 use crate::bindings::wattle::plugin::{llm, types};
-use crate::guest::Guest;
-use crate::halt::Halt;
+use crate::host_state::HostState;
 use crate::import::message::{from_part, into_message};
-use crate::import::types::unknown;
+use crate::import::types::unsupported_case;
+use crate::import_error::ImportError;
 use crate::json;
 
 const COMPLETE: &str = CallKind::Complete.name();
 const GENERATE_IMAGES: &str = CallKind::GenerateImages.name();
 
-impl llm::Host for Guest {
-    async fn complete(&mut self, request: llm::Request) -> Result<llm::Completion, Halt> {
-        let answer = self.call(into_request(request)?).await?;
-        Ok(from_completion(answer))
+impl llm::Host for HostState {
+    async fn complete(&mut self, request: llm::Request) -> Result<llm::Completion, ImportError> {
+        let completion = self.call(into_request(request)?).await?;
+        Ok(from_completion(completion))
     }
 
     async fn complete_all(
@@ -35,19 +35,22 @@ impl llm::Host for Guest {
         self.call_all(requests, from_completion).await
     }
 
-    async fn stream(&mut self, request: llm::Request) -> Result<Resource<OpenStream>, Halt> {
+    async fn stream(
+        &mut self,
+        request: llm::Request,
+    ) -> Result<Resource<StreamHandle>, ImportError> {
         self.open_stream(into_request(request)?)
     }
 
     async fn generate_images(
         &mut self,
         request: llm::ImageRequest,
-    ) -> Result<Vec<llm::GeneratedImage>, Halt> {
+    ) -> Result<Vec<llm::GeneratedImage>, ImportError> {
         let images = self.call(into_image_request(request)?).await?;
         Ok(images.into_iter().map(from_image).collect())
     }
 
-    async fn route(&mut self, name: String) -> Result<llm::RouteInfo, Halt> {
+    async fn route(&mut self, name: String) -> Result<llm::RouteInfo, ImportError> {
         let info = self.gate("llm.route")?.route(&name)?;
         Ok(llm::RouteInfo {
             provider: info.provider,
@@ -82,7 +85,7 @@ fn into_request(request: llm::Request) -> Result<CompletionRequest, Failure> {
         max_output_tokens: request.max_output_tokens,
         seed: request.seed,
         stop: request.stop,
-        tries: json::wishes(&request.extra, COMPLETE)?,
+        tries: json::parse_extra(&request.extra, COMPLETE)?,
     })
 }
 
@@ -92,17 +95,17 @@ fn into_image_request(request: llm::ImageRequest) -> Result<ImageRequest, Failur
         prompt: request.prompt,
         count: request.count,
         aspect_ratio: request.aspect_ratio,
-        tries: json::wishes(&request.extra, GENERATE_IMAGES)?,
+        tries: json::parse_extra(&request.extra, GENERATE_IMAGES)?,
     })
 }
 
 fn from_image(image: GeneratedImage) -> llm::GeneratedImage {
-    let told = [("provider", image.provider), ("model", image.model), ("link", image.link)];
-    let told = told.map(|(key, value)| (key.to_owned(), serde_json::json!(value).to_string()));
+    let fields = [("provider", image.provider), ("model", image.model), ("link", image.link)];
+    let fields = fields.map(|(key, value)| (key.to_owned(), serde_json::json!(value).to_string()));
     llm::GeneratedImage {
         blob: image.blob.to_string(),
         media_type: image.media_type,
-        extra: told.into(),
+        extra: fields.into(),
     }
 }
 
@@ -120,14 +123,16 @@ fn into_choice(choice: llm::ToolChoice) -> Result<ToolChoice, Failure> {
         llm::ToolChoice::None => ToolChoice::None,
         llm::ToolChoice::Required => ToolChoice::Required,
         llm::ToolChoice::Tool(name) => ToolChoice::Tool(name),
-        llm::ToolChoice::Other(case) => return Err(unknown(COMPLETE, "tool-choice", &case)),
+        llm::ToolChoice::Other(case) => {
+            return Err(unsupported_case(COMPLETE, "tool-choice", &case));
+        }
     })
 }
 
 fn from_completion(completion: Completion) -> llm::Completion {
     llm::Completion {
         parts: completion.parts.into_iter().map(from_part).collect(),
-        structured: completion.structured.as_ref().map(json::text),
+        structured: completion.structured.as_ref().map(json::to_text),
         finish_reason: match completion.finish_reason {
             FinishReason::Stop => llm::FinishReason::Stop,
             FinishReason::Length => llm::FinishReason::Length,
@@ -137,13 +142,13 @@ fn from_completion(completion: Completion) -> llm::Completion {
         },
         usage: from_usage(&completion.usage),
         model: completion.model,
-        extra: told(completion.id.as_ref(), &completion.attempts),
+        extra: extra_fields(completion.id.as_ref(), &completion.attempts),
     }
 }
 
 /// Returns the extension fields of a completion (`extra`): the id of the message that the
 /// completion becomes, and the models that were called.
-fn told(id: Option<&String>, attempts: &[Attempt]) -> Vec<(String, String)> {
+fn extra_fields(id: Option<&String>, attempts: &[Attempt]) -> Vec<(String, String)> {
     let id = id.map(|id| ("id", serde_json::json!(id)));
     let attempts = (!attempts.is_empty()).then(|| ("attempts", serde_json::json!(attempts)));
     let told = id.into_iter().chain(attempts);
@@ -174,13 +179,13 @@ mod tests {
         };
         let failure = Failure::new("unavailable", "away").retryable();
         let id = "m".to_owned();
-        let told = super::told(Some(&id), &[asked("a", Some(failure)), asked("b", None)]);
+        let told = super::extra_fields(Some(&id), &[asked("a", Some(failure)), asked("b", None)]);
         assert_eq!(told.len(), 2);
         assert_eq!(told[0], ("id".to_owned(), "\"m\"".to_owned()));
         assert_eq!(told[1].0, "attempts");
         let told: serde_json::Value = serde_json::from_str(&told[1].1).unwrap();
         assert_eq!(told[0]["error"]["code"], "unavailable");
         assert_eq!(told[1], serde_json::json!({ "provider": "openai", "model": "b", "tries": 1 }));
-        assert!(super::told(None, &[]).is_empty());
+        assert!(super::extra_fields(None, &[]).is_empty());
     }
 }

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use crate::bindings::wattle::plugin::log;
-use crate::guest::Guest;
+use crate::host_state::HostState;
 
-impl log::Host for Guest {
+impl log::Host for HostState {
     fn write(
         &mut self,
         level: log::Level,

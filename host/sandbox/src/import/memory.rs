@@ -2,13 +2,15 @@
 
 use serde::Deserialize;
 use wattle_graph::failure::Failure;
-use wattle_run::hostcall::memory::{Delete, Get, Namespaces, Put, Search};
+use wattle_run::hostcall::memory::{
+    DeleteDocument, GetDocument, ListMemoryNamespaces, PutDocument, SearchDocuments,
+};
 use wattle_run::ports::memory;
 use wattle_run::ports::memory::{Item, ListNamespaces, PutItem, parse_filter};
 
 use crate::bindings::wattle::plugin::memory as wit;
-use crate::guest::Guest;
-use crate::halt::Halt;
+use crate::host_state::HostState;
+use crate::import_error::ImportError;
 use crate::json;
 
 const PUT: &str = "memory.put";
@@ -17,17 +19,17 @@ const SEARCH: &str = "memory.search";
 /// Extension fields of a document to write (`extra`).
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct PutWishes {
+struct PutExtra {
     refresh_on_read: bool,
 }
 
-impl wit::Host for Guest {
+impl wit::Host for HostState {
     async fn get(
         &mut self,
         namespace: wit::Namespace,
         key: String,
-    ) -> Result<Option<wit::Item>, Halt> {
-        Ok(self.call(Get { namespace, key }).await?.map(from_item))
+    ) -> Result<Option<wit::Item>, ImportError> {
+        Ok(self.call(GetDocument { namespace, key }).await?.map(from_item))
     }
 
     async fn put(
@@ -36,7 +38,7 @@ impl wit::Host for Guest {
         key: String,
         value: String,
         ttl_ms: Option<u64>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), ImportError> {
         self.put_with(namespace, key, value, ttl_ms, Vec::new()).await
     }
 
@@ -47,18 +49,18 @@ impl wit::Host for Guest {
         value: String,
         ttl_ms: Option<u64>,
         extra: wit::Extra,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), ImportError> {
         let value = json::parse(&value, PUT, "value")?;
-        let PutWishes { refresh_on_read } = json::wishes(&extra, PUT)?;
-        self.call(Put(PutItem { namespace, key, value, ttl_ms, refresh_on_read })).await
+        let PutExtra { refresh_on_read } = json::parse_extra(&extra, PUT)?;
+        self.call(PutDocument(PutItem { namespace, key, value, ttl_ms, refresh_on_read })).await
     }
 
-    async fn delete(&mut self, namespace: wit::Namespace, key: String) -> Result<(), Halt> {
-        self.call(Delete { namespace, key }).await
+    async fn delete(&mut self, namespace: wit::Namespace, key: String) -> Result<(), ImportError> {
+        self.call(DeleteDocument { namespace, key }).await
     }
 
-    async fn search(&mut self, request: wit::SearchRequest) -> Result<Vec<wit::Item>, Halt> {
-        let found = self.call(Search(into_search(request)?)).await?;
+    async fn search(&mut self, request: wit::SearchRequest) -> Result<Vec<wit::Item>, ImportError> {
+        let found = self.call(SearchDocuments(into_search(request)?)).await?;
         Ok(found.into_iter().map(from_item).collect())
     }
 
@@ -68,7 +70,7 @@ impl wit::Host for Guest {
         max_depth: Option<u32>,
         limit: u32,
         offset: u32,
-    ) -> Result<Vec<wit::Namespace>, Halt> {
+    ) -> Result<Vec<wit::Namespace>, ImportError> {
         let list = ListNamespaces {
             prefix,
             suffix: Vec::new(),
@@ -76,13 +78,13 @@ impl wit::Host for Guest {
             limit: limit as usize,
             offset: offset as usize,
         };
-        self.call(Namespaces(list)).await
+        self.call(ListMemoryNamespaces(list)).await
     }
 }
 
-fn into_search(request: wit::SearchRequest) -> Result<memory::Search, Failure> {
+fn into_search(request: wit::SearchRequest) -> Result<memory::MemorySearch, Failure> {
     let filter = json::parse_option(request.filter.as_deref(), SEARCH, "filter")?;
-    Ok(memory::Search {
+    Ok(memory::MemorySearch {
         prefix: request.prefix,
         filter: filter.as_ref().map(parse_filter).transpose()?.unwrap_or_default(),
         query: request.query,
@@ -96,7 +98,7 @@ fn from_item(item: Item) -> wit::Item {
     wit::Item {
         namespace: item.namespace,
         key: item.key,
-        value: json::text(&item.value),
+        value: json::to_text(&item.value),
         created_ms: item.created_ms,
         updated_ms: item.updated_ms,
         score: item.score,

@@ -4,7 +4,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::llm::{Image, ImageSource, Message, Part, Role, ToolCall, ToolResult};
 
 use crate::bindings::wattle::plugin::types;
-use crate::import::types::{blob_ref, unknown};
+use crate::import::types::{parse_blob_ref, unsupported_case};
 use crate::json;
 
 /// Converts a message of a guest. `function` names the called function in errors.
@@ -42,9 +42,11 @@ pub(crate) fn into_part(part: types::Part, function: &str) -> Result<Part, Failu
 
 fn into_image(image: types::Image, function: &str) -> Result<Image, Failure> {
     let source = match image.source {
-        types::ImageSource::Blob(text) => ImageSource::Blob(blob_ref(&text, function)?),
+        types::ImageSource::Blob(text) => ImageSource::Blob(parse_blob_ref(&text, function)?),
         types::ImageSource::Url(url) => ImageSource::Url(url),
-        types::ImageSource::Other(case) => return Err(unknown(function, "image-source", &case)),
+        types::ImageSource::Other(case) => {
+            return Err(unsupported_case(function, "image-source", &case));
+        }
     };
     Ok(Image { source, media_type: image.media_type })
 }
@@ -64,7 +66,7 @@ pub(crate) fn from_part(part: Part) -> types::Part {
         Part::ToolCall(call) => types::Part::ToolCall(types::ToolCall {
             id: call.id,
             name: call.name,
-            arguments: json::text(&call.arguments),
+            arguments: json::to_text(&call.arguments),
             extra: Vec::new(),
         }),
         Part::ToolResult(result) => types::Part::ToolResult(types::ToolResult {
@@ -74,7 +76,7 @@ pub(crate) fn from_part(part: Part) -> types::Part {
             extra: Vec::new(),
         }),
         Part::Reasoning(text) => types::Part::Reasoning(text),
-        Part::Other(value) => types::Part::Other(json::text(&value)),
+        Part::Other(value) => types::Part::Other(json::to_text(&value)),
     }
 }
 

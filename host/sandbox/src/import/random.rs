@@ -3,13 +3,13 @@
 use wattle_run::limit;
 
 use crate::bindings::wattle::plugin::random;
-use crate::guest::Guest;
-use crate::halt::Trapped;
+use crate::host_state::HostState;
+use crate::import_error::TrapReason;
 
-impl random::Host for Guest {
+impl random::Host for HostState {
     fn bytes(&mut self, length: u32) -> wasmtime::Result<Vec<u8>> {
         let length = length.min(limit::RANDOM_BYTES);
-        Ok(self.gate("random.bytes")?.random(length).map_err(Trapped::Unwind)?)
+        Ok(self.gate("random.bytes")?.random(length).map_err(TrapReason::Unwind)?)
     }
 
     fn u64(&mut self) -> wasmtime::Result<u64> {
@@ -17,10 +17,10 @@ impl random::Host for Guest {
     }
 }
 
-impl Guest {
+impl HostState {
     /// Returns 64 random bits of the gate.
-    pub(crate) fn random_u64(&mut self, function: &'static str) -> Result<u64, Trapped> {
-        let bytes = self.gate(function)?.random(8).map_err(Trapped::Unwind)?;
+    pub(crate) fn random_u64(&mut self, function: &'static str) -> Result<u64, TrapReason> {
+        let bytes = self.gate(function)?.random(8).map_err(TrapReason::Unwind)?;
         Ok(bytes.iter().fold(0, |bits, byte| (bits << 8) | u64::from(*byte)))
     }
 }

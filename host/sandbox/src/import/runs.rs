@@ -7,56 +7,56 @@ use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{GraphName, NodeName, RunId, ThreadId};
 use wattle_run::hostcall::runs::{
-    EndedRun, OnFailure, OpenQuestion, ResumeRun, RunOutcome, RunRef, StartRun, ThreadView,
+    EndedRun, OnFailure, PendingInterrupt, ResumeRun, RunOutcome, RunRef, StartRun, ThreadView,
 };
 use wattle_run::ports::Caller;
 use wattle_run::ports::store::{RunOptions, ThreadStatus};
 
 use crate::bindings::wattle::plugin::runs;
-use crate::guest::Guest;
-use crate::halt::Halt;
-use crate::import::types::unknown;
+use crate::host_state::HostState;
+use crate::import::types::unsupported_case;
+use crate::import_error::ImportError;
 use crate::json;
 
-impl runs::Host for Guest {
-    async fn start(&mut self, request: runs::StartRequest) -> Result<runs::RunRef, Halt> {
+impl runs::Host for HostState {
+    async fn start(&mut self, request: runs::StartRequest) -> Result<runs::RunRef, ImportError> {
         let gate = self.gate("runs.start")?;
         let request = into_start(request, gate.caller())?;
-        let run = self.outside(gate.start_run(request)).await?;
+        let run = self.off_cpu(gate.start_run(request)).await?;
         Ok(from_run_ref(&run))
     }
 
-    async fn resume(&mut self, request: runs::ResumeRequest) -> Result<runs::RunRef, Halt> {
+    async fn resume(&mut self, request: runs::ResumeRequest) -> Result<runs::RunRef, ImportError> {
         let gate = self.gate("runs.resume")?;
         let request = into_resume(request, gate.caller())?;
-        let run = self.outside(gate.runs()?.resume(request)).await?;
+        let run = self.off_cpu(gate.runs()?.resume(request)).await?;
         Ok(from_run_ref(&run))
     }
 
-    async fn wait(&mut self, run: runs::RunRef) -> Result<runs::EndedRun, Halt> {
+    async fn wait(&mut self, run: runs::RunRef) -> Result<runs::EndedRun, ImportError> {
         let gate = self.gate("runs.wait")?;
         let run = into_run_ref(&run)?;
-        let ended = self.outside(gate.wait_run(&run)).await?;
+        let ended = self.off_cpu(gate.wait_run(&run)).await?;
         Ok(from_ended(ended))
     }
 
-    async fn cancel(&mut self, run: runs::RunRef) -> Result<(), Halt> {
+    async fn cancel(&mut self, run: runs::RunRef) -> Result<(), ImportError> {
         let gate = self.gate("runs.cancel")?;
         let run = into_run_ref(&run)?;
-        Ok(self.outside(gate.runs()?.cancel(&run)).await?)
+        Ok(self.off_cpu(gate.runs()?.cancel(&run)).await?)
     }
 
-    async fn thread(&mut self, thread_id: String) -> Result<Option<runs::ThreadInfo>, Halt> {
+    async fn thread(&mut self, thread_id: String) -> Result<Option<runs::ThreadInfo>, ImportError> {
         let gate = self.gate("runs.thread")?;
         let thread = into_thread(&thread_id)?;
-        let view = self.outside(gate.runs()?.thread(&thread)).await?;
+        let view = self.off_cpu(gate.runs()?.thread(&thread)).await?;
         Ok(view.map(from_view))
     }
 
-    async fn delete_thread(&mut self, thread_id: String) -> Result<(), Halt> {
+    async fn delete_thread(&mut self, thread_id: String) -> Result<(), ImportError> {
         let gate = self.gate("runs.delete-thread")?;
         let thread = into_thread(&thread_id)?;
-        Ok(self.outside(gate.runs()?.delete_thread(&thread)).await?)
+        Ok(self.off_cpu(gate.runs()?.delete_thread(&thread)).await?)
     }
 
     async fn events(
@@ -64,10 +64,10 @@ impl runs::Host for Guest {
         thread_id: String,
         after: u64,
         limit: u32,
-    ) -> Result<Vec<String>, Halt> {
+    ) -> Result<Vec<String>, ImportError> {
         let gate = self.gate("runs.events")?;
         let thread = into_thread(&thread_id)?;
-        let events = self.outside(gate.runs()?.events(&thread, after, limit as usize)).await?;
+        let events = self.off_cpu(gate.runs()?.events(&thread, after, limit as usize)).await?;
         let texts: Result<Vec<String>, _> =
             events.iter().map(|event| serde_json::to_string(&event.shown())).collect();
         Ok(texts.map_err(|error| Failure::internal(format!("cannot write an event: {error}")))?)
@@ -121,7 +121,7 @@ fn into_resume(request: runs::ResumeRequest, caller: &Caller) -> Result<ResumeRu
     let on_failure = match request.on_failure {
         runs::OnFailure::Keep => OnFailure::Keep,
         runs::OnFailure::Reopen => OnFailure::Reopen,
-        runs::OnFailure::Other(case) => return Err(unknown(RESUME, "on-failure", &case)),
+        runs::OnFailure::Other(case) => return Err(unsupported_case(RESUME, "on-failure", &case)),
     };
     let answers = request
         .answers
@@ -155,20 +155,20 @@ fn from_ended(ended: EndedRun) -> runs::EndedRun {
     let outcome = match ended.outcome {
         RunOutcome::Completed => runs::RunResult::Completed,
         RunOutcome::Interrupted { interrupts, .. } => {
-            runs::RunResult::Interrupted(interrupts.into_iter().map(from_question).collect())
+            runs::RunResult::Interrupted(interrupts.into_iter().map(from_interrupt).collect())
         }
         RunOutcome::Failed { failure } => runs::RunResult::Failed(failure.into()),
         RunOutcome::Cancelled => runs::RunResult::Cancelled,
     };
-    runs::EndedRun { run: from_run_ref(&ended.run), outcome, state: json::text(&ended.state) }
+    runs::EndedRun { run: from_run_ref(&ended.run), outcome, state: json::to_text(&ended.state) }
 }
 
-fn from_question(question: OpenQuestion) -> runs::InterruptInfo {
+fn from_interrupt(question: PendingInterrupt) -> runs::InterruptInfo {
     runs::InterruptInfo {
         id: question.id,
         node: question.node.into(),
-        payload: json::text(&question.payload),
-        response_schema: question.response_schema.as_ref().map(json::text),
+        payload: json::to_text(&question.payload),
+        response_schema: question.response_schema.as_ref().map(json::to_text),
         asked_ms: question.asked_ms,
         expires_ms: question.expires_ms,
     }
@@ -186,19 +186,19 @@ fn from_view(view: ThreadView) -> runs::ThreadInfo {
         thread_id: view.thread.into(),
         graph: view.graph.into(),
         status: status.to_owned(),
-        state: json::text(&view.state),
-        interrupts: view.interrupts.into_iter().map(from_question).collect(),
+        state: json::to_text(&view.state),
+        interrupts: view.interrupts.into_iter().map(from_interrupt).collect(),
         run_id: view.run.map(Into::into),
         created_ms: view.created_ms,
         updated_ms: view.updated_ms,
-        metadata: json::text(&metadata),
-        extra: from_facts(&view.next, view.expires_ms, view.failure.as_ref()),
+        metadata: json::to_text(&metadata),
+        extra: extra_fields(&view.next, view.expires_ms, view.failure.as_ref()),
     }
 }
 
 /// Returns the extension fields of a thread (`extra`): the nodes that run next, the time of expiry
 /// and the failure.
-fn from_facts(
+fn extra_fields(
     next: &[NodeName],
     expires_ms: Option<i64>,
     failure: Option<&Failure>,

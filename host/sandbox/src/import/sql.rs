@@ -9,9 +9,9 @@ use wattle_run::gate::transaction::Transaction;
 use wattle_run::hostcall::sql::{Dialect, Executed, Query, Rows, SqlValue, Statement};
 
 use crate::bindings::wattle::plugin::sql;
-use crate::guest::Guest;
-use crate::halt::Halt;
-use crate::import::types::too_many;
+use crate::host_state::HostState;
+use crate::import::types::too_many_resources;
+use crate::import_error::ImportError;
 use crate::json;
 
 const BEGIN: &str = "sql.begin";
@@ -21,15 +21,15 @@ const EXECUTE: &str = "sql.execute";
 /// A guest's handle of a transaction; empty once the transaction has ended. It is public because
 /// the generated bindings export it.
 #[expect(unreachable_pub, reason = "the generated bindings export it again")]
-pub struct OpenTransaction(Option<Transaction>);
+pub struct TransactionHandle(Option<Transaction>);
 
-impl sql::Host for Guest {
+impl sql::Host for HostState {
     async fn query(
         &mut self,
         database: String,
         text: String,
         parameters: Vec<sql::Value>,
-    ) -> Result<sql::Rows, Halt> {
+    ) -> Result<sql::Rows, ImportError> {
         let parameters = into_values(parameters, QUERY)?;
         let rows = self.call(Query(Statement { database, text, parameters })).await?;
         Ok(from_rows(rows))
@@ -40,81 +40,84 @@ impl sql::Host for Guest {
         database: String,
         text: String,
         parameters: Vec<sql::Value>,
-    ) -> Result<sql::Executed, Halt> {
+    ) -> Result<sql::Executed, ImportError> {
         let parameters = into_values(parameters, EXECUTE)?;
         let gate = self.gate(EXECUTE)?;
-        let executed = self.outside(gate.execute(&database, &text, parameters)).await?;
+        let executed = self.off_cpu(gate.execute(&database, &text, parameters)).await?;
         Ok(from_executed(executed))
     }
 
-    async fn begin(&mut self, database: String) -> Result<Resource<OpenTransaction>, Halt> {
+    async fn begin(
+        &mut self,
+        database: String,
+    ) -> Result<Resource<TransactionHandle>, ImportError> {
         let gate = self.gate(BEGIN)?;
-        let transaction = self.outside(gate.begin(&database)).await?;
-        let handle = self.table.push(OpenTransaction(Some(transaction)));
-        Ok(handle.map_err(|error| too_many(BEGIN, &error))?)
+        let transaction = self.off_cpu(gate.begin(&database)).await?;
+        let handle = self.table.push(TransactionHandle(Some(transaction)));
+        Ok(handle.map_err(|error| too_many_resources(BEGIN, &error))?)
     }
 
-    async fn dialect(&mut self, database: String) -> Result<String, Halt> {
+    async fn dialect(&mut self, database: String) -> Result<String, ImportError> {
         self.call(Dialect { database }).await
     }
 }
 
-impl sql::HostTransaction for Guest {
+impl sql::HostTransaction for HostState {
     async fn query(
         &mut self,
-        handle: Resource<OpenTransaction>,
+        handle: Resource<TransactionHandle>,
         text: String,
         parameters: Vec<sql::Value>,
-    ) -> Result<sql::Rows, Halt> {
+    ) -> Result<sql::Rows, ImportError> {
         let parameters = into_values(parameters, "sql.transaction.query")?;
-        let transaction = open(self.table.get_mut(&handle))?;
-        self.cpu.stop();
-        let answer = transaction.query(&text, parameters).await;
-        self.cpu.start();
-        Ok(from_rows(answer?))
+        let transaction = transaction_of(self.table.get_mut(&handle))?;
+        self.cpu.leave_guest();
+        let result = transaction.query(&text, parameters).await;
+        self.cpu.enter_guest();
+        Ok(from_rows(result?))
     }
 
     async fn execute(
         &mut self,
-        handle: Resource<OpenTransaction>,
+        handle: Resource<TransactionHandle>,
         text: String,
         parameters: Vec<sql::Value>,
-    ) -> Result<sql::Executed, Halt> {
+    ) -> Result<sql::Executed, ImportError> {
         let parameters = into_values(parameters, "sql.transaction.execute")?;
-        let transaction = open(self.table.get_mut(&handle))?;
-        self.cpu.stop();
-        let answer = transaction.execute(&text, parameters).await;
-        self.cpu.start();
-        Ok(from_executed(answer?))
+        let transaction = transaction_of(self.table.get_mut(&handle))?;
+        self.cpu.leave_guest();
+        let result = transaction.execute(&text, parameters).await;
+        self.cpu.enter_guest();
+        Ok(from_executed(result?))
     }
 
-    async fn commit(&mut self, handle: Resource<OpenTransaction>) -> Result<(), Halt> {
-        let transaction = close(self.table.get_mut(&handle))?;
-        Ok(self.outside(transaction.commit()).await?)
+    async fn commit(&mut self, handle: Resource<TransactionHandle>) -> Result<(), ImportError> {
+        let transaction = take_transaction(self.table.get_mut(&handle))?;
+        Ok(self.off_cpu(transaction.commit()).await?)
     }
 
-    async fn rollback(&mut self, handle: Resource<OpenTransaction>) -> Result<(), Halt> {
-        let transaction = close(self.table.get_mut(&handle))?;
-        Ok(self.outside(transaction.rollback()).await?)
+    async fn rollback(&mut self, handle: Resource<TransactionHandle>) -> Result<(), ImportError> {
+        let transaction = take_transaction(self.table.get_mut(&handle))?;
+        Ok(self.off_cpu(transaction.rollback()).await?)
     }
 
-    async fn drop(&mut self, handle: Resource<OpenTransaction>) -> wasmtime::Result<()> {
+    async fn drop(&mut self, handle: Resource<TransactionHandle>) -> wasmtime::Result<()> {
         self.table.delete(handle)?;
         Ok(())
     }
 }
 
-type Held<'a> = Result<&'a mut OpenTransaction, ResourceTableError>;
+type HandleResult<'a> = Result<&'a mut TransactionHandle, ResourceTableError>;
 
-fn open(held: Held<'_>) -> Result<&mut Transaction, Failure> {
-    held.ok().and_then(|handle| handle.0.as_mut()).ok_or_else(over)
+fn transaction_of(held: HandleResult<'_>) -> Result<&mut Transaction, Failure> {
+    held.ok().and_then(|handle| handle.0.as_mut()).ok_or_else(already_closed)
 }
 
-fn close(held: Held<'_>) -> Result<Transaction, Failure> {
-    held.ok().and_then(|handle| handle.0.take()).ok_or_else(over)
+fn take_transaction(held: HandleResult<'_>) -> Result<Transaction, Failure> {
+    held.ok().and_then(|handle| handle.0.take()).ok_or_else(already_closed)
 }
 
-fn over() -> Failure {
+fn already_closed() -> Failure {
     Failure::new(code::CONFLICT, "the transaction is over; start another one with `sql.begin`")
 }
 
@@ -143,7 +146,7 @@ fn from_value(value: SqlValue) -> sql::Value {
         SqlValue::Real(value) => sql::Value::Real(value),
         SqlValue::Text(value) => sql::Value::Text(value),
         SqlValue::Bytes(value) => sql::Value::Bytes(value.into()),
-        SqlValue::Json(value) => sql::Value::Json(json::text(&value)),
+        SqlValue::Json(value) => sql::Value::Json(json::to_text(&value)),
         SqlValue::Other(value) => sql::Value::Other(value),
     }
 }

@@ -1,27 +1,27 @@
 //! `wattle:plugin/tenants`: model routes of the request's tenant.
 
 use crate::bindings::wattle::plugin::tenants;
-use crate::guest::Guest;
-use crate::halt::Halt;
+use crate::host_state::HostState;
+use crate::import_error::ImportError;
 use crate::json;
 
 const SET: &str = "tenants.set-route";
 
-impl tenants::Host for Guest {
-    async fn set_route(&mut self, route: String, config: String) -> Result<(), Halt> {
+impl tenants::Host for HostState {
+    async fn set_route(&mut self, route: String, config: String) -> Result<(), ImportError> {
         let gate = self.gate(SET)?;
         let config = json::parse(&config, SET, "config")?;
-        Ok(self.outside(gate.set_route(&route, config)).await?)
+        Ok(self.off_cpu(gate.set_route(&route, config)).await?)
     }
 
-    async fn get_route(&mut self, route: String) -> Result<Option<String>, Halt> {
+    async fn get_route(&mut self, route: String) -> Result<Option<String>, ImportError> {
         let gate = self.gate("tenants.get-route")?;
-        let config = self.outside(gate.get_route(&route)).await?;
-        Ok(config.as_ref().map(json::text))
+        let config = self.off_cpu(gate.get_route(&route)).await?;
+        Ok(config.as_ref().map(json::to_text))
     }
 
-    async fn remove_route(&mut self, route: String) -> Result<(), Halt> {
+    async fn remove_route(&mut self, route: String) -> Result<(), ImportError> {
         let gate = self.gate("tenants.remove-route")?;
-        Ok(self.outside(gate.remove_route(&route)).await?)
+        Ok(self.off_cpu(gate.remove_route(&route)).await?)
     }
 }

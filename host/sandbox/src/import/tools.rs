@@ -12,51 +12,51 @@ use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 
 use crate::bindings::wattle::plugin::{tool, tools, types};
-use crate::guest::Guest;
-use crate::halt::{Halt, Trapped};
-use crate::import::batch::Answers;
+use crate::host_state::HostState;
+use crate::import::batch::BatchResults;
 use crate::import::message::from_part;
+use crate::import_error::{ImportError, TrapReason};
 use crate::json;
 
 const LIST: &str = "tools.list";
 const CALL: &str = CallKind::CallTool.name();
 const CALL_ALL: &str = "tools.call-all";
 
-impl tools::Host for Guest {
-    async fn list(&mut self) -> Result<Vec<tools::ToolInfo>, Halt> {
+impl tools::Host for HostState {
+    async fn list(&mut self) -> Result<Vec<tools::ToolInfo>, ImportError> {
         let gate = self.gate(LIST)?;
-        let infos = self.outside(gate.tools()).await?;
+        let infos = self.off_cpu(gate.tools()).await?;
         Ok(infos.into_iter().map(from_info).collect())
     }
 
-    async fn call(&mut self, request: tools::Request) -> Result<tools::ToolOutput, Halt> {
+    async fn call(&mut self, request: tools::Request) -> Result<tools::ToolOutput, ImportError> {
         let gate = self.gate(CALL)?;
         let request = into_request(request)?;
-        Ok(from_output(self.outside(gate.call_tool(request)).await?))
+        Ok(from_output(self.off_cpu(gate.call_tool(request)).await?))
     }
 
     async fn call_all(
         &mut self,
         requests: Vec<tools::Request>,
-    ) -> wasmtime::Result<Answers<tools::ToolOutput>> {
+    ) -> wasmtime::Result<BatchResults<tools::ToolOutput>> {
         let gate = self.gate(CALL_ALL)?;
         let requests = requests.into_iter().map(into_request).collect();
-        let answers = self.outside(gate.call_tools(requests)).await.map_err(Trapped::Unwind)?;
-        Ok(answers.into_iter().map(|answer| answer.map(from_output).map_err(Into::into)).collect())
+        let results = self.off_cpu(gate.call_tools(requests)).await.map_err(TrapReason::Unwind)?;
+        Ok(results.into_iter().map(|answer| answer.map(from_output).map_err(Into::into)).collect())
     }
 }
 
-impl tool::Host for Guest {
+impl tool::Host for HostState {
     async fn list(&mut self) -> wasmtime::Result<Vec<tool::ToolInfo>> {
-        Err(Trapped::Forbidden("tool.list").into())
+        Err(TrapReason::NoGate("tool.list").into())
     }
 
     async fn call(
         &mut self,
         _context: tool::CallContext,
         _arguments: String,
-    ) -> Result<tool::ToolOutput, Halt> {
-        Err(Trapped::Forbidden("tool.call").into())
+    ) -> Result<tool::ToolOutput, ImportError> {
+        Err(TrapReason::NoGate("tool.call").into())
     }
 }
 
@@ -66,30 +66,30 @@ fn into_request(request: tools::Request) -> Result<ToolRequest, Failure> {
         tool: request.tool,
         call_id: request.call_id,
         timeout_ms: request.timeout_ms,
-        state: json::wishes::<Shown>(&request.extra, CALL)?.state,
+        state: json::parse_extra::<CallExtra>(&request.extra, CALL)?.state,
     })
 }
 
 /// Extension fields of a tool call (`extra`).
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Shown {
+struct CallExtra {
     state: Option<Value>,
 }
 
 fn from_info(info: ToolInfo) -> tools::ToolInfo {
     tools::ToolInfo {
-        extra: extra(&info),
+        extra: extra_fields(&info),
         name: info.name,
         description: info.description,
-        arguments_schema: json::text(&info.arguments_schema),
+        arguments_schema: json::to_text(&info.arguments_schema),
         accepts_invalid: info.accepts_invalid,
     }
 }
 
 /// Returns the extension fields of a tool (`extra`): its hints, its full reference, and the failure
 /// that makes it unavailable.
-fn extra(info: &ToolInfo) -> Vec<(String, String)> {
+fn extra_fields(info: &ToolInfo) -> Vec<(String, String)> {
     let hints = (info.hints != ToolHints::default()).then(|| serde_json::json!(info.hints));
     let reference = info.reference.as_ref().map(|reference| serde_json::json!(reference));
     let unavailable = info.unavailable.as_ref().map(|failure| serde_json::json!(failure));
@@ -102,7 +102,7 @@ fn extra(info: &ToolInfo) -> Vec<(String, String)> {
 fn from_output(output: ToolOutput) -> tools::ToolOutput {
     tools::ToolOutput {
         content: output.content.into_iter().map(from_part).collect(),
-        structured: output.structured.as_ref().map(json::text),
+        structured: output.structured.as_ref().map(json::to_text),
         is_error: output.is_error,
         updates: output.updates.into_iter().map(from_write).collect(),
         extra: Vec::new(),
@@ -112,7 +112,7 @@ fn from_output(output: ToolOutput) -> tools::ToolOutput {
 fn from_write(write: Write) -> types::Update {
     types::Update {
         channel: write.channel.into(),
-        value: json::text(&write.value),
+        value: json::to_text(&write.value),
         overwrite: write.overwrite,
     }
 }

@@ -6,13 +6,13 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::blob::BlobRef;
 
 use crate::bindings::wattle::plugin::types;
-use crate::guest::Guest;
-use crate::halt::Halt;
+use crate::host_state::HostState;
+use crate::import_error::ImportError;
 use crate::json;
 
-impl types::Host for Guest {
-    fn convert_failure(&mut self, halt: Halt) -> wasmtime::Result<types::Failure> {
-        halt.settle()
+impl types::Host for HostState {
+    fn convert_failure(&mut self, halt: ImportError) -> wasmtime::Result<types::Failure> {
+        halt.into_failure()
     }
 }
 
@@ -22,7 +22,7 @@ impl From<Failure> for types::Failure {
             code: failure.code,
             message: failure.message,
             retryable: failure.retryable,
-            details: failure.details.as_ref().map(json::text),
+            details: failure.details.as_ref().map(json::to_text),
         }
     }
 }
@@ -38,7 +38,7 @@ impl From<types::Failure> for Failure {
 }
 
 /// Parses a blob reference of a guest.
-pub(crate) fn blob_ref(text: &str, function: &str) -> Result<BlobRef, Failure> {
+pub(crate) fn parse_blob_ref(text: &str, function: &str) -> Result<BlobRef, Failure> {
     BlobRef::parse(text).ok_or_else(|| {
         Failure::new(
             code::INVALID,
@@ -51,7 +51,7 @@ pub(crate) fn blob_ref(text: &str, function: &str) -> Result<BlobRef, Failure> {
 }
 
 /// Returns the failure of a guest that holds too many resources.
-pub(crate) fn too_many(function: &str, error: &ResourceTableError) -> Failure {
+pub(crate) fn too_many_resources(function: &str, error: &ResourceTableError) -> Failure {
     Failure::new(
         code::LIMIT,
         format!(
@@ -63,7 +63,7 @@ pub(crate) fn too_many(function: &str, error: &ResourceTableError) -> Failure {
 
 /// Returns the failure for a variant case that this host does not support. `field` names the
 /// variant, `case` the case.
-pub(crate) fn unknown(function: &str, field: &str, case: &str) -> Failure {
+pub(crate) fn unsupported_case(function: &str, field: &str, case: &str) -> Failure {
     Failure::new(
         code::UNSUPPORTED,
         format!(

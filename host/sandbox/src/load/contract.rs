@@ -3,28 +3,28 @@
 use serde::{Deserialize, Serialize};
 
 use crate::import;
-use crate::load::fault::Fault;
 use crate::load::interface::Interface;
+use crate::load::rejection::Rejection;
 use crate::wasi;
 
 /// The package of the contract.
 const PACKAGE: &str = "wattle:plugin";
 
 /// Supported versions of the contract: `0.1.0`, `0.1.1` and so on.
-const TRACK: &str = "0.1";
+const SUPPORTED_VERSION: &str = "0.1";
 
 /// Supported versions of WASI.
-const WASI_TRACK: &str = "0.2";
+const SUPPORTED_WASI_VERSION: &str = "0.2";
 
 /// Interfaces that a plugin may export.
 const EXPORTS: &[&str] = &["node", "tool", "reducer", "web"];
 
 /// Maximum number of exports that a message names.
-const NAMES_SHOWN: usize = 5;
+const MAX_NAMES_SHOWN: usize = 5;
 
 /// The imports and exports of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Contract {
+pub(crate) struct ComponentWorld {
     /// Version of the contract that the component was built for.
     pub(crate) version: String,
     /// Imported interfaces, without versions.
@@ -35,9 +35,9 @@ pub(crate) struct Contract {
     pub(crate) wasi: bool,
 }
 
-impl Contract {
+impl ComponentWorld {
     /// Returns true if the component exports this interface of the contract.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has_export(&self, name: &str) -> bool {
         self.exports
             .iter()
             .any(|path| Interface::parse(path).is_some_and(|interface| interface.name == name))
@@ -45,7 +45,7 @@ impl Contract {
 }
 
 /// Checks the names of imports and exports. Their types are checked when they are linked.
-pub(crate) fn check(imports: &[String], exports: &[String]) -> Result<Contract, Fault> {
+pub(crate) fn check(imports: &[String], exports: &[String]) -> Result<ComponentWorld, Rejection> {
     let (version, exports) = check_exports(exports)?;
     let mut paths = Vec::with_capacity(imports.len());
     let mut uses_wasi = false;
@@ -55,10 +55,10 @@ pub(crate) fn check(imports: &[String], exports: &[String]) -> Result<Contract, 
         paths.push(interface.path());
     }
     paths.sort_unstable();
-    Ok(Contract { version, imports: paths, exports, wasi: uses_wasi })
+    Ok(ComponentWorld { version, imports: paths, exports, wasi: uses_wasi })
 }
 
-fn check_exports(exports: &[String]) -> Result<(String, Vec<String>), Fault> {
+fn check_exports(exports: &[String]) -> Result<(String, Vec<String>), Rejection> {
     let known = |text: &str| {
         Interface::parse(text)
             .as_ref()
@@ -67,11 +67,13 @@ fn check_exports(exports: &[String]) -> Result<(String, Vec<String>), Fault> {
     let (ours, others): (Vec<&String>, Vec<&String>) = exports.iter().partition(|name| known(name));
     let interfaces: Vec<Interface<'_>> =
         ours.iter().filter_map(|name| Interface::parse(name)).collect();
-    if let Some(foreign) = interfaces.iter().find(|interface| !interface.is_of_track(TRACK)) {
+    if let Some(foreign) =
+        interfaces.iter().find(|interface| !interface.is_compatible_with(SUPPORTED_VERSION))
+    {
         return Err(wrong_version("exports", *foreign));
     }
     let Some(first) = interfaces.first() else {
-        return Err(nothing_exported(&others));
+        return Err(no_plugin_export(&others));
     };
     let mut paths: Vec<String> = interfaces.iter().map(Interface::path).collect();
     // The order in a component depends on its build and has no meaning.
@@ -79,15 +81,19 @@ fn check_exports(exports: &[String]) -> Result<(String, Vec<String>), Fault> {
     Ok((first.version.to_owned(), paths))
 }
 
-fn check_import(text: &str) -> Result<Interface<'_>, Fault> {
+fn check_import(text: &str) -> Result<Interface<'_>, Rejection> {
     let unknown = |hint: &str| {
-        Fault::new("unknown-import", &format!("it imports `{text}`, which this host lacks"), hint)
+        Rejection::new(
+            "unknown-import",
+            &format!("it imports `{text}`, which this host lacks"),
+            hint,
+        )
     };
     let Some(interface) = Interface::parse(text) else {
         return Err(unknown("import interfaces of `wattle:plugin` only"));
     };
     if interface.package == PACKAGE {
-        if !interface.is_of_track(TRACK) {
+        if !interface.is_compatible_with(SUPPORTED_VERSION) {
             return Err(wrong_version("imports", interface));
         }
         if import::INTERFACES.contains(&interface.name) {
@@ -96,7 +102,7 @@ fn check_import(text: &str) -> Result<Interface<'_>, Fault> {
         return Err(unknown("update the host: the plugin was built for a newer one"));
     }
     if wasi::PACKAGES.contains(&interface.package) {
-        if interface.is_of_track(WASI_TRACK) {
+        if interface.is_compatible_with(SUPPORTED_WASI_VERSION) {
             return Ok(interface);
         }
         return Err(unknown("this host supports WASI 0.2; build for `wasm32-wasip2`"));
@@ -107,31 +113,35 @@ fn check_import(text: &str) -> Result<Interface<'_>, Fault> {
     Err(unknown("import interfaces of `wattle:plugin`, or of WASI 0.2, only"))
 }
 
-fn wrong_version(what: &str, interface: Interface<'_>) -> Fault {
+fn wrong_version(what: &str, interface: Interface<'_>) -> Rejection {
     let path = interface.path();
     let version = match interface.version {
         "" => "no version".to_owned(),
         version => format!("version {version}"),
     };
-    Fault::new(
+    Rejection::new(
         "wit-version",
-        &format!("it {what} `{path}` of {version}; this host supports {PACKAGE}@{TRACK}"),
-        format!("build it with an SDK for {PACKAGE}@{TRACK}, or use the host of its version"),
+        &format!(
+            "it {what} `{path}` of {version}; this host supports {PACKAGE}@{SUPPORTED_VERSION}"
+        ),
+        format!(
+            "build it with an SDK for {PACKAGE}@{SUPPORTED_VERSION}, or use the host of its version"
+        ),
     )
 }
 
-fn nothing_exported(others: &[&String]) -> Fault {
+fn no_plugin_export(others: &[&String]) -> Rejection {
     let names: Vec<String> =
-        others.iter().take(NAMES_SHOWN).map(|name| format!("`{name}`")).collect();
+        others.iter().take(MAX_NAMES_SHOWN).map(|name| format!("`{name}`")).collect();
     let found = match names.len() {
         0 => "it exports nothing".to_owned(),
         _ => format!("it exports only {}", names.join(", ")),
     };
-    Fault::new(
+    Rejection::new(
         "missing-export",
         &format!("it is not a plugin: {found}"),
         format!(
-            "export at least one of `node`, `tool`, `reducer` and `web` of {PACKAGE}@{TRACK}; \
+            "export at least one of `node`, `tool`, `reducer` and `web` of {PACKAGE}@{SUPPORTED_VERSION}; \
              with the SDK, `export!` does it"
         ),
     )
@@ -141,7 +151,7 @@ fn nothing_exported(others: &[&String]) -> Fault {
 mod tests {
     use super::*;
 
-    fn check_names(imports: &[&str], exports: &[&str]) -> Result<Contract, Fault> {
+    fn check_names(imports: &[&str], exports: &[&str]) -> Result<ComponentWorld, Rejection> {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         check(&owned(imports), &owned(exports))
     }
@@ -156,15 +166,15 @@ mod tests {
         assert_eq!(contract.version, "0.1.3");
         assert_eq!(contract.exports, ["wattle:plugin/node", "wattle:plugin/web"]);
         assert_eq!(contract.imports, ["wasi:io/poll", "wattle:plugin/types"]);
-        assert!(contract.wasi && contract.has("node") && !contract.has("tool"));
+        assert!(contract.wasi && contract.has_export("node") && !contract.has_export("tool"));
     }
 
     #[test]
     fn invalid_imports_and_exports_have_stable_error_codes() {
         const NODE: &str = "wattle:plugin/node@0.1.0";
         let code = |imports: &[&str], exports: &[&str]| {
-            let fault = check_names(imports, exports).unwrap_err();
-            (fault.code, fault.message)
+            let rejection = check_names(imports, exports).unwrap_err();
+            (rejection.code, rejection.message)
         };
         let (of, message) = code(&[], &["wattle:plugin/node@0.2.0"]);
         assert_eq!(of, "wit-version");

@@ -26,7 +26,7 @@ impl<'a> Interface<'a> {
 
     /// Returns true if the version belongs to a track such as `0.1`: `0.1.0`, `0.1.7`, but not
     /// `0.10.0`.
-    pub(crate) fn is_of_track(&self, track: &str) -> bool {
+    pub(crate) fn is_compatible_with(&self, track: &str) -> bool {
         self.version
             .strip_prefix(track)
             .and_then(|rest| rest.strip_prefix('.'))
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn tracks_are_compared_by_number() {
-        let of = |text| Interface::parse(text).unwrap().is_of_track("0.1");
+        let of = |text| Interface::parse(text).unwrap().is_compatible_with("0.1");
         assert!(of("a:b/c@0.1.0"));
         assert!(of("a:b/c@0.1.12"));
         assert!(!of("a:b/c@0.10.0"));

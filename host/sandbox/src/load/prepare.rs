@@ -6,15 +6,15 @@
 use serde::{Deserialize, Serialize};
 use wasmtime::Engine;
 
-use crate::load::contract::{self, Contract};
-use crate::load::fault::{self, Fault};
-use crate::load::survey::{self, Survey};
-use crate::load::{encode, kind};
+use crate::load::contract::{self, ComponentWorld};
+use crate::load::inspect::{self, InterfaceNames};
+use crate::load::rejection::{self, Rejection};
+use crate::load::{encode, file_kind};
 
 /// Properties of a component that are read from its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Outline {
-    pub(crate) contract: Contract,
+    pub(crate) contract: ComponentWorld,
     pub(crate) manifest: Option<String>,
     pub(crate) size_bytes: u64,
 }
@@ -27,21 +27,21 @@ pub(crate) struct Prepared {
 }
 
 /// Checks and compiles a file. The cheap and safe stages come first.
-pub(crate) fn prepare(engine: &Engine, bytes: &[u8]) -> Result<Prepared, Fault> {
+pub(crate) fn prepare(engine: &Engine, bytes: &[u8]) -> Result<Prepared, Rejection> {
     let encoded;
-    let component = match kind::of(bytes)? {
-        kind::Kind::Component => bytes,
-        kind::Kind::CoreModule => {
-            encoded = encode::component(bytes)?;
+    let component = match file_kind::detect(bytes)? {
+        file_kind::FileKind::Component => bytes,
+        file_kind::FileKind::CoreModule => {
+            encoded = encode::encode_component(bytes)?;
             &encoded
         }
     };
-    let manifest = survey::manifest(bytes)?;
-    let Survey { imports, exports } = survey::survey(component)?;
+    let manifest = inspect::manifest(bytes)?;
+    let InterfaceNames { imports, exports } = inspect::inspect(component)?;
     let contract = contract::check(&imports, &exports)?;
     let code = engine
         .precompile_component(component)
-        .map_err(|error| fault::invalid(&format!("{error:#}")))?;
+        .map_err(|error| rejection::invalid(&format!("{error:#}")))?;
     let size_bytes = component.len() as u64;
     Ok(Prepared { outline: Outline { contract, manifest, size_bytes }, code })
 }

@@ -6,16 +6,16 @@ use wasmtime_wasi::p2::DynPollable;
 use wasmtime_wasi::p2::bindings::clocks::monotonic_clock::{self, Duration, Instant};
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::{self, Datetime};
 
-use crate::guest::Guest;
-use crate::halt::Trapped;
+use crate::host_state::HostState;
+use crate::import_error::TrapReason;
 
 /// Resolution of the wall clock in nanoseconds. The clock counts milliseconds.
 const WALL_RESOLUTION_NS: u32 = 1_000_000;
 
-impl wall_clock::Host for Guest {
+impl wall_clock::Host for HostState {
     fn now(&mut self) -> wasmtime::Result<Datetime> {
         let gate = self.gate("wasi:clocks/wall-clock.now")?;
-        let now_ms = gate.now_ms().map_err(Trapped::Unwind)?;
+        let now_ms = gate.now_ms().map_err(TrapReason::Unwind)?;
         // WASI cannot express time before 1970.
         let now_ms = u64::try_from(now_ms).unwrap_or(0);
         Ok(Datetime {
@@ -29,10 +29,10 @@ impl wall_clock::Host for Guest {
     }
 }
 
-impl monotonic_clock::Host for Guest {
+impl monotonic_clock::Host for HostState {
     fn now(&mut self) -> wasmtime::Result<Instant> {
         let gate = self.gate("wasi:clocks/monotonic-clock.now")?;
-        Ok(gate.monotonic_ns().map_err(Trapped::Unwind)?)
+        Ok(gate.monotonic_ns().map_err(TrapReason::Unwind)?)
     }
 
     fn resolution(&mut self) -> wasmtime::Result<Duration> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use wattle_sandbox::{CodeCache, SandboxConfig, WasmSandbox};
+use wattle_sandbox::{CodeCacheConfig, SandboxConfig, WasmSandbox};
 
 use crate::{guest, load_into};
 
@@ -20,7 +20,7 @@ fn other() -> Bytes {
 }
 
 async fn load_with(directory: &Path, key: [u8; 32], bytes: Bytes) {
-    let cache = Some(CodeCache { directory: directory.to_owned(), key });
+    let cache = Some(CodeCacheConfig { directory: directory.to_owned(), key });
     let config = SandboxConfig { cache, max_instances: 4, ..SandboxConfig::default() };
     let sandbox = WasmSandbox::new(&config).unwrap();
     let is_reducer = bytes == one();

@@ -6,18 +6,20 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
 use wattle_run::limit::Limits;
-use wattle_run::ports::sandbox::Ended;
+use wattle_run::ports::sandbox::GuestError;
 
 use crate::{guest, load};
 
-async fn reduce(body: &str, updates: Vec<Value>, limits: &Limits) -> Result<Value, Ended> {
+async fn reduce(body: &str, updates: Vec<Value>, limits: &Limits) -> Result<Value, GuestError> {
     let plugin = load(guest::reducer(body)).await.unwrap();
     plugin.reduce("r", None, updates, limits).await
 }
 
-fn limit_of(ended: Result<Value, Ended>) -> (Value, Failure) {
+fn limit_of(ended: Result<Value, GuestError>) -> (Value, Failure) {
     match ended {
-        Err(Ended::Limit(failure)) => (failure.details.clone().unwrap()["limit"].clone(), failure),
+        Err(GuestError::Limit(failure)) => {
+            (failure.details.clone().unwrap()["limit"].clone(), failure)
+        }
         other => panic!("no limit ended the guest: {other:?}"),
     }
 }
@@ -86,7 +88,7 @@ async fn endless_recursion_is_a_stack_overflow_trap() {
     let body = "(call $reduce (local.get 0) (local.get 1) (local.get 2) (local.get 3)
         (local.get 4) (local.get 5) (local.get 6))";
     match reduce(body, vec![], &Limits::default()).await {
-        Err(Ended::Trap(failure)) => {
+        Err(GuestError::Trap(failure)) => {
             assert!(failure.message.contains("call stack exhausted"), "{failure}");
             assert_eq!(failure.details.unwrap()["trap"], "stack-overflow");
         }
@@ -97,7 +99,7 @@ async fn endless_recursion_is_a_stack_overflow_trap() {
 #[tokio::test]
 async fn trap_names_plugin_reducer_and_function() {
     match reduce("(unreachable)", vec![], &Limits::default()).await {
-        Err(Ended::Trap(failure)) => {
+        Err(GuestError::Trap(failure)) => {
             assert_eq!(failure.code, "trap");
             assert!(
                 failure.message.starts_with("reducer `r` of plugin `guest` trapped"),
@@ -110,7 +112,7 @@ async fn trap_names_plugin_reducer_and_function() {
 }
 
 /// Returns a body with a result of `bytes` bytes, all of them the digit 1.
-fn long_answer(bytes: usize) -> String {
+fn long_output(bytes: usize) -> String {
     format!(
         "(drop (memory.grow (i32.const 64)))
         (memory.fill (i32.const 65536) (i32.const 49) (i32.const {bytes}))
@@ -123,21 +125,21 @@ fn long_answer(bytes: usize) -> String {
 #[tokio::test]
 async fn long_result_exceeds_the_output_limit() {
     let limits = Limits { output_bytes: 1_000, ..Limits::default() };
-    assert_eq!(limit_of(reduce(&long_answer(1_001), vec![], &limits).await).0, "output");
-    assert!(reduce(&long_answer(20), vec![], &limits).await.is_ok());
+    assert_eq!(limit_of(reduce(&long_output(1_001), vec![], &limits).await).0, "output");
+    assert!(reduce(&long_output(20), vec![], &limits).await.is_ok());
 }
 
 #[tokio::test]
 async fn huge_result_is_not_copied() {
     let limits = Limits { lift_bytes: 1 << 20, ..Limits::default() };
-    assert_eq!(limit_of(reduce(&long_answer(2 << 20), vec![], &limits).await).0, "lift");
+    assert_eq!(limit_of(reduce(&long_output(2 << 20), vec![], &limits).await).0, "lift");
 }
 
 #[tokio::test]
 async fn result_that_is_not_json_is_a_failure() {
     let body = "(i32.store8 (i32.const 256) (i32.const 123)) (i32.const 320)";
     match reduce(body, vec![], &Limits::default()).await {
-        Err(Ended::Failure(failure)) => assert_eq!(failure.code, "invalid"),
+        Err(GuestError::Failure(failure)) => assert_eq!(failure.code, "invalid"),
         other => panic!("no failure: {other:?}"),
     }
 }
@@ -146,7 +148,7 @@ async fn result_that_is_not_json_is_a_failure() {
 async fn result_outside_of_memory_is_a_trap() {
     let body = "(i32.store (i32.const 324) (i32.const -16)) (i32.const 320)";
     let ended = reduce(body, vec![], &Limits::default()).await;
-    assert!(matches!(ended, Err(Ended::Trap(_))), "{ended:?}");
+    assert!(matches!(ended, Err(GuestError::Trap(_))), "{ended:?}");
 }
 
 #[tokio::test]
@@ -167,7 +169,7 @@ async fn exhausted_pool_is_a_retryable_host_error() {
     let calls = (0..12).map(|_| plugin.reduce("r", None, vec![], &limits));
     let ended = futures::future::join_all(calls).await;
     let full = ended.iter().filter(|ended| match ended {
-        Err(Ended::Host(failure)) => failure.retryable,
+        Err(GuestError::Host(failure)) => failure.retryable,
         _ => false,
     });
     assert_eq!(full.count(), 4, "{ended:?}");

@@ -1,6 +1,6 @@
 //! Tests of loading. A file that is not a plugin is rejected with the problem and the fix.
 
-use crate::{guest, load, refused};
+use crate::{guest, load, load_error};
 
 /// A result that is never read.
 const OK: &str = "(i32.const 320)";
@@ -8,7 +8,7 @@ const OK: &str = "(i32.const 320)";
 #[tokio::test]
 async fn other_files_are_not_wasm() {
     for bytes in [&b""[..], b"\0asm", b"\x7fELF\x02\x01\x01", b"(module)", b"\x1f\x8b\x08\xff"] {
-        let error = refused(bytes).await;
+        let error = load_error(bytes).await;
         assert_eq!(error.code, "not-wasm", "{error}");
         assert!(!error.hint.is_empty());
     }
@@ -16,14 +16,14 @@ async fn other_files_are_not_wasm() {
 
 #[tokio::test]
 async fn error_of_a_module_without_component_type_names_the_sdk() {
-    let error = refused(guest::component("(module)")).await;
+    let error = load_error(guest::component("(module)")).await;
     assert_eq!(error.code, "core-module");
     assert!(error.hint.contains("export!"), "{error}");
 }
 
 #[tokio::test]
 async fn component_without_exports_is_not_a_plugin() {
-    let error = refused(guest::component("(component)")).await;
+    let error = load_error(guest::component("(component)")).await;
     assert_eq!(error.code, "missing-export");
     assert!(error.message.contains("exports nothing"), "{error}");
 }
@@ -33,7 +33,7 @@ async fn unsupported_contract_version_is_named() {
     let text = r#"(component
         (instance $empty)
         (export "wattle:plugin/node@0.2.0" (instance $empty)))"#;
-    let error = refused(guest::component(text)).await;
+    let error = load_error(guest::component(text)).await;
     assert_eq!(error.code, "wit-version");
     assert!(error.message.contains("0.2.0") && error.message.contains("0.1"), "{error}");
 }
@@ -43,7 +43,7 @@ async fn interface_without_its_functions_is_a_missing_export() {
     let text = r#"(component
         (instance $empty)
         (export "wattle:plugin/node@0.1.0" (instance $empty)))"#;
-    let error = refused(guest::component(text)).await;
+    let error = load_error(guest::component(text)).await;
     assert_eq!(error.code, "missing-export");
     assert!(error.message.contains("describe"), "{error}");
 }
@@ -56,7 +56,7 @@ async fn function_of_another_type_is_a_missing_export() {
         (func $f (canon lift (core func $i "f")))
         (instance $node (export "describe" (func $f)) (export "run" (func $f)))
         (export "wattle:plugin/node@0.1.0" (instance $node)))"#;
-    let error = refused(guest::component(text)).await;
+    let error = load_error(guest::component(text)).await;
     assert_eq!(error.code, "missing-export", "{error}");
 }
 
@@ -66,7 +66,7 @@ async fn unknown_import_is_named() {
         (import "evil:host/files@0.1.0" (instance (export "read" (func))))
         (instance $empty)
         (export "wattle:plugin/node@0.1.0" (instance $empty)))"#;
-    let error = refused(guest::component(text)).await;
+    let error = load_error(guest::component(text)).await;
     assert_eq!(error.code, "unknown-import");
     assert!(error.message.contains("evil:host/files@0.1.0"), "{error}");
 }
@@ -77,7 +77,7 @@ async fn unknown_function_of_an_interface_is_an_unknown_import() {
         (import "wattle:plugin/clock@0.1.0" (instance (export "rewind" (func))))
         (instance $empty)
         (export "wattle:plugin/node@0.1.0" (instance $empty)))"#;
-    let error = refused(guest::component(text)).await;
+    let error = load_error(guest::component(text)).await;
     assert_eq!(error.code, "unknown-import");
     assert!(error.message.contains("rewind"), "{error}");
 }
@@ -85,14 +85,14 @@ async fn unknown_function_of_an_interface_is_an_unknown_import() {
 #[tokio::test]
 async fn too_many_core_instances_exceed_the_limit() {
     let instances = "(core instance (instantiate $m))".repeat(51);
-    let error = refused(guest::component(&format!("(component (core module $m) {instances})")));
+    let error = load_error(guest::component(&format!("(component (core module $m) {instances})")));
     assert_eq!(error.await.code, "limit");
 }
 
 #[tokio::test]
 async fn deeply_nested_components_exceed_the_limit() {
     let text = format!("{}{}", "(component ".repeat(10), ")".repeat(10));
-    assert_eq!(refused(guest::component(&text)).await.code, "limit");
+    assert_eq!(load_error(guest::component(&text)).await.code, "limit");
 }
 
 #[tokio::test]
@@ -150,7 +150,7 @@ async fn description_with_an_import_is_rejected() {
                 (drop (call $now)) {OK})
             (func (export "wattle:plugin/node@0.1.0#run") (param i32) (result i32) {OK}))"#
     );
-    let error = refused(guest::core(&text, "node-plugin")).await;
+    let error = load_error(guest::core(&text, "node-plugin")).await;
     assert_eq!(error.code, "describe");
     assert!(error.message.contains("`clock.now`"), "{error}");
 }
@@ -165,7 +165,7 @@ async fn endless_description_is_rejected() {
                 (loop (br 0)) {OK})
             (func (export "wattle:plugin/node@0.1.0#run") (param i32) (result i32) {OK}))"#
     );
-    let error = refused(guest::core(&text, "node-plugin")).await;
+    let error = load_error(guest::core(&text, "node-plugin")).await;
     assert_eq!(error.code, "describe");
     assert!(error.message.contains("CPU time"), "{error}");
     // No setting raises this limit, so none is named.

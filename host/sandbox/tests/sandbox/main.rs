@@ -10,8 +10,8 @@ mod load;
 mod names;
 mod node;
 mod stream;
+mod stub_ports;
 mod tool;
-mod world;
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ async fn load_into(
 }
 
 /// Returns the error of a file that must not load.
-async fn refused(bytes: impl Into<Bytes>) -> LoadError {
+async fn load_error(bytes: impl Into<Bytes>) -> LoadError {
     match load(bytes).await {
         Ok(_) => panic!("the file was loaded"),
         Err(error) => error,

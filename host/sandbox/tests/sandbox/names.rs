@@ -1,9 +1,9 @@
 //! Tests of names and failures of guests that could deceive a reader.
 
 use wattle_run::limit::Limits;
-use wattle_run::ports::sandbox::Ended;
+use wattle_run::ports::sandbox::GuestError;
 
-use crate::{guest, load, refused};
+use crate::{guest, load, load_error};
 
 /// Returns a node plugin whose only node has a name of these bytes, in the notation of the text
 /// format.
@@ -28,7 +28,7 @@ async fn node_names_must_be_ascii() {
     let plugin = load(node_named("pay", 3)).await.unwrap();
     assert_eq!(plugin.info().nodes[0].name, "pay");
     // The `a` is Cyrillic.
-    let error = refused(node_named(r"p\d0\b0y", 4)).await;
+    let error = load_error(node_named(r"p\d0\b0y", 4)).await;
     assert_eq!(error.code, "describe");
     assert!(error.message.contains(r"`p\u{430}y`"), "{error}");
     assert!(error.message.contains("U+0430") && error.message.contains("ASCII"), "{error}");
@@ -50,7 +50,7 @@ async fn failures_of_guests_are_sanitized() {
     .await
     .unwrap();
     let ended = plugin.reduce("r", None, Vec::new(), &Limits::default()).await.unwrap_err();
-    let Ended::Failure(failure) = ended else { panic!("{ended:?}") };
+    let GuestError::Failure(failure) = ended else { panic!("{ended:?}") };
     assert_eq!(failure.code, "limit--X");
     assert_eq!(failure.message, "a[31mb");
 }

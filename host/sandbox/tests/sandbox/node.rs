@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use serde_json::json;
-use wattle_run::cancel::Cancel;
 use wattle_run::gate::unwind::Unwind;
 use wattle_run::limit::Limits;
-use wattle_run::ports::sandbox::{Ended, NodeCall, NodeOutcome};
+use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome};
+use wattle_run::stop_flag::StopFlag;
 
-use crate::{guest, load, world};
+use crate::{guest, load, stub_ports};
 
 /// An empty outcome.
 const NOTHING: &str = "(i32.const 512)";
@@ -22,18 +22,18 @@ const CALL_SEND: &str = "(call $send
     (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
     (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1024))";
 
-async fn run(imports: &str, body: &str) -> Result<NodeOutcome, Ended> {
-    run_with(imports, body, Limits::default(), Cancel::default()).await
+async fn run(imports: &str, body: &str) -> Result<NodeOutcome, GuestError> {
+    run_with(imports, body, Limits::default(), StopFlag::default()).await
 }
 
 async fn run_with(
     imports: &str,
     body: &str,
     limits: Limits,
-    cancel: Cancel,
-) -> Result<NodeOutcome, Ended> {
+    cancel: StopFlag,
+) -> Result<NodeOutcome, GuestError> {
     let plugin = load(guest::node(imports, body)).await.unwrap();
-    plugin.run_node(world::call(), world::gate(limits, cancel)).await
+    plugin.run_node(stub_ports::call(), stub_ports::gate(limits, cancel)).await
 }
 
 /// Traps if `wanted` is zero. Otherwise returns an empty outcome.
@@ -71,7 +71,7 @@ async fn failure_of_the_guest_is_returned() {
         (i32.store8 (i32.const 532) (i32.const 1))
         (i32.const 512)";
     match run("", body).await {
-        Err(Ended::Failure(failure)) => {
+        Err(GuestError::Failure(failure)) => {
             assert_eq!((failure.code.as_str(), failure.retryable), ("n", true));
         }
         other => panic!("no failure: {other:?}"),
@@ -81,7 +81,7 @@ async fn failure_of_the_guest_is_returned() {
 #[tokio::test]
 async fn clock_returns_the_time_of_the_gate() {
     let imports = r#"(import "wattle:plugin/clock@0.1.0" "now" (func $now (result i64)))"#;
-    let same = format!("(i64.eq (call $now) (i64.const {}))", world::NOW_MS);
+    let same = format!("(i64.eq (call $now) (i64.const {}))", stub_ports::NOW_MS);
     assert_eq!(run(imports, &expect(&same)).await, Ok(NodeOutcome::default()));
 }
 
@@ -90,18 +90,18 @@ async fn waiting_for_the_host_uses_no_cpu_time() {
     let limits = Limits { cpu_ms: 20, ..Limits::default() };
     let body = format!("{CALL_SEND} {CALL_SEND} {NOTHING}");
     let started = Instant::now();
-    let outcome = run_with(SEND, &body, limits, Cancel::default()).await;
+    let outcome = run_with(SEND, &body, limits, StopFlag::default()).await;
     assert_eq!(outcome, Ok(NodeOutcome::default()));
-    assert!(started.elapsed() >= 2 * world::EXCHANGE);
+    assert!(started.elapsed() >= 2 * stub_ports::EXCHANGE);
 }
 
 #[tokio::test]
 async fn gate_unwinds_a_guest_during_a_call() {
-    let cancel = Cancel::default();
-    cancel.cancel();
+    let cancel = StopFlag::default();
+    cancel.set();
     let body = format!("{CALL_SEND} (unreachable)");
     let ended = run_with(SEND, &body, Limits::default(), cancel).await;
-    assert_eq!(ended, Err(Ended::Unwound(Unwind::Cancelled)));
+    assert_eq!(ended, Err(GuestError::Unwound(Unwind::Cancelled)));
 }
 
 #[tokio::test]
@@ -138,8 +138,8 @@ async fn configuration_arrives_in_extra() {
     let extra = "(i32.load (i32.add (local.get 0) (i32.const 72)))";
     let body = expect(&format!("(i32.eq (i32.load offset=12 {extra}) (i32.const 7))"));
     let plugin = load(guest::node("", &body)).await.unwrap();
-    let call = NodeCall { config: json!({ "a": 1 }), ..world::call() };
-    let gate = world::gate(Limits::default(), Cancel::default());
+    let call = NodeCall { config: json!({ "a": 1 }), ..stub_ports::call() };
+    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
     assert_eq!(plugin.run_node(call, gate).await, Ok(NodeOutcome::default()));
 }
 
@@ -150,8 +150,8 @@ async fn failure_arrives_in_extra_of_the_error_handler() {
     let key = format!("(i32.eq (i32.load offset=4 {extra}) (i32.const 5))");
     let value = format!("(i32.eq (i32.load offset=12 {extra}) (i32.const 15))");
     let plugin = load(guest::node("", &expect(&format!("(i32.and {key} {value})")))).await.unwrap();
-    let call = NodeCall { error: Some(json!({ "code": "lost" })), ..world::call() };
-    let gate = world::gate(Limits::default(), Cancel::default());
+    let call = NodeCall { error: Some(json!({ "code": "lost" })), ..stub_ports::call() };
+    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
     assert_eq!(plugin.run_node(call, gate).await, Ok(NodeOutcome::default()));
 }
 
@@ -187,16 +187,16 @@ async fn batch_runs_concurrently_and_returns_all_results() {
         expect("(i32.eq (i32.load (i32.const 1028)) (i32.const 6))")
     );
     let plugin = load(guest::node(imports, &body)).await.unwrap();
-    let gate = world::gate(Limits::default(), Cancel::default());
+    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
     // Compiling takes longer than all exchanges on some machines.
     let started = Instant::now();
-    assert_eq!(plugin.run_node(world::call(), gate).await, Ok(NodeOutcome::default()));
-    assert!(started.elapsed() < 6 * world::EXCHANGE, "the batch ran one by one");
+    assert_eq!(plugin.run_node(stub_ports::call(), gate).await, Ok(NodeOutcome::default()));
+    assert!(started.elapsed() < 6 * stub_ports::EXCHANGE, "the batch ran one by one");
 }
 
 #[tokio::test]
 async fn wasi_clock_returns_the_time_of_the_gate() {
-    let seconds = world::NOW_MS / 1_000;
+    let seconds = stub_ports::NOW_MS / 1_000;
     let body = format!(
         "(drop (call $random)) (call $now (i32.const 1024)) {}",
         expect(&format!("(i64.eq (i64.load (i32.const 1024)) (i64.const {seconds}))"))
@@ -204,13 +204,13 @@ async fn wasi_clock_returns_the_time_of_the_gate() {
     let plugin = load(guest::foreign(&body)).await.unwrap();
     let imports = &plugin.info().imports;
     assert!(imports.iter().any(|name| name == "wasi:clocks/wall-clock"), "{imports:?}");
-    let gate = world::gate(Limits::default(), Cancel::default());
-    assert_eq!(plugin.run_node(world::call(), gate).await, Ok(NodeOutcome::default()));
+    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+    assert_eq!(plugin.run_node(stub_ports::call(), gate).await, Ok(NodeOutcome::default()));
 }
 
 #[tokio::test]
 async fn node_plugin_has_no_reducer() {
     let plugin = load(guest::node("", NOTHING)).await.unwrap();
     let ended = plugin.reduce("r", None, vec![], &Limits::default()).await;
-    assert!(matches!(ended, Err(Ended::Host(_))), "{ended:?}");
+    assert!(matches!(ended, Err(GuestError::Host(_))), "{ended:?}");
 }

@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::{Completion, CompletionRequest, Delta, FinishReason, Part, Usage};
-use wattle_run::cancel::Cancel;
 use wattle_run::grant::Grants;
-use wattle_run::ports::model::{Deltas, RouteInfo};
-use wattle_run::ports::sandbox::{Ended, NodeOutcome};
+use wattle_run::ports::model::{DeltaSink, RouteInfo};
+use wattle_run::ports::sandbox::{GuestError, NodeOutcome};
 use wattle_run::ports::{BlobStore, Caller, Model};
+use wattle_run::stop_flag::StopFlag;
 
-use crate::{guest, load, world};
+use crate::{guest, load, stub_ports};
 
 const NOTHING: &str = "(i32.const 512)";
 
@@ -41,22 +41,22 @@ const NEXT: &str = "
 
 /// A model that streams `a` and, after a delay, restarts with `b`. Unless `ends` is set, it streams
 /// `a` and never completes.
-struct Talker {
+struct StreamingModel {
     ends: bool,
     left: Arc<AtomicBool>,
 }
 
 /// Records that the call was dropped.
-struct Leaving(Arc<AtomicBool>);
+struct DropFlag(Arc<AtomicBool>);
 
-impl Drop for Leaving {
+impl Drop for DropFlag {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
 }
 
 #[async_trait]
-impl Model for Talker {
+impl Model for StreamingModel {
     fn has_route(&self, _caller: &Caller, route: &str) -> bool {
         route == "n"
     }
@@ -75,14 +75,14 @@ impl Model for Talker {
         _caller: &Caller,
         _request: &CompletionRequest,
         _blobs: &dyn BlobStore,
-        deltas: &dyn Deltas,
+        deltas: &dyn DeltaSink,
     ) -> Result<Completion, Failure> {
-        let _leaving = Leaving(Arc::clone(&self.left));
+        let _leaving = DropFlag(Arc::clone(&self.left));
         deltas.push(Delta::Text { text: "a".to_owned() });
         if !self.ends {
             std::future::pending::<()>().await;
         }
-        tokio::time::sleep(world::EXCHANGE).await;
+        tokio::time::sleep(stub_ports::EXCHANGE).await;
         deltas.push(Delta::Restart);
         deltas.push(Delta::Text { text: "b".to_owned() });
         Ok(Completion {
@@ -114,16 +114,16 @@ impl Model for Talker {
     }
 }
 
-async fn run(model: Talker, body: &str) -> Result<NodeOutcome, Ended> {
+async fn run(model: StreamingModel, body: &str) -> Result<NodeOutcome, GuestError> {
     let plugin = load(guest::node(IMPORTS, body)).await.unwrap();
     let grants = Grants { llm: ["n".to_owned()].into(), ..Grants::default() };
-    let gate = world::gate_to(Arc::new(model), world::app(grants), Cancel::default());
-    plugin.run_node(world::call(), gate).await
+    let gate = stub_ports::gate_to(Arc::new(model), stub_ports::app(grants), StopFlag::default());
+    plugin.run_node(stub_ports::call(), gate).await
 }
 
-fn talker(ends: bool) -> (Talker, Arc<AtomicBool>) {
+fn streaming_model(ends: bool) -> (StreamingModel, Arc<AtomicBool>) {
     let left = Arc::new(AtomicBool::new(false));
-    (Talker { ends, left: Arc::clone(&left) }, left)
+    (StreamingModel { ends, left: Arc::clone(&left) }, left)
 }
 
 #[tokio::test]
@@ -141,12 +141,12 @@ async fn deltas_arrive_before_the_completion() {
         (if (i32.ne (i32.load (i32.const 1164)) (i32.const 1)) (then (unreachable)))
         (call $drop (i32.load (i32.const 1028))) {NOTHING}"
     );
-    assert_eq!(run(talker(true).0, &body).await, Ok(NodeOutcome::default()));
+    assert_eq!(run(streaming_model(true).0, &body).await, Ok(NodeOutcome::default()));
 }
 
 #[tokio::test]
 async fn dropped_stream_cancels_the_call() {
-    let (model, left) = talker(false);
+    let (model, left) = streaming_model(false);
     let body = format!("{OPEN} {NEXT} (call $drop (i32.load (i32.const 1028))) {NOTHING}");
     assert_eq!(run(model, &body).await, Ok(NodeOutcome::default()));
     wait_for(&left).await;
@@ -154,9 +154,9 @@ async fn dropped_stream_cancels_the_call() {
 
 #[tokio::test]
 async fn end_of_a_guest_with_an_open_stream_cancels_the_call() {
-    let (model, left) = talker(false);
+    let (model, left) = streaming_model(false);
     let ended = run(model, &format!("{OPEN} {NEXT} (unreachable)")).await;
-    assert!(matches!(ended, Err(Ended::Trap(_))), "{ended:?}");
+    assert!(matches!(ended, Err(GuestError::Trap(_))), "{ended:?}");
     wait_for(&left).await;
 }
 
@@ -170,7 +170,7 @@ async fn route_is_described() {
         (if (i32.eqz (i32.load8_u (i32.const 1044))) (then (unreachable)))
         {NOTHING}"
     );
-    assert_eq!(run(talker(true).0, &body).await, Ok(NodeOutcome::default()));
+    assert_eq!(run(streaming_model(true).0, &body).await, Ok(NodeOutcome::default()));
 }
 
 /// Waits until the call is dropped, which happens soon after the guest drops the stream.

@@ -9,13 +9,13 @@ use wattle_graph::event::Write;
 use wattle_graph::id::{ChannelName, PluginName, TaskId, ThreadId};
 use wattle_graph::llm::Part;
 use wattle_graph::tool::ToolOutput;
-use wattle_run::cancel::Cancel;
 use wattle_run::grant::Grants;
 use wattle_run::limit::Limits;
-use wattle_run::ports::sandbox::{Ended, NodeOutcome, ToolCall, ToolHints};
+use wattle_run::ports::sandbox::{GuestError, NodeOutcome, PluginToolCall, ToolHints};
+use wattle_run::stop_flag::StopFlag;
 use wattle_sandbox::WasmSandbox;
 
-use crate::{guest, load, load_into, sandbox, world};
+use crate::{guest, load, load_into, sandbox, stub_ports};
 
 /// Returns an empty output.
 const NOTHING: &str = "(i32.const 512)";
@@ -45,8 +45,8 @@ const CALL_T: &str = "(i32.store8 (i32.const 700) (i32.const 116))
         (i32.const 65) (i32.const 2) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
         (i32.const 1024))";
 
-fn call() -> ToolCall {
-    ToolCall {
+fn call() -> PluginToolCall {
+    PluginToolCall {
         tool: "t".to_owned(),
         call_id: "call-1".to_owned(),
         thread: Some(ThreadId::new("thread").unwrap()),
@@ -58,9 +58,9 @@ fn call() -> ToolCall {
     }
 }
 
-async fn answer(body: &str, limits: Limits) -> Result<ToolOutput, Ended> {
+async fn call_tool(body: &str, limits: Limits) -> Result<ToolOutput, GuestError> {
     let plugin = load(guest::tool(&[], body)).await.unwrap();
-    plugin.call_tool(call(), world::gate(limits, Cancel::default())).await
+    plugin.call_tool(call(), stub_ports::gate(limits, StopFlag::default())).await
 }
 
 /// Runs a node whose plugin may call the tools of another plugin.
@@ -69,19 +69,23 @@ async fn run_beside(
     node: Bytes,
     tool: Bytes,
     limits: Limits,
-) -> Result<NodeOutcome, Ended> {
+) -> Result<NodeOutcome, GuestError> {
     let tools = PluginName::new("tools").unwrap();
     let grants = Grants { tools: vec!["tools/*".parse().unwrap()], ..Grants::default() };
-    let mut app = world::app(grants);
+    let mut app = stub_ports::app(grants);
     app.plugins.insert(tools.clone(), load_into(sandbox, tool).await.unwrap());
     app.grants.insert(tools, Arc::new(Grants { limits, ..Grants::default() }));
     let node = load_into(sandbox, node).await.unwrap();
-    node.run_node(world::call(), world::gate_to(world::silence(), app, Cancel::default())).await
+    node.run_node(
+        stub_ports::call(),
+        stub_ports::gate_to(stub_ports::stub_model(), app, StopFlag::default()),
+    )
+    .await
 }
 
 #[tokio::test]
 async fn tool_returns_text_data_and_updates() {
-    let output = answer(ECHO, Limits::default()).await.unwrap();
+    let output = call_tool(ECHO, Limits::default()).await.unwrap();
     assert_eq!(output.content, [Part::Text(r#"{"a":1}"#.to_owned())]);
     assert_eq!(output.structured, Some(json!({ "a": 1 })));
     let channel = ChannelName::new("t").unwrap();
@@ -97,7 +101,7 @@ async fn tool_receives_the_context_of_its_call() {
         (i32.load8_u offset=28 (local.get 0))
         (i32.eq (i32.load offset=4 (i32.load offset=52 (local.get 0))) (i32.const 5)))";
     let body = format!("{same} (i32.eqz) (if (then (unreachable))) {NOTHING}");
-    assert_eq!(answer(&body, Limits::default()).await, Ok(ToolOutput::default()));
+    assert_eq!(call_tool(&body, Limits::default()).await, Ok(ToolOutput::default()));
 }
 
 #[tokio::test]
@@ -105,8 +109,11 @@ async fn failure_of_the_tool_is_returned() {
     let body = "(i32.store8 (i32.const 512) (i32.const 1))
         (i32.store (i32.const 516) (i32.const 64)) (i32.store (i32.const 520) (i32.const 1))
         (i32.const 512)";
-    let ended = answer(body, Limits::default()).await;
-    assert!(matches!(&ended, Err(Ended::Failure(failure)) if failure.code == "t"), "{ended:?}");
+    let ended = call_tool(body, Limits::default()).await;
+    assert!(
+        matches!(&ended, Err(GuestError::Failure(failure)) if failure.code == "t"),
+        "{ended:?}"
+    );
 }
 
 #[tokio::test]
@@ -114,7 +121,7 @@ async fn error_of_invalid_data_names_the_tool() {
     let body = "(i32.store8 (i32.const 524) (i32.const 1))
         (i32.store (i32.const 528) (i32.const 64)) (i32.store (i32.const 532) (i32.const 1))
         (i32.const 512)";
-    let Err(Ended::Failure(failure)) = answer(body, Limits::default()).await else {
+    let Err(GuestError::Failure(failure)) = call_tool(body, Limits::default()).await else {
         panic!("the output was accepted");
     };
     assert!(failure.message.contains("tool `t` of plugin `guest`"), "{}", failure.message);
@@ -128,13 +135,13 @@ async fn each_limit_ends_a_tool_under_its_name() {
         ("memory", grow, Limits { memory_bytes: 1 << 20, ..Limits::default() }),
         ("output", ECHO, Limits { output_bytes: 10, ..Limits::default() }),
     ] {
-        match answer(body, limits).await {
-            Err(Ended::Limit(failure)) => assert_eq!(failure.details.unwrap()["limit"], limit),
+        match call_tool(body, limits).await {
+            Err(GuestError::Limit(failure)) => assert_eq!(failure.details.unwrap()["limit"], limit),
             other => panic!("no limit ended the tool: {other:?}"),
         }
     }
-    let ended = answer("(unreachable)", Limits::default()).await;
-    assert!(matches!(ended, Err(Ended::Trap(_))), "{ended:?}");
+    let ended = call_tool("(unreachable)", Limits::default()).await;
+    assert!(matches!(ended, Err(GuestError::Trap(_))), "{ended:?}");
 }
 
 #[tokio::test]
@@ -181,14 +188,14 @@ async fn ungranted_tool_is_denied() {
         "{CALL_T} (i32.load8_u (i32.const 1024)) (i32.eqz) (if (then (unreachable))) {NOTHING}"
     );
     let plugin = load(guest::node(CALL, &body)).await.unwrap();
-    let gate = world::gate(Limits::default(), Cancel::default());
-    assert_eq!(plugin.run_node(world::call(), gate).await, Ok(NodeOutcome::default()));
+    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+    assert_eq!(plugin.run_node(stub_ports::call(), gate).await, Ok(NodeOutcome::default()));
 }
 
 #[tokio::test]
 async fn node_plugin_has_no_tools() {
     let plugin = load(guest::node("", NOTHING)).await.unwrap();
-    let gate = world::gate(Limits::default(), Cancel::default());
+    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
     let ended = plugin.call_tool(call(), gate).await;
-    assert!(matches!(ended, Err(Ended::Host(_))), "{ended:?}");
+    assert!(matches!(ended, Err(GuestError::Host(_))), "{ended:?}");
 }

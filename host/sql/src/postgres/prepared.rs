@@ -6,50 +6,50 @@ use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 use wattle_run::hostcall::sql::Executed;
 use wattle_run::limit::SqlLimits;
 
-use crate::failure::Fault;
+use crate::failure::StatementError;
 use crate::postgres::value::{PostgresReader, literals};
-use crate::rows::{Rest, collect};
-use crate::statement::{Kind, Statement};
+use crate::rows::{OnLimit, collect};
+use crate::statement::{Statement, StatementKind};
 
 /// Maximum prepared statements that are kept, so that a transaction that writes rows in a loop
 /// prepares each statement once.
-const KEPT: usize = 64;
+const MAX_PREPARED: usize = 64;
 
 /// The prepared statements of a transaction, by text.
 #[derive(Default)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedStatements {
     numbers: HashMap<String, u64>,
-    last: u64,
+    last_number: u64,
 }
 
-impl Prepared {
+impl PreparedStatements {
     pub(crate) async fn run(
         &mut self,
         connection: &mut PgConnection,
         statement: &Statement<'_>,
         limits: &SqlLimits,
-        rest: Rest,
-    ) -> Result<Executed, Fault> {
-        if statement.kind == Kind::Definition {
-            return self.define(connection, statement).await;
+        rest: OnLimit,
+    ) -> Result<Executed, StatementError> {
+        if statement.kind == StatementKind::Ddl {
+            return self.execute_ddl(connection, statement).await;
         }
-        let values = literals(statement.parameters).map_err(Fault::Value)?;
+        let values = literals(statement.parameters).map_err(StatementError::InvalidParameter)?;
         let number = self.prepare(connection, statement.text).await?;
         let call = format!("EXECUTE wattle_{number}{values}");
-        let answers = sqlx::raw_sql(AssertSqlSafe(call)).fetch_many(connection);
-        Ok(collect::<PostgresReader>(answers, limits, rest).await?)
+        let stream = sqlx::raw_sql(AssertSqlSafe(call)).fetch_many(connection);
+        Ok(collect::<PostgresReader>(stream, limits, rest).await?)
     }
 
     /// Executes a DDL statement, which cannot be prepared and has no parameters. Prepared
     /// statements are dropped, since they may not match the tables afterwards.
-    async fn define(
+    async fn execute_ddl(
         &mut self,
         connection: &mut PgConnection,
         statement: &Statement<'_>,
-    ) -> Result<Executed, Fault> {
+    ) -> Result<Executed, StatementError> {
         let definition = sqlx::query(AssertSqlSafe(statement.text)).persistent(false);
         let rows_affected = definition.execute(&mut *connection).await?.rows_affected();
-        self.forget(connection).await?;
+        self.deallocate_all(connection).await?;
         Ok(Executed { rows_affected, ..Executed::default() })
     }
 
@@ -61,11 +61,11 @@ impl Prepared {
         if let Some(number) = self.numbers.get(text) {
             return Ok(*number);
         }
-        if self.numbers.len() == KEPT {
-            self.forget(connection).await?;
+        if self.numbers.len() == MAX_PREPARED {
+            self.deallocate_all(connection).await?;
         }
-        self.last += 1;
-        let number = self.last;
+        self.last_number += 1;
+        let number = self.last_number;
         // `sqlx` sends it by the extended protocol, which accepts one statement only.
         let prepare = format!("PREPARE wattle_{number} AS {text}");
         sqlx::query(AssertSqlSafe(prepare)).persistent(false).execute(connection).await?;
@@ -73,7 +73,7 @@ impl Prepared {
         Ok(number)
     }
 
-    async fn forget(&mut self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    async fn deallocate_all(&mut self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         self.numbers.clear();
         connection.execute("DEALLOCATE ALL").await.map(drop)
     }

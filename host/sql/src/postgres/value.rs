@@ -7,7 +7,7 @@ use sqlx::postgres::{PgColumn, PgQueryResult, PgRow};
 use sqlx::{Column as _, Row as _, TypeInfo as _, ValueRef as _};
 use wattle_run::hostcall::sql::{Column, SqlValue};
 
-use crate::rows::Reader;
+use crate::rows::RowReader;
 
 /// Returns parameters as `('a', NULL)`, or an empty string without parameters. Every value is a
 /// quoted literal without a type, so that the server infers the type.
@@ -90,7 +90,7 @@ fn type_name(column: &PgColumn) -> String {
 /// Reads rows in text format.
 pub(crate) struct PostgresReader;
 
-impl Reader for PostgresReader {
+impl RowReader for PostgresReader {
     type Row = PgRow;
     type Outcome = PgQueryResult;
 
@@ -114,12 +114,12 @@ fn value(row: &PgRow, index: usize) -> Result<SqlValue, sqlx::Error> {
     }
     let text = raw.as_str().map_err(sqlx::Error::Decode)?;
     let type_name = type_name(row.column(index));
-    Ok(typed(&type_name, text).unwrap_or_else(|| SqlValue::Other(text.to_owned())))
+    Ok(parse_typed(&type_name, text).unwrap_or_else(|| SqlValue::Other(text.to_owned())))
 }
 
 /// Parses a value by its type. Returns `None` for types without a simple form; their values are
 /// returned as text.
-fn typed(type_name: &str, text: &str) -> Option<SqlValue> {
+fn parse_typed(type_name: &str, text: &str) -> Option<SqlValue> {
     Some(match type_name {
         "bool" => SqlValue::Boolean(text == "t"),
         "int2" | "int4" | "int8" | "oid" => SqlValue::Integer(text.parse().ok()?),

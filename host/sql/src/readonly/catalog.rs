@@ -3,22 +3,22 @@
 use crate::statement::Dialect;
 
 /// What a relation name refers to.
-pub(crate) enum Wanted {
+pub(crate) enum RelationKind {
     /// A table or view of the application, with its schema unless that is the default one.
     Table(String),
     /// Catalog relations that describe tables.
-    Description,
+    SchemaInfo,
     /// Other catalog relations, or the tables of the host.
     Catalog,
     /// A relation of another database.
-    Elsewhere,
+    OtherDatabase,
 }
 
 /// Relations of SQLite that describe tables without their contents.
-const SQLITE_DESCRIPTIONS: &[&str] = &["sqlite_master", "sqlite_schema"];
+const SQLITE_SCHEMA_TABLES: &[&str] = &["sqlite_master", "sqlite_schema"];
 
 /// Table-valued functions of SQLite that describe tables.
-const SQLITE_DESCRIBING: &[&str] = &[
+const SQLITE_SCHEMA_FUNCTIONS: &[&str] = &[
     "pragma_foreign_key_list",
     "pragma_index_info",
     "pragma_index_list",
@@ -59,42 +59,48 @@ const PG_CATALOG: &[&str] = &[
 ];
 
 /// Classifies a relation name. The parts of the name must be folded as the database folds them.
-pub(crate) fn wanted(dialect: Dialect, names: &[String]) -> Wanted {
+pub(crate) fn classify_relation(dialect: Dialect, names: &[String]) -> RelationKind {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     match (dialect, names.as_slice()) {
-        (Dialect::Sqlite, [table] | ["main", table]) => sqlite(table),
-        (Dialect::Postgres, [table]) if table.starts_with("pg_") => described(table, PG_CATALOG),
-        (Dialect::Postgres, [table] | ["public", table]) => own(table, (*table).to_owned()),
-        (Dialect::Postgres, ["pg_catalog", table]) => described(table, PG_CATALOG),
-        (Dialect::Postgres, ["information_schema", table]) => described(table, INFORMATION_SCHEMA),
-        (Dialect::Postgres, [schema, _]) if schema.starts_with("pg_") => Wanted::Catalog,
-        (Dialect::Postgres, [schema, table]) => own(table, format!("{schema}.{table}")),
-        _ => Wanted::Elsewhere,
+        (Dialect::Sqlite, [table] | ["main", table]) => sqlite_relation(table),
+        (Dialect::Postgres, [table]) if table.starts_with("pg_") => {
+            schema_relation(table, PG_CATALOG)
+        }
+        (Dialect::Postgres, [table] | ["public", table]) => {
+            app_relation(table, (*table).to_owned())
+        }
+        (Dialect::Postgres, ["pg_catalog", table]) => schema_relation(table, PG_CATALOG),
+        (Dialect::Postgres, ["information_schema", table]) => {
+            schema_relation(table, INFORMATION_SCHEMA)
+        }
+        (Dialect::Postgres, [schema, _]) if schema.starts_with("pg_") => RelationKind::Catalog,
+        (Dialect::Postgres, [schema, table]) => app_relation(table, format!("{schema}.{table}")),
+        _ => RelationKind::OtherDatabase,
     }
 }
 
-fn sqlite(table: &str) -> Wanted {
+fn sqlite_relation(table: &str) -> RelationKind {
     let is_built_in = table.starts_with("sqlite_")
         || table.starts_with("pragma_")
         || SQLITE_BUILT_IN.contains(&table);
     match table {
-        _ if SQLITE_DESCRIPTIONS.contains(&table) => Wanted::Description,
+        _ if SQLITE_SCHEMA_TABLES.contains(&table) => RelationKind::SchemaInfo,
         // SQLite accepts a table-valued function without arguments as a table.
-        _ if SQLITE_DESCRIBING.contains(&table) => Wanted::Description,
-        _ if is_built_in => Wanted::Catalog,
-        _ => own(table, table.to_owned()),
+        _ if SQLITE_SCHEMA_FUNCTIONS.contains(&table) => RelationKind::SchemaInfo,
+        _ if is_built_in => RelationKind::Catalog,
+        _ => app_relation(table, table.to_owned()),
     }
 }
 
-fn own(table: &str, name: String) -> Wanted {
-    if table.starts_with("_wattle_") { Wanted::Catalog } else { Wanted::Table(name) }
+fn app_relation(table: &str, name: String) -> RelationKind {
+    if table.starts_with("_wattle_") { RelationKind::Catalog } else { RelationKind::Table(name) }
 }
 
-fn described(table: &str, known: &[&str]) -> Wanted {
-    if known.contains(&table) { Wanted::Description } else { Wanted::Catalog }
+fn schema_relation(table: &str, known: &[&str]) -> RelationKind {
+    if known.contains(&table) { RelationKind::SchemaInfo } else { RelationKind::Catalog }
 }
 
 /// Returns true for table-valued functions that describe tables.
-pub(crate) fn is_described_by(dialect: Dialect, function: &str) -> bool {
-    dialect == Dialect::Sqlite && SQLITE_DESCRIBING.contains(&function)
+pub(crate) fn is_schema_function(dialect: Dialect, function: &str) -> bool {
+    dialect == Dialect::Sqlite && SQLITE_SCHEMA_FUNCTIONS.contains(&function)
 }

@@ -12,57 +12,57 @@ use crate::statement::Dialect;
 
 /// The enclosing queries, the innermost last.
 #[derive(Default)]
-pub(super) struct Scopes {
-    frames: Vec<Frame>,
+pub(super) struct CteScopes {
+    frames: Vec<QueryScope>,
 }
 
 /// One query with its `WITH` list.
-struct Frame {
-    parts: Vec<Part>,
+struct QueryScope {
+    ctes: Vec<Cte>,
     /// Number of visible CTEs.
     visible: usize,
 }
 
-struct Part {
+struct Cte {
     name: String,
     /// Identifies the query of the CTE, which is visited separately.
     query: *const Query,
 }
 
-impl Scopes {
+impl CteScopes {
     /// Enters a query: the statement, a subquery, or the query of a CTE.
     pub(super) fn enter(&mut self, dialect: Dialect, query: &Query) {
         let with = query.with.as_ref();
-        let parts: Vec<Part> = with.map_or_else(Vec::new, |with| {
-            let part = |cte: &sqlparser::ast::Cte| Part {
-                name: dialect.fold(&cte.alias.name),
+        let parts: Vec<Cte> = with.map_or_else(Vec::new, |with| {
+            let part = |cte: &sqlparser::ast::Cte| Cte {
+                name: dialect.fold_identifier(&cte.alias.name),
                 query: &raw const *cte.query,
             };
             with.cte_tables.iter().map(part).collect()
         });
         let sees_all = dialect == Dialect::Sqlite || with.is_some_and(|with| with.recursive);
         let visible = if sees_all { parts.len() } else { 0 };
-        self.frames.push(Frame { parts, visible });
+        self.frames.push(QueryScope { ctes: parts, visible });
     }
 
     /// Leaves a query.
     pub(super) fn leave(&mut self, query: &Query) {
         self.frames.pop();
-        if let Some((frame, index)) = self.part_of(query) {
+        if let Some((frame, index)) = self.find_cte(query) {
             frame.visible = frame.visible.max(index + 1);
         }
     }
 
     /// Returns true if a name is a CTE at the current position.
-    pub(super) fn knows(&self, name: &str) -> bool {
-        let visible = self.frames.iter().flat_map(|frame| &frame.parts[..frame.visible]);
+    pub(super) fn is_cte(&self, name: &str) -> bool {
+        let visible = self.frames.iter().flat_map(|frame| &frame.ctes[..frame.visible]);
         visible.into_iter().any(|part| part.name == name)
     }
 
     /// Returns the innermost enclosing query, and the index of its CTE whose query is `query`.
-    fn part_of(&mut self, query: &Query) -> Option<(&mut Frame, usize)> {
+    fn find_cte(&mut self, query: &Query) -> Option<(&mut QueryScope, usize)> {
         let frame = self.frames.last_mut()?;
-        let index = frame.parts.iter().position(|part| std::ptr::eq(part.query, query))?;
+        let index = frame.ctes.iter().position(|part| std::ptr::eq(part.query, query))?;
         Some((frame, index))
     }
 }

@@ -17,45 +17,45 @@ use sqlx::SqliteConnection;
 use wattle_run::grant::SqlRule;
 use wattle_run::limit::SqlLimits;
 
-use crate::readonly::{Wanted, is_described_by, is_forbidden, wanted};
-use crate::sqlite::limits::VALUE_BYTES;
+use crate::readonly::{RelationKind, classify_relation, is_forbidden, is_schema_function};
+use crate::readwrite::HOST_TABLE_PREFIX;
+use crate::sqlite::limits::MAX_VALUE_BYTES;
 use crate::statement::Dialect;
-use crate::writing::OWN;
 
 /// Pragmas that the modules for full-text search and spatial indexes execute.
 const MODULE_PRAGMAS: &[&str] = &["data_version", "page_size"];
 
 /// Built-in tables that give write access to the pages of the file.
-const SQLITE_PAGES: &[&str] = &["sqlite_dbpage"];
+const PAGE_TABLES: &[&str] = &["sqlite_dbpage"];
 
 /// Table-valued functions that only return their arguments as rows.
-const UNFOLDING: &[&str] =
+const TABLE_FUNCTIONS: &[&str] =
     &["generate_series", "json_each", "json_tree", "jsonb_each", "jsonb_tree"];
 
 /// The rules of connections, by number.
-static RULES: Mutex<BTreeMap<usize, Arc<Allowed>>> = Mutex::new(BTreeMap::new());
+static RULES: Mutex<BTreeMap<usize, Arc<ReadRule>>> = Mutex::new(BTreeMap::new());
 
 /// Number of the rule for transactions. It stays valid for the lifetime of the process, since a dropped transaction is
 /// rolled back later.
-const WRITER: usize = 1;
+const WRITER_RULE: usize = 1;
 
 /// Number of the rule for migrations.
-const MIGRATION: usize = 2;
+const MIGRATION_RULE: usize = 2;
 
 /// The next number of a rule; 0 means no rule.
-static NEXT: AtomicUsize = AtomicUsize::new(3);
+static NEXT_RULE: AtomicUsize = AtomicUsize::new(3);
 
 /// Pragmas that a migration can set. They affect only the database file and the transaction.
 const MIGRATION_PRAGMAS: &[&str] =
     &["application_id", "defer_foreign_keys", "foreign_key_check", "user_version"];
 
 /// The lock protects single map operations, so a poisoned map is consistent.
-fn rules() -> MutexGuard<'static, BTreeMap<usize, Arc<Allowed>>> {
+fn rules() -> MutexGuard<'static, BTreeMap<usize, Arc<ReadRule>>> {
     RULES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a read-only statement is allowed to read.
-struct Allowed {
+struct ReadRule {
     /// Tables and views in lower case; `None` permits all.
     tables: Option<BTreeSet<String>>,
     /// The granted views, which can read any table.
@@ -65,13 +65,13 @@ struct Allowed {
 
 /// A rule that is installed on a connection. After the guard is dropped, the connection can do nothing until the
 /// authorizer is removed.
-pub(super) struct Authorized {
+pub(super) struct AuthorizerGuard {
     number: usize,
 }
 
-impl Authorized {
+impl AuthorizerGuard {
     /// Installs a rule for read-only statements.
-    pub(super) async fn over(
+    pub(super) async fn install(
         connection: &mut SqliteConnection,
         rule: &SqlRule,
         limits: &SqlLimits,
@@ -85,18 +85,18 @@ impl Authorized {
             let all: Vec<String> = sqlx::query_scalar(query).fetch_all(&mut *connection).await?;
             views.extend(all.into_iter().filter(|view| tables.contains(view)));
         }
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        rules().insert(number, Arc::new(Allowed { tables, views, schema: rule.schema }));
+        let number = NEXT_RULE.fetch_add(1, Ordering::Relaxed);
+        rules().insert(number, Arc::new(ReadRule { tables, views, schema: rule.schema }));
         let authorized = Self { number };
         // A value that is longer than the whole result can be is an error in SQLite.
         let longest = limits.bytes.saturating_add(limits.statement_bytes);
-        let longest = c_int::try_from(longest).unwrap_or(VALUE_BYTES);
-        set(connection, Some(number), longest).await?;
+        let longest = c_int::try_from(longest).unwrap_or(MAX_VALUE_BYTES);
+        set_authorizer(connection, Some(number), longest).await?;
         Ok(authorized)
     }
 }
 
-impl Drop for Authorized {
+impl Drop for AuthorizerGuard {
     fn drop(&mut self) {
         rules().remove(&self.number);
     }
@@ -104,22 +104,26 @@ impl Drop for Authorized {
 
 /// Installs the rule for transactions. It permits every statement that does not access the host's own tables, leave the
 /// database or change the session.
-pub(super) async fn keep_writer(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    set(connection, Some(WRITER), VALUE_BYTES).await
+pub(super) async fn install_writer_rule(
+    connection: &mut SqliteConnection,
+) -> Result<(), sqlx::Error> {
+    set_authorizer(connection, Some(WRITER_RULE), MAX_VALUE_BYTES).await
 }
 
-/// Installs the rule for migrations. It permits the statements that [`keep_writer`] permits, and pragmas of the
+/// Installs the rule for migrations. It permits the statements that [`install_writer_rule`] permits, and pragmas of the
 /// database.
-pub(super) async fn keep_migration(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    set(connection, Some(MIGRATION), VALUE_BYTES).await
+pub(super) async fn install_migration_rule(
+    connection: &mut SqliteConnection,
+) -> Result<(), sqlx::Error> {
+    set_authorizer(connection, Some(MIGRATION_RULE), MAX_VALUE_BYTES).await
 }
 
 /// Removes the authorizer.
-pub(super) async fn lift(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    set(connection, None, VALUE_BYTES).await
+pub(super) async fn uninstall(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    set_authorizer(connection, None, MAX_VALUE_BYTES).await
 }
 
-async fn set(
+async fn set_authorizer(
     connection: &mut SqliteConnection,
     number: Option<usize>,
     longest: c_int,
@@ -131,7 +135,7 @@ async fn set(
     // SAFETY: the handle is open and locked; `data` is a number that is never dereferenced.
     unsafe {
         sqlite::sqlite3_set_authorizer(database, callback, data);
-        sqlite::sqlite3_limit(database, sqlite::SQLITE_LIMIT_LENGTH, longest.min(VALUE_BYTES));
+        sqlite::sqlite3_limit(database, sqlite::SQLITE_LIMIT_LENGTH, longest.min(MAX_VALUE_BYTES));
     }
     Ok(())
 }
@@ -155,12 +159,13 @@ unsafe extern "C" fn authorize(
     inside: *const c_char,
 ) -> c_int {
     // SAFETY: SQLite passes NUL-terminated strings that are valid for this call, or null.
-    let [first, second, database, inside] =
-        unsafe { [text(first), text(second), text(database), text(inside)] };
+    let [first, second, database, inside] = unsafe {
+        [lower_text(first), lower_text(second), lower_text(database), lower_text(inside)]
+    };
     let number = data.addr();
-    if matches!(number, WRITER | MIGRATION) {
-        let touched = Touched { action, first: &first, second: &second, database: &database };
-        let is_allowed = touched.may_write(number == MIGRATION);
+    if matches!(number, WRITER_RULE | MIGRATION_RULE) {
+        let touched = Access { action, first: &first, second: &second, database: &database };
+        let is_allowed = touched.may_write(number == MIGRATION_RULE);
         return if is_allowed { sqlite::SQLITE_OK } else { sqlite::SQLITE_DENY };
     }
     let rule = rules().get(&number).cloned();
@@ -169,7 +174,7 @@ unsafe extern "C" fn authorize(
         sqlite::SQLITE_READ => rule.may_read(&first, &second, &database, &inside),
         sqlite::SQLITE_FUNCTION => !is_forbidden(&second),
         sqlite::SQLITE_PRAGMA => {
-            rule.schema && is_described_by(Dialect::Sqlite, &format!("pragma_{first}"))
+            rule.schema && is_schema_function(Dialect::Sqlite, &format!("pragma_{first}"))
         }
         _ => false,
     });
@@ -181,7 +186,7 @@ unsafe extern "C" fn authorize(
 /// # Safety
 ///
 /// The pointer must be null or point to a NUL-terminated string.
-unsafe fn text(pointer: *const c_char) -> String {
+unsafe fn lower_text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         return String::new();
     }
@@ -190,22 +195,22 @@ unsafe fn text(pointer: *const c_char) -> String {
 }
 
 /// An access by a statement of a transaction or a migration.
-struct Touched<'a> {
+struct Access<'a> {
     action: c_int,
     first: &'a str,
     second: &'a str,
     database: &'a str,
 }
 
-impl Touched<'_> {
+impl Access<'_> {
     fn may_write(&self, is_migration: bool) -> bool {
-        let own = |name: &str| name.starts_with(OWN);
+        let own = |name: &str| name.starts_with(HOST_TABLE_PREFIX);
         let is_elsewhere = !matches!(self.database, "" | "main" | "temp");
         match self.action {
             sqlite::SQLITE_ATTACH | sqlite::SQLITE_DETACH => false,
-            sqlite::SQLITE_FUNCTION => !is_outside(self.second),
+            sqlite::SQLITE_FUNCTION => !is_external(self.second),
             sqlite::SQLITE_PRAGMA => {
-                is_described_by(Dialect::Sqlite, &format!("pragma_{}", self.first))
+                is_schema_function(Dialect::Sqlite, &format!("pragma_{}", self.first))
                     || MODULE_PRAGMAS.contains(&self.first)
                     || is_migration && MIGRATION_PRAGMAS.contains(&self.first)
             }
@@ -222,31 +227,31 @@ impl Touched<'_> {
                 !own(self.first) && !own(self.second) && !is_elsewhere
             }
             // The pages of the file and the host's own tables are forbidden.
-            _ => !own(self.first) && !SQLITE_PAGES.contains(&self.first) && !is_elsewhere,
+            _ => !own(self.first) && !PAGE_TABLES.contains(&self.first) && !is_elsewhere,
         }
     }
 }
 
 /// Returns true for functions of SQLite that reach outside of the database.
-fn is_outside(function: &str) -> bool {
+fn is_external(function: &str) -> bool {
     matches!(function, "edit" | "fts3_tokenizer" | "load_extension" | "readfile" | "writefile")
 }
 
-impl Allowed {
+impl ReadRule {
     fn may_read(&self, table: &str, column: &str, database: &str, inside: &str) -> bool {
         if !matches!(database, "" | "main") {
             return false;
         }
-        match wanted(Dialect::Sqlite, &[table.to_owned()]) {
+        match classify_relation(Dialect::Sqlite, &[table.to_owned()]) {
             // SQLite reports an empty column for a CTE whose rows are counted.
-            Wanted::Table(table) => {
+            RelationKind::Table(table) => {
                 column.is_empty()
-                    || UNFOLDING.contains(&table.as_str())
+                    || TABLE_FUNCTIONS.contains(&table.as_str())
                     || self.views.contains(inside)
                     || self.tables.as_ref().is_none_or(|tables| tables.contains(&table))
             }
-            Wanted::Description => self.schema,
-            Wanted::Catalog | Wanted::Elsewhere => false,
+            RelationKind::SchemaInfo => self.schema,
+            RelationKind::Catalog | RelationKind::OtherDatabase => false,
         }
     }
 }
@@ -273,7 +278,7 @@ mod tests {
         let tables = Some(["orders".to_owned()].into());
         let rule = SqlRule { tables, ..SqlAccess::ReadOnly.into() };
         let limits = SqlLimits { bytes: 1_000, statement_bytes: 1_000, ..SqlLimits::default() };
-        let authorized = Authorized::over(&mut connection, &rule, &limits).await.unwrap();
+        let authorized = AuthorizerGuard::install(&mut connection, &rule, &limits).await.unwrap();
         for text in [
             "SELECT note FROM ORDERS WHERE id = 1",
             "WITH secrets AS (SELECT id FROM orders) SELECT count(*) FROM secrets",
@@ -310,7 +315,7 @@ mod tests {
         // After the drop nothing is permitted until the authorizer is removed.
         drop(authorized);
         assert!(connection.fetch_all("SELECT note FROM orders").await.is_err());
-        lift(&mut connection).await.unwrap();
+        uninstall(&mut connection).await.unwrap();
         let all = connection.fetch_all("SELECT note FROM orders UNION SELECT value FROM secrets");
         assert_eq!(all.await.unwrap().len(), 1);
     }

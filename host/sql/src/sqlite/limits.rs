@@ -12,11 +12,11 @@ use sqlx::{Executor as _, SqliteConnection};
 
 /// Maximum bytes of a value and of a row. A result has at most 8 MiB, so a longer value cannot be
 /// returned.
-pub(super) const VALUE_BYTES: c_int = 16 << 20;
+pub(super) const MAX_VALUE_BYTES: c_int = 16 << 20;
 
 /// Maximum memory of all SQLite databases of the process: page caches and working memory of
 /// statements. Beyond it, statements fail with `limit`.
-const MEMORY_BYTES: u64 = 512 << 20;
+const MAX_MEMORY_BYTES: u64 = 512 << 20;
 
 /// Above this size SQLite releases cached pages before it allocates more memory.
 const MEMORY_SOFT_BYTES: u64 = 384 << 20;
@@ -43,12 +43,12 @@ const LIMITS: &[(c_int, c_int)] = &[
 pub(super) async fn set(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     // These two limits apply to the process; setting them again has no effect.
     let memory = format!(
-        "PRAGMA hard_heap_limit = {MEMORY_BYTES}; PRAGMA soft_heap_limit = {MEMORY_SOFT_BYTES}"
+        "PRAGMA hard_heap_limit = {MAX_MEMORY_BYTES}; PRAGMA soft_heap_limit = {MEMORY_SOFT_BYTES}"
     );
     connection.execute(sqlx::AssertSqlSafe(memory)).await?;
     let mut handle = connection.lock_handle().await?;
     let database = handle.as_raw_handle().as_ptr();
-    let all = LIMITS.iter().chain(&[(sqlite::SQLITE_LIMIT_LENGTH, VALUE_BYTES)]);
+    let all = LIMITS.iter().chain(&[(sqlite::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)]);
     for (limit, value) in all {
         // SAFETY: the handle is open and locked.
         unsafe { sqlite::sqlite3_limit(database, *limit, *value) };

@@ -6,7 +6,7 @@ use sqlx::sqlite::{SqliteArguments, SqliteColumn, SqliteQueryResult, SqliteRow};
 use sqlx::{Arguments as _, Column as _, Row as _, TypeInfo as _, ValueRef as _};
 use wattle_run::hostcall::sql::{Column, SqlValue};
 
-use crate::rows::Reader;
+use crate::rows::RowReader;
 
 pub(crate) fn arguments(values: &[SqlValue]) -> Result<SqliteArguments, BoxDynError> {
     let mut arguments = SqliteArguments::default();
@@ -41,7 +41,7 @@ fn type_name(column: &SqliteColumn) -> String {
 /// Reads rows of SQLite.
 pub(crate) struct SqliteReader;
 
-impl Reader for SqliteReader {
+impl RowReader for SqliteReader {
     type Row = SqliteRow;
     type Outcome = SqliteQueryResult;
 

@@ -8,7 +8,7 @@ use wattle_graph::failure::Failure;
 use wattle_run::grant::SqlAccess;
 use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
-use wattle_run::ports::sql::{Marker, Sql as _, SqlTransaction};
+use wattle_run::ports::sql::{CommitMarker, Sql as _, SqlTransaction};
 use wattle_sql::{DatabaseConfig, Databases, SqlError};
 
 use crate::support::{Fresh, SQLITE_FILE, SQLITE_MEMORY, scripts};
@@ -52,7 +52,7 @@ impl Bench {
     /// Returns the results that the marker of `key` recorded; `None` without a marker.
     async fn committed(&self, key: &str) -> Option<Value> {
         let mut transaction = self.begin().await;
-        let answers = transaction.claim(key).await.unwrap();
+        let answers = transaction.claim_marker(key).await.unwrap();
         transaction.rollback().await.unwrap();
         answers
     }
@@ -239,12 +239,12 @@ async fn commit_records_the_results_under_the_key_of_its_marker() {
     for bench in Bench::all().await {
         assert_eq!(bench.committed("task/1").await, None);
         bench.execute(TABLE, &[]).await.unwrap();
-        let marker = Marker { key: "task/1".to_owned(), answers: json!([{ "rows": 1 }]) };
+        let marker = CommitMarker { key: "task/1".to_owned(), results: json!([{ "rows": 1 }]) };
         let mut transaction = bench.begin().await;
         let insert = "INSERT INTO item (id, name, price) VALUES (1, 'a', 1)";
         transaction.execute(insert, &[]).await.unwrap();
         transaction.commit(Some(&marker)).await.unwrap();
-        assert_eq!(bench.committed("task/1").await, Some(marker.answers.clone()));
+        assert_eq!(bench.committed("task/1").await, Some(marker.results.clone()));
         assert_eq!(bench.committed("task/2").await, None);
 
         let again = bench.begin().await.commit(Some(&marker)).await.unwrap_err();
@@ -255,9 +255,9 @@ async fn commit_records_the_results_under_the_key_of_its_marker() {
 #[tokio::test(flavor = "multi_thread")]
 async fn second_claim_of_a_key_waits_for_the_transaction_that_claimed_it() {
     for bench in Bench::all().await {
-        let marker = Marker { key: "task/1".to_owned(), answers: json!([{ "rows": 1.1 }]) };
+        let marker = CommitMarker { key: "task/1".to_owned(), results: json!([{ "rows": 1.1 }]) };
         let mut first = bench.begin().await;
-        assert_eq!(first.claim("task/1").await, Ok(None));
+        assert_eq!(first.claim_marker("task/1").await, Ok(None));
         let commit = async {
             // The second transaction waits for the single writer (SQLite) or for the marker
             // (PostgreSQL).
@@ -266,10 +266,10 @@ async fn second_claim_of_a_key_waits_for_the_transaction_that_claimed_it() {
         };
         let (second, committed) = tokio::join!(bench.committed("task/1"), commit);
         committed.unwrap();
-        assert_eq!(second, Some(marker.answers.clone()));
+        assert_eq!(second, Some(marker.results.clone()));
 
         let mut undone = bench.begin().await;
-        assert_eq!(undone.claim("task/2").await, Ok(None));
+        assert_eq!(undone.claim_marker("task/2").await, Ok(None));
         let (second, undone) = tokio::join!(bench.committed("task/2"), undone.rollback());
         undone.unwrap();
         assert_eq!(second, None, "a rollback leaves no marker");

@@ -10,7 +10,7 @@ use wattle_kit::need;
 use wattle_kit::postgres::Postgres;
 use wattle_run::grant::SqlAccess;
 use wattle_run::limit::SqlLimits;
-use wattle_run::ports::sql::{Marker, Sql as _};
+use wattle_run::ports::sql::{CommitMarker, Sql as _};
 use wattle_sql::{DatabaseConfig, ReaderRole, Script};
 
 use crate::support::{Fresh, SQLITE_FILE, SQLITE_MEMORY};
@@ -25,9 +25,9 @@ impl Bench {
         let bench = Self { fresh };
         assert_eq!(bench.migrate(&[NOTES]).await.unwrap(), ["0001_notes"]);
         let mut transaction = bench.fresh.databases.begin("main", &limits()).await.unwrap();
-        assert_eq!(transaction.claim("key").await.unwrap(), None);
+        assert_eq!(transaction.claim_marker("key").await.unwrap(), None);
         transaction.execute("INSERT INTO notes VALUES (1, 'a')", &[]).await.unwrap();
-        let marker = Marker { key: "key".into(), answers: json!(["written"]) };
+        let marker = CommitMarker { key: "key".into(), results: json!(["written"]) };
         transaction.commit(Some(&marker)).await.unwrap();
         bench
     }
@@ -58,7 +58,7 @@ impl Bench {
     async fn is_whole(&self) {
         assert!(self.migrate(&[NOTES]).await.unwrap().is_empty());
         let mut transaction = self.fresh.databases.begin("main", &limits()).await.unwrap();
-        let known = transaction.claim("key").await.unwrap();
+        let known = transaction.claim_marker("key").await.unwrap();
         assert_eq!(known, Some(json!(["written"])));
         transaction.execute("UPDATE notes SET text = 'b'", &[]).await.unwrap();
         transaction.rollback().await.unwrap();

@@ -385,7 +385,7 @@ impl BlobStore for FileBlobs {
         .await
     }
 
-    async fn survey(&self) -> Result<Vec<Damage>, Failure> {
+    async fn find_damage(&self) -> Result<Vec<Damage>, Failure> {
         self.block(|folder| {
             let failed = |error| Failure::internal(format!("cannot verify blobs: {error}"));
             folder.survey().map_err(failed)

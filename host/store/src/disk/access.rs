@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn batch(thread: &ThreadId, at_ms: i64) -> Batch {
-        let record = Some(ThreadRecord::blank(thread.clone(), at_ms));
+        let record = Some(ThreadRecord::unbound(thread.clone(), at_ms));
         Batch { record, ..Batch::default() }
     }
 

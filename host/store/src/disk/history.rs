@@ -7,7 +7,8 @@ use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_run::ports::store::{
-    BatchPage, CheckpointQuery, CheckpointTuple, Latest, StoreError, StoredBatch, StoredValue,
+    BatchPage, CheckpointQuery, CheckpointTuple, StoreError, StoredBatch, StoredValue,
+    ThreadSnapshot,
 };
 
 use crate::codec::{plain_bytes, unpack};
@@ -114,7 +115,7 @@ fn batch(frame: &Frame) -> Result<StoredBatch, StoreError> {
         let value = match part.link {
             None => StoredValue::Whole(unpack("channel value", part.packed)?),
             Some(Link { base, keep, .. }) => {
-                StoredValue::Tail { base, keep, items: unpack("channel value", part.packed)? }
+                StoredValue::ListDelta { base, keep, items: unpack("channel value", part.packed)? }
             }
         };
         values.insert(part.name()?, value);
@@ -129,7 +130,10 @@ fn batch(frame: &Frame) -> Result<StoredBatch, StoreError> {
 }
 
 /// Returns a thread with its current checkpoint and its newest run.
-pub(crate) fn latest(snapshot: &Snapshot, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
+pub(crate) fn latest(
+    snapshot: &Snapshot,
+    thread: &ThreadId,
+) -> Result<Option<ThreadSnapshot>, StoreError> {
     let Some(head) = snapshot.thread(thread)? else {
         return Ok(None);
     };
@@ -141,7 +145,7 @@ pub(crate) fn latest(snapshot: &Snapshot, thread: &ThreadId) -> Result<Option<La
         Some(run) => snapshot.run(run)?,
         None => None,
     };
-    Ok(Some(Latest { head, tuple, run }))
+    Ok(Some(ThreadSnapshot { head, tuple, run }))
 }
 
 /// Returns a checkpoint by its id, or the newest one of the namespace.

@@ -6,7 +6,7 @@ use redb::{
     Database, DatabaseError, Error, Key, ReadOnlyDatabase, ReadTransaction, ReadableDatabase as _,
     ReadableTable as _, TableDefinition, Value,
 };
-use wattle_run::ports::store::{Damage, StoreError, Survey};
+use wattle_run::ports::store::{Damage, DamageReport, StoreError};
 
 use crate::disk::intake::Intake;
 use crate::disk::migrate::{FIRST_FORMAT, migrate};
@@ -96,15 +96,15 @@ fn walk<K: Key + 'static, V: Value + 'static>(
 }
 
 /// Reads everything in a file that no process has open, and returns the damage.
-pub(crate) fn survey(path: &Path) -> Result<Survey, StoreError> {
+pub(crate) fn survey(path: &Path) -> Result<DamageReport, StoreError> {
     mark::refuse_lost(path)?;
     if !path.exists() {
-        return Ok(Survey::default());
+        return Ok(DamageReport::default());
     }
     let _turn = turn(path)?;
     let soundness = soundness(path)?;
     if rebuild::is_new(path)? {
-        return Ok(Survey::default());
+        return Ok(DamageReport::default());
     }
     let mut survey = rebuild::look_at(path).map_err(|error| FILE.foreign(path, error))?;
     if let Soundness::Damaged(reason) = soundness {
@@ -115,7 +115,7 @@ pub(crate) fn survey(path: &Path) -> Result<Survey, StoreError> {
 
 /// Rebuilds a file that no process has open from what can be read of it. Returns the damage and the
 /// path of the old file.
-pub(crate) fn repair(path: &Path) -> Result<(Survey, PathBuf), StoreError> {
+pub(crate) fn repair(path: &Path) -> Result<(DamageReport, PathBuf), StoreError> {
     mark::refuse_lost(path)?;
     let _turn = turn(path)?;
     rebuild::repair(path)
@@ -215,7 +215,7 @@ mod tests {
         let store = RedbStore::open(path).unwrap();
         for number in 0..THREADS {
             let id = ThreadId::new(format!("thread-{number:03}")).unwrap();
-            let record = Some(ThreadRecord::blank(id.clone(), 1));
+            let record = Some(ThreadRecord::unbound(id.clone(), 1));
             store.append(&id, Batch { record, ..Batch::default() }).await.await.unwrap();
         }
     }
@@ -243,7 +243,7 @@ mod tests {
             assert!(dir.path().join("wattle.redb.damaged-1").exists());
             let store = RedbStore::open(&path).unwrap();
             let whole = store.threads(&ThreadQuery::default()).await.unwrap().len();
-            let damaged = store.survey().await.unwrap().damaged;
+            let damaged = store.find_damage().await.unwrap().damaged;
             assert_eq!(whole + damaged.len(), THREADS, "{damaged:?}");
             assert!(damaged.iter().any(|damage| damage.subject == "thread `thread-007`"));
             drop(store);

@@ -4,7 +4,7 @@ use redb::ReadableTable;
 use wattle_graph::id::{Digest, ThreadId};
 use wattle_run::limit::MENTIONED_PAGE;
 use wattle_run::ports::blob::BlobRef;
-use wattle_run::ports::store::{MentionPage, Owner, StoreError, Taken};
+use wattle_run::ports::store::{MentionPage, Owner, OwnerUsage, StoreError};
 
 use crate::codec::read;
 use crate::disk::snapshot::{READ, RECORD, Snapshot};
@@ -13,9 +13,9 @@ use crate::error::while_trying;
 use crate::query::Summary;
 
 impl Snapshot {
-    /// See [`Store::taken`](wattle_run::ports::Store::taken).
-    pub(crate) fn taken(&self, of: &Owner) -> Result<Taken, StoreError> {
-        let mut taken = Taken::default();
+    /// See [`Store::usage`](wattle_run::ports::Store::usage).
+    pub(crate) fn taken(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
+        let mut taken = OwnerUsage::default();
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
         for entry in records.iter().map_err(while_trying(READ))? {
             let (key, packed) = entry.map_err(while_trying(READ))?;
@@ -31,7 +31,7 @@ impl Snapshot {
         Ok(taken)
     }
 
-    /// See [`Store::mentioned`](wattle_run::ports::Store::mentioned). A page ends with a thread, so
+    /// See [`Store::mentioned_blobs`](wattle_run::ports::Store::mentioned_blobs). A page ends with a thread, so
     /// a thread with more mentions makes the page longer.
     pub(crate) fn mentioned(
         &self,

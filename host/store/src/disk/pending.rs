@@ -2,7 +2,7 @@
 //! is opened.
 
 use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::ports::store::{Batch, RunRecord, StoreError, Turn};
+use wattle_run::ports::store::{Batch, QueueCondition, RunRecord, StoreError};
 
 use crate::codec::Packer;
 use crate::disk::intake::{Group, Known};
@@ -77,8 +77,8 @@ impl Writer {
         thread: &ThreadId,
         batch: &Batch,
     ) -> Result<(), StoreError> {
-        let is_known = match (&batch.run, batch.turn) {
-            (Some(run), Turn::Free) => !is_new_run(group, thread, run)?,
+        let is_known = match (&batch.run, batch.queue_condition) {
+            (Some(run), QueueCondition::Free) => !is_new_run(group, thread, run)?,
             _ => false,
         };
         lock(&self.pending).admit(thread, batch, is_known)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use redb::{Builder, Database, Durability, Error};
 use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::ports::store::{StoreError, Survey};
+use wattle_run::ports::store::{DamageReport, StoreError};
 
 use crate::disk::chain::Log as _;
 use crate::disk::open::{FILE, create};
@@ -40,7 +40,7 @@ const OPENINGS_UNKNOWN: u64 = 1 << 31;
 /// # Errors
 ///
 /// [`StoreError::Corrupt`] if its header cannot be read.
-pub(crate) fn look_at(path: &Path) -> Result<Survey, StoreError> {
+pub(crate) fn look_at(path: &Path) -> Result<DamageReport, StoreError> {
     name_damage(&open(path)?)
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn at_start(path: &Path, damage: &str) -> Result<(), StoreError> {
 /// # Errors
 ///
 /// The errors of [`at_start`], but threads may be missing that nothing names.
-pub(crate) fn repair(path: &Path) -> Result<(Survey, PathBuf), StoreError> {
+pub(crate) fn repair(path: &Path) -> Result<(DamageReport, PathBuf), StoreError> {
     let snapshot = open(path).map_err(|error| FILE.foreign(path, error))?;
     let found = survey(&snapshot)?;
     let aside = put_anew(path, &snapshot, &found)?;

@@ -13,7 +13,7 @@ use redb::{
     Value, WriteTransaction,
 };
 use tokio::sync::oneshot;
-use wattle_run::ports::store::{Compacted, StoreError};
+use wattle_run::ports::store::{CompactionReport, StoreError};
 
 use crate::disk::chain::walk;
 use crate::disk::snapshot::Snapshot;
@@ -133,7 +133,7 @@ impl Writer {
 
     /// Reclaims all orphaned thread numbers that are not damaged, and compacts the file. Returns
     /// `None` if a read does not end.
-    pub(crate) fn compact(&mut self) -> Result<Option<Compacted>, StoreError> {
+    pub(crate) fn compact(&mut self) -> Result<Option<CompactionReport>, StoreError> {
         self.heal()?;
         while !self.remains.is_empty() {
             match self.clear_some() {

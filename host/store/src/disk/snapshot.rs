@@ -8,9 +8,9 @@ use std::sync::Arc;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableError};
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{Digest, RunId, ThreadId};
-use wattle_run::limit::ABANDONED_PAGE;
+use wattle_run::limit::ORPHANED_PAGE;
 use wattle_run::ports::store::{
-    Pinned, RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus,
+    PinnedVersions, RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus,
 };
 
 use crate::codec::{named, packed, read};
@@ -285,9 +285,9 @@ impl Snapshot {
     }
 
     /// Returns the versions to which threads are pinned.
-    pub(crate) fn pinned(&self) -> Result<Pinned, StoreError> {
+    pub(crate) fn pinned(&self) -> Result<PinnedVersions, StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
-        let mut pinned = Pinned { is_complete: true, ..Pinned::default() };
+        let mut pinned = PinnedVersions { is_complete: true, ..PinnedVersions::default() };
         for entry in records.iter().map_err(while_trying(READ))? {
             let (key, packed) = entry.map_err(while_trying(READ))?;
             note_pin(&mut pinned, read(RECORD, (IN_RECORDS, key.value()), packed.value()));
@@ -316,7 +316,7 @@ impl Snapshot {
                 Ok(_) => {}
                 Err(error) => tracing::error!(%error, "damaged thread is not listed"),
             }
-            if found.len() == ABANDONED_PAGE {
+            if found.len() == ORPHANED_PAGE {
                 break;
             }
         }

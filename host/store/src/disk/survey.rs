@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{Key, TableDefinition, TableError, Value};
 use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::ports::store::{Damage, RunRecord, StoreError, Survey};
+use wattle_run::ports::store::{Damage, DamageReport, RunRecord, StoreError};
 
 use crate::codec::{has_check, packed, read};
 use crate::disk::migrate::UNCHECKED_FORMAT;
@@ -54,7 +54,7 @@ pub(crate) struct Found {
 
 impl Found {
     /// Converts the result to the type of the port.
-    pub(crate) fn survey(&self) -> Survey {
+    pub(crate) fn survey(&self) -> DamageReport {
         let damaged = self.threads.iter().filter_map(|(thread, found)| damage_of(thread, found));
         in_words(self.threads.len(), damaged.collect(), &self.tables)
     }
@@ -72,13 +72,13 @@ fn damage_of(thread: &ThreadId, found: &Result<Sound, String>) -> Option<Damage>
     }
 }
 
-fn in_words(threads: usize, mut damaged: Vec<Damage>, tables: &Tables) -> Survey {
+fn in_words(threads: usize, mut damaged: Vec<Damage>, tables: &Tables) -> DamageReport {
     damaged.extend(tables.aside.iter().map(|(thread, reason)| Damage {
         subject: format!("thread `{thread}`"),
         reason: format!("it was set aside before: {reason}"),
     }));
     damaged.extend(tables.damaged.iter().cloned());
-    Survey { threads: threads as u64, damaged }
+    DamageReport { threads: threads as u64, damaged }
 }
 
 /// Reads everything, and keeps what a rebuild needs.
@@ -97,7 +97,7 @@ pub(crate) fn survey(snapshot: &Snapshot) -> Result<Found, StoreError> {
 /// # Errors
 ///
 /// The errors of [`survey`].
-pub(crate) fn name_damage(snapshot: &Snapshot) -> Result<Survey, StoreError> {
+pub(crate) fn name_damage(snapshot: &Snapshot) -> Result<DamageReport, StoreError> {
     let (mut threads, mut damaged) = (0, Vec::new());
     let tables = look(snapshot, |thread, found| {
         threads += 1;

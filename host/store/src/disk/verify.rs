@@ -8,7 +8,7 @@ use wattle_graph::checkpoint::{CheckpointMeta, ListDelta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, ThreadId};
 use wattle_graph::seal::Sealer;
-use wattle_run::ports::store::{StoreError, Verified};
+use wattle_run::ports::store::{SealReport, StoreError};
 
 use crate::codec::{plain, unpack};
 use crate::disk::chain::{load, walk};
@@ -22,7 +22,7 @@ use crate::error::corrupt;
 pub(crate) fn verify(
     snapshot: &Snapshot,
     thread: &ThreadId,
-) -> Result<Option<Verified>, StoreError> {
+) -> Result<Option<SealReport>, StoreError> {
     let Some(head) = snapshot.head(thread)? else { return Ok(None) };
     let mut frames: Vec<(u64, Header)> = Vec::new();
     for step in walk(snapshot, head.frame) {
@@ -54,7 +54,7 @@ pub(crate) fn verify(
     }
     ends(thread, &head, frames.last().map(|(_, header)| header), seal)?;
     let sealed_after = sealed_after.unwrap_or(head.last_seq);
-    Ok(Some(Verified { sealed_after, last_seq: head.last_seq, seal }))
+    Ok(Some(SealReport { sealed_after, last_seq: head.last_seq, seal }))
 }
 
 /// Computes the seal of a frame that follows the one with the seal `previous`.

@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use redb::{Database, ReadTransaction, ReadableDatabase as _, StorageError, TransactionError};
-use wattle_run::ports::store::{Compacted, StoreError};
+use wattle_run::ports::store::{CompactionReport, StoreError};
 
 use crate::error::{backend, while_trying};
 use crate::file::guarded;
@@ -189,7 +189,7 @@ impl Source {
     }
 
     /// Compacts the file. Returns `None` if readers are still active after `HOLD`.
-    pub(crate) fn compact(&self) -> Result<Option<Compacted>, StoreError> {
+    pub(crate) fn compact(&self) -> Result<Option<CompactionReport>, StoreError> {
         let before_bytes = self.bytes()?;
         let Some(mut handle) = self.alone() else {
             return Ok(None);
@@ -202,7 +202,7 @@ impl Source {
                 break;
             }
         }
-        Ok(Some(Compacted { before_bytes, after_bytes: self.bytes()? }))
+        Ok(Some(CompactionReport { before_bytes, after_bytes: self.bytes()? }))
     }
 
     /// Builds the error for a compaction that did not get exclusive access.

@@ -40,7 +40,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, spawn_blocking};
 use wattle_graph::failure::Failure;
 use wattle_run::ports::Memory;
-use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
+use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch, PutItem};
 use wattle_run::ports::store::Damage;
 
 use crate::disk::backup;
@@ -246,7 +246,7 @@ impl Memory for RedbMemory {
         self.write(Change::Put { path, item, now_ms }).await.map(drop)
     }
 
-    async fn put_if(
+    async fn compare_and_set(
         &self,
         scope: &MemoryScope,
         known: Option<&Value>,
@@ -269,7 +269,7 @@ impl Memory for RedbMemory {
         self.write(Change::Delete { place }).await.map(drop)
     }
 
-    async fn delete_if(
+    async fn compare_and_delete(
         &self,
         scope: &MemoryScope,
         namespace: &[String],
@@ -285,7 +285,7 @@ impl Memory for RedbMemory {
     async fn search(
         &self,
         scope: &MemoryScope,
-        search: &Search,
+        search: &MemorySearch,
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure> {
         let (scope, search) = (scope.clone(), search.clone());
@@ -343,7 +343,7 @@ impl Memory for RedbMemory {
         self.noted(spawn_blocking(copy).await.map_err(broken_off)?.map_err(failure))
     }
 
-    async fn survey(&self) -> Result<Vec<Damage>, Failure> {
+    async fn find_damage(&self) -> Result<Vec<Damage>, Failure> {
         let source = self.0.source.clone();
         let look = move || {
             let handle = source.handle();

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::{Number, Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::limit::{MEMORY_ANSWER_BYTES, MEMORY_SCANNED, MEMORY_SCANNED_BYTES};
-use wattle_run::ports::memory::{Compare, Condition, Item, Search};
+use wattle_run::ports::memory::{Compare, Condition, Item, MemorySearch};
 
 use crate::longterm::path;
 use crate::longterm::record::{Place, Record};
@@ -13,7 +13,7 @@ use crate::longterm::words::Query;
 
 /// Collects the documents that a search returns, from documents in any order.
 pub(crate) struct Finder<'s> {
-    search: &'s Search,
+    search: &'s MemorySearch,
     query: Option<Query>,
     now_ms: i64,
     /// The best matches so far. Further matches are added until there are twice as many; only the
@@ -56,7 +56,7 @@ pub(crate) struct Answer {
 
 impl<'s> Finder<'s> {
     /// Creates a finder without documents.
-    pub(crate) fn new(search: &'s Search, now_ms: i64) -> Self {
+    pub(crate) fn new(search: &'s MemorySearch, now_ms: i64) -> Self {
         let query = search.query.as_deref().map(Query::new);
         Self { search, query, now_ms, found: Vec::new(), budget: Budget::default() }
     }

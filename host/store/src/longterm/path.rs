@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use wattle_graph::failure::{Failure, code};
-use wattle_run::ports::memory::{ANY_PART, MemoryScope};
+use wattle_run::ports::memory::{MemoryScope, WILDCARD};
 
 /// Greater than every byte of a part.
 const AFTER: u8 = 0xff;
@@ -93,7 +93,7 @@ fn with(path: &[u8], byte: u8) -> Vec<u8> {
 
 /// Returns the parts of a pattern before its first wildcard.
 pub(crate) fn literal(pattern: &[String]) -> &[String] {
-    let end = pattern.iter().position(|part| part == ANY_PART).unwrap_or(pattern.len());
+    let end = pattern.iter().position(|part| part == WILDCARD).unwrap_or(pattern.len());
     &pattern[..end]
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn ends(namespace: &[String], pattern: &[String]) -> bool {
 }
 
 fn fits(parts: &[String], pattern: &[String]) -> bool {
-    parts.iter().zip(pattern).all(|(part, wanted)| wanted == ANY_PART || wanted == part)
+    parts.iter().zip(pattern).all(|(part, wanted)| wanted == WILDCARD || wanted == part)
 }
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
 
     fn scope() -> impl Strategy<Value = MemoryScope> {
         let tenant = || proptest::option::of("[a-c\0\u{10ffff}]{1,3}");
-        prop_oneof![tenant().prop_map(MemoryScope::Agents), tenant().prop_map(MemoryScope::Host),]
+        prop_oneof![tenant().prop_map(MemoryScope::Tenant), tenant().prop_map(MemoryScope::Host),]
     }
 
     fn namespace() -> impl Strategy<Value = Vec<String>> {
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn document_names_have_key_namespace_and_tenant() {
         let namespace = ["users".to_owned(), "a\n".to_owned()];
-        let (own, tenant) = (MemoryScope::Agents(None), MemoryScope::Host(Some("acme".to_owned())));
+        let (own, tenant) = (MemoryScope::Tenant(None), MemoryScope::Host(Some("acme".to_owned())));
         let name = r#"document "k" in ["users", "a\n"]"#;
         assert_eq!(named(&encode(&own, &namespace), "k"), name);
         let name = format!("{name} of tenant \"acme\"");

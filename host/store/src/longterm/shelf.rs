@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use wattle_graph::failure::Failure;
 use wattle_run::limit::MEMORY_ANSWER_BYTES;
-use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, Search};
+use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch};
 
 use crate::longterm::find::{Answer, Finder};
 use crate::longterm::list::{Lister, Step};
@@ -39,7 +39,7 @@ pub(crate) trait Shelf {
 pub(crate) fn search(
     shelf: &impl Shelf,
     scope: &MemoryScope,
-    search: &Search,
+    search: &MemorySearch,
     now_ms: i64,
 ) -> Result<Answer, Failure> {
     let mut finder = Finder::new(search, now_ms);

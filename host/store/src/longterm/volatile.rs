@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::Failure;
 use wattle_run::ports::Memory;
-use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
+use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch, PutItem};
 
 use crate::lock::lock;
 use crate::longterm::list::Step;
@@ -117,7 +117,7 @@ impl Memory for VolatileMemory {
         Ok(())
     }
 
-    async fn put_if(
+    async fn compare_and_set(
         &self,
         scope: &MemoryScope,
         known: Option<&Value>,
@@ -145,7 +145,7 @@ impl Memory for VolatileMemory {
         Ok(())
     }
 
-    async fn delete_if(
+    async fn compare_and_delete(
         &self,
         scope: &MemoryScope,
         namespace: &[String],
@@ -165,7 +165,7 @@ impl Memory for VolatileMemory {
     async fn search(
         &self,
         scope: &MemoryScope,
-        search: &Search,
+        search: &MemorySearch,
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure> {
         let mut documents = lock(&self.0);

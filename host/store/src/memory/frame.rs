@@ -113,7 +113,7 @@ impl Frame {
         let parts = self.checkpoint.iter().flat_map(|stored| &stored.parts);
         let value = |part: &Part| match part.items() {
             Some((ListDelta { base, prefix_len: keep }, items)) => {
-                StoredValue::Tail { base, keep, items: items.to_vec() }
+                StoredValue::ListDelta { base, keep, items: items.to_vec() }
             }
             None => StoredValue::Whole((*part.value).clone()),
         };

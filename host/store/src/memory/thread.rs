@@ -9,8 +9,8 @@ use wattle_graph::checkpoint::{Checkpoint, ListDelta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, StoreError, ThreadHead, ThreadRecord,
-    Verified,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, SealReport, StoreError, ThreadHead,
+    ThreadRecord,
 };
 
 use crate::codec::Packer;
@@ -258,7 +258,7 @@ impl Thread {
         page
     }
 
-    pub(super) fn verify(&self) -> Result<Verified, StoreError> {
+    pub(super) fn verify(&self) -> Result<SealReport, StoreError> {
         let mut seal = self.head.pruned_seal;
         for frame in &self.frames {
             let found = frame.sealed(&mut Packer::default(), seal);
@@ -274,7 +274,7 @@ impl Thread {
         }
         let last_seq = self.head.last_seq;
         let sealed_after = self.frames.first().map_or(last_seq, |frame| frame.after_seq);
-        Ok(Verified { sealed_after, last_seq, seal })
+        Ok(SealReport { sealed_after, last_seq, seal })
     }
 
     pub(super) fn stored_bytes(&self) -> u64 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::{Holder, StoreError};
+use wattle_run::ports::store::{LeaseHolder, StoreError};
 
 use crate::lease::leased;
 use crate::postgres::head;
@@ -86,7 +86,7 @@ pub(super) async fn refuse_held(
     }
     let holder = sqlx::query_scalar(HOLDER).bind(thread.as_str().as_bytes());
     let holder: Vec<u8> = holder.fetch_one(&mut **transaction).await?;
-    Err(leased(thread, &Holder(String::from_utf8_lossy(&holder).into_owned())).into())
+    Err(leased(thread, &LeaseHolder(String::from_utf8_lossy(&holder).into_owned())).into())
 }
 
 /// Deletes the data of a thread number, whose newest batch is at `last_place`.

@@ -47,7 +47,7 @@ fn stored(raw: Raw) -> Result<StoredBatch, StoreError> {
     for value in body.values {
         let stored = match value.tail {
             None => StoredValue::Whole(parse("value", &value.json)?),
-            Some(tail) => StoredValue::Tail {
+            Some(tail) => StoredValue::ListDelta {
                 base: tail.base,
                 keep: tail.prefix_len,
                 items: parse("value", &value.json)?,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use sqlx::Row as _;
 use wattle_graph::checkpoint::CheckpointMeta;
 use wattle_graph::id::{ChannelName, CheckpointId, RunId, ThreadId};
-use wattle_run::ports::store::{Batch, RunRecord, Turn};
+use wattle_run::ports::store::{Batch, QueueCondition, RunRecord};
 
 use crate::codec::unpack;
 use crate::postgres::head::number;
@@ -69,7 +69,10 @@ impl Wanted {
         if !head.is_there {
             return;
         }
-        if batch.turn != Turn::Any && head.pending > 0 && past.pending.is_none() {
+        if batch.queue_condition != QueueCondition::Unchecked
+            && head.pending > 0
+            && past.pending.is_none()
+        {
             self.pending.insert(head.number);
         }
         if let Some(current) = batch.current

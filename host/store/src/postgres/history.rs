@@ -85,7 +85,7 @@ pub(super) async fn threads(
             .bind(query.status.map(status_word))
             .bind(query.tenant.as_ref().map(String::as_bytes))
             .bind(query.expires_by_ms)
-            .bind(query.ttl_over_ms)
+            .bind(query.ttl_ended_by_ms)
             .bind(query.limit.map(count))
             .bind(count(query.offset))
     };

@@ -5,8 +5,10 @@ use std::time::Duration;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use wattle_graph::id::ThreadId;
-use wattle_run::limit::ABANDONED_PAGE;
-use wattle_run::ports::store::{Epoch, Holder, HostReport, LiveHost, StoreError, ThreadRecord};
+use wattle_run::limit::ORPHANED_PAGE;
+use wattle_run::ports::store::{
+    HostReport, LeaseEpoch, LeaseHolder, LiveHost, StoreError, ThreadRecord,
+};
 
 use crate::error::backend;
 use crate::lease::leased;
@@ -98,8 +100,8 @@ const FORGET_LEASES: &str = "
     WHERE threads.id = old.id AND threads.epoch IS NOT DISTINCT FROM old.epoch
         AND threads.record IS NULL";
 
-/// See [`Store::beat`](wattle_run::ports::Store::beat).
-pub(super) async fn beat(link: &Link, holder: &Holder) -> Result<(), StoreError> {
+/// See [`Store::heartbeat`](wattle_run::ports::Store::heartbeat).
+pub(super) async fn beat(link: &Link, holder: &LeaseHolder) -> Result<(), StoreError> {
     let beat = || sqlx::query(BEAT).bind(holder.0.as_bytes()).bind(link.lease_ms);
     link.rows("send the heartbeat of this host", beat).await.map(drop)
 }
@@ -107,7 +109,7 @@ pub(super) async fn beat(link: &Link, holder: &Holder) -> Result<(), StoreError>
 /// See [`Store::report`](wattle_run::ports::Store::report).
 pub(super) async fn report(
     link: &Link,
-    holder: &Holder,
+    holder: &LeaseHolder,
     report: &HostReport,
 ) -> Result<(), StoreError> {
     let HostReport { version, started_ms, runs, max_runs, is_stopping } = report;
@@ -135,8 +137,8 @@ fn host(row: &PgRow) -> Result<LiveHost, sqlx::Error> {
     let number = |name| row.try_get(name).map(|n: i64| u32::try_from(n).unwrap_or_default());
     let silent_ms: i64 = row.try_get("silent_ms")?;
     Ok(LiveHost {
-        holder: Holder(String::from_utf8_lossy(holder).into_owned()),
-        silent_ms: u64::try_from(silent_ms).unwrap_or_default(),
+        holder: LeaseHolder(String::from_utf8_lossy(holder).into_owned()),
+        heartbeat_age_ms: u64::try_from(silent_ms).unwrap_or_default(),
         report: HostReport {
             version: row.try_get("version")?,
             started_ms: row.try_get("started_ms")?,
@@ -147,12 +149,12 @@ fn host(row: &PgRow) -> Result<LiveHost, sqlx::Error> {
     })
 }
 
-/// See [`Store::lease`](wattle_run::ports::Store::lease). Also returns the state of the thread.
+/// See [`Store::lease`](wattle_run::ports::Store::acquire_lease). Also returns the state of the thread.
 pub(super) async fn take(
     link: &Link,
     thread: &ThreadId,
-    holder: &Holder,
-) -> Result<(Epoch, Head), StoreError> {
+    holder: &LeaseHolder,
+) -> Result<(LeaseEpoch, Head), StoreError> {
     const OPERATION: &str = "lease a thread";
     let id = thread.as_str().as_bytes();
     let (lease_ms, beat_ms) = (link.lease_ms, link.lease_ms / BEATS);
@@ -161,32 +163,35 @@ pub(super) async fn take(
         if let Some(row) = link.row(OPERATION, take).await? {
             let epoch: i64 = row.try_get("epoch").map_err(while_trying(OPERATION))?;
             let head = head(&row).map_err(while_trying(OPERATION))?;
-            return Ok((Epoch(epoch.cast_unsigned()), head));
+            return Ok((LeaseEpoch(epoch.cast_unsigned()), head));
         }
         if let Some(row) = link.row(OPERATION, || sqlx::query(HOLDER).bind(id)).await? {
             let holder: Vec<u8> = row.try_get(0).map_err(while_trying(OPERATION))?;
-            return Err(leased(thread, &Holder(String::from_utf8_lossy(&holder).into_owned())));
+            return Err(leased(
+                thread,
+                &LeaseHolder(String::from_utf8_lossy(&holder).into_owned()),
+            ));
         }
     }
     Err(backend(OPERATION, format!("the lease of `{thread}` changed during {ATTEMPTS} attempts")))
 }
 
-/// See [`Store::holds`](wattle_run::ports::Store::holds).
+/// See [`Store::is_lease_held`](wattle_run::ports::Store::is_lease_held).
 pub(super) async fn holds(
     link: &Link,
     thread: &ThreadId,
-    epoch: Epoch,
+    epoch: LeaseEpoch,
 ) -> Result<bool, StoreError> {
     let id = thread.as_str().as_bytes();
     let holds = || sqlx::query(HOLDS).bind(id).bind(epoch.0.cast_signed());
     Ok(link.row("check a lease", holds).await?.is_some())
 }
 
-/// See [`Store::release`](wattle_run::ports::Store::release).
+/// See [`Store::release_lease`](wattle_run::ports::Store::release_lease).
 pub(super) async fn release(
     link: &Link,
     thread: &ThreadId,
-    epoch: Epoch,
+    epoch: LeaseEpoch,
 ) -> Result<(), StoreError> {
     const OPERATION: &str = "release a lease";
     let id = thread.as_str().as_bytes();
@@ -210,27 +215,29 @@ pub(super) async fn free(link: &Link, threads: &[ThreadId]) -> Result<(), StoreE
         row.try_get(1).map_err(while_trying(OPERATION))?,
     );
     match threads.iter().find(|thread| thread.as_str().as_bytes() == id) {
-        Some(thread) => Err(leased(thread, &Holder(String::from_utf8_lossy(&holder).into_owned()))),
+        Some(thread) => {
+            Err(leased(thread, &LeaseHolder(String::from_utf8_lossy(&holder).into_owned())))
+        }
         None => Ok(()),
     }
 }
 
-/// See [`Store::abandoned`](wattle_run::ports::Store::abandoned).
+/// See [`Store::abandoned`](wattle_run::ports::Store::orphaned_threads).
 pub(super) async fn abandoned(
     link: &Link,
-    holder: &Holder,
+    holder: &LeaseHolder,
     after: Option<&ThreadId>,
 ) -> Result<Vec<ThreadRecord>, StoreError> {
     let after = after.map(|after| after.as_str().as_bytes());
-    let limit = i64::try_from(ABANDONED_PAGE).unwrap_or(i64::MAX);
+    let limit = i64::try_from(ORPHANED_PAGE).unwrap_or(i64::MAX);
     let list = || sqlx::query(ABANDONED).bind(holder.0.as_bytes()).bind(after).bind(limit);
     link.rows("list orphaned runs", list).await?.iter().map(record).collect()
 }
 
-/// See [`Store::next_lapse`](wattle_run::ports::Store::next_lapse).
+/// See [`Store::next_lapse`](wattle_run::ports::Store::next_lease_expiry).
 pub(super) async fn next_lapse(
     link: &Link,
-    holder: &Holder,
+    holder: &LeaseHolder,
 ) -> Result<Option<Duration>, StoreError> {
     const OPERATION: &str = "read when leases expire";
     let next = || sqlx::query(NEXT_LAPSE).bind(holder.0.as_bytes());

@@ -11,7 +11,7 @@ use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use wattle_graph::failure::Failure;
 use wattle_run::ports::Memory;
-use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
+use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch, PutItem};
 
 use crate::longterm::find::Finder;
 use crate::longterm::list::{Lister, Step};
@@ -206,7 +206,7 @@ impl Memory for PostgresMemory {
         self.0.rows("write a document", put).await.map(drop).map_err(Failure::from)
     }
 
-    async fn put_if(
+    async fn compare_and_set(
         &self,
         scope: &MemoryScope,
         known: Option<&Value>,
@@ -251,7 +251,7 @@ impl Memory for PostgresMemory {
         self.0.rows("delete a document", delete).await.map(drop).map_err(Failure::from)
     }
 
-    async fn delete_if(
+    async fn compare_and_delete(
         &self,
         scope: &MemoryScope,
         namespace: &[String],
@@ -277,7 +277,7 @@ impl Memory for PostgresMemory {
     async fn search(
         &self,
         scope: &MemoryScope,
-        search: &Search,
+        search: &MemorySearch,
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure> {
         let mut finder = Finder::new(search, now_ms);

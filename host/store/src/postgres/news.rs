@@ -16,7 +16,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_graph::principal::Principal;
-use wattle_run::ports::store::{Holder, Signal, StoreError};
+use wattle_run::ports::store::{LeaseHolder, Notification, StoreError};
 
 use crate::postgres::link::Link;
 use crate::watches::Watches;
@@ -65,21 +65,21 @@ enum Item {
         enqueued: ThreadId,
         due_ms: i64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        host: Option<Holder>,
+        host: Option<LeaseHolder>,
     },
     /// A host has stopped runs and released their leases.
     HandedOver { handed_over: bool },
 }
 
 impl Item {
-    fn of(signal: Signal) -> Self {
+    fn of(signal: Notification) -> Self {
         match signal {
-            Signal::Cancel { run, principal } => Self::Cancel { cancel: run, principal },
-            Signal::Drain(drain) => Self::Drain { drain },
-            Signal::Enqueued { thread, due_ms, host } => {
+            Notification::Cancel { run, principal } => Self::Cancel { cancel: run, principal },
+            Notification::Drain(drain) => Self::Drain { drain },
+            Notification::Enqueued { thread, due_ms, host } => {
                 Self::Enqueued { enqueued: thread, due_ms, host }
             }
-            Signal::HandedOver => Self::HandedOver { handed_over: true },
+            Notification::HandedOver => Self::HandedOver { handed_over: true },
         }
     }
 }
@@ -88,7 +88,7 @@ impl Item {
 #[derive(Clone, Debug)]
 pub(super) struct News {
     watches: Arc<Watches>,
-    signals: broadcast::Sender<Signal>,
+    signals: broadcast::Sender<Notification>,
     queue: mpsc::Sender<Item>,
 }
 
@@ -120,13 +120,13 @@ impl News {
     }
 
     /// Sends a signal to all hosts, this one included.
-    pub(super) fn send_signal(&self, signal: Signal) {
+    pub(super) fn send_signal(&self, signal: Notification) {
         // If the queue is full, the sender repeats the signal.
         let _ = self.queue.try_send(Item::of(signal));
     }
 
     /// Returns a receiver of the signals that all hosts send from now on.
-    pub(super) fn signals(&self) -> broadcast::Receiver<Signal> {
+    pub(super) fn signals(&self) -> broadcast::Receiver<Notification> {
         self.signals.subscribe()
     }
 
@@ -185,7 +185,7 @@ fn texts(news: impl Iterator<Item = Item>) -> Vec<String> {
     threads.chain(signals).filter_map(|item| serde_json::to_string(&item).ok()).collect()
 }
 
-async fn listen(link: Link, watches: Arc<Watches>, signals: broadcast::Sender<Signal>) {
+async fn listen(link: Link, watches: Arc<Watches>, signals: broadcast::Sender<Notification>) {
     loop {
         if let Err(error) = listen_once(&link, &watches, &signals).await {
             tracing::debug!(%error, "cannot receive notifications, listening again");
@@ -197,7 +197,7 @@ async fn listen(link: Link, watches: Arc<Watches>, signals: broadcast::Sender<Si
 async fn listen_once(
     link: &Link,
     watches: &Watches,
-    signals: &broadcast::Sender<Signal>,
+    signals: &broadcast::Sender<Notification>,
 ) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(&link.signals).await?;
     listener.eager_reconnect(false);
@@ -213,13 +213,13 @@ async fn listen_once(
             Ok(Item::Thread(thread, None)) => watches.remove(&thread),
             // An error means that no engine of this process receives signals.
             Ok(Item::Cancel { cancel, principal }) => {
-                drop(signals.send(Signal::Cancel { run: cancel, principal }));
+                drop(signals.send(Notification::Cancel { run: cancel, principal }));
             }
-            Ok(Item::Drain { drain }) => drop(signals.send(Signal::Drain(drain))),
+            Ok(Item::Drain { drain }) => drop(signals.send(Notification::Drain(drain))),
             Ok(Item::Enqueued { enqueued: thread, due_ms, host }) => {
-                drop(signals.send(Signal::Enqueued { thread, due_ms, host }));
+                drop(signals.send(Notification::Enqueued { thread, due_ms, host }));
             }
-            Ok(Item::HandedOver { .. }) => drop(signals.send(Signal::HandedOver)),
+            Ok(Item::HandedOver { .. }) => drop(signals.send(Notification::HandedOver)),
             Err(error) => tracing::debug!(%error, "invalid notification payload"),
         }
     }
@@ -271,11 +271,11 @@ mod tests {
     fn notifications_are_deduplicated_and_round_trip() {
         let thread = |newest| Item::Thread(ThreadId::new("t").unwrap(), newest);
         let run = || RunId::new("r").unwrap();
-        let cancel = || Item::of(Signal::Cancel { run: run(), principal: None });
-        let drain = || Item::of(Signal::Drain(run()));
+        let cancel = || Item::of(Notification::Cancel { run: run(), principal: None });
+        let drain = || Item::of(Notification::Drain(run()));
         let enqueued_for = |host| {
             let thread = ThreadId::new("t").unwrap();
-            Item::of(Signal::Enqueued { thread, due_ms: 5, host })
+            Item::of(Notification::Enqueued { thread, due_ms: 5, host })
         };
         let enqueued = || enqueued_for(None);
         let news = [
@@ -292,9 +292,9 @@ mod tests {
         let enqueues = r#"{"enqueued":"t","due_ms":5}"#;
         assert_eq!(texts, [r#"["t",2]"#, r#"{"cancel":"r"}"#, r#"{"drain":"r"}"#, enqueues]);
         let principal = Some(Principal { user: Some("jane".into()), ..Principal::default() });
-        let named = Item::of(Signal::Cancel { run: run(), principal });
-        let handed_over = Item::of(Signal::HandedOver);
-        let elsewhere = enqueued_for(Some(Holder("h".into())));
+        let named = Item::of(Notification::Cancel { run: run(), principal });
+        let handed_over = Item::of(Notification::HandedOver);
+        let elsewhere = enqueued_for(Some(LeaseHolder("h".into())));
         for item in [
             thread(Some(7)),
             thread(None),

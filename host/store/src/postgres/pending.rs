@@ -159,7 +159,7 @@ pub(super) async fn list(link: &Link, query: &PendingQuery) -> Result<Vec<Pendin
     let pending = rows.iter().map(|row| {
         let run = RunId::new(text(row.try_get("id").map_err(read)?)?);
         Ok(PendingRun {
-            place: row.try_get::<i64, _>("place").map_err(read)?.cast_unsigned(),
+            position: row.try_get::<i64, _>("place").map_err(read)?.cast_unsigned(),
             run: run.map_err(|error| corrupt("pending run", error))?,
             thread: thread_id(row.try_get("thread").map_err(read)?)?,
             due_ms: row.try_get("due_ms").map_err(read)?,

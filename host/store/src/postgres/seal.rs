@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use wattle_graph::checkpoint::CheckpointMeta;
 use wattle_graph::id::{CheckpointId, Digest, ThreadId};
 use wattle_graph::seal::Sealer;
-use wattle_run::ports::store::{StoreError, Verified};
+use wattle_run::ports::store::{SealReport, StoreError};
 
 use crate::postgres::head::{digest, number};
 use crate::postgres::link::{Link, while_trying};
@@ -33,7 +33,10 @@ impl Body {
 }
 
 /// See [`Store::verify`](wattle_run::ports::Store::verify).
-pub(super) async fn verify(link: &Link, thread: &ThreadId) -> Result<Option<Verified>, StoreError> {
+pub(super) async fn verify(
+    link: &Link,
+    thread: &ThreadId,
+) -> Result<Option<SealReport>, StoreError> {
     let mut snapshot = link.snapshot(OPERATION).await?;
     let head = sqlx::query(HEAD).bind(thread.as_str().as_bytes());
     let head = head.fetch_optional(&mut *snapshot).await.map_err(while_trying(OPERATION))?;
@@ -67,7 +70,7 @@ pub(super) async fn verify(link: &Link, thread: &ThreadId) -> Result<Option<Veri
         return Err(broken(thread, next.1, message));
     }
     let sealed_after = sealed_after.unwrap_or(last_seq);
-    Ok(Some(Verified { sealed_after, last_seq, seal }))
+    Ok(Some(SealReport { sealed_after, last_seq, seal }))
 }
 
 fn broken(thread: &ThreadId, after: u64, message: String) -> StoreError {

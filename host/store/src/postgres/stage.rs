@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 use wattle_graph::checkpoint::{Checkpoint, ListDelta};
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, RunId, ThreadId};
-use wattle_run::ports::store::{Batch, StoreError, ThreadRecord, ThreadStatus, Turn};
+use wattle_run::ports::store::{Batch, QueueCondition, StoreError, ThreadRecord, ThreadStatus};
 
 use crate::codec::{Packer, compress};
 use crate::error::invalid;
@@ -219,7 +219,7 @@ fn admit_lease(thread: &ThreadId, head: &Head, batch: &Batch) -> Result<bool, St
 
 /// Checks whether the pending runs allow the batch to begin its run now.
 fn check_turn(thread: &ThreadId, desk: &Desk, batch: &Batch) -> Result<(), StoreError> {
-    let Some(run) = &batch.run else { return rules::no_turn(thread, batch.turn) };
+    let Some(run) = &batch.run else { return rules::no_turn(thread, batch.queue_condition) };
     let Past { runs, pending, .. } = &desk.past;
     let are_due = || match pending {
         Some(pending) => pending.values().any(|due_ms| *due_ms <= run.started_ms),
@@ -228,9 +228,9 @@ fn check_turn(thread: &ThreadId, desk: &Desk, batch: &Batch) -> Result<(), Store
         None => desk.head.pending > 0,
     };
     let is_pending = || pending.as_ref().is_some_and(|pending| pending.contains_key(&run.id));
-    match batch.turn {
-        Turn::Own if !is_pending() => Err(rules::out_of_turn(thread, &run.id)),
-        Turn::Free if runs.contains(&run.id) || are_due() => {
+    match batch.queue_condition {
+        QueueCondition::Pending if !is_pending() => Err(rules::out_of_turn(thread, &run.id)),
+        QueueCondition::Free if runs.contains(&run.id) || are_due() => {
             Err(rules::out_of_turn(thread, &run.id))
         }
         _ => Ok(()),

@@ -14,7 +14,9 @@ use tokio::task::spawn_blocking;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, ListDelta, Values};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Namespace, ThreadId};
-use wattle_run::ports::store::{CheckpointTuple, Latest, RunRecord, StoreError, ThreadHead};
+use wattle_run::ports::store::{
+    CheckpointTuple, RunRecord, StoreError, ThreadHead, ThreadSnapshot,
+};
 
 use crate::codec::unpack;
 use crate::error::{backend, corrupt};
@@ -93,8 +95,11 @@ const NEWEST: &str = statement!(
         ORDER BY batches.checkpoint DESC LIMIT 1"
 );
 
-/// See [`Store::latest`](wattle_run::ports::Store::latest).
-pub(super) async fn latest(link: &Link, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
+/// See [`Store::latest`](wattle_run::ports::Store::thread_snapshot).
+pub(super) async fn latest(
+    link: &Link,
+    thread: &ThreadId,
+) -> Result<Option<ThreadSnapshot>, StoreError> {
     let read = || sqlx::query(LATEST).bind(thread.as_str().as_bytes());
     let Some(row) = link.row_if_able("read a thread", read).await? else {
         return latest_step_by_step(link, thread).await;
@@ -113,18 +118,21 @@ pub(super) async fn latest(link: &Link, thread: &ThreadId) -> Result<Option<Late
             history::step_by_step(link, thread, &Namespace::root(), Some(id)).await?
         }
     };
-    Ok(Some(Latest { head, tuple, run }))
+    Ok(Some(ThreadSnapshot { head, tuple, run }))
 }
 
 /// Reads a thread, its current checkpoint and its newest run with several statements.
-async fn latest_step_by_step(link: &Link, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
+async fn latest_step_by_step(
+    link: &Link,
+    thread: &ThreadId,
+) -> Result<Option<ThreadSnapshot>, StoreError> {
     let Some(head) = history::thread(link, thread).await? else { return Ok(None) };
     let run = run_of(link, &head).await?;
     let tuple = match head.current {
         Some(id) => history::step_by_step(link, thread, &Namespace::root(), Some(id)).await?,
         None => None,
     };
-    Ok(Some(Latest { head, tuple, run }))
+    Ok(Some(ThreadSnapshot { head, tuple, run }))
 }
 
 async fn run_of(link: &Link, head: &ThreadHead) -> Result<Option<RunRecord>, StoreError> {

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlSafeStr as _};
 use wattle_graph::id::{Digest, ThreadId};
 use wattle_run::ports::blob::BlobRef;
-use wattle_run::ports::store::{Compacted, MentionPage, Owner, Pinned, StoreError, Taken};
+use wattle_run::ports::store::{
+    CompactionReport, MentionPage, Owner, OwnerUsage, PinnedVersions, StoreError,
+};
 
 use crate::codec::unpack;
 use crate::error::backend;
@@ -66,7 +68,7 @@ const UNMENTIONED: &str = "
 const PAGE: usize = 10_000;
 
 /// Rewrites a row without a change. Retries only after a lock timeout, since any other error is one
-/// that a write would meet now. See [`Store::prove`](wattle_run::ports::Store::prove).
+/// that a write would meet now. See [`Store::check_writable`](wattle_run::ports::Store::check_writable).
 pub(super) async fn prove(link: &Link) -> Result<(), StoreError> {
     let mut attempt = Attempt::at_held(PROOF_ATTEMPTS);
     loop {
@@ -79,7 +81,7 @@ pub(super) async fn prove(link: &Link) -> Result<(), StoreError> {
 
 /// See [`Store::compact`](wattle_run::ports::Store::compact). Autovacuum does the same from time to
 /// time: it makes room for new rows, and returns free pages at the end of a table.
-pub(super) async fn compact(link: &Link) -> Result<Compacted, StoreError> {
+pub(super) async fn compact(link: &Link) -> Result<CompactionReport, StoreError> {
     let before_bytes = size(link).await?;
     let trying = while_trying("compact its tables");
     let mut connection = link.pool.acquire().await.map_err(&trying)?;
@@ -91,7 +93,7 @@ pub(super) async fn compact(link: &Link) -> Result<Compacted, StoreError> {
         let vacuum = AssertSqlSafe(format!("VACUUM (ANALYZE) {table}")).into_sql_str();
         connection.execute(vacuum).await.map_err(&trying)?;
     }
-    Ok(Compacted { before_bytes, after_bytes: size(link).await? })
+    Ok(CompactionReport { before_bytes, after_bytes: size(link).await? })
 }
 
 async fn size(link: &Link) -> Result<u64, StoreError> {
@@ -112,14 +114,14 @@ pub(super) async fn mentions(
     scalar(link, "read mentions of blobs", mentions).await.map(|found| found.unwrap_or(false))
 }
 
-/// See [`Store::taken`](wattle_run::ports::Store::taken).
-pub(super) async fn taken(link: &Link, of: &Owner) -> Result<Taken, StoreError> {
+/// See [`Store::usage`](wattle_run::ports::Store::usage).
+pub(super) async fn taken(link: &Link, of: &Owner) -> Result<OwnerUsage, StoreError> {
     const OPERATION: &str = "read the sizes of threads";
     let (thread, app, tenant) = columns(of);
     let sum = || sqlx::query(TAKEN).bind(thread).bind(app).bind(tenant);
-    let Some(row) = link.row(OPERATION, sum).await? else { return Ok(Taken::default()) };
+    let Some(row) = link.row(OPERATION, sum).await? else { return Ok(OwnerUsage::default()) };
     let read = |column| row.try_get::<i64, _>(column).map_err(while_trying(OPERATION));
-    Ok(Taken { threads: read(0)?.cast_unsigned(), bytes: read(1)?.cast_unsigned() })
+    Ok(OwnerUsage { threads: read(0)?.cast_unsigned(), bytes: read(1)?.cast_unsigned() })
 }
 
 /// Returns the values of the columns `id`, `app` and `tenant` for the threads of an owner; `None`
@@ -132,7 +134,7 @@ fn columns(of: &Owner) -> (Option<&[u8]>, Option<&str>, Option<&[u8]>) {
     }
 }
 
-/// See [`Store::mentioned`](wattle_run::ports::Store::mentioned).
+/// See [`Store::mentioned_blobs`](wattle_run::ports::Store::mentioned_blobs).
 pub(super) async fn mentioned(
     link: &Link,
     of: &Owner,
@@ -164,10 +166,10 @@ pub(super) async fn mentioned(
     Ok(page)
 }
 
-/// See [`Store::pinned`](wattle_run::ports::Store::pinned).
-pub(super) async fn pinned(link: &Link) -> Result<Pinned, StoreError> {
+/// See [`Store::pinned`](wattle_run::ports::Store::pinned_versions).
+pub(super) async fn pinned(link: &Link) -> Result<PinnedVersions, StoreError> {
     const OPERATION: &str = "list the versions of threads";
-    let mut pinned = Pinned { is_complete: true, ..Pinned::default() };
+    let mut pinned = PinnedVersions { is_complete: true, ..PinnedVersions::default() };
     let mut after: Option<Vec<u8>> = None;
     loop {
         let page = || sqlx::query(PINNED).bind(after.as_deref()).bind(PINNED_THREADS);

@@ -94,7 +94,7 @@ async fn damaged_page_fails_only_batches_that_need_it() {
     append(&store, &sound, events(4, 4)).await.unwrap();
     // The thread can be read, and appended to where its page is not needed.
     append(&store, &broken, events(2, 2)).await.unwrap();
-    assert!(store.set_aside().await.unwrap().is_empty());
+    assert!(store.damaged_threads().await.unwrap().is_empty());
     drop(store);
     let store = RedbStore::open(&path).unwrap();
     assert_eq!(store.thread(&sound).await.unwrap().unwrap().last_seq, 4);
@@ -110,16 +110,16 @@ async fn unreadable_thread_is_set_aside() {
     wipe(&path, |page| holds(page, broken.as_str().as_bytes()) && !holds(page, record.as_bytes()));
     let error = append(&store, &broken, events(2, 2)).await.unwrap_err();
     assert!(is_damage(&error), "{error}");
-    assert_eq!(store.set_aside().await.unwrap(), std::slice::from_ref(&broken));
+    assert_eq!(store.damaged_threads().await.unwrap(), std::slice::from_ref(&broken));
     append(&store, &sound, events(2, 2)).await.unwrap();
     append(&store, &broken, events(2, 2)).await.unwrap_err();
-    assert_eq!(store.set_aside().await.unwrap(), std::slice::from_ref(&broken));
+    assert_eq!(store.damaged_threads().await.unwrap(), std::slice::from_ref(&broken));
     drop(store);
     // The file is rebuilt without the threads of that page.
     let store = RedbStore::open(&path).unwrap();
-    assert!(store.set_aside().await.unwrap().contains(&broken));
+    assert!(store.damaged_threads().await.unwrap().contains(&broken));
     assert_eq!(store.thread(&sound).await.unwrap().unwrap().last_seq, 2);
     store.delete_thread(&broken).await.unwrap();
-    assert!(!store.set_aside().await.unwrap().contains(&broken));
+    assert!(!store.damaged_threads().await.unwrap().contains(&broken));
     create(&store, broken.as_str()).await;
 }

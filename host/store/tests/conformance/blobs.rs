@@ -294,7 +294,7 @@ async fn unopenable_blob_is_not_reported_as_damaged() {
     for path in [path.with_extension("json"), path] {
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(&path, &path).unwrap();
-        let failure = blobs.survey().await.unwrap_err();
+        let failure = blobs.find_damage().await.unwrap_err();
         assert_eq!(failure.code, code::INTERNAL, "{failure}");
     }
 }

@@ -277,7 +277,7 @@ pub(crate) async fn subgraphs_do_not_move_the_current_checkpoint(store: &dyn Sto
 }
 
 async fn check_latest(store: &dyn Store, thread: &ThreadId) {
-    let latest = store.latest(thread).await.unwrap().unwrap();
+    let latest = store.thread_snapshot(thread).await.unwrap().unwrap();
     assert_eq!(Some(&latest.head), store.thread(thread).await.unwrap().as_ref());
     let tuple = match latest.head.current {
         Some(id) => store.checkpoint(thread, &Namespace::root(), Some(id)).await.unwrap(),
@@ -289,7 +289,7 @@ async fn check_latest(store: &dyn Store, thread: &ThreadId) {
 }
 
 pub(crate) async fn latest_matches_separate_reads(store: &dyn Store) {
-    assert_eq!(store.latest(&thread_id("missing")).await.unwrap(), None);
+    assert_eq!(store.thread_snapshot(&thread_id("missing")).await.unwrap(), None);
     let thread = create(store, "t").await;
     check_latest(store, &thread).await;
     let record = ThreadRecord { run: Some(run_id("second")), ..record(&thread) };
@@ -315,7 +315,8 @@ pub(crate) async fn latest_matches_separate_reads(store: &dyn Store) {
         .await
         .unwrap();
     check_latest(store, &thread).await;
-    let state = store.latest(&thread).await.unwrap().unwrap().tuple.unwrap().checkpoint.state();
+    let state =
+        store.thread_snapshot(&thread).await.unwrap().unwrap().tuple.unwrap().checkpoint.state();
     assert_eq!(state, json!({ "a": [1, 2], "b": "b1" }));
     // A subgraph with the same channel names.
     let mut nested = checkpoint(5, None, &[("a", json!([5]))], &[]);
@@ -324,5 +325,8 @@ pub(crate) async fn latest_matches_separate_reads(store: &dyn Store) {
     check_latest(store, &thread).await;
     append(store, &thread, Batch { current: Some(id(1)), ..Batch::default() }).await.unwrap();
     check_latest(store, &thread).await;
-    assert_eq!(seqs(&store.latest(&thread).await.unwrap().unwrap().tuple.unwrap().events), [1, 2]);
+    assert_eq!(
+        seqs(&store.thread_snapshot(&thread).await.unwrap().unwrap().tuple.unwrap().events),
+        [1, 2]
+    );
 }

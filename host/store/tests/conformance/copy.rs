@@ -5,7 +5,7 @@ use wattle_graph::id::{Digest, RunId, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, Holder, PruneStrategy, StoreError, ThreadRecord, ThreadStatus,
+    Batch, LeaseHolder, PruneStrategy, StoreError, ThreadRecord, ThreadStatus,
 };
 
 use crate::retain::{all, three_runs};
@@ -114,10 +114,10 @@ pub(crate) async fn copy_onto_an_existing_thread_is_refused(store: &dyn Store) {
 
 pub(crate) async fn active_thread_is_not_copied(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
-    let epoch = store.lease(&thread, &Holder("a".to_owned())).await.unwrap();
+    let epoch = store.acquire_lease(&thread, &LeaseHolder("a".to_owned())).await.unwrap();
     let error = copy(store, &thread, "copy").await.unwrap_err();
     assert!(matches!(error, StoreError::Leased { .. }), "{error}");
-    store.release(&thread, epoch).await.unwrap();
+    store.release_lease(&thread, epoch).await.unwrap();
     // The host of the run has died, and no other host has recovered the run yet.
     let running = ThreadRecord { status: ThreadStatus::Running, ..record(&thread) };
     append(store, &thread, Batch { record: Some(running), ..Batch::default() }).await.unwrap();

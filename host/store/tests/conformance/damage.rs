@@ -15,7 +15,7 @@ use wattle_kit::needs::setting;
 use wattle_run::ports::BlobStore as _;
 use wattle_run::ports::Store as _;
 use wattle_run::ports::blob::BlobRef;
-use wattle_run::ports::store::{Batch, PendingQuery, StoreError, Survey, ThreadQuery};
+use wattle_run::ports::store::{Batch, DamageReport, PendingQuery, StoreError, ThreadQuery};
 use wattle_store::sweep::sweep_blobs;
 use wattle_store::{FileBlobs, RedbStore};
 
@@ -103,7 +103,7 @@ async fn fill(path: &Path, blobs: &FileBlobs, threads: u64) -> Vec<BlobRef> {
 
 /// Returns all that can be read of a thread, or the error.
 async fn content(store: &RedbStore, thread: &ThreadId) -> Result<String, StoreError> {
-    let latest = store.latest(thread).await?;
+    let latest = store.thread_snapshot(thread).await?;
     let events = store.events(thread, 0, usize::MAX).await?;
     let past = store.events(thread, 100, 5).await?;
     let runs = store.runs(thread).await?;
@@ -222,7 +222,7 @@ impl Trial {
 
     /// Compares all threads with their state before the damage, and returns the number of damaged
     /// ones. Each of them must be reported, or else the tables that named it.
-    async fn compare(&self, store: &RedbStore, how: &str, survey: Option<&Survey>) -> u64 {
+    async fn compare(&self, store: &RedbStore, how: &str, survey: Option<&DamageReport>) -> u64 {
         let subjects: BTreeSet<&str> = survey
             .map(|survey| survey.damaged.iter().map(|damage| damage.subject.as_str()).collect())
             .unwrap_or_default();
@@ -313,10 +313,10 @@ async fn damage_of_a_blob(dir: &Path, blob: BlobRef, numbers: &mut Numbers) {
     fs::write(&path, &bytes).unwrap();
     let read = blobs.get(blob, 0, None).await;
     assert!(read.is_err_and(|failure| failure.message.contains(&blob.to_string())), "{how}");
-    let found = blobs.survey().await.unwrap();
+    let found = blobs.find_damage().await.unwrap();
     assert_eq!(found.len(), 1, "{how}: {found:?}");
     blobs.put(Bytes::from(whole), "text/plain").await.unwrap();
-    assert!(blobs.survey().await.unwrap().is_empty(), "{how}");
+    assert!(blobs.find_damage().await.unwrap().is_empty(), "{how}");
 }
 
 #[tokio::test]
@@ -349,7 +349,7 @@ async fn changed_byte_sets_one_thread_aside() {
     let listed = store.threads(&ThreadQuery::default()).await.unwrap();
     assert_eq!(listed.len(), 19);
     assert!(dir.path().join("wattle.redb.damaged-1").exists());
-    let named = store.survey().await.unwrap().damaged;
+    let named = store.find_damage().await.unwrap().damaged;
     assert_eq!(named.len(), 1, "{named:?}");
     assert_eq!(named[0].subject, "thread `t7`");
     // The thread is still set aside after another start. Its deletion frees its id.
@@ -359,7 +359,7 @@ async fn changed_byte_sets_one_thread_aside() {
     store.delete_thread(&broken).await.unwrap();
     assert!(store.thread(&broken).await.unwrap().is_none());
     create(&store, "t7").await;
-    assert!(store.survey().await.unwrap().damaged.is_empty());
+    assert!(store.find_damage().await.unwrap().damaged.is_empty());
 }
 
 /// It is unknown what a damaged thread mentions, and the thread may be restored.
@@ -383,11 +383,11 @@ async fn no_blob_is_swept_while_a_thread_is_set_aside() {
     change(&path, "note of 001").unwrap();
     let store = RedbStore::open(&path).unwrap();
     let broken = thread_id("t1");
-    assert_eq!(store.set_aside().await.unwrap(), std::slice::from_ref(&broken));
+    assert_eq!(store.damaged_threads().await.unwrap(), std::slice::from_ref(&broken));
     assert_eq!(sweep_blobs(&store, &blobs, Duration::ZERO).await.unwrap(), 0);
     blobs.stat(put[1]).await.unwrap();
     store.delete_thread(&broken).await.unwrap();
-    assert!(store.set_aside().await.unwrap().is_empty());
+    assert!(store.damaged_threads().await.unwrap().is_empty());
     assert_eq!(sweep_blobs(&store, &blobs, Duration::ZERO).await.unwrap(), 1);
     blobs.stat(put[0]).await.unwrap();
     assert!(blobs.stat(put[1]).await.is_err());
@@ -406,7 +406,7 @@ async fn survey_of_an_unreadable_file_fails() {
     let whole = fs::read(&path).unwrap();
     let store = RedbStore::open(&path).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_len(2 * PAGE).unwrap();
-    let error = store.survey().await.unwrap_err();
+    let error = store.find_damage().await.unwrap_err();
     assert!(matches!(error, StoreError::Backend { .. }), "{error}");
     drop(store);
     fs::write(&path, &whole).unwrap();

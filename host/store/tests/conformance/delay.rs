@@ -5,7 +5,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wattle_kit::need;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, Holder, StoreError};
+use wattle_run::ports::store::{Batch, LeaseHolder, StoreError};
 use wattle_store::urgency::COMMIT_DELAY_LIMIT;
 use wattle_store::{PostgresStore, RedbStore};
 
@@ -69,13 +69,13 @@ async fn watched_threads_skip_the_commit_delay(store: &dyn Store) {
 /// Lease requests use the same queue.
 async fn lease_request_skips_the_commit_delay(store: &dyn Store) {
     let thread = create(store, "leased").await;
-    let holder = Holder("a".into());
+    let holder = LeaseHolder("a".into());
     let waits = async {
         for seq in 1..=BATCHES {
-            let epoch = store.lease(&thread, &holder).await.unwrap();
+            let epoch = store.acquire_lease(&thread, &holder).await.unwrap();
             let batch = Batch { epoch: Some(epoch), ..events(seq, seq) };
             drop(store.append(&thread, batch).await);
-            store.release(&thread, epoch).await.unwrap();
+            store.release_lease(&thread, epoch).await.unwrap();
         }
     };
     tokio::time::timeout(PATIENCE, waits).await.expect("each lease waited for the delay");

@@ -12,7 +12,7 @@ use wattle_graph::id::{InterruptId, Namespace, TaskId};
 use wattle_graph::principal::Principal;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, Holder, PendingQuery, PruneStrategy, StoreError, ThreadQuery,
+    Batch, LeaseHolder, PendingQuery, PruneStrategy, StoreError, ThreadQuery,
 };
 use wattle_store::RedbStore;
 use wattle_store::disk::PENDING_LIMIT_BYTES;
@@ -195,12 +195,12 @@ async fn space_of_deleted_threads_is_reused() {
 async fn epochs_are_not_reused_after_a_reopen() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
-    let (thread, holder) = (thread_id("t"), Holder("host".into()));
+    let (thread, holder) = (thread_id("t"), LeaseHolder("host".into()));
     let mut epochs = Vec::new();
     for _ in 0..4 {
         let store = RedbStore::open(&path).unwrap();
         for _ in 0..3 {
-            epochs.push(store.lease(&thread, &holder).await.unwrap());
+            epochs.push(store.acquire_lease(&thread, &holder).await.unwrap());
         }
     }
     assert!(epochs.is_sorted_by(|a, b| a < b), "{epochs:?}");
@@ -358,7 +358,7 @@ async fn too_large_superstep_is_not_decoded() {
     for seq in 1..most {
         append(&store, &thread, next(seq)).await.unwrap();
     }
-    let latest = store.latest(&thread).await.unwrap().unwrap();
+    let latest = store.thread_snapshot(&thread).await.unwrap().unwrap();
     assert_eq!(latest.tuple.unwrap().events.len() as u64, most - 1);
     for seq in most..most + 4 {
         append(&store, &thread, next(seq)).await.unwrap();
@@ -366,7 +366,7 @@ async fn too_large_superstep_is_not_decoded() {
     // The file has a hundredth of that size.
     assert!(fs::metadata(&path).unwrap().len() < 16 << 20);
     for refused in [
-        store.latest(&thread).await.map(drop),
+        store.thread_snapshot(&thread).await.map(drop),
         store.checkpoint(&thread, &Namespace::root(), None).await.map(drop),
     ] {
         let error = refused.unwrap_err();
@@ -376,7 +376,7 @@ async fn too_large_superstep_is_not_decoded() {
     // The thread can still be read in pages, and deleted.
     assert_eq!(store.events(&thread, most, 2).await.unwrap().len(), 2);
     store.delete_thread(&thread).await.unwrap();
-    assert!(store.latest(&thread).await.unwrap().is_none());
+    assert!(store.thread_snapshot(&thread).await.unwrap().is_none());
 }
 
 const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");

@@ -12,7 +12,7 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::Memory as _;
 use wattle_run::ports::Store as _;
 use wattle_run::ports::memory::{MemoryScope, PutItem};
-use wattle_run::ports::store::{Batch, Holder, PendingQuery, StoreError, Turn};
+use wattle_run::ports::store::{Batch, LeaseHolder, PendingQuery, QueueCondition, StoreError};
 use wattle_store::{RedbMemory, RedbStore};
 
 use crate::pending::{asked, begins, begun, names};
@@ -85,13 +85,13 @@ async fn on_a_full_disk() {
     // No further byte can be written.
     limit(Some(0));
     is_about_the_file(&append(&store, &thread, events(newest + 1, newest + 1)).await.unwrap_err());
-    is_about_the_file(&store.prove().await.unwrap_err());
-    let holder = Holder("host".into());
-    is_about_the_file(&store.lease(&other, &holder).await.unwrap_err());
+    is_about_the_file(&store.check_writable().await.unwrap_err());
+    let holder = LeaseHolder("host".into());
+    is_about_the_file(&store.acquire_lease(&other, &holder).await.unwrap_err());
     for _ in 0..3 {
         let read = store.events(&thread, 0, usize::MAX).await.unwrap();
         assert_eq!(seqs(&read), (1..=newest).collect::<Vec<_>>());
-        assert!(store.latest(&other).await.unwrap().is_some());
+        assert!(store.thread_snapshot(&other).await.unwrap().is_some());
     }
 
     limit(None);
@@ -103,7 +103,7 @@ async fn on_a_full_disk() {
     // A refused batch does not prove that the file can be written.
     limit(Some(0));
     let mut tries = 0;
-    while store.prove().await.is_ok() {
+    while store.check_writable().await.is_ok() {
         tries += 1;
         assert!(tries < TRIES);
         append(&store, &thread, events(1, 1)).await.unwrap_err();
@@ -116,11 +116,11 @@ async fn on_a_full_disk() {
     // A failed compaction counts as well: nothing begins until the file is open again.
     limit(Some(0));
     is_about_the_file(&store.compact().await.unwrap_err());
-    is_about_the_file(&store.lease(&other, &holder).await.unwrap_err());
-    assert!(store.latest(&other).await.unwrap().is_some());
+    is_about_the_file(&store.acquire_lease(&other, &holder).await.unwrap_err());
+    assert!(store.thread_snapshot(&other).await.unwrap().is_some());
     limit(None);
     can_be_written(&store).await;
-    store.lease(&other, &holder).await.unwrap();
+    store.acquire_lease(&other, &holder).await.unwrap();
     drop(store);
     let store = RedbStore::open(&path).unwrap();
     assert_eq!(store.thread(&thread_id("t")).await.unwrap().unwrap().last_seq, seq + 2);
@@ -133,7 +133,7 @@ async fn pending_runs_match_the_file(store: &RedbStore, thread: &ThreadId) {
     let all = || PendingQuery { limit: 9, ..PendingQuery::default() };
     let (waits, ghost) = (asked(thread, "waits", 0), asked(thread, "ghost", 0));
     assert!(store.enqueue(&waits).await.unwrap());
-    let begin = || append(store, thread, begins(&begun(&waits, 1), Turn::Own));
+    let begin = || append(store, thread, begins(&begun(&waits, 1), QueueCondition::Pending));
     limit(Some(0));
     let (began, added) = tokio::join!(begin(), store.enqueue(&ghost));
     is_about_the_file(&began.unwrap_err());
@@ -149,7 +149,7 @@ async fn pending_runs_match_the_file(store: &RedbStore, thread: &ThreadId) {
 async fn memory_reports_a_full_disk(folder: &Path) {
     let path = folder.join("memory.redb");
     let memory = RedbMemory::open(&path).unwrap();
-    let scope = MemoryScope::Agents(None);
+    let scope = MemoryScope::Tenant(None);
     let item = |key: usize, text: &str| PutItem {
         namespace: vec!["a".into()],
         key: key.to_string(),
@@ -184,7 +184,7 @@ async fn memory_reports_a_full_disk(folder: &Path) {
 /// Waits until the store can be written again.
 async fn can_be_written(store: &RedbStore) {
     let mut tries = 0;
-    while let Err(error) = store.prove().await {
+    while let Err(error) = store.check_writable().await {
         tries += 1;
         assert!(tries < TRIES, "{error}");
         tokio::time::sleep(Duration::from_millis(100)).await;

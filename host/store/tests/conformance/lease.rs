@@ -2,38 +2,38 @@
 
 use serde_json::json;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, Holder, PruneStrategy, StoreError};
+use wattle_run::ports::store::{Batch, LeaseHolder, PruneStrategy, StoreError};
 
 use crate::sample::{
     append, batch, checkpoint, create, events, read, run, run_id, seqs, thread_id,
 };
 
-fn holder(name: &str) -> Holder {
-    Holder(name.to_owned())
+fn holder(name: &str) -> LeaseHolder {
+    LeaseHolder(name.to_owned())
 }
 
 pub(crate) async fn live_lease_is_exclusive(store: &dyn Store) {
     let thread = thread_id("not there yet");
-    store.beat(&holder("a")).await.unwrap();
-    let epoch = store.lease(&thread, &holder("a")).await.unwrap();
-    store.beat(&holder("b")).await.unwrap();
-    let error = store.lease(&thread, &holder("b")).await.unwrap_err();
+    store.heartbeat(&holder("a")).await.unwrap();
+    let epoch = store.acquire_lease(&thread, &holder("a")).await.unwrap();
+    store.heartbeat(&holder("b")).await.unwrap();
+    let error = store.acquire_lease(&thread, &holder("b")).await.unwrap_err();
     assert!(
         matches!(&error, StoreError::Leased { thread: of, holder } if *of == thread && holder == "a"),
         "{error}"
     );
-    store.lease(&thread_id("another"), &holder("b")).await.unwrap();
-    store.release(&thread, epoch).await.unwrap();
-    store.release(&thread, epoch).await.unwrap();
-    assert!(store.lease(&thread, &holder("b")).await.unwrap() > epoch);
+    store.acquire_lease(&thread_id("another"), &holder("b")).await.unwrap();
+    store.release_lease(&thread, epoch).await.unwrap();
+    store.release_lease(&thread, epoch).await.unwrap();
+    assert!(store.acquire_lease(&thread, &holder("b")).await.unwrap() > epoch);
 }
 
 pub(crate) async fn concurrent_writers_do_not_fork_a_thread(store: &dyn Store) {
     let thread = create(store, "t").await;
-    let old = store.lease(&thread, &holder("a")).await.unwrap();
+    let old = store.acquire_lease(&thread, &holder("a")).await.unwrap();
     append(store, &thread, Batch { epoch: Some(old), ..events(1, 1) }).await.unwrap();
     // The host restarts under its old name and acquires the lease again.
-    let new = store.lease(&thread, &holder("a")).await.unwrap();
+    let new = store.acquire_lease(&thread, &holder("a")).await.unwrap();
     assert!(new > old, "{old:?} came before {new:?}");
     let late = Batch { epoch: Some(old), ..events(2, 2) };
     let error = append(store, &thread, late).await.unwrap_err();
@@ -48,10 +48,10 @@ pub(crate) async fn concurrent_writers_do_not_fork_a_thread(store: &dyn Store) {
 
 pub(crate) async fn append_without_the_lease_is_fenced(store: &dyn Store) {
     let thread = create(store, "t").await;
-    let epoch = store.lease(&thread, &holder("a")).await.unwrap();
+    let epoch = store.acquire_lease(&thread, &holder("a")).await.unwrap();
     let error = append(store, &thread, events(1, 1)).await.unwrap_err();
     assert!(matches!(error, StoreError::Fenced { epoch: 0, .. }), "{error}");
-    store.release(&thread, epoch).await.unwrap();
+    store.release_lease(&thread, epoch).await.unwrap();
     let over = Batch { epoch: Some(epoch), ..events(1, 1) };
     assert!(matches!(append(store, &thread, over).await, Err(StoreError::Fenced { .. })));
     append(store, &thread, events(1, 1)).await.unwrap();
@@ -59,7 +59,7 @@ pub(crate) async fn append_without_the_lease_is_fenced(store: &dyn Store) {
 
 pub(crate) async fn batches_before_a_release_are_written(store: &dyn Store) {
     let thread = create(store, "t").await;
-    let epoch = store.lease(&thread, &holder("a")).await.unwrap();
+    let epoch = store.acquire_lease(&thread, &holder("a")).await.unwrap();
     let mut tickets = Vec::new();
     for seq in 1..=20 {
         let batch = Batch { epoch: Some(epoch), ..events(seq, seq) };
@@ -68,7 +68,7 @@ pub(crate) async fn batches_before_a_release_are_written(store: &dyn Store) {
     for ticket in tickets {
         ticket.await.unwrap();
     }
-    store.release(&thread, epoch).await.unwrap();
+    store.release_lease(&thread, epoch).await.unwrap();
     assert_eq!(store.thread(&thread).await.unwrap().unwrap().last_seq, 20);
 }
 
@@ -77,7 +77,7 @@ pub(crate) async fn leased_thread_is_neither_pruned_nor_deleted(store: &dyn Stor
     let first = Batch { run: Some(run(&thread, "run")), ..events(1, 2) };
     append(store, &thread, first).await.unwrap();
     append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
-    let epoch = store.lease(&thread, &holder("a")).await.unwrap();
+    let epoch = store.acquire_lease(&thread, &holder("a")).await.unwrap();
     let head = store.thread(&thread).await.unwrap();
     let refusals = [
         store.prune(&thread, PruneStrategy::KeepLatest).await,
@@ -88,7 +88,7 @@ pub(crate) async fn leased_thread_is_neither_pruned_nor_deleted(store: &dyn Stor
         assert!(matches!(refusal, Err(StoreError::Leased { .. })), "{refusal:?}");
     }
     assert_eq!(store.thread(&thread).await.unwrap(), head);
-    store.release(&thread, epoch).await.unwrap();
+    store.release_lease(&thread, epoch).await.unwrap();
     store.delete_runs(&[run_id("run")]).await.unwrap();
     assert_eq!(store.thread(&thread).await.unwrap(), None);
 }

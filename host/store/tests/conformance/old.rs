@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use wattle_graph::id::{Digest, Namespace};
 use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
-use wattle_run::ports::store::{Batch, PendingQuery, PruneStrategy, Verified};
+use wattle_run::ports::store::{Batch, PendingQuery, PruneStrategy, SealReport};
 use wattle_store::RedbStore;
 
 use crate::pending::{asked, names};
@@ -52,7 +52,7 @@ async fn format_1_file_is_read() {
     let back = thread_id("back");
     assert_eq!(store.thread(&back).await.unwrap().unwrap().current, Some(id(1)));
     assert_eq!(seqs(&store.events(&back, 66, 9).await.unwrap()), [67, 68, 69, 70]);
-    let unsealed = Verified { sealed_after: 5, last_seq: 5, seal: None };
+    let unsealed = SealReport { sealed_after: 5, last_seq: 5, seal: None };
     assert_eq!(store.verify(&thread).await.unwrap(), Some(unsealed));
 }
 
@@ -102,7 +102,7 @@ async fn format_3_file_is_read_and_written() {
     );
     let runs = store.runs(&thread).await.unwrap();
     assert_eq!((runs.len(), runs[0].created_ms, runs[0].spec.is_some()), (1, None, false));
-    assert!(runs[0].has_begun());
+    assert!(runs[0].has_started());
     let head = store.thread(&thread).await.unwrap().unwrap();
     assert_eq!(store.verify(&thread).await.unwrap().unwrap().last_seq, head.last_seq);
     for (thread, name) in [(&thread, "r1"), (&blank, "r2"), (&thread, "r3")] {

@@ -8,7 +8,7 @@ use wattle_graph::id::{AppName, Digest, ThreadId};
 use wattle_kit::need;
 use wattle_run::limit::MENTIONED_PAGE;
 use wattle_run::ports::blob::{BlobRef, BlobStore};
-use wattle_run::ports::store::{Batch, Owner, Store, Taken, ThreadRecord};
+use wattle_run::ports::store::{Batch, Owner, OwnerUsage, Store, ThreadRecord};
 use wattle_store::{FileBlobs, MemoryBlobs};
 
 use crate::postgres::Server;
@@ -59,19 +59,20 @@ pub(crate) async fn size_of_an_owner_is_that_of_its_threads(store: &dyn Store) {
         (Owner::Thread(thread_id("four")), &[]),
     ];
     for (owner, threads) in &owners {
-        let expected = Taken { threads: threads.len() as u64, bytes: bytes(store, threads).await };
-        assert_eq!(store.taken(owner).await.unwrap(), expected, "{owner:?}");
+        let expected =
+            OwnerUsage { threads: threads.len() as u64, bytes: bytes(store, threads).await };
+        assert_eq!(store.usage(owner).await.unwrap(), expected, "{owner:?}");
     }
     store.delete_thread(&thread_id("one")).await.unwrap();
-    let left = Taken { threads: 1, bytes: bytes(store, &["two"]).await };
-    assert_eq!(store.taken(&tenant("acme")).await.unwrap(), left);
+    let left = OwnerUsage { threads: 1, bytes: bytes(store, &["two"]).await };
+    assert_eq!(store.usage(&tenant("acme")).await.unwrap(), left);
 }
 
 /// Returns how often each blob is in the pages of an owner.
 async fn mentioned(store: &dyn Store, owner: &Owner) -> BTreeMap<BlobRef, usize> {
     let (mut found, mut from) = (BTreeMap::new(), None);
     loop {
-        let page = store.mentioned(owner, from.as_deref()).await.unwrap();
+        let page = store.mentioned_blobs(owner, from.as_deref()).await.unwrap();
         page.blobs.into_iter().for_each(|blob| *found.entry(blob).or_default() += 1);
         from = page.next;
         if from.is_none() {

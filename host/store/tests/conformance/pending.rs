@@ -6,7 +6,7 @@ use wattle_graph::id::{Digest, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, Holder, PendingQuery, PruneStrategy, RunRecord, StoreError, Turn,
+    Batch, LeaseHolder, PendingQuery, PruneStrategy, QueueCondition, RunRecord, StoreError,
 };
 
 use crate::sample::{append, batch, checkpoint, create, events, from, run, run_id, thread_id};
@@ -32,8 +32,8 @@ pub(crate) fn begun(run: &RunRecord, now_ms: i64) -> RunRecord {
 }
 
 /// Returns a batch that begins a run.
-pub(crate) fn begins(run: &RunRecord, turn: Turn) -> Batch {
-    Batch { run: Some(run.clone()), turn, ..Batch::default() }
+pub(crate) fn begins(run: &RunRecord, turn: QueueCondition) -> Batch {
+    Batch { run: Some(run.clone()), queue_condition: turn, ..Batch::default() }
 }
 
 pub(crate) async fn names(store: &dyn Store, query: PendingQuery) -> Vec<String> {
@@ -62,9 +62,9 @@ pub(crate) async fn pending_runs_keep_their_order(store: &dyn Store) {
     assert_eq!(names(store, PendingQuery { due_by_ms: Some(5), ..of(&one) }).await, ["r3", "r4"]);
     assert_eq!(names(store, PendingQuery { limit: 2, ..all() }).await, ["r3", "r1"]);
     let places: Vec<_> = store.pending(&all()).await.unwrap();
-    assert!(places.is_sorted_by(|one, other| one.place < other.place));
+    assert!(places.is_sorted_by(|one, other| one.position < other.position));
     assert_eq!((&places[1].thread, places[1].due_ms), (&other, 1));
-    let behind = PendingQuery { after: Some(places[1].place), ..all() };
+    let behind = PendingQuery { after: Some(places[1].position), ..all() };
     assert_eq!(names(store, behind).await, ["r2", "r4"]);
     // Pending runs are among the runs of their thread.
     let runs = store.runs(&one).await.unwrap();
@@ -78,7 +78,9 @@ pub(crate) async fn run_is_enqueued_once_and_for_an_existing_thread(store: &dyn 
     let thread = create(store, "t").await;
     assert!(store.enqueue(&asked(&thread, "r", 1)).await.unwrap());
     assert!(!store.enqueue(&asked(&thread, "r", 2)).await.unwrap());
-    append(store, &thread, begins(&run(&thread, "known"), Turn::Any)).await.unwrap();
+    append(store, &thread, begins(&run(&thread, "known"), QueueCondition::Unchecked))
+        .await
+        .unwrap();
     assert!(!store.enqueue(&asked(&thread, "known", 1)).await.unwrap());
     let missing = store.enqueue(&asked(&thread_id("missing"), "m", 1)).await;
     assert!(matches!(missing, Err(StoreError::InvalidBatch { .. })), "{missing:?}");
@@ -90,9 +92,9 @@ pub(crate) async fn run_is_enqueued_once_and_for_an_existing_thread(store: &dyn 
 
 pub(crate) async fn run_is_enqueued_without_a_lease(store: &dyn Store) {
     let thread = create(store, "t").await;
-    let holder = Holder("a".into());
-    store.beat(&holder).await.unwrap();
-    let epoch = store.lease(&thread, &holder).await.unwrap();
+    let holder = LeaseHolder("a".into());
+    store.heartbeat(&holder).await.unwrap();
+    let epoch = store.acquire_lease(&thread, &holder).await.unwrap();
     append(store, &thread, Batch { epoch: Some(epoch), ..events(1, 1) }).await.unwrap();
     let first = asked(&thread, "r1", 1);
     assert!(store.enqueue(&first).await.unwrap());
@@ -100,7 +102,7 @@ pub(crate) async fn run_is_enqueued_without_a_lease(store: &dyn Store) {
     assert!(store.dequeue(&first.id, Some(&ended(&first))).await.unwrap());
     // The lease is still valid, and appends continue.
     append(store, &thread, Batch { epoch: Some(epoch), ..events(2, 2) }).await.unwrap();
-    assert!(store.holds(&thread, epoch).await.unwrap());
+    assert!(store.is_lease_held(&thread, epoch).await.unwrap());
     assert_eq!(names(store, of(&thread)).await, ["r2"]);
     assert_eq!(store.run(&first.id).await.unwrap(), Some(ended(&first)));
 }
@@ -110,11 +112,11 @@ pub(crate) async fn pending_run_begins_once(store: &dyn Store) {
     let (first, second) = (asked(&thread, "r1", 5), asked(&thread, "r2", 1));
     store.enqueue(&first).await.unwrap();
     store.enqueue(&second).await.unwrap();
-    append(store, &thread, begins(&begun(&second, 7), Turn::Own)).await.unwrap();
+    append(store, &thread, begins(&begun(&second, 7), QueueCondition::Pending)).await.unwrap();
     assert_eq!(names(store, all()).await, ["r1"]);
     assert_eq!(store.run(&second.id).await.unwrap(), Some(begun(&second, 7)));
     // The run is not pending any more.
-    let again = append(store, &thread, begins(&begun(&second, 8), Turn::Own)).await;
+    let again = append(store, &thread, begins(&begun(&second, 8), QueueCondition::Pending)).await;
     assert!(matches!(&again, Err(StoreError::OutOfTurn { run, .. }) if *run == second.id));
     assert!(!store.dequeue(&second.id, None).await.unwrap());
     let facts = Batch { run: Some(ended(&second)), ..Batch::default() };
@@ -134,7 +136,7 @@ pub(crate) async fn dequeued_run_never_begins(store: &dyn Store) {
     assert!(!store.dequeue(&first.id, None).await.unwrap());
     assert!(!store.dequeue(&run_id("unknown"), None).await.unwrap());
     for run in [&first, &second] {
-        let begin = append(store, &thread, begins(&begun(run, 7), Turn::Own)).await;
+        let begin = append(store, &thread, begins(&begun(run, 7), QueueCondition::Pending)).await;
         assert!(matches!(begin, Err(StoreError::OutOfTurn { .. })), "{begin:?}");
     }
     assert_eq!(store.runs(&thread).await.unwrap(), [ended(&first)]);
@@ -147,7 +149,8 @@ pub(crate) async fn dequeued_run_never_begins(store: &dyn Store) {
 
 pub(crate) async fn due_run_begins_before_new_runs(store: &dyn Store) {
     let thread = create(store, "t").await;
-    let direct = |name: &str, now_ms| begins(&begun(&asked(&thread, name, 1), now_ms), Turn::Free);
+    let direct =
+        |name: &str, now_ms| begins(&begun(&asked(&thread, name, 1), now_ms), QueueCondition::Free);
     append(store, &thread, direct("first", 5)).await.unwrap();
     let known = append(store, &thread, direct("first", 5)).await;
     assert!(matches!(known, Err(StoreError::OutOfTurn { .. })), "{known:?}");
@@ -157,12 +160,12 @@ pub(crate) async fn due_run_begins_before_new_runs(store: &dyn Store) {
     let after = append(store, &thread, direct("after", 10)).await;
     assert!(matches!(&after, Err(StoreError::OutOfTurn { run, .. }) if *run == run_id("after")));
     assert_eq!(store.run(&run_id("after")).await.unwrap(), None);
-    append(store, &thread, begins(&begun(&later, 10), Turn::Own)).await.unwrap();
+    append(store, &thread, begins(&begun(&later, 10), QueueCondition::Pending)).await.unwrap();
     append(store, &thread, direct("after", 11)).await.unwrap();
     let runs = store.runs(&thread).await.unwrap();
     let names: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
     assert_eq!(names, ["first", "later", "before", "after"]);
-    let none = Batch { turn: Turn::Free, ..events(1, 1) };
+    let none = Batch { queue_condition: QueueCondition::Free, ..events(1, 1) };
     assert!(matches!(append(store, &thread, none).await, Err(StoreError::InvalidBatch { .. })));
 }
 
@@ -184,9 +187,13 @@ pub(crate) async fn pending_runs_survive_pruning_and_are_not_copied(store: &dyn 
     assert_eq!(names(store, of(&thread)).await, ["a-next", "b-next"]);
     store.delete_runs(&[run_id("a-next")]).await.unwrap();
     assert_eq!(names(store, all()).await, ["b-next"]);
-    append(store, &thread, begins(&begun(&asked(&thread, "b-next", 1), 7), Turn::Own))
-        .await
-        .unwrap();
+    append(
+        store,
+        &thread,
+        begins(&begun(&asked(&thread, "b-next", 1), 7), QueueCondition::Pending),
+    )
+    .await
+    .unwrap();
     store.enqueue(&asked(&thread, "last", 1)).await.unwrap();
     store
         .copy_thread(&thread, &thread_id("copy"), &|run| run_id(&format!("{run}-copy")))

@@ -15,7 +15,7 @@ use wattle_kit::need;
 use wattle_kit::needs::LeftOut;
 use wattle_kit::postgres::Postgres;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, Holder, HostReport, Signal, StoreError};
+use wattle_run::ports::store::{Batch, HostReport, LeaseHolder, Notification, StoreError};
 use wattle_store::{PostgresConfig, PostgresStore};
 
 use crate::model::{play_on, step};
@@ -54,8 +54,8 @@ impl Server {
     }
 }
 
-fn holder(name: &str) -> Holder {
-    Holder(name.into())
+fn holder(name: &str) -> LeaseHolder {
+    LeaseHolder(name.into())
 }
 
 /// Opens two hosts on one store.
@@ -93,11 +93,11 @@ async fn proof_is_a_write(server: &Server) {
     let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
     // The lock blocks writes, but no reads.
     other.execute("BEGIN; LOCK TABLE proof.format IN EXCLUSIVE MODE").await.unwrap();
-    let error = store.prove().await.unwrap_err();
+    let error = store.check_writable().await.unwrap_err();
     assert!(matches!(error, StoreError::Backend { .. }), "{error}");
     assert!(error.to_string().contains("lock timeout"), "{error}");
     other.execute("COMMIT").await.unwrap();
-    store.prove().await.unwrap();
+    store.check_writable().await.unwrap();
 }
 
 async fn proof_waits_for_that_of_another_host(server: &Server) {
@@ -118,7 +118,7 @@ async fn proof_waits_for_that_of_another_host(server: &Server) {
         }
         other.execute("COMMIT").await.unwrap();
     };
-    let (proof, ()) = tokio::join!(store.prove(), unlock);
+    let (proof, ()) = tokio::join!(store.check_writable(), unlock);
     proof.unwrap();
 }
 
@@ -141,23 +141,23 @@ async fn two_hosts_do_not_fork_a_thread(server: &Server) {
 async fn host_takes_over_an_expired_lease(server: &Server) {
     let (a, b) = pair(server, "silence").await;
     let thread = create(&a, "t").await;
-    let old = a.lease(&thread, &holder("a")).await.unwrap();
+    let old = a.acquire_lease(&thread, &holder("a")).await.unwrap();
     let under = |epoch, first, last| Batch { epoch: Some(epoch), ..events(first, last) };
     append(&a, &thread, under(old, 1, 1)).await.unwrap();
-    let error = b.lease(&thread, &holder("b")).await.unwrap_err();
+    let error = b.acquire_lease(&thread, &holder("b")).await.unwrap_err();
     assert!(matches!(error, StoreError::Leased { holder, .. } if holder == "a"));
     let error = append(&b, &thread, events(2, 2)).await.unwrap_err();
     assert!(matches!(error, StoreError::Fenced { epoch: 0, .. }));
     server.meddle("silence", "UPDATE holders SET beat = beat - interval '16 s'").await;
-    let new = b.lease(&thread, &holder("b")).await.unwrap();
+    let new = b.acquire_lease(&thread, &holder("b")).await.unwrap();
     assert!(new > old);
     let error = append(&a, &thread, under(old, 2, 2)).await.unwrap_err();
     assert!(matches!(error, StoreError::Fenced { epoch, .. } if epoch == old.0));
     append(&b, &thread, under(new, 2, 2)).await.unwrap();
-    a.beat(&holder("a")).await.unwrap();
-    a.release(&thread, old).await.unwrap();
+    a.heartbeat(&holder("a")).await.unwrap();
+    a.release_lease(&thread, old).await.unwrap();
     append(&b, &thread, under(new, 3, 3)).await.unwrap();
-    b.release(&thread, new).await.unwrap();
+    b.release_lease(&thread, new).await.unwrap();
     append(&a, &thread, events(4, 4)).await.unwrap();
 }
 
@@ -165,13 +165,13 @@ async fn host_takes_over_an_expired_lease(server: &Server) {
 async fn lease_check_waits_for_a_concurrent_takeover(server: &Server) {
     let a = server.store("asked").await;
     let thread = create(&a, "t").await;
-    let epoch = a.lease(&thread, &holder("a")).await.unwrap();
-    assert!(a.holds(&thread, epoch).await.unwrap());
+    let epoch = a.acquire_lease(&thread, &holder("a")).await.unwrap();
+    assert!(a.is_lease_held(&thread, epoch).await.unwrap());
     let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
     other.execute("SET search_path TO asked; BEGIN").await.unwrap();
     other.execute("UPDATE threads SET holder = 'b', epoch = nextval('epochs')").await.unwrap();
     let (asking, asked) = (a.clone(), thread.clone());
-    let holds = tokio::spawn(async move { asking.holds(&asked, epoch).await });
+    let holds = tokio::spawn(async move { asking.is_lease_held(&asked, epoch).await });
     let mut watching = PgConnection::connect(&server.postgres.url()).await.unwrap();
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
     while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut watching).await.unwrap() == 0 {}
@@ -182,32 +182,32 @@ async fn lease_check_waits_for_a_concurrent_takeover(server: &Server) {
 async fn released_lease_keeps_the_thread(server: &Server) {
     let (a, b) = pair(server, "given").await;
     let thread = thread_id("t");
-    let epoch = a.lease(&thread, &holder("a")).await.unwrap();
+    let epoch = a.acquire_lease(&thread, &holder("a")).await.unwrap();
     let begun = Batch { epoch: Some(epoch), record: Some(record(&thread)), ..events(1, 1) };
     let ticket = a.append(&thread, begun).await;
-    a.release(&thread, epoch).await.unwrap();
+    a.release_lease(&thread, epoch).await.unwrap();
     ticket.await.unwrap();
-    let epoch = b.lease(&thread, &holder("b")).await.unwrap();
+    let epoch = b.acquire_lease(&thread, &holder("b")).await.unwrap();
     append(&b, &thread, Batch { epoch: Some(epoch), ..events(2, 2) }).await.unwrap();
     let empty = thread_id("empty");
-    let epoch = a.lease(&empty, &holder("a")).await.unwrap();
-    a.release(&empty, epoch).await.unwrap();
-    assert!(!a.holds(&empty, epoch).await.unwrap());
-    b.lease(&empty, &holder("b")).await.unwrap();
+    let epoch = a.acquire_lease(&empty, &holder("a")).await.unwrap();
+    a.release_lease(&empty, epoch).await.unwrap();
+    assert!(!a.is_lease_held(&empty, epoch).await.unwrap());
+    b.acquire_lease(&empty, &holder("b")).await.unwrap();
 }
 
 /// A new lease holder sees everything that was written under the previous lease.
 async fn takeover_waits_for_a_write_in_progress(server: &Server) {
     let (a, b) = pair(server, "handover").await;
     let thread = create(&a, "t").await;
-    let old = a.lease(&thread, &holder("a")).await.unwrap();
+    let old = a.acquire_lease(&thread, &holder("a")).await.unwrap();
     let mut tickets = Vec::new();
     for seq in 1..=50 {
         let batch = Batch { epoch: Some(old), ..events(seq, seq) };
         tickets.push(a.append(&thread, batch).await);
     }
     server.meddle("handover", "UPDATE holders SET beat = beat - interval '16 s'").await;
-    b.lease(&thread, &holder("b")).await.unwrap();
+    b.acquire_lease(&thread, &holder("b")).await.unwrap();
     let seen = b.thread(&thread).await.unwrap().unwrap().last_seq;
     for (ticket, seq) in tickets.into_iter().zip(1..) {
         let fits = match ticket.await {
@@ -254,8 +254,8 @@ async fn live_hosts_are_listed_with_their_reports(server: &Server) {
     };
     a.report(&holder("a"), &report(1, false)).await.unwrap();
     assert_eq!(b.hosts().await.unwrap(), [], "it has sent no heartbeat");
-    a.beat(&holder("a")).await.unwrap();
-    b.beat(&holder("b")).await.unwrap();
+    a.heartbeat(&holder("a")).await.unwrap();
+    b.heartbeat(&holder("b")).await.unwrap();
     assert_eq!(b.hosts().await.unwrap(), [], "none has reported");
     a.report(&holder("a"), &report(1, false)).await.unwrap();
     b.report(&holder("b"), &report(2, false)).await.unwrap();
@@ -273,17 +273,17 @@ async fn signals_reach_every_host(server: &Server) {
     let (a, b) = pair(server, "signals").await;
     let strangers = server.store("strangers").await;
     assert!(a.is_shared());
-    let mut heard = [a.signals().unwrap(), b.signals().unwrap()];
-    let mut elsewhere = strangers.signals().unwrap();
+    let mut heard = [a.notifications().unwrap(), b.notifications().unwrap()];
+    let mut elsewhere = strangers.notifications().unwrap();
     let principal = Principal { user: Some("jane\"'".into()), ..Principal::default() };
-    let cancel = Signal::Cancel { run: run_id("r\0"), principal: Some(principal) };
+    let cancel = Notification::Cancel { run: run_id("r\0"), principal: Some(principal) };
     let (thread, host) = (thread_id("t\0"), Some(holder("b")));
-    let enqueued = Signal::Enqueued { thread, due_ms: 7, host };
-    for signal in [cancel, Signal::Drain(run_id("r\0")), enqueued, Signal::HandedOver] {
+    let enqueued = Notification::Enqueued { thread, due_ms: 7, host };
+    for signal in [cancel, Notification::Drain(run_id("r\0")), enqueued, Notification::HandedOver] {
         // A signal is lost while no host listens, so its sender repeats it.
         let ask = async {
             loop {
-                a.send_signal(&signal).await.unwrap();
+                a.send_notification(&signal).await.unwrap();
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
@@ -335,21 +335,21 @@ async fn stale_thread_cache_is_detected(server: &Server) {
     let (a, b) = pair(server, "belief").await;
     let thread = create(&a, "t").await;
     let under = |epoch, seq| Batch { epoch: Some(epoch), ..events(seq, seq) };
-    let old = a.lease(&thread, &holder("a")).await.unwrap();
+    let old = a.acquire_lease(&thread, &holder("a")).await.unwrap();
     append(&a, &thread, under(old, 1)).await.unwrap();
     append(&a, &thread, under(old, 2)).await.unwrap();
     let error = append(&a, &thread, under(old, 2)).await.unwrap_err();
     assert!(matches!(error, StoreError::Conflict { newest: 2, .. }), "{error}");
     append(&a, &thread, under(old, 3)).await.unwrap();
-    a.release(&thread, old).await.unwrap();
+    a.release_lease(&thread, old).await.unwrap();
     // Another host appends, and deletes the thread.
-    let new = b.lease(&thread, &holder("b")).await.unwrap();
+    let new = b.acquire_lease(&thread, &holder("b")).await.unwrap();
     append(&b, &thread, under(new, 4)).await.unwrap();
     let error = append(&a, &thread, under(old, 4)).await.unwrap_err();
     assert!(matches!(error, StoreError::Fenced { .. }), "{error}");
-    b.release(&thread, new).await.unwrap();
+    b.release_lease(&thread, new).await.unwrap();
     b.delete_thread(&thread).await.unwrap();
-    let newest = a.lease(&thread, &holder("a")).await.unwrap();
+    let newest = a.acquire_lease(&thread, &holder("a")).await.unwrap();
     let record = Some(record(&thread));
     append(&a, &thread, Batch { record, ..under(newest, 1) }).await.unwrap();
     // The same deletion, but under the lease of this host.
@@ -481,7 +481,7 @@ async fn in_doubt_statement_is_applied_once() {
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
     let store = PostgresStore::open(&PostgresConfig::new(url)).await.unwrap();
     let thread = create(&store, "t").await;
-    let epoch = Some(store.lease(&thread, &holder("a")).await.unwrap());
+    let epoch = Some(store.acquire_lease(&thread, &holder("a")).await.unwrap());
     append(&store, &thread, Batch { epoch, ..events(1, 1) }).await.unwrap();
     for (seq, fate) in [(2, Fate::Unheard), (3, Fate::Lost), (4, Fate::Unheard)] {
         // Prepares the statement on the new connection.

@@ -35,8 +35,8 @@ struct Outcomes {
 
 fn scope(number: usize) -> MemoryScope {
     match number % 3 {
-        0 => MemoryScope::Agents(None),
-        1 => MemoryScope::Agents(Some("acme".to_owned())),
+        0 => MemoryScope::Tenant(None),
+        1 => MemoryScope::Tenant(Some("acme".to_owned())),
         _ => MemoryScope::Host(None),
     }
 }
@@ -121,7 +121,10 @@ async fn damaged(path: &Path, how: &str, bytes: &[u8], outcomes: &mut Outcomes) 
         outcomes.harmless += 1;
     } else {
         assert!(is_found, "{how}: {lost} documents are lost, and nothing is found");
-        assert!(!memory.survey().await.unwrap().is_empty(), "{how}: what is lost is not named");
+        assert!(
+            !memory.find_damage().await.unwrap().is_empty(),
+            "{how}: what is lost is not named"
+        );
         outcomes.rebuilt += 1;
         outcomes.documents_lost += lost;
     }

@@ -185,7 +185,7 @@ pub(crate) async fn pruned_thread_accepts_further_batches(store: &dyn Store) {
     assert!(store.stored_bytes(&thread).await.unwrap() < bytes);
     let left = store.thread(&thread).await.unwrap().unwrap().log_bytes;
     assert!((1..log_bytes).contains(&left), "{left} of {log_bytes}");
-    assert_eq!(store.latest(&thread).await.unwrap().unwrap().head.log_bytes, left);
+    assert_eq!(store.thread_snapshot(&thread).await.unwrap().unwrap().head.log_bytes, left);
     // The new seals continue the old ones.
     let verified = store.verify(&thread).await.unwrap().unwrap();
     assert_eq!((verified.sealed_after, verified.last_seq), (5, 6));

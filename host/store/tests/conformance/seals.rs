@@ -6,7 +6,7 @@ use wattle_graph::id::{Digest, ThreadId};
 use wattle_graph::seal::Sealer;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, BatchPage, PruneStrategy, StoredBatch, StoredValue, Verified,
+    Batch, BatchPage, PruneStrategy, SealReport, StoredBatch, StoredValue,
 };
 
 use crate::retain::three_runs;
@@ -25,7 +25,7 @@ fn seal_of(previous: Option<Digest>, batch: &StoredBatch) -> Digest {
         for (channel, value) in &batch.values {
             let (tail, json) = match value {
                 StoredValue::Whole(value) => (None, json_of(value)),
-                StoredValue::Tail { base, keep, items } => {
+                StoredValue::ListDelta { base, keep, items } => {
                     (Some(ListDelta { base: *base, prefix_len: *keep }), json_of(items))
                 }
             };
@@ -75,7 +75,7 @@ pub(crate) async fn seals_can_be_recomputed_from_an_export(store: &dyn Store) {
     }
     let head = store.thread(&thread).await.unwrap().unwrap();
     assert_eq!(head.seal, seal);
-    let verified = Verified { sealed_after: 0, last_seq: 7, seal };
+    let verified = SealReport { sealed_after: 0, last_seq: 7, seal };
     assert_eq!(store.verify(&thread).await.unwrap(), Some(verified));
 }
 
@@ -88,7 +88,7 @@ pub(crate) async fn lists_are_exported_as_list_deltas(store: &dyn Store) {
         .filter(|(channel, _)| channel.as_str() == "list")
         .map(|(_, value)| value)
         .collect();
-    let tail = |base, keep, items: Value| StoredValue::Tail {
+    let tail = |base, keep, items: Value| StoredValue::ListDelta {
         base: id(base),
         keep,
         items: items.as_array().unwrap().clone(),
@@ -171,6 +171,6 @@ pub(crate) async fn every_batch_changes_the_seal(store: &dyn Store) {
     assert_eq!(seals.len(), 3);
     assert_eq!(store.verify(&thread_id("missing")).await.unwrap(), None);
     let empty = create(store, "empty").await;
-    let nothing = Verified { sealed_after: 0, last_seq: 0, seal: None };
+    let nothing = SealReport { sealed_after: 0, last_seq: 0, seal: None };
     assert_eq!(store.verify(&empty).await.unwrap(), Some(nothing));
 }

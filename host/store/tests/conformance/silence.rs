@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use wattle_kit::need;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, Holder, StoreError, ThreadRecord};
+use wattle_run::ports::store::{Batch, LeaseHolder, StoreError, ThreadRecord};
 use wattle_store::PostgresStore;
 
 use crate::postgres::Server;
@@ -13,8 +13,8 @@ use crate::sample::{append, create, events, record};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-fn holder(name: &str) -> Holder {
-    Holder(name.into())
+fn holder(name: &str) -> LeaseHolder {
+    LeaseHolder(name.into())
 }
 
 fn running(record: ThreadRecord) -> ThreadRecord {
@@ -34,35 +34,35 @@ async fn runs_of_dead_hosts_are_listed(server: &Server) {
     let patient = server.config("cut").with_lease(MINUTE);
     let a = PostgresStore::open(&patient).await.unwrap();
     let b = server.store("cut").await;
-    assert_eq!(b.next_lapse(&holder("b")).await.unwrap(), None, "no other host is live");
+    assert_eq!(b.next_lease_expiry(&holder("b")).await.unwrap(), None, "no other host is live");
     let thread = create(&a, "t").await;
     create(&a, "idle").await;
-    let epoch = a.lease(&thread, &holder("a")).await.unwrap();
+    let epoch = a.acquire_lease(&thread, &holder("a")).await.unwrap();
     let batch =
         Batch { epoch: Some(epoch), record: Some(running(record(&thread))), ..events(1, 1) };
     append(&a, &thread, batch).await.unwrap();
-    b.beat(&holder("b")).await.unwrap();
-    let lapse = b.next_lapse(&holder("b")).await.unwrap().unwrap();
+    b.heartbeat(&holder("b")).await.unwrap();
+    let lapse = b.next_lease_expiry(&holder("b")).await.unwrap().unwrap();
     assert!(lapse > MINUTE / 2 && lapse <= MINUTE, "{lapse:?}");
-    assert_eq!(b.abandoned(&holder("b"), None).await.unwrap(), []);
+    assert_eq!(b.orphaned_threads(&holder("b"), None).await.unwrap(), []);
 
     // With the lease duration of B, the lease of A would have expired.
     let silent = "UPDATE holders SET beat = beat - interval '20 s' WHERE holder = 'a'";
     server.meddle("cut", silent).await;
-    let error = b.lease(&thread, &holder("b")).await.unwrap_err();
+    let error = b.acquire_lease(&thread, &holder("b")).await.unwrap_err();
     assert!(matches!(error, StoreError::Leased { .. }), "{error}");
-    assert_eq!(b.abandoned(&holder("b"), None).await.unwrap(), []);
+    assert_eq!(b.orphaned_threads(&holder("b"), None).await.unwrap(), []);
 
     let silent = "UPDATE holders SET beat = beat - interval '41 s' WHERE holder = 'a'";
     server.meddle("cut", silent).await;
-    assert_eq!(b.next_lapse(&holder("b")).await.unwrap(), None);
+    assert_eq!(b.next_lease_expiry(&holder("b")).await.unwrap(), None);
     let cut: Vec<_> =
-        b.abandoned(&holder("b"), None).await.unwrap().into_iter().map(|it| it.id).collect();
+        b.orphaned_threads(&holder("b"), None).await.unwrap().into_iter().map(|it| it.id).collect();
     assert_eq!(cut, std::slice::from_ref(&thread));
-    b.lease(&thread, &holder("b")).await.unwrap();
-    assert_eq!(b.abandoned(&holder("a"), None).await.unwrap(), []);
+    b.acquire_lease(&thread, &holder("b")).await.unwrap();
+    assert_eq!(b.orphaned_threads(&holder("a"), None).await.unwrap(), []);
     let own: Vec<_> =
-        b.abandoned(&holder("b"), None).await.unwrap().into_iter().map(|it| it.id).collect();
+        b.orphaned_threads(&holder("b"), None).await.unwrap().into_iter().map(|it| it.id).collect();
     assert_eq!(
         own,
         std::slice::from_ref(&thread),
@@ -75,7 +75,7 @@ async fn runs_of_dead_hosts_are_listed(server: &Server) {
 async fn old_schema_has_leases_of_fifteen_seconds(server: &Server) {
     let old = server.store("before").await;
     let thread = create(&old, "t").await;
-    old.lease(&thread, &holder("old")).await.unwrap();
+    old.acquire_lease(&thread, &holder("old")).await.unwrap();
     let back = "DROP VIEW living; DROP INDEX threads_running;
                 ALTER TABLE holders DROP COLUMN lease_ms, DROP COLUMN version,
                     DROP COLUMN started_ms, DROP COLUMN runs, DROP COLUMN max_runs,
@@ -86,10 +86,10 @@ async fn old_schema_has_leases_of_fifteen_seconds(server: &Server) {
                 UPDATE holders SET beat = beat - interval '12 s'";
     server.meddle("before", back).await;
     let new = server.store("before").await;
-    let error = new.lease(&thread, &holder("new")).await.unwrap_err();
+    let error = new.acquire_lease(&thread, &holder("new")).await.unwrap_err();
     assert!(matches!(error, StoreError::Leased { .. }), "{error}");
     server.meddle("before", "UPDATE holders SET beat = beat - interval '3 s'").await;
-    new.lease(&thread, &holder("new")).await.unwrap();
+    new.acquire_lease(&thread, &holder("new")).await.unwrap();
 }
 
 async fn invalid_lease_duration_is_refused(server: &Server) {

@@ -4,10 +4,10 @@ use serde_json::json;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, ThreadId};
-use wattle_run::limit::ABANDONED_PAGE;
+use wattle_run::limit::ORPHANED_PAGE;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, Holder, Pinned, StoreError, ThreadQuery, ThreadRecord, ThreadStatus,
+    Batch, LeaseHolder, PinnedVersions, StoreError, ThreadQuery, ThreadRecord, ThreadStatus,
 };
 
 use crate::sample::{
@@ -35,8 +35,8 @@ pub(crate) async fn records_are_replaced(store: &dyn Store) {
 
 /// Checks more threads than one page.
 pub(crate) async fn versions_are_listed_once(store: &dyn Store) {
-    let none = Pinned { is_complete: true, ..Pinned::default() };
-    assert_eq!(store.pinned().await.unwrap(), none);
+    let none = PinnedVersions { is_complete: true, ..PinnedVersions::default() };
+    assert_eq!(store.pinned_versions().await.unwrap(), none);
     let version = |number: usize| Digest::of(format!("version {}", number % 3).as_bytes());
     let mut tickets = Vec::new();
     for number in 0..300 {
@@ -50,7 +50,10 @@ pub(crate) async fn versions_are_listed_once(store: &dyn Store) {
     }
     let app = || AppName::new("demo").unwrap();
     let versions = (0..3).map(|number| (app(), version(number))).collect();
-    assert_eq!(store.pinned().await.unwrap(), Pinned { versions, is_complete: true });
+    assert_eq!(
+        store.pinned_versions().await.unwrap(),
+        PinnedVersions { versions, is_complete: true }
+    );
 }
 
 pub(crate) async fn threads_are_listed_by_update(store: &dyn Store) {
@@ -185,7 +188,7 @@ pub(crate) async fn deleted_thread_id_can_be_reused(store: &dyn Store) {
 
 pub(crate) async fn running_threads_are_listed_in_pages(store: &dyn Store) {
     let all: Vec<ThreadId> =
-        (0..=2 * ABANDONED_PAGE).map(|it| thread_id(&format!("t{it:04}"))).collect();
+        (0..=2 * ORPHANED_PAGE).map(|it| thread_id(&format!("t{it:04}"))).collect();
     let mut tickets = Vec::new();
     for (place, thread) in all.iter().enumerate() {
         let status = if place == 3 { ThreadStatus::Idle } else { ThreadStatus::Running };
@@ -198,8 +201,8 @@ pub(crate) async fn running_threads_are_listed_in_pages(store: &dyn Store) {
     }
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let page = store.abandoned(&Holder("h".into()), after.as_ref()).await.unwrap();
-        assert!(page.len() <= ABANDONED_PAGE);
+        let page = store.orphaned_threads(&LeaseHolder("h".into()), after.as_ref()).await.unwrap();
+        assert!(page.len() <= ORPHANED_PAGE);
         let Some(last) = page.last() else { break };
         after = Some(last.id.clone());
         found.extend(page.into_iter().map(|record| record.id));

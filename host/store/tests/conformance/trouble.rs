@@ -10,7 +10,7 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_kit::link::Link;
 use wattle_kit::need;
 use wattle_run::ports::memory::MemoryScope;
-use wattle_run::ports::store::{Batch, Holder, PruneStrategy, StoreError};
+use wattle_run::ports::store::{Batch, LeaseHolder, PruneStrategy, StoreError};
 use wattle_run::ports::{BlobStore as _, Memory as _, Store as _};
 use wattle_store::{PostgresBlobs, PostgresConfig, PostgresStore};
 
@@ -75,7 +75,7 @@ async fn append_retries_for_the_lease_duration() {
     let config = PostgresConfig::new(url).with_lease(LEASE);
     let store = PostgresStore::open(&config).await.unwrap();
     let (known, unknown) = (create(&store, "known").await, create(&store, "unknown").await);
-    let epoch = Some(store.lease(&known, &Holder("a".into())).await.unwrap());
+    let epoch = Some(store.acquire_lease(&known, &LeaseHolder("a".into())).await.unwrap());
     append(&store, &known, Batch { epoch, ..events(1, 1) }).await.unwrap();
     link.turn_away();
     let tickets = [
@@ -103,7 +103,7 @@ async fn errors_of_an_unavailable_server_are_retryable() {
     let (blobs, memory) = (store.blobs(), store.memory());
     let blob = blobs.put(Bytes::from_static(b"kept"), "text/plain").await.unwrap();
     server.postgres.crash().unwrap();
-    let (thread, scope) = (thread_id("t"), MemoryScope::Agents(None));
+    let (thread, scope) = (thread_id("t"), MemoryScope::Tenant(None));
     let (document, bytes, thread) = tokio::join!(
         memory.get(&scope, &[], "key", 0),
         blobs.get(blob, 0, None),
@@ -170,10 +170,10 @@ async fn leases_of_dead_hosts_are_deleted(server: &Server) {
     let store = server.store("dead").await;
     create(&store, "begun").await;
     for (thread, holder) in [("a", "dead"), ("begun", "dead")] {
-        store.lease(&thread_id(thread), &Holder(holder.into())).await.unwrap();
+        store.acquire_lease(&thread_id(thread), &LeaseHolder(holder.into())).await.unwrap();
     }
     server.meddle("dead", "UPDATE holders SET beat = beat - interval '16 s'").await;
-    let live = store.lease(&thread_id("b"), &Holder("live".into())).await.unwrap();
+    let live = store.acquire_lease(&thread_id("b"), &LeaseHolder("live".into())).await.unwrap();
     let again = server.store("dead").await;
     server
         .meddle(

@@ -74,7 +74,7 @@ async fn damaged_page_loses_only_its_documents() {
     let lost = missing(&memory, "notes", MANY).await;
     assert!(lost.contains(&200) && lost.len() < MANY / 4, "{lost:?}");
     let aside = dir.path().join("memory.redb.damaged-1");
-    let named = memory.survey().await.unwrap();
+    let named = memory.find_damage().await.unwrap();
     assert_eq!(named.len(), 1, "{named:?}");
     let reason = &named[0].reason;
     assert!(reason.contains(&format!("{} cannot be read between", lost.len())), "{reason}");
@@ -178,20 +178,20 @@ async fn damaged_document_is_broken_until_replaced_or_deleted() {
     let listed = memory.list(&scope, &notes, "", 9, NOW_MS).await.unwrap_err();
     assert_eq!(listed.code, code::BROKEN);
     assert_eq!(get(&memory, &["notes"], "k0002").await.unwrap().key, "k0002");
-    let named = memory.survey().await.unwrap();
+    let named = memory.find_damage().await.unwrap();
     assert_eq!((named.len(), named[0].subject.as_str()), (1, name));
     // The damaged document may differ from the expected one.
     let value = json!({ "text": text("notes", 1) });
-    assert!(!memory.delete_if(&scope, &notes, "k0001", &value, NOW_MS).await.unwrap());
+    assert!(!memory.compare_and_delete(&scope, &notes, "k0001", &value, NOW_MS).await.unwrap());
     put(&memory, &["notes"], "k0001", value.clone()).await;
     assert_eq!(get(&memory, &["notes"], "k0001").await.unwrap().value, value);
-    assert!(memory.survey().await.unwrap().is_empty());
+    assert!(memory.find_damage().await.unwrap().is_empty());
     drop(memory);
     change(&path, "k0001");
     let memory = RedbMemory::open(&path).unwrap();
     memory.delete(&scope, &notes, "k0001").await.unwrap();
     assert_eq!(missing(&memory, "notes", 3).await, [1]);
-    assert!(memory.survey().await.unwrap().is_empty());
+    assert!(memory.find_damage().await.unwrap().is_empty());
 }
 
 /// The expiry of a damaged document is unknown, so its entry in `expiries` is not deleted.
@@ -264,5 +264,5 @@ async fn damaged_format_1_file_is_rebuilt() {
     let lost = missing(&memory, "notes", MANY).await;
     assert!(lost.contains(&200) && lost.len() < MANY / 4, "{lost:?}");
     assert!(dir.path().join("memory.redb.damaged-1").exists());
-    assert_eq!(memory.survey().await.unwrap().len(), 1);
+    assert_eq!(memory.find_damage().await.unwrap().len(), 1);
 }

@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use serde_json::json;
 use wattle_run::ports::Memory;
-use wattle_run::ports::memory::{PutItem, Search};
+use wattle_run::ports::memory::{MemorySearch, PutItem};
 
 use crate::sample::{NOW_MS, empty, item, list, nobody, parts, put, under};
 
@@ -83,7 +83,7 @@ pub(crate) async fn read_extends_a_sliding_expiry(memory: &dyn Memory) {
 pub(crate) async fn peek_does_not_extend_expiry(memory: &dyn Memory) {
     let item = PutItem { refresh_on_read: true, ..kept("k", 1_000) };
     memory.put(&nobody(), item, NOW_MS).await.unwrap();
-    let search = Search { peek: true, ..under(&["a"]) };
+    let search = MemorySearch { peek: true, ..under(&["a"]) };
     for (at_ms, there) in [(500, true), (999, true), (1_000, false)] {
         let now_ms = NOW_MS + at_ms;
         let found = memory.peek(&nobody(), &parts(&["a"]), "k", now_ms).await.unwrap();

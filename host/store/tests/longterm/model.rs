@@ -6,7 +6,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 use wattle_run::ports::Memory;
-use wattle_run::ports::memory::{ListNamespaces, MemoryScope, PutItem, Search};
+use wattle_run::ports::memory::{ListNamespaces, MemoryScope, MemorySearch, PutItem};
 
 /// Changes of one history.
 const CHANGES: usize = 120;
@@ -60,7 +60,7 @@ fn is_alive(kept: &Kept, now_ms: i64) -> bool {
 
 fn change() -> impl Strategy<Value = Change> {
     let scope =
-        || prop_oneof![Just(None), Just(Some("t".to_owned()))].prop_map(MemoryScope::Agents);
+        || prop_oneof![Just(None), Just(Some("t".to_owned()))].prop_map(MemoryScope::Tenant);
     let namespace = |least| proptest::collection::vec("[ab\0]", least..3);
     let put = (scope(), namespace(1), "[kl]", 0..9, proptest::option::of(0..40_u64)).prop_map(
         |(scope, namespace, key, n, ttl_ms)| {
@@ -112,7 +112,12 @@ pub(crate) async fn random_histories_match_the_reference_model(memory: &dyn Memo
                 let page = all.iter().skip(offset).take(limit);
                 let wanted: Vec<_> =
                     page.map(|it| (it.1.clone(), it.2.clone(), it.3.clone(), it.4, it.5)).collect();
-                let search = Search { prefix: prefix.clone(), offset, limit, ..Search::default() };
+                let search = MemorySearch {
+                    prefix: prefix.clone(),
+                    offset,
+                    limit,
+                    ..MemorySearch::default()
+                };
                 let found = memory.search(&scope, &search, now_ms).await.unwrap();
                 let found: Vec<_> = found
                     .into_iter()

@@ -2,19 +2,21 @@
 
 use serde_json::{Value, json};
 use wattle_run::ports::Memory;
-use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search, parse_filter};
+use wattle_run::ports::memory::{
+    Item, ListNamespaces, MemoryScope, MemorySearch, PutItem, parse_filter,
+};
 
 /// The current time, where it does not matter.
 pub(crate) const NOW_MS: i64 = 1_700_000_000_000;
 
 /// The scope of requests without a tenant.
 pub(crate) fn nobody() -> MemoryScope {
-    MemoryScope::Agents(None)
+    MemoryScope::Tenant(None)
 }
 
 /// The scope of a tenant.
 pub(crate) fn tenant(name: &str) -> MemoryScope {
-    MemoryScope::Agents(Some(name.to_owned()))
+    MemoryScope::Tenant(Some(name.to_owned()))
 }
 
 pub(crate) fn parts(parts: &[&str]) -> Vec<String> {
@@ -37,16 +39,16 @@ pub(crate) async fn get(memory: &dyn Memory, namespace: &[&str], key: &str) -> O
 }
 
 /// Searches everything under a prefix.
-pub(crate) fn under(prefix: &[&str]) -> Search {
-    Search { prefix: parts(prefix), limit: 1_000, ..Search::default() }
+pub(crate) fn under(prefix: &[&str]) -> MemorySearch {
+    MemorySearch { prefix: parts(prefix), limit: 1_000, ..MemorySearch::default() }
 }
 
-pub(crate) fn with_filter(filter: &Value) -> Search {
-    Search { filter: parse_filter(filter).unwrap(), ..under(&[]) }
+pub(crate) fn with_filter(filter: &Value) -> MemorySearch {
+    MemorySearch { filter: parse_filter(filter).unwrap(), ..under(&[]) }
 }
 
 /// Returns the keys that a search finds, in order.
-pub(crate) async fn keys(memory: &dyn Memory, search: &Search) -> Vec<String> {
+pub(crate) async fn keys(memory: &dyn Memory, search: &MemorySearch) -> Vec<String> {
     let found = memory.search(&nobody(), search, NOW_MS).await.unwrap();
     found.into_iter().map(|item| item.key).collect()
 }

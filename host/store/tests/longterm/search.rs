@@ -4,7 +4,7 @@ use futures::future::join_all;
 use serde_json::json;
 use wattle_run::limit::MEMORY_DOCUMENT_BYTES;
 use wattle_run::ports::Memory;
-use wattle_run::ports::memory::Search;
+use wattle_run::ports::memory::MemorySearch;
 
 use crate::sample::{NOW_MS, empty, item, keys, nobody, put, under, with_filter};
 
@@ -69,7 +69,7 @@ pub(crate) async fn results_are_ranked_by_words(memory: &dyn Memory) {
     put(memory, &["q"], "drinks", json!({ "text": "She likes green tea, not coffee" })).await;
     put(memory, &["q"], "tea", json!({ "text": "the kettle" })).await;
     put(memory, &["q"], "dog", json!({ "text": "a small dog" })).await;
-    let query = |words: &str| Search { query: Some(words.into()), ..under(&["q"]) };
+    let query = |words: &str| MemorySearch { query: Some(words.into()), ..under(&["q"]) };
     let found = memory.search(&nobody(), &query("Green TEA"), NOW_MS).await.unwrap();
     let found: Vec<_> = found.into_iter().map(|item| (item.key, item.score)).collect();
     assert_eq!(found, [("drinks".into(), Some(1.0)), ("tea".into(), Some(0.5))]);
@@ -81,7 +81,7 @@ pub(crate) async fn pages_are_contiguous(memory: &dyn Memory) {
     for n in 0..7 {
         put(memory, &["p"], &n.to_string(), empty()).await;
     }
-    let page = |offset, limit| Search { offset, limit, ..under(&["p"]) };
+    let page = |offset, limit| MemorySearch { offset, limit, ..under(&["p"]) };
     assert_eq!(keys(memory, &page(0, 3)).await, ["0", "1", "2"]);
     assert_eq!(keys(memory, &page(3, 3)).await, ["3", "4", "5"]);
     assert_eq!(keys(memory, &page(6, 3)).await, ["6"]);
@@ -101,10 +101,10 @@ pub(crate) async fn search_over_the_scan_limit_fails(memory: &dyn Memory) {
         });
         assert!(join_all(puts).await.iter().all(Result::is_ok));
     }
-    let search = Search { limit: 1, ..under(&["large"]) };
+    let search = MemorySearch { limit: 1, ..under(&["large"]) };
     let failure = memory.search(&nobody, &search, NOW_MS).await.unwrap_err();
     assert_eq!(failure.code, "limit");
     assert!(failure.message.contains("`large`"), "{failure}");
-    let search = Search { limit: 1, ..under(&["large", "7"]) };
+    let search = MemorySearch { limit: 1, ..under(&["large", "7"]) };
     assert_eq!(memory.search(&nobody, &search, NOW_MS).await.unwrap().len(), 1);
 }

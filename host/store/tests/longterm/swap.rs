@@ -10,7 +10,7 @@ use wattle_run::ports::memory::PutItem;
 use crate::sample::{NOW_MS, empty, get, item, nobody, parts, put, tenant};
 
 async fn put_if(memory: &dyn Memory, known: Option<&Value>, item: PutItem, now_ms: i64) -> bool {
-    memory.put_if(&nobody(), known, item, now_ms).await.unwrap()
+    memory.compare_and_set(&nobody(), known, item, now_ms).await.unwrap()
 }
 
 async fn keys_after(memory: &dyn Memory, after: &str, limit: usize) -> Vec<String> {
@@ -39,7 +39,7 @@ pub(crate) async fn put_if_replaces_the_expected_document(memory: &dyn Memory) {
 
 pub(crate) async fn delete_if_deletes_the_expected_document(memory: &dyn Memory) {
     let delete_if = async |known: &Value, now_ms| {
-        memory.delete_if(&nobody(), &parts(&["a"]), "k", known, now_ms).await.unwrap()
+        memory.compare_and_delete(&nobody(), &parts(&["a"]), "k", known, now_ms).await.unwrap()
     };
     let one = json!({ "n": 1, "f": 0.1 });
     assert!(delete_if(&one, NOW_MS).await, "there is none");

@@ -28,34 +28,34 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum attempts of one request. With the delays between them they take about two minutes. That
 /// covers a restart of the service, but not an outage.
-const ATTEMPTS: u32 = 8;
+const MAX_ATTEMPTS: u32 = 8;
 
 /// Delay before the second attempt. It doubles with each attempt.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const MIN_BACKOFF: Duration = Duration::from_millis(500);
 
 /// Maximum delay between two attempts, also for `retry-after`.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// Sends spans to one service.
 #[derive(Debug)]
-pub(crate) struct Sender {
+pub(crate) struct OtlpSender {
     client: Client,
     url: Url,
     headers: HeaderMap,
     metrics: ExportMetrics,
     /// Whether a warning about the current outage was logged.
-    warned: bool,
+    has_warned: bool,
 }
 
 /// Result of one attempt.
-enum Attempt {
-    Taken,
+enum SendResult {
+    Accepted,
     /// A transient error, with the delay of `retry-after`.
-    Later(String, Option<Duration>),
-    Refused(String),
+    Retry(String, Option<Duration>),
+    Rejected(String),
 }
 
-impl Sender {
+impl OtlpSender {
     pub(crate) fn new(config: &OtlpConfig, metrics: ExportMetrics) -> Result<Self, ConfigError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
@@ -74,29 +74,29 @@ impl Sender {
             .redirect(Policy::none())
             .build()
             .map_err(|error| ConfigError::Client { reason: error.to_string() })?;
-        Ok(Self { client, url: config.url.clone(), headers, metrics, warned: false })
+        Ok(Self { client, url: config.url.clone(), headers, metrics, has_warned: false })
     }
 
     /// Sends spans. Returns true if the service accepted them.
     pub(crate) async fn send(&mut self, spans: Vec<Span>) -> bool {
-        let body = request(spans).encode_to_vec();
-        let mut pause = FIRST_PAUSE;
-        for attempt in 1..=ATTEMPTS {
+        let body = export_request(spans).encode_to_vec();
+        let mut pause = MIN_BACKOFF;
+        for attempt in 1..=MAX_ATTEMPTS {
             match self.attempt(body.clone()).await {
-                Attempt::Taken => {
-                    self.warned = false;
+                SendResult::Accepted => {
+                    self.has_warned = false;
                     return true;
                 }
-                Attempt::Refused(reason) => {
+                SendResult::Rejected(reason) => {
                     self.metrics.failed_requests.inc();
                     self.warn(&reason);
                     return false;
                 }
-                Attempt::Later(reason, wanted) => {
+                SendResult::Retry(reason, wanted) => {
                     self.metrics.failed_requests.inc();
                     self.warn(&reason);
-                    if attempt < ATTEMPTS {
-                        tokio::time::sleep(wanted.unwrap_or(pause).min(LONGEST_PAUSE)).await;
+                    if attempt < MAX_ATTEMPTS {
+                        tokio::time::sleep(wanted.unwrap_or(pause).min(MAX_BACKOFF)).await;
                         pause *= 2;
                     }
                 }
@@ -105,42 +105,42 @@ impl Sender {
         false
     }
 
-    async fn attempt(&self, body: Vec<u8>) -> Attempt {
+    async fn attempt(&self, body: Vec<u8>) -> SendResult {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone());
         let response = match request.body(body).send().await {
             Ok(response) => response,
-            Err(error) => return Attempt::Later(root(&error.without_url()), None),
+            Err(error) => return SendResult::Retry(root_cause(&error.without_url()), None),
         };
         let status = response.status();
         let reason = format!("the service responded with status {status}");
         match status {
-            status if status.is_success() => Attempt::Taken,
+            status if status.is_success() => SendResult::Accepted,
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => {
                 let seconds = response.headers().get(RETRY_AFTER).and_then(|it| it.to_str().ok());
                 let seconds = seconds.and_then(|it| it.parse().ok());
-                Attempt::Later(reason, seconds.map(Duration::from_secs))
+                SendResult::Retry(reason, seconds.map(Duration::from_secs))
             }
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Attempt::Refused(format!(
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => SendResult::Rejected(format!(
                 "{reason}; check the keys and `headers` under `[telemetry]`"
             )),
-            _ => Attempt::Refused(reason),
+            _ => SendResult::Rejected(reason),
         }
     }
 
     /// Logs one warning until a request succeeds, so that an outage does not fill the log.
     fn warn(&mut self, reason: &str) {
-        if !self.warned {
-            self.warned = true;
+        if !self.has_warned {
+            self.has_warned = true;
             let host = self.url.host_str().unwrap_or_default();
             tracing::warn!(host, "trace export failed, spans may be dropped: {reason}");
         }
     }
 }
 
-fn request(spans: Vec<Span>) -> ExportTraceServiceRequest {
+fn export_request(spans: Vec<Span>) -> ExportTraceServiceRequest {
     let mut attributes = Attributes::default();
     attributes.text("service.name", "wattle");
     attributes.text("service.version", env!("CARGO_PKG_VERSION"));
@@ -161,7 +161,7 @@ fn request(spans: Vec<Span>) -> ExportTraceServiceRequest {
 }
 
 /// Returns the innermost cause.
-fn root(error: &reqwest::Error) -> String {
+fn root_cause(error: &reqwest::Error) -> String {
     let first: &dyn std::error::Error = error;
     let mut cause = first;
     while let Some(source) = cause.source() {

@@ -12,8 +12,8 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, GraphName, RunId, ThreadId};
 use wattle_graph::llm::{Completion, CompletionRequest};
 use wattle_kit::standin::{Config, Entry, Handle, Server};
-use wattle_run::ports::model::{Deltas, RouteInfo};
-use wattle_run::ports::observer::RunNote;
+use wattle_run::ports::model::{DeltaSink, RouteInfo};
+use wattle_run::ports::observer::RunSummary;
 use wattle_run::ports::store::{Batch, ThreadRecord, ThreadStatus};
 use wattle_run::ports::{BlobStore, Caller, Model, Observer as _, Store};
 use wattle_store::MemoryStore;
@@ -71,7 +71,7 @@ fn record() -> ThreadRecord {
         tenant: Some("acme".into()),
         context: Value::Null,
         metadata: BTreeMap::new(),
-        born: None,
+        incarnation: None,
         origin: None,
         ttl: None,
         pruned_ms: None,
@@ -79,9 +79,9 @@ fn record() -> ThreadRecord {
 }
 
 /// Returns the notification of the end of the run.
-pub(crate) fn note(last_seq: usize) -> RunNote {
+pub(crate) fn note(last_seq: usize) -> RunSummary {
     let record = record();
-    RunNote {
+    RunSummary {
         app: record.app,
         graph: record.graph,
         thread: record.id,
@@ -96,7 +96,7 @@ pub(crate) fn note(last_seq: usize) -> RunNote {
 
 /// Starts telemetry, notifies it of the end of a run, and waits until everything is sent. Returns
 /// the metrics.
-pub(crate) async fn tell(config: &TelemetryConfig, events: &[Value], note: RunNote) -> String {
+pub(crate) async fn tell(config: &TelemetryConfig, events: &[Value], note: RunSummary) -> String {
     let telemetry = Telemetry::start(config, store(events).await, Arc::new(NoModel)).unwrap();
     telemetry.run_started(&note.app, &note.graph);
     telemetry.run_ended(note);
@@ -153,7 +153,7 @@ impl Model for NoModel {
         _: &Caller,
         _: &CompletionRequest,
         _: &dyn BlobStore,
-        _: &dyn Deltas,
+        _: &dyn DeltaSink,
     ) -> Result<Completion, Failure> {
         Err(Failure::unsupported("model"))
     }

@@ -43,7 +43,7 @@ async fn add_threads(file: &Path) -> Result<()> {
     let mut tickets = Vec::with_capacity(MANY);
     for number in 0..MANY {
         let id = ThreadId::new(format!("idle-{number}"))?;
-        let record = Some(ThreadRecord::blank(id.clone(), 0));
+        let record = Some(ThreadRecord::unbound(id.clone(), 0));
         tickets.push(store.append(&id, Batch { record, ..Batch::default() }).await);
     }
     for ticket in tickets {

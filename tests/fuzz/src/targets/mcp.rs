@@ -2,7 +2,7 @@
 //! clean, and a result stays within its limit.
 
 use wattle_graph::llm::Part;
-use wattle_mcp::answer;
+use wattle_mcp::parse;
 
 /// Maximum size of a tool result, in bytes.
 const OUTPUT_BYTES: usize = 2_000;
@@ -13,7 +13,7 @@ const DESCRIPTION_BYTES: usize = 4_096;
 
 /// Parses a response.
 pub fn run(bytes: &[u8]) {
-    for tool in answer::tools("server", bytes).unwrap_or_default() {
+    for tool in parse::tools("server", bytes).unwrap_or_default() {
         let unfit = |char: char| char.is_control() || char.is_whitespace();
         assert!(!tool.name.is_empty() && tool.name.len() <= NAME_BYTES);
         assert!(!tool.name.contains(unfit), "{:?}", tool.name);
@@ -22,7 +22,7 @@ pub fn run(bytes: &[u8]) {
         assert!(!tool.description.contains(unfit), "{:?}", tool.description);
         assert!(tool.arguments_schema.is_object());
     }
-    let Ok(Ok(output)) = answer::output("server", bytes, OUTPUT_BYTES) else { return };
+    let Ok(Ok(output)) = parse::output("server", bytes, OUTPUT_BYTES) else { return };
     let text = |part: &Part| match part {
         Part::Text(text) => text.len(),
         part => panic!("only text is allowed: {part:?}"),

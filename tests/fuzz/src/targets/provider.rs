@@ -16,7 +16,7 @@ use wattle_graph::llm::{CompletionRequest, Delta, Message, Part, Role};
 use wattle_model::config::ProviderKind;
 use wattle_model::recorded::Recorded;
 use wattle_model::{ModelConfig, Routes};
-use wattle_run::ports::model::Deltas;
+use wattle_run::ports::model::DeltaSink;
 use wattle_run::ports::{Caller, Model as _};
 use wattle_store::MemoryBlobs;
 
@@ -140,7 +140,7 @@ fn request(route: &str) -> CompletionRequest {
 #[derive(Default)]
 struct Pieces(Mutex<Vec<Delta>>);
 
-impl Deltas for Pieces {
+impl DeltaSink for Pieces {
     fn push(&self, delta: Delta) {
         lock(&self.0).push(delta);
     }

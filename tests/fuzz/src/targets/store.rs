@@ -90,7 +90,7 @@ async fn compare(store: &RedbStore, contents: &[String]) -> usize {
 
 /// Returns all content of a thread.
 async fn content(store: &RedbStore, thread: &ThreadId) -> Result<String, StoreError> {
-    let latest = store.latest(thread).await?;
+    let latest = store.thread_snapshot(thread).await?;
     let events = store.events(thread, 0, usize::MAX).await?;
     let runs = store.runs(thread).await?;
     let checkpoints = store.checkpoints(thread, &Default::default()).await?;

@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 use wattle_graph::id::{GraphName, PluginName, RunId, TaskId, ThreadId};
 use wattle_run::limit::Limits;
-use wattle_run::ports::sandbox::{Ended, NodeCall, Plugin, Sandbox as _, ToolCall, WebRequest};
+use wattle_run::ports::sandbox::{
+    GuestError, NodeCall, Plugin, PluginToolCall, Sandbox as _, WebRequest,
+};
 
 use super::component::sandbox;
 use crate::{guest, world};
@@ -36,7 +38,9 @@ pub fn run(bytes: &[u8]) {
     };
     match ended {
         Ok(()) => {}
-        Err(Ended::Failure(failure) | Ended::Trap(failure) | Ended::Limit(failure)) => {
+        Err(
+            GuestError::Failure(failure) | GuestError::Trap(failure) | GuestError::Limit(failure),
+        ) => {
             assert!(!failure.code.is_empty(), "{failure:?}");
             assert!(!failure.code.contains(char::is_control), "{failure:?}");
             assert!(serde_json::to_string(&failure).is_ok());
@@ -45,7 +49,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-fn reduce(guests: &Guests, image: Value) -> Result<(), Ended> {
+fn reduce(guests: &Guests, image: Value) -> Result<(), GuestError> {
     let limits = Limits::default();
     let value = crate::wait(guests.reducer.reduce("r", Some(image), Vec::new(), &limits))?;
     assert!(value.to_string().len() as u64 <= 2 * limits.output_bytes);
@@ -84,8 +88,8 @@ fn node_call(input: Value) -> NodeCall {
     }
 }
 
-fn tool_call(arguments: Value) -> ToolCall {
-    ToolCall {
+fn tool_call(arguments: Value) -> PluginToolCall {
+    PluginToolCall {
         tool: "t".to_owned(),
         call_id: "c".to_owned(),
         thread: None,

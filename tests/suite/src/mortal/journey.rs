@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::gate::Gate;
-use wattle_run::gate::unwind::Stop;
+use wattle_run::gate::unwind::CallError;
 use wattle_run::hostcall::http::HttpRequest;
-use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::ports::sandbox::NodeCall;
 
 use crate::native::NativePlugin;
@@ -73,7 +73,7 @@ pub const SENDS: usize = 3;
 
 /// Makes a payment under a name. The idempotency key contains the task id, so that a repetition
 /// differs from a second payment.
-async fn pay(gate: &Gate, call: &NodeCall, name: &str) -> Result<Value, Stop> {
+async fn pay(gate: &Gate, call: &NodeCall, name: &str) -> Result<Value, CallError> {
     let paid = gate
         .call(HttpRequest {
             method: "POST".into(),
@@ -84,7 +84,7 @@ async fn pay(gate: &Gate, call: &NodeCall, name: &str) -> Result<Value, Stop> {
     Ok(json!({ "trail": format!("{name} {}", paid.status) }))
 }
 
-async fn think(call: NodeCall, gate: Arc<Gate>) -> Result<Value, Stop> {
+async fn think(call: NodeCall, gate: Arc<Gate>) -> Result<Value, CallError> {
     let thought = said(&gate.call(prompt("think")).await?);
     let paid = pay(&gate, &call, "think").await?;
     let sends: Vec<Value> =
@@ -92,9 +92,9 @@ async fn think(call: NodeCall, gate: Arc<Gate>) -> Result<Value, Stop> {
     Ok(json!({ "thought": thought, "trail": paid["trail"], "$send": sends }))
 }
 
-async fn ask(call: NodeCall, gate: Arc<Gate>) -> Result<Value, Stop> {
+async fn ask(call: NodeCall, gate: Arc<Gate>) -> Result<Value, CallError> {
     pay(&gate, &call, "before-the-question").await?;
-    let question = Ask { payload: json!({ "sure": "?" }), response_schema: None };
+    let question = InterruptRequest { payload: json!({ "sure": "?" }), response_schema: None };
     let answer = gate.ask(question).await?;
     let paid = pay(&gate, &call, "after-the-answer").await?;
     Ok(json!({ "answer": answer, "trail": paid["trail"] }))

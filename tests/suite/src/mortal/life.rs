@@ -14,10 +14,10 @@ use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::runs::{
-    EndedRun, OnFailure, ResumeRun, RunOutcome, RunRef, Runs as _, StartRun, ThreadView,
+    EndedRun, OnFailure, ResumeRun, RunOutcome, RunRef, RunService as _, StartRun, ThreadView,
 };
 use wattle_run::ports::observer::NoObserver;
-use wattle_run::ports::store::{Holder, RunOptions, ThreadStatus};
+use wattle_run::ports::store::{LeaseHolder, RunOptions, ThreadStatus};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Plugin, Ports, Store};
 use wattle_store::{MemoryBlobs, PostgresConfig, PostgresStore, RedbStore, VolatileMemory};
@@ -93,7 +93,7 @@ fn engine(store: Arc<dyn Store>, services: &str) -> Engine {
     let catalog = Catalog::new();
     catalog.install(world::app(journey::GRAPHS, vec![(plugin, grants)]));
     // All lives have the same holder, so the next one acquires the leases of this one immediately.
-    let holder = Some(Holder("crash".to_owned()));
+    let holder = Some(LeaseHolder("crash".to_owned()));
     Engine::new(ports, catalog, EngineConfig { holder, ..EngineConfig::default() })
 }
 

@@ -18,13 +18,13 @@ use wattle_graph::id::{AppName, GraphName, ThreadId};
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::gate::Gate;
-use wattle_run::gate::unwind::Stop;
+use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::HttpRequest;
-use wattle_run::hostcall::runs::{Runs as _, StartRun};
+use wattle_run::hostcall::runs::{RunService as _, StartRun};
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::sandbox::NodeCall;
-use wattle_run::ports::store::{Holder, RunOptions, ThreadQuery};
+use wattle_run::ports::store::{LeaseHolder, RunOptions, ThreadQuery};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Plugin, Ports};
 use wattle_store::{MemoryBlobs, PostgresConfig, PostgresStore, VolatileMemory};
@@ -80,7 +80,7 @@ pub async fn compete(order: Order) -> Result<()> {
         engine.start(start(thread)?).await?;
     }
     let recovering = engine.clone();
-    let recovery = tokio::spawn(async move { recovering.keep_recovering().await });
+    let recovery = tokio::spawn(async move { recovering.share_runs().await });
     tokio::io::stdin().read_to_end(&mut Vec::new()).await?;
     recovery.abort();
     while is_at_work(&engine).await? {
@@ -113,12 +113,12 @@ fn engine(store: Arc<PostgresStore>, order: &Order) -> Result<Engine> {
     let plugin: Arc<dyn Plugin> = Arc::new(NativePlugin::new("p", "1").node("pay", pay));
     let catalog = Catalog::new();
     catalog.install(world::app(GRAPHS, vec![(plugin, Grants::default())]));
-    let holder = Some(Holder(order.name.clone()));
+    let holder = Some(LeaseHolder(order.name.clone()));
     Ok(Engine::new(ports, catalog, EngineConfig { holder, ..EngineConfig::default() }))
 }
 
 /// Makes a payment. Every other payment has an idempotency key and may be repeated.
-async fn pay(call: NodeCall, gate: Arc<Gate>) -> Result<Value, Stop> {
+async fn pay(call: NodeCall, gate: Arc<Gate>) -> Result<Value, CallError> {
     let number = call.input["paid"].as_u64().unwrap_or_default();
     let (kind, key) = match number % 2 {
         0 => ("once", None),
@@ -132,7 +132,7 @@ async fn pay(call: NodeCall, gate: Arc<Gate>) -> Result<Value, Stop> {
     };
     match gate.call(request).await {
         // It is unknown whether the payment was made, so it is not repeated.
-        Err(Stop::Failure(failure)) if failure.code == code::IN_DOUBT => {}
+        Err(CallError::Failure(failure)) if failure.code == code::IN_DOUBT => {}
         answer => drop(answer?),
     }
     let next: &[&str] = if number + 1 < PAYMENTS { &["pay"] } else { &[] };

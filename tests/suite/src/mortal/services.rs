@@ -9,7 +9,7 @@ use wattle_graph::llm::{
 use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
-use wattle_run::ports::model::{Deltas, RouteInfo};
+use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model, Net};
 
 /// Model and HTTP port with one base URL.
@@ -79,7 +79,7 @@ impl Model for Services {
         _: &Caller,
         _: &CompletionRequest,
         _: &dyn BlobStore,
-        _: &dyn Deltas,
+        _: &dyn DeltaSink,
     ) -> Result<Completion, Failure> {
         let answer = self.answer(self.client.post(format!("{}/echo/model", self.base))).await?;
         Ok(Completion {

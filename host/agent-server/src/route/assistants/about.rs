@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde_json::{Map, Value, json};
 use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{GraphName, NodeName};
-use wattle_run::app::{App, GraphPack};
+use wattle_run::app::{App, GraphVersion};
 
 use crate::agents::Agents;
 use crate::assistants;
@@ -43,7 +43,7 @@ pub(super) async fn graph(
 ) -> Result<Json<Value>, Fault> {
     let found = by_id(&agents, &caller, &id).await?;
     let depth = depth(&query)?.min(DEEPEST);
-    Ok(Json(drawing::of(&found.app, &found.pack.graph, depth)))
+    Ok(Json(drawing::of(&found.app, &found.graph_version.graph, depth)))
 }
 
 /// Returns the number of levels of subgraphs to draw.
@@ -67,13 +67,13 @@ pub(super) async fn schemas(
     Place(id): Place<String>,
 ) -> Result<Json<Value>, Fault> {
     let found = by_id(&agents, &caller, &id).await?;
-    Ok(Json(schemas_of(&found.id, &found.pack)))
+    Ok(Json(schemas_of(&found.id, &found.graph_version)))
 }
 
 /// Returns the schemas of a graph. The channels are its input and output. The schema of the run
 /// context has two names, because clients use either.
-fn schemas_of(id: &str, pack: &GraphPack) -> Value {
-    let definition = pack.graph.definition();
+fn schemas_of(id: &str, graph_version: &GraphVersion) -> Value {
+    let definition = graph_version.graph.definition();
     let (channels, context) = (&definition.channels, &definition.context_schema);
     let properties: Map<String, Value> =
         channels.iter().map(|(name, channel)| (name.to_string(), channel.schema.clone())).collect();
@@ -106,7 +106,7 @@ pub(super) async fn subgraphs(
     let found = by_id(&agents, &caller, &id).await?;
     let levels = if query.flag("recurse")? { DEEPEST } else { 1 };
     let mut inside = Map::new();
-    collect(&found.app, &found.pack, "", levels, &mut inside);
+    collect(&found.app, &found.graph_version, "", levels, &mut inside);
     Ok(Json(Value::Object(inside)))
 }
 
@@ -130,7 +130,7 @@ pub(super) async fn subgraph(
     let found = by_id(&agents, &caller, &id).await?;
     let levels = if query.flag("recurse")? { DEEPEST } else { 1 };
     let mut inside = Map::new();
-    collect(&found.app, &found.pack, "", levels, &mut inside);
+    collect(&found.app, &found.graph_version, "", levels, &mut inside);
     let wanted = without_tasks(&namespace);
     inside.retain(|name, _| *name == wanted);
     Ok(Json(Value::Object(inside)))
@@ -144,7 +144,7 @@ fn without_tasks(namespace: &str) -> String {
 
 fn collect(
     app: &App,
-    pack: &GraphPack,
+    graph_version: &GraphVersion,
     around: &str,
     levels: usize,
     inside: &mut Map<String, Value>,
@@ -152,7 +152,7 @@ fn collect(
     if levels == 0 {
         return;
     }
-    for (node, graph, nested) in nested(app, pack) {
+    for (node, graph, nested) in nested(app, graph_version) {
         let name =
             if around.is_empty() { node.to_string() } else { format!("{around}{LEVEL}{node}") };
         inside.insert(name.clone(), schemas_of(graph.as_str(), nested));
@@ -162,9 +162,9 @@ fn collect(
 
 fn nested<'a>(
     app: &'a App,
-    pack: &'a GraphPack,
-) -> impl Iterator<Item = (&'a NodeName, &'a GraphName, &'a GraphPack)> {
-    pack.graph.nodes().iter().filter_map(|(name, node)| match &node.body {
+    graph_version: &'a GraphVersion,
+) -> impl Iterator<Item = (&'a NodeName, &'a GraphName, &'a GraphVersion)> {
+    graph_version.graph.nodes().iter().filter_map(|(name, node)| match &node.body {
         NodeKind::Graph { graph, .. } => Some((name, graph, app.graphs.get(graph)?.as_ref())),
         NodeKind::Plugin { .. } => None,
     })

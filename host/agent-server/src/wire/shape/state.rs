@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::id::Namespace;
-use wattle_run::travel::{StateView, TaskView};
+use wattle_run::time_travel::{StateView, TaskView};
 
 use wattle_project::agent_server::document::{Checkpoint, Interrupt};
 use wattle_project::agent_server::failure::line_of;

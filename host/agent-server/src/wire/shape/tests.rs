@@ -8,9 +8,9 @@ use wattle_graph::event::{RunStatus as Stands, Write};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId, ThreadId};
 use wattle_project::agent_server::thread_info::ThreadInfo;
-use wattle_run::hostcall::runs::{EndedRun, OpenQuestion, RunOutcome, RunRef};
+use wattle_run::hostcall::runs::{EndedRun, PendingInterrupt, RunOutcome, RunRef};
 use wattle_run::ports::store::{RunOptions, RunRecord};
-use wattle_run::travel::{StateView, TaskView};
+use wattle_run::time_travel::{StateView, TaskView};
 
 use super::{Assistant, RunStatus, ThreadState, outcome};
 
@@ -24,8 +24,8 @@ fn task(text: &str) -> TaskId {
     TaskId::new(text.repeat(32)).unwrap()
 }
 
-fn question() -> OpenQuestion {
-    OpenQuestion {
+fn question() -> PendingInterrupt {
+    PendingInterrupt {
         id: InterruptId::derive(&task("a"), &[], 0).to_string(),
         namespace: Namespace::root(),
         node: "ask".parse().unwrap(),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadStatus as Stands, ThreadTtl};
-use wattle_run::travel::StateView;
+use wattle_run::time_travel::StateView;
 
 use wattle_project::agent_server::document::Interrupt;
 use wattle_project::agent_server::id::task_uuid;

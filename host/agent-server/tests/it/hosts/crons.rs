@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use uuid::{Builder, Uuid};
 use wattle_graph::id::ThreadId;
-use wattle_run::engine::blank::NewThread;
+use wattle_run::engine::threads::NewThread;
 
 use super::{Common, NOW_MS, executions};
 use crate::host::Host;

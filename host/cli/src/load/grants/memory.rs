@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wattle_run::grant::MemoryRule;
-use wattle_run::ports::memory::ANY_PART;
+use wattle_run::ports::memory::WILDCARD;
 
 use crate::load::grants::{quoted, word};
 
@@ -30,8 +30,8 @@ fn meet(one: &MemoryRule, other: &MemoryRule) -> Option<MemoryRule> {
     let length = one.namespace.len().max(other.namespace.len());
     let part = |rule: &MemoryRule, at| rule.namespace.get(at).cloned();
     let namespace = (0..length).map(|at| match (part(one, at), part(other, at)) {
-        (Some(one), Some(other)) if one == other || other == ANY_PART => Some(one),
-        (Some(one), Some(other)) => (one == ANY_PART).then_some(other),
+        (Some(one), Some(other)) if one == other || other == WILDCARD => Some(one),
+        (Some(one), Some(other)) => (one == WILDCARD).then_some(other),
         (one, other) => one.or(other),
     });
     let namespace = namespace.collect::<Option<_>>()?;

@@ -1,10 +1,10 @@
 //! The HTTP client of the transport, which normalizes the JSON of servers.
 //!
 //! The client of `rmcp` parses a body as a message of the protocol or fails. This one normalizes the message first
-//! ([`Mender`]) and accepts more variants:
+//! ([`Normalizer`]) and accepts more variants:
 //!
 //! * A success in response to a notification counts as `accepted`, whatever its body is.
-//! * A server may report an unknown session with 404, 400 or 401, see `without_session`.
+//! * A server may report an unknown session with 404, 400 or 401, see `unknown_session_error`.
 //! * Redirects within the origin are followed, such as from `/mcp` to `/mcp/`.
 
 use std::borrow::Cow;
@@ -35,41 +35,41 @@ use tokio::time::{sleep, timeout};
 use wattle_run::json::lenient;
 
 use crate::calls::Calls;
-use crate::connect::MESSAGE_BYTES;
-use crate::mend::{self, Mender};
-use crate::permit::Permit;
+use crate::connect::MAX_MESSAGE_BYTES;
+use crate::normalize::{self, Normalizer};
+use crate::permit::SendPermit;
 
 /// Bytes that are read of the body of an error response.
-const REFUSAL_BYTES: usize = 64 << 10;
+const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 
 /// Redirects that are followed for one request.
-const MAX_HOPS: usize = 3;
+const MAX_REDIRECTS: usize = 3;
 
 /// Session header.
-const SESSION: &str = "mcp-session-id";
+const SESSION_HEADER: &str = "mcp-session-id";
 
 /// Ids of the requests that probe a session. They are numbers, as those of `rmcp`, since a server may accept nothing
 /// else. They start far above those of `rmcp`, so that no id occurs twice in a session.
-static QUESTIONS: AtomicI64 = AtomicI64::new(1_000_000_000);
+static NEXT_PROBE_ID: AtomicI64 = AtomicI64::new(1_000_000_000);
 
 /// Timeout of such a probe. A server refuses an unknown session immediately.
-const QUESTION_TIME: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Delays before an elicitation answer is sent again. `rmcp` allows five seconds in total.
-const ANSWER_PAUSES: [Duration; 3] =
+const ANSWER_RETRY_DELAYS: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_millis(500), Duration::from_secs(2)];
 
 type Error = StreamableHttpError<reqwest::Error>;
 
 /// The HTTP client of a session, see the module documentation.
 #[derive(Clone)]
-pub(in crate::connect) struct Lenient {
+pub(in crate::connect) struct NormalizingClient {
     http: reqwest::Client,
-    mender: Mender,
+    normalizer: Normalizer,
     /// Calls in progress on the session.
     calls: Calls,
     /// Target of the last redirect, used for the rest of the session.
-    moved: Arc<Mutex<Option<Url>>>,
+    redirect_target: Arc<Mutex<Option<Url>>>,
 }
 
 /// A message to the server, and its session if there is one.
@@ -79,12 +79,16 @@ struct Outgoing<'a> {
     message: &'a ClientJsonRpcMessage,
     session: Option<&'a str>,
     headers: &'a HashMap<HeaderName, HeaderValue>,
-    permit: &'a Permit,
+    permit: &'a SendPermit,
 }
 
-impl Lenient {
-    pub(in crate::connect) fn new(http: reqwest::Client, mender: Mender, calls: Calls) -> Self {
-        Self { http, mender, calls, moved: Arc::default() }
+impl NormalizingClient {
+    pub(in crate::connect) fn new(
+        http: reqwest::Client,
+        normalizer: Normalizer,
+        calls: Calls,
+    ) -> Self {
+        Self { http, normalizer, calls, redirect_target: Arc::default() }
     }
 
     async fn post(
@@ -100,45 +104,46 @@ impl Lenient {
         let response = sent?;
         let status = response.status();
         if status == StatusCode::NOT_FOUND && outgoing.session.is_some() {
-            return Err(self.forgotten(outgoing.permit));
+            return Err(self.session_expired(outgoing.permit));
         }
         if status == StatusCode::TOO_MANY_REQUESTS {
             return Err(
                 HttpStatusError::new(status.as_u16(), retry_after(response.headers())).into()
             );
         }
-        let given = response.headers().get(SESSION).and_then(|value| value.to_str().ok());
+        let given = response.headers().get(SESSION_HEADER).and_then(|value| value.to_str().ok());
         let given = given.map(str::to_owned);
         if !status.is_success() {
-            let refusal = Refusal::read(response).await;
+            let refusal = ErrorResponse::read(response).await;
             if outgoing.session.is_some()
                 && let ClientJsonRpcMessage::Request(request) = outgoing.message
-                && may_be_of_session(refusal.status, &refusal.headers)
+                && may_mean_unknown_session(refusal.status, &refusal.headers)
             {
-                let error = self.without_session(outgoing, &request.request, &refusal);
+                let error = self.unknown_session_error(outgoing, &request.request, &refusal);
                 if let Some(error) = error.await {
                     return Err(error);
                 }
             }
             if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-                return Err(no_entry(&refusal));
+                return Err(unauthorized(&refusal));
             }
-            return self.refused(outgoing, given, refusal);
+            return self.error_response(outgoing, given, refusal);
         }
         let ClientJsonRpcMessage::Request(request) = outgoing.message else {
             return Ok(StreamableHttpPostResponse::Accepted);
         };
         let form = response.headers().get(CONTENT_TYPE).and_then(|form| form.to_str().ok());
         if form.is_some_and(|form| form.starts_with("text/event-stream")) {
-            let events = SseStream::from_bytes_stream(bounded(response, event_bytes)).boxed();
-            return Ok(StreamableHttpPostResponse::Sse(self.mended(events), given));
+            let events =
+                SseStream::from_bytes_stream(limit_event_size(response, event_bytes)).boxed();
+            return Ok(StreamableHttpPostResponse::Sse(self.normalized(events), given));
         }
-        let body = read(response, MESSAGE_BYTES).await?;
-        let messages = self.mender.read(&body).map(mend::messages);
+        let body = read_body(response, MAX_MESSAGE_BYTES).await?;
+        let messages = self.normalizer.parse(&body).map(normalize::split_messages);
         // These statuses announce a later response, but some servers send the response with them.
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             let last = messages.as_ref().ok().and_then(|it| it.as_ref()?.last());
-            if !last.is_some_and(mend::is_answer) {
+            if !last.is_some_and(normalize::is_response) {
                 return Ok(StreamableHttpPostResponse::Accepted);
             }
         }
@@ -151,25 +156,26 @@ impl Lenient {
         })?;
         let messages =
             messages.ok_or_else(|| unexpected("its response is not a message".to_owned()))?;
-        self.answered(&request.id, messages, given)
+        self.parse_response(&request.id, messages, given)
     }
 
     /// Normalizes the messages of a response. Several messages become an event stream.
-    fn answered(
+    fn parse_response(
         &self,
         id: &RequestId,
         mut messages: Vec<Value>,
         given: Option<String>,
     ) -> Result<StreamableHttpPostResponse, Error> {
         for message in &mut messages {
-            self.mender.mend(message);
+            self.normalizer.normalize(message);
         }
         // A response with another id belongs to this request too, since the request is the only one.
-        if let Some(answer) = messages.last_mut().filter(|message| mend::is_answer(message)) {
+        if let Some(answer) = messages.last_mut().filter(|message| normalize::is_response(message))
+        {
             answer["id"] = serde_json::to_value(id)?;
         }
         if messages.len() > 1 {
-            let events = messages.iter().map(|message| Ok(event(Sse::default(), message)));
+            let events = messages.iter().map(|message| Ok(message_event(Sse::default(), message)));
             let events: Vec<Result<Sse, SseError>> = events.collect();
             return Ok(StreamableHttpPostResponse::Sse(stream::iter(events).boxed(), given));
         }
@@ -183,32 +189,32 @@ impl Lenient {
     async fn send(&self, outgoing: Outgoing<'_>) -> Result<Response, Error> {
         let Outgoing { uri, message, session, headers, permit } = outgoing;
         let mut url =
-            Url::parse(&self.address(uri)).map_err(|error| unexpected(error.to_string()))?;
-        for _ in 0..=MAX_HOPS {
+            Url::parse(&self.effective_uri(uri)).map_err(|error| unexpected(error.to_string()))?;
+        for _ in 0..=MAX_REDIRECTS {
             let mut request =
                 self.http.post(url.clone()).header(ACCEPT, "application/json, text/event-stream");
             for (name, value) in headers {
                 request = request.header(name, value);
             }
             if let Some(session) = session {
-                request = request.header(SESSION, session);
+                request = request.header(SESSION_HEADER, session);
             }
             let sent = pin!(request.json(message).send());
-            let response = permit.hold(sent).await??;
+            let response = permit.send(sent).await??;
             let Some(next) = next_hop(&url, &response)? else { return Ok(response) };
-            *self.moved() = Some(next.clone());
+            *self.redirect_target() = Some(next.clone());
             url = next;
         }
-        Err(unexpected(format!("it redirects more than {MAX_HOPS} times")))
+        Err(unexpected(format!("it redirects more than {MAX_REDIRECTS} times")))
     }
 
     /// Sends an elicitation answer. Retries if no connection was made, since nothing was sent then. `rmcp` would only
     /// log the error, and the server would wait for the answer. Each attempt checks the permit again.
     async fn send_answer(&self, outgoing: Outgoing<'_>) -> Result<Response, Error> {
-        for pause in ANSWER_PAUSES {
+        for pause in ANSWER_RETRY_DELAYS {
             match self.send(outgoing).await {
                 Err(StreamableHttpError::Client(error)) if error.is_connect() => {
-                    let server = self.mender.speaker().name();
+                    let server = self.normalizer.sanitizer().server_name();
                     tracing::debug!(server, "sending an elicitation answer again");
                     sleep(pause).await;
                 }
@@ -225,65 +231,67 @@ impl Lenient {
     /// If the server refuses that request in the same way, it processed neither of them, and the first request can be
     /// sent again in another session. A call that was refused differently may have been executed: a tool may have ended
     /// the session, or another server behind the same URL may know it.
-    async fn without_session(
+    async fn unknown_session_error(
         &self,
         outgoing: Outgoing<'_>,
         request: &ClientRequest,
-        refusal: &Refusal,
+        refusal: &ErrorResponse,
     ) -> Option<Error> {
         let list = ListToolsRequest::with_param(PaginatedRequestParams::default());
         let list = ClientRequest::ListToolsRequest(list);
-        let id = RequestId::Number(QUESTIONS.fetch_add(1, Ordering::Relaxed));
-        let (list, free) = (ClientJsonRpcMessage::request(list, id), Permit::default());
+        let id = RequestId::Number(NEXT_PROBE_ID.fetch_add(1, Ordering::Relaxed));
+        let (list, free) = (ClientJsonRpcMessage::request(list, id), SendPermit::default());
         let question = Outgoing { message: &list, permit: &free, ..outgoing };
-        let answer = async {
-            let answer = self.send(question).await.ok()?;
-            if !may_be_of_session(answer.status(), answer.headers()) {
+        let probe = async {
+            let response = self.send(question).await.ok()?;
+            if !may_mean_unknown_session(response.status(), response.headers()) {
                 return None;
             }
-            Some(Refusal::read(answer).await)
+            Some(ErrorResponse::read(response).await)
         };
-        let answer = timeout(QUESTION_TIME, answer).await.ok()??;
-        if !matches!(request, ClientRequest::CallToolRequest(_)) || answer.says_the_same(refusal) {
-            return Some(self.forgotten(outgoing.permit));
+        let probe_response = timeout(PROBE_TIMEOUT, probe).await.ok()??;
+        if !matches!(request, ClientRequest::CallToolRequest(_))
+            || probe_response.is_same_as(refusal)
+        {
+            return Some(self.session_expired(outgoing.permit));
         }
-        let speaker = self.mender.speaker();
-        let words = speaker.quote(&String::from_utf8_lossy(&refusal.body));
+        let sanitizer = self.normalizer.sanitizer();
+        let words = sanitizer.quote(&String::from_utf8_lossy(&refusal.body));
         tracing::warn!(
-            server = speaker.name(),
+            server = sanitizer.server_name(),
             "a call was refused, and its session is lost: {words}"
         );
         // The error of `rmcp` for a request that may have been executed.
         Some(StreamableHttpError::SessionRecoveryTimeout)
     }
 
-    fn moved(&self) -> MutexGuard<'_, Option<Url>> {
-        self.moved.lock().unwrap_or_else(PoisonError::into_inner)
+    fn redirect_target(&self) -> MutexGuard<'_, Option<Url>> {
+        self.redirect_target.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Discards the state of a lost session. `rmcp` opens another session and sends the message again. The permit is
     /// revoked, because only the caller may repeat a call.
-    fn forgotten(&self, permit: &Permit) -> Error {
-        *self.moved() = None;
+    fn session_expired(&self, permit: &SendPermit) -> Error {
+        *self.redirect_target() = None;
         permit.revoke();
         StreamableHttpError::SessionExpired
     }
 
     /// Returns the URL for requests to `uri` in this session: the target of its last redirect, or `uri` itself.
-    fn address(&self, uri: &str) -> Arc<str> {
-        self.moved().as_ref().map_or(uri, Url::as_str).into()
+    fn effective_uri(&self, uri: &str) -> Arc<str> {
+        self.redirect_target().as_ref().map_or(uri, Url::as_str).into()
     }
 
     /// Converts an error response.
-    fn refused(
+    fn error_response(
         &self,
         outgoing: Outgoing<'_>,
         given: Option<String>,
-        refusal: Refusal,
+        refusal: ErrorResponse,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let Refusal { status, headers, body } = refusal;
-        let mut document = self.mender.read(&body).unwrap_or_default();
-        self.mender.mend(&mut document);
+        let ErrorResponse { status, headers, body } = refusal;
+        let mut document = self.normalizer.parse(&body).unwrap_or_default();
+        self.normalizer.normalize(&mut document);
         let error = document.get("error").cloned();
         let error = error.and_then(|error| serde_json::from_value::<ErrorData>(error).ok());
         if let ClientJsonRpcMessage::Request(request) = outgoing.message {
@@ -304,7 +312,7 @@ impl Lenient {
             return Err(HttpStatusError::new(status.as_u16(), retry_after(&headers)).into());
         }
         let words = if is_page(&body) { "".into() } else { String::from_utf8_lossy(&body) };
-        let words = self.mender.speaker().quote(&words);
+        let words = self.normalizer.sanitizer().quote(&words);
         let hint = match status {
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
                 "; check `url`, which must be an endpoint for streamable HTTP (servers of the \
@@ -318,21 +326,21 @@ impl Lenient {
 
     /// Normalizes the messages of an event stream and puts each into a separate event. An event that is not a message
     /// is unchanged.
-    fn mended(
+    fn normalized(
         &self,
         events: BoxStream<'static, Result<Sse, SseError>>,
     ) -> BoxStream<'static, Result<Sse, SseError>> {
-        let mender = self.mender.clone();
+        let normalizer = self.normalizer.clone();
         let mend = move |read: Result<Sse, SseError>| {
             let data = read.as_ref().ok().and_then(|event| event.data.as_deref());
-            let document = data.and_then(|data| mender.read(data.as_bytes()).ok());
-            let messages = document.and_then(mend::messages);
+            let document = data.and_then(|data| normalizer.parse(data.as_bytes()).ok());
+            let messages = document.and_then(normalize::split_messages);
             let events: Vec<Result<Sse, SseError>> = match (read, messages) {
                 (Ok(place), Some(messages)) => {
                     let place = Sse { data: None, ..place };
                     let mended = messages.into_iter().map(|mut message| {
-                        mender.mend(&mut message);
-                        Ok(event(place.clone(), &message))
+                        normalizer.normalize(&mut message);
+                        Ok(message_event(place.clone(), &message))
                     });
                     mended.collect()
                 }
@@ -344,7 +352,7 @@ impl Lenient {
     }
 }
 
-impl StreamableHttpClient for Lenient {
+impl StreamableHttpClient for NormalizingClient {
     type Error = reqwest::Error;
 
     async fn post_message(
@@ -355,7 +363,7 @@ impl StreamableHttpClient for Lenient {
         auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let limit = MESSAGE_BYTES;
+        let limit = MAX_MESSAGE_BYTES;
         self.post_message_with_max_sse_event_size(uri, message, session, auth, headers, limit).await
     }
 
@@ -368,7 +376,7 @@ impl StreamableHttpClient for Lenient {
         headers: HashMap<HeaderName, HeaderValue>,
         event_bytes: usize,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let permit = self.calls.permit_of(&message);
+        let permit = self.calls.take_permit(&message);
         let outgoing = Outgoing {
             uri: &uri,
             message: &message,
@@ -386,7 +394,7 @@ impl StreamableHttpClient for Lenient {
         auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Error> {
-        let uri = self.address(&uri);
+        let uri = self.effective_uri(&uri);
         StreamableHttpClient::delete_session(&self.http, uri, session, auth, headers).await
     }
 
@@ -398,7 +406,7 @@ impl StreamableHttpClient for Lenient {
         auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
-        let limit = MESSAGE_BYTES;
+        let limit = MAX_MESSAGE_BYTES;
         self.get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers, limit)
             .await
     }
@@ -414,14 +422,14 @@ impl StreamableHttpClient for Lenient {
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
         let http = &self.http;
         let events = http.get_stream_with_max_sse_event_size(
-            self.address(&uri),
+            self.effective_uri(&uri),
             session,
             last_event,
             auth,
             headers,
             event_bytes,
         );
-        Ok(self.mended(events.await?))
+        Ok(self.normalized(events.await?))
     }
 }
 
@@ -430,31 +438,31 @@ fn unexpected(text: String) -> Error {
 }
 
 /// Returns an event with a message.
-fn event(place: Sse, message: &Value) -> Sse {
+fn message_event(place: Sse, message: &Value) -> Sse {
     Sse { data: Some(message.to_string()), ..place }
 }
 
 /// An HTTP error response.
-struct Refusal {
+struct ErrorResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Vec<u8>,
 }
 
-impl Refusal {
+impl ErrorResponse {
     async fn read(response: Response) -> Self {
         let (status, headers) = (response.status(), response.headers().clone());
-        let body = read(response, REFUSAL_BYTES).await.unwrap_or_default();
+        let body = read_body(response, MAX_ERROR_BODY_BYTES).await.unwrap_or_default();
         Self { status, headers, body }
     }
 
     /// Returns true if two requests were refused in the same way, apart from their request ids.
-    fn says_the_same(&self, other: &Self) -> bool {
-        self.status == other.status && self.words() == other.words()
+    fn is_same_as(&self, other: &Self) -> bool {
+        self.status == other.status && self.comparable_body() == other.comparable_body()
     }
 
-    fn words(&self) -> Value {
-        match lenient::message(&self.body) {
+    fn comparable_body(&self) -> Value {
+        match lenient::parse_message(&self.body) {
             Ok(Value::Object(mut fields)) => {
                 fields.remove("id");
                 Value::Object(fields)
@@ -470,7 +478,7 @@ fn retry_after(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Returns the error for refused credentials, with the server's explanation.
-fn no_entry(refusal: &Refusal) -> Error {
+fn unauthorized(refusal: &ErrorResponse) -> Error {
     let challenge = refusal.headers.get(WWW_AUTHENTICATE);
     let words = match challenge {
         _ if !refusal.body.is_empty() && !is_page(&refusal.body) => {
@@ -511,7 +519,7 @@ fn next_hop(url: &Url, response: &Response) -> Result<Option<Url>, Error> {
 
 /// Returns true if a response can mean that the server does not know the session. 401 with a challenge asks for
 /// credentials.
-fn may_be_of_session(status: StatusCode, headers: &HeaderMap) -> bool {
+fn may_mean_unknown_session(status: StatusCode, headers: &HeaderMap) -> bool {
     match status {
         StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => true,
         StatusCode::UNAUTHORIZED => !headers.contains_key(WWW_AUTHENTICATE),
@@ -520,7 +528,7 @@ fn may_be_of_session(status: StatusCode, headers: &HeaderMap) -> bool {
 }
 
 /// Returns the bytes of an event stream. Fails if one event exceeds `event_bytes`.
-fn bounded(
+fn limit_event_size(
     response: Response,
     event_bytes: usize,
 ) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
@@ -542,7 +550,7 @@ fn bounded(
     })
 }
 
-async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, Error> {
+async fn read_body(mut response: Response, limit: usize) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         if body.len() + chunk.len() > limit {

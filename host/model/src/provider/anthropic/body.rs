@@ -3,16 +3,16 @@
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::{Part, ToolChoice, ToolDefinition, ToolResult};
 
-use crate::chat::{Chat, Picture, Shown, Source, Turn};
+use crate::chat::{Chat, ChatMessage, ImageData, MessageImage, UserPart};
 use crate::provider::names;
-use crate::provider::schema::Schemas;
-use crate::provider::state::{Owner, Piece, Said, with};
-use crate::provider::{Ask, Format};
+use crate::provider::provider_state::{SentMessage, SentPart, StateOwner, merge_fields};
+use crate::provider::schema::SchemaAdapter;
+use crate::provider::{ResponseFormat, TurnRequest};
 use crate::structured::strict;
 
 /// Maximum output tokens by prefix of the model name. The API requires `max_tokens` in every request. Source: "Models
 /// overview" of Anthropic's documentation.
-const LONGEST: [(&str, u32); 5] = [
+const MAX_OUTPUT_TOKENS: [(&str, u32); 5] = [
     ("claude-3-opus", 4_096),
     ("claude-3-haiku", 4_096),
     ("claude-3-5", 8_192),
@@ -21,35 +21,35 @@ const LONGEST: [(&str, u32); 5] = [
 ];
 
 /// Maximum output tokens of all other models.
-const LONGEST_OF_OTHERS: u32 = 64_000;
+const DEFAULT_MAX_OUTPUT_TOKENS: u32 = 64_000;
 
 /// Returns the body of a request. Settings of the request override those of the route.
-pub(super) fn body(
-    ask: &Ask<'_>,
-    owner: &Owner,
+pub(super) fn build(
+    ask: &TurnRequest<'_>,
+    owner: &StateOwner,
     model: &str,
     stream: bool,
-    schemas: &Schemas,
+    schemas: &SchemaAdapter,
 ) -> Value {
     let request = ask.request;
     let mut body = Map::new();
     body.insert("model".into(), json!(model));
     let max = request.max_output_tokens.or(ask.route.max_output_tokens);
-    body.insert("max_tokens".into(), json!(max.unwrap_or_else(|| longest(model))));
+    body.insert("max_tokens".into(), json!(max.unwrap_or_else(|| max_output_tokens(model))));
     body.insert("messages".into(), messages(ask.chat, owner));
     body.insert("stream".into(), json!(stream));
     let temperature = request.temperature.or(ask.route.temperature);
     let tools = Some(ask.chat.tools).filter(|tools| !tools.is_empty());
     let format = match ask.format {
         // The API has no JSON mode; the system instructions have the schema.
-        Format::Free | Format::JsonObject => None,
-        Format::Schema(shape) => Some(json!({ "format": {
+        ResponseFormat::Text | ResponseFormat::JsonObject => None,
+        ResponseFormat::Schema(shape) => Some(json!({ "format": {
             "type": "json_schema", "schema": strict::without_dialect(&shape.schema),
         } })),
     };
     let fields = [
         ("system", ask.chat.instructions().map(Value::from)),
-        ("tools", tools.map(|tools| schemas.written(tools, tool))),
+        ("tools", tools.map(|tools| schemas.write_tools(tools, tool_definition))),
         ("tool_choice", tools.and(tool_choice(&request.tool_choice))),
         ("output_config", format),
         ("temperature", temperature.map(Value::from)),
@@ -61,20 +61,22 @@ pub(super) fn body(
     Value::Object(body)
 }
 
-fn longest(model: &str) -> u32 {
-    let known = LONGEST.iter().find(|(start, _)| model.starts_with(start));
-    known.map_or(LONGEST_OF_OTHERS, |(_, tokens)| *tokens)
+fn max_output_tokens(model: &str) -> u32 {
+    let known = MAX_OUTPUT_TOKENS.iter().find(|(start, _)| model.starts_with(start));
+    known.map_or(DEFAULT_MAX_OUTPUT_TOKENS, |(_, tokens)| *tokens)
 }
 
 /// Returns the messages. The API rejects messages without content, so such messages are left out.
-fn messages(chat: &Chat<'_>, owner: &Owner) -> Value {
+fn messages(chat: &Chat<'_>, owner: &StateOwner) -> Value {
     let mut messages = Vec::new();
-    for turn in &chat.turns {
+    for turn in &chat.messages {
         let (role, content) = match turn {
-            Turn::System(_) => continue,
-            Turn::User(parts) => ("user", user(parts)),
-            Turn::Assistant(parts) => ("assistant", said(parts, owner)),
-            Turn::Results(results) => ("user", results.iter().map(|it| answer(it)).collect()),
+            ChatMessage::System(_) => continue,
+            ChatMessage::User(parts) => ("user", user_content(parts)),
+            ChatMessage::Assistant(parts) => ("assistant", assistant_content(parts, owner)),
+            ChatMessage::Results(results) => {
+                ("user", results.iter().map(|it| tool_result(it)).collect())
+            }
         };
         if !content.is_empty() {
             messages.push(json!({ "role": role, "content": content }));
@@ -83,15 +85,15 @@ fn messages(chat: &Chat<'_>, owner: &Owner) -> Value {
     messages.into()
 }
 
-fn user(parts: &[Shown<'_>]) -> Vec<Value> {
-    let part = |part: &Shown<'_>| match part {
-        Shown::Text(text) if text.is_empty() => None,
-        Shown::Text(text) => Some(json!({ "type": "text", "text": text })),
-        Shown::Picture(Picture { media_type, source }) => Some(match source {
-            Source::Base64(data) => json!({ "type": "image", "source": {
+fn user_content(parts: &[UserPart<'_>]) -> Vec<Value> {
+    let part = |part: &UserPart<'_>| match part {
+        UserPart::Text(text) if text.is_empty() => None,
+        UserPart::Text(text) => Some(json!({ "type": "text", "text": text })),
+        UserPart::Image(MessageImage { media_type, source }) => Some(match source {
+            ImageData::Base64(data) => json!({ "type": "image", "source": {
                 "type": "base64", "media_type": media_type, "data": data.as_ref(),
             } }),
-            Source::Address(url) => {
+            ImageData::Url(url) => {
                 json!({ "type": "image", "source": { "type": "url", "url": url } })
             }
         }),
@@ -101,40 +103,42 @@ fn user(parts: &[Shown<'_>]) -> Vec<Value> {
 
 /// Returns the blocks of an assistant message. The API rejects reasoning without a signature, so such reasoning is left
 /// out.
-fn said(parts: &[Part], owner: &Owner) -> Vec<Value> {
-    let pieces = Said::new(parts, owner).pieces.into_iter();
-    let block = |piece: Piece<'_>| match piece {
-        Piece::Text(text, _) if text.trim().is_empty() => None,
-        Piece::Text(text, fields) => Some(with(json!({ "type": "text", "text": text }), fields)),
-        Piece::Reasoning(text, fields) => fields
+fn assistant_content(parts: &[Part], owner: &StateOwner) -> Vec<Value> {
+    let pieces = SentMessage::new(parts, owner).parts.into_iter();
+    let block = |piece: SentPart<'_>| match piece {
+        SentPart::Text(text, _) if text.trim().is_empty() => None,
+        SentPart::Text(text, fields) => {
+            Some(merge_fields(json!({ "type": "text", "text": text }), fields))
+        }
+        SentPart::Reasoning(text, fields) => fields
             .contains_key("signature")
-            .then(|| with(json!({ "type": "thinking", "thinking": text }), fields)),
-        Piece::Call(call, fields) => {
+            .then(|| merge_fields(json!({ "type": "thinking", "thinking": text }), fields)),
+        SentPart::Call(call, fields) => {
             let request = json!({
                 "type": "tool_use",
-                "id": names::plain_id(&call.id),
-                "name": names::tool(&call.name),
-                "input": names::arguments(&call.arguments),
+                "id": names::sanitize_id(&call.id),
+                "name": names::tool_name(&call.name),
+                "input": names::arguments_object(&call.arguments),
             });
-            Some(with(request, fields))
+            Some(merge_fields(request, fields))
         }
-        Piece::Own(value) => Some(value),
+        SentPart::Opaque(value) => Some(value),
     };
     pieces.filter_map(block).collect()
 }
 
-fn answer(result: &ToolResult) -> Value {
-    let mut answer = json!({
-        "type": "tool_result", "tool_use_id": names::plain_id(&result.call_id),
+fn tool_result(result: &ToolResult) -> Value {
+    let mut block = json!({
+        "type": "tool_result", "tool_use_id": names::sanitize_id(&result.call_id),
         "content": result.content,
     });
     if result.is_error {
-        answer["is_error"] = json!(true);
+        block["is_error"] = json!(true);
     }
-    answer
+    block
 }
 
-fn tool(tool: &ToolDefinition, schema: &Value) -> Value {
+fn tool_definition(tool: &ToolDefinition, schema: &Value) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,

@@ -5,26 +5,31 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::{Part, ToolChoice, ToolDefinition, ToolResult};
 
-use crate::chat::{Chat, Picture, Shown, Source, Turn};
+use crate::chat::{Chat, ChatMessage, ImageData, MessageImage, UserPart};
 use crate::provider::names;
-use crate::provider::schema::Schemas;
-use crate::provider::state::{Owner, Piece, Said, with};
-use crate::provider::{Ask, Format};
+use crate::provider::provider_state::{SentMessage, SentPart, StateOwner, merge_fields};
+use crate::provider::schema::SchemaAdapter;
+use crate::provider::{ResponseFormat, TurnRequest};
 use crate::structured::strict;
 
 /// The signature that Gemini 3 accepts for a tool call that another model made, or that was modified. Source: "Thought
 /// signatures" of the Gemini API's documentation.
-const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+const PLACEHOLDER_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Prefixes of models that do not reason and reject `thinkingConfig`. Source: "Gemini thinking" of the Gemini API's
 /// documentation.
-const THOUGHTLESS: [&str; 4] = ["gemini-1", "gemini-2.0", "gemma", "learnlm"];
+const NON_REASONING_MODELS: [&str; 4] = ["gemini-1", "gemini-2.0", "gemma", "learnlm"];
 
 /// Prefixes of models that need no signatures.
-const UNSIGNED: [&str; 2] = ["gemini-1", "gemini-2"];
+const UNSIGNED_MODELS: [&str; 2] = ["gemini-1", "gemini-2"];
 
 /// Returns the body of a request. Settings of the request override those of the route.
-pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str, schemas: &Schemas) -> Value {
+pub(super) fn build(
+    ask: &TurnRequest<'_>,
+    owner: &StateOwner,
+    model: &str,
+    schemas: &SchemaAdapter,
+) -> Value {
     let request = ask.request;
     let mut body = Map::new();
     if let Some(text) = ask.chat.instructions() {
@@ -33,7 +38,7 @@ pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str, schemas: &Schemas)
     body.insert("contents".into(), contents(ask.chat, owner, model));
     let tools = ask.chat.tools;
     if !tools.is_empty() {
-        let tools = schemas.written(tools, tool);
+        let tools = schemas.write_tools(tools, tool_definition);
         body.insert("tools".into(), json!([{ "functionDeclarations": tools }]));
         let choice = tool_choice(&request.tool_choice);
         body.extend(choice.map(|choice| ("toolConfig".to_owned(), choice)));
@@ -41,13 +46,13 @@ pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str, schemas: &Schemas)
     let max = request.max_output_tokens.or(ask.route.max_output_tokens);
     let temperature = request.temperature.or(ask.route.temperature);
     let (mime_type, schema) = match ask.format {
-        Format::Free => (None, None),
-        Format::JsonObject => (Some("application/json"), None),
-        Format::Schema(shape) => {
+        ResponseFormat::Text => (None, None),
+        ResponseFormat::JsonObject => (Some("application/json"), None),
+        ResponseFormat::Schema(shape) => {
             (Some("application/json"), Some(strict::without_dialect(&shape.schema)))
         }
     };
-    let thinks = !THOUGHTLESS.iter().any(|name| model.starts_with(name));
+    let thinks = !NON_REASONING_MODELS.iter().any(|name| model.starts_with(name));
     let fields = [
         ("thinkingConfig", thinks.then(|| json!({ "includeThoughts": true }))),
         ("temperature", temperature.map(Value::from)),
@@ -66,22 +71,24 @@ pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str, schemas: &Schemas)
 }
 
 /// The tool call that a result belongs to: its name, and its id if Gemini assigned one.
-struct Asked<'a> {
+struct CalledTool<'a> {
     name: &'a str,
     id: Option<String>,
 }
 
-fn contents(chat: &Chat<'_>, owner: &Owner, model: &str) -> Value {
-    let wants_signatures = !UNSIGNED.iter().any(|old| model.starts_with(old));
+fn contents(chat: &Chat<'_>, owner: &StateOwner, model: &str) -> Value {
+    let wants_signatures = !UNSIGNED_MODELS.iter().any(|old| model.starts_with(old));
     let mut contents = Vec::new();
-    let mut asked: HashMap<String, Asked<'_>> = HashMap::new();
-    for turn in &chat.turns {
+    let mut asked: HashMap<String, CalledTool<'_>> = HashMap::new();
+    for turn in &chat.messages {
         let (role, parts) = match turn {
-            Turn::System(_) => continue,
-            Turn::User(parts) => ("user", user(parts)),
-            Turn::Assistant(parts) => ("model", said(parts, owner, wants_signatures, &mut asked)),
-            Turn::Results(results) => {
-                ("user", results.iter().map(|result| answer(result, &asked)).collect())
+            ChatMessage::System(_) => continue,
+            ChatMessage::User(parts) => ("user", user_parts(parts)),
+            ChatMessage::Assistant(parts) => {
+                ("model", assistant_parts(parts, owner, wants_signatures, &mut asked))
+            }
+            ChatMessage::Results(results) => {
+                ("user", results.iter().map(|result| tool_result(result, &asked)).collect())
             }
         };
         if !parts.is_empty() {
@@ -91,19 +98,19 @@ fn contents(chat: &Chat<'_>, owner: &Owner, model: &str) -> Value {
     contents.into()
 }
 
-fn user(parts: &[Shown<'_>]) -> Vec<Value> {
-    let part = |part: &Shown<'_>| match part {
-        Shown::Text(text) => json!({ "text": text }),
-        Shown::Picture(Picture { media_type, source }) => match source {
-            Source::Base64(data) => {
+fn user_parts(parts: &[UserPart<'_>]) -> Vec<Value> {
+    let part = |part: &UserPart<'_>| match part {
+        UserPart::Text(text) => json!({ "text": text }),
+        UserPart::Image(MessageImage { media_type, source }) => match source {
+            ImageData::Base64(data) => {
                 json!({ "inline_data": { "mime_type": media_type, "data": data.as_ref() } })
             }
-            Source::Address(url) => {
+            ImageData::Url(url) => {
                 let mut file = json!({ "file_uri": url });
                 // `image/*` is not a media type of one image. Gateways require the type, although "FileData" in the
                 // reference of the Gemini API declares it optional.
                 let media_type = if media_type.ends_with("/*") {
-                    type_by_ending(url)
+                    type_by_extension(url)
                 } else {
                     Some(media_type.as_str())
                 };
@@ -118,7 +125,7 @@ fn user(parts: &[Shown<'_>]) -> Vec<Value> {
 }
 
 /// Returns the type of an image by the file extension in its URL.
-fn type_by_ending(url: &str) -> Option<&'static str> {
+fn type_by_extension(url: &str) -> Option<&'static str> {
     let path = url.split(['?', '#']).next()?;
     let (_, ending) = path.rsplit('/').next()?.rsplit_once('.')?;
     Some(match ending.to_ascii_lowercase().as_str() {
@@ -132,48 +139,50 @@ fn type_by_ending(url: &str) -> Option<&'static str> {
 }
 
 /// Returns the parts of an assistant message. Reasoning without a signature is not sent back.
-fn said<'a>(
+fn assistant_parts<'a>(
     parts: &'a [Part],
-    owner: &Owner,
+    owner: &StateOwner,
     wants_signatures: bool,
-    asked: &mut HashMap<String, Asked<'a>>,
+    asked: &mut HashMap<String, CalledTool<'a>>,
 ) -> Vec<Value> {
     let mut is_first = true;
     let mut written = Vec::new();
-    for piece in Said::new(parts, owner).pieces {
+    for piece in SentMessage::new(parts, owner).parts {
         match piece {
-            Piece::Text(text, fields) => written.push(with(json!({ "text": text }), fields)),
-            Piece::Reasoning(_, fields) if fields.is_empty() => {}
-            Piece::Reasoning(text, fields) => {
-                written.push(with(json!({ "text": text, "thought": true }), fields));
+            SentPart::Text(text, fields) => {
+                written.push(merge_fields(json!({ "text": text }), fields));
             }
-            Piece::Call(call, mut fields) => {
+            SentPart::Reasoning(_, fields) if fields.is_empty() => {}
+            SentPart::Reasoning(text, fields) => {
+                written.push(merge_fields(json!({ "text": text, "thought": true }), fields));
+            }
+            SentPart::Call(call, mut fields) => {
                 let own = fields.remove("functionCall");
                 let id = own.as_ref().and_then(|own| own.get("id")).and_then(Value::as_str);
                 let id = id.map(str::to_owned);
-                let name = names::tool(&call.name);
+                let name = names::tool_name(&call.name);
                 let mut request =
-                    json!({ "name": name, "args": names::arguments(&call.arguments) });
+                    json!({ "name": name, "args": names::arguments_object(&call.arguments) });
                 if let Some(id) = &id {
                     request["id"] = json!(id);
                 }
-                asked.insert(call.id.clone(), Asked { name, id });
-                let mut part = with(json!({ "functionCall": request }), fields);
+                asked.insert(call.id.clone(), CalledTool { name, id });
+                let mut part = merge_fields(json!({ "functionCall": request }), fields);
                 // Only the first call of a turn has a signature.
                 if wants_signatures && is_first && part.get("thoughtSignature").is_none() {
-                    part["thoughtSignature"] = json!(NO_SIGNATURE);
+                    part["thoughtSignature"] = json!(PLACEHOLDER_SIGNATURE);
                 }
                 is_first = false;
                 written.push(part);
             }
-            Piece::Own(value) => written.push(value),
+            SentPart::Opaque(value) => written.push(value),
         }
     }
     written
 }
 
 /// Returns a tool result. Gemini requires the name of the tool.
-fn answer(result: &ToolResult, asked: &HashMap<String, Asked<'_>>) -> Value {
+fn tool_result(result: &ToolResult, asked: &HashMap<String, CalledTool<'_>>) -> Value {
     let asked = asked.get(&result.call_id);
     let name = asked.map_or(result.call_id.as_str(), |asked| asked.name);
     let key = if result.is_error { "error" } else { "output" };
@@ -184,7 +193,7 @@ fn answer(result: &ToolResult, asked: &HashMap<String, Asked<'_>>) -> Value {
     json!({ "functionResponse": response })
 }
 
-fn tool(tool: &ToolDefinition, schema: &Value) -> Value {
+fn tool_definition(tool: &ToolDefinition, schema: &Value) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,

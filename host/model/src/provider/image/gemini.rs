@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::provider::image::{Picture, Unfit, Wish};
+use crate::provider::image::{ImageBytes, ImageError, ImagePrompt};
 
 /// Finish reasons of a withheld image.
-const WITHHOLDING: [&str; 8] = [
+const WITHHELD_REASONS: [&str; 8] = [
     "SAFETY",
     "IMAGE_SAFETY",
     "PROHIBITED_CONTENT",
@@ -16,7 +16,7 @@ const WITHHOLDING: [&str; 8] = [
     "SPII",
 ];
 
-pub(super) fn body(wish: Wish<'_>) -> Value {
+pub(super) fn body(wish: ImagePrompt<'_>) -> Value {
     let mut config = json!({ "responseModalities": ["IMAGE"] });
     if let Some(ratio) = wish.aspect_ratio {
         config["imageConfig"] = json!({ "aspectRatio": ratio });
@@ -27,35 +27,35 @@ pub(super) fn body(wish: Wish<'_>) -> Value {
     })
 }
 
-pub(super) fn read(answer: &Value) -> Result<Vec<Picture>, Unfit> {
-    let text = |path: &str| answer.pointer(path).and_then(Value::as_str);
+pub(super) fn read(document: &Value) -> Result<Vec<ImageBytes>, ImageError> {
+    let text = |path: &str| document.pointer(path).and_then(Value::as_str);
     if let Some(reason) = text("/promptFeedback/blockReason") {
         let words = text("/promptFeedback/blockReasonMessage").unwrap_or(reason);
-        return Err(Unfit::Withheld(words.to_owned()));
+        return Err(ImageError::Withheld(words.to_owned()));
     }
-    if answer.pointer("/candidates/0").is_none() {
-        return Err(Unfit::broken("it has no `candidates`"));
+    if document.pointer("/candidates/0").is_none() {
+        return Err(ImageError::malformed("it has no `candidates`"));
     }
-    let parts = answer.pointer("/candidates/0/content/parts").and_then(Value::as_array);
+    let parts = document.pointer("/candidates/0/content/parts").and_then(Value::as_array);
     let parts = parts.map(Vec::as_slice).unwrap_or_default();
-    let pictures: Vec<Picture> =
-        parts.iter().filter_map(data).map(Picture::read).collect::<Result<_, _>>()?;
+    let pictures: Vec<ImageBytes> =
+        parts.iter().filter_map(inline_data).map(ImageBytes::decode).collect::<Result<_, _>>()?;
     if !pictures.is_empty() {
         return Ok(pictures);
     }
     let reason = text("/candidates/0/finishReason").unwrap_or("unknown");
     let words = text("/candidates/0/finishMessage")
         .or_else(|| parts.iter().find_map(|part| part.get("text")?.as_str()));
-    if WITHHOLDING.contains(&reason) {
-        return Err(Unfit::Withheld(words.unwrap_or(reason).to_owned()));
+    if WITHHELD_REASONS.contains(&reason) {
+        return Err(ImageError::Withheld(words.unwrap_or(reason).to_owned()));
     }
     let words = words.map(|words| format!(": {words}")).unwrap_or_default();
-    Err(Unfit::Broken(format!("it has no image (finish reason `{reason}`){words}")))
+    Err(ImageError::Malformed(format!("it has no image (finish reason `{reason}`){words}")))
 }
 
 /// Returns the base64 of an image. Models that reason draw sketches first, which are not part of
 /// the output.
-fn data(part: &Value) -> Option<&str> {
+fn inline_data(part: &Value) -> Option<&str> {
     if part.get("thought").and_then(Value::as_bool) == Some(true) {
         return None;
     }
@@ -79,7 +79,7 @@ mod tests {
         sketch["thought"] = json!(true);
         let parts = json!([{ "text": "Here it is." }, sketch, part]);
         assert_eq!(read(&answer("STOP", &parts)).map(|pictures| pictures.len()), Ok(1));
-        let Err(Unfit::Broken(reason)) = read(&answer("STOP", &json!([sketch]))) else {
+        let Err(ImageError::Malformed(reason)) = read(&answer("STOP", &json!([sketch]))) else {
             panic!("a sketch was taken");
         };
         assert!(reason.contains("`STOP`"), "{reason}");
@@ -88,19 +88,21 @@ mod tests {
     #[test]
     fn filtered_images_are_withheld() {
         let blocked = json!({ "promptFeedback": { "blockReason": "SAFETY" } });
-        assert_eq!(read(&blocked), Err(Unfit::Withheld("SAFETY".into())));
-        for reason in WITHHOLDING {
+        assert_eq!(read(&blocked), Err(ImageError::Withheld("SAFETY".into())));
+        for reason in WITHHELD_REASONS {
             let kept = read(&json!({ "candidates": [{ "finishReason": reason }] }));
-            assert_eq!(kept, Err(Unfit::Withheld(reason.into())));
+            assert_eq!(kept, Err(ImageError::Withheld(reason.into())));
         }
     }
 
     #[test]
     fn response_without_an_image_is_malformed() {
         let words = answer("NO_IMAGE", &json!([{ "text": "I cannot draw" }]));
-        assert!(matches!(read(&words), Err(Unfit::Broken(reason)) if reason.contains("draw")));
+        assert!(
+            matches!(read(&words), Err(ImageError::Malformed(reason)) if reason.contains("draw"))
+        );
         for garbage in [json!({}), json!([]), json!({ "candidates": [] })] {
-            assert!(matches!(read(&garbage), Err(Unfit::Broken(_))), "{garbage}");
+            assert!(matches!(read(&garbage), Err(ImageError::Malformed(_))), "{garbage}");
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::provider::image::{Picture, Unfit, Wish};
+use crate::provider::image::{ImageBytes, ImageError, ImagePrompt};
 
 /// Maximum images of one request.
-pub(super) const MOST: u32 = 4;
+pub(super) const MAX_PER_REQUEST: u32 = 4;
 
-pub(super) fn body(wish: Wish<'_>) -> Value {
+pub(super) fn body(wish: ImagePrompt<'_>) -> Value {
     let mut parameters = Map::new();
     parameters.insert("sampleCount".into(), json!(wish.count));
     parameters.extend(wish.aspect_ratio.map(|ratio| ("aspectRatio".to_owned(), json!(ratio))));
@@ -15,11 +15,11 @@ pub(super) fn body(wish: Wish<'_>) -> Value {
 }
 
 /// Reads the images of a response. The filter leaves an empty response if it removes every image.
-pub(super) fn read(answer: &Value) -> Result<Vec<Picture>, Unfit> {
-    let predictions = match answer.get("predictions") {
+pub(super) fn read(document: &Value) -> Result<Vec<ImageBytes>, ImageError> {
+    let predictions = match document.get("predictions") {
         Some(Value::Array(predictions)) => predictions.as_slice(),
-        None if answer.as_object().is_some_and(Map::is_empty) => &[],
-        _ => return Err(Unfit::broken("it has no `predictions`")),
+        None if document.as_object().is_some_and(Map::is_empty) => &[],
+        _ => return Err(ImageError::malformed("it has no `predictions`")),
     };
     let text = |prediction: &Value, name: &str| {
         prediction.get(name).and_then(Value::as_str).map(str::to_owned)
@@ -28,16 +28,16 @@ pub(super) fn read(answer: &Value) -> Result<Vec<Picture>, Unfit> {
     let mut reason = None;
     for prediction in predictions {
         if let Some(data) = prediction.get("bytesBase64Encoded").and_then(Value::as_str) {
-            pictures.push(Picture::read(data)?);
+            pictures.push(ImageBytes::decode(data)?);
         } else if let Some(told) = text(prediction, "raiFilteredReason") {
             reason = Some(told);
         } else {
-            return Err(Unfit::broken("a prediction in it has no image"));
+            return Err(ImageError::malformed("a prediction in it has no image"));
         }
     }
     if pictures.is_empty() {
         let reason = reason.unwrap_or_else(|| "no reason was given".to_owned());
-        return Err(Unfit::Withheld(reason));
+        return Err(ImageError::Withheld(reason));
     }
     Ok(pictures)
 }
@@ -53,12 +53,12 @@ mod tests {
         let some = read(&json!({ "predictions": [filtered, picture] })).unwrap();
         assert_eq!((some.len(), some[0].media_type), (1, "image/png"));
         let all = read(&json!({ "predictions": [filtered, filtered] }));
-        assert_eq!(all, Err(Unfit::Withheld("people".into())));
+        assert_eq!(all, Err(ImageError::Withheld("people".into())));
         for none in [json!({}), json!({ "predictions": [] })] {
-            assert!(matches!(read(&none), Err(Unfit::Withheld(_))), "{none}");
+            assert!(matches!(read(&none), Err(ImageError::Withheld(_))), "{none}");
         }
         for garbage in [json!([]), json!({ "x": 1 }), json!({ "predictions": [{}] })] {
-            assert!(matches!(read(&garbage), Err(Unfit::Broken(_))), "{garbage}");
+            assert!(matches!(read(&garbage), Err(ImageError::Malformed(_))), "{garbage}");
         }
     }
 }

@@ -2,31 +2,31 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::provider::image::{Picture, Unfit, Wish};
+use crate::provider::image::{ImageBytes, ImageError, ImagePrompt};
 
 /// Prefix of the models that return a URL unless the request has `response_format`. Other models do
 /// not accept the field.
-const ASKED_FOR_BYTES: &str = "dall-e";
+const NEEDS_RESPONSE_FORMAT: &str = "dall-e";
 
 /// A model that generates one image per request; others generate up to ten.
-const MAKES_ONE: &str = "dall-e-3";
+const SINGLE_IMAGE_MODEL: &str = "dall-e-3";
 
 /// Error codes of withheld images.
-const WITHHOLDING: [&str; 2] = ["moderation_blocked", "content_policy_violation"];
+const WITHHELD_CODES: [&str; 2] = ["moderation_blocked", "content_policy_violation"];
 
 /// Returns the maximum images of one request.
-pub(super) fn most(model: &str) -> u32 {
-    if model == MAKES_ONE { 1 } else { 10 }
+pub(super) fn max_per_request(model: &str) -> u32 {
+    if model == SINGLE_IMAGE_MODEL { 1 } else { 10 }
 }
 
-pub(super) fn body(model: &str, wish: Wish<'_>) -> Value {
+pub(super) fn body(model: &str, wish: ImagePrompt<'_>) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), json!(model));
     body.insert("prompt".into(), json!(wish.prompt));
     body.insert("n".into(), json!(wish.count));
     let size = wish.aspect_ratio.map(|ratio| ("size".to_owned(), json!(size(model, ratio))));
     body.extend(size);
-    if model.starts_with(ASKED_FOR_BYTES) {
+    if model.starts_with(NEEDS_RESPONSE_FORMAT) {
         body.insert("response_format".into(), json!("b64_json"));
     }
     Value::Object(body)
@@ -34,9 +34,10 @@ pub(super) fn body(model: &str, wish: Wish<'_>) -> Value {
 
 /// Returns the size with the same orientation. The API has only three sizes.
 fn size(model: &str, ratio: &str) -> &'static str {
-    let sides = ratio.split_once(':').map(|(width, height)| (side(width), side(height)));
+    let sides =
+        ratio.split_once(':').map(|(width, height)| (ratio_side(width), ratio_side(height)));
     let (width, height) = sides.unwrap_or((1, 1));
-    match (width.cmp(&height), model.starts_with(ASKED_FOR_BYTES)) {
+    match (width.cmp(&height), model.starts_with(NEEDS_RESPONSE_FORMAT)) {
         (std::cmp::Ordering::Equal, _) => "1024x1024",
         (std::cmp::Ordering::Greater, true) => "1792x1024",
         (std::cmp::Ordering::Greater, false) => "1536x1024",
@@ -45,21 +46,21 @@ fn size(model: &str, ratio: &str) -> &'static str {
     }
 }
 
-fn side(text: &str) -> u32 {
+fn ratio_side(text: &str) -> u32 {
     text.parse().unwrap_or(1)
 }
 
-pub(super) fn read(answer: &Value) -> Result<Vec<Picture>, Unfit> {
-    let Some(data) = answer.get("data").and_then(Value::as_array) else {
-        return Err(Unfit::broken("it has no `data`"));
+pub(super) fn read(document: &Value) -> Result<Vec<ImageBytes>, ImageError> {
+    let Some(data) = document.get("data").and_then(Value::as_array) else {
+        return Err(ImageError::malformed("it has no `data`"));
     };
-    let pictures: Vec<Picture> = data
+    let pictures: Vec<ImageBytes> = data
         .iter()
         .filter_map(|entry| entry.get("b64_json")?.as_str())
-        .map(Picture::read)
+        .map(ImageBytes::decode)
         .collect::<Result<_, _>>()?;
     if pictures.is_empty() {
-        return Err(Unfit::broken("it has no image in base64"));
+        return Err(ImageError::malformed("it has no image in base64"));
     }
     Ok(pictures)
 }
@@ -68,7 +69,7 @@ pub(super) fn read(answer: &Value) -> Result<Vec<Picture>, Unfit> {
 pub(super) fn withheld(text: &str) -> Option<String> {
     let error: Value = serde_json::from_str(text).ok()?;
     let word = |field: &str| error.pointer(field).and_then(Value::as_str);
-    let code = word("/error/code").filter(|code| WITHHOLDING.contains(code))?;
+    let code = word("/error/code").filter(|code| WITHHELD_CODES.contains(code))?;
     Some(word("/error/message").unwrap_or(code).to_owned())
 }
 
@@ -95,7 +96,7 @@ mod tests {
         let bytes = json!({ "data": [{ "b64_json": "iVBORw0KGgo=" }] });
         assert_eq!(read(&bytes).map(|pictures| pictures.len()), Ok(1));
         for other in [json!({}), json!({ "data": [{ "url": "https://example.com/a.png" }] })] {
-            assert!(matches!(read(&other), Err(Unfit::Broken(_))), "{other}");
+            assert!(matches!(read(&other), Err(ImageError::Malformed(_))), "{other}");
         }
     }
 

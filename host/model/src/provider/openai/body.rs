@@ -3,30 +3,30 @@
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::{Part, ResponseSchema, ToolChoice, ToolDefinition, ToolResult};
 
-use crate::chat::{Chat, Shown, Turn};
+use crate::chat::{Chat, ChatMessage, UserPart};
 use crate::provider::names;
-use crate::provider::schema::Schemas;
-use crate::provider::state::{Owner, Piece, Said, with};
-use crate::provider::{Ask, Format};
+use crate::provider::provider_state::{SentMessage, SentPart, StateOwner, merge_fields};
+use crate::provider::schema::SchemaAdapter;
+use crate::provider::{ResponseFormat, TurnRequest};
 use crate::structured::strict;
 
 /// Prefixes of the models that expect `max_completion_tokens` instead of `max_tokens`.
-const COUNT_COMPLETION: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
+const MAX_COMPLETION_TOKENS_MODELS: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
 
 /// Returns the body of a request. Settings of the request override those of the route.
-pub(super) fn body(
-    ask: &Ask<'_>,
-    owner: &Owner,
+pub(super) fn build(
+    ask: &TurnRequest<'_>,
+    owner: &StateOwner,
     model: &str,
     stream: bool,
-    schemas: &Schemas,
+    schemas: &SchemaAdapter,
 ) -> Value {
     let request = ask.request;
     let mut body = Map::new();
     body.insert("model".into(), json!(model));
     body.insert("messages".into(), messages(ask.chat, owner));
     body.insert("stream".into(), json!(stream));
-    let longest = if COUNT_COMPLETION.iter().any(|name| model.starts_with(name)) {
+    let longest = if MAX_COMPLETION_TOKENS_MODELS.iter().any(|name| model.starts_with(name)) {
         "max_completion_tokens"
     } else {
         "max_tokens"
@@ -36,7 +36,7 @@ pub(super) fn body(
     let tools = Some(ask.chat.tools).filter(|tools| !tools.is_empty());
     let fields = [
         ("stream_options", stream.then(|| json!({ "include_usage": true }))),
-        ("tools", tools.map(|tools| schemas.written(tools, tool))),
+        ("tools", tools.map(|tools| schemas.write_tools(tools, tool_definition))),
         ("tool_choice", tools.and(tool_choice(&request.tool_choice))),
         ("response_format", response_format(ask.format)),
         ("temperature", temperature.map(Value::from)),
@@ -52,27 +52,27 @@ pub(super) fn body(
     Value::Object(body)
 }
 
-fn messages(chat: &Chat<'_>, owner: &Owner) -> Value {
-    let message = |turn: &Turn<'_>| match turn {
-        Turn::System(text) => vec![json!({ "role": "system", "content": text })],
-        Turn::User(parts) => vec![json!({ "role": "user", "content": user(parts) })],
-        Turn::Assistant(parts) => vec![assistant(parts, owner)],
-        Turn::Results(results) => results.iter().map(|result| answer(result)).collect(),
+fn messages(chat: &Chat<'_>, owner: &StateOwner) -> Value {
+    let message = |turn: &ChatMessage<'_>| match turn {
+        ChatMessage::System(text) => vec![json!({ "role": "system", "content": text })],
+        ChatMessage::User(parts) => vec![json!({ "role": "user", "content": user_content(parts) })],
+        ChatMessage::Assistant(parts) => vec![assistant_message(parts, owner)],
+        ChatMessage::Results(results) => results.iter().map(|result| tool_result(result)).collect(),
     };
-    chat.turns.iter().flat_map(message).collect()
+    chat.messages.iter().flat_map(message).collect()
 }
 
-fn user(parts: &[Shown<'_>]) -> Value {
-    let text = |part: &Shown<'_>| match part {
-        Shown::Text(text) => Some(text.to_string()),
-        Shown::Picture(_) => None,
+fn user_content(parts: &[UserPart<'_>]) -> Value {
+    let text = |part: &UserPart<'_>| match part {
+        UserPart::Text(text) => Some(text.to_string()),
+        UserPart::Image(_) => None,
     };
     if let Some(texts) = parts.iter().map(text).collect::<Option<Vec<String>>>() {
         return texts.join("\n\n").into();
     }
-    let part = |part: &Shown<'_>| match part {
-        Shown::Text(text) => json!({ "type": "text", "text": text }),
-        Shown::Picture(picture) => {
+    let part = |part: &UserPart<'_>| match part {
+        UserPart::Text(text) => json!({ "type": "text", "text": text }),
+        UserPart::Image(picture) => {
             json!({ "type": "image_url", "image_url": { "url": picture.url() } })
         }
     };
@@ -81,28 +81,28 @@ fn user(parts: &[Shown<'_>]) -> Value {
 
 /// Returns an assistant message. Reasoning is sent back only with tool calls: DeepSeek rejects calls without it, and
 /// other services do not know the field.
-fn assistant(parts: &[Part], owner: &Owner) -> Value {
-    let said = Said::new(parts, owner);
+fn assistant_message(parts: &[Part], owner: &StateOwner) -> Value {
+    let said = SentMessage::new(parts, owner);
     let mut calls = Vec::new();
     let mut reasoning = String::new();
     let text = said.text();
-    for piece in said.pieces {
+    for piece in said.parts {
         match piece {
-            Piece::Call(call, fields) => {
-                let arguments = names::arguments(&call.arguments).to_string();
+            SentPart::Call(call, fields) => {
+                let arguments = names::arguments_object(&call.arguments).to_string();
                 let request = json!({
                     "id": call.id, "type": "function",
-                    "function": { "name": names::tool(&call.name), "arguments": arguments },
+                    "function": { "name": names::tool_name(&call.name), "arguments": arguments },
                 });
-                calls.push(with(request, fields));
+                calls.push(merge_fields(request, fields));
             }
-            Piece::Reasoning(text, _) => reasoning.push_str(text),
-            Piece::Text(..) | Piece::Own(_) => {}
+            SentPart::Reasoning(text, _) => reasoning.push_str(text),
+            SentPart::Text(..) | SentPart::Opaque(_) => {}
         }
     }
     let mut message = json!({ "role": "assistant", "content": text });
     if calls.is_empty() {
-        return with(message, said.fields);
+        return merge_fields(message, said.fields);
     }
     if text.is_empty() {
         message["content"] = Value::Null;
@@ -111,17 +111,17 @@ fn assistant(parts: &[Part], owner: &Owner) -> Value {
     if !reasoning.is_empty() {
         message["reasoning_content"] = reasoning.into();
     }
-    with(message, said.fields)
+    merge_fields(message, said.fields)
 }
 
 /// Returns a tool result. The format has no flag for a failed tool, so the text starts with `error:`.
-fn answer(result: &ToolResult) -> Value {
+fn tool_result(result: &ToolResult) -> Value {
     let content =
         if result.is_error { format!("error: {}", result.content) } else { result.content.clone() };
     json!({ "role": "tool", "tool_call_id": result.call_id, "content": content })
 }
 
-fn tool(tool: &ToolDefinition, schema: &Value) -> Value {
+fn tool_definition(tool: &ToolDefinition, schema: &Value) -> Value {
     let mut function = json!({ "name": tool.name, "parameters": schema });
     if !tool.description.is_empty() {
         function["description"] = json!(tool.description);
@@ -138,11 +138,11 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     }
 }
 
-fn response_format(format: Format<'_>) -> Option<Value> {
+fn response_format(format: ResponseFormat<'_>) -> Option<Value> {
     match format {
-        Format::Free => None,
-        Format::JsonObject => Some(json!({ "type": "json_object" })),
-        Format::Schema(shape) => Some(json!({
+        ResponseFormat::Text => None,
+        ResponseFormat::JsonObject => Some(json!({ "type": "json_object" })),
+        ResponseFormat::Schema(shape) => Some(json!({
             "type": "json_schema", "json_schema": json_schema(shape),
         })),
     }
@@ -150,7 +150,7 @@ fn response_format(format: Format<'_>) -> Option<Value> {
 
 /// Returns the response schema for `response_format`: in strict mode if the subset of that mode can express it.
 fn json_schema(shape: &ResponseSchema) -> Value {
-    let (schema, strict) = match strict::adapt(&shape.schema) {
+    let (schema, strict) = match strict::to_strict(&shape.schema) {
         Some(schema) => (schema, true),
         None => (strict::without_dialect(&shape.schema), false),
     };

@@ -9,31 +9,32 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 /// Maximum repetitions that every engine accepts.
-const REPETITIONS: u32 = 1000;
+const MAX_REPETITIONS: u32 = 1000;
 
 /// Maximum characters between the braces of a repetition.
-const BRACES_CHARS: usize = 12;
+const MAX_BRACES_CHARS: usize = 12;
 
 /// How many engines accept a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Form {
+pub(super) enum Portability {
     /// All engines, with the same meaning.
     Portable,
     /// Some engines: the pattern has look-around, a back-reference or special syntax.
     Special,
     /// No engine.
-    Broken,
+    Invalid,
 }
 
 /// Returns the form of a pattern. Syntax that some engines do not support is special.
-pub(super) fn form(pattern: &str) -> Form {
-    let mut scan = Scan { letters: pattern.chars().peekable(), form: Form::Portable };
+pub(super) fn classify(pattern: &str) -> Portability {
+    let mut scan =
+        PatternScanner { letters: pattern.chars().peekable(), portability: Portability::Portable };
     scan.pattern();
-    scan.form
+    scan.portability
 }
 
 /// Returns a pattern that matches only this text.
-pub(super) fn literal(text: &str) -> String {
+pub(super) fn exact_match(text: &str) -> String {
     let mut pattern = String::from("^");
     for letter in text.chars() {
         if "^$\\.*+?()[]{}|/".contains(letter) {
@@ -45,14 +46,14 @@ pub(super) fn literal(text: &str) -> String {
     pattern
 }
 
-struct Scan<'p> {
+struct PatternScanner<'p> {
     letters: Peekable<Chars<'p>>,
-    form: Form,
+    portability: Portability,
 }
 
-impl Scan<'_> {
-    fn found(&mut self, form: Form) {
-        self.form = self.form.max(form);
+impl PatternScanner<'_> {
+    fn downgrade(&mut self, form: Portability) {
+        self.portability = self.portability.max(form);
     }
 
     fn pattern(&mut self) {
@@ -75,7 +76,7 @@ impl Scan<'_> {
                     false
                 }
                 ')' if groups == 0 => {
-                    self.found(Form::Broken);
+                    self.downgrade(Portability::Invalid);
                     false
                 }
                 ')' => {
@@ -92,20 +93,20 @@ impl Scan<'_> {
             };
         }
         if groups > 0 {
-            self.found(Form::Broken);
+            self.downgrade(Portability::Invalid);
         }
     }
 
     /// Reads what follows the opening parenthesis of a group.
     fn group(&mut self) {
         if self.letters.next_if_eq(&'?').is_some() && self.letters.next() != Some(':') {
-            self.found(Form::Special);
+            self.downgrade(Portability::Special);
         }
     }
 
     fn repeated(&mut self, repeatable: bool) {
         if !repeatable {
-            self.found(Form::Broken);
+            self.downgrade(Portability::Invalid);
         }
         // A lazy repetition.
         self.letters.next_if_eq(&'?');
@@ -118,21 +119,21 @@ impl Scan<'_> {
         let is_closed = loop {
             match ahead.next() {
                 Some('}') => break true,
-                Some(letter) if text.len() < BRACES_CHARS => text.push(letter),
+                Some(letter) if text.len() < MAX_BRACES_CHARS => text.push(letter),
                 _ => break false,
             }
         };
         let bounds = if is_closed { bounds(&text) } else { None };
         let Some((least, most)) = bounds else {
             // Some engines read such a brace as a literal.
-            self.found(Form::Special);
+            self.downgrade(Portability::Special);
             return true;
         };
         self.letters = ahead;
         if least > most {
-            self.found(Form::Broken);
-        } else if most > REPETITIONS {
-            self.found(Form::Special);
+            self.downgrade(Portability::Invalid);
+        } else if most > MAX_REPETITIONS {
+            self.downgrade(Portability::Special);
         }
         self.repeated(repeatable);
         false
@@ -141,7 +142,7 @@ impl Scan<'_> {
     /// Reads what follows a backslash. Returns the character that the escape represents, if it represents one.
     fn escape(&mut self, in_class: bool) -> Option<char> {
         let Some(letter) = self.letters.next() else {
-            self.found(Form::Broken);
+            self.downgrade(Portability::Invalid);
             return None;
         };
         match letter {
@@ -155,12 +156,12 @@ impl Scan<'_> {
             'x' => self.code(2),
             'u' => self.code(4),
             '<' | '>' => {
-                self.found(Form::Special);
+                self.downgrade(Portability::Special);
                 Some(letter)
             }
             _ if letter.is_ascii() && !letter.is_ascii_alphanumeric() => Some(letter),
             _ => {
-                self.found(Form::Special);
+                self.downgrade(Portability::Special);
                 None
             }
         }
@@ -171,7 +172,7 @@ impl Scan<'_> {
         let mut code = 0;
         for _ in 0..digits {
             let Some(digit) = self.letters.peek().and_then(|letter| letter.to_digit(16)) else {
-                self.found(Form::Special);
+                self.downgrade(Portability::Special);
                 return None;
             };
             self.letters.next();
@@ -179,7 +180,7 @@ impl Scan<'_> {
         }
         let letter = char::from_u32(code);
         if letter.is_none() {
-            self.found(Form::Special);
+            self.downgrade(Portability::Special);
         }
         letter
     }
@@ -195,12 +196,12 @@ impl Scan<'_> {
             if letter == ']' {
                 if is_first {
                     // Some engines read an empty class, others the start of a longer one.
-                    self.found(Form::Special);
+                    self.downgrade(Portability::Special);
                 }
                 return;
             }
             if matches!(letter, '&' | '~' | '-') && next == Some(letter) {
-                self.found(Form::Special);
+                self.downgrade(Portability::Special);
             }
             before = if letter == '-' && !is_first && next != Some(']') {
                 self.range(before);
@@ -210,7 +211,7 @@ impl Scan<'_> {
             };
             is_first = false;
         }
-        self.found(Form::Broken);
+        self.downgrade(Portability::Invalid);
     }
 
     fn member(&mut self, letter: char) -> Option<char> {
@@ -218,7 +219,7 @@ impl Scan<'_> {
             '\\' => self.escape(true),
             '[' => {
                 // Some engines have nested classes.
-                self.found(Form::Special);
+                self.downgrade(Portability::Special);
                 Some(letter)
             }
             _ => Some(letter),
@@ -230,9 +231,9 @@ impl Scan<'_> {
         let Some(letter) = self.letters.next() else { return };
         match (from, self.member(letter)) {
             (Some(from), Some(to)) if from <= to => {}
-            (Some(_), Some(_)) => self.found(Form::Broken),
+            (Some(_), Some(_)) => self.downgrade(Portability::Invalid),
             // `[\w-.]` is an error in many engines.
-            _ => self.found(Form::Special),
+            _ => self.downgrade(Portability::Special),
         }
     }
 }
@@ -252,16 +253,16 @@ fn bounds(text: &str) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    fn check(expected: Form, patterns: &[&str]) {
+    fn check(expected: Portability, patterns: &[&str]) {
         for pattern in patterns {
-            assert_eq!(form(pattern), expected, "{pattern}");
+            assert_eq!(classify(pattern), expected, "{pattern}");
         }
     }
 
     #[test]
     fn syntax_of_every_engine_is_portable() {
         check(
-            Form::Portable,
+            Portability::Portable,
             &[
                 "",
                 "^[a-z0-9_-]{1,64}$",
@@ -278,22 +279,25 @@ mod tests {
 
     #[test]
     fn syntax_of_some_engines_is_special() {
-        check(Form::Special, &["^(?!\\.)a", "(?=a)", "(?<=a)b", "(?<y>a)", "(?i)a", "(a)\\1"]);
-        check(Form::Special, &["^[\\p{L}\\p{N} ._-]+$", "\\u{1F600}", "\\ud83d", "\\Aa\\Z"]);
-        check(Form::Special, &["^[\\w-.]+$", "^[a-z[\\]{}]*$", "[]a]", "[a&&b]", "[\\b]"]);
-        check(Form::Special, &["a{,3}", "${a}", "a{1,2000}"]);
+        check(
+            Portability::Special,
+            &["^(?!\\.)a", "(?=a)", "(?<=a)b", "(?<y>a)", "(?i)a", "(a)\\1"],
+        );
+        check(Portability::Special, &["^[\\p{L}\\p{N} ._-]+$", "\\u{1F600}", "\\ud83d", "\\Aa\\Z"]);
+        check(Portability::Special, &["^[\\w-.]+$", "^[a-z[\\]{}]*$", "[]a]", "[a&&b]", "[\\b]"]);
+        check(Portability::Special, &["a{,3}", "${a}", "a{1,2000}"]);
     }
 
     #[test]
     fn syntax_of_no_engine_is_broken() {
         let broken = ["(", "a)", "[a", "*a", "a**", "a++", "(?:+)", "[z-a]", "a{3,2}", "a\\"];
-        check(Form::Broken, &broken);
+        check(Portability::Invalid, &broken);
     }
 
     #[test]
     fn literal_matches_itself() {
-        assert_eq!(literal("filter[id]"), "^filter\\[id\\]$");
-        assert_eq!(literal("$top @x"), "^\\$top @x$");
-        assert_eq!(form(&literal("a.b*(c)|{d}/e\\")), Form::Portable);
+        assert_eq!(exact_match("filter[id]"), "^filter\\[id\\]$");
+        assert_eq!(exact_match("$top @x"), "^\\$top @x$");
+        assert_eq!(classify(&exact_match("a.b*(c)|{d}/e\\")), Portability::Portable);
     }
 }

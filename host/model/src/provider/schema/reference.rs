@@ -11,27 +11,27 @@ use wattle_graph::schema::reference::{anchors, decoded};
 
 /// Maximum copied subschemas. References to further ones are removed: a copy may contain others that are copied as
 /// well, so the schema would grow many times.
-const PARTS: usize = 50;
+const MAX_COPIES: usize = 50;
 
 /// Maximum characters of a generated name.
-const NAME_CHARS: usize = 60;
+const MAX_NAME_CHARS: usize = 60;
 
 /// Maximum definitions for which loops are computed. Among more, each one counts as part of a loop.
-const LOOP_DEFINITIONS: usize = 500;
+const MAX_LOOP_DEFINITIONS: usize = 500;
 
 /// Keywords whose values are not schemas.
-const LITERALS: [&str; 5] = ["default", "examples", "example", "enum", "const"];
+const LITERAL_KEYWORDS: [&str; 5] = ["default", "examples", "example", "enum", "const"];
 
 /// The targets of the references in one schema.
 pub(super) struct References<'a> {
     root: &'a Value,
     /// Whether the provider accepts `definitions`.
-    has_old: bool,
+    supports_definitions: bool,
     anchors: HashMap<&'a str, &'a Value>,
     /// Names in `$defs` of copied subschemas, by their addresses in memory: one subschema has many references.
-    names: HashMap<*const Value, String>,
-    taken: HashSet<String>,
-    waiting: Vec<(String, &'a Value)>,
+    copied_names: HashMap<*const Value, String>,
+    used_names: HashSet<String>,
+    to_copy: Vec<(String, &'a Value)>,
 }
 
 impl<'a> References<'a> {
@@ -39,38 +39,38 @@ impl<'a> References<'a> {
         let definitions = root.get("$defs").and_then(Value::as_object);
         Self {
             root,
-            has_old,
+            supports_definitions: has_old,
             anchors: anchors(root),
-            names: HashMap::new(),
-            taken: definitions.into_iter().flat_map(Map::keys).cloned().collect(),
-            waiting: Vec::new(),
+            copied_names: HashMap::new(),
+            used_names: definitions.into_iter().flat_map(Map::keys).cloned().collect(),
+            to_copy: Vec::new(),
         }
     }
 
     /// Returns the reference that the provider follows to the same subschema; `None` if it cannot be resolved.
-    pub(super) fn target(&mut self, reference: &str) -> Option<String> {
+    pub(super) fn resolve(&mut self, reference: &str) -> Option<String> {
         let fragment = self.fragment(reference)?;
         if self.is_definition(fragment) {
             return Some(format!("#{fragment}"));
         }
         let part = self.find(fragment)?;
         let address = std::ptr::from_ref(part);
-        if let Some(name) = self.names.get(&address) {
+        if let Some(name) = self.copied_names.get(&address) {
             return Some(format!("#/$defs/{name}"));
         }
-        if self.names.len() >= PARTS {
+        if self.copied_names.len() >= MAX_COPIES {
             return None;
         }
-        let name = self.free_name(fragment);
+        let name = self.unused_name(fragment);
         let target = format!("#/$defs/{name}");
-        self.names.insert(address, name.clone());
-        self.waiting.push((name, part));
+        self.copied_names.insert(address, name.clone());
+        self.to_copy.push((name, part));
         Some(target)
     }
 
     /// Returns a subschema to copy to `$defs`, and its name there.
-    pub(super) fn take_waiting(&mut self) -> Option<(String, &'a Value)> {
-        self.waiting.pop()
+    pub(super) fn next_to_copy(&mut self) -> Option<(String, &'a Value)> {
+        self.to_copy.pop()
     }
 
     /// Returns the fragment after the `#`, if the reference is within the schema.
@@ -81,7 +81,8 @@ impl<'a> References<'a> {
     }
 
     fn is_definition(&self, fragment: &str) -> bool {
-        let keys: &[&str] = if self.has_old { &["$defs", "definitions"] } else { &["$defs"] };
+        let keys: &[&str] =
+            if self.supports_definitions { &["$defs", "definitions"] } else { &["$defs"] };
         keys.iter().any(|key| {
             let rest = fragment.strip_prefix('/').and_then(|rest| rest.strip_prefix(*key));
             let name = rest.and_then(|rest| rest.strip_prefix('/'));
@@ -101,16 +102,16 @@ impl<'a> References<'a> {
         part.filter(|part| is_schema(part))
     }
 
-    fn free_name(&mut self, fragment: &str) -> String {
+    fn unused_name(&mut self, fragment: &str) -> String {
         let last = fragment.rsplit('/').next().unwrap_or_default();
         let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
-        let mut name: String = last.chars().map(plain).take(NAME_CHARS).collect();
+        let mut name: String = last.chars().map(plain).take(MAX_NAME_CHARS).collect();
         if name.is_empty() {
             name.push_str("root");
         }
         let base = name.clone();
-        let mut number = self.names.len() + 2;
-        while !self.taken.insert(name.clone()) {
+        let mut number = self.copied_names.len() + 2;
+        while !self.used_names.insert(name.clone()) {
             name = format!("{base}_{number}");
             number += 1;
         }
@@ -120,25 +121,25 @@ impl<'a> References<'a> {
 
 /// Breaks loops of definitions that require each other: a property of the loop becomes optional, and other references
 /// are removed. Returns whether there were loops.
-pub(super) fn end_loops(definitions: &mut Map<String, Value>) -> bool {
+pub(super) fn break_loops(definitions: &mut Map<String, Value>) -> bool {
     let mut needs = BTreeMap::new();
     for (name, schema) in &*definitions {
         let mut needed = BTreeSet::new();
         collect_needed(schema, &mut needed);
         needs.insert(name.clone(), needed);
     }
-    let looped = looped(&needs);
+    let looped = loop_members(&needs);
     for (name, schema) in definitions {
         if looped.contains(name) && make_optional(schema, &looped) {
-            leave_open(schema, &looped);
+            remove_references(schema, &looped);
         }
     }
     !looped.is_empty()
 }
 
 /// Returns the definitions that are part of a loop, or between two loops.
-fn looped(needs: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
-    if needs.len() > LOOP_DEFINITIONS {
+fn loop_members(needs: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    if needs.len() > MAX_LOOP_DEFINITIONS {
         let needy = needs.iter().filter(|(_, needed)| !needed.is_empty());
         return needy.map(|(name, _)| name.clone()).collect();
     }
@@ -159,11 +160,11 @@ fn looped(needs: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
 /// Collects the definitions that every value of this schema requires.
 fn collect_needed(schema: &Value, needed: &mut BTreeSet<String>) {
     let Value::Object(map) = schema else { return };
-    needed.extend(referred(map).map(str::to_owned));
+    needed.extend(referenced_definition(map).map(str::to_owned));
     let required: HashSet<&str> = required(map).collect();
     for (key, value) in map {
         match value {
-            _ if LITERALS.contains(&key.as_str()) => {}
+            _ if LITERAL_KEYWORDS.contains(&key.as_str()) => {}
             Value::Object(fields) if key == "properties" => {
                 for (name, field) in fields {
                     if required.contains(name.as_str()) {
@@ -182,11 +183,11 @@ fn collect_needed(schema: &Value, needed: &mut BTreeSet<String>) {
 /// way.
 fn make_optional(schema: &mut Value, looped: &BTreeSet<String>) -> bool {
     let Value::Object(map) = schema else { return false };
-    let mut is_needed = referred(map).is_some_and(|name| looped.contains(name));
+    let mut is_needed = referenced_definition(map).is_some_and(|name| looped.contains(name));
     let mut optional = HashSet::new();
     for (key, value) in &mut *map {
         match value {
-            _ if LITERALS.contains(&key.as_str()) => {}
+            _ if LITERAL_KEYWORDS.contains(&key.as_str()) => {}
             Value::Object(fields) if key == "properties" => {
                 for (name, field) in fields {
                     if make_optional(field, looped) {
@@ -214,23 +215,27 @@ fn make_optional(schema: &mut Value, looped: &BTreeSet<String>) -> bool {
 }
 
 /// Removes references to these definitions, except within properties.
-fn leave_open(schema: &mut Value, looped: &BTreeSet<String>) {
+fn remove_references(schema: &mut Value, looped: &BTreeSet<String>) {
     let Value::Object(map) = schema else { return };
-    if referred(map).is_some_and(|name| looped.contains(name)) {
+    if referenced_definition(map).is_some_and(|name| looped.contains(name)) {
         map.shift_remove("$ref");
     }
     for (key, value) in map {
         match value {
-            _ if key == "properties" || LITERALS.contains(&key.as_str()) => {}
-            Value::Object(_) => leave_open(value, looped),
-            Value::Array(items) => items.iter_mut().for_each(|item| leave_open(item, looped)),
+            _ if key == "properties" || LITERAL_KEYWORDS.contains(&key.as_str()) => {}
+            Value::Object(_) => remove_references(value, looped),
+            Value::Array(items) => {
+                for item in items {
+                    remove_references(item, looped);
+                }
+            }
             _ => {}
         }
     }
 }
 
 /// Returns the definition that a schema refers to.
-fn referred(map: &Map<String, Value>) -> Option<&str> {
+fn referenced_definition(map: &Map<String, Value>) -> Option<&str> {
     map.get("$ref")?.as_str()?.strip_prefix("#/$defs/")
 }
 

@@ -9,20 +9,20 @@ use wattle_graph::schema::Schema;
 
 use super::*;
 
-fn everyone() -> [&'static Demands; 3] {
+fn everyone() -> [&'static Requirements; 3] {
     [&OPENAI, &GEMINI, &ANTHROPIC]
 }
 
 /// Checks the adapted form of a schema.
-fn check(whom: &[&Demands], schema: &Value, expected: &Value) {
-    for demands in whom {
-        let sent = fitted(schema, demands).schema;
-        assert_eq!(*sent, *expected, "{schema} for {demands:?}");
+fn check(whom: &[&Requirements], schema: &Value, expected: &Value) {
+    for requirements in whom {
+        let sent = adapt(schema, requirements).schema;
+        assert_eq!(*sent, *expected, "{schema} for {requirements:?}");
     }
 }
 
 /// As [`check`], for the schema of one property.
-fn check_property(whom: &[&Demands], property: &Value, expected: &Value) {
+fn check_property(whom: &[&Requirements], property: &Value, expected: &Value) {
     let whole = |property: &Value| json!({ "type": "object", "properties": { "p": property } });
     check(whom, &whole(property), &whole(expected));
 }
@@ -55,9 +55,13 @@ fn acceptable_schema_is_sent_unchanged() {
             } },
         }),
     ] {
-        for demands in everyone() {
-            let sent = fitted(&schema, demands);
-            assert!(matches!(sent.schema, Cow::Borrowed(_)), "{} for {demands:?}", sent.schema);
+        for requirements in everyone() {
+            let sent = adapt(&schema, requirements);
+            assert!(
+                matches!(sent.schema, Cow::Borrowed(_)),
+                "{} for {requirements:?}",
+                sent.schema
+            );
             assert_eq!(sent.changes.0, Vec::<String>::new());
         }
     }
@@ -209,8 +213,8 @@ fn reference_loops_are_broken() {
     check(&[&GEMINI], &with(list), &with(json!({ "type": "array", "items": {} })));
     // A direct self-reference.
     let circle = json!({ "$ref": "#" });
-    for demands in everyone() {
-        assert_eq!(fitted(&circle, demands).schema["properties"], json!({}));
+    for requirements in everyone() {
+        assert_eq!(adapt(&circle, requirements).schema["properties"], json!({}));
     }
 }
 
@@ -277,7 +281,7 @@ fn lists_get_items() {
 
 #[test]
 fn unsupported_formats_and_patterns_move_to_the_description() {
-    let whom: [&Demands; 1] = [&OPENAI];
+    let whom: [&Requirements; 1] = [&OPENAI];
     for (odd, expected) in [
         (
             json!({ "type": "string", "format": "uri" }),
@@ -314,7 +318,7 @@ fn properties_of_a_removed_pattern_remain_permitted() {
 
 #[test]
 fn gemini_gets_documented_keywords_only() {
-    let whom: [&Demands; 1] = [&GEMINI];
+    let whom: [&Requirements; 1] = [&GEMINI];
     for (odd, expected) in [
         (json!({ "const": "a" }), json!({ "enum": ["a"] })),
         (json!({ "const": true }), json!({ "type": "boolean", "description": "one of [true]" })),
@@ -395,12 +399,12 @@ fn schemas_are_bounded() {
     for index in 0..25_000 {
         wide["properties"][format!("p{index}")] = json!({ "type": "string" });
     }
-    for demands in everyone() {
-        let sent = fitted(&deep, demands).schema.into_owned();
+    for requirements in everyone() {
+        let sent = adapt(&deep, requirements).schema.into_owned();
         let levels = std::iter::successors(Some(&sent), |schema| schema.pointer("/properties/x"));
-        assert_eq!(levels.count(), demands.depth + 2);
-        assert!(matches!(fitted(&sent, demands).schema, Cow::Borrowed(_)));
-        let sent = fitted(&wide, demands).schema.into_owned();
+        assert_eq!(levels.count(), requirements.max_depth + 2);
+        assert!(matches!(adapt(&sent, requirements).schema, Cow::Borrowed(_)));
+        let sent = adapt(&wide, requirements).schema.into_owned();
         assert_eq!(sent["properties"]["p0"], json!({ "type": "string" }));
         assert_eq!(sent["properties"]["p24999"], json!({}));
     }
@@ -440,8 +444,8 @@ fn valid_arguments_remain_valid() {
         ),
         (json!({ "properties": { "a": { "const": { "b": 1 } } } }), json!({ "a": { "b": 1 } })),
     ] {
-        for demands in everyone() {
-            let sent = fitted(&schema, demands).schema.into_owned();
+        for requirements in everyone() {
+            let sent = adapt(&schema, requirements).schema.into_owned();
             let fits = Schema::compile(&sent).unwrap().validate(&arguments);
             assert_eq!(fits, Ok(()), "{arguments} for {sent}");
         }
@@ -452,7 +456,7 @@ fn valid_arguments_remain_valid() {
 fn changes_name_their_paths() {
     let list = json!({ "type": "array" });
     let schema = json!({ "properties": { "a": list, "b\n": list }, "required": [] });
-    let told = fitted(&schema, &OPENAI).changes.0;
+    let told = adapt(&schema, &OPENAI).changes.0;
     let expected = [
         "an array without `items` accepts any items at `/properties/a`",
         "an array without `items` accepts any items at `/properties/b `",
@@ -543,11 +547,11 @@ fn odd_schema() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn any_value_becomes_a_stable_schema(schema in odd_schema()) {
-        for demands in everyone() {
-            let sent = fitted(&schema, demands).schema.into_owned();
+        for requirements in everyone() {
+            let sent = adapt(&schema, requirements).schema.into_owned();
             prop_assert_eq!(&sent["type"], "object");
             prop_assert!(sent["properties"].is_object(), "{}", sent);
-            let again = fitted(&sent, demands);
+            let again = adapt(&sent, requirements);
             prop_assert!(matches!(again.schema, Cow::Borrowed(_)), "{}", again.schema);
         }
     }
@@ -560,8 +564,8 @@ fn subschema_is_copied_once_whatever_its_reference() {
         let reference = json!({ "$ref": format!("#/properties/{spelling}") });
         schema["properties"][format!("a{number}")] = reference;
     }
-    for demands in everyone() {
-        let sent = fitted(&schema, demands).schema.into_owned();
+    for requirements in everyone() {
+        let sent = adapt(&schema, requirements).schema.into_owned();
         assert_eq!(sent["$defs"].as_object().unwrap().len(), 1, "{sent}");
     }
     // Nested subschemas, each with a reference.
@@ -574,8 +578,8 @@ fn subschema_is_copied_once_whatever_its_reference() {
         let reference = json!({ "$ref": format!("#{}", "/properties/a".repeat(depth)) });
         nested["properties"][format!("r{depth}")] = reference;
     }
-    for demands in everyone() {
-        let sent = fitted(&nested, demands).schema.to_string();
+    for requirements in everyone() {
+        let sent = adapt(&nested, requirements).schema.to_string();
         assert!(sent.len() < 500_000, "{}", sent.len());
     }
 }

@@ -18,23 +18,23 @@ use wattle_graph::interrupt::{Interrupt, match_answers};
 use wattle_graph::plan::tasks_of;
 use wattle_graph::step::{self, CheckpointStamp, Command, command_reductions};
 
-use super::reuse::{TakenOver, taken_over};
-use super::site::{Known, Sites};
-use super::survey::Survey;
-use super::unclear::refuse_unclear;
-use super::{Fork, Ground};
-use crate::app::{App, GraphPack};
+use super::carry_over::{CarriedOver, carry_over};
+use super::forked_graph::{ForkedGraphs, SuperstepEvents};
+use super::in_doubt::reject_in_doubt;
+use super::scan::ForkScan;
+use super::{ForkBase, PreparedFork};
+use crate::app::{App, GraphVersion};
 use crate::driver::reduce;
-use crate::engine::asked::Asked;
-use crate::engine::begin::{answer_failure, graph_of, in_their_graphs};
-use crate::engine::blank::bound;
 use crate::engine::owner::check_owner;
-use crate::engine::{Engine, Slot, no_thread};
-use crate::facts;
+use crate::engine::request::RunRequest;
+use crate::engine::start::{answer_events, answer_failure, select_graph};
+use crate::engine::threads::bind;
+use crate::engine::{Engine, ThreadClaim, thread_not_found};
 use crate::hostcall::runs::{RunRef, StartRun};
 use crate::json::check_depth;
+use crate::metadata;
 use crate::ports::store::{CheckpointTuple, RunRecord, ThreadHead};
-use crate::travel::CommandThread;
+use crate::time_travel::CommandThread;
 use crate::view::{self, store_failure};
 
 impl Engine {
@@ -48,46 +48,46 @@ impl Engine {
     /// and for writes that a task with a call in doubt reads.
     pub async fn command(&self, request: CommandThread) -> Result<RunRef, Failure> {
         check_request(&request)?;
-        let asked = Asked::now(request.run.clone(), request.principal.clone());
+        let asked = RunRequest::immediate(request.run.clone(), request.principal.clone());
         Box::pin(self.command_thread(request, asked)).await
     }
 
     pub(in crate::engine) async fn command_thread(
         &self,
         request: CommandThread,
-        asked: Asked,
+        asked: RunRequest,
     ) -> Result<RunRef, Failure> {
         let thread = &request.thread;
-        let mut slot = self.claim_new(thread, asked).await?;
-        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        let mut slot = self.claim_for_run(thread, asked).await?;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         self.admit(&head).await?;
-        let app = (!head.record.is_blank()).then_some(&request.app);
+        let app = (!head.record.is_unbound()).then_some(&request.app);
         check_owner(&head, app, request.tenant.as_ref())?;
         let (mut head, fork) = match request.checkpoint.or(head.current) {
             Some(id) => {
-                let fork = self.commanded(&head, id, &slot, &request).await?;
+                let fork = self.prepare_command(&head, id, &slot, &request).await?;
                 (head, fork)
             }
-            None => self.first_command(head, &slot, &request).await?,
+            None => self.prepare_first_command(head, &slot, &request).await?,
         };
         if !request.context.is_null() {
             head.record.context = request.context;
         }
-        facts::check_added(&head.record.metadata, &request.metadata)?;
+        metadata::check_merged_size(&head.record.metadata, &request.metadata)?;
         head.record.metadata.extend(request.metadata);
         let options = request.options;
         let run = RunRecord { options, ..self.new_run(&mut slot, &head, None) };
         let head = self.write_fork(&mut slot, head, &run, fork).await?;
-        self.go_on(slot, head, run, RunReason::Fork, Vec::new()).await
+        self.continue_run(slot, head, run, RunReason::Fork, Vec::new()).await
     }
 
     /// Prepares a command on a thread without a checkpoint.
-    async fn first_command(
+    async fn prepare_first_command(
         &self,
         head: ThreadHead,
-        slot: &Slot,
+        slot: &ThreadClaim,
         request: &CommandThread,
-    ) -> Result<(ThreadHead, Fork), Failure> {
+    ) -> Result<(ThreadHead, PreparedFork), Failure> {
         let start = StartRun {
             app: request.app.clone(),
             graph: request.graph.clone(),
@@ -102,33 +102,34 @@ impl Engine {
             principal: None,
         };
         if !request.answers.is_empty() {
-            return Err(nothing_asked(&request.thread));
+            return Err(no_pending_interrupt(&request.thread));
         }
         let app = self.app(&start.app)?;
-        let pack = graph_of(&app, start.graph.as_ref())?;
-        pack.graph.check_context(&request.context)?;
-        let head = bound(head, &app, &pack);
-        let at = self.position(&head, &pack, slot).await?;
-        let checkpoint = carried_out(&app, &pack, None, &request.command, at).await?;
-        let taken_over = TakenOver::default();
-        Ok((head, Fork { from: None, checkpoint, call: None, taken_over }))
+        let graph_version = select_graph(&app, start.graph.as_ref())?;
+        graph_version.graph.check_context(&request.context)?;
+        let head = bind(head, &app, &graph_version);
+        let at = self.root_stamp(&head, &graph_version, slot).await?;
+        let checkpoint =
+            command_checkpoint(&app, &graph_version, None, &request.command, at).await?;
+        let taken_over = CarriedOver::default();
+        Ok((head, PreparedFork { from: None, checkpoint, call: None, carried_over: taken_over }))
     }
 
     /// Prepares a command at a checkpoint.
-    async fn commanded(
+    async fn prepare_command(
         &self,
         head: &ThreadHead,
         id: CheckpointId,
-        slot: &Slot,
+        slot: &ThreadClaim,
         request: &CommandThread,
-    ) -> Result<Fork, Failure> {
+    ) -> Result<PreparedFork, Failure> {
         let stands_here = head.current == Some(id);
-        let mut tuple = self.root_tuple(&request.thread, id).await?;
+        let mut tuple = self.root_checkpoint(&request.thread, id).await?;
         if stands_here {
             let store = self.0.ports.store.as_ref();
-            let complete = view::current(store, head).await.map_err(store_failure)?;
+            let complete = view::current_checkpoint(store, head).await.map_err(store_failure)?;
             tuple = complete.unwrap_or(tuple);
-            self.answer(&mut tuple, slot, request)?;
+            self.append_answers(&mut tuple, slot, request)?;
         } else if !request.answers.is_empty() {
             return Err(Failure::new(
                 code::CONFLICT,
@@ -139,40 +140,42 @@ impl Engine {
                 ),
             ));
         }
-        let ground = self.ground(head.clone(), tuple)?;
-        ground.pack.graph.check_context(&request.context)?;
-        let at = self.position(&ground.head, &ground.pack, slot).await?;
-        let whole = Known::new(ground.tuple.clone());
+        let ground = self.fork_base(head.clone(), tuple)?;
+        ground.graph_version.graph.check_context(&request.context)?;
+        let at = self.root_stamp(&ground.head, &ground.graph_version, slot).await?;
+        let whole = SuperstepEvents::new(ground.tuple.clone());
         let (base, command) = (&ground.tuple.checkpoint, &request.command);
         let found = if stands_here {
-            self.pending(&ground, &whole, command).await?
+            self.pending_work(&ground, &whole, command).await?
         } else {
-            Sites::default()
+            ForkedGraphs::default()
         };
-        let at = CheckpointStamp { id: CheckpointId(at.id.0 + found.copies()), ..at };
-        let checkpoint = carried_out(&ground.app, &ground.pack, Some(base), command, at).await?;
-        let taken_over = taken_over(&found, head.record.origin(), &checkpoint, None);
-        Ok(Fork { from: Some(id), checkpoint, call: None, taken_over })
+        let at =
+            CheckpointStamp { id: CheckpointId(at.id.0 + found.copied_checkpoint_count()), ..at };
+        let checkpoint =
+            command_checkpoint(&ground.app, &ground.graph_version, Some(base), command, at).await?;
+        let taken_over = carry_over(&found, head.record.origin(), &checkpoint, None);
+        Ok(PreparedFork { from: Some(id), checkpoint, call: None, carried_over: taken_over })
     }
 
     /// Appends the answers to the events of a checkpoint.
-    fn answer(
+    fn append_answers(
         &self,
         tuple: &mut CheckpointTuple,
-        slot: &Slot,
+        slot: &ThreadClaim,
         request: &CommandThread,
     ) -> Result<(), Failure> {
         if request.answers.is_empty() {
             return Ok(());
         }
-        let (lineage, nest) = view::open(tuple.clone());
-        let open = view::questions(&lineage, &nest);
+        let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple.clone());
+        let open = view::pending_with_graphs(&lineage, &subgraphs);
         let asked: Vec<&Interrupt> = open.iter().map(|(_, question)| question).collect();
         let answers: Vec<Answered> = match_answers(&asked, &request.answers)
             .map_err(|error| answer_failure(&error, &request.thread))?;
         let last = tuple.events.last().map_or(0, |event| event.seq);
         let answers =
-            (last + 1..).zip(in_their_graphs(&open, answers, slot.asked.principal.as_ref()));
+            (last + 1..).zip(answer_events(&open, answers, slot.request.principal.as_ref()));
         let answers = answers.map(|(seq, (namespace, kind))| Event {
             seq,
             at_ms: self.now_ms(),
@@ -185,13 +188,13 @@ impl Engine {
     }
 
     /// Returns the pending work at the current checkpoint.
-    async fn pending<'g>(
+    async fn pending_work<'g>(
         &'g self,
-        ground: &'g Ground,
-        whole: &'g Known,
+        ground: &'g ForkBase,
+        whole: &'g SuperstepEvents,
         command: &Command,
-    ) -> Result<Sites<'g>, Failure> {
-        let Ground { head, pack, tuple, .. } = ground;
+    ) -> Result<ForkedGraphs<'g>, Failure> {
+        let ForkBase { head, graph_version, tuple, .. } = ground;
         let lineage = view::lineage(tuple.clone());
         let leads_on = !command.goto.is_empty() || !command.sends.is_empty();
         if leads_on && lineage.failed.values().any(|failed| failed.handler.is_some()) {
@@ -202,32 +205,33 @@ impl Engine {
             );
             return Err(Failure::new(code::CONFLICT, text));
         }
-        let afresh = afresh(pack, head.record.origin(), &tuple.checkpoint, command);
-        refuse_unclear(whole, &lineage, &afresh)?;
-        let survey = Survey {
+        let afresh =
+            tasks_to_restart(graph_version, head.record.origin(), &tuple.checkpoint, command);
+        reject_in_doubt(whole, &lineage, &afresh)?;
+        let survey = ForkScan {
             store: self.0.ports.store.as_ref(),
             thread: &head.record.id,
             origin: head.record.origin(),
-            handlers: ground.handlers(),
-            then: whole,
-            whole,
-            replaced: None,
-            afresh,
+            error_handlers: ground.error_handlers(),
+            events_before_reopen: whole,
+            all_events: whole,
+            overridden: None,
+            restarted: afresh,
         };
-        survey.make().await
+        survey.run().await
     }
 }
 
 /// Returns the tasks that read a channel that a command writes. A task that runs a subgraph is
 /// never among them, because the subgraph has a state of its own.
-fn afresh(
-    pack: &GraphPack,
+fn tasks_to_restart(
+    graph_version: &GraphVersion,
     origin: &ThreadId,
     base: &Checkpoint,
     command: &Command,
 ) -> BTreeSet<TaskId> {
     let sees = |node: &NodeName| {
-        let Some(node) = pack.graph.node(node) else { return false };
+        let Some(node) = graph_version.graph.node(node) else { return false };
         let is_read = |channel| node.reads.as_ref().is_none_or(|reads| reads.contains(channel));
         matches!(node.body, NodeKind::Plugin { .. })
             && command.writes.iter().any(|write| is_read(&write.channel))
@@ -237,15 +241,15 @@ fn afresh(
     seeing.map(|(task, _)| task).collect()
 }
 
-async fn carried_out(
+async fn command_checkpoint(
     app: &App,
-    pack: &GraphPack,
+    graph_version: &GraphVersion,
     base: Option<&Checkpoint>,
     command: &Command,
     at: CheckpointStamp,
 ) -> Result<Checkpoint, Failure> {
-    let reduced = reduce(app, command_reductions(&pack.graph, base, command)).await?;
-    let made = step::command(&pack.graph, base, command, &reduced, at);
+    let reduced = reduce(app, command_reductions(&graph_version.graph, base, command)).await?;
+    let made = step::command(&graph_version.graph, base, command, &reduced, at);
     made.map_err(|error| error.to_failure())
 }
 
@@ -264,7 +268,7 @@ fn check_request(request: &CommandThread) -> Result<(), Failure> {
     })
 }
 
-fn nothing_asked(thread: &ThreadId) -> Failure {
+fn no_pending_interrupt(thread: &ThreadId) -> Failure {
     let text = format!("thread `{thread}` has not run yet, so nothing can be answered");
     Failure::new(code::CONFLICT, text)
 }

@@ -1,18 +1,18 @@
 //! Stores blobs under the quotas of their owners.
 
-use crate::gate::effect::{Effect, Site};
-use crate::gate::unwind::Stop;
-use crate::hostcall::blob::{Put, Stat};
+use crate::gate::effect::{Effect, EffectContext};
+use crate::gate::unwind::CallError;
+use crate::hostcall::blob::{PutBlob, StatBlob};
 use crate::ports::blob::{BlobInfo, BlobRef, BlobStore as _};
 
-impl Effect for Put {
-    async fn perform(&self, site: &Site<'_>) -> Result<BlobRef, Stop> {
-        Ok(site.blobs().put(self.bytes.clone(), &self.media_type).await?)
+impl Effect for PutBlob {
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<BlobRef, CallError> {
+        Ok(context.blobs().put(self.bytes.clone(), &self.media_type).await?)
     }
 }
 
-impl Effect for Stat {
-    async fn perform(&self, site: &Site<'_>) -> Result<BlobInfo, Stop> {
-        Ok(site.ports.blobs.stat(self.blob).await?)
+impl Effect for StatBlob {
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<BlobInfo, CallError> {
+        Ok(context.ports.blobs.stat(self.blob).await?)
     }
 }

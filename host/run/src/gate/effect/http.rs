@@ -1,12 +1,12 @@
 //! Sends HTTP requests through the network port, after their delay.
 
-use crate::gate::effect::{Effect, Site};
-use crate::gate::unwind::Stop;
+use crate::gate::effect::{Effect, EffectContext};
+use crate::gate::unwind::CallError;
 use crate::hostcall::http::{HttpRequest, HttpResponse};
 
 impl Effect for HttpRequest {
-    async fn perform(&self, site: &Site<'_>) -> Result<HttpResponse, Stop> {
-        let Site { ports, caller, grants, .. } = site;
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<HttpResponse, CallError> {
+        let EffectContext { ports, caller, grants, .. } = context;
         if let Some(delay) = self.delay() {
             tokio::time::sleep(delay).await;
         }

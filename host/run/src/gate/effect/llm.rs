@@ -2,20 +2,20 @@
 
 use wattle_graph::llm::{Completion, CompletionRequest, GeneratedImage, ImageRequest};
 
-use crate::gate::effect::{Effect, Site};
-use crate::gate::unwind::Stop;
+use crate::gate::effect::{Effect, EffectContext};
+use crate::gate::unwind::CallError;
 
 impl Effect for CompletionRequest {
-    async fn perform(&self, site: &Site<'_>) -> Result<Completion, Stop> {
-        site.streaming(self, |_| {}).await
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<Completion, CallError> {
+        context.complete_streaming(self, |_| {}).await
     }
 }
 
 impl Effect for ImageRequest {
-    async fn perform(&self, site: &Site<'_>) -> Result<Vec<GeneratedImage>, Stop> {
-        let ports = site.ports;
-        let made = ports.model.generate_images(site.caller, self, &site.blobs()).await?;
-        let tenant = site.caller.tenant.as_deref();
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<Vec<GeneratedImage>, CallError> {
+        let ports = context.ports;
+        let made = ports.model.generate_images(context.caller, self, &context.blobs()).await?;
+        let tenant = context.caller.tenant.as_deref();
         let linked = |image: GeneratedImage| GeneratedImage {
             link: ports.links.path(tenant, image.blob),
             ..image

@@ -1,51 +1,53 @@
 //! Reads and writes documents of the long-term memory of the caller's tenant.
 
-use crate::gate::effect::{Effect, Site};
-use crate::gate::unwind::Stop;
-use crate::hostcall::memory::{Delete, Get, Namespaces, Put, Search};
-use crate::ports::memory::{Item, MemoryScope, check_place};
+use crate::gate::effect::{Effect, EffectContext};
+use crate::gate::unwind::CallError;
+use crate::hostcall::memory::{
+    DeleteDocument, GetDocument, ListMemoryNamespaces, PutDocument, SearchDocuments,
+};
+use crate::ports::memory::{Item, MemoryScope, check_key};
 
-impl Effect for Get {
-    async fn perform(&self, site: &Site<'_>) -> Result<Option<Item>, Stop> {
-        check_place(&self.namespace, &self.key)?;
-        let memory = &site.ports.memory;
-        Ok(memory.get(&scope(site), &self.namespace, &self.key, now_ms(site)).await?)
+impl Effect for GetDocument {
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<Option<Item>, CallError> {
+        check_key(&self.namespace, &self.key)?;
+        let memory = &context.ports.memory;
+        Ok(memory.get(&scope(context), &self.namespace, &self.key, now_ms(context)).await?)
     }
 }
 
-impl Effect for Put {
-    async fn perform(&self, site: &Site<'_>) -> Result<(), Stop> {
+impl Effect for PutDocument {
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<(), CallError> {
         self.0.check()?;
-        Ok(site.ports.memory.put(&scope(site), self.0.clone(), now_ms(site)).await?)
+        Ok(context.ports.memory.put(&scope(context), self.0.clone(), now_ms(context)).await?)
     }
 }
 
-impl Effect for Delete {
-    async fn perform(&self, site: &Site<'_>) -> Result<(), Stop> {
-        check_place(&self.namespace, &self.key)?;
-        Ok(site.ports.memory.delete(&scope(site), &self.namespace, &self.key).await?)
+impl Effect for DeleteDocument {
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<(), CallError> {
+        check_key(&self.namespace, &self.key)?;
+        Ok(context.ports.memory.delete(&scope(context), &self.namespace, &self.key).await?)
     }
 }
 
-impl Effect for Search {
-    async fn perform(&self, site: &Site<'_>) -> Result<Vec<Item>, Stop> {
+impl Effect for SearchDocuments {
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<Vec<Item>, CallError> {
         self.0.check()?;
-        Ok(site.ports.memory.search(&scope(site), &self.0, now_ms(site)).await?)
+        Ok(context.ports.memory.search(&scope(context), &self.0, now_ms(context)).await?)
     }
 }
 
-impl Effect for Namespaces {
-    async fn perform(&self, site: &Site<'_>) -> Result<Vec<Vec<String>>, Stop> {
+impl Effect for ListMemoryNamespaces {
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<Vec<Vec<String>>, CallError> {
         self.0.check()?;
-        Ok(site.ports.memory.namespaces(&scope(site), &self.0, now_ms(site)).await?)
+        Ok(context.ports.memory.namespaces(&scope(context), &self.0, now_ms(context)).await?)
     }
 }
 
 /// Returns the memory that a guest can access: that of its tenant.
-fn scope(site: &Site<'_>) -> MemoryScope {
-    MemoryScope::Agents(site.caller.tenant.clone())
+fn scope(context: &EffectContext<'_>) -> MemoryScope {
+    MemoryScope::Tenant(context.caller.tenant.clone())
 }
 
-fn now_ms(site: &Site<'_>) -> i64 {
-    site.ports.clock.now_ms()
+fn now_ms(context: &EffectContext<'_>) -> i64 {
+    context.ports.clock.now_ms()
 }

@@ -1,21 +1,21 @@
 //! Runs statements that read on the database port, under the rule of the grant. See
 //! [`crate::gate::transaction`] for transactions.
 
-use crate::gate::effect::{Effect, Site};
-use crate::gate::unwind::Stop;
-use crate::hostcall::sql::{Dialect, Query, Rows, Statement, rule};
+use crate::gate::effect::{Effect, EffectContext};
+use crate::gate::unwind::CallError;
+use crate::hostcall::sql::{Dialect, Query, Rows, Statement, sql_rule};
 
 impl Effect for Query {
-    async fn perform(&self, site: &Site<'_>) -> Result<Rows, Stop> {
-        let rule = rule(site.grants, site.caller, &self.0.database)?;
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<Rows, CallError> {
+        let rule = sql_rule(context.grants, context.caller, &self.0.database)?;
         let Statement { database, text, parameters } = &self.0;
-        let limits = &site.grants.limits.sql;
-        Ok(site.ports.sql.query(database, rule, limits, text, parameters).await?)
+        let limits = &context.grants.limits.sql;
+        Ok(context.ports.sql.query(database, rule, limits, text, parameters).await?)
     }
 }
 
 impl Effect for Dialect {
-    async fn perform(&self, site: &Site<'_>) -> Result<String, Stop> {
-        Ok(site.ports.sql.dialect(&self.database).await.map(str::to_owned)?)
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<String, CallError> {
+        Ok(context.ports.sql.dialect(&self.database).await.map(str::to_owned)?)
     }
 }

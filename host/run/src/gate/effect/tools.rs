@@ -19,29 +19,29 @@ use wattle_graph::schema::{Schema, SchemaError};
 
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 
-use crate::gate::effect::{Effect, Site};
-use crate::gate::elicit::Rounds;
-use crate::gate::entry::Entry;
-use crate::gate::unwind::{Ended, Stop, Unwind};
-use crate::gate::{Gate, Setting};
-use crate::grant::{InDoubt, ToolGrant, ToolSource};
-use crate::hostcall::elicit::nobody_to_ask;
-use crate::hostcall::tools::{ListTools, ToolCall, ToolHints, ToolInfo};
-use crate::json::{check_depth, weight, with_integers};
+use crate::gate::effect::{Effect, EffectContext};
+use crate::gate::elicit::AnsweredRounds;
+use crate::gate::entry::CallEntry;
+use crate::gate::unwind::{CallError, GuestError, Unwind};
+use crate::gate::{Gate, GuestEnv};
+use crate::grant::{InDoubtPolicy, ToolGrant, ToolSource};
+use crate::hostcall::elicit::elicitation_unsupported;
+use crate::hostcall::tools::{ListTools, PluginToolCall, ToolHints, ToolInfo};
+use crate::json::{approx_bytes, check_depth, with_integers};
 use crate::limit;
-use crate::ports::lease::Leased;
-use crate::ports::tool_server::{ServerAnswer, ServerCall};
+use crate::ports::lease::CallLease;
+use crate::ports::tool_server::{ServerCall, ServerCallResult};
 use crate::ports::{Caller, ToolServers};
 
 impl Effect for ToolRequest {
-    async fn perform(&self, site: &Site<'_>) -> Result<ToolOutput, Stop> {
-        call(site, self).await
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<ToolOutput, CallError> {
+        call_tool(context, self).await
     }
 }
 
 impl Effect for ListTools {
-    async fn perform(&self, site: &Site<'_>) -> Result<Vec<ToolInfo>, Stop> {
-        Ok(list(site).await)
+    async fn perform(&self, context: &EffectContext<'_>) -> Result<Vec<ToolInfo>, CallError> {
+        Ok(list_tools(context).await)
     }
 }
 
@@ -58,36 +58,36 @@ impl Tool {
 }
 
 /// The granted tools of a caller that can be listed now.
-struct Toolbox {
+struct GrantedTools {
     tools: Vec<Tool>,
     /// Sources whose tools cannot be listed.
-    missing: Vec<(ToolSource, Failure)>,
+    unavailable: Vec<(ToolSource, Failure)>,
 }
 
 /// Lists the tools of a caller, each under a name that identifies it. A source whose tools cannot
 /// be listed has one unavailable entry, so that the caller can distinguish an unavailable tool from
 /// one that does not exist.
-async fn list(site: &Site<'_>) -> Vec<ToolInfo> {
-    let toolbox = open(site).await;
-    for (_, failure) in &toolbox.missing {
-        site.log("warn", &format!("tools are missing: {failure}"));
+async fn list_tools(context: &EffectContext<'_>) -> Vec<ToolInfo> {
+    let toolbox = list_granted(context).await;
+    for (_, failure) in &toolbox.unavailable {
+        context.log("warn", &format!("tools are missing: {failure}"));
     }
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
     for tool in &toolbox.tools {
         *count.entry(&tool.info.name).or_default() += 1;
     }
     for (name, _) in count.iter().filter(|&(_, &claims)| claims > 1) {
-        site.log("warn", &shadow_text(name, &toolbox.tools));
+        context.log("warn", &ambiguous_name_message(name, &toolbox.tools));
     }
     let shadowed = |tool: &Tool| count.get(tool.info.name.as_str()).is_some_and(|&n| n > 1);
     let visible = toolbox.tools.iter().map(|tool| {
         let mut info = ToolInfo { reference: Some(tool.reference()), ..tool.info.clone() };
-        if shadowed(tool) || reads_as_reference(&tool.info.name) {
+        if shadowed(tool) || looks_like_reference(&tool.info.name) {
             info.name = tool.reference();
         }
         info
     });
-    let missing = toolbox.missing.iter().map(|(source, failure)| unavailable(source, failure));
+    let missing = toolbox.unavailable.iter().map(|(source, failure)| unavailable(source, failure));
     visible.chain(missing).collect()
 }
 
@@ -106,57 +106,60 @@ fn unavailable(source: &ToolSource, failure: &Failure) -> ToolInfo {
 
 /// Returns true if the name of a tool has the form of a reference to a tool of another source. A
 /// server can give its tools any names.
-fn reads_as_reference(name: &str) -> bool {
+fn looks_like_reference(name: &str) -> bool {
     name.parse::<ToolGrant>().is_ok()
 }
 
 /// Finds a tool, validates the arguments and calls it. A call that started before is continued or
 /// settled first: a tool that cannot be found now says nothing about how that call ended.
-async fn call(site: &Site<'_>, request: &ToolRequest) -> Result<ToolOutput, Stop> {
-    let known = site.entry.map(Entry::rounds).transpose()?.unwrap_or_default();
-    if let Some(entry) = site.entry {
-        entry.task.count_bytes(known.bytes, &site.grants.limits)?;
+async fn call_tool(
+    context: &EffectContext<'_>,
+    request: &ToolRequest,
+) -> Result<ToolOutput, CallError> {
+    let known = context.entry.map(CallEntry::answered_rounds).transpose()?.unwrap_or_default();
+    if let Some(entry) = context.entry {
+        entry.task.count_bytes(known.bytes, &context.grants.limits)?;
     }
-    if let Some(output) = go_on(site, request, &known).await? {
+    if let Some(output) = continue_held_call(context, request, &known).await? {
         return Ok(output);
     }
-    let found = match known.asker.clone() {
+    let found = match known.server_tool.clone() {
         Some((server, tool)) => {
             let grant = ToolGrant { source: ToolSource::Server(server), tool: Some(tool) };
-            find_by_reference(site, grant, &request.tool).await
+            find_by_reference(context, grant, &request.tool).await
         }
-        None => find(site, &request.tool).await,
+        None => find_tool(context, &request.tool).await,
     };
     let tool = match found {
         Ok(tool) => tool,
-        Err(failure) if is_of_plugin(&request.tool) => return Err(failure.into()),
+        Err(failure) if refers_to_plugin(&request.tool) => return Err(failure.into()),
         Err(failure) => {
             // The hints are unknown, so the call counts as not idempotent.
-            let output = settled(site, ToolHints::default(), &known).await?;
-            return output.ok_or(Stop::Failure(failure));
+            let output = settle_in_doubt(context, ToolHints::default(), &known).await?;
+            return output.ok_or(CallError::Failure(failure));
         }
     };
     check_depth("the arguments", &request.arguments)?;
     match &tool.source {
         ToolSource::Plugin(plugin) => {
-            let violations = fitting(&tool.info, request)?;
-            call_plugin(site, plugin, &tool, request, violations).await
+            let violations = check_arguments(&tool.info, request)?;
+            call_plugin(context, plugin, &tool, request, violations).await
         }
         // A server validates the arguments itself: its schema may use a draft or a pattern that
         // this host cannot read, and many servers accept `"2"` for 2.
-        ToolSource::Server(server) => call_server(site, server, &tool, request, &known).await,
+        ToolSource::Server(server) => call_server(context, server, &tool, request, &known).await,
     }
 }
 
 /// Returns true if a name refers to a plugin's tool. Such a call is never in doubt: the calls that
 /// the tool makes have their own journal.
-fn is_of_plugin(name: &str) -> bool {
+fn refers_to_plugin(name: &str) -> bool {
     let grant = name.parse::<ToolGrant>();
     grant.is_ok_and(|it| it.tool.is_some() && matches!(it.source, ToolSource::Plugin(_)))
 }
 
 /// Returns the violations of the arguments, if the tool of a plugin accepts them.
-fn fitting(info: &ToolInfo, request: &ToolRequest) -> Result<Vec<String>, Failure> {
+fn check_arguments(info: &ToolInfo, request: &ToolRequest) -> Result<Vec<String>, Failure> {
     let violations = violations(info, request)?;
     if violations.is_empty() || info.accepts_invalid {
         return Ok(violations);
@@ -167,15 +170,15 @@ fn fitting(info: &ToolInfo, request: &ToolRequest) -> Result<Vec<String>, Failur
 }
 
 /// Lists the tools of all sources concurrently, so that their delays do not add up.
-async fn open(site: &Site<'_>) -> Toolbox {
-    let mut toolbox = Toolbox { tools: Vec::new(), missing: Vec::new() };
-    let grants = &site.grants.tools;
-    let all = join_all(grants.iter().map(|grant| offered(site, &grant.source))).await;
+async fn list_granted(context: &EffectContext<'_>) -> GrantedTools {
+    let mut toolbox = GrantedTools { tools: Vec::new(), unavailable: Vec::new() };
+    let grants = &context.grants.tools;
+    let all = join_all(grants.iter().map(|grant| list_source(context, &grant.source))).await;
     for (grant, offered) in grants.iter().zip(all) {
         match offered {
             Err(failure) => {
-                if toolbox.missing.iter().all(|(source, _)| *source != grant.source) {
-                    toolbox.missing.push((grant.source.clone(), failure));
+                if toolbox.unavailable.iter().all(|(source, _)| *source != grant.source) {
+                    toolbox.unavailable.push((grant.source.clone(), failure));
                 }
             }
             Ok(infos) => {
@@ -191,30 +194,33 @@ async fn open(site: &Site<'_>) -> Toolbox {
     toolbox
 }
 
-async fn offered(site: &Site<'_>, source: &ToolSource) -> Result<Vec<ToolInfo>, Failure> {
+async fn list_source(
+    context: &EffectContext<'_>,
+    source: &ToolSource,
+) -> Result<Vec<ToolInfo>, Failure> {
     match source {
-        ToolSource::Plugin(name) => Ok(site.setting.app.tools(name)?.to_vec()),
-        ToolSource::Server(server) => site.ports.tools.list(site.caller, server).await,
+        ToolSource::Plugin(name) => Ok(context.env.app.tools(name)?.to_vec()),
+        ToolSource::Server(server) => context.ports.tools.list(context.caller, server).await,
     }
 }
 
-async fn find(site: &Site<'_>, wanted: &str) -> Result<Tool, Failure> {
+async fn find_tool(context: &EffectContext<'_>, wanted: &str) -> Result<Tool, Failure> {
     if let Ok(grant) = wanted.parse::<ToolGrant>()
         && grant.tool.is_some()
     {
-        return find_by_reference(site, grant, wanted).await;
+        return find_by_reference(context, grant, wanted).await;
     }
-    let mut toolbox = open(site).await;
+    let mut toolbox = list_granted(context).await;
     let mut places =
         (0..toolbox.tools.len()).filter(|&place| toolbox.tools[place].info.name == wanted);
     match (places.next(), places.next()) {
         (Some(place), None) => Ok(toolbox.tools.swap_remove(place)),
         (Some(_), Some(_)) => {
-            let text = shadow_text(wanted, &toolbox.tools);
-            site.log("error", &text);
+            let text = ambiguous_name_message(wanted, &toolbox.tools);
+            context.log("error", &text);
             Err(Failure::new(code::DENIED, text))
         }
-        (None, _) => Err(match toolbox.missing.pop() {
+        (None, _) => Err(match toolbox.unavailable.pop() {
             // The tool may belong to a source that cannot be listed.
             Some((_, missing)) => Failure {
                 message: format!(
@@ -223,28 +229,28 @@ async fn find(site: &Site<'_>, wanted: &str) -> Result<Tool, Failure> {
                 ),
                 ..missing
             },
-            None => unknown(site.caller, wanted, &toolbox.tools),
+            None => unknown(context.caller, wanted, &toolbox.tools),
         }),
     }
 }
 
 async fn find_by_reference(
-    site: &Site<'_>,
+    context: &EffectContext<'_>,
     grant: ToolGrant,
     wanted: &str,
 ) -> Result<Tool, Failure> {
     let name = grant.tool.as_deref().unwrap_or_default();
-    if !is_granted(site, &grant.source, name) {
-        return Err(denied(site.caller, wanted));
+    if !is_granted(context, &grant.source, name) {
+        return Err(denied(context.caller, wanted));
     }
-    let infos = offered(site, &grant.source).await?;
+    let infos = list_source(context, &grant.source).await?;
     let info = infos.into_iter().find(|info| info.name == name);
-    let info = info.ok_or_else(|| unknown(site.caller, wanted, &[]))?;
+    let info = info.ok_or_else(|| unknown(context.caller, wanted, &[]))?;
     Ok(Tool { source: grant.source, info })
 }
 
-fn is_granted(site: &Site<'_>, source: &ToolSource, tool: &str) -> bool {
-    site.grants.tools.iter().any(|grant| grant.source == *source && grant.covers(tool))
+fn is_granted(context: &EffectContext<'_>, source: &ToolSource, tool: &str) -> bool {
+    context.grants.tools.iter().any(|grant| grant.source == *source && grant.covers(tool))
 }
 
 fn denied(caller: &Caller, wanted: &str) -> Failure {
@@ -267,7 +273,7 @@ fn unknown(caller: &Caller, wanted: &str, tools: &[Tool]) -> Failure {
     )
 }
 
-fn shadow_text(name: &str, tools: &[Tool]) -> String {
+fn ambiguous_name_message(name: &str, tools: &[Tool]) -> String {
     let places: Vec<String> = tools
         .iter()
         .filter(|tool| tool.info.name == name)
@@ -293,13 +299,13 @@ fn violations(info: &ToolInfo, request: &ToolRequest) -> Result<Vec<String>, Fai
 }
 
 async fn call_plugin(
-    site: &Site<'_>,
+    context: &EffectContext<'_>,
     name: &PluginName,
     tool: &Tool,
     request: &ToolRequest,
     violations: Vec<String>,
-) -> Result<ToolOutput, Stop> {
-    if site.depth >= limit::TOOL_DEPTH {
+) -> Result<ToolOutput, CallError> {
+    if context.depth >= limit::TOOL_DEPTH {
         return Err(Failure::new(
             code::LIMIT,
             format!("tools call tools more than {} levels deep", limit::TOOL_DEPTH),
@@ -307,47 +313,47 @@ async fn call_plugin(
         .with_details(json!({ "limit": "tool_depth", "allowed": limit::TOOL_DEPTH }))
         .into());
     }
-    let setting = Setting {
-        caller: Caller { plugin: name.clone(), ..site.caller.clone() },
-        grants: site.setting.app.grants_of(name),
-        ..site.setting.clone()
+    let setting = GuestEnv {
+        caller: Caller { plugin: name.clone(), ..context.caller.clone() },
+        grants: context.env.app.grants_of(name),
+        ..context.env.clone()
     };
-    let task = site.entry.as_ref().map(|entry| entry.task.nested(entry.number));
+    let task = context.entry.as_ref().map(|entry| entry.task.for_tool_call(entry.number));
     let limits = setting.grants.limits.clone();
-    let call = ToolCall {
+    let call = PluginToolCall {
         tool: tool.info.name.clone(),
-        call_id: call_id(site, request),
+        call_id: call_id(context, request),
         thread: task.as_ref().map(|task| task.log.thread().clone()),
         task: task.as_ref().map(|task| task.task.clone()),
-        tenant: site.caller.tenant.clone(),
+        tenant: context.caller.tenant.clone(),
         violations,
         arguments: with_integers(request.arguments.clone()),
         state: request.state.clone(),
     };
-    let gate = Arc::new(Gate::for_tool(setting, task, site.depth + 1));
-    let allowed = deadline(request, limits.node_timeout_ms);
-    let work = site.setting.app.call_tool(name, call, gate);
+    let gate = Arc::new(Gate::for_tool(setting, task, context.depth + 1));
+    let allowed = call_timeout_ms(request, limits.node_timeout_ms);
+    let work = context.env.app.call_tool(name, call, gate);
     let ended = tokio::time::timeout(Duration::from_millis(allowed), work).await;
     match ended {
         Err(_elapsed) => Err(timed_out(&request.tool, allowed).into()),
-        Ok(Ok(output)) => within_output(output, &request.tool, limits.output_bytes),
-        Ok(Err(ended)) => Err(stop(site, ended)),
+        Ok(Ok(output)) => check_output_size(output, &request.tool, limits.output_bytes),
+        Ok(Err(ended)) => Err(into_call_error(context, ended)),
     }
 }
 
 /// Returns the model's id of the call, or one that derives from the call path and is the same after
 /// a crash.
-fn call_id(site: &Site<'_>, request: &ToolRequest) -> String {
-    match (&site.entry, request.call_id.is_empty()) {
+fn call_id(context: &EffectContext<'_>, request: &ToolRequest) -> String {
+    match (&context.entry, request.call_id.is_empty()) {
         (_, false) => request.call_id.clone(),
         (Some(entry), true) => {
-            format!("{}-{}", entry.task.task, entry.place())
+            format!("{}-{}", entry.task.task, entry.call_path())
         }
         (None, true) => uuid::Uuid::new_v4().to_string(),
     }
 }
 
-fn deadline(request: &ToolRequest, most: u64) -> u64 {
+fn call_timeout_ms(request: &ToolRequest, most: u64) -> u64 {
     request.timeout_ms.map_or(most, |wanted| u64::from(wanted).min(most))
 }
 
@@ -357,12 +363,16 @@ fn timed_out(tool: &str, allowed_ms: u64) -> Failure {
         .with_details(json!({ "limit": "timeout", "allowed_ms": allowed_ms }))
 }
 
-fn within_output(output: ToolOutput, tool: &str, allowed: u64) -> Result<ToolOutput, Stop> {
+fn check_output_size(
+    output: ToolOutput,
+    tool: &str,
+    allowed: u64,
+) -> Result<ToolOutput, CallError> {
     let value = serde_json::to_value(&output).map_err(|error| {
         Failure::internal(format!("cannot serialize the tool's output: {error}"))
     })?;
     check_depth(&format!("the output of the tool `{tool}`"), &value)?;
-    let bytes = weight(&value);
+    let bytes = approx_bytes(&value);
     if bytes <= allowed {
         return Ok(output);
     }
@@ -378,152 +388,158 @@ fn within_output(output: ToolOutput, tool: &str, allowed: u64) -> Result<ToolOut
 }
 
 /// Converts the error of a tool: a failure for its caller, unless the whole task must be unwound.
-fn stop(site: &Site<'_>, ended: Ended) -> Stop {
+fn into_call_error(context: &EffectContext<'_>, ended: GuestError) -> CallError {
     let failure = match ended {
-        Ended::Unwound(Unwind::Limit(failure)) | Ended::Trap(failure) | Ended::Limit(failure) => {
-            site.log("error", &failure.message);
+        GuestError::Unwound(Unwind::Limit(failure))
+        | GuestError::Trap(failure)
+        | GuestError::Limit(failure) => {
+            context.log("error", &failure.message);
             failure
         }
-        Ended::Unwound(unwind) => return unwind.into(),
-        Ended::Failure(failure) | Ended::Host(failure) => failure,
+        GuestError::Unwound(unwind) => return unwind.into(),
+        GuestError::Failure(failure) | GuestError::Host(failure) => failure,
     };
     failure.into()
 }
 
 /// A call of a tool of a server.
-struct Remote<'a> {
+struct ServerToolCall<'a> {
     server: &'a str,
     request: &'a ToolRequest,
     /// The request with the tool's name on the server.
-    named: ToolRequest,
-    leased: Leased,
-    known: &'a Rounds,
+    server_request: ToolRequest,
+    lease: CallLease,
+    answered: &'a AnsweredRounds,
     allowed_ms: u64,
 }
 
-impl<'a> Remote<'a> {
+impl<'a> ServerToolCall<'a> {
     fn new(
-        site: &Site<'_>,
+        context: &EffectContext<'_>,
         (server, tool): (&'a str, &str),
         request: &'a ToolRequest,
-        known: &'a Rounds,
+        known: &'a AnsweredRounds,
     ) -> Self {
-        let call_id = call_id(site, request);
+        let call_id = call_id(context, request);
         let arguments = with_integers(request.arguments.clone());
         let named = ToolRequest { tool: tool.to_owned(), call_id, arguments, ..request.clone() };
-        let leased = site.entry.map(|entry| entry.task.log.leased()).cloned().unwrap_or_default();
-        let allowed_ms = deadline(request, site.grants.limits.node_timeout_ms);
-        Self { server, request, named, leased, known, allowed_ms }
+        let leased =
+            context.entry.map(|entry| entry.task.log.call_lease()).cloned().unwrap_or_default();
+        let allowed_ms = call_timeout_ms(request, context.grants.limits.node_timeout_ms);
+        Self { server, request, server_request: named, lease: leased, answered: known, allowed_ms }
     }
 
-    fn as_call<'c>(&'c self, site: &'c Site<'_>) -> ServerCall<'c> {
-        let thread = site.entry.map(|entry| entry.task.log.thread());
-        let Self { named, leased, known, .. } = self;
-        ServerCall { request: named, thread, leased, rounds: &known.rounds }
+    fn to_server_call<'c>(&'c self, context: &'c EffectContext<'_>) -> ServerCall<'c> {
+        let thread = context.entry.map(|entry| entry.task.log.thread());
+        let Self { server_request: named, lease: leased, answered: known, .. } = self;
+        ServerCall { request: named, thread, lease: leased, rounds: &known.rounds }
     }
 }
 
 /// Continues the call that the server holds open for the last answer, if it does. The holder of the
 /// call knows its state, so neither the policy nor the tool's hints are consulted. A decision that
 /// a person has made about the call takes precedence over the answer.
-async fn go_on(
-    site: &Site<'_>,
+async fn continue_held_call(
+    context: &EffectContext<'_>,
     request: &ToolRequest,
-    known: &Rounds,
-) -> Result<Option<ToolOutput>, Stop> {
-    let Some((server, tool)) = known.asker.as_ref().filter(|_| known.is_held()) else {
+    known: &AnsweredRounds,
+) -> Result<Option<ToolOutput>, CallError> {
+    let Some((server, tool)) = known.server_tool.as_ref().filter(|_| known.is_held()) else {
         return Ok(None);
     };
-    let is_decided = site.entry.is_some_and(|entry| entry.settled.is_some());
-    if is_decided || !is_granted(site, &ToolSource::Server(server.clone()), tool) {
+    let is_decided = context.entry.is_some_and(|entry| entry.decision.is_some());
+    if is_decided || !is_granted(context, &ToolSource::Server(server.clone()), tool) {
         return Ok(None);
     }
-    let call = Remote::new(site, (server, tool), request, known);
-    let gone_on = site.ports.tools.go_on(site.caller, server, call.as_call(site));
+    let call = ServerToolCall::new(context, (server, tool), request, known);
+    let gone_on =
+        context.ports.tools.continue_call(context.caller, server, call.to_server_call(context));
     // The hints of the tool are unknown here, so the call counts as not idempotent.
-    let gone_on = gone_on.map_err(|failure| cut(site, ToolHints::default(), failure));
-    match in_time(request, call.allowed_ms, gone_on).await? {
-        Some(answer) => answered(site, &call, answer).await.map(Some),
+    let gone_on = gone_on.map_err(|failure| call_failure(context, ToolHints::default(), failure));
+    match with_timeout(request, call.allowed_ms, gone_on).await? {
+        Some(answer) => output_or_interrupt(context, &call, answer).await.map(Some),
         None => Ok(None),
     }
 }
 
 async fn call_server(
-    site: &Site<'_>,
+    context: &EffectContext<'_>,
     server: &str,
     tool: &Tool,
     request: &ToolRequest,
-    known: &Rounds,
-) -> Result<ToolOutput, Stop> {
-    if let Some(output) = settled(site, tool.info.hints, known).await? {
+    known: &AnsweredRounds,
+) -> Result<ToolOutput, CallError> {
+    if let Some(output) = settle_in_doubt(context, tool.info.hints, known).await? {
         return Ok(output);
     }
-    let call = Remote::new(site, (server, &tool.info.name), request, known);
-    let made = site.ports.tools.call(site.caller, server, call.as_call(site));
-    let made = made.map_err(|failure| cut(site, tool.info.hints, failure));
-    let answer = in_time(request, call.allowed_ms, made).await?;
-    answered(site, &call, answer).await
+    let call = ServerToolCall::new(context, (server, &tool.info.name), request, known);
+    let made = context.ports.tools.call(context.caller, server, call.to_server_call(context));
+    let made = made.map_err(|failure| call_failure(context, tool.info.hints, failure));
+    let answer = with_timeout(request, call.allowed_ms, made).await?;
+    output_or_interrupt(context, &call, answer).await
 }
 
 /// Returns the output of a call. If the server elicits, raises an interrupt.
-async fn answered(
-    site: &Site<'_>,
-    call: &Remote<'_>,
-    answer: ServerAnswer,
-) -> Result<ToolOutput, Stop> {
-    let (limits, tools) = (&site.grants.limits, site.ports.tools.as_ref());
-    match (answer, site.entry) {
-        (ServerAnswer::Done(output), _) => {
-            within_output(output, &call.request.tool, limits.output_bytes)
+async fn output_or_interrupt(
+    context: &EffectContext<'_>,
+    call: &ServerToolCall<'_>,
+    answer: ServerCallResult,
+) -> Result<ToolOutput, CallError> {
+    let (limits, tools) = (&context.grants.limits, context.ports.tools.as_ref());
+    match (answer, context.entry) {
+        (ServerCallResult::Returned(output), _) => {
+            check_output_size(output, &call.request.tool, limits.output_bytes)
         }
-        (ServerAnswer::Asks(asked), Some(entry)) => {
+        (ServerCallResult::Elicits(asked), Some(entry)) => {
             let thread = entry.task.log.thread();
-            let mut held = Held { tools, thread, name: asked.held.clone() };
-            let asker = (call.server, call.named.tool.as_str());
-            let unwind = entry.elicit(asker, call.known.rounds.len(), asked, limits).await?;
+            let mut held = HeldCallGuard { tools, thread, name: asked.held.clone() };
+            let asker = (call.server, call.server_request.tool.as_str());
+            let unwind = entry.elicit(asker, call.answered.rounds.len(), asked, limits).await?;
             if matches!(unwind, Unwind::Suspended(_)) {
                 held.name = None;
             }
             Err(unwind.into())
         }
-        (ServerAnswer::Asks(_), None) => Err(nobody_to_ask(call.server, &call.named.tool).into()),
+        (ServerCallResult::Elicits(_), None) => {
+            Err(elicitation_unsupported(call.server, &call.server_request.tool).into())
+        }
     }
 }
 
 /// A call that the server holds open for an answer. Dropping it before the interrupt is logged
 /// releases the call: no answer will come.
-struct Held<'a> {
+struct HeldCallGuard<'a> {
     tools: &'a dyn ToolServers,
     thread: &'a ThreadId,
     /// `None` if no call is held, or if the interrupt is logged.
     name: Option<String>,
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldCallGuard<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            self.tools.release(self.thread, name);
+            self.tools.release_call(self.thread, name);
         }
     }
 }
 
 /// Awaits a server's work within the timeout of a call.
-async fn in_time<T>(
+async fn with_timeout<T>(
     request: &ToolRequest,
     allowed_ms: u64,
     work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Stop> {
+) -> Result<T, CallError> {
     match tokio::time::timeout(Duration::from_millis(allowed_ms), work).await {
         Err(_elapsed) => Err(timed_out(&request.tool, allowed_ms).into()),
-        Ok(answer) => answer.map_err(Stop::Failure),
+        Ok(answer) => answer.map_err(CallError::Failure),
     }
 }
 
 /// Returns the failure of a call. The failure stays `in-doubt` unless the call is idempotent or the
 /// operator's policy is to retry.
-fn cut(site: &Site<'_>, hints: ToolHints, failure: Failure) -> Failure {
+fn call_failure(context: &EffectContext<'_>, hints: ToolHints, failure: Failure) -> Failure {
     let is_harmless = hints.read_only || hints.idempotent;
-    let may_repeat = is_harmless || site.grants.in_doubt == InDoubt::Retry;
+    let may_repeat = is_harmless || context.grants.in_doubt == InDoubtPolicy::Retry;
     if failure.code == code::IN_DOUBT && may_repeat {
         return Failure { code: code::UNAVAILABLE.to_owned(), ..failure }.retryable();
     }
@@ -531,24 +547,24 @@ fn cut(site: &Site<'_>, hints: ToolHints, failure: Failure) -> Failure {
 }
 
 /// Decides about an in-doubt call. Returns its output, or `None` if the call is executed.
-async fn settled(
-    site: &Site<'_>,
+async fn settle_in_doubt(
+    context: &EffectContext<'_>,
     hints: ToolHints,
-    known: &Rounds,
-) -> Result<Option<ToolOutput>, Stop> {
-    let Some(entry) = site.entry.filter(|_| !(hints.read_only || hints.idempotent)) else {
+    known: &AnsweredRounds,
+) -> Result<Option<ToolOutput>, CallError> {
+    let Some(entry) = context.entry.filter(|_| !(hints.read_only || hints.idempotent)) else {
         return Ok(None);
     };
     // A call without a start is new, or its last attempt failed, or the decision is to retry.
-    let Some(begun) = entry.begun else { return Ok(None) };
+    let Some(begun) = entry.in_doubt_seq else { return Ok(None) };
     // The server ended its side of the call with the last round, and the call has not started
     // since.
     if !known.is_held() && begun < known.asked_seq {
         return Ok(None);
     }
-    match entry.decide(site.grants.in_doubt, begun.max(known.asked_seq)).await? {
+    match entry.settle(context.grants.in_doubt, begun.max(known.asked_seq)).await? {
         Decision::Retry => Ok(None),
-        Decision::Fail => Err(entry.in_doubt().into()),
+        Decision::Fail => Err(entry.in_doubt_failure().into()),
         Decision::Answer { answer } => serde_json::from_value(answer).map(Some).map_err(|error| {
             let text = format!("the output given for the in-doubt call is invalid: {error}");
             Failure::new(code::INVALID, text).into()

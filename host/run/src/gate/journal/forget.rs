@@ -7,37 +7,37 @@ use wattle_graph::failure::code;
 
 use crate::hostcall::runs::EndedRun;
 use crate::hostcall::sql::{ROLLED_BACK, TRANSACTION, TRANSACTION_END};
-use crate::hostcall::stream::LOOK;
+use crate::hostcall::stream::STREAM_READ;
 
 /// Removes the failed calls of the last batch, so that the next attempt executes them again.
 /// In-doubt calls are kept.
 pub(super) fn forget_failed(entries: &mut BTreeMap<u32, (u64, Called)>) {
     let Some((_, last)) = entries.values().next_back() else { return };
-    let (batch, is_look) = (last.batch, last.function == LOOK);
+    let (batch, is_look) = (last.batch, last.function == STREAM_READ);
     // Stream reads of a call that failed or has no result are discarded with it. They are kept if
     // the guest made another call in between that must not be repeated, because calls after it
     // would get other numbers.
     let cut = is_look && entries.get(&batch).is_none_or(|(_, first)| first.result.is_err());
     let mut later = entries.range(batch.saturating_add(1)..);
-    let is_void = cut && later.all(|(_, (_, entry))| is_harmless(entry));
-    entries.retain(|call, (_, entry)| *call < batch || !(is_void || is_surely_failed(entry)));
+    let is_void = cut && later.all(|(_, (_, entry))| has_no_effect(entry));
+    entries.retain(|call, (_, entry)| *call < batch || !(is_void || failed_without_doubt(entry)));
 }
 
 /// Removes rolled-back transactions that were recorded after `newest`, the sequence number of the
 /// last start, other result or interrupt. A guest often leaves one behind by ending with an open
 /// transaction. No later entry can depend on their reads, so the next execution may repeat them.
-pub(super) fn forget_last_rollbacks(entries: &mut BTreeMap<u32, (u64, Called)>, newest: u64) {
+pub(super) fn drop_trailing_rollbacks(entries: &mut BTreeMap<u32, (u64, Called)>, newest: u64) {
     entries.retain(|_, (seq, called)| *seq <= newest || !is_rolled_back(called));
 }
 
 /// Returns true if repeating the call has no effect outside of the guest.
-fn is_harmless(called: &Called) -> bool {
+fn has_no_effect(called: &Called) -> bool {
     let harmless = ["emit.", "clock.", "random."];
-    called.function == LOOK || harmless.iter().any(|name| called.function.starts_with(name))
+    called.function == STREAM_READ || harmless.iter().any(|name| called.function.starts_with(name))
 }
 
 /// Returns true if the call failed and is not in doubt. Such a call may be repeated.
-fn is_surely_failed(called: &Called) -> bool {
+fn failed_without_doubt(called: &Called) -> bool {
     is_failed(called) && !is_in_doubt(called)
 }
 

@@ -2,19 +2,19 @@
 
 use wattle_graph::failure::{Failure, code};
 
-use crate::json::{check_depth, weight};
+use crate::json::{approx_bytes, check_depth};
 use crate::limit::{
     MEMORY_CONDITIONS, MEMORY_DOCUMENT_BYTES, MEMORY_KEY_BYTES, MEMORY_NAMESPACE_BYTES,
     MEMORY_PARTS, MEMORY_QUERY_BYTES, MEMORY_RESULTS,
 };
-use crate::ports::memory::{ListNamespaces, PutItem, Search};
+use crate::ports::memory::{ListNamespaces, MemorySearch, PutItem};
 
 /// Checks the namespace and the key of a document.
 ///
 /// # Errors
 ///
 /// `invalid` for an empty namespace, part or key; `limit` for a namespace or key that is too long.
-pub fn check_place(namespace: &[String], key: &str) -> Result<(), Failure> {
+pub fn check_key(namespace: &[String], key: &str) -> Result<(), Failure> {
     if namespace.is_empty() {
         return Err(invalid("a document needs a namespace of at least one part"));
     }
@@ -22,7 +22,7 @@ pub fn check_place(namespace: &[String], key: &str) -> Result<(), Failure> {
     if key.is_empty() {
         return Err(invalid("a document needs a key that is not empty"));
     }
-    within("memory_key_bytes", "the key", key.len(), MEMORY_KEY_BYTES)
+    check_bytes("memory_key_bytes", "the key", key.len(), MEMORY_KEY_BYTES)
 }
 
 /// Checks a namespace, or a prefix or suffix of one.
@@ -36,7 +36,7 @@ fn check_path(path: &[String]) -> Result<(), Failure> {
         return Err(limit("memory_parts", message));
     }
     let bytes = path.iter().map(String::len).sum();
-    within("memory_namespace_bytes", "the namespace", bytes, MEMORY_NAMESPACE_BYTES)
+    check_bytes("memory_namespace_bytes", "the namespace", bytes, MEMORY_NAMESPACE_BYTES)
 }
 
 impl PutItem {
@@ -44,16 +44,16 @@ impl PutItem {
     ///
     /// # Errors
     ///
-    /// As for [`check_place`]; also `invalid` for a document that is nested too deeply.
+    /// As for [`check_key`]; also `invalid` for a document that is nested too deeply.
     pub fn check(&self) -> Result<(), Failure> {
-        check_place(&self.namespace, &self.key)?;
+        check_key(&self.namespace, &self.key)?;
         check_depth("the document", &self.value)?;
-        let bytes = weight(&self.value) as usize;
-        within("memory_document_bytes", "the document", bytes, MEMORY_DOCUMENT_BYTES)
+        let bytes = approx_bytes(&self.value) as usize;
+        check_bytes("memory_document_bytes", "the document", bytes, MEMORY_DOCUMENT_BYTES)
     }
 }
 
-impl Search {
+impl MemorySearch {
     /// Checks a search.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Search {
             return Err(limit("memory_conditions", message));
         }
         let bytes = self.query.as_ref().map_or(0, String::len);
-        within("memory_query_bytes", "the query", bytes, MEMORY_QUERY_BYTES)
+        check_bytes("memory_query_bytes", "the query", bytes, MEMORY_QUERY_BYTES)
     }
 }
 
@@ -78,7 +78,7 @@ impl ListNamespaces {
     ///
     /// # Errors
     ///
-    /// As for [`Search::check`]; also `invalid` for a depth of 0.
+    /// As for [`MemorySearch::check`]; also `invalid` for a depth of 0.
     pub fn check(&self) -> Result<(), Failure> {
         check_path(&self.prefix)?;
         check_path(&self.suffix)?;
@@ -97,7 +97,7 @@ fn check_results(wanted: usize) -> Result<(), Failure> {
     Err(limit("memory_results", message))
 }
 
-fn within(name: &str, what: &str, bytes: usize, most: usize) -> Result<(), Failure> {
+fn check_bytes(name: &str, what: &str, bytes: usize, most: usize) -> Result<(), Failure> {
     if bytes <= most {
         return Ok(());
     }
@@ -151,9 +151,9 @@ mod tests {
 
     #[test]
     fn results_and_depth_are_bounded() {
-        let search = Search { limit: MEMORY_RESULTS, ..Search::default() };
+        let search = MemorySearch { limit: MEMORY_RESULTS, ..MemorySearch::default() };
         assert_eq!(search.check(), Ok(()));
-        let search = Search { limit: MEMORY_RESULTS + 1, ..Search::default() };
+        let search = MemorySearch { limit: MEMORY_RESULTS + 1, ..MemorySearch::default() };
         assert_eq!(search.check().unwrap_err().code, "limit");
         let list = ListNamespaces { max_depth: Some(0), limit: 1, ..ListNamespaces::default() };
         assert_eq!(list.check().unwrap_err().code, "invalid");

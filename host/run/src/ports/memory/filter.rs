@@ -8,7 +8,7 @@ use crate::json::check_depth;
 use crate::ports::memory::{Compare, Condition};
 
 /// Prefix of an operator.
-const SIGN: char = '$';
+const OPERATOR_PREFIX: char = '$';
 
 /// The operators.
 const OPERATORS: &[(&str, Compare)] = &[
@@ -34,13 +34,16 @@ pub fn parse_filter(filter: &Value) -> Result<Vec<Condition>, Failure> {
     };
     let mut conditions = Vec::new();
     for (field, wanted) in fields {
-        if field.starts_with(SIGN) {
+        if field.starts_with(OPERATOR_PREFIX) {
             return Err(invalid(&format!(
                 "`{field}` is an operator where a field is expected; write \
                  `{{\"field\": {{\"{field}\": value}}}}`"
             )));
         }
-        match wanted.as_object().filter(|inner| inner.keys().any(|key| key.starts_with(SIGN))) {
+        match wanted
+            .as_object()
+            .filter(|inner| inner.keys().any(|key| key.starts_with(OPERATOR_PREFIX)))
+        {
             Some(operators) => read_operators(field, operators, &mut conditions)?,
             None => conditions.push(Condition {
                 field: field.clone(),

@@ -1,6 +1,6 @@
 //! Reports of hosts that share a store.
 
-use crate::ports::store::Holder;
+use crate::ports::store::LeaseHolder;
 
 /// The report of a host about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,9 +21,9 @@ pub struct HostReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveHost {
     /// Name of the host as a lease holder.
-    pub holder: Holder,
+    pub holder: LeaseHolder,
     /// Milliseconds since the newest heartbeat, by the clock of the store.
-    pub silent_ms: u64,
+    pub heartbeat_age_ms: u64,
     /// The newest report.
     pub report: HostReport,
 }

@@ -28,14 +28,14 @@ impl Owner {
 
 /// The usage of threads in a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct OwnerUsage {
     /// Number of threads.
     pub threads: u64,
     /// Bytes of the threads, without blobs.
     pub bytes: u64,
 }
 
-impl Taken {
+impl OwnerUsage {
     /// Adds a thread with its bytes.
     pub fn add(&mut self, bytes: u64) {
         self.threads += 1;

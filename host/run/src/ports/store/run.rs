@@ -63,7 +63,7 @@ impl RunRecord {
 
     /// Returns true if the run has started and therefore has events. A run that was removed from the queue has ended
     /// without events.
-    pub fn has_begun(&self) -> bool {
+    pub fn has_started(&self) -> bool {
         self.first_seq > 0
     }
 
@@ -109,9 +109,9 @@ pub struct RunSpec {
 
 impl RunSpec {
     /// Returns the request without input, answers and writes. These may be large and are not cloned.
-    pub fn emptied(&self) -> Self {
+    pub fn without_input(&self) -> Self {
         Self {
-            kind: self.kind.emptied(),
+            kind: self.kind.without_input(),
             app: self.app.clone(),
             graph: self.graph.clone(),
             context: self.context.clone(),
@@ -138,14 +138,14 @@ pub enum RunKind {
     /// Answers pending interrupts.
     Answer {
         /// The answers.
-        answer: Answer,
+        answer: RunAnswers,
     },
     /// Continues from the current checkpoint or an earlier one, with additional writes and nodes.
     Command {
         /// Writes and nodes.
         command: Command,
         /// Answers to pending interrupts.
-        answer: Option<Answer>,
+        answer: Option<RunAnswers>,
         /// The earlier checkpoint; `None` for the current one.
         checkpoint: Option<CheckpointId>,
     },
@@ -167,11 +167,11 @@ pub enum RunKind {
 
 impl RunKind {
     /// Returns the kind without input, answers and writes.
-    fn emptied(&self) -> Self {
+    fn without_input(&self) -> Self {
         match self {
             Self::Start { .. } => Self::Start { input: Value::Null },
             Self::Continue => Self::Continue,
-            Self::Answer { .. } => Self::Answer { answer: Answer::Matched(Value::Null) },
+            Self::Answer { .. } => Self::Answer { answer: RunAnswers::Matched(Value::Null) },
             Self::Command { checkpoint, .. } => {
                 Self::Command { command: Command::default(), answer: None, checkpoint: *checkpoint }
             }
@@ -195,7 +195,7 @@ impl RunKind {
 /// Answers to interrupts that are pending when the run starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum RunAnswers {
     /// Answers by interrupt id. An empty id stands for the only pending interrupt.
     ById(BTreeMap<String, Value>),
     /// An object that names interrupts answers each of them, see
@@ -220,7 +220,7 @@ pub struct PendingQuery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingRun {
     /// Place of the run. A later request has a higher place.
-    pub place: u64,
+    pub position: u64,
     /// The run.
     pub run: RunId,
     /// Thread of the run.
@@ -231,12 +231,12 @@ pub struct PendingRun {
 
 /// The condition of a batch that starts a run on the pending runs of its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Turn {
+pub enum QueueCondition {
     /// No condition: the batch starts no run.
     #[default]
-    Any,
+    Unchecked,
     /// The run is pending.
-    Own,
+    Pending,
     /// No run of the thread is pending and due when the run starts, and the run id is new.
     Free,
 }

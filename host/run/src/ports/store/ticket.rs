@@ -9,20 +9,20 @@ use tokio::sync::oneshot;
 use crate::ports::store::StoreError;
 
 /// Resolves when a batch is durable. Dropping the ticket does not undo the batch.
-pub struct Ticket(Inner);
+pub struct Ticket(TicketState);
 
-enum Inner {
+enum TicketState {
     Ready(Option<Result<(), StoreError>>),
-    Waiting { answer: oneshot::Receiver<Result<(), StoreError>>, hurry: Option<Hurry> },
+    Waiting { result: oneshot::Receiver<Result<(), StoreError>>, on_wait: Option<OnWait> },
 }
 
 /// Notifies a writer that a caller waits.
-type Hurry = Box<dyn FnOnce() + Send>;
+type OnWait = Box<dyn FnOnce() + Send>;
 
 impl Ticket {
     /// Creates a ticket that is resolved already.
     pub fn ready(result: Result<(), StoreError>) -> Self {
-        Self(Inner::Ready(Some(result)))
+        Self(TicketState::Ready(Some(result)))
     }
 
     /// Creates a ticket that a writer resolves later. The writer may delay the batch until it is
@@ -31,7 +31,7 @@ impl Ticket {
         answer: oneshot::Receiver<Result<(), StoreError>>,
         hurry: impl FnOnce() + Send + 'static,
     ) -> Self {
-        Self(Inner::Waiting { answer, hurry: Some(Box::new(hurry)) })
+        Self(TicketState::Waiting { result: answer, on_wait: Some(Box::new(hurry)) })
     }
 }
 
@@ -40,8 +40,10 @@ impl Future for Ticket {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            Inner::Ready(result) => Poll::Ready(result.take().unwrap_or(Err(StoreError::Closed))),
-            Inner::Waiting { answer, hurry } => {
+            TicketState::Ready(result) => {
+                Poll::Ready(result.take().unwrap_or(Err(StoreError::Closed)))
+            }
+            TicketState::Waiting { result: answer, on_wait: hurry } => {
                 let polled = Pin::new(answer).poll(cx);
                 if polled.is_pending()
                     && let Some(hurry) = hurry.take()

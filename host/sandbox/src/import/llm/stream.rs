@@ -4,57 +4,65 @@ use wasmtime::component::{Resource, ResourceTableError};
 use wattle_graph::call::CallKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{CompletionRequest, Delta};
-use wattle_run::gate::stream::GateStream;
+use wattle_run::gate::stream::CompletionStream;
 
 use crate::bindings::wattle::plugin::llm;
-use crate::guest::Guest;
-use crate::halt::Halt;
+use crate::host_state::HostState;
 use crate::import::llm::from_completion;
-use crate::import::types::too_many;
+use crate::import::types::too_many_resources;
+use crate::import_error::ImportError;
 
 const STREAM: &str = CallKind::Stream.name();
 
 /// A guest's handle of a stream. Dropping it cancels the model call. It is public because the
 /// generated bindings export it.
 #[expect(unreachable_pub, reason = "the generated bindings export it again")]
-pub struct OpenStream(GateStream);
+pub struct StreamHandle(CompletionStream);
 
-impl Guest {
+impl HostState {
     /// Starts a streamed model call.
     pub(crate) fn open_stream(
         &mut self,
         request: CompletionRequest,
-    ) -> Result<Resource<OpenStream>, Halt> {
+    ) -> Result<Resource<StreamHandle>, ImportError> {
         let stream = self.gate(STREAM)?.stream(request)?;
-        let handle = self.table.push(OpenStream(stream));
-        Ok(handle.map_err(|error| too_many(STREAM, &error))?)
+        let handle = self.table.push(StreamHandle(stream));
+        Ok(handle.map_err(|error| too_many_resources(STREAM, &error))?)
     }
 }
 
-impl llm::HostCompletionStream for Guest {
-    async fn next(&mut self, handle: Resource<OpenStream>) -> Result<Vec<llm::StreamEvent>, Halt> {
-        let stream = held(self.table.get_mut(&handle))?;
-        self.cpu.stop();
-        let answer = stream.next().await;
-        self.cpu.start();
-        Ok(answer?.into_iter().map(from_delta).collect())
+impl llm::HostCompletionStream for HostState {
+    async fn next(
+        &mut self,
+        handle: Resource<StreamHandle>,
+    ) -> Result<Vec<llm::StreamEvent>, ImportError> {
+        let stream = stream_of(self.table.get_mut(&handle))?;
+        self.cpu.leave_guest();
+        let result = stream.next().await;
+        self.cpu.enter_guest();
+        Ok(result?.into_iter().map(from_delta).collect())
     }
 
-    async fn finish(&mut self, handle: Resource<OpenStream>) -> Result<llm::Completion, Halt> {
-        let stream = held(self.table.get_mut(&handle))?;
-        self.cpu.stop();
-        let answer = stream.finish().await;
-        self.cpu.start();
-        Ok(from_completion(answer?))
+    async fn finish(
+        &mut self,
+        handle: Resource<StreamHandle>,
+    ) -> Result<llm::Completion, ImportError> {
+        let stream = stream_of(self.table.get_mut(&handle))?;
+        self.cpu.leave_guest();
+        let result = stream.finish().await;
+        self.cpu.enter_guest();
+        Ok(from_completion(result?))
     }
 
-    async fn drop(&mut self, handle: Resource<OpenStream>) -> wasmtime::Result<()> {
+    async fn drop(&mut self, handle: Resource<StreamHandle>) -> wasmtime::Result<()> {
         self.table.delete(handle)?;
         Ok(())
     }
 }
 
-fn held(held: Result<&mut OpenStream, ResourceTableError>) -> Result<&mut GateStream, Failure> {
+fn stream_of(
+    held: Result<&mut StreamHandle, ResourceTableError>,
+) -> Result<&mut CompletionStream, Failure> {
     held.map(|open| &mut open.0).map_err(|error| {
         Failure::new(code::CONFLICT, format!("`{STREAM}`: the stream is closed: {error}"))
     })

@@ -67,9 +67,9 @@ fn document() -> impl Strategy<Value = (u8, i64, Value, Option<i64>)> {
     (0..8_u8, 0..4_i64, value, proptest::option::of(990..1_010_i64))
 }
 
-fn wanted() -> impl Strategy<Value = Search> {
+fn wanted() -> impl Strategy<Value = MemorySearch> {
     (proptest::option::of("[abc ]{0,4}"), 0..4_i64, 0..6_usize, 0..6_usize).prop_map(
-        |(query, n, limit, offset)| Search {
+        |(query, n, limit, offset)| MemorySearch {
             prefix: Vec::new(),
             filter: parse_filter(&json!({ "n": { "$gte": n - 1 } })).unwrap(),
             query,
@@ -86,7 +86,7 @@ proptest! {
         documents in proptest::collection::vec(document(), 0..24),
         search in wanted(),
     ) {
-        let path = path::encode(&MemoryScope::Agents(None), &["a".to_owned()]);
+        let path = path::encode(&MemoryScope::Tenant(None), &["a".to_owned()]);
         let mut finder = Finder::new(&search, NOW_MS);
         let mut plain = Vec::new();
         for (place, (key, updated_ms, value, expires_ms)) in documents.iter().enumerate() {
@@ -134,9 +134,9 @@ fn record(bytes: usize) -> Record {
 
 #[test]
 fn scan_over_budget_fails() {
-    let search = Search { limit: 10, ..Search::default() };
+    let search = MemorySearch { limit: 10, ..MemorySearch::default() };
     let mut finder = Finder::new(&search, NOW_MS);
-    let path = path::encode(&MemoryScope::Agents(None), &["a".to_owned()]);
+    let path = path::encode(&MemoryScope::Tenant(None), &["a".to_owned()]);
     for key in 0..MEMORY_SCANNED {
         finder.offer((path.clone(), format!("{key:06}")), record(1)).unwrap();
     }
@@ -147,9 +147,9 @@ fn scan_over_budget_fails() {
 
 #[test]
 fn too_large_page_reports_how_many_documents_fit() {
-    let search = Search { limit: 100, ..Search::default() };
+    let search = MemorySearch { limit: 100, ..MemorySearch::default() };
     let mut finder = Finder::new(&search, NOW_MS);
-    let path = path::encode(&MemoryScope::Agents(None), &["a".to_owned()]);
+    let path = path::encode(&MemoryScope::Tenant(None), &["a".to_owned()]);
     for key in 0..40 {
         finder.offer((path.clone(), format!("{key:02}")), record(256 << 10)).unwrap();
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
 use wattle_graph::id::ThreadId;
 use wattle_kit::standin::{Fault, FaultRule, Outcome, Pattern};
-use wattle_run::hostcall::runs::Runs;
+use wattle_run::hostcall::runs::RunService;
 use wattle_suite::desk::{Desk, MODEL_PATH, last_words, message, messages, tool_messages};
 use wattle_suite::guests;
 use wattle_suite::server::{Setup, TestServer};

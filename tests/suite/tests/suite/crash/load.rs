@@ -10,8 +10,8 @@ use serde_json::json;
 use tempfile::TempDir;
 use wattle_graph::id::PluginName;
 use wattle_run::grant::Grants;
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{RunOutcome, Runs};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_run::ports::Sandbox as _;
 use wattle_run::ports::store::{ThreadQuery, ThreadStatus};
 use wattle_sandbox::{SandboxConfig, WasmSandbox};
@@ -71,7 +71,7 @@ fn asking() -> NativePlugin {
         if call.input["filling"].is_string() {
             return Ok(json!({}));
         }
-        let question = Ask { payload: json!({ "sure": "?" }), response_schema: None };
+        let question = InterruptRequest { payload: json!({ "sure": "?" }), response_schema: None };
         Ok(json!({ "out": gate.ask(question).await? }))
     })
 }

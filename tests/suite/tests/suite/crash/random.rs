@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wattle_graph::id::ThreadId;
 use wattle_kit::needs;
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs, StartRun};
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, RunService, StartRun};
 use wattle_run::ports::store::ThreadStatus;
 use wattle_suite::effects::{Effects, Side};
 use wattle_suite::world::World;

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::sync::{oneshot, watch};
 use wattle_graph::id::ThreadId;
 use wattle_kit::layer::{Layer, Layered};
-use wattle_run::hostcall::runs::{RunOutcome, Runs};
+use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, Ticket};
 use wattle_store::MemoryStore;

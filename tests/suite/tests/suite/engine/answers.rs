@@ -10,13 +10,13 @@ use wattle_graph::id::ThreadId;
 use wattle_graph::llm::{Completion, Delta};
 use wattle_graph::tool::ToolRequest;
 use wattle_run::gate::Gate;
-use wattle_run::gate::unwind::Stop;
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{EndedRun, RunOutcome, Runs};
+use wattle_run::gate::unwind::CallError;
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{EndedRun, RunOutcome, RunService};
 use wattle_run::limit;
 use wattle_run::ports::store::RunOptions;
 use wattle_run::ports::tool_server::NoToolServers;
-use wattle_run::travel::{CallRef, ForkFrom, ForkInto, ForkThread};
+use wattle_run::time_travel::{CallRef, ForkFrom, ForkInto, ForkThread};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said};
 use wattle_suite::world::World;
@@ -35,7 +35,7 @@ fn stored(answer: &Completion) -> Value {
     json!({ "id": answer.id, "role": "assistant", "content": said(answer) })
 }
 
-async fn ask(gate: &Gate, text: &str) -> Result<Value, Stop> {
+async fn ask(gate: &Gate, text: &str) -> Result<Value, CallError> {
     Ok(stored(&gate.call(prompt(text)).await?))
 }
 
@@ -99,7 +99,7 @@ async fn a_message_keeps_the_id_of_its_stream() {
 async fn a_replayed_completion_keeps_its_message_id() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let said = ask(&gate, "one").await?;
-        gate.ask(Ask { payload: json!("sure?"), response_schema: None }).await?;
+        gate.ask(InterruptRequest { payload: json!("sure?"), response_schema: None }).await?;
         Ok(json!({ "messages": [said] }))
     });
     let mut world = World::new(ONE, plugin);
@@ -160,12 +160,12 @@ async fn a_fork_keeps_message_ids_except_of_the_overridden_result() {
         .next_back()
         .unwrap();
     answer["parts"] = json!([{ "text": "what if" }]);
-    let into = [ForkInto::Same, ForkInto::New { thread: None }];
+    let into = [ForkInto::InPlace, ForkInto::Copy { thread: None }];
     for into in into {
         let fork = ForkThread {
             run: None,
             thread: thread.clone(),
-            from: ForkFrom::Call { call: CallRef::Entry(seq), result: Ok(answer.clone()) },
+            from: ForkFrom::Call { call: CallRef::Seq(seq), result: Ok(answer.clone()) },
             into,
             app: None,
             tenant: None,

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use wattle_graph::event::EventKind;
 use wattle_graph::id::ThreadId;
 use wattle_kit::layer::{Layer, Layered};
-use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunRef, Runs, StartRun};
+use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunRef, RunService, StartRun};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, Durability, RunOptions, ThreadStatus, Ticket};
 use wattle_store::MemoryStore;

@@ -11,7 +11,7 @@ use wattle_run::engine::Engine;
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::http::HttpRequest;
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs};
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, RunService};
 use wattle_run::limit::{self, Limits};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get, prompt, said, unavailable};

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use wattle_graph::event::{Decision, EventKind};
 use wattle_graph::failure::code;
 use wattle_run::engine::settle::SettleCall;
-use wattle_run::grant::{Grants, InDoubt};
+use wattle_run::grant::{Grants, InDoubtPolicy};
 use wattle_run::hostcall::http::HttpRequest;
-use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunOutcome, RunRef, Runs};
+use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunOutcome, RunRef, RunService};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get};
 use wattle_suite::world::{World, failure, questions};
@@ -20,12 +20,12 @@ plugin = "p"
 "#;
 
 /// Starts a run that crashes during a payment and is recovered under a policy.
-async fn cut_while_paying(in_doubt: InDoubt) -> (World, RunRef) {
+async fn cut_while_paying(in_doubt: InDoubtPolicy) -> (World, RunRef) {
     cut_in(ONE, in_doubt).await
 }
 
 /// Starts such a run of another graph.
-async fn cut_in(graph: &str, in_doubt: InDoubt) -> (World, RunRef) {
+async fn cut_in(graph: &str, in_doubt: InDoubtPolicy) -> (World, RunRef) {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let post = HttpRequest { method: "POST".into(), ..get("https://example.com/slow-pay") };
         let answer = gate.call(post).await?;
@@ -43,7 +43,7 @@ async fn cut_in(graph: &str, in_doubt: InDoubt) -> (World, RunRef) {
 
 #[tokio::test]
 async fn the_policy_retry_repeats_the_call_and_logs_it() {
-    let (world, run) = cut_while_paying(InDoubt::Retry).await;
+    let (world, run) = cut_while_paying(InDoubtPolicy::Retry).await;
     let ended = world.engine.wait(&run).await.unwrap();
     assert_eq!((ended.outcome, ended.state["out"].clone()), (RunOutcome::Completed, json!(200)));
     assert_eq!(world.net.calls(), 2);
@@ -52,7 +52,7 @@ async fn the_policy_retry_repeats_the_call_and_logs_it() {
 }
 
 async fn asked(answer: Value) -> (World, wattle_run::hostcall::runs::EndedRun) {
-    let (world, run) = cut_while_paying(InDoubt::Ask).await;
+    let (world, run) = cut_while_paying(InDoubtPolicy::Ask).await;
     let ended = world.engine.wait(&run).await.unwrap();
     let open = questions(&ended);
     assert_eq!(open.len(), 1);
@@ -87,7 +87,7 @@ async fn a_person_can_let_the_call_fail() {
 
 #[tokio::test]
 async fn an_invalid_decision_is_refused_and_the_interrupt_stays_pending() {
-    let (world, run) = cut_while_paying(InDoubt::Ask).await;
+    let (world, run) = cut_while_paying(InDoubtPolicy::Ask).await;
     world.engine.wait(&run).await.unwrap();
     let refused =
         world.resume(&run.thread, &[("", json!({ "kind": "perhaps" }))], Default::default()).await;
@@ -98,10 +98,10 @@ async fn an_invalid_decision_is_refused_and_the_interrupt_stays_pending() {
 
 #[tokio::test]
 async fn a_call_in_doubt_is_listed_and_can_be_settled_before_a_resume() {
-    let (world, run) = cut_while_paying(InDoubt::Fail).await;
+    let (world, run) = cut_while_paying(InDoubtPolicy::Fail).await;
     let ended = world.engine.wait(&run).await.unwrap();
     assert_eq!(failure(&ended).code, code::IN_DOUBT);
-    let open = world.engine.open_calls(&run.thread).await.unwrap();
+    let open = world.engine.pending_calls(&run.thread).await.unwrap();
     assert_eq!(open.len(), 1);
     assert_eq!((open[0].function.as_str(), open[0].call), ("http.send", 0));
     let answer = json!({
@@ -125,12 +125,12 @@ async fn a_call_in_doubt_is_listed_and_can_be_settled_before_a_resume() {
     world.engine.settle(settle(0)).await.unwrap();
     let ended = world.resume(&run.thread, &[], Default::default()).await.unwrap();
     assert_eq!((ended.state["out"].clone(), world.net.calls()), (json!(202), 1));
-    assert!(world.engine.open_calls(&run.thread).await.unwrap().is_empty());
+    assert!(world.engine.pending_calls(&run.thread).await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn an_answer_settles_one_start_of_the_call() {
-    let (mut world, run) = cut_while_paying(InDoubt::Ask).await;
+    let (mut world, run) = cut_while_paying(InDoubtPolicy::Ask).await;
     let first = questions(&world.engine.wait(&run).await.unwrap());
     world.net.hang_next(1);
     let request = ResumeRun {
@@ -163,10 +163,10 @@ async fn only_a_person_repeats_a_call_in_doubt_and_no_retry_policy() {
          graph = \"one\"\n{RETRIED}{ONE}"
     );
     for graph in [format!("{ONE}{RETRIED}"), nested] {
-        let (world, run) = cut_in(&graph, InDoubt::Fail).await;
+        let (world, run) = cut_in(&graph, InDoubtPolicy::Fail).await;
         let ended = world.engine.wait(&run).await.unwrap();
         assert_eq!((failure(&ended).code.as_str(), world.net.calls()), (code::IN_DOUBT, 1));
-        assert_eq!(world.engine.open_calls(&run.thread).await.unwrap().len(), 1);
+        assert_eq!(world.engine.pending_calls(&run.thread).await.unwrap().len(), 1);
         let ended = world.resume(&run.thread, &[], Default::default()).await.unwrap();
         assert_eq!((ended.state["out"].clone(), world.net.calls()), (json!(200), 2));
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 use wattle_graph::failure::code;
 use wattle_run::hostcall::http::HttpRequest;
-use wattle_run::hostcall::runs::{RunOutcome, Runs};
+use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said};
 use wattle_suite::world::{World, failure};

@@ -20,10 +20,10 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_run::gate::Gate;
-use wattle_run::grant::{Grants, InDoubt, ToolGrant};
+use wattle_run::grant::{Grants, InDoubtPolicy, ToolGrant};
 use wattle_run::hostcall::runs::EndedRun;
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
-use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
+use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
 use wattle_run::ports::{Caller, ToolServers};
 use wattle_suite::native::{Answer, NativePlugin};
 use wattle_suite::world::{World, questions};
@@ -143,7 +143,7 @@ impl Desk {
     }
 
     /// Continues a call after `answered` rounds.
-    fn next(&self, call: ServerCall<'_>, answered: usize) -> Result<ServerAnswer, Failure> {
+    fn next(&self, call: ServerCall<'_>, answered: usize) -> Result<ServerCallResult, Failure> {
         if answered < self.rounds {
             let held = self.holds.then(|| {
                 let mut held = self.held.lock().unwrap();
@@ -156,7 +156,7 @@ impl Desk {
             let questions = BTreeMap::from([("sure".to_owned(), question)]);
             let state = (!self.holds).then(|| answered.to_string());
             self.asked.notify_one();
-            return Ok(ServerAnswer::Asks(Elicitation { questions, state, held }));
+            return Ok(ServerCallResult::Elicits(Elicitation { questions, state, held }));
         }
         if one_less(&self.fails) {
             return Err(away());
@@ -168,7 +168,7 @@ impl Desk {
         let answers = call.rounds.iter().flat_map(|round| round.answers.values());
         let said: Vec<&Value> = answers.map(|answer| &answer["action"]).collect();
         let structured = Some(json!(said));
-        Ok(ServerAnswer::Done(ToolOutput { structured, ..ToolOutput::default() }))
+        Ok(ServerCallResult::Returned(ToolOutput { structured, ..ToolOutput::default() }))
     }
 }
 
@@ -211,12 +211,12 @@ impl ToolServers for Desk {
         _: &Caller,
         _: &str,
         call: ServerCall<'_>,
-    ) -> Result<ServerAnswer, Failure> {
+    ) -> Result<ServerCallResult, Failure> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         if call.request.arguments["hangs"] == true && one_less(&self.hangs) {
             std::future::pending::<()>().await;
         }
-        let state = call.rounds.last().and_then(|round| round.question.state.as_deref());
+        let state = call.rounds.last().and_then(|round| round.elicitation.state.as_deref());
         let answered = match state {
             Some(state) => state.parse::<usize>().unwrap() + 1,
             None => call.rounds.len(),
@@ -224,13 +224,13 @@ impl ToolServers for Desk {
         self.next(call, answered)
     }
 
-    async fn go_on(
+    async fn continue_call(
         &self,
         _: &Caller,
         _: &str,
         call: ServerCall<'_>,
-    ) -> Result<Option<ServerAnswer>, Failure> {
-        let name = call.rounds.last().and_then(|round| round.question.held.clone()).unwrap();
+    ) -> Result<Option<ServerCallResult>, Failure> {
+        let name = call.rounds.last().and_then(|round| round.elicitation.held.clone()).unwrap();
         let is_own = {
             let mut held = self.held.lock().unwrap();
             let is_own = held.get(&name) == call.thread;
@@ -242,13 +242,13 @@ impl ToolServers for Desk {
         if is_own { self.next(call, call.rounds.len()).map(Some) } else { Ok(None) }
     }
 
-    fn held(&self, thread: Option<&ThreadId>) -> Vec<(ThreadId, String)> {
+    fn held_calls(&self, thread: Option<&ThreadId>) -> Vec<(ThreadId, String)> {
         let held = self.held.lock().unwrap();
         let meant = held.iter().filter(|(_, of)| thread.is_none_or(|thread| thread == *of));
         meant.map(|(name, of)| (of.clone(), name.clone())).collect()
     }
 
-    fn release(&self, thread: &ThreadId, held: &str) {
+    fn release_call(&self, thread: &ThreadId, held: &str) {
         self.held.lock().unwrap().retain(|name, of| of != thread || name != held);
         self.freed.notify_one();
     }
@@ -277,7 +277,7 @@ fn caller() -> NativePlugin {
         .node("c", |_, _| async move { Ok(json!({ "out": "c" })) })
 }
 
-fn world_of(graph: &str, plugin: NativePlugin, desk: &Arc<Desk>, in_doubt: InDoubt) -> World {
+fn world_of(graph: &str, plugin: NativePlugin, desk: &Arc<Desk>, in_doubt: InDoubtPolicy) -> World {
     let tools = ["mcp:far/*", "mcp:near/*"].iter();
     let tools: Vec<ToolGrant> = tools.map(|tool| tool.parse().unwrap()).collect();
     let grants = Grants { tools, in_doubt, ..Grants::default() };
@@ -285,7 +285,7 @@ fn world_of(graph: &str, plugin: NativePlugin, desk: &Arc<Desk>, in_doubt: InDou
 }
 
 fn world(graph: &str, desk: &Arc<Desk>) -> World {
-    world_of(graph, caller(), desk, InDoubt::Fail)
+    world_of(graph, caller(), desk, InDoubtPolicy::Fail)
 }
 
 fn accept() -> Value {

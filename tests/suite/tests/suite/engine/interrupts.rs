@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService};
 use wattle_run::ports::store::ThreadStatus;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
@@ -27,8 +27,8 @@ from = "ask"
 to = "store"
 "#;
 
-fn question(payload: Value) -> Ask {
-    Ask { payload, response_schema: None }
+fn question(payload: Value) -> InterruptRequest {
+    InterruptRequest { payload, response_schema: None }
 }
 
 fn asking() -> NativePlugin {
@@ -101,7 +101,7 @@ fn number_asking() -> NativePlugin {
     NativePlugin::new("p", "1").node("ask", |call, gate| async move {
         let schema = json!({ "type": "integer" });
         let payload = json!({ "task": call.task });
-        let answer = gate.ask(Ask { payload, response_schema: Some(schema) }).await?;
+        let answer = gate.ask(InterruptRequest { payload, response_schema: Some(schema) }).await?;
         Ok(json!({ "out": answer }))
     })
 }

@@ -16,11 +16,11 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
-use wattle_run::hostcall::runs::{RunOutcome, RunRef, Runs};
+use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService};
 use wattle_run::limit::NetLimits;
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
-use wattle_run::ports::store::{Batch, Epoch, Holder, StoreError, Ticket};
-use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
+use wattle_run::ports::store::{Batch, LeaseEpoch, LeaseHolder, StoreError, Ticket};
+use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
 use wattle_run::ports::{BlobStore, Caller, Net, Store, ToolServers};
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
@@ -69,16 +69,16 @@ impl Layer for Late {
         Ticket::waiting(late, || ())
     }
 
-    async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
+    async fn beat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
         self.gates.pass("beat").await.map_err(|failure| StoreError::Backend {
             operation: "record a heartbeat",
             message: failure.message,
         })?;
-        self.below.beat(holder).await
+        self.below.heartbeat(holder).await
     }
 
-    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
-        let holds = self.below.holds(thread, epoch).await?;
+    async fn holds(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<bool, StoreError> {
+        let holds = self.below.is_lease_held(thread, epoch).await?;
         self.gates.pass("holds").await.unwrap();
         Ok(holds)
     }
@@ -148,7 +148,7 @@ async fn paused() -> (World, Arc<Layered<Late>>, Arc<Pause>, RunRef) {
 /// waits until it has ended the run.
 async fn take_over(world: &World, run: &RunRef) {
     let config =
-        EngineConfig { holder: Some(Holder("world".to_owned())), ..EngineConfig::default() };
+        EngineConfig { holder: Some(LeaseHolder("world".to_owned())), ..EngineConfig::default() };
     let heir = Engine::new(world.engine.ports().clone(), world.engine.catalog().clone(), config);
     assert_eq!(heir.recover().await, 1);
     assert_eq!(heir.wait(run).await.unwrap().outcome, RunOutcome::Completed);
@@ -246,18 +246,18 @@ impl ToolServers for Far {
         _: &Caller,
         _: &str,
         call: ServerCall<'_>,
-    ) -> Result<ServerAnswer, Failure> {
+    ) -> Result<ServerCallResult, Failure> {
         let (gates, sent) = (self.gates.clone(), self.sent.clone());
-        let (leased, ended) = (call.leased.clone(), self.ended.clone());
+        let (leased, ended) = (call.lease.clone(), self.ended.clone());
         let work = tokio::spawn(async move {
             let send = async {
                 gates.pass("connect").await?;
                 // The lease is checked at each poll, see `SlowNet`.
                 tokio::task::yield_now().await;
                 sent.fetch_add(1, Ordering::SeqCst);
-                Ok::<_, Failure>(ServerAnswer::Done(ToolOutput::default()))
+                Ok::<_, Failure>(ServerCallResult::Returned(ToolOutput::default()))
             };
-            let done = leased.hold(pin!(send)).await;
+            let done = leased.poll_while_valid(pin!(send)).await;
             ended.add_permits(1);
             done.map_err(Failure::from).flatten()
         });

@@ -14,10 +14,10 @@ use wattle_kit::gates::Gates;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::{Grants, MemoryAccess, MemoryRule};
-use wattle_run::hostcall::memory::Put;
-use wattle_run::hostcall::runs::{RunOutcome, Runs};
-use wattle_run::ports::memory::{MemoryScope, PutItem, Search};
-use wattle_run::ports::store::{Batch, Epoch, Holder, StoreError};
+use wattle_run::hostcall::memory::PutDocument;
+use wattle_run::hostcall::runs::{RunOutcome, RunService};
+use wattle_run::ports::memory::{MemoryScope, MemorySearch, PutItem};
+use wattle_run::ports::store::{Batch, LeaseEpoch, LeaseHolder, StoreError};
 use wattle_run::ports::{Memory, Store};
 use wattle_store::{MemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
@@ -79,15 +79,19 @@ impl Layer for Shaky {
         300
     }
 
-    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
-        let epoch = self.below.lease(thread, holder).await?;
+    async fn lease(
+        &self,
+        thread: &ThreadId,
+        holder: &LeaseHolder,
+    ) -> Result<LeaseEpoch, StoreError> {
+        let epoch = self.below.acquire_lease(thread, holder).await?;
         self.pass("lease done").await?;
         Ok(epoch)
     }
 
-    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
+    async fn release(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
         self.pass("release").await?;
-        self.below.release(thread, epoch).await
+        self.below.release_lease(thread, epoch).await
     }
 }
 
@@ -107,7 +111,7 @@ async fn is_free(engine: &Engine, thread: &ThreadId) {
 /// Creates another engine on the same store and apps.
 fn beside(world: &World, holder: &str) -> Engine {
     let config =
-        EngineConfig { holder: Some(Holder(holder.to_owned())), ..EngineConfig::default() };
+        EngineConfig { holder: Some(LeaseHolder(holder.to_owned())), ..EngineConfig::default() };
     Engine::new(world.engine.ports().clone(), world.engine.catalog().clone(), config)
 }
 
@@ -129,12 +133,12 @@ async fn a_thread_that_is_active_on_one_engine_is_busy_on_another() {
 async fn a_request_waits_for_a_lease_that_is_released_soon() {
     let world = world();
     let store = Arc::clone(&world.engine.ports().store);
-    let (thread, other) = (ThreadId::new("t").unwrap(), Holder("other".to_owned()));
-    store.beat(&other).await.unwrap();
-    let epoch = store.lease(&thread, &other).await.unwrap();
+    let (thread, other) = (ThreadId::new("t").unwrap(), LeaseHolder("other".to_owned()));
+    store.heartbeat(&other).await.unwrap();
+    let epoch = store.acquire_lease(&thread, &other).await.unwrap();
     let refused = world.engine.delete_thread(&thread).await.unwrap_err();
     assert_eq!(refused.code, code::BUSY, "the wait has a limit");
-    let back = store.release(&thread, epoch);
+    let back = store.release_lease(&thread, epoch);
     let (taken, given) = tokio::join!(world.engine.delete_thread(&thread), back);
     taken.unwrap();
     given.unwrap();
@@ -207,7 +211,7 @@ async fn an_engine_checks_its_lease_before_an_effect_after_missed_heartbeats() {
     let begun = began.clone();
     let put = |key: String| {
         let (namespace, value) = (vec!["notes".to_owned()], json!("written"));
-        Put(PutItem { namespace, key, value, ttl_ms: None, refresh_on_read: false })
+        PutDocument(PutItem { namespace, key, value, ttl_ms: None, refresh_on_read: false })
     };
     let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
         let (runs, goes_on, began) = (runs.clone(), goes_on.clone(), began.clone());
@@ -235,8 +239,9 @@ async fn an_engine_checks_its_lease_before_an_effect_after_missed_heartbeats() {
     released.notify_one();
     // In every case it has released the run by then.
     world.engine.wait(&run).await.unwrap();
-    let scope = MemoryScope::Agents(None);
-    let all = Search { prefix: vec!["notes".to_owned()], limit: 10, ..Search::default() };
+    let scope = MemoryScope::Tenant(None);
+    let all =
+        MemorySearch { prefix: vec!["notes".to_owned()], limit: 10, ..MemorySearch::default() };
     let found = memory.search(&scope, &all, START_MS + 60_000).await.unwrap();
     let mut keys: Vec<String> = found.into_iter().map(|item| item.key).collect();
     keys.sort();

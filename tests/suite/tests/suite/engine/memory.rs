@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde_json::json;
 use wattle_kit::memory::Hooked;
 use wattle_run::grant::{Grants, MemoryAccess, MemoryRule};
-use wattle_run::hostcall::memory::{Delete, Get, Namespaces, Put, Search};
-use wattle_run::hostcall::runs::{RunOutcome, Runs};
+use wattle_run::hostcall::memory::{
+    DeleteDocument, GetDocument, ListMemoryNamespaces, PutDocument, SearchDocuments,
+};
+use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{self, MemoryScope, PutItem};
 use wattle_suite::lost_put::LostPut;
@@ -27,8 +29,8 @@ fn users() -> Vec<String> {
     vec!["users".to_owned(), "42".to_owned()]
 }
 
-fn note(text: &serde_json::Value) -> Put {
-    Put(PutItem {
+fn note(text: &serde_json::Value) -> PutDocument {
+    PutDocument(PutItem {
         namespace: users(),
         key: "note".into(),
         value: json!({ "text": text }),
@@ -37,8 +39,8 @@ fn note(text: &serde_json::Value) -> Put {
     })
 }
 
-fn read() -> Get {
-    Get { namespace: users(), key: "note".into() }
+fn read() -> GetDocument {
+    GetDocument { namespace: users(), key: "note".into() }
 }
 
 fn granted(access: MemoryAccess) -> Grants {
@@ -54,11 +56,11 @@ fn world(plugin: NativePlugin, access: MemoryAccess) -> (World, Arc<Hooked<LostP
 #[tokio::test]
 async fn documents_of_one_thread_are_found_by_another() {
     let plugin = NativePlugin::new("p", "1").node("work", |call, gate| async move {
-        let search = Search(memory::Search {
+        let search = SearchDocuments(memory::MemorySearch {
             prefix: vec!["users".to_owned()],
             query: Some("green tea".to_owned()),
             limit: 10,
-            ..memory::Search::default()
+            ..memory::MemorySearch::default()
         });
         let found = gate.call(search).await?;
         gate.call(note(&call.input["text"])).await?;
@@ -111,13 +113,13 @@ async fn a_re_executed_node_reads_from_its_journal_and_repeats_no_put() {
     let run = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
     let others = PutItem { value: json!("another's"), ..note(&json!("")).0 };
-    memory.put(&MemoryScope::Agents(None), others, START_MS).await.unwrap();
+    memory.put(&MemoryScope::Tenant(None), others, START_MS).await.unwrap();
     world.crash().await;
     world.engine.recover().await;
     let ended = world.engine.wait(&run).await.unwrap();
     assert_eq!(ended.state["out"], json!({ "text": "mine" }));
     assert_eq!((memory.puts(), memory.reads()), (2, 1));
-    let kept = memory.get(&MemoryScope::Agents(None), &users(), "note", START_MS).await.unwrap();
+    let kept = memory.get(&MemoryScope::Tenant(None), &users(), "note", START_MS).await.unwrap();
     assert_eq!(kept.unwrap().value, json!("another's"));
 }
 
@@ -126,7 +128,7 @@ async fn a_grant_to_read_denies_writes() {
     let plugin = NativePlugin::new("p", "1").node("work", |call, gate| async move {
         gate.call(read()).await?;
         if call.input["text"] == "delete" {
-            gate.call(Delete { namespace: users(), key: "note".into() }).await?;
+            gate.call(DeleteDocument { namespace: users(), key: "note".into() }).await?;
         } else {
             gate.call(note(&json!("x"))).await?;
         }
@@ -171,13 +173,16 @@ async fn cache_entries_can_be_neither_read_nor_written_by_guests() {
         if call.input["forged"].is_null() {
             return Ok(json!({ "out": "true" }));
         }
-        let all = memory::Search { limit: 10, ..memory::Search::default() };
+        let all = memory::MemorySearch { limit: 10, ..memory::MemorySearch::default() };
         let listed = memory::ListNamespaces { limit: 10, ..memory::ListNamespaces::default() };
-        let seen = json!([gate.call(Search(all)).await?, gate.call(Namespaces(listed)).await?]);
+        let seen = json!([
+            gate.call(SearchDocuments(all)).await?,
+            gate.call(ListMemoryNamespaces(listed)).await?
+        ]);
         let forged: memory::Item = serde_json::from_value(call.input["forged"].clone()).unwrap();
         let memory::Item { namespace, key, value, .. } = forged;
         let put = PutItem { namespace, key, value, ttl_ms: None, refresh_on_read: false };
-        gate.call(Put(put)).await?;
+        gate.call(PutDocument(put)).await?;
         Ok(json!({ "out": seen }))
     });
     let everything = MemoryRule { namespace: Vec::new(), access: MemoryAccess::ReadWrite };
@@ -186,7 +191,7 @@ async fn cache_entries_can_be_neither_read_nor_written_by_guests() {
     let world = World::with_memory(CACHED, plugin, memory.clone(), grants);
     assert_eq!(world.run(json!({})).await.state["out"], "true");
 
-    let all = memory::Search { limit: 10, ..memory::Search::default() };
+    let all = memory::MemorySearch { limit: 10, ..memory::MemorySearch::default() };
     let kept = memory.search(&MemoryScope::Host(None), &all, START_MS).await.unwrap();
     let [entry] = kept.as_slice() else { panic!("{kept:?}") };
     let mut forged = json!(entry);

@@ -5,7 +5,7 @@ use wattle_graph::event::{EventKind, RunStatus};
 use wattle_graph::failure::code;
 use wattle_graph::migrate::{MigrateOptions, Obstacle};
 use wattle_run::engine::migrate::{MigrateThread, MigrationReport};
-use wattle_run::hostcall::runs::{RunOutcome, Runs};
+use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_run::ports::store::ThreadStatus;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;

@@ -11,8 +11,8 @@ use wattle_graph::definition::NodeSet;
 use wattle_graph::event::{EventKind, RunEnded};
 use wattle_graph::failure::code;
 use wattle_graph::id::{NodeName, ThreadId};
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, RunRef, Runs};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, RunRef, RunService};
 use wattle_run::ports::store::{CheckpointQuery, Durability, RunOptions, ThreadStatus};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
@@ -261,7 +261,7 @@ fn paying() -> NativePlugin {
             gate.call(get("https://example.com/slow")).await?;
             if call.context["asks"] == json!(true) {
                 let payload = json!("sure?");
-                gate.ask(Ask { payload, response_schema: None }).await?;
+                gate.ask(InterruptRequest { payload, response_schema: None }).await?;
             }
             Ok(json!({ "out": said }))
         })
@@ -453,7 +453,9 @@ to = "pay"
 "#;
     let plugin = NativePlugin::new("p", "1")
         .node("ask", |_, gate| async move {
-            let answer = gate.ask(Ask { payload: json!("what?"), response_schema: None }).await?;
+            let answer = gate
+                .ask(InterruptRequest { payload: json!("what?"), response_schema: None })
+                .await?;
             Ok(json!({ "out": answer }))
         })
         .node("pay", |call, gate| async move {
@@ -542,7 +544,7 @@ plugin = "p"
     let plugin = NativePlugin::new("p", "1")
         .node("ask", |call, gate| async move {
             let payload = json!(call.graph);
-            gate.ask(Ask { payload, response_schema: None }).await?;
+            gate.ask(InterruptRequest { payload, response_schema: None }).await?;
             Ok(json!({}))
         })
         .node("tell", |_, gate| async move {

@@ -9,7 +9,7 @@ use wattle_graph::event::{EventKind, TaskFailed, TaskFault, TaskFinished};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, GraphName, NodeName};
 use wattle_run::hostcall::emit::Emission;
-use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{EndedRun, RunOutcome};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
@@ -228,7 +228,7 @@ async fn an_error_handler_can_raise_an_interrupt_and_survives_a_crash() {
         let error = call.error.unwrap_or_default();
         let said = said(&gate.call(prompt("what now")).await?);
         let payload = json!({ "failed": error["node"] });
-        let answer = gate.ask(Ask { payload, response_schema: None }).await?;
+        let answer = gate.ask(InterruptRequest { payload, response_schema: None }).await?;
         Ok(json!({ "out": [said, answer] }))
     };
     let plugin = NativePlugin::new("p", "1")

@@ -12,10 +12,10 @@ use wattle_graph::failure::code;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_kit::gates::Gates;
 use wattle_kit::layer::{Layer, Layered};
-use wattle_run::hostcall::runs::{CreateRun, Multitask, RunOutcome, RunRef, Runs};
+use wattle_run::hostcall::runs::{CreateRun, Multitask, RunOutcome, RunRef, RunService};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, Epoch, Holder, RunOptions, RunRecord, StoreError, ThreadRecord, Ticket,
+    Batch, LeaseEpoch, LeaseHolder, RunOptions, RunRecord, StoreError, ThreadRecord, Ticket,
 };
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
@@ -55,7 +55,7 @@ impl Layer for SlowLook {
 
     async fn abandoned(
         &self,
-        holder: &Holder,
+        holder: &LeaseHolder,
         after: Option<&ThreadId>,
     ) -> Result<Vec<ThreadRecord>, StoreError> {
         let passed = self.gates.pass("abandoned").await;
@@ -63,7 +63,7 @@ impl Layer for SlowLook {
             operation: "list orphaned runs",
             message: failure.message,
         })?;
-        self.below.abandoned(holder, after).await
+        self.below.orphaned_threads(holder, after).await
     }
 }
 
@@ -93,7 +93,7 @@ async fn a_request_for_a_thread_recovers_its_run_first() {
     let gate = store.gates.hold("abandoned");
     world.engine.start_recovery();
     let held = gate.reached().await;
-    assert!(!world.engine.recovery().is_over);
+    assert!(!world.engine.recovery().is_complete);
     // A caller that waits gets the end, a second run is refused, and a cancel reaches the run.
     assert_eq!(ended(&world, &cut[0]).await, (RunOutcome::Completed, json!("done")));
     world.net.hang_next(1);
@@ -106,7 +106,7 @@ async fn a_request_for_a_thread_recovers_its_run_first() {
     world.engine.cancel(&cut[1]).await.unwrap();
     assert_eq!(ended(&world, &cut[1]).await.0, RunOutcome::Cancelled);
     drop(held);
-    let recovery = world.engine.recovered().await;
+    let recovery = world.engine.wait_recovered().await;
     assert_eq!((recovery.recovered, recovery.set_aside), (4, 0), "{recovery:?}");
     for run in &cut[2..] {
         assert_eq!(ended(&world, run).await, (RunOutcome::Completed, json!("done")));
@@ -119,7 +119,7 @@ async fn a_failed_recovery_scan_is_repeated() {
     let (world, store, cut) = crashed(1).await;
     store.gates.fail("abandoned");
     world.engine.start_recovery();
-    assert_eq!(world.engine.recovered().await.recovered, 1);
+    assert_eq!(world.engine.wait_recovered().await.recovered, 1);
     assert_eq!(ended(&world, &cut[0]).await, (RunOutcome::Completed, json!("done")));
 }
 
@@ -139,7 +139,7 @@ async fn a_run_that_cannot_be_recovered_is_set_aside_with_the_reason() {
     let other = world.run(json!({})).await;
     assert_eq!(other.outcome, RunOutcome::Completed, "other runs complete");
     world.engine.start_recovery();
-    let recovery = world.engine.recovered().await;
+    let recovery = world.engine.wait_recovered().await;
     assert_eq!((recovery.found, recovery.recovered, recovery.set_aside), (2, 0, 2));
     let (run, deleted) = (&runs[0], &runs[1]);
     let aside = world.engine.set_aside(&run.thread).unwrap();
@@ -157,17 +157,17 @@ async fn a_run_that_cannot_be_recovered_is_set_aside_with_the_reason() {
     world.clock.advance_ms(31_000);
     assert_eq!(world.engine.retry_set_aside().await, 0);
     assert_eq!(world.engine.set_aside(&run.thread).unwrap().attempts, 2);
-    let failure = world.engine.retry(&run.thread).await.unwrap_err();
+    let failure = world.engine.retry_recovery(&run.thread).await.unwrap_err();
     assert_eq!(failure.code, code::UNAVAILABLE);
     world.engine.delete_thread(&deleted.thread).await.unwrap();
     assert_eq!(world.engine.set_aside(&deleted.thread), None);
     world.install(ONE, plugin("1"));
-    assert_eq!(world.engine.retry(&run.thread).await.unwrap(), *run);
+    assert_eq!(world.engine.retry_recovery(&run.thread).await.unwrap(), *run);
     assert_eq!(ended(&world, run).await, (RunOutcome::Completed, json!("done")));
     assert_eq!(world.engine.set_aside(&run.thread), None);
-    let nothing = world.engine.retry(&run.thread).await.unwrap_err();
+    let nothing = world.engine.retry_recovery(&run.thread).await.unwrap_err();
     assert_eq!(nothing.code, code::CONFLICT);
-    let missing = world.engine.retry(&ThreadId::new("none").unwrap()).await.unwrap_err();
+    let missing = world.engine.retry_recovery(&ThreadId::new("none").unwrap()).await.unwrap_err();
     assert_eq!(missing.code, code::NOT_FOUND);
 }
 
@@ -203,12 +203,12 @@ async fn a_panic_in_a_recovery_sets_the_thread_aside() {
     world.crash().await;
     store.is_faulty.store(true, Ordering::SeqCst);
     world.engine.start_recovery();
-    let recovery = world.engine.recovered().await;
+    let recovery = world.engine.wait_recovered().await;
     assert_eq!((recovery.recovered, recovery.set_aside), (0, 1), "{recovery:?}");
     let failure = world.engine.set_aside(&run.thread).unwrap().failure;
     assert_eq!(failure.code, code::INTERNAL, "{failure}");
     assert!(failure.message.contains("a bug"), "{failure}");
-    assert_eq!(world.engine.retry(&run.thread).await.unwrap(), run);
+    assert_eq!(world.engine.retry_recovery(&run.thread).await.unwrap(), run);
     assert_eq!(ended(&world, &run).await, (RunOutcome::Completed, json!("done")));
 }
 
@@ -234,13 +234,17 @@ impl Layer for Closed {
         &*self.below
     }
 
-    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+    async fn lease(
+        &self,
+        thread: &ThreadId,
+        holder: &LeaseHolder,
+    ) -> Result<LeaseEpoch, StoreError> {
         if self.is_closed.load(Ordering::SeqCst) {
             self.wanted.lock().unwrap().push(thread.clone());
             self.came.add_permits(1);
             self.opening.acquire().await.unwrap_err();
         }
-        self.below.lease(thread, holder).await
+        self.below.acquire_lease(thread, holder).await
     }
 }
 
@@ -271,7 +275,7 @@ async fn the_oldest_runs_are_recovered_first() {
     cut.sort();
     assert_eq!(first, cut);
     store.opening.close();
-    assert_eq!(world.engine.recovered().await.recovered, 2 * AT_ONCE);
+    assert_eq!(world.engine.wait_recovered().await.recovered, 2 * AT_ONCE);
 }
 
 /// A store that can refuse batches.
@@ -378,7 +382,7 @@ async fn a_run_whose_batch_is_invalid_is_set_aside() {
     let busy = world.engine.wait(&run).await.unwrap_err();
     assert_eq!(busy.code, code::BUSY, "{busy}");
     store.refuse(None);
-    assert_eq!(world.engine.retry(&run.thread).await.unwrap(), run);
+    assert_eq!(world.engine.retry_recovery(&run.thread).await.unwrap(), run);
     assert_eq!(ended(&world, &run).await, (RunOutcome::Completed, json!("done")));
 }
 
@@ -390,7 +394,7 @@ async fn a_pending_run_whose_confirmation_was_lost_starts() {
     let store = Arc::new(Layered::<Refusing>::over(Arc::new(MemoryStore::new())));
     let world = World::with_store(ONE, plugin("1"), store.clone());
     world.engine.start_recovery();
-    world.engine.recovered().await;
+    world.engine.wait_recovered().await;
     world.net.hang_next(1);
     let first = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
@@ -405,7 +409,7 @@ async fn a_pending_run_whose_confirmation_was_lost_starts() {
         tenant: None,
         strategy: Multitask::Enqueue,
         options: RunOptions::default(),
-        is_patient: false,
+        may_stay_pending: false,
         spec: serde_json::from_value(spec).unwrap(),
     };
     let failure = world.engine.create_run(asked).await.unwrap_err();

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use wattle_graph::id::{NodeName, ThreadId};
 use wattle_run::app::App;
 use wattle_run::engine::Engine;
-use wattle_run::export::{Export, ExportError, Parts};
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunOutcome, Runs, StartRun};
-use wattle_run::offline::{Counts, Replay, closed, replay};
+use wattle_run::export::{Export, ExportError, ExportParts};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunOutcome, RunService, StartRun};
 use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{Durability, PruneStrategy, RunOptions};
+use wattle_run::replay::{Counts, Replay, replay_ports, replay_thread};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
@@ -57,7 +57,7 @@ fn plugin(twist: &'static str) -> NativePlugin {
             Ok(json!({ "out": if twist == "fetch" { 1 } else { status } }))
         })
         .node("ask", |_, gate| async move {
-            let question = Ask { payload: json!("sure?"), response_schema: None };
+            let question = InterruptRequest { payload: json!("sure?"), response_schema: None };
             let answer = gate.ask(question).await?;
             gate.random(4)?;
             Ok(json!({ "out": answer }))
@@ -66,7 +66,7 @@ fn plugin(twist: &'static str) -> NativePlugin {
 
 async fn exported(engine: &Engine, thread: &ThreadId) -> String {
     let lines: Vec<_> =
-        engine.export(thread, Parts::default()).await.unwrap().try_collect().await.unwrap();
+        engine.export(thread, ExportParts::default()).await.unwrap().try_collect().await.unwrap();
     String::from_utf8(lines.concat()).unwrap()
 }
 
@@ -88,14 +88,14 @@ fn app(twist: &'static str) -> Arc<App> {
 
 async fn replayed(text: &str, app: Arc<App>) -> Replay {
     let world = World::new(GRAPH, plugin(""));
-    let ports = closed(
+    let ports = replay_ports(
         Arc::new(MemoryStore::new()),
         Arc::new(VolatileMemory::new()),
         Arc::new(MemoryBlobs::new()),
         BlobLinks::new(b"test"),
         Arc::new(world.clock.clone()),
     );
-    replay(&Export::read(text).unwrap(), app, ports).await.unwrap()
+    replay_thread(&Export::read(text).unwrap(), app, ports).await.unwrap()
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn a_finished_thread_replays_from_its_export_alone() {
     assert_eq!((world.model.calls(), world.net.calls()), (1, 1));
 }
 
-async fn only_divergence(twist: &'static str) -> wattle_run::offline::Divergence {
+async fn only_divergence(twist: &'static str) -> wattle_run::replay::Divergence {
     let (_world, text) = finished().await;
     let mut replay = replayed(&text, app(twist)).await;
     assert_eq!(replay.divergences.len(), 1, "{:?}", replay.divergences);
@@ -167,10 +167,10 @@ async fn a_thread_with_an_active_run_is_not_exported() {
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
-    let refused = world.engine.export(&run.thread, Parts::default()).await.err().unwrap();
+    let refused = world.engine.export(&run.thread, ExportParts::default()).await.err().unwrap();
     assert_eq!(refused.code, "busy");
     world.engine.cancel(&run).await.unwrap();
-    assert!(world.engine.export(&run.thread, Parts::default()).await.is_ok());
+    assert!(world.engine.export(&run.thread, ExportParts::default()).await.is_ok());
 }
 
 #[tokio::test]
@@ -199,7 +199,7 @@ async fn a_pruned_or_partly_deleted_thread_is_exported_and_verified() {
 }
 
 /// Replays a thread with durability `exit` and a subgraph without stored checkpoints.
-async fn unstored(twist: &'static str) -> Replay {
+async fn unpersisted(twist: &'static str) -> Replay {
     let world = World::new(GRAPH, plugin(""));
     let options = RunOptions { durability: Durability::Exit, ..RunOptions::default() };
     let waiting = world.run_as(json!({ "out": "begun" }), options.clone()).await;
@@ -221,7 +221,7 @@ async fn unstored(twist: &'static str) -> Replay {
 
 #[tokio::test]
 async fn unpersisted_supersteps_are_replayed() {
-    let replay = unstored("").await;
+    let replay = unpersisted("").await;
     assert_eq!((replay.divergences, replay.skipped), (vec![], vec![]));
     assert_eq!((replay.tasks, replay.checkpoints, replay.calls), (3, 4, 4));
     assert_eq!(replay.left_out, Counts::default());
@@ -230,7 +230,7 @@ async fn unpersisted_supersteps_are_replayed() {
 #[tokio::test]
 async fn a_divergence_in_unpersisted_supersteps_is_found() {
     for twist in ["write", "fetch"] {
-        let replay = unstored(twist).await;
+        let replay = unpersisted(twist).await;
         let found: Vec<&str> = replay.divergences.iter().map(|it| it.message.as_str()).collect();
         let message = "the node returns a different outcome for the same call results";
         assert!(found.contains(&message), "{found:?}");
@@ -277,7 +277,7 @@ fn deep(twist: &'static str) -> NativePlugin {
             Ok(json!({ "out": if is_other { json!("other") } else { json!(said) } }))
         })
         .node("ask", |_, gate| async move {
-            let question = Ask { payload: json!("sure?"), response_schema: None };
+            let question = InterruptRequest { payload: json!("sure?"), response_schema: None };
             Ok(json!({ "out": gate.ask(question).await? }))
         })
         .node("call", |_, gate| async move {
@@ -375,7 +375,7 @@ graph = "sub"
 fn undone() -> NativePlugin {
     NativePlugin::new("p", "1")
         .node("ask", |_, gate| async move {
-            let question = Ask { payload: json!("sure?"), response_schema: None };
+            let question = InterruptRequest { payload: json!("sure?"), response_schema: None };
             Ok(json!({ "out": gate.ask(question).await? }))
         })
         .node("next", |call, _| async move { Ok(json!({ "out": call.input["out"][0] })) })

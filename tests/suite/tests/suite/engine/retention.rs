@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wattle_graph::failure::code;
-use wattle_run::hostcall::runs::{OnFailure, Runs, StartRun};
+use wattle_run::hostcall::runs::{OnFailure, RunService, StartRun};
 use wattle_run::ports::store::{CheckpointQuery, Durability, PruneStrategy, RunOptions, ThreadTtl};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{prompt, said};
@@ -27,7 +27,7 @@ fn world() -> World {
             |_, gate| async move { Ok(json!({ "out": said(&gate.call(prompt("a")).await?) })) },
         )
         .node("b", |_, gate| async move {
-            let question = wattle_run::hostcall::interrupt::Ask {
+            let question = wattle_run::hostcall::interrupt::InterruptRequest {
                 payload: json!("go on?"),
                 response_schema: None,
             };

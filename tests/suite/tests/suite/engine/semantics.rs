@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use wattle_graph::failure::code;
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs, StartRun};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService, StartRun};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{prompt, said};
 use wattle_suite::world::{World, failure, questions};
@@ -96,8 +96,9 @@ fn asking() -> NativePlugin {
                gate: std::sync::Arc<wattle_run::gate::Gate>| async move {
         let said = said(&gate.call(prompt("think")).await?);
         let payload = json!(call.node);
-        let first = gate.ask(Ask { payload, response_schema: None }).await?;
-        let second = gate.ask(Ask { payload: json!("and?"), response_schema: None }).await?;
+        let first = gate.ask(InterruptRequest { payload, response_schema: None }).await?;
+        let second =
+            gate.ask(InterruptRequest { payload: json!("and?"), response_schema: None }).await?;
         Ok(json!({ "list": [said, first, second] }))
     };
     NativePlugin::new("p", "1").node("a", ask).node("b", ask)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::Notify;
 use wattle_graph::event::{EventKind, RunStatus};
-use wattle_run::hostcall::runs::{RunRef, Runs};
+use wattle_run::hostcall::runs::{RunRef, RunService};
 use wattle_run::ports::store::RunOptions;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Namespace;
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{RunOutcome, Runs};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_run::ports::store::CheckpointQuery;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
@@ -91,8 +91,8 @@ fn paying() -> NativePlugin {
         )
 }
 
-fn question(payload: Value) -> Ask {
-    Ask { payload, response_schema: None }
+fn question(payload: Value) -> InterruptRequest {
+    InterruptRequest { payload, response_schema: None }
 }
 
 /// Returns the namespaces of the events of a kind, in order.
@@ -246,7 +246,7 @@ async fn own_state_persists_across_runs_and_is_separate_from_the_parent() {
 
 #[tokio::test]
 async fn own_state_follows_a_fork_of_the_parent() {
-    use wattle_run::travel::{ForkFrom, ForkInto, ForkThread};
+    use wattle_run::time_travel::{ForkFrom, ForkInto, ForkThread};
     let plugin = plugin()
         .node("one", |_, _| async { Ok(json!({ "own": 1 })) })
         .node("two", |call, _| async move { Ok(json!({ "text": call.input["own"] })) });
@@ -263,7 +263,7 @@ async fn own_state_follows_a_fork_of_the_parent() {
         run: None,
         thread: thread.clone(),
         from: ForkFrom::Checkpoint { checkpoint: after_one, input: Some(json!({})) },
-        into: ForkInto::Same,
+        into: ForkInto::InPlace,
         options: Default::default(),
         app: None,
         tenant: None,

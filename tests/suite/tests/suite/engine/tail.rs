@@ -12,13 +12,13 @@ use wattle_graph::event::{Custom, Event, EventKind};
 use wattle_graph::failure::code;
 use wattle_graph::id::{Namespace, NodeName, RunId, TaskId, ThreadId};
 use wattle_kit::layer::{Layer, Layered};
-use wattle_run::engine::blank::NewThread;
-use wattle_run::hostcall::runs::{RunRef, Runs as _};
+use wattle_run::engine::threads::NewThread;
+use wattle_run::hostcall::runs::{RunRef, RunService as _};
 use wattle_run::limit::PAGE_EVENTS;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, RunRecord, StoreError, ThreadRecord, ThreadStatus};
 use wattle_run::tail::range::EventRange;
-use wattle_run::tail::{Next, Tail, TailQuery, Until};
+use wattle_run::tail::{Tail, TailItem, TailQuery, Until};
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::World;
@@ -116,7 +116,7 @@ impl Log {
         let plugin =
             NativePlugin::new("p", "1").node("work", |_, _| async { Ok(json!({ "out": 1 })) });
         let world = World::with_store(ONE, plugin, store.clone());
-        let record = ThreadRecord::blank(id("t"), 1);
+        let record = ThreadRecord::unbound(id("t"), 1);
         Self { world, store, record, last_seq: 0 }
     }
 
@@ -132,7 +132,7 @@ impl Log {
     }
 
     async fn create(&mut self, thread: &str, born: &str) {
-        self.record = ThreadRecord { born: Some(run_id(born)), ..self.record.clone() };
+        self.record = ThreadRecord { incarnation: Some(run_id(born)), ..self.record.clone() };
         (self.record.id, self.last_seq) = (id(thread), 0);
         self.set(ThreadStatus::Idle, None).await;
     }
@@ -165,11 +165,11 @@ impl Log {
 }
 
 /// Reads a tail until it has no event. Returns the sequence numbers and the final state.
-async fn read(tail: &mut Tail) -> (Vec<u64>, Next) {
+async fn read(tail: &mut Tail) -> (Vec<u64>, TailItem) {
     let mut seqs = Vec::new();
     loop {
         match tail.next().await.unwrap() {
-            Next::Event(event) => seqs.push(event.seq),
+            TailItem::Event(event) => seqs.push(event.seq),
             end => return (seqs, end),
         }
     }
@@ -204,11 +204,11 @@ async fn each_event_is_returned_once_for_every_interleaving() {
                 Step::AppendOne => log.append(&["a"]).await,
                 Step::AppendThree => log.append(&["b", "a", "b"]).await,
                 Step::Read => match tail.next().await.unwrap() {
-                    Next::Event(event) => {
+                    TailItem::Event(event) => {
                         seen.push(event);
                         known = None;
                     }
-                    Next::CaughtUp => known = Some(log.last_seq),
+                    TailItem::CaughtUp => known = Some(log.last_seq),
                     other => panic!("{other:?} in {script:?}"),
                 },
                 Step::Wait => {
@@ -221,7 +221,7 @@ async fn each_event_is_returned_once_for_every_interleaving() {
                 }
             }
         }
-        while let Next::Event(event) = tail.next().await.unwrap() {
+        while let TailItem::Event(event) = tail.next().await.unwrap() {
             seen.push(event);
         }
         let all = log.world.events(&log.record.id).await;
@@ -234,12 +234,16 @@ async fn each_event_is_returned_once_for_every_interleaving() {
 async fn an_event_after_an_early_read_ends_the_wait() {
     let log = Log::new().await;
     let mut tail = log.tail(None, Until::Deleted);
-    assert_eq!(read(&mut tail).await, (vec![], Next::CaughtUp));
+    assert_eq!(read(&mut tail).await, (vec![], TailItem::CaughtUp));
     for seq in 1..=3 {
         log.store.late.store(seq, Ordering::SeqCst);
-        assert_eq!(tail.next().await.unwrap(), Next::CaughtUp, "the read came before the event");
+        assert_eq!(
+            tail.next().await.unwrap(),
+            TailItem::CaughtUp,
+            "the read came before the event"
+        );
         assert!(tail.wait(SILENCE).await);
-        assert_eq!(read(&mut tail).await, (vec![seq as u64], Next::CaughtUp));
+        assert_eq!(read(&mut tail).await, (vec![seq as u64], TailItem::CaughtUp));
         assert!(!tail.wait(SILENCE).await, "no event is reported twice");
     }
 }
@@ -248,11 +252,11 @@ async fn an_event_after_an_early_read_ends_the_wait() {
 async fn a_dropped_wait_loses_no_event() {
     let mut log = Log::new().await;
     let mut tail = log.tail(None, Until::Deleted);
-    assert_eq!(tail.next().await.unwrap(), Next::CaughtUp);
+    assert_eq!(tail.next().await.unwrap(), TailItem::CaughtUp);
     assert!(tail.wait(SILENCE).now_or_never().is_none());
     log.append(&["a"]).await;
     assert!(tail.wait(SILENCE).await);
-    assert_eq!(read(&mut tail).await, (vec![1], Next::CaughtUp));
+    assert_eq!(read(&mut tail).await, (vec![1], TailItem::CaughtUp));
 }
 
 #[tokio::test]
@@ -262,13 +266,13 @@ async fn a_long_log_is_read_in_pages() {
     log.append(&vec!["a"; last]).await;
     let all: Vec<u64> = (1..=last as u64).collect();
     let mut tail = log.tail(None, Until::Deleted);
-    assert_eq!(read(&mut tail).await, (all.clone(), Next::CaughtUp));
+    assert_eq!(read(&mut tail).await, (all.clone(), TailItem::CaughtUp));
     assert_eq!((log.reads(), log.store.largest.load(Ordering::SeqCst)), (3, PAGE_EVENTS));
     tail.seek(last as u64 - 2);
     assert_eq!(read(&mut tail).await.0, all[last - 2..]);
     tail.seek(u64::MAX);
     let before = log.reads();
-    assert_eq!(read(&mut tail).await, (vec![], Next::CaughtUp));
+    assert_eq!(read(&mut tail).await, (vec![], TailItem::CaughtUp));
     assert_eq!((log.reads(), tail.head().unwrap().last_seq), (before, last as u64));
     tail.seek(0);
     assert_eq!(read(&mut tail).await.0, all);
@@ -309,13 +313,13 @@ async fn a_range_ends_at_its_last_event() {
 async fn a_tail_waits_for_a_thread_that_does_not_exist() {
     let mut log = Log::empty();
     let mut tail = log.tail(None, Until::Deleted);
-    assert_eq!(read(&mut tail).await, (vec![], Next::Gone));
+    assert_eq!(read(&mut tail).await, (vec![], TailItem::Gone));
     assert!(!tail.wait(SILENCE).await);
-    assert_eq!((read(&mut tail).await, tail.head()), ((vec![], Next::Gone), None));
+    assert_eq!((read(&mut tail).await, tail.head()), ((vec![], TailItem::Gone), None));
     log.create("t", "first").await;
     log.append(&["a", "a"]).await;
     assert!(tail.wait(SILENCE).await);
-    assert_eq!(read(&mut tail).await, (vec![1, 2], Next::CaughtUp));
+    assert_eq!(read(&mut tail).await, (vec![1, 2], TailItem::CaughtUp));
 }
 
 #[tokio::test(start_paused = true)]
@@ -323,17 +327,17 @@ async fn a_new_thread_under_the_id_of_a_deleted_one_is_read_from_the_start() {
     let mut log = Log::new().await;
     log.append(&["a", "a", "a"]).await;
     let mut tail = log.tail(None, Until::Deleted);
-    assert_eq!(read(&mut tail).await, (vec![1, 2, 3], Next::CaughtUp));
+    assert_eq!(read(&mut tail).await, (vec![1, 2, 3], TailItem::CaughtUp));
     log.delete().await;
     assert!(tail.wait(SILENCE).await);
-    assert_eq!(read(&mut tail).await, (vec![], Next::Gone));
+    assert_eq!(read(&mut tail).await, (vec![], TailItem::Gone));
     assert!(!tail.wait(SILENCE).await, "the end of the watch is reported once");
     for born in ["second", "third"] {
         log.create("t", born).await;
         log.append(&["b", "b"]).await;
         assert!(tail.wait(SILENCE).await);
-        assert_eq!(read(&mut tail).await, (vec![], Next::Replaced));
-        assert_eq!(read(&mut tail).await, (vec![1, 2], Next::CaughtUp));
+        assert_eq!(read(&mut tail).await, (vec![], TailItem::Replaced));
+        assert_eq!(read(&mut tail).await, (vec![1, 2], TailItem::CaughtUp));
         log.delete().await;
     }
 }
@@ -345,7 +349,7 @@ async fn a_tail_is_idle_when_a_run_has_ended() {
     let all = log.world.events(&ended.run.thread).await;
     let seqs: Vec<u64> = all.iter().map(|event| event.seq).collect();
     assert!(matches!(all.last().unwrap().kind, EventKind::RunEnded(_)));
-    for (until, end) in [(Until::Idle, Next::Idle), (Until::Deleted, Next::CaughtUp)] {
+    for (until, end) in [(Until::Idle, TailItem::Idle), (Until::Deleted, TailItem::CaughtUp)] {
         for run in [None, Some(ended.run.run.clone())] {
             let thread = ended.run.thread.clone();
             let mut tail = log.world.engine.tail(TailQuery { thread, run, after: 0, until });
@@ -361,12 +365,12 @@ async fn the_first_run_of_a_blank_thread_does_not_replace_the_thread() {
     let thread = world.engine.create_thread(new).await.unwrap().id;
     let query = TailQuery { thread: thread.clone(), run: None, after: 0, until: Until::Deleted };
     let mut tail = world.engine.tail(query);
-    assert_eq!(read(&mut tail).await, (vec![], Next::CaughtUp));
+    assert_eq!(read(&mut tail).await, (vec![], TailItem::CaughtUp));
     let run = world.begin_on(Some(&thread), json!({ "out": 0 })).await.unwrap();
     world.engine.wait(&run).await.unwrap();
     assert!(tail.wait(SILENCE).await);
     let seqs = world.events(&thread).await.iter().map(|event| event.seq).collect();
-    assert_eq!(read(&mut tail).await, (seqs, Next::CaughtUp));
+    assert_eq!(read(&mut tail).await, (seqs, TailItem::CaughtUp));
 }
 
 #[tokio::test(start_paused = true)]
@@ -378,18 +382,18 @@ async fn a_tail_is_idle_only_while_no_run_writes_its_events() {
         (log.tail(Some("a"), Until::Idle), log.tail(None, Until::Idle));
     let mut of_other = log.tail(Some("b"), Until::Idle);
     for tail in [&mut of_run, &mut of_thread] {
-        assert_eq!(read(tail).await, (vec![1], Next::CaughtUp));
-        assert!(tail.is_at_work());
+        assert_eq!(read(tail).await, (vec![1], TailItem::CaughtUp));
+        assert!(tail.is_run_active());
     }
-    assert_eq!(read(&mut of_other).await, (vec![], Next::Idle));
+    assert_eq!(read(&mut of_other).await, (vec![], TailItem::Idle));
     log.set(ThreadStatus::Running, Some("b")).await;
     log.append(&["b"]).await;
-    assert_eq!(read(&mut of_run).await, (vec![], Next::Idle), "its run has ended");
-    assert_eq!(read(&mut of_thread).await, (vec![2], Next::CaughtUp), "another run is active");
-    assert_eq!(read(&mut of_other).await, (vec![2], Next::CaughtUp));
+    assert_eq!(read(&mut of_run).await, (vec![], TailItem::Idle), "its run has ended");
+    assert_eq!(read(&mut of_thread).await, (vec![2], TailItem::CaughtUp), "another run is active");
+    assert_eq!(read(&mut of_other).await, (vec![2], TailItem::CaughtUp));
     log.set(ThreadStatus::Idle, Some("b")).await;
-    assert_eq!(read(&mut of_thread).await, (vec![], Next::Idle));
-    assert!(!of_thread.is_at_work());
+    assert_eq!(read(&mut of_thread).await, (vec![], TailItem::Idle));
+    assert!(!of_thread.is_run_active());
 }
 
 #[tokio::test(start_paused = true)]
@@ -404,11 +408,11 @@ async fn a_tail_of_a_pending_run_waits_until_the_run_leaves_its_queue() {
     let pending: RunRecord = serde_json::from_value(pending).unwrap();
     assert!(log.store.enqueue(&pending).await.unwrap());
     let mut tail = log.tail(Some("a"), Until::Idle);
-    assert_eq!(read(&mut tail).await, (vec![], Next::CaughtUp));
-    assert_eq!(read(&mut log.tail(None, Until::Idle)).await, (vec![], Next::Idle), "not due");
+    assert_eq!(read(&mut tail).await, (vec![], TailItem::CaughtUp));
+    assert_eq!(read(&mut log.tail(None, Until::Idle)).await, (vec![], TailItem::Idle), "not due");
     log.world.engine.cancel(&RunRef { thread: id("t"), run: run_id("a") }).await.unwrap();
     assert!(tail.wait(SILENCE).await);
-    assert_eq!(read(&mut tail).await, (vec![], Next::Idle));
+    assert_eq!(read(&mut tail).await, (vec![], TailItem::Idle));
     assert!(!tail.wait(SILENCE).await, "a run that has left its queue ends no wait");
 }
 
@@ -424,7 +428,7 @@ async fn a_failed_read_of_the_log_is_retried() {
         assert!(failure.message.contains("checksum"), "{failure}");
     }
     log.store.is_damaged.store(false, Ordering::SeqCst);
-    assert_eq!(read(&mut tail).await, (vec![1, 2], Next::Idle));
+    assert_eq!(read(&mut tail).await, (vec![1, 2], TailItem::Idle));
 }
 
 #[tokio::test]
@@ -438,7 +442,7 @@ async fn tails_at_one_position_share_a_page() {
     let before = log.reads();
     log.append(&["a", "a"]).await;
     for end in join_all(tails.iter_mut().map(Tail::next)).await {
-        assert_eq!(end.unwrap(), Next::Event(Arc::new(event(2, "a"))));
+        assert_eq!(end.unwrap(), TailItem::Event(Arc::new(event(2, "a"))));
     }
     assert_eq!(log.reads() - before, 1);
 }

@@ -16,12 +16,12 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_run::grant::{Grants, SqlAccess};
 use wattle_run::hostcall::http::HttpRequest;
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService};
 use wattle_run::hostcall::sql::SqlValue;
 use wattle_run::limit::{self, SqlLimits};
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
-use wattle_run::ports::tool_server::{NoToolServers, ServerAnswer, ServerCall};
+use wattle_run::ports::tool_server::{NoToolServers, ServerCall, ServerCallResult};
 use wattle_run::ports::{Caller, Sql, ToolServers};
 use wattle_sql::{DatabaseConfig, Databases};
 use wattle_suite::native::NativePlugin;
@@ -48,8 +48,8 @@ fn request(tool: &str, arguments: Value) -> ToolRequest {
     }
 }
 
-fn question(payload: Value) -> Ask {
-    Ask { payload, response_schema: None }
+fn question(payload: Value) -> InterruptRequest {
+    InterruptRequest { payload, response_schema: None }
 }
 
 /// Returns a plugin whose node calls the tools of its input concurrently and writes their results.
@@ -289,7 +289,12 @@ impl ToolServers for Far {
         Ok(vec![tool(self.name, self.safe)])
     }
 
-    async fn call(&self, _: &Caller, _: &str, _: ServerCall<'_>) -> Result<ServerAnswer, Failure> {
+    async fn call(
+        &self,
+        _: &Caller,
+        _: &str,
+        _: ServerCall<'_>,
+    ) -> Result<ServerCallResult, Failure> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let hangs = self.hangs.load(Ordering::SeqCst);
         self.hangs.store(hangs.saturating_sub(1), Ordering::SeqCst);
@@ -298,7 +303,7 @@ impl ToolServers for Far {
             std::future::pending::<()>().await;
         }
         let output = ToolOutput { structured: Some(json!("there")), ..ToolOutput::default() };
-        Ok(ServerAnswer::Done(output))
+        Ok(ServerCallResult::Returned(output))
     }
 }
 
@@ -404,7 +409,12 @@ impl ToolServers for Together {
         Ok(vec![tool(server, true)])
     }
 
-    async fn call(&self, _: &Caller, _: &str, _: ServerCall<'_>) -> Result<ServerAnswer, Failure> {
+    async fn call(
+        &self,
+        _: &Caller,
+        _: &str,
+        _: ServerCall<'_>,
+    ) -> Result<ServerCallResult, Failure> {
         Err(unavailable())
     }
 }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
 use wattle_run::grant::{Grants, SqlAccess};
-use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService};
 use wattle_run::hostcall::sql::SqlValue;
 use wattle_run::limit::{Limits, SqlLimits};
 use wattle_run::ports::Sql;
@@ -172,7 +172,7 @@ async fn a_failed_statement_rolls_its_transaction_back() {
         transaction.execute(&insert("one"), Vec::new()).await?;
         let second = transaction.execute(&insert("one"), Vec::new()).await;
         drop(transaction);
-        let Err(wattle_run::gate::unwind::Stop::Failure(failure)) = second else {
+        let Err(wattle_run::gate::unwind::CallError::Failure(failure)) = second else {
             return Ok(json!({ "out": "no conflict" }));
         };
         gate.execute("db", &insert("two"), Vec::new()).await?;
@@ -250,7 +250,10 @@ to = "store"
     let plugin = NativePlugin::new("p", "1")
         .node("ask", |_, gate| async move {
             let payload = json!("which names?");
-            let ask = wattle_run::hostcall::interrupt::Ask { payload, response_schema: None };
+            let ask = wattle_run::hostcall::interrupt::InterruptRequest {
+                payload,
+                response_schema: None,
+            };
             Ok(json!({ "name": gate.ask(ask).await? }))
         })
         .node("store", |call, gate| async move {
@@ -298,8 +301,10 @@ async fn a_transaction_after_a_reopened_interrupt_is_executed_again() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
-        let ask =
-            wattle_run::hostcall::interrupt::Ask { payload: json!("?"), response_schema: None };
+        let ask = wattle_run::hostcall::interrupt::InterruptRequest {
+            payload: json!("?"),
+            response_schema: None,
+        };
         let name = gate.ask(ask).await?;
         let name = text(name.as_str().unwrap_or_default());
         let executed = gate.execute("db", INSERT, vec![name]).await?;
@@ -460,8 +465,10 @@ async fn a_transaction_with_an_interrupt_restarts_with_the_answer() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let mut transaction = gate.begin("db").await?;
         transaction.execute(INSERT, vec![text("one")]).await?;
-        let ask =
-            wattle_run::hostcall::interrupt::Ask { payload: json!("?"), response_schema: None };
+        let ask = wattle_run::hostcall::interrupt::InterruptRequest {
+            payload: json!("?"),
+            response_schema: None,
+        };
         let name = gate.ask(ask).await?;
         let name = text(name.as_str().unwrap_or_default());
         transaction.execute(INSERT, vec![name]).await?;

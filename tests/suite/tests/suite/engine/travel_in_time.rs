@@ -17,13 +17,13 @@ use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{EventKind, RunReason};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
-use wattle_run::export::{Export, Parts};
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, Runs};
-use wattle_run::offline::{closed, replay};
+use wattle_run::export::{Export, ExportParts};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, RunService};
 use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{RunOptions, ThreadStatus};
-use wattle_run::travel::{ForkFrom, ForkInto, ForkThread, HistoryQuery, StateView};
+use wattle_run::replay::{replay_ports, replay_thread};
+use wattle_run::time_travel::{ForkFrom, ForkInto, ForkThread, HistoryQuery, StateView};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
@@ -60,7 +60,8 @@ fn line() -> NativePlugin {
         })
         .node("third", |call, gate| async move {
             let question = json!({ "sure": call.input["trail"] });
-            let answer = gate.ask(Ask { payload: question, response_schema: None }).await?;
+            let answer =
+                gate.ask(InterruptRequest { payload: question, response_schema: None }).await?;
             Ok(json!({ "trail": answer, "n": 3 }))
         })
 }
@@ -79,7 +80,7 @@ fn at_checkpoint(thread: &ThreadId, checkpoint: u64, input: Option<Value>) -> Fo
         run: None,
         thread: thread.clone(),
         from: ForkFrom::Checkpoint { checkpoint: CheckpointId(checkpoint), input },
-        into: ForkInto::Same,
+        into: ForkInto::InPlace,
         app: None,
         tenant: None,
         options: RunOptions::default(),
@@ -94,10 +95,10 @@ async fn fork(world: &World, request: ForkThread) -> Result<EndedRun, Failure> {
 
 /// Replays a thread from its export. There must be no divergence.
 async fn replays(world: &World, thread: &ThreadId) {
-    let lines = world.engine.export(thread, Parts::default()).await.expect("an export");
+    let lines = world.engine.export(thread, ExportParts::default()).await.expect("an export");
     let lines: Vec<_> = lines.try_collect().await.expect("the export can be read");
     let text = String::from_utf8(lines.concat()).expect("the export is UTF-8");
-    let ports = closed(
+    let ports = replay_ports(
         Arc::new(MemoryStore::new()),
         Arc::new(VolatileMemory::new()),
         Arc::new(MemoryBlobs::new()),
@@ -105,7 +106,8 @@ async fn replays(world: &World, thread: &ThreadId) {
         Arc::new(world.clock.clone()),
     );
     let app = world.engine.catalog().apps().remove(0);
-    let replay = replay(&Export::read(&text).expect("the export is complete"), app, ports).await;
+    let replay =
+        replay_thread(&Export::read(&text).expect("the export is complete"), app, ports).await;
     assert_eq!(replay.expect("the replay succeeds").divergences, []);
 }
 
@@ -238,7 +240,7 @@ async fn a_busy_thread_is_neither_forked_nor_copied() {
     let run = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
     let here = at_checkpoint(&run.thread, 1, None);
-    let copy = ForkThread { into: ForkInto::New { thread: None }, ..here.clone() };
+    let copy = ForkThread { into: ForkInto::Copy { thread: None }, ..here.clone() };
     for request in [here, copy] {
         assert_eq!(world.engine.fork(request).await.unwrap_err().code, code::BUSY);
     }
@@ -252,7 +254,7 @@ async fn a_fork_into_a_new_thread_does_not_change_the_old_one() {
     let thread = &ended.run.thread;
     let before = world.events(thread).await;
     let name = ThreadId::new("what if").unwrap();
-    let into = ForkInto::New { thread: Some(name.clone()) };
+    let into = ForkInto::Copy { thread: Some(name.clone()) };
     let request = ForkThread { into, ..at_checkpoint(thread, 2, None) };
     let forked = fork(&world, request.clone()).await.unwrap();
     assert_eq!(forked.run.thread, name);
@@ -263,7 +265,7 @@ async fn a_fork_into_a_new_thread_does_not_change_the_old_one() {
     let taken = world.engine.fork(request).await.unwrap_err();
     assert_eq!(taken.code, code::CONFLICT);
     let nowhere =
-        ForkThread { into: ForkInto::New { thread: None }, ..at_checkpoint(thread, 9, None) };
+        ForkThread { into: ForkInto::Copy { thread: None }, ..at_checkpoint(thread, 9, None) };
     assert_eq!(world.engine.fork(nowhere).await.unwrap_err().code, code::NOT_FOUND);
     let threads = world.engine.ports().store.threads(&Default::default()).await.unwrap();
     assert_eq!(threads.len(), 2, "a fork that failed leaves no copy");

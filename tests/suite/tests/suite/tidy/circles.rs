@@ -46,13 +46,13 @@ const KNOWN: &[(&str, &str)] = &[
     ),
     ("host/graph", "schema schema::outline schema::pattern schema::reference"),
     ("host/model", "config extra"),
-    ("host/model", "provider provider::fault"),
-    ("host/model", "route route::asked route::check route::lead structured"),
+    ("host/model", "provider provider::error"),
+    ("host/model", "route route::attempt_log route::candidate route::check structured"),
     ("host/net", "exchange outbound"),
     (
         "host/sandbox",
-        "bindings cpu guest halt import::llm import::llm::stream import::message import::sql \
-         import::types wasi",
+        "bindings cpu_meter host_state import::llm import::llm::stream import::message import::sql \
+         import::types import_error wasi",
     ),
     ("host/sql", "backend migrate"),
     ("host/store", "disk::frame disk::link"),

@@ -34,12 +34,15 @@ const NAMES: &[Retired] = &[
     ("log_barrier", "output commit", &[]),
     ("nested_run", "subgraph", &[]),
     ("run_doc", "run specification", &[]),
+    ("salvage", "result reuse", &[]),
+    ("strand", "subgraph", &[]),
     ("sub_graph", "subgraph", &[]),
     ("take_on", "takeover", &[]),
     ("take_up", "takeover", &[]),
     ("tidings", "webhook", &[]),
     ("turnstile", "thread lock", &[]),
-    ("unkept_checkpoint", "unpersisted checkpoint", &[]),
+    ("unkept", "unpersisted checkpoint", &[]),
+    ("unstored", "unpersisted checkpoint", &[]),
 ];
 
 /// Beginnings of retired phrases on pages, in lower case, each with the word of the glossary that

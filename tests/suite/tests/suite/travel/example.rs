@@ -114,7 +114,7 @@ async fn s3_32_s3_40_to_s3_46_the_shipped_routes_match_the_requirements() {
     let config = shipped().await.config();
     for policy in &POLICIES {
         let route = &config.model.routes[policy.route];
-        let targets = route.targets();
+        let targets = route.models();
         let told: Vec<&str> = targets.iter().map(|target| target.model.as_str()).collect();
         assert_eq!(told, policy.models, "{}", policy.route);
         let variables: Vec<&str> =

@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn changes_of_each_tool_are_logged_once() {
-    let schemas = Schemas::new("first", ProviderKind::Openai);
+    let schemas = SchemaAdapter::new("first", ProviderKind::Openai);
     let tool = |name: &str, arguments_schema: Value| ToolDefinition {
         name: name.into(),
         description: String::new(),
@@ -16,13 +16,13 @@ fn changes_of_each_tool_are_logged_once() {
     let mut tools = vec![tool("odd", json!({ "type": "object" })), fine.clone()];
     let write = |tool: &ToolDefinition, schema: &Value| json!([tool.name, schema]);
     for _ in 0..3 {
-        let sent = schemas.written(&tools, write);
+        let sent = schemas.write_tools(&tools, write);
         assert_eq!(sent, json!([["odd", fine.arguments_schema], ["fine", fine.arguments_schema]]));
     }
-    assert_eq!(schemas.noted.lock().unwrap().len(), 1);
+    assert_eq!(schemas.logged.lock().unwrap().len(), 1);
     tools.resize(129, fine);
-    schemas.written(&tools, write);
-    assert_eq!(schemas.noted.lock().unwrap().len(), 2);
+    schemas.write_tools(&tools, write);
+    assert_eq!(schemas.logged.lock().unwrap().len(), 2);
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn too_many_tools_are_logged_with_a_hint() {
     };
     let tools = vec![fine; 150];
     for kind in [ProviderKind::Openai, ProviderKind::Gemini, ProviderKind::Anthropic] {
-        Schemas::new("first", kind).written(&tools, |tool, _| json!(tool.name));
+        SchemaAdapter::new("first", kind).write_tools(&tools, |tool, _| json!(tool.name));
     }
     let note = "WARN message=150 tools are offered in one request; OpenAI refuses more than 128, so \
                 name the needed ones in `tools` of the agent provider=first";

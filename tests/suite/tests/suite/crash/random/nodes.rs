@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::gate::Gate;
 use wattle_run::hostcall::http::HttpRequest;
-use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::ports::sandbox::NodeCall;
 use wattle_suite::native::{Answer, NativePlugin};
 use wattle_suite::scripted::get;
@@ -41,7 +41,7 @@ async fn act(call: NodeCall, gate: Arc<Gate>) -> Answer {
     let mut said = Value::Null;
     if config["asks"] == true {
         let payload = json!({ "name": name, "seen": seen % MODULUS });
-        said = gate.ask(Ask { payload, response_schema: None }).await?;
+        said = gate.ask(InterruptRequest { payload, response_schema: None }).await?;
         request(&gate, &call, name, "answered").await?;
     }
     if config["fails"] == "always" || (config["fails"] == "once" && call.attempt == 1) {
@@ -70,7 +70,7 @@ async fn request(
     call: &NodeCall,
     name: &str,
     place: &str,
-) -> Result<(), wattle_run::gate::unwind::Stop> {
+) -> Result<(), wattle_run::gate::unwind::CallError> {
     let request = HttpRequest {
         method: "POST".into(),
         idempotency_key: Some(format!("{}:{place}", call.task)),

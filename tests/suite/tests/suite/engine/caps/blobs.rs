@@ -7,16 +7,16 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, PluginName};
-use wattle_run::cancel::Cancel;
 use wattle_run::caps::{Caps, TenantCaps};
-use wattle_run::gate::unwind::Stop;
-use wattle_run::gate::{Gate, Setting};
+use wattle_run::gate::unwind::CallError;
+use wattle_run::gate::{Gate, GuestEnv};
 use wattle_run::grant::Grants;
-use wattle_run::hostcall::blob::Put;
-use wattle_run::hostcall::runs::{EndedRun, RunOutcome, Runs, StartRun};
+use wattle_run::hostcall::blob::PutBlob;
+use wattle_run::hostcall::runs::{EndedRun, RunOutcome, RunService, StartRun};
 use wattle_run::limit;
 use wattle_run::ports::Caller;
 use wattle_run::quota::Quotas;
+use wattle_run::stop_flag::StopFlag;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, picture};
 use wattle_suite::world::World;
@@ -33,14 +33,14 @@ plugin = "p"
 "#;
 
 /// Bytes that a blob of these tests counts: the minimum.
-const BLOB: u64 = limit::BLOB_LEAST_BYTES;
+const BLOB: u64 = limit::BLOB_MIN_BYTES;
 
 async fn put(gate: &Gate, name: u64) -> Result<String, Failure> {
     let bytes = Bytes::from(format!("blob {name}"));
-    match gate.call(Put { bytes, media_type: "text/plain".into() }).await {
+    match gate.call(PutBlob { bytes, media_type: "text/plain".into() }).await {
         Ok(blob) => Ok(blob.to_string()),
-        Err(Stop::Failure(failure)) => Err(failure),
-        Err(Stop::Unwind(unwind)) => panic!("{unwind:?}"),
+        Err(CallError::Failure(failure)) => Err(failure),
+        Err(CallError::Unwind(unwind)) => panic!("{unwind:?}"),
     }
 }
 
@@ -135,7 +135,7 @@ async fn blob_bytes_of_apps_and_tenants_are_capped_until_threads_are_deleted() {
 
     world.engine.delete_thread(&ended.run.thread).await.unwrap();
     assert_eq!(came(&world.run(input(30, 1)).await).0, 0, "the measurement is too recent");
-    world.clock.advance_ms(u32::try_from(limit::MEASURE_PAUSE_MS).unwrap());
+    world.clock.advance_ms(u32::try_from(limit::MEASURE_INTERVAL_MS).unwrap());
     assert_eq!(came(&world.run(input(20, 1)).await), (1, vec![]));
 }
 
@@ -146,7 +146,7 @@ fn handler(world: &World, app: &str, quotas: &Arc<Quotas>) -> Gate {
         plugin: PluginName::new("p").unwrap(),
         tenant: None,
     };
-    let setting = Setting {
+    let setting = GuestEnv {
         ports: world.engine.ports().clone(),
         caller,
         grants: Arc::default(),
@@ -154,7 +154,7 @@ fn handler(world: &World, app: &str, quotas: &Arc<Quotas>) -> Gate {
             ONE,
             vec![(Arc::new(putting()), Grants::default())],
         )),
-        cancel: Cancel::default(),
+        cancel: StopFlag::default(),
         quotas: quotas.clone(),
     };
     Gate::for_web(setting, Arc::new(world.engine.clone()))
@@ -182,7 +182,7 @@ async fn generated_images_count_as_blobs() {
         for text in ["a cat", "a dog"] {
             match gate.call(picture(text)).await {
                 Ok(_) => {}
-                Err(Stop::Failure(failure)) => refused.push(json!(failure)),
+                Err(CallError::Failure(failure)) => refused.push(json!(failure)),
                 Err(unwind) => return Err(unwind),
             }
         }

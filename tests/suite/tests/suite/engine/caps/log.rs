@@ -10,7 +10,7 @@ use wattle_run::caps::Caps;
 use wattle_run::engine::settle::SettleCall;
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::http::HttpRequest;
-use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService};
 use wattle_run::ports::store::PruneStrategy;
 use wattle_store::RedbStore;
 use wattle_suite::native::NativePlugin;
@@ -187,7 +187,7 @@ async fn a_call_in_doubt_of_a_full_thread_can_be_settled() {
     is_full(&failure(&world.engine.wait(&run).await.unwrap()));
     assert_eq!(world.net.calls(), 1, "the run fails before it repeats the call");
 
-    let open = world.engine.open_calls(&run.thread).await.unwrap();
+    let open = world.engine.pending_calls(&run.thread).await.unwrap();
     let settle = SettleCall {
         thread: run.thread.clone(),
         task: open[0].task.clone(),

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::code;
 use wattle_run::caps::Caps;
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, Runs};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunService};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::{World, failure, questions};
 
@@ -40,7 +40,8 @@ fn asking() -> NativePlugin {
             Ok(json!({ "$send": (0..count).map(send).collect::<Vec<_>>() }))
         })
         .node("ask", |_, gate| async move {
-            let answer = gate.ask(Ask { payload: json!("?"), response_schema: None }).await?;
+            let answer =
+                gate.ask(InterruptRequest { payload: json!("?"), response_schema: None }).await?;
             Ok(json!({ "out": [answer] }))
         })
 }

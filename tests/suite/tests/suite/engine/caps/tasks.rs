@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::code;
 use wattle_graph::limit::TaskLimits;
-use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
 use wattle_suite::world::{World, failure};

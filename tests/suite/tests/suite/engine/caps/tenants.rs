@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 use wattle_run::caps::{Caps, TenantCaps};
-use wattle_run::engine::blank::NewThread;
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, Runs, StartRun};
+use wattle_run::engine::threads::NewThread;
+use wattle_run::hostcall::runs::{
+    EndedRun, OnFailure, ResumeRun, RunOutcome, RunService, StartRun,
+};
 use wattle_run::limit;
 use wattle_run::ports::store::{Owner, RunOptions, ThreadQuery};
 use wattle_suite::native::NativePlugin;
@@ -87,7 +89,7 @@ async fn threads_of_a_tenant_are_capped_and_other_tenants_are_not() {
     run(&world, None, None).await.unwrap();
 
     world.engine.delete_thread(&first).await.unwrap();
-    world.clock.advance_ms(u32::try_from(limit::MEASURE_PAUSE_MS).unwrap());
+    world.clock.advance_ms(u32::try_from(limit::MEASURE_INTERVAL_MS).unwrap());
     run(&world, Some("small"), None).await.unwrap();
     is_full(run(&world, Some("small"), None).await, "tenant_threads");
 }
@@ -123,9 +125,9 @@ async fn bytes_of_a_tenant_are_capped_and_other_tenants_are_not() {
 
     world.engine.delete_thread(&begun.pop().unwrap()).await.unwrap();
     world.engine.delete_thread(&begun.pop().unwrap()).await.unwrap();
-    world.clock.advance_ms(u32::try_from(limit::MEASURE_PAUSE_MS).unwrap());
+    world.clock.advance_ms(u32::try_from(limit::MEASURE_INTERVAL_MS).unwrap());
     let run = world.engine.resume(resume).await.unwrap();
     assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
-    let taken = world.engine.ports().store.taken(&Owner::Tenant("small".into())).await.unwrap();
+    let taken = world.engine.ports().store.usage(&Owner::Tenant("small".into())).await.unwrap();
     assert_eq!(taken.threads, begun.len() as u64);
 }

@@ -9,10 +9,10 @@ use wattle_graph::event::{EventKind, Write};
 use wattle_graph::failure::code;
 use wattle_graph::id::{ChannelName, NodeName, ThreadId};
 use wattle_graph::step::Command;
-use wattle_run::grant::InDoubt;
-use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs as _};
+use wattle_run::grant::InDoubtPolicy;
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService as _};
 use wattle_run::ports::store::RunOptions;
-use wattle_run::travel::CommandThread;
+use wattle_run::time_travel::CommandThread;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::{World, failure, questions};
 
@@ -67,7 +67,7 @@ async fn calls_of_one_batch_can_be_answered_separately() {
         }
         Ok(json!({ "out": out }))
     });
-    let world = world_of(ONE, plugin, &desk, InDoubt::Fail);
+    let world = world_of(ONE, plugin, &desk, InDoubtPolicy::Fail);
     let (ended, thread) = asked(&world).await;
     let open = questions(&ended);
     assert_eq!(open.len(), 2);
@@ -107,7 +107,7 @@ async fn an_attempt_reuses_the_questions_of_the_attempt_before() {
     let retried = retried();
     for (holds, calls) in [(true, 3), (false, 5)] {
         let desk = Arc::new(Desk::new(holds, 1));
-        let world = world_of(&retried, asking_beside_one_that_hangs(), &desk, InDoubt::Fail);
+        let world = world_of(&retried, asking_beside_one_that_hangs(), &desk, InDoubtPolicy::Fail);
         desk.hangs.store(1, Ordering::SeqCst);
         let (ended, thread) = asked(&world).await;
         let failed = world.count(&thread, |kind| matches!(kind, EventKind::TaskFailed(_))).await;
@@ -126,7 +126,7 @@ async fn an_attempt_reuses_the_questions_of_the_attempt_before() {
 #[tokio::test]
 async fn a_held_call_of_a_failed_attempt_is_in_doubt_if_its_server_drops_it() {
     let desk = Desk::holding();
-    let world = world_of(&retried(), asking_beside_one_that_hangs(), &desk, InDoubt::Fail);
+    let world = world_of(&retried(), asking_beside_one_that_hangs(), &desk, InDoubtPolicy::Fail);
     desk.hangs.store(1, Ordering::SeqCst);
     let (ended, thread) = asked(&world).await;
     let open = questions(&ended);
@@ -232,7 +232,7 @@ async fn an_answer_belongs_to_the_call_that_elicited_it() {
         let arguments = json!({ "other": flag.load(Ordering::SeqCst) });
         async move { Ok(json!({ "out": gate.call_tool(request(arguments)).await?.structured })) }
     });
-    let world = world_of(ONE, plugin, &desk, InDoubt::Retry);
+    let world = world_of(ONE, plugin, &desk, InDoubtPolicy::Retry);
     let (_, thread) = asked(&world).await;
     is_other.store(true, Ordering::SeqCst);
     let ended = world.answer(&thread, accept()).await;

@@ -8,8 +8,8 @@ use wattle_graph::event::{Decision, EventKind};
 use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
 use wattle_run::engine::settle::SettleCall;
-use wattle_run::grant::InDoubt;
-use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs as _};
+use wattle_run::grant::InDoubtPolicy;
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService as _};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::{World, failure, questions};
 
@@ -39,7 +39,7 @@ async fn a_dropped_call_is_in_doubt_if_the_tool_list_is_unavailable() {
         desk.unlisted.store(1, Ordering::SeqCst);
         let ended = world.answer(&thread, accept()).await;
         assert_eq!((failure(&ended).code.as_str(), desk.counts()), (code::IN_DOUBT, (1, 0)));
-        let open = world.engine.open_calls(&thread).await.unwrap();
+        let open = world.engine.pending_calls(&thread).await.unwrap();
         assert_eq!(open.len(), 1, "the call can be settled: {open:?}");
     }
 }
@@ -57,13 +57,13 @@ async fn a_held_call_continues_without_a_tool_list() {
 
 #[tokio::test]
 async fn a_person_or_the_policy_repeats_the_call_with_the_answer() {
-    for in_doubt in [InDoubt::Ask, InDoubt::Retry] {
+    for in_doubt in [InDoubtPolicy::Ask, InDoubtPolicy::Retry] {
         let desk = Desk::holding();
         let world = world_of(ONE, caller(), &desk, in_doubt);
         let (_, thread) = asked(&world).await;
         desk.lose();
         let mut ended = world.answer(&thread, accept()).await;
-        if in_doubt == InDoubt::Ask {
+        if in_doubt == InDoubtPolicy::Ask {
             let doubt = &questions(&ended)[0].payload["in_doubt"];
             assert_eq!(doubt["summary"], "book");
             let refused = world.resume(&thread, &[("", accept())], OnFailure::Keep).await;
@@ -97,7 +97,9 @@ async fn a_call_that_failed_after_the_answer_is_repeated() {
 async fn a_call_whose_result_is_lost_is_repeated_only_with_the_policy_retry() {
     let retried = format!("{ONE}retry = {{ attempts = 2, initial = \"1ms\" }}\n");
     for holds in [true, false] {
-        for (in_doubt, calls) in [(InDoubt::Fail, 1), (InDoubt::Ask, 1), (InDoubt::Retry, 2)] {
+        for (in_doubt, calls) in
+            [(InDoubtPolicy::Fail, 1), (InDoubtPolicy::Ask, 1), (InDoubtPolicy::Retry, 2)]
+        {
             let rounds = usize::from(holds);
             let desk = Arc::new(Desk::new(holds, rounds));
             let world = world_of(&retried, caller(), &desk, in_doubt);
@@ -107,7 +109,7 @@ async fn a_call_whose_result_is_lost_is_repeated_only_with_the_policy_retry() {
                 ended = world.answer(&ended.run.thread, accept()).await;
             }
             assert_eq!(desk.counts(), (calls, calls), "{:?}", ended.outcome);
-            if in_doubt == InDoubt::Retry {
+            if in_doubt == InDoubtPolicy::Retry {
                 assert_eq!(ended.outcome, RunOutcome::Completed);
             } else {
                 assert_eq!(failure(&ended).code, code::IN_DOUBT);
@@ -118,7 +120,7 @@ async fn a_call_whose_result_is_lost_is_repeated_only_with_the_policy_retry() {
 
 /// Settles the only pending call of a thread.
 async fn settle(world: &World, thread: &ThreadId, decision: Decision) {
-    let open = world.engine.open_calls(thread).await.unwrap().remove(0);
+    let open = world.engine.pending_calls(thread).await.unwrap().remove(0);
     let settle = SettleCall {
         thread: thread.clone(),
         task: open.task,
@@ -170,7 +172,7 @@ async fn a_call_in_doubt_is_listed_with_a_waiting_call_of_its_batch() {
         }
         Ok(json!({}))
     });
-    let mut world = world_of(ONE, plugin, &desk, InDoubt::Fail);
+    let mut world = world_of(ONE, plugin, &desk, InDoubtPolicy::Fail);
     desk.hangs.store(1, Ordering::SeqCst);
     let run = world.begin(json!({})).await.unwrap();
     let is_asked = |kind: &EventKind| matches!(kind, EventKind::Asked(_));
@@ -184,7 +186,7 @@ async fn a_call_in_doubt_is_listed_with_a_waiting_call_of_its_batch() {
     assert_eq!(questions(&ended).len(), 1);
     let ended = world.answer(&run.thread, accept()).await;
     assert_eq!(questions(&ended).len(), 1, "the first call has a second round");
-    let open = world.engine.open_calls(&run.thread).await.unwrap();
+    let open = world.engine.pending_calls(&run.thread).await.unwrap();
     assert_eq!(open.len(), 2, "{open:?}");
 }
 

@@ -7,12 +7,12 @@ use serde_json::json;
 use wattle_graph::failure::code;
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_graph::step::{Edit, EditAs};
-use wattle_run::grant::InDoubt;
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{OnFailure, RunRef, Runs as _};
+use wattle_run::grant::InDoubtPolicy;
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{OnFailure, RunRef, RunService as _};
 use wattle_run::limit::{ELICITED_MESSAGE_BYTES, SERVER_ROUNDS};
 use wattle_run::ports::store::{PruneStrategy, RunOptions};
-use wattle_run::travel::{EditThread, ForkFrom, ForkInto, ForkThread};
+use wattle_run::time_travel::{EditThread, ForkFrom, ForkInto, ForkThread};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, unavailable};
 use wattle_suite::world::{World, failure, questions};
@@ -33,7 +33,7 @@ async fn held_calls_of_deleted_threads_and_cancelled_runs_are_released() {
             gate.call(get("https://a.example/slow")).await?;
             Ok(json!({}))
         });
-    let world = world_of(TWO, plugin, &desk, InDoubt::Fail);
+    let world = world_of(TWO, plugin, &desk, InDoubtPolicy::Fail);
     desk.asked.notified().await;
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
@@ -65,7 +65,7 @@ fn forked(thread: &ThreadId) -> ForkThread {
         thread: thread.clone(),
         run: None,
         from: ForkFrom::Checkpoint { checkpoint: CheckpointId(1), input: None },
-        into: ForkInto::Same,
+        into: ForkInto::InPlace,
         app: None,
         tenant: None,
         options: RunOptions::default(),
@@ -140,11 +140,11 @@ async fn a_reopen_releases_the_call_that_got_the_answer() {
     let plugin = NativePlugin::new("p", "1")
         .node("a", |_, gate| async move { book(&gate, "a").await })
         .node("b", |_, gate| async move {
-            gate.ask(Ask { payload: json!("go on?"), response_schema: None }).await?;
+            gate.ask(InterruptRequest { payload: json!("go on?"), response_schema: None }).await?;
             gate.call(get("https://a.example/b")).await?;
             Ok(json!({}))
         });
-    let world = world_of(TWO, plugin, &desk, InDoubt::Retry);
+    let world = world_of(TWO, plugin, &desk, InDoubtPolicy::Retry);
     let ended = world.run(json!({})).await;
     let (thread, open) = (&ended.run.thread, questions(&ended));
     let id = |node: &str| open.iter().find(|it| it.node.as_str() == node).unwrap().id.as_str();

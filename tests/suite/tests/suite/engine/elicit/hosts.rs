@@ -13,12 +13,13 @@ use wattle_graph::id::ThreadId;
 use wattle_kit::clock::ManualClock;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::{Engine, EngineConfig};
-use wattle_run::grant::InDoubt;
+use wattle_run::grant::InDoubtPolicy;
 use wattle_run::hostcall::runs::{
-    CreateRun, EndedRun, Multitask, OnFailure, ResumeRun, RunOutcome, RunRef, Runs as _,
+    CreateRun, EndedRun, Multitask, OnFailure, ResumeRun, RunOutcome, RunRef, RunService as _,
 };
 use wattle_run::ports::store::{
-    Answer, Epoch, Holder, HostReport, RunKind, RunOptions, RunRecord, RunSpec, Signal, StoreError,
+    HostReport, LeaseEpoch, LeaseHolder, Notification, RunAnswers, RunKind, RunOptions, RunRecord,
+    RunSpec, StoreError,
 };
 use wattle_run::ports::{Ports, Store};
 use wattle_suite::native::NativePlugin;
@@ -50,9 +51,13 @@ impl Layer for Shared {
         true
     }
 
-    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+    async fn lease(
+        &self,
+        thread: &ThreadId,
+        holder: &LeaseHolder,
+    ) -> Result<LeaseEpoch, StoreError> {
         self.leases.send_modify(|leases| *leases += 1);
-        self.below.lease(thread, holder).await
+        self.below.acquire_lease(thread, holder).await
     }
 }
 
@@ -77,7 +82,7 @@ impl<'w> Setup<'w> {
         let (tools, clock) = (self.desk.clone(), Arc::new(self.clock));
         let ports = Ports { store: way.clone(), tools, clock, ..ports };
         let config = EngineConfig {
-            holder: Some(Holder(self.name.to_owned())),
+            holder: Some(LeaseHolder(self.name.to_owned())),
             max_runs: self.max_runs,
             ..EngineConfig::default()
         };
@@ -99,7 +104,7 @@ fn narrow(world: &World, name: &str, desk: &Arc<Desk>) -> Engine {
 async fn report(world: &World, name: &str, runs: u32, is_stopping: bool) {
     let version = String::new();
     let report = HostReport { version, started_ms: START_MS, runs, max_runs: 9, is_stopping };
-    world.engine.ports().store.report(&Holder(name.to_owned()), &report).await.unwrap();
+    world.engine.ports().store.report(&LeaseHolder(name.to_owned()), &report).await.unwrap();
 }
 
 /// Returns a plugin whose node calls a tool with an elicitation, or waits for a service without end
@@ -144,7 +149,7 @@ impl Full {
     async fn new(rounds: usize) -> Self {
         let (own, others) = (Desk::holding(), Arc::new(Desk::new(true, rounds)));
         let is_slow = Arc::new(AtomicBool::new(false));
-        let world = world_of(ONE, slow_or_asking(&is_slow), &own, InDoubt::Fail);
+        let world = world_of(ONE, slow_or_asking(&is_slow), &own, InDoubtPolicy::Fail);
         let (one, way) = Setup::new(&world, "one", &own).start();
         let other = narrow(&world, "other", &others);
         let thread = asked(&world, &other).await;
@@ -267,9 +272,9 @@ fn answering(world: &World, thread: &ThreadId) -> CreateRun {
         tenant: None,
         strategy: Multitask::Enqueue,
         options: RunOptions::default(),
-        is_patient: false,
+        may_stay_pending: false,
         spec: RunSpec {
-            kind: RunKind::Answer { answer: Answer::Matched(accept()) },
+            kind: RunKind::Answer { answer: RunAnswers::Matched(accept()) },
             app: world.request(None, Value::Null).app,
             graph: None,
             context: Value::Null,
@@ -286,7 +291,7 @@ fn answering(world: &World, thread: &ThreadId) -> CreateRun {
 async fn a_full_host_assigns_an_answer_to_the_host_that_holds_the_call() {
     let (own, others) = (Desk::holding(), Desk::holding());
     let is_slow = Arc::new(AtomicBool::new(false));
-    let world = world_of(ONE, slow_or_asking(&is_slow), &own, InDoubt::Fail);
+    let world = world_of(ONE, slow_or_asking(&is_slow), &own, InDoubtPolicy::Fail);
     let (one, other) = (narrow(&world, "one", &own), host(&world, "other", &others));
     let third = host(&world, "third", &own);
     let thread = asked(&world, &other).await;
@@ -295,15 +300,18 @@ async fn a_full_host_assigns_an_answer_to_the_host_that_holds_the_call() {
     third.heartbeat().await.unwrap();
     report(&world, "other", 5, false).await;
     one.heartbeat().await.unwrap();
-    let mut signals = world.engine.ports().store.signals().unwrap();
+    let mut signals = world.engine.ports().store.notifications().unwrap();
     let RunRecord { id: run, thread, spec, .. } =
         one.create_run(answering(&world, &thread)).await.unwrap();
     match signals.recv().await.unwrap() {
-        Signal::Enqueued { host, .. } => assert_eq!(host, Some(Holder("other".to_owned()))),
+        Notification::Enqueued { host, .. } => {
+            assert_eq!(host, Some(LeaseHolder("other".to_owned())));
+        }
         signal => panic!("{signal:?}"),
     }
     let RunSpec { kind, .. } = *spec.unwrap();
-    let is_named = matches!(&kind, RunKind::Answer { answer: Answer::ById(it) } if it.len() == 1);
+    let is_named =
+        matches!(&kind, RunKind::Answer { answer: RunAnswers::ById(it) } if it.len() == 1);
     assert!(is_named, "{kind:?}");
     let ended = one.wait(&RunRef { thread, run }).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Completed);
@@ -314,7 +322,7 @@ async fn a_full_host_assigns_an_answer_to_the_host_that_holds_the_call() {
 #[tokio::test]
 async fn the_last_round_of_a_call_determines_its_host() {
     let (own, others) = (Arc::new(Desk::new(true, 2)), Arc::new(Desk::new(true, 2)));
-    let world = world_of(ONE, caller(), &own, InDoubt::Retry);
+    let world = world_of(ONE, caller(), &own, InDoubtPolicy::Retry);
     let (one, other) = (host(&world, "one", &own), host(&world, "other", &others));
     let thread = asked(&world, &one).await;
     own.lose();

@@ -7,8 +7,8 @@ use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, GraphName, Namespace, ThreadId};
 use wattle_run::gate::Gate;
-use wattle_run::gate::unwind::Stop;
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, Runs, StartRun};
+use wattle_run::gate::unwind::CallError;
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunService, StartRun};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure, questions};
@@ -51,7 +51,7 @@ fn start(graph: &str, input: Value) -> StartRun {
     }
 }
 
-async fn call(gate: &Gate, graph: &str, input: Value) -> Result<EndedRun, Stop> {
+async fn call(gate: &Gate, graph: &str, input: Value) -> Result<EndedRun, CallError> {
     let run = gate.start_run(start(graph, input)).await?;
     gate.wait_run(&run).await
 }
@@ -200,7 +200,7 @@ async fn unsupported_requests_of_a_node_fail_with_a_reason() {
                 let elsewhere = StartRun { thread: Some(thread), ..start("helper", json!({})) };
                 let mut failures = vec![gate.runs().err()];
                 for request in [elsewhere, start("missing", json!({}))] {
-                    let Err(Stop::Failure(failure)) = gate.start_run(request).await else {
+                    let Err(CallError::Failure(failure)) = gate.start_run(request).await else {
                         continue;
                     };
                     failures.push(Some(failure));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::code;
-use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService};
 use wattle_run::ports::store::ThreadStatus;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};

@@ -9,10 +9,10 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, GraphName};
 use wattle_run::engine::Engine;
 use wattle_run::gate::Gate;
-use wattle_run::gate::unwind::Stop;
+use wattle_run::gate::unwind::CallError;
 use wattle_run::hostcall::http::HttpRequest;
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::memory::{Get, Put};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::memory::{GetDocument, PutDocument};
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, StartRun};
 use wattle_run::ports::memory::PutItem;
 use wattle_run::ports::sandbox::NodeCall;
@@ -232,7 +232,7 @@ fn decide(act: &Act, scene: &mut Scene) -> Result<(), Failure> {
 }
 
 /// Makes the host call of an action, or returns `None` if it has none.
-async fn ask_host(act: &Act, scene: &Scene, gate: &Gate) -> Result<Option<Value>, Stop> {
+async fn ask_host(act: &Act, scene: &Scene, gate: &Gate) -> Result<Option<Value>, CallError> {
     let answer = match act {
         Act::Model => json!(said(&gate.call(prompt("go on")).await?)),
         Act::Get(url) => json!(gate.call(get(url)).await?.status),
@@ -242,19 +242,19 @@ async fn ask_host(act: &Act, scene: &Scene, gate: &Gate) -> Result<Option<Value>
         }
         Act::Ask { payload, schema } => {
             let payload = scene.value(payload);
-            gate.ask(Ask { payload, response_schema: schema.clone() }).await?
+            gate.ask(InterruptRequest { payload, response_schema: schema.clone() }).await?
         }
         Act::Run { graph, input } => run(gate, graph, scene.value(input)).await?,
         Act::Remember(value) => {
             let value = json!({ "said": scene.value(value) });
             let (namespace, key) = place();
             let item = PutItem { namespace, key, value, ttl_ms: None, refresh_on_read: false };
-            gate.call(Put(item)).await?;
+            gate.call(PutDocument(item)).await?;
             Value::Null
         }
         Act::Recall => {
             let (namespace, key) = place();
-            let found = gate.call(Get { namespace, key }).await?;
+            let found = gate.call(GetDocument { namespace, key }).await?;
             found.map_or(Value::Null, |item| item.value["said"].clone())
         }
         _ => return Ok(None),
@@ -268,7 +268,7 @@ fn place() -> (Vec<String>, String) {
 }
 
 /// Starts a subgraph from a node and waits for its state.
-async fn run(gate: &Gate, graph: &str, input: Value) -> Result<Value, Stop> {
+async fn run(gate: &Gate, graph: &str, input: Value) -> Result<Value, CallError> {
     let request = StartRun {
         run: None,
         app: AppName::new("test").expect("a valid name"),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 use wattle_run::hostcall::runs::{EndedRun, RunOutcome};
-use wattle_run::travel::StateView;
+use wattle_run::time_travel::StateView;
 use wattle_suite::world::World;
 
 use super::script::json_and_rest;

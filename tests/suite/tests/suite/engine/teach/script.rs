@@ -13,13 +13,13 @@ use wattle_graph::migrate::MigrateOptions;
 use wattle_graph::step::{Edit, EditAs};
 use wattle_run::engine::migrate::MigrateThread;
 use wattle_run::engine::{Engine, EngineConfig};
-use wattle_run::export::{Export, Parts};
-use wattle_run::grant::{Grants, InDoubt, MemoryAccess, MemoryRule};
-use wattle_run::hostcall::runs::{EndedRun, ResumeRun, RunRef, Runs, StartRun};
-use wattle_run::offline::{closed, replay};
+use wattle_run::export::{Export, ExportParts};
+use wattle_run::grant::{Grants, InDoubtPolicy, MemoryAccess, MemoryRule};
+use wattle_run::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun};
 use wattle_run::ports::BlobLinks;
-use wattle_run::ports::store::{Holder, PruneStrategy, RunOptions};
-use wattle_run::travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
+use wattle_run::ports::store::{LeaseHolder, PruneStrategy, RunOptions};
+use wattle_run::replay::{replay_ports, replay_thread};
+use wattle_run::time_travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 use wattle_suite::scripted::unavailable;
 use wattle_suite::world::World;
@@ -81,9 +81,9 @@ fn json_of(text: &str) -> (Value, &str) {
 
 fn grants(script: &str) -> Grants {
     let in_doubt = match script {
-        text if text.contains("when in doubt, ask") => InDoubt::Ask,
-        text if text.contains("when in doubt, retry") => InDoubt::Retry,
-        _ => InDoubt::Fail,
+        text if text.contains("when in doubt, ask") => InDoubtPolicy::Ask,
+        text if text.contains("when in doubt, retry") => InDoubtPolicy::Retry,
+        _ => InDoubtPolicy::Fail,
     };
     let memory = vec![MemoryRule { namespace: Vec::new(), access: MemoryAccess::ReadWrite }];
     Grants { in_doubt, memory, ..Grants::default() }
@@ -218,7 +218,7 @@ impl Stage {
 
     /// Creates another engine on the same store.
     fn beside(&self, holder: &str) -> Engine {
-        let holder = Some(Holder(holder.to_owned()));
+        let holder = Some(LeaseHolder(holder.to_owned()));
         let config = EngineConfig { holder, ..EngineConfig::default() };
         Engine::new(self.world.engine.ports().clone(), self.world.engine.catalog().clone(), config)
     }
@@ -271,7 +271,7 @@ impl Stage {
             run: None,
             thread: self.thread(),
             from,
-            into: ForkInto::Same,
+            into: ForkInto::InPlace,
             app: None,
             tenant: None,
             options: RunOptions::default(),
@@ -293,7 +293,7 @@ impl Stage {
         let (seq, answer) = entry.expect("the node called the model");
         let mut answer = answer.expect("the model answered");
         answer["parts"] = json!([{ "text": said }]);
-        ForkFrom::Call { call: CallRef::Entry(seq), result: Ok(answer) }
+        ForkFrom::Call { call: CallRef::Seq(seq), result: Ok(answer) }
     }
 
     /// Executes `as NODE WRITES`.
@@ -333,10 +333,11 @@ impl Stage {
 
     /// Replays the thread from its export, without a model and without a network.
     async fn replay(&self) -> Seen {
-        let export = self.world.engine.export(&self.thread(), Parts::default()).await.unwrap();
+        let export =
+            self.world.engine.export(&self.thread(), ExportParts::default()).await.unwrap();
         let lines: Vec<_> = export.try_collect().await.unwrap();
         let text = String::from_utf8(lines.concat()).unwrap();
-        let ports = closed(
+        let ports = replay_ports(
             Arc::new(MemoryStore::new()),
             Arc::new(VolatileMemory::new()),
             Arc::new(MemoryBlobs::new()),
@@ -344,7 +345,7 @@ impl Stage {
             Arc::new(self.world.clock.clone()),
         );
         let app = self.world.engine.catalog().apps().remove(0);
-        let replayed = replay(&Export::read(&text).unwrap(), app, ports).await.unwrap();
+        let replayed = replay_thread(&Export::read(&text).unwrap(), app, ports).await.unwrap();
         Seen {
             what: "replayed".to_owned(),
             data: json!({ "calls": replayed.calls, "divergences": replayed.divergences.len() }),

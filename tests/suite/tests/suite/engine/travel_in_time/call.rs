@@ -12,13 +12,13 @@ use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
 use wattle_graph::tool::ToolRequest;
 use wattle_run::grant::{Grants, SqlAccess};
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, Runs};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, RunService};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::Sql;
 use wattle_run::ports::store::{RunOptions, Store};
 use wattle_run::ports::tool_server::NoToolServers;
-use wattle_run::travel::{CallRef, ForkFrom, ForkInto, ForkThread};
+use wattle_run::time_travel::{CallRef, ForkFrom, ForkInto, ForkThread};
 use wattle_sql::{DatabaseConfig, Databases};
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
@@ -41,7 +41,7 @@ pub(super) fn from(thread: &ThreadId, call: CallRef, result: Result<Value, Failu
         run: None,
         thread: thread.clone(),
         from: ForkFrom::Call { call, result },
-        into: ForkInto::Same,
+        into: ForkInto::InPlace,
         app: None,
         tenant: None,
         options: RunOptions::default(),
@@ -68,7 +68,7 @@ pub(super) async fn entry(
     let calls = calls(world, thread).await.into_iter().rev();
     let at = |called: &Called| called.scope.iter().chain([&called.call]).eq(place);
     let mut found = calls.filter(|(_, called)| called.function == function && at(called));
-    CallRef::Entry(found.next().expect("the call was made").0)
+    CallRef::Seq(found.next().expect("the call was made").0)
 }
 
 pub(super) async fn fork(
@@ -147,13 +147,13 @@ async fn a_call_can_be_addressed_by_number_and_overridden_with_a_failure() {
     let world = World::new(ONE, three_times());
     let thread = &world.run(json!({})).await.run.thread;
     let task = calls(&world, thread).await[0].1.task.clone();
-    let call = CallRef::Place { task: task.clone(), scope: Vec::new(), call: 1 };
+    let call = CallRef::Path { task: task.clone(), scope: Vec::new(), call: 1 };
     let away = Failure::new(code::UNAVAILABLE, "what if it is away");
     let forked = fork(&world, thread, call, Err(away)).await;
     let RunOutcome::Failed { failure } = forked.outcome else { panic!("{:?}", forked.outcome) };
     assert!(failure.message.contains("what if it is away"), "{failure}");
     assert_eq!(world.model.calls(), 3);
-    let nowhere = CallRef::Place { task, scope: vec![0], call: 1 };
+    let nowhere = CallRef::Path { task, scope: vec![0], call: 1 };
     let refused = world.engine.fork(from(thread, nowhere, Ok(json!(1)))).await.unwrap_err();
     assert_eq!(refused.code, code::NOT_FOUND);
 }
@@ -183,9 +183,9 @@ async fn an_invalid_overridden_result_is_refused() {
     let clock = entry(&world, thread, "clock.now", &[0]).await;
     let away = Failure::new(code::UNAVAILABLE, "no time");
     assert_eq!(fork(clock.clone(), Err(away)).await.unwrap_err().code, code::INVALID);
-    assert_eq!(fork(CallRef::Entry(1), Ok(json!(1))).await.unwrap_err().code, code::NOT_FOUND);
+    assert_eq!(fork(CallRef::Seq(1), Ok(json!(1))).await.unwrap_err().code, code::NOT_FOUND);
     let started = before.iter().find(|it| matches!(it.kind, EventKind::TaskStarted(_))).unwrap();
-    let no_call = CallRef::Entry(started.seq);
+    let no_call = CallRef::Seq(started.seq);
     assert_eq!(fork(no_call, Ok(json!(1))).await.unwrap_err().code, code::INVALID);
     assert_eq!(world.events(thread).await, before, "nothing was written");
     let run = fork(clock, Ok(json!(17))).await.unwrap();
@@ -217,7 +217,7 @@ async fn other_tasks_of_the_superstep_are_carried_over() {
 #[tokio::test]
 async fn answers_before_the_call_are_carried_over_and_later_ones_are_not() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
-        let ask = |payload: Value| Ask { payload, response_schema: None };
+        let ask = |payload: Value| InterruptRequest { payload, response_schema: None };
         let one = gate.ask(ask(json!("first?"))).await?;
         let two = said(&gate.call(prompt("x")).await?);
         let three = gate.ask(ask(json!({ "after": two }))).await?;
@@ -322,7 +322,7 @@ async fn a_fork_from_a_call_into_a_new_thread_does_not_change_the_old_one() {
     let before = world.events(thread).await;
     let call = entry(&world, thread, "llm.complete", &[2]).await;
     let answer = reworded(&world, thread, "what if").await;
-    let into = ForkInto::New { thread: None };
+    let into = ForkInto::Copy { thread: None };
     let request = ForkThread { into, ..from(thread, call, Ok(answer)) };
     let run = world.engine.fork(request).await.unwrap();
     let forked = world.engine.wait(&run).await.unwrap();
@@ -443,7 +443,7 @@ async fn a_result_of_an_error_handler_can_be_overridden() {
     let forked = fork(&world, thread, helped, Ok(answer)).await;
     assert_eq!(forked.state["out"], json!(["what if"]));
     assert_eq!(world.model.calls(), 2, "the failure is carried over");
-    let worked = CallRef::Entry(calls(&world, thread).await[0].0);
+    let worked = CallRef::Seq(calls(&world, thread).await[0].0);
     let answer = reworded(&world, thread, "fine").await;
     let forked = fork(&world, thread, worked, Ok(answer)).await;
     assert_eq!(forked.state["out"], json!(["worked"]), "the node does not fail in the fork");

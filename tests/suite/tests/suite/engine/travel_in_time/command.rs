@@ -9,12 +9,12 @@ use wattle_graph::event::{EventKind, Write};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{ChannelName, CheckpointId, NodeName, ThreadId};
 use wattle_graph::step::Command;
-use wattle_run::grant::{Grants, InDoubt};
+use wattle_run::grant::{Grants, InDoubtPolicy};
 use wattle_run::hostcall::http::HttpRequest;
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs as _};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, RunService as _};
 use wattle_run::ports::store::RunOptions;
-use wattle_run::travel::CommandThread;
+use wattle_run::time_travel::CommandThread;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get, prompt, said};
 use wattle_suite::world::{World, questions};
@@ -76,7 +76,7 @@ fn plugin() -> NativePlugin {
         .node("a", |_, _| async move { Ok(json!({ "trail": "a" })) })
         .node("b", |_, gate| async move {
             let answer = said(&gate.call(prompt("what now")).await?);
-            let question = Ask { payload: json!("sure?"), response_schema: None };
+            let question = InterruptRequest { payload: json!("sure?"), response_schema: None };
             let sure = gate.ask(question).await?;
             Ok(json!({ "trail": format!("{answer}, {}", sure.as_str().unwrap_or("?")) }))
         })
@@ -231,7 +231,7 @@ async fn paying() -> (World, RunRef) {
         let answer = gate.call(post).await?;
         Ok(json!({ "out": answer.status }))
     });
-    let grants = Grants { in_doubt: InDoubt::Ask, ..Grants::default() };
+    let grants = Grants { in_doubt: InDoubtPolicy::Ask, ..Grants::default() };
     let world = World::with_sql(PAYS, plugin, Arc::new(NoSql), grants);
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();

@@ -9,9 +9,9 @@ use wattle_graph::event::Write;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, ChannelName, CheckpointId, Namespace, NodeName, ThreadId};
 use wattle_graph::step::{Edit, EditAs};
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, Runs};
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunService};
 use wattle_run::ports::store::ThreadStatus;
-use wattle_run::travel::{EditThread, HistoryQuery, StateView};
+use wattle_run::time_travel::{EditThread, HistoryQuery, StateView};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::World;
 

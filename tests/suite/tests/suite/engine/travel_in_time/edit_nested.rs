@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, NodeName, ThreadId};
 use wattle_graph::step::EditAs;
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{EndedRun, RunOutcome, Runs, StartRun};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{EndedRun, RunOutcome, RunService, StartRun};
 use wattle_run::ports::store::ThreadStatus;
-use wattle_run::travel::{EditThread, HistoryQuery, StateView};
+use wattle_run::time_travel::{EditThread, HistoryQuery, StateView};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure, questions};
@@ -78,7 +78,8 @@ fn asking() -> NativePlugin {
             if text == "mine" {
                 return Ok(json!({ "log": [text, call.input["total"]] }));
             }
-            let answer = gate.ask(Ask { payload: text, response_schema: None }).await?;
+            let answer =
+                gate.ask(InterruptRequest { payload: text, response_schema: None }).await?;
             Ok(json!({ "log": [answer, call.input["total"]] }))
         })
 }
@@ -143,7 +144,8 @@ async fn a_call_after_an_edit_of_a_subgraph_can_be_forked() {
     let plugin = || {
         asking().node("two", |call, gate| async move {
             let text = call.input["text"].clone();
-            let answer = gate.ask(Ask { payload: text.clone(), response_schema: None }).await?;
+            let answer =
+                gate.ask(InterruptRequest { payload: text.clone(), response_schema: None }).await?;
             let words = said(&gate.call(prompt("two")).await?);
             Ok(json!({ "log": [text, answer, words] }))
         })
@@ -258,7 +260,8 @@ async fn a_started_subgraph_can_be_edited_until_it_has_ended() {
         let own = said(&gate.call(prompt("own")).await?);
         let run = gate.start_run(inner()).await?;
         let ended = gate.wait_run(&run).await?;
-        let sure = gate.ask(Ask { payload: json!("sure?"), response_schema: None }).await?;
+        let sure =
+            gate.ask(InterruptRequest { payload: json!("sure?"), response_schema: None }).await?;
         Ok(json!({ "out": [own, ended.state["log"], sure] }))
     });
     let world = World::new(STARTED, plugin);
@@ -309,7 +312,8 @@ async fn other_interrupts_stay_pending_after_an_edit_of_a_subgraph() {
     let graph = graphs("").replace("[\"side\", \"sub\"]", "[\"side\", \"sub\", \"more\"]")
         + "[graphs.main.nodes.more]\nplugin = \"p\"\n";
     let plugin = asking().node("more", |_, gate| async move {
-        let answer = gate.ask(Ask { payload: json!("more?"), response_schema: None }).await?;
+        let answer =
+            gate.ask(InterruptRequest { payload: json!("more?"), response_schema: None }).await?;
         Ok(json!({ "log": [answer] }))
     });
     let world = World::new(&graph, plugin);
@@ -437,7 +441,8 @@ async fn own_state_cannot_be_edited_during_a_superstep_of_the_parent() {
     let graph = one_by_one("state = \"own\"");
     let plugin =
         asking().node("two", |_, _| async { Ok(json!({})) }).node("after", |_, gate| async move {
-            let answer = gate.ask(Ask { payload: json!("?"), response_schema: None }).await?;
+            let answer =
+                gate.ask(InterruptRequest { payload: json!("?"), response_schema: None }).await?;
             Ok(json!({ "log": [answer] }))
         });
     let world = World::new(&graph, plugin);

@@ -9,10 +9,10 @@ use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{Namespace, ThreadId};
 use wattle_run::gate::Gate;
-use wattle_run::hostcall::interrupt::Ask;
-use wattle_run::hostcall::runs::{RunOutcome, Runs};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_run::ports::store::{Durability, RunOptions, Store};
-use wattle_run::travel::{CallRef, ForkInto, ForkThread};
+use wattle_run::time_travel::{CallRef, ForkInto, ForkThread};
 use wattle_store::{MemoryStore, RedbStore};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said};
@@ -168,7 +168,7 @@ async fn a_fork_of_a_fork_and_one_into_a_copy_continue_in_the_subgraph() {
         }
         let call = entry(&world, thread, "llm.complete", &[0]).await;
         let answer = reworded(&world, thread, "elsewhere").await;
-        let into = ForkInto::New { thread: None };
+        let into = ForkInto::Copy { thread: None };
         let request = ForkThread { into, ..from(thread, call, Ok(answer)) };
         let run = world.engine.fork(request).await.unwrap();
         let forked = world.engine.wait(&run).await.unwrap();
@@ -361,7 +361,7 @@ async fn a_waiting_subgraph_of_the_superstep_is_carried_over() {
                     return Ok(json!({ "log": said(&gate.call(prompt("two")).await?) }));
                 }
                 gate.call(get("https://a.example/two")).await?;
-                let question = Ask { payload: json!("well?"), response_schema: None };
+                let question = InterruptRequest { payload: json!("well?"), response_schema: None };
                 Ok(json!({ "log": gate.ask(question).await? }))
             });
         let world = World::new(&FAN.replace("STATE", state), plugin);
@@ -429,7 +429,7 @@ async fn a_handled_failure_in_a_subgraph_is_carried_over() {
         let forked = fork(&world, thread, helped, Ok(answer)).await;
         assert_eq!(forked.state["log"], json!(["answer 1", "what if"]), "{state}");
         let answer = reworded(&world, thread, "fine").await;
-        let forked = fork(&world, thread, CallRef::Entry(worked), Ok(answer)).await;
+        let forked = fork(&world, thread, CallRef::Seq(worked), Ok(answer)).await;
         assert_eq!(forked.state["log"], json!(["answer 1", "worked"]), "{state}");
         assert_eq!(world.model.calls(), 3, "{state}");
     }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use wattle_graph::id::CheckpointId;
-use wattle_run::hostcall::runs::{RunOutcome, Runs};
+use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_run::ports::store::RunOptions;
-use wattle_run::travel::{ForkFrom, ForkInto, ForkThread, HistoryQuery, StateView};
+use wattle_run::time_travel::{ForkFrom, ForkInto, ForkThread, HistoryQuery, StateView};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::World;
 
@@ -88,7 +88,7 @@ async fn a_fork_of_any_checkpoint_ends_like_the_first_run() {
         let past = history(&world, thread, HistoryQuery::default()).await;
         let at = 1 + after(seed) as usize % (past.len() - 1);
         let from = ForkFrom::Checkpoint { checkpoint: past[at].checkpoint, input: None };
-        let into = if seed % 2 == 0 { ForkInto::Same } else { ForkInto::New { thread: None } };
+        let into = if seed % 2 == 0 { ForkInto::InPlace } else { ForkInto::Copy { thread: None } };
         let request = ForkThread {
             run: None,
             thread: thread.clone(),

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use wattle_graph::id::{AppName, GraphName};
 use wattle_graph::tool::ToolRequest;
 use wattle_run::gate::Gate;
-use wattle_run::gate::unwind::Stop;
+use wattle_run::gate::unwind::CallError;
 use wattle_run::hostcall::runs::{EndedRun, RunOutcome, StartRun};
 use wattle_run::ports::tool_server::NoToolServers;
-use wattle_run::travel::CallRef;
+use wattle_run::time_travel::CallRef;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said};
 use wattle_suite::world::World;
@@ -37,7 +37,7 @@ from = "one"
 to = "two"
 "#;
 
-async fn helped(gate: &Gate) -> Result<EndedRun, Stop> {
+async fn helped(gate: &Gate) -> Result<EndedRun, CallError> {
     let start = StartRun {
         app: AppName::new("test").unwrap(),
         graph: Some(GraphName::new("helper").unwrap()),
@@ -113,7 +113,7 @@ async fn a_fork_inside_of_the_first_started_subgraph_restarts_the_second() {
     let seqs = calls(&world, thread).await;
     let second = seqs.iter().filter(|(_, it)| it.function == "llm.complete").nth(2).unwrap();
     let answer = reworded(&world, thread, "what if").await;
-    let call = CallRef::Entry(second.0);
+    let call = CallRef::Seq(second.0);
     let forked = fork(&world, thread, call, Ok(answer)).await;
     let out = json!(["answer 1", ["answer 2", "what if"], ["answer 7", "answer 8"], "answer 9"]);
     assert_eq!(forked.state["out"], out);
@@ -151,7 +151,7 @@ async fn a_result_in_a_subgraph_that_a_tool_started_can_be_overridden() {
     let last = known.iter().rev().find(|(_, it)| it.function == "llm.complete").unwrap();
     assert_eq!(last.1.node.as_str(), "two");
     let answer = reworded(&world, thread, "what if").await;
-    let forked = fork(&world, thread, CallRef::Entry(last.0), Ok(answer)).await;
+    let forked = fork(&world, thread, CallRef::Seq(last.0), Ok(answer)).await;
     assert_eq!(forked.outcome, RunOutcome::Completed);
     assert!(forked.state["out"].to_string().contains("what if"), "{}", forked.state);
     assert_eq!((world.model.calls(), world.net.calls()), (6, 5), "only `two` calls again");

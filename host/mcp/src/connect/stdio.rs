@@ -1,0 +1,197 @@
+//! Stdio servers: processes that exchange messages over their standard streams.
+//!
+//! A process receives only the configured environment. It leads a process group, which also contains what a shell or a
+//! package runner starts. At the end of a session the host closes the standard input, then signals the group to
+//! terminate, then kills it. When a host dies, the standard input of its servers is closed.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
+use rmcp::RoleClient;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use secrecy::ExposeSecret as _;
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex,
+};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+use wattle_graph::failure::{Failure, code};
+
+use crate::calls::Calls;
+use crate::config::StdioConfig;
+use crate::connect::MAX_MESSAGE_BYTES;
+use crate::normalize::{self, Normalizer};
+use crate::sanitizer::Sanitizer;
+
+/// Longest line of the standard error that is logged as one line.
+const MAX_LINE_BYTES: u64 = 4096;
+
+/// Buffer of the pipe between the normalizer and the transport.
+const PIPE_BYTES: usize = 64 << 10;
+
+/// Wait for the exit of the process after each step of the shutdown.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A server process and its transport.
+pub(super) struct StdioTransport {
+    transport: AsyncRwTransport<RoleClient, DuplexStream, ChildStdin>,
+    /// Calls in progress on the session.
+    calls: Calls,
+    /// `None` once the process has exited.
+    process_group: Option<Box<dyn ChildWrapper>>,
+}
+
+/// Starts the server process.
+pub(super) fn spawn(
+    server: &str,
+    config: &StdioConfig,
+    normalizer: Normalizer,
+    calls: &Calls,
+) -> Result<StdioTransport, Failure> {
+    let mut command = Command::new(&config.program);
+    command
+        .args(&config.arguments)
+        .env_clear()
+        .envs(config.env.iter().map(|(name, value)| (name, value.expose_secret())))
+        .current_dir(&config.folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let unable = |reason: &dyn std::fmt::Display| {
+        Failure::new(
+            code::UNAVAILABLE,
+            format!(
+                "the MCP server `{server}` cannot be started: `{}`: {reason}; check `command` under \
+                 `[mcp.{server}]`",
+                config.program
+            ),
+        )
+    };
+    let mut wrapped = CommandWrap::from(command);
+    wrapped.wrap(ProcessGroup::leader());
+    let mut group = wrapped.spawn().map_err(|error| unable(&error))?;
+    let pipes = (group.stdin().take(), group.stdout().take(), group.stderr().take());
+    let (Some(input), Some(output), Some(complaints)) = pipes else {
+        return Err(unable(&"it has no standard streams"));
+    };
+    tokio::spawn(forward_stderr(normalizer.sanitizer().clone(), complaints));
+    let (read, write) = duplex(PIPE_BYTES);
+    tokio::spawn(forward_messages(output, write, normalizer));
+    let (transport, calls) = (AsyncRwTransport::new(read, input), calls.clone());
+    Ok(StdioTransport { transport, calls, process_group: Some(group) })
+}
+
+impl Transport<RoleClient> for StdioTransport {
+    type Error = std::io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let permit = self.calls.take_permit(&message);
+        let mut sent: BoxFuture<'static, Result<(), Self::Error>> =
+            self.transport.send(message).boxed();
+        // A message that is partly written counts as sent: the server reads whole messages only.
+        async move { permit.send(sent.as_mut()).await? }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let message = self.transport.receive().await;
+        if message.is_none() {
+            self.calls.connection_lost().cancel();
+        }
+        message
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.transport.close().await?;
+        let Some(group) = &mut self.process_group else { return Ok(()) };
+        if timeout(EXIT_TIMEOUT, group.wait()).await.is_err() {
+            #[cfg(unix)]
+            group.signal(SIGTERM)?;
+            if timeout(EXIT_TIMEOUT, group.wait()).await.is_err() {
+                Box::into_pin(group.kill()).await?;
+            }
+        }
+        // Kills the rest of the process group.
+        group.start_kill().ok();
+        self.process_group = None;
+        Ok(())
+    }
+}
+
+/// Number of the termination signal on every Unix.
+#[cfg(unix)]
+const SIGTERM: i32 = 15;
+
+/// Kills the process group of an abandoned session.
+impl Drop for StdioTransport {
+    fn drop(&mut self) {
+        let Some(mut group) = self.process_group.take() else { return };
+        group.start_kill().ok();
+        // Without a runtime, the operating system reaps the process when the host exits.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { group.wait().await.ok() });
+        }
+    }
+}
+
+/// Normalizes messages and forwards them to the transport. Lines that are not messages are logged: many servers print
+/// to their standard output.
+async fn forward_messages(output: ChildStdout, mut to: DuplexStream, normalizer: Normalizer) {
+    let sanitizer = normalizer.sanitizer();
+    let server = sanitizer.server_name();
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut output).take(MAX_MESSAGE_BYTES as u64).read_until(b'\n', &mut line).await;
+        match read {
+            Ok(read) if read > 0 => {}
+            _ => return,
+        }
+        if line.last() != Some(&b'\n') && line.len() == MAX_MESSAGE_BYTES {
+            tracing::warn!(
+                server,
+                limit = MAX_MESSAGE_BYTES,
+                "a message of an MCP server is too large"
+            );
+            return;
+        }
+        let read = normalizer.parse(&line).ok();
+        let Some(messages) = read.and_then(normalize::split_messages) else {
+            let text = sanitizer.quote(&String::from_utf8_lossy(&line));
+            if !text.is_empty() {
+                tracing::info!(server, "{text}");
+            }
+            continue;
+        };
+        for mut message in messages {
+            normalizer.normalize(&mut message);
+            let mut line = message.to_string();
+            line.push('\n');
+            if to.write_all(line.as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Logs the standard error of the process until its end.
+async fn forward_stderr(sanitizer: Sanitizer, complaints: ChildStderr) {
+    let mut complaints = BufReader::new(complaints);
+    loop {
+        let mut line = Vec::new();
+        match (&mut complaints).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await {
+            Ok(read) if read > 0 => {
+                let text = sanitizer.quote(&String::from_utf8_lossy(&line));
+                tracing::info!(server = sanitizer.server_name(), "{text}");
+            }
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,598 @@
+//! Normalizes messages of servers part by part.
+//!
+//! `rmcp` parses a message as a whole, so one invalid part loses the rest: one tool the whole list, one content block
+//! the result of a completed call. Here a message is still plain JSON. Unambiguous deviations are corrected, parts that
+//! cannot be parsed are omitted, and everything else is kept. Each kind of deviation is logged once per server.
+
+mod form;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{
+    ContentBlock, Implementation, ResourceContents, ServerCapabilities, Tool, ToolAnnotations,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use wattle_run::json::lenient;
+
+use crate::check::NOTES_TARGET;
+use crate::sanitizer::{Sanitizer, one_line};
+
+/// Maximum notes about one server. Later notes are neither kept nor logged, so that a server with ever new deviations
+/// does not fill the log.
+const MAX_NOTES: usize = 1000;
+
+/// Fields by which the result of a call is recognized.
+const CALL_RESULT_FIELDS: [&str; 3] = ["content", "structuredContent", "isError"];
+
+/// Media type of content without one.
+const DEFAULT_MEDIA_TYPE: &str = "application/octet-stream";
+
+/// Normalizes the messages of one server and keeps notes about corrected and omitted parts. Clones share the notes.
+#[derive(Clone, Debug)]
+pub(crate) struct Normalizer {
+    sanitizer: Sanitizer,
+    notes: Arc<Mutex<Vec<String>>>,
+}
+
+impl Normalizer {
+    pub(crate) fn new(sanitizer: impl Into<Sanitizer>) -> Self {
+        Self { sanitizer: sanitizer.into(), notes: Arc::default() }
+    }
+
+    pub(crate) fn sanitizer(&self) -> &Sanitizer {
+        &self.sanitizer
+    }
+
+    /// Parses JSON of the server. Numbers that JSON cannot represent become `null`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is not JSON.
+    pub(crate) fn parse(&self, bytes: &[u8]) -> Result<Value, serde_json::Error> {
+        let read = lenient::parse_bytes(bytes).or_else(|error| {
+            let read = lenient::parse_message(bytes).map_err(|_| error)?;
+            self.note("a number that JSON cannot represent is read as `null`");
+            Ok(read)
+        });
+        read.map(lenient::join_surrogates_in)
+    }
+
+    /// Normalizes a message, and redacts the secrets of the server in it.
+    pub(crate) fn normalize(&self, message: &mut Value) {
+        if self.sanitizer.has_secrets() {
+            self.redact(message);
+        }
+        let Some(message) = message.as_object_mut() else { return };
+        if ["method", "result", "error"].iter().any(|field| message.contains_key(*field)) {
+            message.insert("jsonrpc".into(), "2.0".into());
+        }
+        // JSON-RPC 1.0 has both fields in each response, and one of them is null.
+        for (said, other) in [("result", "error"), ("error", "result")] {
+            if message.contains_key(said) && message.get(other).is_some_and(Value::is_null) {
+                message.remove(other);
+            }
+        }
+        if let Some(Value::Object(result)) = message.get_mut("result") {
+            self.normalize_result(result);
+        }
+        if let Some(error) = message.get_mut("error").filter(|error| !error.is_null()) {
+            normalize_error(error);
+        }
+        form::normalize_form(self, message);
+    }
+
+    fn redact(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Some(erased) = self.sanitizer.redact_secrets(text) {
+                    *text = erased;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.redact(field)),
+            _ => {}
+        }
+    }
+
+    fn normalize_result(&self, result: &mut Map<String, Value>) {
+        if let Some(tools) = result.get_mut("tools") {
+            let listed = std::mem::take(as_array(tools));
+            *tools = listed.into_iter().filter_map(|tool| self.normalize_tool(tool)).collect();
+            for name in ["nextCursor", "ttlMs"] {
+                let is_odd = match result.get(name) {
+                    // An empty cursor names no page. Some servers end their list with one.
+                    Some(Value::String(text)) => name == "ttlMs" || text.is_empty(),
+                    Some(Value::Number(number)) => name != "ttlMs" || !number.is_u64(),
+                    Some(_) => true,
+                    None => false,
+                };
+                if is_odd {
+                    result.remove(name);
+                }
+            }
+        }
+        if let Some(Value::Object(requests)) = result.get_mut("inputRequests") {
+            for request in requests.values_mut().filter_map(Value::as_object_mut) {
+                form::normalize_form(self, request);
+            }
+        }
+        let is_of_call = CALL_RESULT_FIELDS.iter().any(|name| result.contains_key(*name));
+        if !is_of_call && result.get("protocolVersion").is_some_and(Value::is_string) {
+            self.normalize_handshake(result);
+        }
+        if is_of_call {
+            self.normalize_call_result(result);
+        }
+        if result.get("_meta").is_some_and(|meta| !meta.is_object()) {
+            result.remove("_meta");
+        }
+    }
+
+    /// Normalizes the result of a call. Fields that the protocol does not define become a text block.
+    fn normalize_call_result(&self, result: &mut Map<String, Value>) {
+        if let Some(content) = result.get_mut("content") {
+            let said = std::mem::take(as_array(content));
+            *content = said.into_iter().filter_map(|block| self.normalize_block(block)).collect();
+        }
+        match result.get("isError") {
+            Some(Value::String(text)) => {
+                let is_error = text.eq_ignore_ascii_case("true");
+                result.insert("isError".into(), is_error.into());
+            }
+            Some(Value::Bool(_)) | None => {}
+            Some(_) => drop(result.remove("isError")),
+        }
+        if result.contains_key("content") || result.contains_key("structuredContent") {
+            return;
+        }
+        let is_other = |name: &str| !["isError", "resultType", "_meta"].contains(&name);
+        let other = result.iter().filter(|(name, _)| is_other(name));
+        let other: Map<String, Value> =
+            other.map(|(name, it)| (name.clone(), it.clone())).collect();
+        if !other.is_empty() {
+            let text = Value::Object(other).to_string();
+            result.insert("content".into(), json!([text_block(&text)]));
+        }
+    }
+
+    /// Normalizes the response to a handshake. This host uses only the protocol version in it.
+    fn normalize_handshake(&self, result: &mut Map<String, Value>) {
+        let capabilities = result.entry("capabilities").or_insert(Value::Null);
+        if drop_unparsable_fields::<ServerCapabilities>(capabilities, &[]).is_none() {
+            *capabilities = json!({});
+        }
+        let info = result.entry("serverInfo").or_insert(Value::Null);
+        if !info.is_object() {
+            *info = json!({});
+        }
+        for name in ["name", "version"] {
+            if !info[name].is_string() {
+                self.note(&format!("the server does not send its {name}"));
+                info[name] = "".into();
+            }
+        }
+        drop_unparsable_fields::<Implementation>(info, &["name", "version"]);
+        if result.get("instructions").is_some_and(|text| !text.is_string()) {
+            result.remove("instructions");
+        }
+    }
+
+    /// Normalizes a tool; returns `None` if it cannot be used.
+    fn normalize_tool(&self, tool: Value) -> Option<Value> {
+        let Value::Object(mut tool) = tool else {
+            self.note("a tool that is not an object is left out");
+            return None;
+        };
+        let Some(Value::String(name)) = tool.get("name") else {
+            self.note("a tool without a name is left out");
+            return None;
+        };
+        let name = one_line(name);
+        if !tool.get("inputSchema").is_some_and(Value::is_object) {
+            // A tool whose arguments are unknown can be called without arguments.
+            self.note(&format!("the tool `{name}` has no `inputSchema`"));
+            tool.insert("inputSchema".into(), json!({ "type": "object" }));
+        }
+        if let Some(annotations) = tool.get_mut("annotations")
+            && drop_unparsable_fields::<ToolAnnotations>(annotations, &[]).is_none()
+        {
+            *annotations = json!({});
+        }
+        let mut tool = Value::Object(tool);
+        let dropped = drop_unparsable_fields::<Tool>(&mut tool, &["name", "inputSchema"])?;
+        if !dropped.is_empty() {
+            let dropped = dropped.join("`, `");
+            self.note(&format!("`{dropped}` of the tool `{name}` cannot be read"));
+        }
+        Some(tool)
+    }
+
+    /// Normalizes a content block; returns `None` if it is empty.
+    fn normalize_block(&self, block: Value) -> Option<Value> {
+        let mut block = match block {
+            Value::Object(block) => block,
+            Value::Null => return None,
+            Value::String(text) => return Some(text_block(&text)),
+            other => return Some(text_block(&other.to_string())),
+        };
+        let kind = match block.get("type") {
+            Some(Value::String(kind)) => kind.clone(),
+            _ => guess_block_type(&block).to_owned(),
+        };
+        let required: &[&str] = match kind.as_str() {
+            "text" => {
+                match block.get("text") {
+                    Some(Value::String(_)) => {}
+                    Some(Value::Null) | None => return None,
+                    Some(other) => drop(block.insert("text".into(), other.to_string().into())),
+                }
+                &["type", "text"]
+            }
+            "image" | "audio" => {
+                if let Some(Value::String(own)) = block.remove("mime_type") {
+                    block.entry("mimeType").or_insert(own.into());
+                }
+                if !block.get("mimeType").is_some_and(Value::is_string) {
+                    block.insert("mimeType".into(), DEFAULT_MEDIA_TYPE.into());
+                }
+                &["type", "data", "mimeType"]
+            }
+            "resource" => {
+                if let Some(contents) = block.get_mut("resource") {
+                    normalize_resource(contents);
+                }
+                &["type", "resource"]
+            }
+            "resource_link" => {
+                if let (Some(Value::String(uri)), false) =
+                    (block.get("uri").cloned(), block.get("name").is_some_and(Value::is_string))
+                {
+                    block.insert("name".into(), uri.into());
+                }
+                &["type", "uri", "name"]
+            }
+            _ => &[],
+        };
+        block.insert("type".into(), kind.clone().into());
+        let text = block.get("text").and_then(Value::as_str).map(str::to_owned);
+        let mut block = Value::Object(block);
+        if drop_unparsable_fields::<ContentBlock>(&mut block, required).is_some() {
+            return Some(block);
+        }
+        let kind = one_line(&kind);
+        self.note(&format!("a block of type `{kind}` of a result cannot be read"));
+        // A block of an unknown type may have a text.
+        let left_out = || format!("[content of type `{kind}` left out]");
+        Some(text_block(&text.unwrap_or_else(left_out)))
+    }
+
+    /// Logs and remembers a note, once.
+    pub(crate) fn note(&self, what: &str) {
+        let what = self.sanitizer.redact(what);
+        let mut noted = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.len() < MAX_NOTES && !noted.contains(&what) {
+            tracing::warn!(target: NOTES_TARGET, server = self.sanitizer.server_name(), "{what}");
+            noted.push(what);
+        }
+    }
+
+    /// Returns the notes in order.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Splits a JSON value into messages: the value is one message, or an array of messages, which is a batch of the
+/// protocol of 2025-03-26. Sorts responses to the end of a batch, since nothing after a response is read. Returns
+/// `None` for any other value.
+pub(crate) fn split_messages(document: Value) -> Option<Vec<Value>> {
+    match document {
+        Value::Object(_) => Some(vec![document]),
+        Value::Array(mut items) if !items.is_empty() && items.iter().all(is_message) => {
+            items.sort_by_key(is_response);
+            Some(items)
+        }
+        _ => None,
+    }
+}
+
+fn is_message(value: &Value) -> bool {
+    value.get("method").is_some() || is_response(value)
+}
+
+/// Returns true if a message is a response.
+pub(crate) fn is_response(message: &Value) -> bool {
+    message.get("result").is_some() || message.get("error").is_some()
+}
+
+/// Normalizes a JSON-RPC error to an object with an integer code and a string message.
+fn normalize_error(error: &mut Value) {
+    let text = match &*error {
+        Value::Object(_) => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    };
+    if let Some(text) = text {
+        *error = json!({ "message": text });
+    }
+    let Some(error) = error.as_object_mut() else { return };
+    let code = match error.get("code") {
+        Some(Value::Number(code)) => code.as_i64().and_then(|code| i32::try_from(code).ok()),
+        Some(Value::String(code)) => code.trim().parse::<i32>().ok(),
+        _ => None,
+    };
+    error.insert("code".into(), code.unwrap_or(INTERNAL_ERROR).into());
+    let message = match error.get("message") {
+        Some(Value::String(_)) => return,
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    };
+    error.insert("message".into(), message.into());
+}
+
+/// JSON-RPC code of an internal error.
+const INTERNAL_ERROR: i32 = -32603;
+
+fn text_block(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+/// Normalizes an embedded resource. Text or Base64 data is kept even without a URI.
+fn normalize_resource(contents: &mut Value) {
+    if let Value::String(text) = contents {
+        *contents = json!({ "text": text });
+    }
+    let Some(fields) = contents.as_object_mut() else { return };
+    if !fields.get("uri").is_some_and(Value::is_string) {
+        fields.insert("uri".into(), "".into());
+    }
+    let kept = if fields.contains_key("text") { "text" } else { "blob" };
+    drop_unparsable_fields::<ResourceContents>(contents, &["uri", kept]);
+}
+
+/// Guesses the type of a block without one.
+fn guess_block_type(block: &Map<String, Value>) -> &'static str {
+    let has = |name| block.contains_key(name);
+    match () {
+        () if has("text") => "text",
+        () if has("resource") => "resource",
+        () if has("data") => "image",
+        () if has("uri") => "resource_link",
+        () => "unknown",
+    }
+}
+
+/// Converts a value to an array: a single item becomes an array with it, and `null` an empty array.
+fn as_array(value: &mut Value) -> &mut Vec<Value> {
+    if !value.is_array() {
+        *value = match value.take() {
+            Value::Null => json!([]),
+            one => json!([one]),
+        };
+    }
+    match value {
+        Value::Array(items) => items,
+        _ => unreachable!("the value is an array"),
+    }
+}
+
+/// Removes the fields that prevent a value from being parsed as `T`, and returns their names. Returns `None` if a
+/// required field prevents it.
+fn drop_unparsable_fields<T: DeserializeOwned>(
+    value: &mut Value,
+    required: &[&str],
+) -> Option<Vec<String>> {
+    if T::deserialize(&*value).is_ok() {
+        return Some(Vec::new());
+    }
+    let fields = value.as_object_mut()?;
+    let bare: Map<String, Value> = fields
+        .iter()
+        .filter(|(name, _)| required.contains(&name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    T::deserialize(&Value::Object(bare.clone())).ok()?;
+    let mut dropped = Vec::new();
+    fields.retain(|name, value| {
+        if required.contains(&name.as_str()) {
+            return true;
+        }
+        let mut trial = bare.clone();
+        trial.insert(name.clone(), value.clone());
+        let is_read = T::deserialize(&Value::Object(trial)).is_ok();
+        if !is_read {
+            dropped.push(one_line(name));
+        }
+        is_read
+    });
+    Some(dropped)
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolResult, InitializeResult, ListToolsResult, ServerJsonRpcMessage};
+
+    use super::*;
+
+    fn mended(mut message: Value) -> Value {
+        Normalizer::new("graph").normalize(&mut message);
+        message
+    }
+
+    fn tools(tools: Value) -> Vec<String> {
+        let message = mended(json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": tools } }));
+        let list: ListToolsResult = serde_json::from_value(message["result"].clone()).unwrap();
+        list.tools.iter().map(|tool| tool.name.to_string()).collect()
+    }
+
+    fn blocks(content: Value) -> Value {
+        let message = mended(json!({ "result": { "content": content } }));
+        let result = message["result"].clone();
+        serde_json::from_value::<CallToolResult>(result).unwrap();
+        message["result"]["content"].clone()
+    }
+
+    #[test]
+    fn invalid_tool_keeps_the_other_tools() {
+        let fine = json!({ "name": "fine", "inputSchema": { "type": "object" } });
+        for (odd, stays) in [
+            (json!(null), false),
+            (json!("add"), false),
+            (json!({ "inputSchema": {} }), false),
+            (json!({ "name": 7, "inputSchema": {} }), false),
+            (json!({ "name": "odd", "inputSchema": null }), true),
+            (json!({ "name": "odd" }), true),
+            (json!({ "name": "odd", "inputSchema": [], "title": 7, "icons": "x" }), true),
+            (json!({ "name": "odd", "inputSchema": {}, "description": ["a"], "_meta": 1 }), true),
+            (json!({ "name": "odd", "inputSchema": {}, "annotations": "readOnly" }), true),
+            (json!({ "name": "odd", "inputSchema": {}, "outputSchema": true }), true),
+        ] {
+            let expected: &[&str] = if stays { &["odd", "fine"] } else { &["fine"] };
+            assert_eq!(tools(json!([odd, fine])), expected, "{odd}");
+        }
+        assert_eq!(tools(json!(null)), Vec::<String>::new());
+        assert_eq!(tools(fine), ["fine"]);
+    }
+
+    #[test]
+    fn invalid_hint_keeps_the_other_hints() {
+        let hints = json!({ "readOnlyHint": true, "idempotentHint": "yes" });
+        let tool = json!({ "name": "a", "inputSchema": {}, "annotations": hints });
+        let message = mended(json!({ "result": { "tools": [tool] } }));
+        let hints = &message["result"]["tools"][0]["annotations"];
+        assert_eq!(hints, &json!({ "readOnlyHint": true }));
+    }
+
+    #[test]
+    fn invalid_blocks_are_normalized() {
+        let annotations = json!({ "audience": ["system"], "priority": 1 });
+        for (block, expected) in [
+            (json!("bare"), json!("bare")),
+            (json!(7), json!("7")),
+            (
+                json!({ "type": "text", "text": "three", "annotations": annotations }),
+                json!("three"),
+            ),
+            (json!({ "type": "text", "text": { "n": 1 } }), json!(r#"{"n":1}"#)),
+            (json!({ "text": "no type" }), json!("no type")),
+            (json!({ "type": "table", "text": "in words", "rows": [] }), json!("in words")),
+            (json!({ "type": "table", "rows": [] }), json!("[content of type `table` left out]")),
+            (json!({ "type": "image", "data": 7 }), json!("[content of type `image` left out]")),
+        ] {
+            let read = blocks(json!([block, { "type": "text", "text": "after" }]));
+            assert_eq!(read[0]["text"], expected, "{block}");
+            assert_eq!(read[1]["text"], "after", "{block}");
+        }
+        let picture =
+            blocks(json!([{ "type": "image", "data": "aGk=", "mime_type": "image/png" }]));
+        assert_eq!(picture[0]["mimeType"], "image/png");
+        assert_eq!(blocks(json!("alone")), json!([{ "type": "text", "text": "alone" }]));
+        assert_eq!(blocks(json!([null, { "type": "text" }])), json!([]));
+        for resource in [
+            json!("inside"),
+            json!({ "text": "inside" }),
+            json!({ "uri": 7, "text": "inside", "mimeType": 7 }),
+        ] {
+            let read = blocks(json!([{ "type": "resource", "resource": resource }]));
+            let text = &read[0]["resource"]["text"];
+            assert_eq!((&read[0]["type"], text), (&json!("resource"), &json!("inside")));
+        }
+        let data = blocks(json!([{ "type": "resource", "resource": { "blob": "aGk=" } }]));
+        assert_eq!(data[0]["resource"]["blob"], "aGk=");
+        let link = blocks(json!([{ "type": "resource_link", "uri": "file:///a" }]));
+        assert_eq!(link[0]["name"], "file:///a");
+    }
+
+    #[test]
+    fn call_errors_are_recognized_in_any_form() {
+        for (result, is_error, text) in [
+            (json!({ "isError": "true", "message": "no" }), true, r#"{"message":"no"}"#),
+            (json!({ "isError": true, "error": "no" }), true, r#"{"error":"no"}"#),
+            (json!({ "isError": "False", "value": 3 }), false, r#"{"value":3}"#),
+            (json!({ "isError": 1, "value": 3 }), false, r#"{"value":3}"#),
+        ] {
+            let message = mended(json!({ "result": result }));
+            let read: CallToolResult = serde_json::from_value(message["result"].clone()).unwrap();
+            assert_eq!(read.is_error.unwrap_or(false), is_error, "{result}");
+            assert_eq!(message["result"]["content"][0]["text"], text, "{result}");
+        }
+        let bare = json!({ "isError": true });
+        assert_eq!(mended(json!({ "result": bare }))["result"], bare);
+    }
+
+    #[test]
+    fn batch_is_split_into_messages() {
+        let said = json!({ "method": "notifications/message", "params": {} });
+        let answer = json!({ "id": 1, "result": {} });
+        assert_eq!(split_messages(answer.clone()), Some(vec![answer.clone()]));
+        let both = json!([answer, said]);
+        assert_eq!(split_messages(both), Some(vec![said.clone(), answer]));
+        for printed in
+            [json!([]), json!([1, 2]), json!([{ "a": 1 }, said]), json!("a"), json!(null)]
+        {
+            assert_eq!(split_messages(printed.clone()), None, "{printed}");
+        }
+    }
+
+    #[test]
+    fn invalid_handshake_fields_are_tolerated() {
+        let version = "2025-11-25";
+        for greeting in [
+            json!({ "protocolVersion": version }),
+            json!({ "protocolVersion": version, "capabilities": [], "serverInfo": "odd" }),
+            json!({ "protocolVersion": version, "capabilities": { "tools": true },
+                "serverInfo": { "name": 7, "icons": 1 }, "instructions": [] }),
+        ] {
+            let message = mended(json!({ "id": 1, "result": greeting }));
+            let read: InitializeResult = serde_json::from_value(message["result"].clone()).unwrap();
+            assert_eq!(read.protocol_version.as_str(), version);
+            assert_eq!(read.server_info.version, "", "{greeting}");
+        }
+        let result = json!({ "content": [], "protocolVersion": version });
+        assert_eq!(mended(json!({ "result": result }))["result"], result);
+    }
+
+    #[test]
+    fn errors_get_a_code_and_a_message() {
+        for error in
+            [json!("no"), json!({ "message": "no" }), json!({ "code": "-32603", "message": "no" })]
+        {
+            let message = mended(json!({ "id": 1, "error": error }));
+            assert_eq!(message["error"], json!({ "code": -32603, "message": "no" }));
+            serde_json::from_value::<ServerJsonRpcMessage>(message).unwrap();
+        }
+    }
+
+    #[test]
+    fn null_result_or_error_is_dropped() {
+        let answer = json!({ "id": 1, "result": { "content": [] }, "error": null });
+        assert_eq!(
+            mended(answer),
+            json!({ "jsonrpc": "2.0", "id": 1, "result": { "content": [] } })
+        );
+        let refusal = json!({ "id": 1, "result": null, "error": { "code": 1, "message": "no" } });
+        assert_eq!(mended(refusal).get("result"), None);
+        let nothing = json!({ "id": 1, "result": null, "error": null });
+        assert_eq!(mended(nothing), json!({ "jsonrpc": "2.0", "id": 1, "result": null }));
+    }
+
+    #[test]
+    fn numbers_that_json_cannot_represent_become_null_and_are_noted() {
+        let normalizer = Normalizer::new("graph");
+        assert_eq!(normalizer.parse(b"{\"n\": NaN}").unwrap(), json!({ "n": null }));
+        assert_eq!(normalizer.notes(), ["a number that JSON cannot represent is read as `null`"]);
+        assert!(normalizer.parse(b"ready").is_err());
+    }
+
+    #[test]
+    fn deviations_are_noted_once() {
+        let normalizer = Normalizer::new("graph");
+        for _ in 0..3 {
+            normalizer.normalize(
+                &mut json!({ "result": { "tools": [{ "name": "a", "inputSchema": null }] } }),
+            );
+        }
+        assert_eq!(normalizer.notes(), ["the tool `a` has no `inputSchema`"]);
+    }
+}

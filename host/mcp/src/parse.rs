@@ -1,0 +1,45 @@
+//! Parses responses of MCP servers from JSON, without a connection, for the tests and the fuzzer.
+
+use rmcp::model::{CallToolResult, ListToolsResult};
+use serde_json::{Error, Value, json};
+use wattle_graph::failure::Failure;
+use wattle_graph::tool::ToolOutput;
+use wattle_run::ports::sandbox::ToolInfo;
+
+use crate::normalize::Normalizer;
+use crate::{tool_list, tool_result};
+
+/// Parses one page of a `tools/list` result.
+///
+/// # Errors
+///
+/// Returns an error if the JSON is not a `tools/list` result.
+pub fn tools(server: &str, json: &[u8]) -> Result<Vec<ToolInfo>, Error> {
+    let normalizer = Normalizer::new(server);
+    let page: ListToolsResult = serde_json::from_value(normalized(&normalizer, json)?)?;
+    Ok(tool_list::page_tools(&normalizer, &page))
+}
+
+/// Parses a `tools/call` result. Text beyond `output_bytes` is cut.
+///
+/// # Errors
+///
+/// Returns an error if the JSON is not a `tools/call` result. The inner result is a failure if the result is nested too
+/// deep.
+pub fn output(
+    server: &str,
+    json: &[u8],
+    output_bytes: usize,
+) -> Result<Result<ToolOutput, Failure>, Error> {
+    let result: CallToolResult =
+        serde_json::from_value(normalized(&Normalizer::new(server), json)?)?;
+    Ok(tool_result::to_tool_output(server, result, output_bytes))
+}
+
+/// Normalizes a result as if it had arrived in a message.
+fn normalized(normalizer: &Normalizer, json: &[u8]) -> Result<Value, Error> {
+    let result = normalizer.parse(json)?;
+    let mut message = json!({ "result": result });
+    normalizer.normalize(&mut message);
+    Ok(message["result"].take())
+}

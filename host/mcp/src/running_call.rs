@@ -1,0 +1,169 @@
+//! Tool calls in progress, during which a server may send elicitations.
+//!
+//! In the stateless protocol, a call that needs answers returns its elicitations. The host repeats the call with the
+//! answers, so neither side keeps state. In the earlier protocols, the server sends an elicitation through the session
+//! while the call stays open. The host holds such a call together with its session until the answer arrives, see
+//! [`held_calls`](crate::held_calls).
+
+use std::sync::Arc;
+
+use rmcp::ServiceError;
+use rmcp::model::{CallToolRequestParams, CallToolResponse};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio_util::task::AbortOnDropHandle;
+use wattle_run::ports::tool_server::ElicitationRound;
+
+use crate::calls::{AnswerSender, CallElicitation, CallRegistration, ElicitationAnswer};
+use crate::connect::Session;
+use crate::elicitation::elicitation_result;
+use crate::failure;
+use crate::permit::SendPermit;
+
+/// A slot for one call on a session.
+pub(crate) struct CallSlot {
+    session: Arc<Session>,
+    registration: CallRegistration,
+    elicitations: mpsc::Receiver<CallElicitation>,
+    /// Semaphore permit for a session that only this call uses; `None` on the shared session.
+    session_permit: Option<OwnedSemaphorePermit>,
+}
+
+impl CallSlot {
+    /// Registers a new call on a session.
+    pub(crate) fn new(session: Arc<Session>, room: Option<OwnedSemaphorePermit>) -> Self {
+        let (place, asks) = session.service().calls().register();
+        Self { session, registration: place, elicitations: asks, session_permit: room }
+    }
+}
+
+/// Returns true if the connection to the server is lost. `rmcp` closes the session some seconds later.
+pub(crate) fn is_disconnected(session: &Session) -> bool {
+    session.is_transport_closed() || session.service().calls().connection_lost().is_cancelled()
+}
+
+/// The next event of a call.
+pub(crate) enum CallEvent {
+    /// The call returned or failed.
+    Ended(Box<Result<CallToolResponse, ServiceError>>),
+    /// The server sent an elicitation and waits for the answer.
+    Elicited(CallElicitation),
+}
+
+/// A call in progress. Dropping it cancels the call.
+pub(crate) struct RunningCall {
+    /// Task of the call. It is declared before `asks`, so that it is aborted before the receiver is dropped.
+    work: AbortOnDropHandle<Result<CallToolResponse, ServiceError>>,
+    /// Keeps the session open: a held call may be its only user.
+    session: Arc<Session>,
+    elicitations: mpsc::Receiver<CallElicitation>,
+    /// Condition under which the call may be sent.
+    permit: SendPermit,
+    /// The result, if the call ended before the caller polled it again.
+    early_result: Option<Box<Result<CallToolResponse, ServiceError>>>,
+    session_permit: Option<OwnedSemaphorePermit>,
+}
+
+impl RunningCall {
+    /// Starts a call. The call is sent only while `permit` allows it.
+    pub(crate) fn start(
+        seat: CallSlot,
+        parameters: CallToolRequestParams,
+        permit: SendPermit,
+    ) -> Self {
+        let CallSlot { session, registration: place, elicitations: asks, session_permit: room } =
+            seat;
+        let (calling, own) = (session.clone(), permit.clone());
+        let work = async move { place.call(calling.peer(), parameters, own).await };
+        let work = AbortOnDropHandle::new(tokio::spawn(work));
+        Self { work, session, elicitations: asks, permit, early_result: None, session_permit: room }
+    }
+
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// Waits for the next elicitation or for the end of the call. Must not be called after the end.
+    pub(crate) async fn next(&mut self) -> CallEvent {
+        let ended = match self.early_result.take() {
+            Some(ended) => ended,
+            None => tokio::select! {
+                biased;
+                Some(asked) = self.elicitations.recv() => return CallEvent::Elicited(asked),
+                ended = &mut self.work => {
+                    Box::new(ended.unwrap_or(Err(ServiceError::TransportClosed)))
+                }
+            },
+        };
+        self.session.service().calls().end_reservation();
+        CallEvent::Ended(ended)
+    }
+
+    /// Returns true if the result was lost together with the connection or the session of the call.
+    async fn is_connection_lost(&mut self) -> bool {
+        if !self.work.is_finished() {
+            return is_disconnected(&self.session);
+        }
+        let ended = (&mut self.work).await.unwrap_or(Err(ServiceError::TransportClosed));
+        let is_cut = ended.as_ref().is_err_and(failure::is_outcome_unknown);
+        self.early_result = Some(Box::new(ended));
+        is_cut
+    }
+
+    /// Cancels the call, waits until its task has ended, and returns its session.
+    async fn cancel(self) -> Arc<Session> {
+        self.work.abort();
+        // The error of an aborted task is expected.
+        self.work.await.ok();
+        self.session
+    }
+}
+
+/// A held call.
+pub(crate) struct HeldCall {
+    running: RunningCall,
+    reply: AnswerSender,
+}
+
+impl HeldCall {
+    /// Holds a call. If the server does not identify the call in its elicitations, reserves the session for this call.
+    pub(crate) fn new(
+        mut running: RunningCall,
+        reply: AnswerSender,
+        unscoped_elicitations: bool,
+    ) -> Self {
+        // The server has received the call. While the call is held, its run is interrupted and the host releases the
+        // lease of the thread.
+        running.permit.remove_lease();
+        if unscoped_elicitations {
+            running.session.service().calls().reserve();
+        }
+        // Held calls have a separate limit, see `held`.
+        drop(running.session_permit.take());
+        Self { running, reply }
+    }
+
+    /// Passes the answer, with its permit, to the server and returns the call. Returns `None` if the connection is
+    /// lost.
+    pub(crate) async fn resume(
+        mut self,
+        round: &ElicitationRound,
+        permit: SendPermit,
+    ) -> Option<RunningCall> {
+        if self.running.is_connection_lost().await {
+            return None;
+        }
+        // A server that no longer waits for the answer has ended the call.
+        if self.running.early_result.is_none() {
+            let answer = round.answers.values().next().cloned().unwrap_or_default();
+            self.reply
+                .send(ElicitationAnswer { answer: Ok(elicitation_result(&answer)), permit })
+                .ok();
+        }
+        Some(self.running)
+    }
+
+    /// Cancels the call and returns its session.
+    pub(crate) async fn cancel(self) -> Arc<Session> {
+        self.running.cancel().await
+    }
+}

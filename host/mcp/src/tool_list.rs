@@ -1,0 +1,299 @@
+//! The tool list of a server: cleaned, bounded, and cached as long as the server allows.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use rmcp::model::{ListToolsResult, PaginatedRequestParams, Tool};
+use rmcp::{Peer, RoleClient, ServiceError};
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+use wattle_run::json;
+use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
+
+use crate::normalize::Normalizer;
+use crate::sanitizer::{one_line, strip_control_chars};
+
+/// Longest name of a tool, as recommended by the protocol.
+const MAX_NAME_BYTES: usize = 128;
+
+/// Longest description. It is part of every model call.
+const MAX_DESCRIPTION_BYTES: usize = 4096;
+
+/// Maximum tools of one server: a model cannot choose among more.
+const MAX_TOOLS: usize = 1000;
+
+/// Largest schema of a tool's arguments. It is part of every model call.
+const MAX_SCHEMA_BYTES: usize = 256 << 10;
+
+/// Maximum bytes of the descriptions and schemas of all tools of one server.
+const MAX_LIST_BYTES: u64 = 4 << 20;
+
+/// Maximum pages of a list. Further pages are not read.
+const MAX_PAGES: usize = 100;
+
+/// How long a list is cached if the server does not specify a TTL.
+const DEFAULT_TTL: Duration = Duration::from_mins(1);
+
+/// Lower bound of the TTL: lists are read before every model call.
+const MIN_TTL: Duration = Duration::from_secs(5);
+
+/// Upper bound of the TTL.
+const MAX_TTL: Duration = Duration::from_hours(1);
+
+/// The cached tool list of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct ToolList {
+    pub(crate) tools: Vec<ToolInfo>,
+    /// Number of `tools/list_changed` notifications before the list was requested.
+    pub(crate) generation: u64,
+    pub(crate) fresh_until: Instant,
+    /// True if all pages were read.
+    pub(crate) is_complete: bool,
+    /// True if a later page timed out.
+    pub(crate) has_timed_out: bool,
+}
+
+impl ToolList {
+    /// Adds tools of an earlier list within the limits, since they may be on pages that were not read.
+    pub(crate) fn fill_in(&mut self, earlier: Self) {
+        let mut bytes: u64 = self.tools.iter().map(approx_bytes).sum();
+        for tool in earlier.tools {
+            if self.tools.iter().any(|known| known.name == tool.name) {
+                continue;
+            }
+            bytes += approx_bytes(&tool);
+            if self.tools.len() == MAX_TOOLS || bytes > MAX_LIST_BYTES {
+                break;
+            }
+            self.tools.push(tool);
+        }
+    }
+}
+
+/// Reads all pages of the tool list. If a later page fails, returns the pages before it, and the error as the second
+/// value. The later pages share one timeout.
+pub(crate) async fn fetch(
+    normalizer: &Normalizer,
+    peer: &Peer<RoleClient>,
+    changes: u64,
+    time: Duration,
+) -> Result<(ToolList, Result<(), ServiceError>), ServiceError> {
+    let mut tools = Vec::new();
+    let mut ttl = DEFAULT_TTL;
+    let mut cursor = None;
+    let mut bytes = 0;
+    let mut has_room = true;
+    let mut cursors = HashSet::new();
+    let mut rest = Ok(());
+    let mut until = None;
+    for _ in 0..MAX_PAGES {
+        let page = peer.list_tools(Some(page_after(cursor)));
+        let page = match until {
+            None => page.await,
+            Some(until) => timeout_at(until, page)
+                .await
+                .unwrap_or_else(|_elapsed| Err(ServiceError::Timeout { timeout: time })),
+        };
+        until.get_or_insert_with(|| Instant::now() + time);
+        let page = match page {
+            Ok(page) => page,
+            Err(error) if cursors.is_empty() => return Err(error),
+            Err(error) => {
+                rest = Err(error);
+                cursor = None;
+                // The list is requested again soon.
+                ttl = MIN_TTL;
+                break;
+            }
+        };
+        ttl = ttl_of(&page).unwrap_or(ttl);
+        has_room = push_tools(normalizer, &page, &mut tools, &mut bytes);
+        cursor = page.next_cursor;
+        let Some(next) = &cursor else { break };
+        if !cursors.insert(next.clone()) {
+            normalizer.note("the tool list repeats a cursor, so no further pages are read");
+            cursor = None;
+            break;
+        }
+        if !has_room {
+            break;
+        }
+    }
+    if cursor.is_some() || !has_room {
+        normalizer.note(&format!(
+            "the tool list is truncated: it has more than {MAX_TOOLS} tools, {MAX_PAGES} pages or \
+             {MAX_LIST_BYTES} bytes"
+        ));
+    }
+    let until = Instant::now() + ttl.clamp(MIN_TTL, MAX_TTL);
+    let is_late = matches!(rest, Err(ServiceError::Timeout { .. }));
+    Ok((
+        ToolList {
+            tools,
+            generation: changes,
+            fresh_until: until,
+            is_complete: rest.is_ok(),
+            has_timed_out: is_late,
+        },
+        rest,
+    ))
+}
+
+/// Returns the tools of a page within the limits.
+pub(crate) fn page_tools(normalizer: &Normalizer, page: &ListToolsResult) -> Vec<ToolInfo> {
+    let (mut tools, mut bytes) = (Vec::new(), 0);
+    push_tools(normalizer, page, &mut tools, &mut bytes);
+    tools
+}
+
+/// Adds the tools of a page. Returns false if a limit is reached.
+fn push_tools(
+    normalizer: &Normalizer,
+    page: &ListToolsResult,
+    tools: &mut Vec<ToolInfo>,
+    bytes: &mut u64,
+) -> bool {
+    for tool in &page.tools {
+        let Some(tool) = tool_info(normalizer, tool) else { continue };
+        *bytes += approx_bytes(&tool);
+        if tools.len() == MAX_TOOLS || *bytes > MAX_LIST_BYTES {
+            return false;
+        }
+        tools.push(tool);
+    }
+    true
+}
+
+/// Returns the approximate size of a tool in a list.
+fn approx_bytes(tool: &ToolInfo) -> u64 {
+    tool.description.len() as u64 + json::approx_bytes(&tool.arguments_schema)
+}
+
+fn page_after(cursor: Option<String>) -> PaginatedRequestParams {
+    PaginatedRequestParams::default().with_cursor(cursor)
+}
+
+fn ttl_of(page: &ListToolsResult) -> Option<Duration> {
+    page.ttl_ms.map(Duration::from_millis)
+}
+
+fn tool_info(normalizer: &Normalizer, tool: &Tool) -> Option<ToolInfo> {
+    if tool.name.is_empty()
+        || tool.name.len() > MAX_NAME_BYTES
+        || tool.name.contains(is_invalid_name_char)
+    {
+        let name = one_line(&tool.name);
+        normalizer.note(&format!("the tool `{name}` is left out: its name cannot be used"));
+        return None;
+    }
+    let arguments_schema = Value::Object((*tool.input_schema).clone());
+    if arguments_schema.to_string().len() > MAX_SCHEMA_BYTES {
+        let name = &tool.name;
+        normalizer.note(&format!(
+            "the tool `{name}` is left out: its schema has more than {MAX_SCHEMA_BYTES} bytes"
+        ));
+        return None;
+    }
+    let hints = tool.annotations.as_ref();
+    Some(ToolInfo {
+        name: tool.name.to_string(),
+        description: clean_description(tool.description.as_deref().unwrap_or_default()),
+        arguments_schema,
+        accepts_invalid: false,
+        hints: ToolHints {
+            read_only: hints.and_then(|it| it.read_only_hint).unwrap_or(false),
+            idempotent: hints.and_then(|it| it.idempotent_hint).unwrap_or(false),
+        },
+        reference: None,
+        unavailable: None,
+    })
+}
+
+/// Returns true for control characters and whitespace, which models do not repeat reliably.
+fn is_invalid_name_char(char: char) -> bool {
+    char.is_control() || char.is_whitespace()
+}
+
+/// Removes control characters other than line breaks, and bounds the length.
+fn clean_description(text: &str) -> String {
+    let mut text = strip_control_chars(text);
+    if text.len() > MAX_DESCRIPTION_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_DESCRIPTION_BYTES));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(value: Value) -> Option<ToolInfo> {
+        tool_info(&Normalizer::new("graph"), &serde_json::from_value(value).unwrap())
+    }
+
+    #[test]
+    fn tools_keep_their_hints() {
+        let schema = json!({ "type": "object", "properties": { "a": { "type": "number" } } });
+        let info = tool(json!({
+            "name": "graph.add", "description": "a\u{7}dds\n", "inputSchema": schema,
+            "annotations": { "readOnlyHint": true, "idempotentHint": true },
+        }))
+        .unwrap();
+        assert_eq!((info.name.as_str(), info.description.as_str()), ("graph.add", "adds\n"));
+        assert_eq!(info.arguments_schema, schema);
+        assert!(info.hints.read_only && info.hints.idempotent);
+    }
+
+    #[test]
+    fn tools_with_invalid_names_are_omitted() {
+        for name in ["", "a\nb", "a b", &"x".repeat(129)] {
+            assert_eq!(tool(json!({ "name": name, "inputSchema": {} })), None, "{name}");
+        }
+        let bare = tool(json!({ "name": "x", "inputSchema": {} })).unwrap();
+        assert_eq!(bare.hints, ToolHints::default());
+    }
+
+    #[test]
+    fn schemas_are_limited_each_and_in_total() {
+        let schema = |bytes: usize| json!({ "description": "x".repeat(bytes) });
+        let tool = |bytes| json!({ "name": "x", "inputSchema": schema(bytes) });
+        assert_eq!(self::tool(tool(MAX_SCHEMA_BYTES)), None);
+        let page = json!({ "tools": vec![tool(MAX_SCHEMA_BYTES - 100); 20] });
+        let (page, mut tools, mut bytes) = (serde_json::from_value(page).unwrap(), vec![], 0);
+        assert!(!push_tools(&Normalizer::new("graph"), &page, &mut tools, &mut bytes));
+        assert_eq!(tools.len() as u64, MAX_LIST_BYTES / MAX_SCHEMA_BYTES as u64);
+        let page = json!({ "tools": vec![tool(1); MAX_TOOLS + 1] });
+        let (page, mut tools, mut bytes) = (serde_json::from_value(page).unwrap(), vec![], 0);
+        assert!(!push_tools(&Normalizer::new("graph"), &page, &mut tools, &mut bytes));
+        assert_eq!(tools.len(), MAX_TOOLS);
+    }
+
+    #[test]
+    fn earlier_list_supplies_missing_tools() {
+        let listing = |tools: Vec<ToolInfo>| ToolList {
+            tools,
+            generation: 0,
+            fresh_until: Instant::now(),
+            is_complete: false,
+            has_timed_out: false,
+        };
+        let named = |name: &str, description: &str| {
+            let tool = json!({ "name": name, "description": description, "inputSchema": {} });
+            self::tool(tool).unwrap()
+        };
+        let mut new = listing(vec![named("a", "new")]);
+        new.fill_in(listing(vec![named("a", "old"), named("b", "old")]));
+        assert_eq!(new.tools, [named("a", "new"), named("b", "old")]);
+        let many = (0..MAX_TOOLS).map(|number| named(&format!("t{number}"), ""));
+        new.fill_in(listing(many.collect()));
+        assert_eq!(new.tools.len(), MAX_TOOLS);
+    }
+
+    #[test]
+    fn descriptions_are_bounded() {
+        let long = clean_description(&"\u{e9}".repeat(MAX_DESCRIPTION_BYTES));
+        assert_eq!(long.len(), MAX_DESCRIPTION_BYTES);
+    }
+}

@@ -1,0 +1,312 @@
+//! Converts tool results of the protocol to [`ToolOutput`].
+//!
+//! Only text is kept, since it goes into a journal and into the conversation of a model. A note replaces all other
+//! content.
+
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
+use serde_json::{Map, Value};
+use wattle_graph::failure::Failure;
+use wattle_graph::llm::Part;
+use wattle_graph::tool::ToolOutput;
+use wattle_run::limit::JSON_DEPTH;
+
+use crate::failure;
+
+/// Base64 encodes three bytes as four characters.
+const BASE64_CHARS: usize = 4;
+const BASE64_BYTES: usize = 3;
+
+/// Converts a result. A result over the limit is cut and does not fail, since the tool has run and a failure would
+/// invite another call.
+pub(crate) fn to_tool_output(
+    server: &str,
+    result: CallToolResult,
+    output_bytes: usize,
+) -> Result<ToolOutput, Failure> {
+    let mut texts: Vec<String> = result.content.iter().map(block_text).collect();
+    let mut structured = result.structured_content.filter(|value| !value.is_null());
+    if structured.as_ref().is_some_and(|value| is_deeper(value, JSON_DEPTH)) {
+        return Err(failure::too_deep(server));
+    }
+    if let Some(document) = &mut structured {
+        replace_base64(document);
+        // Servers often send the structured content as text too; a model needs it once.
+        if !contains_content(&texts, document) {
+            texts.push(document.to_string());
+        }
+    }
+    if let Some(bytes) = structured.as_ref().map(json_bytes).filter(|bytes| *bytes > output_bytes) {
+        tracing::warn!(
+            server,
+            bytes,
+            limit = output_bytes,
+            "structured content exceeds the output limit and is left out"
+        );
+        structured = None;
+    }
+    truncate(server, &mut texts, output_bytes);
+    let content = texts.into_iter().map(Part::Text).collect();
+    let is_error = result.is_error.unwrap_or(false);
+    Ok(ToolOutput { content, structured, is_error, updates: Vec::new() })
+}
+
+/// Converts a result that the protocol does not define to a text or its JSON, since the tool has run. Returns `None` if
+/// the result says that the call is incomplete.
+pub(crate) fn from_undefined_result(result: &ServerResult) -> Option<CallToolResult> {
+    let mut document = serde_json::to_value(result).ok()?;
+    if let Some(fields) = document.as_object_mut() {
+        fields.remove("_meta");
+        if fields.remove("resultType").is_some_and(|kind| kind != "complete") {
+            return None;
+        }
+    }
+    let is_empty = document.is_null() || document.as_object().is_some_and(Map::is_empty);
+    let text = match document {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let content = if is_empty { Vec::new() } else { vec![ContentBlock::text(text)] };
+    Some(CallToolResult::success(content))
+}
+
+/// Maximum bytes that are compared to find structured content in texts. Larger content is always added as text.
+const MAX_COMPARED_BYTES: usize = 16 << 20;
+
+/// Returns true if the texts contain the structured content: one text is its JSON, or each of its values occurs in a
+/// text.
+fn contains_content(texts: &[String], document: &Value) -> bool {
+    if texts.iter().any(|text| serde_json::from_str::<Value>(text).is_ok_and(|it| it == *document))
+    {
+        return true;
+    }
+    let mut values = Vec::new();
+    scalars(document, &mut values);
+    let bytes: usize = texts.iter().map(String::len).sum();
+    !texts.is_empty()
+        && bytes.saturating_mul(values.len()) <= MAX_COMPARED_BYTES
+        && values.iter().all(|value| texts.iter().any(|text| contains_value(text, value)))
+}
+
+/// Collects all scalar values except `null`.
+fn scalars<'a>(value: &'a Value, all: &mut Vec<&'a Value>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| scalars(item, all)),
+        Value::Object(fields) => fields.values().for_each(|field| scalars(field, all)),
+        Value::Null => {}
+        other => all.push(other),
+    }
+}
+
+/// Returns true if a text contains a value: a string anywhere, another value as a separate word.
+fn contains_value(text: &str, value: &Value) -> bool {
+    if let Value::String(part) = value {
+        return text.contains(part.as_str());
+    }
+    let part = value.to_string();
+    text.match_indices(&part).any(|(at, part)| {
+        let (before, after) = (&text[..at], &text[at + part.len()..]);
+        let goes_on = match after.strip_prefix('.') {
+            Some(rest) => rest.starts_with(|letter: char| letter.is_ascii_digit()),
+            None => after.starts_with(char::is_alphanumeric),
+        };
+        !goes_on
+            && !before.ends_with(|letter: char| letter.is_alphanumeric() || ".-".contains(letter))
+    })
+}
+
+/// Cuts the texts to `output_bytes` in total and appends a note about the cut.
+fn truncate(server: &str, texts: &mut Vec<String>, output_bytes: usize) {
+    let bytes: usize = texts.iter().map(String::len).sum();
+    if bytes <= output_bytes {
+        return;
+    }
+    let mut room = output_bytes;
+    texts.retain_mut(|text| {
+        text.truncate(text.floor_char_boundary(room));
+        room -= text.len();
+        !text.is_empty()
+    });
+    texts.push(format!(
+        "[cut after {output_bytes} of {bytes} bytes; ask for less, or raise `output` under \
+         `[mcp.{server}]`]"
+    ));
+}
+
+/// Replaces Base64 data, such as images, by notes: a model would read it character by character.
+fn replace_base64(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            let data = text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+            if let Some((media_type, base64)) = data {
+                *text = omitted_note(media_type, base64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(replace_base64),
+        Value::Object(fields) => {
+            let media_type = ["mimeType", "mime_type", "media_type"]
+                .into_iter()
+                .find_map(|name| fields.get(name)?.as_str().map(str::to_owned));
+            for name in ["data", "blob"] {
+                if let (Some(media_type), Some(Value::String(base64))) =
+                    (&media_type, fields.get_mut(name))
+                {
+                    *base64 = omitted_note(media_type, base64);
+                }
+            }
+            fields.values_mut().for_each(replace_base64);
+        }
+        _ => {}
+    }
+}
+
+fn block_text(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::Image(image) => omitted_note("image", &image.data),
+        ContentBlock::Audio(audio) => omitted_note("audio", &audio.data),
+        ContentBlock::Resource(embedded) => match &embedded.resource {
+            ResourceContents::TextResourceContents { text, .. } => text.clone(),
+            ResourceContents::BlobResourceContents { blob, .. } => omitted_note("resource", blob),
+            _ => "[resource left out]".to_owned(),
+        },
+        ContentBlock::ResourceLink(link) => format!("[resource {}: {}]", link.name, link.uri),
+        _ => "[content of an unknown kind left out]".to_owned(),
+    }
+}
+
+fn omitted_note(what: &str, base64: &str) -> String {
+    let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
+    let bytes = (base64.len() / BASE64_CHARS * BASE64_BYTES).saturating_sub(padding);
+    format!("[{what} {bytes} bytes left out]")
+}
+
+/// Returns true if a JSON value is nested deeper than `levels`.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match (value, levels.checked_sub(1)) {
+        (Value::Array(_) | Value::Object(_), None) => true,
+        (Value::Array(items), Some(levels)) => items.iter().any(|it| is_deeper(it, levels)),
+        (Value::Object(fields), Some(levels)) => fields.values().any(|it| is_deeper(it, levels)),
+        _ => false,
+    }
+}
+
+fn json_bytes(value: &Value) -> usize {
+    value.to_string().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn taken(result: Value, bytes: usize) -> Result<ToolOutput, String> {
+        let result = serde_json::from_value(result).unwrap();
+        to_tool_output("graph", result, bytes).map_err(|failure| failure.code)
+    }
+
+    #[test]
+    fn texts_are_kept_and_images_omitted() {
+        let result = json!({
+            "content": [
+                { "type": "text", "text": "seen" },
+                { "type": "image", "data": "aGVsbG8=", "mimeType": "image/png" },
+                { "type": "resource", "resource": { "uri": "file:///a", "text": "inside" } },
+                { "type": "resource_link", "uri": "file:///b", "name": "b" },
+            ],
+            "isError": true,
+        });
+        let output = taken(result, 1000).unwrap();
+        let expected = ["seen", "[image 5 bytes left out]", "inside", "[resource b: file:///b]"];
+        assert_eq!(output.content, expected.map(|text| Part::Text(text.to_owned())));
+        assert!(output.is_error && output.structured.is_none());
+    }
+
+    #[test]
+    fn structured_content_without_text_becomes_text() {
+        let output = taken(json!({ "structuredContent": { "n": 1 } }), 1000).unwrap();
+        assert_eq!(output.content, [Part::Text(r#"{"n":1}"#.into())]);
+        assert_eq!(output.structured, Some(json!({ "n": 1 })));
+    }
+
+    #[test]
+    fn undefined_results_become_text() {
+        for (result, text) in [
+            (json!("three"), Some("three")),
+            (json!({ "toolResult": 3 }), Some(r#"{"toolResult":3}"#)),
+            (json!({}), None),
+            (json!({ "resultType": "complete", "_meta": { "a": 1 } }), None),
+            (json!(null), None),
+        ] {
+            let read =
+                from_undefined_result(&serde_json::from_value(result.clone()).unwrap()).unwrap();
+            let output = to_tool_output("graph", read, 1_000).unwrap();
+            let expected: Vec<Part> =
+                text.map(|text| Part::Text(text.into())).into_iter().collect();
+            assert_eq!((output.content, output.is_error), (expected, false), "{result}");
+        }
+        let open = json!({ "resultType": "input_required", "inputRequests": [] });
+        assert!(from_undefined_result(&serde_json::from_value(open).unwrap()).is_none());
+    }
+
+    #[test]
+    fn deep_results_are_refused() {
+        let nested = |levels| (1..levels).fold(json!([]), |inner, _| json!([inner]));
+        let result = |levels| json!({ "content": [], "structuredContent": nested(levels) });
+        assert!(taken(result(JSON_DEPTH), 1_000).is_ok());
+        assert_eq!(taken(result(JSON_DEPTH + 1), 1_000), Err("invalid".into()));
+    }
+
+    #[test]
+    fn large_results_are_cut() {
+        let result = json!({ "content": [{ "type": "text", "text": "x".repeat(100) },
+            { "type": "text", "text": "more" }] });
+        assert_eq!(taken(result.clone(), 104).unwrap().content.len(), 2);
+        let cut = taken(result, 99).unwrap();
+        let [Part::Text(text), Part::Text(note)] = cut.content.as_slice() else {
+            panic!("{cut:?}")
+        };
+        assert_eq!(text.len(), 99);
+        assert!(note.contains("99 of 104 bytes") && note.contains("`[mcp.graph]`"), "{note}");
+        // A text and a document with the same content count once.
+        let document = json!({ "x": "y".repeat(50) });
+        let both = json!({ "content": [{ "type": "text", "text": document.to_string() }],
+            "structuredContent": document });
+        let both = taken(both, 60).unwrap();
+        assert_eq!((both.content.len(), both.structured), (1, Some(document)));
+    }
+
+    #[test]
+    fn structured_content_missing_in_the_text_is_appended() {
+        for (texts, document, count) in [
+            (json!(["short"]), json!({ "total": 42 }), 2),
+            (json!(["{\"total\": 42}"]), json!({ "total": 42 }), 1),
+            (json!(["42"]), json!({ "result": 42 }), 1),
+            (json!(["a", "b"]), json!({ "result": ["a", "b"] }), 2),
+            (json!(["a", "b"]), json!({ "result": ["a", "c"] }), 3),
+            (json!(["three"]), json!({ "result": "three" }), 1),
+            (json!(["The sum is 3. Done."]), json!({ "sum": 3, "note": null }), 1),
+            (json!(["The sum is -3."]), json!({ "sum": 3 }), 2),
+            (json!(["The sum is 42."]), json!({ "sum": 4 }), 2),
+            (json!(["The sum is 4.2"]), json!({ "sum": 4 }), 2),
+        ] {
+            let blocks: Value = texts
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|text| json!({ "type": "text", "text": text }))
+                .collect();
+            let result = json!({ "content": blocks, "structuredContent": document });
+            assert_eq!(taken(result, 1_000).unwrap().content.len(), count, "{texts} {document}");
+        }
+    }
+
+    #[test]
+    fn base64_data_in_documents_is_omitted() {
+        let picture = json!({ "mimeType": "image/png", "data": "aGVsbG8=" });
+        let result = json!({ "structuredContent": { "chart": picture, "url": "data:image/gif;base64,aGk=" } });
+        let document = taken(result, 1_000).unwrap().structured.unwrap();
+        assert_eq!(document["chart"]["data"], "[image/png 5 bytes left out]");
+        assert_eq!(document["url"], "[image/gif 2 bytes left out]");
+    }
+}

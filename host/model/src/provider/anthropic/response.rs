@@ -1,0 +1,568 @@
+//! Assembles a response from the events of a stream.
+//!
+//! A message is an array of blocks. One event starts a block and further events extend it. Some gateways send a
+//! complete block in its start event, omit indexes and ids, or start a block before the previous one ends.
+
+use serde_json::{Map, Value};
+use wattle_graph::llm::{FinishReason, ToolCall, Usage};
+use wattle_run::json::lenient::{self, SurrogateJoiner};
+
+use crate::provider::arguments::{self, ArgumentsBuffer};
+use crate::provider::exchange::{Progress, ResponseBuilder, ResponseError};
+use crate::provider::provider_state::{Fields, MessageBuilder, StateOwner, StateSize, has_content};
+use crate::provider::think_tags::StreamedText;
+use crate::provider::turn_response::TurnResponse;
+use crate::sink::CallSink;
+
+/// Maximum blocks of one response. A response with the provider's own tools has some dozens.
+const MAX_BLOCKS: usize = 1_000;
+
+/// Fields of text, thinking and tool-use blocks that this module interprets.
+const KNOWN_FIELDS: [&str; 6] = ["type", "text", "thinking", "id", "name", "input"];
+
+/// A response that is being assembled.
+pub(in crate::provider) struct AnthropicResponse<'a> {
+    owner: StateOwner,
+    sink: &'a CallSink<'a>,
+    id: String,
+    /// The requested model.
+    requested_model: String,
+    model: String,
+    blocks: Vec<Block>,
+    call_count: usize,
+    /// Bytes of text, reasoning, call ids, tool names and arguments so far.
+    output_bytes: usize,
+    /// The size of the provider state so far.
+    state_size: StateSize,
+    stop_reason: Option<String>,
+    /// Whether output followed a stop reason.
+    output_after_stop: bool,
+    usage: Option<Map<String, Value>>,
+    /// Whether usage came with or after the stop reason.
+    has_usage: bool,
+    is_ended: bool,
+    has_started: bool,
+}
+
+/// A block of a response.
+struct Block {
+    index: Option<u64>,
+    kind: BlockKind,
+    /// All fields except those that arrive in fragments.
+    fields: Fields,
+    /// The text and the reasoning of the block.
+    output: StreamedText,
+    halves: SurrogateJoiner,
+    /// The arguments that arrive in fragments, after the start event.
+    arguments: ArgumentsBuffer,
+    /// The index of the tool call in the response, once it was emitted.
+    call_index: Option<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BlockKind {
+    Text,
+    Thinking,
+    ToolUse,
+    Opaque,
+}
+
+impl<'a> AnthropicResponse<'a> {
+    pub(in crate::provider) fn new(owner: StateOwner, model: &str, sink: &'a CallSink<'a>) -> Self {
+        Self {
+            owner,
+            sink,
+            id: String::new(),
+            requested_model: model.to_owned(),
+            model: model.to_owned(),
+            blocks: Vec::new(),
+            call_count: 0,
+            output_bytes: 0,
+            state_size: StateSize::default(),
+            stop_reason: None,
+            output_after_stop: false,
+            usage: None,
+            has_usage: false,
+            is_ended: false,
+            has_started: false,
+        }
+    }
+
+    /// Adds a complete message, which is an unstreamed response.
+    fn push_message(&mut self, message: &Value) -> Result<(), ResponseError> {
+        self.read_message(message)?;
+        self.read_stop_reason(message);
+        self.read_usage(message);
+        Ok(())
+    }
+
+    /// Adds the start of a message. A stop reason before any output, which some gateways send, is ignored.
+    fn start_message(&mut self, message: &Value) -> Result<(), ResponseError> {
+        self.read_message(message)?;
+        if self.total_bytes() > 0 {
+            self.read_stop_reason(message);
+        }
+        self.read_usage(message);
+        Ok(())
+    }
+
+    /// Reads the id, the model and the blocks of a message.
+    fn read_message(&mut self, message: &Value) -> Result<(), ResponseError> {
+        self.has_started = true;
+        let text = |field: &str| message.get(field).and_then(Value::as_str);
+        if let Some(id) = text("id") {
+            id.clone_into(&mut self.id);
+        }
+        if let Some(model) = text("model").filter(|model| !model.is_empty()) {
+            model.clone_into(&mut self.model);
+        }
+        match message.get("content") {
+            Some(Value::String(text)) => {
+                self.start_block(None, &serde_json::json!({ "type": "text", "text": text }))?;
+            }
+            Some(Value::Array(blocks)) => {
+                blocks.iter().try_for_each(|block| self.start_block(None, block))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn read_stop_reason(&mut self, value: &Value) {
+        if let Some(reason) = value.get("stop_reason").and_then(Value::as_str)
+            && !reason.is_empty()
+        {
+            self.stop_reason = Some(reason.to_owned());
+        }
+    }
+
+    /// Merges token counts. A later count replaces an earlier one of the same name.
+    fn read_usage(&mut self, value: &Value) {
+        if let Some(counts) = value.get("usage").and_then(Value::as_object) {
+            let told = counts.iter().filter(|(_, count)| !count.is_null());
+            let told = told.map(|(name, count)| (name.clone(), count.clone()));
+            self.usage.get_or_insert_default().extend(told);
+            self.has_usage |= self.stop_reason.is_some();
+        }
+    }
+
+    /// Starts a block with the content of its start event.
+    fn start_block(&mut self, number: Option<u64>, block: &Value) -> Result<(), ResponseError> {
+        let Some(object) = block.as_object() else { return Ok(()) };
+        if self.blocks.len() == MAX_BLOCKS {
+            return Err(ResponseError::Malformed(format!("it has more than {MAX_BLOCKS} blocks")));
+        }
+        let kind = match object.get("type").and_then(Value::as_str) {
+            Some("text") => BlockKind::Text,
+            Some("thinking") => BlockKind::Thinking,
+            Some("tool_use") => BlockKind::ToolUse,
+            _ => BlockKind::Opaque,
+        };
+        // Text, thinking and arguments of the known kinds are stored separately.
+        let own = object.iter().filter(|(name, value)| {
+            kind == BlockKind::Opaque
+                || !KNOWN_FIELDS.contains(&name.as_str()) && has_content(value)
+        });
+        self.state_size.add_fields(own).map_err(ResponseError::Malformed)?;
+        if let Some(last) = self.blocks.len().checked_sub(1) {
+            self.update_text(last, StreamedText::start_next_part);
+        }
+        // Once there was output, a closing tag alone is text: the `restart` that turns the text of this block into
+        // reasoning would discard the output of earlier blocks as well.
+        let words = if self.output_bytes == 0 {
+            StreamedText::for_model(&self.requested_model)
+        } else {
+            StreamedText::without_tags()
+        };
+        self.blocks.push(Block {
+            index: number,
+            kind,
+            fields: object.clone(),
+            output: words,
+            halves: SurrogateJoiner::default(),
+            arguments: ArgumentsBuffer::default(),
+            call_index: None,
+        });
+        let index = self.blocks.len() - 1;
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        match kind {
+            BlockKind::Text => self.push_text(index, text("text")),
+            BlockKind::Thinking => self.push_text(index, text("thinking")),
+            BlockKind::ToolUse => self.emit_call(index),
+            BlockKind::Opaque => {}
+        }
+        Ok(())
+    }
+
+    fn push_text(&mut self, index: usize, piece: &str) {
+        let (kind, piece) = (self.blocks[index].kind, self.blocks[index].halves.feed(piece));
+        self.update_text(index, |words, sink| match kind {
+            BlockKind::Text => words.push_text(&piece, sink),
+            BlockKind::Thinking => words.push_reasoning(&piece, sink),
+            BlockKind::ToolUse | BlockKind::Opaque => {}
+        });
+        // This text was emitted after that of the last block, so a `restart` by the last block would discard it as
+        // well.
+        if index + 1 < self.blocks.len()
+            && let Some(last) = self.blocks.last_mut()
+        {
+            last.output.fix_text();
+        }
+    }
+
+    /// Applies `change` to the text and the reasoning of a block, and counts the bytes that it adds.
+    fn update_text(&mut self, index: usize, change: impl FnOnce(&mut StreamedText, &CallSink<'_>)) {
+        let words = &mut self.blocks[index].output;
+        let before = words.bytes();
+        change(words, self.sink);
+        self.output_bytes += words.bytes() - before;
+    }
+
+    /// Emits a tool call with the arguments of its start event.
+    fn emit_call(&mut self, index: usize) {
+        let block = &mut self.blocks[index];
+        let name = str_field(&block.fields, "name").to_owned();
+        if str_field(&block.fields, "id").is_empty() {
+            let id = if self.id.is_empty() {
+                format!("toolu_{}", self.call_count)
+            } else {
+                format!("{}-{}", self.id, self.call_count)
+            };
+            block.fields.insert("id".into(), id.into());
+        }
+        let arguments = match block.fields.get("input") {
+            Some(Value::String(text)) => ArgumentsBuffer::from_whole(text).text().to_owned(),
+            Some(document) if has_content(document) => {
+                lenient::join_surrogates_in(document.clone()).to_string()
+            }
+            _ => String::new(),
+        };
+        let id = str_field(&block.fields, "id");
+        self.output_bytes += id.len() + name.len() + arguments.len();
+        // A call without a name cannot be emitted.
+        if !name.is_empty() {
+            self.sink.emit_call(self.call_count, id, &name, &arguments);
+            block.call_index = Some(self.call_count);
+        }
+        self.call_count += 1;
+    }
+
+    /// Returns the block of an event: the one with its index, else the last one.
+    fn find_block(&self, event: &Value) -> Option<usize> {
+        let number = event.get("index").and_then(Value::as_u64);
+        let numbered = number
+            .and_then(|number| self.blocks.iter().rposition(|block| block.index == Some(number)));
+        numbered.or_else(|| self.blocks.len().checked_sub(1))
+    }
+
+    fn push_delta(&mut self, event: &Value) -> Result<(), ResponseError> {
+        let Some(delta) = event.get("delta").and_then(Value::as_object) else { return Ok(()) };
+        let kind = str_field(delta, "type");
+        let wanted = match kind {
+            "text_delta" => Some(("text", BlockKind::Text)),
+            "thinking_delta" => Some(("thinking", BlockKind::Thinking)),
+            _ => None,
+        };
+        let known = self.find_block(event).filter(|_| !self.is_unknown_index(event));
+        let fits = |index: usize| wanted.is_none_or(|(_, kind)| self.blocks[index].kind == kind);
+        // The block of this delta never started, or started with another type.
+        if !known.is_some_and(fits) {
+            let Some((name, _)) = wanted else { return Ok(()) };
+            let number = event.get("index").and_then(Value::as_u64);
+            self.start_block(number, &serde_json::json!({ "type": name }))?;
+        }
+        let Some(index) = self.find_block(event) else { return Ok(()) };
+        let block = &mut self.blocks[index];
+        match kind {
+            "text_delta" => {
+                let text = str_field(delta, "text").to_owned();
+                self.push_text(index, &text);
+            }
+            "thinking_delta" => {
+                let text = str_field(delta, "thinking").to_owned();
+                self.push_text(index, &text);
+            }
+            "signature_delta" => {
+                let more = str_field(delta, "signature");
+                self.state_size.add(more.len()).map_err(ResponseError::Malformed)?;
+                match block.fields.get_mut("signature") {
+                    Some(Value::String(signature)) => signature.push_str(more),
+                    _ => drop(block.fields.insert("signature".into(), more.into())),
+                }
+            }
+            "input_json_delta" => {
+                let more = block.arguments.push(str_field(delta, "partial_json"));
+                self.output_bytes += more.len();
+                if let Some(call) = block.call_index {
+                    self.sink.emit_arguments(call, more);
+                }
+            }
+            "citations_delta" => {
+                let citation = delta.get("citation").cloned().unwrap_or_default();
+                self.state_size.add_value(&citation).map_err(ResponseError::Malformed)?;
+                match block.fields.get_mut("citations") {
+                    Some(Value::Array(citations)) => citations.push(citation),
+                    _ => drop(block.fields.insert("citations".into(), vec![citation].into())),
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Returns whether an event has the index of a block that has not started.
+    fn is_unknown_index(&self, event: &Value) -> bool {
+        let number = event.get("index").and_then(Value::as_u64);
+        number.is_some_and(|number| {
+            let numbered = self.blocks.iter().filter_map(|block| block.index);
+            let mut numbered = numbered.peekable();
+            numbered.peek().is_some() && numbered.all(|known| known != number)
+        })
+    }
+}
+
+impl AnthropicResponse<'_> {
+    /// Adds an event of a stream, or a whole response.
+    fn push_event(&mut self, document: &Value) -> Result<(), ResponseError> {
+        match document.get("type").and_then(Value::as_str) {
+            Some("message_start") => match document.get("message") {
+                Some(message) => self.start_message(message),
+                None => Ok(()),
+            },
+            Some("content_block_start") => {
+                self.has_started = true;
+                let number = document.get("index").and_then(Value::as_u64);
+                match document.get("content_block") {
+                    Some(block) => self.start_block(number, block),
+                    None => Ok(()),
+                }
+            }
+            Some("content_block_delta") => {
+                self.has_started = true;
+                self.push_delta(document)
+            }
+            Some("message_delta") => {
+                self.has_started = true;
+                if let Some(delta) = document.get("delta") {
+                    self.read_stop_reason(delta);
+                }
+                self.read_usage(document);
+                Ok(())
+            }
+            Some("message_stop") => {
+                self.is_ended = self.has_started;
+                Ok(())
+            }
+            Some("content_block_stop" | "ping") => Ok(()),
+            // A whole response. Some gateways omit its type.
+            _ if document.get("content").is_some() => self.push_message(document),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ResponseBuilder for AnthropicResponse<'_> {
+    fn push(&mut self, document: &Value) -> Result<(), ResponseError> {
+        ResponseError::check_reported(document)?;
+        let (said, is_statement_timeout) = (self.output_bytes, self.stop_reason.is_some());
+        self.push_event(document)?;
+        self.output_after_stop |= is_statement_timeout && self.output_bytes > said;
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        match self.stop_reason {
+            _ if self.is_ended => Progress::StreamEnded,
+            Some(_) if self.output_after_stop || self.total_bytes() == 0 => Progress::FinishIgnored,
+            Some(_) if self.has_usage => Progress::UsageReceived,
+            Some(_) => Progress::Finished,
+            None if self.has_started => Progress::Started,
+            None => Progress::Nothing,
+        }
+    }
+
+    fn total_bytes(&self) -> usize {
+        self.output_bytes + self.state_size.bytes()
+    }
+
+    fn build(self) -> TurnResponse {
+        let mut draft = MessageBuilder::default();
+        for mut block in self.blocks {
+            let remaining = block.halves.finish();
+            let mut fields = json_fields(block.fields);
+            match block.kind {
+                BlockKind::Text | BlockKind::Thinking => {
+                    fields.retain(|name, value| {
+                        !KNOWN_FIELDS.contains(&name.as_str()) && has_content(value)
+                    });
+                    let mut words = block.output;
+                    if block.kind == BlockKind::Text {
+                        words.push_text(remaining, self.sink);
+                        words.flush(self.sink);
+                        draft.push_reasoning(&words.reasoning, Fields::new());
+                        draft.push_text(&words.text, fields);
+                    } else {
+                        words.push_reasoning(remaining, self.sink);
+                        draft.push_reasoning(&words.reasoning, fields);
+                    }
+                }
+                BlockKind::ToolUse => {
+                    let rest = block.arguments.finish();
+                    if let Some(call) = block.call_index {
+                        self.sink.emit_arguments(call, rest);
+                    }
+                    let call = ToolCall {
+                        id: str_field(&fields, "id").to_owned(),
+                        name: str_field(&fields, "name").to_owned(),
+                        arguments: call_arguments(fields.get("input"), &block.arguments),
+                    };
+                    fields.retain(|name, value| {
+                        !KNOWN_FIELDS.contains(&name.as_str()) && has_content(value)
+                    });
+                    draft.push_call(call, fields);
+                }
+                BlockKind::Opaque => {
+                    block.arguments.finish();
+                    if !block.arguments.text().is_empty() {
+                        let arguments = call_arguments(fields.get("input"), &block.arguments);
+                        fields.insert("input".into(), arguments);
+                    }
+                    draft.push_opaque(Value::Object(fields));
+                }
+            }
+        }
+        let usage = self.usage.as_ref().map(to_usage).unwrap_or_default();
+        let finish = finish_reason(self.stop_reason.as_deref(), self.call_count > 0);
+        TurnResponse {
+            parts: draft.build(self.owner),
+            finish_reason: finish,
+            usage,
+            model: self.model,
+        }
+    }
+}
+
+/// Returns the arguments of a tool call: the fragments, or else those of the start event.
+fn call_arguments(begun: Option<&Value>, pieces: &ArgumentsBuffer) -> Value {
+    if pieces.text().is_empty() { arguments::from_json(begun) } else { pieces.parse() }
+}
+
+fn json_fields(fields: Fields) -> Fields {
+    match lenient::join_surrogates_in(Value::Object(fields)) {
+        Value::Object(fields) => fields,
+        _ => Fields::new(),
+    }
+}
+
+fn str_field<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a str {
+    fields.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn finish_reason(reason: Option<&str>, calls: bool) -> FinishReason {
+    match reason {
+        Some("end_turn" | "stop_sequence" | "tool_use") | None if calls => FinishReason::ToolCalls,
+        Some("end_turn" | "stop_sequence") => FinishReason::Stop,
+        Some("max_tokens" | "model_context_window_exceeded") => FinishReason::Length,
+        Some("tool_use") => FinishReason::ToolCalls,
+        Some("refusal" | "content_filter" | "safety") => FinishReason::ContentFilter,
+        Some(other) => FinishReason::Other(other.to_owned()),
+        None => FinishReason::Other("unknown".to_owned()),
+    }
+}
+
+/// Returns the usage. Anthropic does not count tokens that were read from or written to its cache as input.
+fn to_usage(counts: &Map<String, Value>) -> Usage {
+    let count = |name: &str| counts.get(name).and_then(Value::as_u64);
+    let (read, written) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
+    let input = [count("input_tokens"), read, written];
+    let is_told = input.iter().any(Option::is_some);
+    let input = input.into_iter().flatten().fold(0, u64::saturating_add);
+    let thinking = counts.get("output_tokens_details").and_then(|it| it.get("thinking_tokens"));
+    Usage {
+        input_tokens: is_told.then_some(input),
+        output_tokens: count("output_tokens"),
+        cached_input_tokens: read,
+        reasoning_tokens: thinking.and_then(Value::as_u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wattle_graph::llm::Part;
+    use wattle_run::ports::model::DiscardDeltas;
+
+    use super::*;
+
+    fn begin(number: u64, block: Value) -> Value {
+        json!({ "type": "content_block_start", "index": number, "content_block": block })
+    }
+
+    fn text(number: u64, text: &str) -> Value {
+        let delta = json!({ "type": "text_delta", "text": text });
+        json!({ "type": "content_block_delta", "index": number, "delta": delta })
+    }
+
+    /// Returns the reasoning and the text of a response.
+    fn read(events: &[Value]) -> (String, String) {
+        let sink = CallSink::new(&DiscardDeltas);
+        let mut builder = AnthropicResponse::new(StateOwner::new("a", "qwen3"), "qwen3", &sink);
+        for event in events {
+            builder.push(event).unwrap();
+        }
+        let mut read = (String::new(), String::new());
+        for part in builder.build().parts {
+            match part {
+                Part::Reasoning(text) => read.0.push_str(&text),
+                Part::Text(text) => read.1.push_str(&text),
+                _ => {}
+            }
+        }
+        read
+    }
+
+    #[test]
+    fn think_tags_are_found_after_empty_blocks_and_across_blocks() {
+        let call = json!({ "type": "tool_use", "id": "t", "name": "add", "input": {} });
+        let empty = begin(0, json!({ "type": "thinking", "thinking": "" }));
+        let open = begin(1, json!({ "type": "text", "text": "" }));
+        let behind = [empty, open.clone(), text(1, "hm\n"), text(1, "</think>\n\nHello!")];
+        assert_eq!(read(&behind), ("hm\n".into(), "Hello!".into()));
+        let within = [
+            begin(0, json!({ "type": "text", "text": "<think>h" })),
+            begin(1, call),
+            text(0, "m</th"),
+            text(0, "ink>Hello!"),
+        ];
+        assert_eq!(read(&within), ("hm".into(), "Hello!".into()));
+        let mixed = [
+            begin(0, json!({ "type": "text", "text": "" })),
+            open,
+            text(1, "hm\n"),
+            text(0, "Hello!"),
+            text(1, "</think>\n\n"),
+        ];
+        assert_eq!(read(&mixed), (String::new(), "Hello!hm\n".into()), "no restart");
+    }
+
+    #[test]
+    fn provider_state_is_bounded() {
+        let sink = CallSink::new(&DiscardDeltas);
+        let long = "s".repeat(1 << 20);
+        let begin = |block: Value| json!({ "type": "content_block_start", "content_block": block });
+        let delta = |delta: Value| json!({ "type": "content_block_delta", "delta": delta });
+        for piece in [
+            begin(json!({ "type": "thinking", "thinking": "", "signature": long })),
+            begin(json!({ "type": "redacted_thinking", "data": long })),
+            delta(json!({ "type": "signature_delta", "signature": long })),
+            delta(json!({ "type": "citations_delta", "citation": { "cited_text": long } })),
+        ] {
+            let mut builder =
+                AnthropicResponse::new(StateOwner::new("a", "claude"), "claude", &sink);
+            builder.push(&begin(json!({ "type": "thinking", "thinking": "" }))).unwrap();
+            let taken = (0..5).try_for_each(|_| builder.push(&piece));
+            assert!(matches!(taken, Err(ResponseError::Malformed(_))), "{taken:?}");
+            assert!(builder.total_bytes() > 4 << 20);
+        }
+    }
+}

@@ -1,0 +1,474 @@
+//! Converts errors of providers to failures with a retry policy.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
+use wattle_run::credentials::mask_abbreviated_keys;
+use wattle_run::json::lenient;
+
+use crate::provider::{AttemptSpec, Provider};
+use crate::retry::{Retry, retry_after, should_retry};
+use crate::sink::CallSink;
+
+/// Maximum characters of a provider's message in a failure: enough for a sentence or two.
+const MAX_EXCERPT_CHARS: usize = 500;
+
+/// JSON pointers to the message of an error, one for each dialect.
+const MESSAGE_POINTERS: [&str; 6] =
+    ["/error/message", "/message", "/error", "/detail", "/msg", "/base_resp/status_msg"];
+
+/// JSON pointers to the HTTP status of an error, one for each dialect.
+const STATUS_POINTERS: [&str; 8] = [
+    "/error/code",
+    "/error/status",
+    "/error/status_code",
+    "/code",
+    "/status",
+    "/statusCode",
+    "/status_code",
+    "/error_code",
+];
+
+/// JSON pointers to the kind of an error. A code is more specific than a type.
+const KIND_POINTERS: [&str; 3] = ["/error/code", "/error/type", "/code"];
+
+/// Code of a failure whose output the provider withheld.
+pub(crate) const WITHHELD: &str = "withheld";
+
+/// The error of one try.
+#[derive(Debug)]
+pub(crate) struct ProviderError {
+    pub(crate) failure: Failure,
+    pub(crate) retry: Retry,
+}
+
+/// Builds the error for a response that did not arrive within the timeout.
+pub(super) fn timed_out(provider: &Provider, spec: AttemptSpec<'_>) -> ProviderError {
+    let text = format!(
+        "{} did not respond within {:?}; raise `timeout` of the route if that is too short",
+        subject(provider, spec),
+        spec.timeout
+    );
+    ProviderError { failure: Failure::new(code::TIMEOUT, text).retryable(), retry: Retry::BackOff }
+}
+
+/// Builds the error for a response that is malformed or exceeds a limit.
+pub(super) fn malformed_response(
+    provider: &Provider,
+    spec: AttemptSpec<'_>,
+    reason: &str,
+) -> ProviderError {
+    unavailable(provider, spec, &format!("sent an unusable response: {reason}"))
+}
+
+/// Builds the error for images that the provider withheld. A retry would have the same outcome.
+pub(super) fn withheld(provider: &Provider, spec: AttemptSpec<'_>, reason: &str) -> ProviderError {
+    let text = format!(
+        "{} withheld the image: {}; describe it in other words",
+        subject(provider, spec),
+        excerpt(provider, reason)
+    );
+    ProviderError { failure: Failure::new(WITHHELD, text), retry: Retry::Never }
+}
+
+/// Builds the error for a stream in which no bytes arrived within the timeout.
+pub(super) fn stream_stalled(
+    provider: &Provider,
+    spec: AttemptSpec<'_>,
+    begun: bool,
+) -> ProviderError {
+    if !begun {
+        return timed_out(provider, spec);
+    }
+    let text = format!(
+        "{} sent nothing for {:?} in the middle of its response; raise `timeout` of the route if \
+         that is too short",
+        subject(provider, spec),
+        spec.timeout
+    );
+    ProviderError { failure: Failure::new(code::TIMEOUT, text).retryable(), retry: Retry::BackOff }
+}
+
+/// Builds the error for a stream that ended before the completion did. `complained` is the message
+/// that the service sent meanwhile.
+pub(super) fn stream_closed(
+    provider: &Provider,
+    spec: AttemptSpec<'_>,
+    sink: &CallSink<'_>,
+    error: Option<&reqwest::Error>,
+    complained: &str,
+) -> ProviderError {
+    let reason = error.map_or_else(|| "the stream ended too early".to_owned(), root_cause);
+    let place = if sink.has_emitted() { "in the middle of" } else { "before" };
+    unavailable(provider, spec, &format!("was cut off {place} its response: {reason}{complained}"))
+}
+
+/// Builds the error for a connection that was lost in the middle of a response.
+pub(super) fn connection_lost(
+    provider: &Provider,
+    spec: AttemptSpec<'_>,
+    error: &reqwest::Error,
+) -> ProviderError {
+    let what = format!("was cut off in the middle of its response: {}", root_cause(error));
+    unavailable(provider, spec, &what)
+}
+
+/// Builds the error for a service that stopped without a completion, for this finish reason.
+pub(super) fn stopped_by_service(
+    provider: &Provider,
+    spec: AttemptSpec<'_>,
+    reason: &str,
+) -> ProviderError {
+    unavailable(provider, spec, &format!("stopped with reason `{reason}`"))
+}
+
+/// Builds the error that the service reported within a response with a success status.
+pub(super) fn reported_in_response(
+    provider: &Provider,
+    spec: AttemptSpec<'_>,
+    body: &Value,
+) -> ProviderError {
+    let status = status_of(body).and_then(|status| StatusCode::from_u16(status).ok());
+    let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    from_error_body(provider, spec, status, "in its response", &HeaderMap::new(), &body.to_string())
+}
+
+/// Returns the HTTP status that an error within a response with a success status represents.
+pub(super) fn status_of(body: &Value) -> Option<u16> {
+    let status = |place: &&str| body.pointer(place).and_then(parse_status);
+    let mut statuses = STATUS_POINTERS.iter().filter_map(status);
+    let kind = |place: &&str| status_of_kind(body.pointer(place)?.as_str()?);
+    statuses
+        .find(|status| (400..600).contains(status))
+        .or_else(|| KIND_POINTERS.iter().find_map(kind))
+        .or_else(|| status_of_minimax(body))
+}
+
+/// Returns the HTTP status that the kind of an error represents.
+fn status_of_kind(word: &str) -> Option<u16> {
+    Some(match word {
+        "invalid_request_error" => 400,
+        // `InvalidApiKey` and `Throttling...` are codes of Alibaba Cloud.
+        "authentication_error" | "invalid_api_key" | "InvalidApiKey" => 401,
+        "permission_error" => 403,
+        "not_found_error" | "model_not_found" => 404,
+        "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" => 429,
+        word if word.starts_with("Throttling") => 429,
+        "overloaded_error" => 529,
+        _ => return None,
+    })
+}
+
+/// Returns the HTTP status that an error code of MiniMax represents. Source: "Error codes" of
+/// MiniMax's documentation.
+fn status_of_minimax(body: &Value) -> Option<u16> {
+    match body.pointer("/base_resp/status_code")?.as_u64()? {
+        1002 => Some(429),
+        1004 => Some(401),
+        1008 => Some(402),
+        _ => None,
+    }
+}
+
+/// Returns a number. Some gateways write it as a string.
+fn parse_status(value: &Value) -> Option<u16> {
+    match value {
+        Value::String(text) => text.parse().ok(),
+        other => other.as_u64().and_then(|number| number.try_into().ok()),
+    }
+}
+
+/// Builds the error for a request that could not be sent.
+pub(super) fn send_failed(
+    provider: &Provider,
+    spec: AttemptSpec<'_>,
+    error: &reqwest::Error,
+) -> ProviderError {
+    if error.is_builder() {
+        let what = format!("cannot be called, the HTTP request is invalid: {}", root_cause(error));
+        return invalid_request(provider, spec, &what);
+    }
+    if error.is_timeout() {
+        let text = format!("{} did not respond in time", subject(provider, spec));
+        return ProviderError {
+            failure: Failure::new(code::TIMEOUT, text).retryable(),
+            retry: Retry::BackOff,
+        };
+    }
+    let cause = root_cause(error);
+    // How the TLS library reports the response of a server without TLS.
+    let hint = if cause.contains("InvalidContentType") {
+        "the server does not speak TLS, so write `http://` in `base_url` of the provider"
+    } else {
+        "check `base_url` of the provider"
+    };
+    let address = &provider.base_url;
+    unavailable(provider, spec, &format!("cannot be reached at {address}: {cause}; {hint}"))
+}
+
+fn unavailable(provider: &Provider, spec: AttemptSpec<'_>, what: &str) -> ProviderError {
+    let text = format!("{} {}", subject(provider, spec), excerpt(provider, what));
+    ProviderError {
+        failure: Failure::new(code::UNAVAILABLE, text).retryable(),
+        retry: Retry::BackOff,
+    }
+}
+
+fn invalid_request(provider: &Provider, spec: AttemptSpec<'_>, what: &str) -> ProviderError {
+    let text = format!("{} {}", subject(provider, spec), excerpt(provider, what));
+    ProviderError { failure: Failure::new(code::INVALID, text), retry: Retry::Never }
+}
+
+/// Builds the error for a response with a status that is no success.
+pub(super) fn from_status(
+    provider: &Provider,
+    spec: AttemptSpec<'_>,
+    status: StatusCode,
+    headers: &HeaderMap,
+    text: &str,
+) -> ProviderError {
+    from_error_body(provider, spec, status, &format!("status {}", status.as_u16()), headers, text)
+}
+
+/// Builds the error that a provider reported. `place` says where the provider reported it.
+fn from_error_body(
+    provider: &Provider,
+    spec: AttemptSpec<'_>,
+    status: StatusCode,
+    place: &str,
+    headers: &HeaderMap,
+    text: &str,
+) -> ProviderError {
+    let body = match lenient::parse(text).map(lenient::join_surrogates_in).unwrap_or_default() {
+        // Google's endpoint for OpenAI's format wraps the error in an array.
+        Value::Array(errors) => errors.into_iter().next().unwrap_or_default(),
+        body => body,
+    };
+    let class = ErrorClass::of(status, &body);
+    let mut details = json!({ "status": status.as_u16() });
+    let mut retry = if class.is_transient() { Retry::BackOff } else { Retry::Never };
+    match should_retry(headers) {
+        Some(true) if retry == Retry::Never => retry = Retry::BackOff,
+        Some(false) => retry = Retry::Never,
+        _ => {}
+    }
+    if let Some(pause) = retry_after(headers, &body) {
+        details["retry_after_ms"] = json!(pause.as_millis() as u64);
+        if retry == Retry::BackOff {
+            retry = Retry::After(pause);
+        }
+    }
+    let message =
+        class.message(provider, spec, place, &provider_message(provider, &body, text), retry);
+    let mut failure = Failure::new(class.code(), message).with_details(details);
+    failure.retryable = retry != Retry::Never;
+    ProviderError { failure, retry }
+}
+
+/// The class of an error response, by its HTTP status and its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ErrorClass {
+    Auth,
+    Quota,
+    RateLimit,
+    NotFound,
+    Timeout,
+    ServerError,
+    Redirect,
+    BadRequest,
+}
+
+impl ErrorClass {
+    fn of(status: StatusCode, body: &Value) -> Self {
+        let says = |word: &str| {
+            ["/error/code", "/error/type"]
+                .iter()
+                .any(|field| body.pointer(field).and_then(Value::as_str) == Some(word))
+        };
+        // Google returns status 400 for a wrong key.
+        let wrong_key =
+            body.pointer("/error/details").and_then(Value::as_array).is_some_and(|details| {
+                details.iter().any(|detail| detail["reason"] == "API_KEY_INVALID")
+            });
+        // DeepSeek and others return status 400 for an unknown model.
+        let message = body.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
+        let unknown_model =
+            says("model_not_found") || message.to_lowercase().contains("model not exist");
+        match status.as_u16() {
+            401 | 403 => Self::Auth,
+            400 if unknown_model => Self::NotFound,
+            400 if wrong_key => Self::Auth,
+            402 => Self::Quota,
+            429 if says("insufficient_quota") => Self::Quota,
+            429 => Self::RateLimit,
+            404 | 405 => Self::NotFound,
+            408 => Self::Timeout,
+            409 | 500.. => Self::ServerError,
+            300..=399 => Self::Redirect,
+            _ => Self::BadRequest,
+        }
+    }
+
+    /// Returns whether the same request may succeed later.
+    fn is_transient(self) -> bool {
+        matches!(self, Self::RateLimit | Self::Timeout | Self::ServerError)
+    }
+
+    fn code(self) -> &'static str {
+        match self {
+            Self::Auth | Self::NotFound | Self::ServerError | Self::Redirect => code::UNAVAILABLE,
+            Self::Quota | Self::RateLimit => code::RATE_LIMITED,
+            Self::Timeout => code::TIMEOUT,
+            Self::BadRequest => code::INVALID,
+        }
+    }
+
+    /// Returns the message of a failure. Messages of providers about a rejected key often repeat
+    /// parts of it, so these are masked.
+    fn message(
+        self,
+        provider: &Provider,
+        spec: AttemptSpec<'_>,
+        place: &str,
+        words: &str,
+        retry: Retry,
+    ) -> String {
+        let subject = subject(provider, spec);
+        let address = &provider.base_url;
+        match self {
+            Self::Auth => {
+                let words = mask_abbreviated_keys(words);
+                format!("{subject} {}: {words}", provider.key.rejection_message(place))
+            }
+            Self::Quota => {
+                format!("{subject} has no credit left ({place}); top up the account: {words}")
+            }
+            Self::RateLimit => {
+                format!("{subject} asks to slow down ({place}){}: {words}", retry_hint(retry))
+            }
+            Self::NotFound => format!(
+                "{subject} does not exist at {address} ({place}); change {}, or `base_url` of the \
+                 provider: {words}",
+                spec.config_key
+            ),
+            Self::Redirect => format!(
+                "{subject} responds with a redirect at {address} ({place}); check `base_url` of \
+                 the provider"
+            ),
+            Self::Timeout => format!("{subject} timed out ({place}): {words}"),
+            Self::ServerError => format!("{subject} returned a server error ({place}): {words}"),
+            Self::BadRequest => {
+                format!("{subject} refuses the request ({place}): {words}")
+            }
+        }
+    }
+}
+
+fn retry_hint(retry: Retry) -> String {
+    match retry {
+        Retry::After(pause) if pause > Duration::ZERO => format!(" for {pause:?}"),
+        _ => String::new(),
+    }
+}
+
+fn subject(provider: &Provider, spec: AttemptSpec<'_>) -> String {
+    let alias = if spec.configured_model == spec.model {
+        String::new()
+    } else {
+        format!(" (for `{}`)", spec.configured_model)
+    };
+    let AttemptSpec { route, model, .. } = spec;
+    format!("model `{model}`{alias} of provider `{}` (route `{route}`)", provider.name())
+}
+
+/// Returns the message in an error body of any dialect, or else the start of the body.
+fn provider_message(provider: &Provider, body: &Value, text: &str) -> String {
+    excerpt(provider, error_message(body).unwrap_or(text))
+}
+
+/// Returns the message of an error, if a document has one.
+pub(super) fn error_message(body: &Value) -> Option<&str> {
+    let mut texts = MESSAGE_POINTERS.iter().filter_map(|field| body.pointer(field)?.as_str());
+    texts.find(|text| !text.is_empty())
+}
+
+fn excerpt(provider: &Provider, text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(MAX_EXCERPT_CHARS) {
+        Some((end, _)) => format!("{} ...", provider.redact(&text[..end])),
+        None => provider.redact(text),
+    }
+}
+
+/// Returns the innermost cause. The outer errors say "error sending request" and the URL.
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    let mut text = None;
+    while let Some(inner) = cause {
+        text = Some(inner.to_string());
+        cause = inner.source();
+    }
+    text.unwrap_or_else(|| "the connection was lost".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_of_an_error_in_a_response_is_found() {
+        for (body, status) in [
+            (json!({ "error": { "code": 503 } }), Some(503)),
+            (json!({ "error": { "code": "429" } }), Some(429)),
+            (json!({ "error": "bad key", "code": 401 }), Some(401)),
+            (json!({ "status": 401, "message": "?" }), Some(401)),
+            (json!({ "statusCode": 429, "message": "?" }), Some(429)),
+            (json!({ "code": "InvalidApiKey", "message": "?" }), Some(401)),
+            (json!({ "code": "Throttling.RateQuota", "message": "?" }), Some(429)),
+            (json!({ "base_resp": { "status_code": 1008, "status_msg": "?" } }), Some(402)),
+            (json!({ "base_resp": { "status_code": 0, "status_msg": "success" } }), None),
+            (json!({ "code": 0, "msg": "success" }), None),
+            (json!({ "code": 200, "status": "failed" }), None),
+            (
+                json!({ "error": { "type": "invalid_request_error", "code": "invalid_api_key" } }),
+                Some(401),
+            ),
+        ] {
+            assert_eq!(status_of(&body), status, "{body}");
+        }
+    }
+
+    #[test]
+    fn status_and_body_determine_the_class_and_the_failure_code() {
+        let quota = json!({ "error": { "code": "insufficient_quota" } });
+        let key = json!({ "error": { "details": [{ "reason": "API_KEY_INVALID" }] } });
+        let model = json!({ "error": { "message": "Model Not Exist" } });
+        let cases = [
+            (400, &model, ErrorClass::NotFound, code::UNAVAILABLE),
+            (401, &Value::Null, ErrorClass::Auth, code::UNAVAILABLE),
+            (403, &Value::Null, ErrorClass::Auth, code::UNAVAILABLE),
+            (400, &key, ErrorClass::Auth, code::UNAVAILABLE),
+            (400, &Value::Null, ErrorClass::BadRequest, code::INVALID),
+            (422, &Value::Null, ErrorClass::BadRequest, code::INVALID),
+            (413, &Value::Null, ErrorClass::BadRequest, code::INVALID),
+            (402, &Value::Null, ErrorClass::Quota, code::RATE_LIMITED),
+            (429, &quota, ErrorClass::Quota, code::RATE_LIMITED),
+            (429, &Value::Null, ErrorClass::RateLimit, code::RATE_LIMITED),
+            (404, &Value::Null, ErrorClass::NotFound, code::UNAVAILABLE),
+            (405, &Value::Null, ErrorClass::NotFound, code::UNAVAILABLE),
+            (408, &Value::Null, ErrorClass::Timeout, code::TIMEOUT),
+            (409, &Value::Null, ErrorClass::ServerError, code::UNAVAILABLE),
+            (500, &Value::Null, ErrorClass::ServerError, code::UNAVAILABLE),
+            (529, &Value::Null, ErrorClass::ServerError, code::UNAVAILABLE),
+            (307, &Value::Null, ErrorClass::Redirect, code::UNAVAILABLE),
+        ];
+        for (status, body, class, code) in cases {
+            let found = ErrorClass::of(StatusCode::from_u16(status).unwrap(), body);
+            assert_eq!((found, found.code()), (class, code), "{status}");
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! Assembles a response from chunks, each of which has the form of an unstreamed response.
+//!
+//! A stream ends with its connection. A finish reason does not end it, because some services send one with every chunk.
+
+use serde_json::{Value, json};
+use wattle_graph::llm::{FinishReason, ToolCall, Usage};
+use wattle_run::json::lenient::SurrogateJoiner;
+
+use crate::provider::arguments;
+use crate::provider::exchange::{Progress, ResponseBuilder, ResponseError};
+use crate::provider::provider_state::{Fields, MessageBuilder, StateOwner, StateSize, has_content};
+use crate::provider::think_tags::StreamedText;
+use crate::provider::turn_response::TurnResponse;
+use crate::sink::CallSink;
+
+/// Fields of a part that this module interprets. All others are provider state, such as `thoughtSignature`.
+const KNOWN_FIELDS: [&str; 3] = ["text", "thought", "functionCall"];
+
+/// Maximum parts of one response.
+const MAX_PARTS: usize = 100_000;
+
+/// A response that is being assembled.
+pub(in crate::provider) struct GeminiResponse<'a> {
+    owner: StateOwner,
+    sink: &'a CallSink<'a>,
+    model: String,
+    message: MessageBuilder,
+    /// Consecutive text without a signature that is not yet in the draft.
+    unsigned_text: StreamedText,
+    text: SurrogateJoiner,
+    reasoning: SurrogateJoiner,
+    call_count: usize,
+    part_count: usize,
+    /// Bytes of text, reasoning, tool names and arguments in the draft.
+    message_bytes: usize,
+    /// The size of the provider state so far.
+    state_size: StateSize,
+    finish_reason: Option<String>,
+    /// Whether output followed a finish reason.
+    output_after_finish: bool,
+    /// Whether the prompt was blocked.
+    is_prompt_blocked: bool,
+    usage: Option<Usage>,
+    has_started: bool,
+}
+
+impl<'a> GeminiResponse<'a> {
+    pub(in crate::provider) fn new(owner: StateOwner, model: &str, sink: &'a CallSink<'a>) -> Self {
+        Self {
+            owner,
+            sink,
+            model: model.to_owned(),
+            message: MessageBuilder::default(),
+            unsigned_text: StreamedText::for_model(model),
+            text: SurrogateJoiner::default(),
+            reasoning: SurrogateJoiner::default(),
+            call_count: 0,
+            part_count: 0,
+            message_bytes: 0,
+            state_size: StateSize::default(),
+            finish_reason: None,
+            output_after_finish: false,
+            is_prompt_blocked: false,
+            usage: None,
+            has_started: false,
+        }
+    }
+
+    /// Returns the bytes of text, reasoning, tool names and arguments so far.
+    fn output_bytes(&self) -> usize {
+        self.message_bytes + self.unsigned_text.bytes()
+    }
+
+    fn push_part(&mut self, part: &Value) -> Result<(), ResponseError> {
+        let Some(object) = part.as_object() else { return Ok(()) };
+        self.part_count += 1;
+        if self.part_count > MAX_PARTS {
+            return Err(ResponseError::Malformed(format!("it has more than {MAX_PARTS} parts")));
+        }
+        let own = object
+            .iter()
+            .filter(|(name, value)| !KNOWN_FIELDS.contains(&name.as_str()) && has_content(value));
+        let mut fields: Fields = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+        self.state_size.add_fields(&fields).map_err(ResponseError::Malformed)?;
+        let call = object.get("functionCall").filter(|call| call.is_object());
+        let text = object.get("text").and_then(Value::as_str);
+        if let Some(text) = text {
+            let thought = object.get("thought").and_then(Value::as_bool) == Some(true);
+            // In a part with text and a call, the fields belong to the call.
+            let own = if call.is_some() { Fields::new() } else { std::mem::take(&mut fields) };
+            self.push_text(text, thought, own);
+        }
+        if let Some(call) = call {
+            if let Some(id) = call.get("id").and_then(Value::as_str) {
+                fields.insert("functionCall".into(), json!({ "id": id }));
+            }
+            self.push_call(call, fields);
+        } else if text.is_none() && !fields.is_empty() {
+            self.flush_text();
+            self.message.push_opaque(part.clone());
+        }
+        Ok(())
+    }
+
+    fn push_text(&mut self, text: &str, thought: bool, fields: Fields) {
+        if thought {
+            self.flush_text();
+            let text = self.reasoning.feed(text);
+            self.message_bytes += text.len();
+            self.sink.emit_reasoning(&text);
+            self.message.push_reasoning(&text, fields);
+            return;
+        }
+        let text = self.text.feed(text);
+        if fields.is_empty() {
+            self.unsigned_text.push_text(&text, self.sink);
+        } else {
+            // Signed text is sent back unchanged.
+            self.flush_text();
+            self.message_bytes += text.len();
+            self.sink.emit_text(&text);
+            self.message.push_text(&text, fields);
+        }
+    }
+
+    /// Moves the text since the last signed part, and the reasoning in it, into the draft. A later closing tag cannot
+    /// turn this text into reasoning.
+    fn flush_text(&mut self) {
+        self.unsigned_text.flush(self.sink);
+        let words = std::mem::replace(&mut self.unsigned_text, StreamedText::without_tags());
+        self.message_bytes += words.bytes();
+        self.message.push_reasoning(&words.reasoning, Fields::new());
+        self.message.push_text(&words.text, Fields::new());
+    }
+
+    fn push_call(&mut self, call: &Value, fields: Fields) {
+        self.flush_text();
+        let text = |field: &str| call.get(field).and_then(Value::as_str).unwrap_or_default();
+        let name = text("name").to_owned();
+        let id = match text("id") {
+            "" => format!("call#{name}#{}", self.call_count),
+            id => id.to_owned(),
+        };
+        let arguments = arguments::from_json(call.get("args"));
+        let shown = match &arguments {
+            Value::String(text) => text.clone(),
+            arguments => arguments.to_string(),
+        };
+        self.message_bytes += id.len() + name.len() + shown.len();
+        // A call without a name cannot be emitted.
+        if !name.is_empty() {
+            self.sink.emit_call(self.call_count, &id, &name, &shown);
+        }
+        self.call_count += 1;
+        self.message.push_call(ToolCall { id, name, arguments }, fields);
+    }
+}
+
+impl ResponseBuilder for GeminiResponse<'_> {
+    fn push(&mut self, document: &Value) -> Result<(), ResponseError> {
+        ResponseError::check_reported(document)?;
+        let text = |path: &str| document.pointer(path).and_then(Value::as_str);
+        if let Some(model) = text("/modelVersion").filter(|model| !model.is_empty()) {
+            model.clone_into(&mut self.model);
+        }
+        if let Some(told) = document.get("usageMetadata").filter(|usage| usage.is_object()) {
+            self.usage = Some(to_usage(told));
+        }
+        if text("/promptFeedback/blockReason").is_some_and(is_specified) {
+            self.is_prompt_blocked = true;
+            self.has_started = true;
+        }
+        let Some(candidate) = document.pointer("/candidates/0").filter(|it| it.is_object()) else {
+            return Ok(());
+        };
+        self.has_started = true;
+        let (said, was_finished) = (self.output_bytes(), self.finish_reason.is_some());
+        let parts = candidate.pointer("/content/parts").and_then(Value::as_array);
+        for part in parts.into_iter().flatten() {
+            self.push_part(part)?;
+        }
+        self.output_after_finish |= was_finished && self.output_bytes() > said;
+        let reason = candidate.get("finishReason").and_then(Value::as_str);
+        if let Some(reason) = reason.filter(|reason| is_specified(reason)) {
+            reason.clone_into(self.finish_reason.get_or_insert_default());
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        match self.finish_reason {
+            _ if self.is_prompt_blocked => Progress::UsageReceived,
+            Some(_) if self.output_after_finish || self.total_bytes() == 0 => {
+                Progress::FinishIgnored
+            }
+            Some(_) => Progress::MaybeFinished,
+            None if self.has_started => Progress::Started,
+            None => Progress::Nothing,
+        }
+    }
+
+    fn total_bytes(&self) -> usize {
+        self.output_bytes() + self.state_size.bytes()
+    }
+
+    fn build(mut self) -> TurnResponse {
+        let reasoning = self.reasoning.finish();
+        self.sink.emit_reasoning(reasoning);
+        self.message.push_reasoning(reasoning, Fields::new());
+        self.unsigned_text.push_text(self.text.finish(), self.sink);
+        self.flush_text();
+        let finish = if self.is_prompt_blocked {
+            FinishReason::ContentFilter
+        } else {
+            finish_reason(self.finish_reason.as_deref(), self.call_count > 0)
+        };
+        let usage = self.usage.unwrap_or_default();
+        TurnResponse {
+            parts: self.message.build(self.owner),
+            finish_reason: finish,
+            usage,
+            model: self.model,
+        }
+    }
+}
+
+/// Returns whether a finish reason is specified. Each enum of the API has a default that ends with `_UNSPECIFIED`,
+/// which gateways send with every chunk.
+fn is_specified(reason: &str) -> bool {
+    !reason.is_empty() && !reason.ends_with("_UNSPECIFIED")
+}
+
+/// Returns the finish reason. Gemini sends `STOP` for tool calls as well.
+fn finish_reason(reason: Option<&str>, calls: bool) -> FinishReason {
+    match reason {
+        Some("STOP" | "FUNCTION_CALL") | None if calls => FinishReason::ToolCalls,
+        Some("STOP") => FinishReason::Stop,
+        Some("MAX_TOKENS") => FinishReason::Length,
+        Some(
+            "SAFETY"
+            | "RECITATION"
+            | "LANGUAGE"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "MODEL_ARMOR",
+        ) => FinishReason::ContentFilter,
+        Some(other) => FinishReason::Other(other.to_owned()),
+        None => FinishReason::Other("unknown".to_owned()),
+    }
+}
+
+fn to_usage(told: &Value) -> Usage {
+    let count = |field: &str| told.get(field).and_then(Value::as_u64);
+    let thoughts = count("thoughtsTokenCount");
+    let output = match (count("candidatesTokenCount"), thoughts) {
+        (None, None) => None,
+        (answer, thoughts) => Some(answer.unwrap_or(0).saturating_add(thoughts.unwrap_or(0))),
+    };
+    Usage {
+        input_tokens: count("promptTokenCount"),
+        output_tokens: output,
+        cached_input_tokens: count("cachedContentTokenCount"),
+        reasoning_tokens: thoughts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_graph::llm::Part;
+    use wattle_run::ports::model::DiscardDeltas;
+
+    use crate::provider::provider_state::{SentMessage, SentPart};
+
+    use super::*;
+
+    fn owner() -> StateOwner {
+        StateOwner::new("g", "gemini-3-pro")
+    }
+
+    fn read(pieces: &[Value]) -> TurnResponse {
+        let sink = CallSink::new(&DiscardDeltas);
+        let mut builder = GeminiResponse::new(owner(), "gemini-3-pro", &sink);
+        for piece in pieces {
+            builder.push(piece).unwrap();
+        }
+        builder.build()
+    }
+
+    fn piece(part: Value) -> Value {
+        json!({ "candidates": [{ "content": { "role": "model", "parts": [part] } }] })
+    }
+
+    fn stop(part: Value) -> Value {
+        let mut piece = piece(part);
+        piece["candidates"][0]["finishReason"] = json!("STOP");
+        piece
+    }
+
+    #[test]
+    fn output_after_a_finish_reason_is_read() {
+        let reply = read(&[
+            json!({ "usageMetadata": { "promptTokenCount": 3 } }),
+            stop(json!({ "text": "" })),
+            stop(json!({ "text": "One, " })),
+            stop(json!({ "text": "two." })),
+            json!({ "usageMetadata": { "promptTokenCount": 3, "candidatesTokenCount": 4 } }),
+        ]);
+        assert_eq!(reply.parts, [Part::Text("One, two.".into())]);
+        assert_eq!((reply.finish_reason, reply.usage.output_tokens), (FinishReason::Stop, Some(4)));
+    }
+
+    #[test]
+    fn signatures_stay_with_their_parts() {
+        let call = |id: Value| json!({ "name": "add", "args": null, "id": id });
+        let reply = read(&[
+            piece(json!({ "text": "hm", "thought": true })),
+            piece(json!({ "functionCall": call(Value::Null), "thoughtSignature": "s1" })),
+            piece(json!({ "functionCall": call(json!("own")) })),
+            stop(json!({ "text": "", "thoughtSignature": "s2" })),
+        ]);
+        assert_eq!(reply.finish_reason, FinishReason::ToolCalls);
+        let said = SentMessage::new(&reply.parts, &owner());
+        let shown: Vec<(String, Value)> = said
+            .parts
+            .iter()
+            .map(|piece| match piece {
+                SentPart::Text(text, fields) => ((*text).to_owned(), json!(fields)),
+                SentPart::Reasoning(text, fields) => (format!("({text})"), json!(fields)),
+                SentPart::Call(call, fields) => (call.id.clone(), json!(fields)),
+                SentPart::Opaque(own) => (String::new(), own.clone()),
+            })
+            .collect();
+        let expected = [
+            ("(hm)".to_owned(), json!({})),
+            ("call#add#0".to_owned(), json!({ "thoughtSignature": "s1" })),
+            ("own".to_owned(), json!({ "functionCall": { "id": "own" } })),
+            (String::new(), json!({ "thoughtSignature": "s2" })),
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn provider_state_is_bounded() {
+        let sink = CallSink::new(&DiscardDeltas);
+        let signature = "s".repeat(1 << 20);
+        for part in [
+            json!({ "text": "", "thoughtSignature": signature }),
+            json!({ "functionCall": { "name": "add" }, "thoughtSignature": signature }),
+            json!({ "inlineData": { "mimeType": "image/png", "data": signature } }),
+        ] {
+            let mut builder = GeminiResponse::new(owner(), "gemini-3-pro", &sink);
+            let taken = (0..5).try_for_each(|_| builder.push(&piece(part.clone())));
+            assert!(matches!(taken, Err(ResponseError::Malformed(_))), "{taken:?}");
+            assert!(builder.total_bytes() > 4 << 20);
+        }
+    }
+
+    #[test]
+    fn finish_reasons_are_mapped() {
+        for (reason, calls, expected) in [
+            ("FUNCTION_CALL", true, FinishReason::ToolCalls),
+            ("SAFETY", false, FinishReason::ContentFilter),
+            ("MAX_TOKENS", true, FinishReason::Length),
+            (
+                "MALFORMED_FUNCTION_CALL",
+                false,
+                FinishReason::Other("MALFORMED_FUNCTION_CALL".into()),
+            ),
+        ] {
+            assert_eq!(finish_reason(Some(reason), calls), expected);
+        }
+    }
+}

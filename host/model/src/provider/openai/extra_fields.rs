@@ -1,0 +1,141 @@
+//! Provider-specific fields, merged from chunks.
+
+use serde_json::Value;
+
+use crate::provider::provider_state::{Fields, StateSize, approx_bytes, has_content};
+
+/// Maximum items at the end of an array that a chunk can extend.
+const MAX_OPEN_ITEMS: usize = 128;
+
+/// String fields that each chunk repeats. The strings of all other fields are appended to those of earlier chunks.
+const REPEATED_FIELDS: [&str; 4] = ["type", "id", "format", "name"];
+
+/// Merges the fields of a chunk that are not in `read`, and adds the size of new data to `own`.
+///
+/// # Errors
+///
+/// Fails if the fields are nested too deep, or if they become too large.
+pub(super) fn merge_chunk(
+    fields: &mut Fields,
+    piece: &Value,
+    read: &[&str],
+    own: &mut StateSize,
+) -> Result<(), String> {
+    let Some(piece) = piece.as_object() else { return Ok(()) };
+    let added =
+        piece.iter().filter(|(name, value)| !read.contains(&name.as_str()) && has_content(value));
+    for (name, value) in added {
+        // Checks the depth before the recursion below.
+        approx_bytes(value)?;
+        own.add(merge_field(fields, name, value)?)?;
+    }
+    Ok(())
+}
+
+/// Merges a field with that of earlier chunks: strings are appended, objects are merged, items of arrays with an
+/// `index` are merged with the item of the same index. Returns the number of bytes added.
+fn merge_field(fields: &mut Fields, name: &str, value: &Value) -> Result<usize, String> {
+    match (fields.get_mut(name), value) {
+        (Some(Value::String(text)), Value::String(more)) if !REPEATED_FIELDS.contains(&name) => {
+            text.push_str(more);
+            Ok(more.len())
+        }
+        (Some(Value::Object(known)), Value::Object(more)) => merge_objects(known, more),
+        (Some(Value::Array(known)), Value::Array(more)) => {
+            more.iter().map(|item| merge_item(known, item)).sum()
+        }
+        (Some(known), value) => {
+            let before = std::mem::replace(known, value.clone());
+            Ok(approx_bytes(value)?.saturating_sub(approx_bytes(&before)?))
+        }
+        (None, value) => {
+            fields.insert(name.to_owned(), value.clone());
+            Ok(name.len() + approx_bytes(value)?)
+        }
+    }
+}
+
+fn merge_objects(known: &mut Fields, more: &Fields) -> Result<usize, String> {
+    let said = more.iter().filter(|(_, value)| !value.is_null());
+    said.map(|(name, value)| merge_field(known, name, value)).sum()
+}
+
+fn merge_item(items: &mut Vec<Value>, item: &Value) -> Result<usize, String> {
+    let index = item.get("index").filter(|index| !index.is_null());
+    let mut open = items.iter_mut().rev().take(MAX_OPEN_ITEMS);
+    let known = index.and_then(|index| open.find(|known| known.get("index") == Some(index)));
+    match (known, item) {
+        (Some(Value::Object(known)), Value::Object(more)) => merge_objects(known, more),
+        _ => {
+            items.push(item.clone());
+            Ok(1 + approx_bytes(item)?)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn joined(pieces: &[Value]) -> Value {
+        let (mut fields, mut own) = (Fields::new(), StateSize::default());
+        for piece in pieces {
+            merge_chunk(&mut fields, piece, &["content"], &mut own).unwrap();
+        }
+        let mut whole = StateSize::default();
+        whole.add_fields(&fields).unwrap();
+        assert_eq!(own.bytes(), whole.bytes(), "the counter matches the size");
+        Value::Object(fields)
+    }
+
+    #[test]
+    fn chunks_are_merged() {
+        let detail = |text: &str, signature: Value| {
+            json!({ "content": "x", "reasoning_details": [{
+                "type": "reasoning.text", "text": text, "signature": signature, "index": 0,
+            }] })
+        };
+        let pieces = [
+            detail("a", Value::Null),
+            detail("b", json!("s")),
+            detail("", Value::Null),
+            json!({ "extra_content": { "google": { "thought_signature": "t" } } }),
+            json!({ "extra_content": { "google": { "thought_signature": "u" } }, "n": 1 }),
+            json!({ "n": 2, "nothing": null, "empty": "" }),
+        ];
+        let whole = json!({ "type": "reasoning.text", "text": "ab", "signature": "s", "index": 0 });
+        let expected = json!({
+            "reasoning_details": [whole],
+            "extra_content": { "google": { "thought_signature": "tu" } },
+            "n": 2,
+        });
+        assert_eq!(joined(&pieces), expected);
+    }
+
+    #[test]
+    fn items_without_an_index_are_appended() {
+        let piece = json!({ "list": [{ "type": "a" }] });
+        let expected = json!({ "list": [{ "type": "a" }, { "type": "a" }] });
+        assert_eq!(joined(&[piece.clone(), piece]), expected);
+    }
+
+    #[test]
+    fn provider_specific_fields_are_bounded() {
+        let (mut fields, mut own) = (Fields::new(), StateSize::default());
+        let piece = json!({ "a": "x".repeat(1 << 20) });
+        let refused = (0..5).try_for_each(|_| merge_chunk(&mut fields, &piece, &[], &mut own));
+        assert!(refused.unwrap_err().contains("bytes"));
+    }
+
+    #[test]
+    fn repeated_values_count_once() {
+        let (mut fields, mut own) = (Fields::new(), StateSize::default());
+        let piece = json!({ "type": "x".repeat(1 << 20), "list": [{ "index": 0, "id": "y" }] });
+        for _ in 0..100 {
+            merge_chunk(&mut fields, &piece, &[], &mut own).unwrap();
+        }
+        assert!(own.bytes() < 2 << 20, "{}", own.bytes());
+    }
+}

@@ -1,0 +1,455 @@
+//! Assembles a response from chunks.
+//!
+//! Fields that are not part of the format are provider state, see [`state`](crate::provider::provider_state). They are merged
+//! like in OpenAI's own clients.
+//!
+//! A finish reason ends the response, even if the connection stays open. Some services send one with every chunk, such
+//! as gateways in front of Gemini. If output follows a finish reason, only the end of the stream ends the response. If
+//! the finish reason comes in one chunk with output, more output may follow.
+
+use serde_json::{Value, json};
+use wattle_graph::llm::{FinishReason, Usage};
+use wattle_run::json::lenient::SurrogateJoiner;
+
+use crate::provider::exchange::{Progress, ResponseBuilder, ResponseError};
+use crate::provider::openai::extra_fields;
+use crate::provider::openai::tool_calls::ToolCalls;
+use crate::provider::provider_state::{Fields, MessageBuilder, StateOwner, StateSize};
+use crate::provider::think_tags::StreamedText;
+use crate::provider::turn_response::TurnResponse;
+use crate::sink::CallSink;
+
+/// Fields of a message that this crate reads or writes itself.
+const KNOWN_FIELDS: [&str; 8] = [
+    "role",
+    "content",
+    "tool_calls",
+    "function_call",
+    "reasoning_content",
+    "reasoning",
+    "refusal",
+    "annotations",
+];
+
+/// JSON pointers to the usage. Moonshot sends it within the choice, Groq in its field `x_groq`.
+const USAGE_POINTERS: [&str; 3] = ["/usage", "/choices/0/usage", "/x_groq/usage"];
+
+/// A response that is being assembled.
+pub(in crate::provider) struct OpenAiResponse<'a> {
+    owner: StateOwner,
+    sink: &'a CallSink<'a>,
+    id: String,
+    model: String,
+    output: StreamedText,
+    text: SurrogateJoiner,
+    reasoning: SurrogateJoiner,
+    /// Whether the model sent an explicit refusal.
+    has_refusal: bool,
+    calls: ToolCalls,
+    /// Provider-specific fields of the message.
+    fields: Fields,
+    /// The size of the provider state so far, including that of tool calls.
+    state_size: StateSize,
+    finish_reason: Option<String>,
+    /// Whether output followed a finish reason.
+    output_after_finish: bool,
+    /// Whether the finish reason came in one chunk with output.
+    finish_with_output: bool,
+    usage: Option<Usage>,
+    /// Whether any part of a completion was seen, even an empty one.
+    has_started: bool,
+}
+
+impl<'a> OpenAiResponse<'a> {
+    pub(in crate::provider) fn new(owner: StateOwner, model: &str, sink: &'a CallSink<'a>) -> Self {
+        Self {
+            owner,
+            sink,
+            id: String::new(),
+            model: model.to_owned(),
+            output: StreamedText::for_model(model),
+            text: SurrogateJoiner::default(),
+            reasoning: SurrogateJoiner::default(),
+            has_refusal: false,
+            calls: ToolCalls::default(),
+            fields: Fields::new(),
+            state_size: StateSize::default(),
+            finish_reason: None,
+            output_after_finish: false,
+            finish_with_output: false,
+            usage: None,
+            has_started: false,
+        }
+    }
+
+    fn push_delta(&mut self, delta: &Value) -> Result<(), String> {
+        let field = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
+        let reasoning = match field("reasoning_content") {
+            "" => field("reasoning"),
+            reasoning => reasoning,
+        };
+        self.add_reasoning(reasoning);
+        match delta.get("content") {
+            Some(Value::String(text)) => self.add_content(text),
+            Some(Value::Array(pieces)) => {
+                for piece in pieces {
+                    self.push_typed_content(piece);
+                }
+            }
+            _ => {}
+        }
+        // A refusal is appended to the text, in order of arrival.
+        let refusal = field("refusal");
+        self.has_refusal |= !refusal.is_empty();
+        self.output.push_plain_text(&self.text.feed(refusal), self.sink);
+        for call in tool_calls(delta) {
+            self.calls.push_fragment(call, &self.id, self.sink, &mut self.state_size)?;
+        }
+        // The legacy form for a single call.
+        if let Some(function) = delta.get("function_call").filter(|call| call.is_object()) {
+            let call = json!({ "index": 0, "function": function });
+            self.calls.push_fragment(&call, &self.id, self.sink, &mut self.state_size)?;
+        }
+        // A `restart` would discard a refusal or a call as well.
+        if self.has_refusal || !self.calls.is_empty() {
+            self.output.fix_text();
+        }
+        extra_fields::merge_chunk(&mut self.fields, delta, &KNOWN_FIELDS, &mut self.state_size)
+    }
+
+    /// Returns the bytes of text, reasoning, call ids, tool names and arguments so far.
+    fn output_bytes(&self) -> usize {
+        self.output.bytes() + self.calls.bytes()
+    }
+
+    fn add_reasoning(&mut self, piece: &str) {
+        self.output.push_reasoning(&self.reasoning.feed(piece), self.sink);
+    }
+
+    fn add_content(&mut self, piece: &str) {
+        self.output.push_text(&self.text.feed(piece), self.sink);
+    }
+
+    /// Adds an item of the content array that Mistral sends: `{"type": "text" | "thinking", ...}`.
+    fn push_typed_content(&mut self, piece: &Value) {
+        match piece.get("type").and_then(Value::as_str) {
+            Some("text") => {
+                self.add_content(piece.get("text").and_then(Value::as_str).unwrap_or_default());
+            }
+            Some("thinking") => {
+                for inner in array_items(piece.get("thinking")) {
+                    let text = inner.get("text").and_then(Value::as_str).unwrap_or_default();
+                    self.add_reasoning(text);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl ResponseBuilder for OpenAiResponse<'_> {
+    /// Adds a chunk of a stream, or a whole response.
+    fn push(&mut self, chunk: &Value) -> Result<(), ResponseError> {
+        ResponseError::check_reported(chunk)?;
+        if let Some(id) = chunk.get("id").and_then(Value::as_str) {
+            id.clone_into(&mut self.id);
+        }
+        if let Some(model) = chunk.get("model").and_then(Value::as_str)
+            && !model.is_empty()
+        {
+            model.clone_into(&mut self.model);
+        }
+        // An object without counts may come with or after the real usage.
+        let mut told = USAGE_POINTERS.iter().filter_map(|place| chunk.pointer(place)).map(to_usage);
+        if let Some(usage) = told.find(|usage| *usage != Usage::default()) {
+            self.usage = Some(usage);
+        }
+        let Some(choice) = chunk.pointer("/choices/0").filter(|choice| choice.is_object()) else {
+            return Ok(());
+        };
+        ResponseError::check_reported(choice)?;
+        self.has_started = true;
+        let (said, was_finished) = (self.output_bytes(), self.finish_reason.is_some());
+        let delta = choice.get("delta").filter(|delta| delta.is_object());
+        if let Some(delta) = delta.or_else(|| choice.get("message")) {
+            self.push_delta(delta).map_err(ResponseError::Malformed)?;
+        }
+        match choice.get("finish_reason").and_then(Value::as_str) {
+            // DeepSeek sends the first one when it has no capacity, some routers send the second one for any error.
+            Some(reason @ ("insufficient_system_resource" | "error")) => {
+                return Err(ResponseError::Stopped(reason.to_owned()));
+            }
+            Some(reason) if !reason.is_empty() => self.finish_reason = Some(reason.to_owned()),
+            _ => {}
+        }
+        if self.output_bytes() > said {
+            self.output_after_finish |= was_finished;
+            // Nothing follows an unstreamed response.
+            self.finish_with_output |= delta.is_some() && self.finish_reason.is_some();
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        match (&self.finish_reason, &self.usage) {
+            // Before any output, the finish reason may be that of a service that sends one with every chunk, or the end
+            // of an empty completion. Waiting for the end of the stream is right for both.
+            (Some(_), _) if self.output_after_finish || self.total_bytes() == 0 => {
+                Progress::FinishIgnored
+            }
+            (Some(_), _) if self.finish_with_output => Progress::MaybeFinished,
+            (Some(_), Some(_)) => Progress::UsageReceived,
+            (Some(_), None) => Progress::Finished,
+            (None, _) if self.has_started => Progress::Started,
+            (None, _) => Progress::Nothing,
+        }
+    }
+
+    fn total_bytes(&self) -> usize {
+        self.output_bytes() + self.state_size.bytes()
+    }
+
+    fn build(mut self) -> TurnResponse {
+        self.output.push_text(self.text.finish(), self.sink);
+        self.output.flush(self.sink);
+        self.output.push_reasoning(self.reasoning.finish(), self.sink);
+        let finish =
+            finish_reason(self.finish_reason.as_deref(), !self.calls.is_empty(), self.has_refusal);
+        let mut draft = MessageBuilder::default();
+        draft.fields = self.fields;
+        draft.push_reasoning(&self.output.reasoning, Fields::new());
+        draft.push_text(&self.output.text, Fields::new());
+        self.calls.move_into(&mut draft, self.sink);
+        let usage = self.usage.unwrap_or_default();
+        TurnResponse {
+            parts: draft.build(self.owner),
+            finish_reason: finish,
+            usage,
+            model: self.model,
+        }
+    }
+}
+
+/// Returns the tool calls of a chunk. Some services send a single call without an array.
+fn tool_calls(delta: &Value) -> &[Value] {
+    match delta.get("tool_calls") {
+        Some(call) if call.get("function").is_some() => std::slice::from_ref(call),
+        calls => array_items(calls),
+    }
+}
+
+fn array_items(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn finish_reason(reason: Option<&str>, calls: bool, refused: bool) -> FinishReason {
+    match reason {
+        _ if refused => FinishReason::ContentFilter,
+        // Some services send `stop` for tool calls as well.
+        Some("stop" | "eos" | "end_turn") | None if calls => FinishReason::ToolCalls,
+        Some("stop" | "eos" | "end_turn") => FinishReason::Stop,
+        Some("length" | "max_tokens") => FinishReason::Length,
+        Some("tool_calls" | "function_call") => FinishReason::ToolCalls,
+        Some("content_filter" | "refusal" | "safety") => FinishReason::ContentFilter,
+        Some(other) => FinishReason::Other(other.to_owned()),
+        None => FinishReason::Other("unknown".to_owned()),
+    }
+}
+
+fn to_usage(told: &Value) -> Usage {
+    let count = |field: &str| told.pointer(field).and_then(Value::as_u64);
+    Usage {
+        input_tokens: count("/prompt_tokens"),
+        output_tokens: count("/completion_tokens"),
+        cached_input_tokens: count("/prompt_tokens_details/cached_tokens")
+            // The names of DeepSeek and of Moonshot.
+            .or_else(|| count("/prompt_cache_hit_tokens"))
+            .or_else(|| count("/cached_tokens")),
+        reasoning_tokens: count("/completion_tokens_details/reasoning_tokens"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_graph::llm::{Part, ToolCall};
+    use wattle_run::ports::model::DiscardDeltas;
+
+    use crate::provider::provider_state::{SentMessage, SentPart};
+
+    use super::{
+        CallSink, FinishReason, OpenAiResponse, Progress, ResponseBuilder as _, ResponseError,
+        StateOwner, TurnResponse, Value, json,
+    };
+
+    fn read(chunks: &[Value]) -> Result<TurnResponse, ResponseError> {
+        let sink = CallSink::new(&DiscardDeltas);
+        let mut builder = OpenAiResponse::new(StateOwner::new("p", "m"), "m", &sink);
+        for chunk in chunks {
+            builder.push(chunk)?;
+        }
+        Ok(builder.build())
+    }
+
+    fn delta(delta: Value) -> Value {
+        json!({ "id": "a", "model": "m-dated", "choices": [{ "index": 0, "delta": delta }] })
+    }
+
+    fn end(reason: &str) -> Value {
+        json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] })
+    }
+
+    #[test]
+    fn reasoning_precedes_text_and_tool_calls() {
+        let call = json!({ "index": 0, "id": "x", "function": { "name": "t", "arguments": "{}" } });
+        let reply = read(&[
+            delta(json!({ "role": "assistant", "content": "", "reasoning_content": null })),
+            delta(json!({ "reasoning_content": "h" })),
+            delta(json!({ "reasoning_content": "m" })),
+            delta(json!({ "content": "let me " })),
+            delta(json!({ "content": "see" })),
+            delta(json!({ "tool_calls": [call] })),
+            end("stop"),
+            json!({ "choices": [], "usage": { "prompt_tokens": 7, "prompt_cache_hit_tokens": 5 } }),
+        ])
+        .unwrap();
+        let call = ToolCall { id: "x".into(), name: "t".into(), arguments: json!({}) };
+        let expected =
+            [Part::Reasoning("hm".into()), Part::Text("let me see".into()), Part::ToolCall(call)];
+        assert_eq!(reply.parts[1..], expected, "after the state");
+        assert_eq!(reply.finish_reason, FinishReason::ToolCalls);
+        assert_eq!((reply.usage.input_tokens, reply.usage.cached_input_tokens), (Some(7), Some(5)));
+        assert_eq!(reply.model, "m-dated");
+    }
+
+    #[test]
+    fn dialects_are_understood() {
+        let thinking = json!([{ "type": "thinking", "thinking": [{ "text": "hm" }] }]);
+        let cases = [
+            (json!({ "reasoning": "hm", "content": "hi" }), "hm", "hi"),
+            (json!({ "content": "<think>hm</think>hi" }), "hm", "hi"),
+            (json!({ "content": thinking }), "hm", ""),
+            (json!({ "content": [{ "type": "text", "text": "hi" }] }), "", "hi"),
+        ];
+        for (said, reasoning, text) in cases {
+            let reply = read(&[delta(said.clone()), end("stop")]).unwrap();
+            let found = reply.parts.iter().find_map(|part| match part {
+                Part::Reasoning(text) => Some(text.as_str()),
+                _ => None,
+            });
+            assert_eq!(found.unwrap_or_default(), reasoning, "{said}");
+            assert_eq!(reply.text(), text, "{said}");
+        }
+    }
+
+    #[test]
+    fn provider_specific_fields_become_provider_state() {
+        let signature = json!({ "google": { "thought_signature": "s" } });
+        let call = json!({ "index": 0, "id": "x", "extra_content": signature,
+            "function": { "name": "t", "arguments": "{}" } });
+        let detail = json!({ "type": "reasoning.encrypted", "data": "abc", "index": 0 });
+        let reply = read(&[
+            delta(json!({ "role": "assistant", "content": "", "reasoning_details": [detail] })),
+            delta(json!({ "tool_calls": [call], "annotations": [1] })),
+            end("tool_calls"),
+        ])
+        .unwrap();
+        let said = SentMessage::new(&reply.parts, &StateOwner::new("p", "m"));
+        assert_eq!(Value::Object(said.fields), json!({ "reasoning_details": [detail] }));
+        let [SentPart::Call(_, fields)] = &said.parts[..] else { panic!("{:?}", said.parts) };
+        assert_eq!(Value::Object(fields.clone()), json!({ "extra_content": signature }));
+    }
+
+    #[test]
+    fn refusal_stays_in_order() {
+        let reply = read(&[
+            delta(json!({ "content": "a <" })),
+            delta(json!({ "refusal": "no" })),
+            end("stop"),
+        ]);
+        assert_eq!(reply.unwrap().text(), "a <no");
+    }
+
+    #[test]
+    fn text_before_a_closing_tag_alone_is_reasoning() {
+        let reply = read(&[
+            delta(json!({ "content": "The user greets me.\n</thi" })),
+            delta(json!({ "content": "nk>\n\nHello!" })),
+            end("stop"),
+        ])
+        .unwrap();
+        let expected =
+            [Part::Reasoning("The user greets me.\n".into()), Part::Text("Hello!".into())];
+        assert_eq!(reply.parts[1..], expected);
+    }
+
+    #[test]
+    fn split_surrogate_pairs_are_joined() {
+        let piece = |text: &str| {
+            let chunk = format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#);
+            wattle_run::json::lenient::parse(&chunk).unwrap()
+        };
+        let reply = read(&[piece("caf\\ud83d"), piece("\\ude00!\\ud83d"), end("stop")]).unwrap();
+        assert_eq!(reply.text(), "caf\u{1f600}!\u{fffd}");
+    }
+
+    #[test]
+    fn usage_is_found_in_every_place() {
+        let counts = json!({ "prompt_tokens": 7, "cached_tokens": 2 });
+        for last in [
+            json!({ "choices": [], "usage": counts }),
+            json!({ "choices": [{ "delta": {}, "usage": counts }], "usage": null }),
+            json!({ "choices": [], "x_groq": { "id": "a", "usage": counts } }),
+            json!({ "choices": [{ "delta": {}, "usage": counts }], "usage": {} }),
+        ] {
+            let empty = json!({ "choices": [], "usage": { "prompt_tokens": null } });
+            let chunks = [delta(json!({ "content": "a" })), end("stop"), last, empty];
+            let reply = read(&chunks).unwrap();
+            assert_eq!(
+                (reply.usage.input_tokens, reply.usage.cached_input_tokens),
+                (Some(7), Some(2))
+            );
+        }
+    }
+
+    #[test]
+    fn finish_reason_determines_the_progress() {
+        let words = delta(json!({ "content": "a" }));
+        let mut last = words.clone();
+        last["choices"][0]["finish_reason"] = json!("stop");
+        let usage = json!({ "choices": [], "usage": { "prompt_tokens": 1 } });
+        let mut counted = last.clone();
+        counted["usage"] = usage["usage"].clone();
+        let choice = json!({ "message": { "content": "a" }, "finish_reason": "stop" });
+        let whole = json!({ "choices": [choice] });
+        let own = delta(json!({ "reasoning_details": [{ "signature": "s" }] }));
+        for (chunks, progress) in [
+            (vec![&words, &end("stop")], Progress::Finished),
+            (vec![&words, &end("stop"), &own], Progress::Finished),
+            (vec![&words, &end("stop"), &usage], Progress::UsageReceived),
+            (vec![&words, &end("stop"), &words], Progress::FinishIgnored),
+            (vec![&last], Progress::MaybeFinished),
+            (vec![&last, &usage], Progress::MaybeFinished),
+            (vec![&last, &last], Progress::FinishIgnored),
+            (vec![&counted], Progress::MaybeFinished),
+            (vec![&whole], Progress::Finished),
+            (vec![&whole, &usage], Progress::UsageReceived),
+            (vec![&end("stop")], Progress::FinishIgnored),
+        ] {
+            let sink = CallSink::new(&DiscardDeltas);
+            let mut builder = OpenAiResponse::new(StateOwner::new("p", "m"), "m", &sink);
+            for chunk in &chunks {
+                builder.push(chunk).unwrap();
+            }
+            assert_eq!(builder.progress(), progress, "{chunks:?}");
+        }
+    }
+
+    #[test]
+    fn service_that_stops_early_is_an_error() {
+        let error = json!({ "error": { "message": "busy", "type": "server_error" } });
+        assert_eq!(read(std::slice::from_ref(&error)).unwrap_err(), ResponseError::Reported(error));
+        let gave_up =
+            read(&[delta(json!({ "content": "a" })), end("insufficient_system_resource")]);
+        assert!(matches!(gave_up, Err(ResponseError::Stopped(_))));
+    }
+}

@@ -1,0 +1,474 @@
+//! Assembles tool calls from their fragments.
+//!
+//! In the format, each fragment has the index of its call. Services deviate: they send no index, the same index for all
+//! calls, complete calls, the fragments of two calls mixed, or ids that come late or differ in each fragment.
+
+use serde_json::{Map, Value};
+use wattle_graph::llm::ToolCall;
+
+use crate::provider::arguments::ArgumentsBuffer;
+use crate::provider::openai::extra_fields;
+use crate::provider::provider_state::{Fields, MessageBuilder, StateSize};
+use crate::sink::CallSink;
+
+/// Maximum calls of one response: far more than a host runs concurrently.
+const MAX_CALLS: usize = 128;
+
+/// Fields of a call, and of its function, that are part of the format.
+const KNOWN_CALL_FIELDS: [&str; 4] = ["index", "id", "type", "function"];
+const KNOWN_FUNCTION_FIELDS: [&str; 2] = ["name", "arguments"];
+
+/// The tool calls of one response.
+#[derive(Debug, Default)]
+pub(super) struct ToolCalls {
+    calls: Vec<PartialCall>,
+}
+
+#[derive(Debug, Default)]
+struct PartialCall {
+    /// The index that the service sent.
+    index: Option<u64>,
+    /// The id that the service sent.
+    sent_id: Option<String>,
+    id: String,
+    name: String,
+    arguments: ArgumentsBuffer,
+    nesting: Nesting,
+    /// Provider-specific fields.
+    fields: Fields,
+    /// Whether the call was emitted, which requires its name.
+    is_emitted: bool,
+}
+
+/// A fragment of a call.
+struct CallFragment<'a> {
+    index: Option<u64>,
+    id: Option<&'a str>,
+    name: Option<&'a str>,
+    arguments: String,
+}
+
+impl<'a> CallFragment<'a> {
+    fn parse(piece: &'a Value) -> Self {
+        let text = |field: &str| {
+            piece.pointer(field).and_then(Value::as_str).filter(|text| !text.is_empty())
+        };
+        let arguments = match piece.pointer("/function/arguments") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => String::new(),
+            // Some services send the arguments as a JSON value instead of a string.
+            Some(document) => document.to_string(),
+        };
+        Self {
+            index: piece.get("index").and_then(Value::as_u64),
+            id: text("/id"),
+            name: text("/function/name"),
+            arguments,
+        }
+    }
+
+    /// Returns whether this fragment starts another call although `find` matched it to `call`. It does if it has
+    /// another name, or further arguments, after the arguments of `call` are complete. It also does if it has another
+    /// name and another id before these arguments have started. A fragment with the id of `call` does not: an empty
+    /// object may precede the arguments, and the name may be split.
+    fn starts_new_call(&self, call: &PartialCall) -> bool {
+        let has_its_id = self.id.is_some() && self.id == call.sent_id.as_deref();
+        match self.name {
+            None => false,
+            Some(_) if call.name.is_empty() => false,
+            Some(name) if name != call.name => {
+                call.nesting.is_closed() || !has_its_id && !call.nesting.is_open()
+            }
+            Some(_) if has_its_id && call.arguments.is_none() => false,
+            Some(_) => call.nesting.is_closed() && !self.arguments.trim().is_empty(),
+        }
+    }
+}
+
+impl ToolCalls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Returns the bytes of ids, names and arguments.
+    pub(super) fn bytes(&self) -> usize {
+        let bytes =
+            |call: &PartialCall| call.id.len() + call.name.len() + call.arguments.text().len();
+        self.calls.iter().map(bytes).sum()
+    }
+
+    /// Adds a fragment. Derives missing ids from `answer`, the id of the response. Counts the provider-specific fields
+    /// in `own`.
+    pub(super) fn push_fragment(
+        &mut self,
+        document: &Value,
+        response_id: &str,
+        sink: &CallSink<'_>,
+        own: &mut StateSize,
+    ) -> Result<(), String> {
+        let piece = CallFragment::parse(document);
+        let index = match self.find_call(&piece) {
+            Some(index) => index,
+            None if self.calls.len() == MAX_CALLS => {
+                return Err(format!("it has more than {MAX_CALLS} tool calls"));
+            }
+            None => {
+                let id = piece
+                    .id
+                    .map_or_else(|| generated_id(response_id, self.calls.len()), str::to_owned);
+                self.calls.push(PartialCall { index: piece.index, id, ..PartialCall::default() });
+                self.calls.len() - 1
+            }
+        };
+        let call = &mut self.calls[index];
+        extra_fields::merge_chunk(&mut call.fields, document, &KNOWN_CALL_FIELDS, own)?;
+        let mut function = match call.fields.remove("function") {
+            Some(Value::Object(function)) => function,
+            _ => Map::new(),
+        };
+        if let Some(piece) = document.get("function") {
+            extra_fields::merge_chunk(&mut function, piece, &KNOWN_FUNCTION_FIELDS, own)?;
+        }
+        if !function.is_empty() {
+            call.fields.insert("function".into(), Value::Object(function));
+        }
+        call.append(index, &piece, sink);
+        Ok(())
+    }
+
+    /// Returns the call that a fragment continues; `None` if it starts one.
+    fn find_call(&self, piece: &CallFragment<'_>) -> Option<usize> {
+        let last = |wanted: &dyn Fn(&PartialCall) -> bool| self.calls.iter().rposition(wanted);
+        let by_id = piece.id.and_then(|id| last(&|call| call.sent_id.as_deref() == Some(id)));
+        let found = match (by_id, piece.index) {
+            // An id that occurs with several indexes does not identify a call.
+            (Some(index), Some(number)) => {
+                let has_number = self.calls[index].index.is_none_or(|known| known == number);
+                Some(index).filter(|_| has_number || piece.name.is_none())
+            }
+            (Some(index), None) => Some(index),
+            // A fragment with the index of a call, but another id and a name, starts another call.
+            (None, Some(number)) => last(&|call| call.index == Some(number)).filter(|index| {
+                let call = &self.calls[*index];
+                piece.name.is_none()
+                    || piece.id.is_none()
+                    || call.name.is_empty()
+                    || call.sent_id.is_none()
+            }),
+            (None, None) if piece.id.is_some() => None,
+            (None, None) => self.calls.len().checked_sub(1).filter(|index| {
+                let call = &self.calls[*index];
+                // A name starts another call, unless it repeats that of a call whose arguments are incomplete.
+                piece.name.is_none_or(|name| name == call.name && call.nesting.is_open())
+            }),
+        };
+        found.filter(|index| !piece.starts_new_call(&self.calls[*index]))
+    }
+
+    /// Moves all calls into a draft. Emits the arguments that were held back.
+    pub(super) fn move_into(self, draft: &mut MessageBuilder, sink: &CallSink<'_>) {
+        for (index, mut call) in self.calls.into_iter().enumerate() {
+            let rest = call.arguments.finish();
+            if call.is_emitted {
+                sink.emit_arguments(index, rest);
+            }
+            let arguments = call.arguments.parse();
+            let request = ToolCall { id: call.id, name: call.name, arguments };
+            draft.push_call(request, call.fields);
+        }
+    }
+}
+
+impl PartialCall {
+    fn append(&mut self, index: usize, piece: &CallFragment<'_>, sink: &CallSink<'_>) {
+        // Some services repeat the name in every fragment.
+        if let Some(name) = piece.name
+            && self.name.is_empty()
+        {
+            name.clone_into(&mut self.name);
+        }
+        if let Some(id) = piece.id
+            && self.sent_id.is_none()
+        {
+            self.sent_id = Some(id.to_owned());
+            if !self.is_emitted {
+                id.clone_into(&mut self.id);
+            }
+        }
+        self.nesting.feed(&piece.arguments);
+        let more = self.arguments.push(&piece.arguments);
+        if self.is_emitted {
+            sink.emit_arguments(index, more);
+        } else if !self.name.is_empty() {
+            self.is_emitted = true;
+            sink.emit_call(index, &self.id, &self.name, self.arguments.text());
+        }
+    }
+}
+
+/// Tracks the nesting depth at the end of a part of a JSON text.
+#[derive(Debug, Default)]
+struct Nesting {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// Whether an object or array was opened.
+    has_opened: bool,
+}
+
+impl Nesting {
+    fn feed(&mut self, text: &str) {
+        for letter in text.chars() {
+            if self.in_string {
+                match letter {
+                    _ if self.escaped => self.escaped = false,
+                    '\\' => self.escaped = true,
+                    '"' => self.in_string = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match letter {
+                '"' => self.in_string = true,
+                '{' | '[' => {
+                    self.depth += 1;
+                    self.has_opened = true;
+                }
+                '}' | ']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns whether an object, array or string is open.
+    fn is_open(&self) -> bool {
+        self.depth > 0 || self.in_string
+    }
+
+    /// Returns whether at least one object or array was opened, and all are closed.
+    fn is_closed(&self) -> bool {
+        self.has_opened && !self.is_open()
+    }
+}
+
+fn generated_id(response_id: &str, index: usize) -> String {
+    if response_id.is_empty() { format!("call_{index}") } else { format!("{response_id}-{index}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::json;
+    use wattle_graph::llm::{Delta, Part};
+    use wattle_run::ports::model::DeltaSink;
+
+    use crate::provider::provider_state::StateOwner;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct RecordedDeltas(Mutex<Vec<Delta>>);
+
+    impl DeltaSink for RecordedDeltas {
+        fn push(&self, delta: Delta) {
+            self.0.lock().unwrap().push(delta);
+        }
+    }
+
+    /// Returns `(id, name, arguments)` of the calls in these fragments.
+    fn read(pieces: &[Value]) -> Vec<(String, String, Value)> {
+        let kept = RecordedDeltas::default();
+        let sink = CallSink::new(&kept);
+        let mut calls = ToolCalls::default();
+        for piece in pieces {
+            calls.push_fragment(piece, "a", &sink, &mut StateSize::default()).unwrap();
+        }
+        let mut draft = MessageBuilder::default();
+        calls.move_into(&mut draft, &sink);
+        let read: Vec<(String, String, Value)> = draft
+            .build(StateOwner::new("p", "m"))
+            .into_iter()
+            .filter_map(|part| match part {
+                Part::ToolCall(call) => Some((call.id, call.name, call.arguments)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(shown(&kept.0.lock().unwrap()), read, "deltas add up to the calls");
+        read
+    }
+
+    fn shown(deltas: &[Delta]) -> Vec<(String, String, Value)> {
+        let mut calls: Vec<(String, String, String)> = Vec::new();
+        for delta in deltas {
+            let Delta::ToolCall { index, id, name, arguments } = delta else { continue };
+            if let (Some(id), Some(name)) = (id, name) {
+                assert_eq!(*index as usize, calls.len());
+                calls.push((id.clone(), name.clone(), String::new()));
+            }
+            calls[*index as usize].2.push_str(arguments);
+        }
+        // Clients read no fragment at all as no arguments.
+        let document = |text: String| match text.as_str() {
+            "" => json!({}),
+            text => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+        };
+        calls.into_iter().map(|(id, name, text)| (id, name, document(text))).collect()
+    }
+
+    fn piece(number: Value, id: Value, name: Value, arguments: Value) -> Value {
+        json!({ "index": number, "id": id, "function": { "name": name, "arguments": arguments } })
+    }
+
+    fn call(id: &str, name: &str, arguments: Value) -> (String, String, Value) {
+        (id.into(), name.into(), arguments)
+    }
+
+    #[test]
+    fn fragments_are_assigned_to_their_calls() {
+        let none = Value::Null;
+        let two = [call("x", "add", json!({"a": 1})), call("y", "save", json!({"b": "é"}))];
+        let ordinary = [
+            piece(json!(0), json!("x"), json!("add"), json!("")),
+            piece(json!(0), none.clone(), none.clone(), json!("{\"a\":")),
+            piece(json!(1), json!("y"), json!("save"), json!("{\"b\"")),
+            piece(json!(0), none.clone(), none.clone(), json!("1}")),
+            piece(json!(1), none.clone(), none.clone(), json!(":\"é\"}")),
+        ];
+        assert_eq!(read(&ordinary), two, "mixed");
+        let unnumbered = [
+            piece(none.clone(), json!("x"), json!("add"), json!("{\"a\":")),
+            piece(none.clone(), none.clone(), none.clone(), json!("1}")),
+            piece(none.clone(), json!("y"), json!("save"), json!("{\"b\":")),
+            piece(none.clone(), json!("y"), none.clone(), json!("\"é\"}")),
+        ];
+        assert_eq!(read(&unnumbered), two, "without numbers");
+        let same = [
+            piece(json!(0), json!("x"), json!("add"), json!({"a": 1})),
+            piece(json!(0), json!("y"), json!("save"), json!("{\"b\":\"\\u00e9\"}")),
+        ];
+        assert_eq!(read(&same), two, "all at once, with one number for both");
+        let repeated = [
+            piece(json!(0), json!("x"), json!("add"), json!("{")),
+            piece(json!(0), json!("x"), json!("add"), json!("}")),
+        ];
+        assert_eq!(read(&repeated), [call("x", "add", json!({}))], "id and name repeated");
+    }
+
+    #[test]
+    fn unusual_indexes_and_ids_are_understood() {
+        let none = Value::Null;
+        let two = [call("a-0", "add", json!({"a": 1})), call("a-1", "add", json!({"a": 3}))];
+        let numbered_alike = [
+            piece(json!(0), none.clone(), json!("add"), json!("{\"a\":1}")),
+            piece(json!(0), none.clone(), json!("add"), json!("{\"a\":3}")),
+        ];
+        assert_eq!(read(&numbered_alike), two, "one number, no ids");
+        let without_arguments = [
+            piece(json!(0), none.clone(), json!("add"), json!("")),
+            piece(json!(0), none.clone(), json!("save"), none.clone()),
+        ];
+        let expected = [call("a-0", "add", json!({})), call("a-1", "save", json!({}))];
+        assert_eq!(read(&without_arguments), expected, "one number, no ids, no arguments");
+        let names_repeated = [
+            piece(json!(0), none.clone(), json!("add"), json!("{\"a\":")),
+            piece(json!(0), none.clone(), json!("add"), json!("1}")),
+            piece(json!(0), none.clone(), json!("add"), json!("")),
+            piece(none.clone(), none.clone(), json!("add"), json!("{\"a\"")),
+            piece(none.clone(), none.clone(), json!("add"), json!(":3}")),
+        ];
+        assert_eq!(read(&names_repeated), two, "names in every piece");
+        let late = [
+            piece(json!(0), none.clone(), json!("add"), json!("{\"a\":")),
+            piece(json!(0), json!("x"), none.clone(), json!("1}")),
+        ];
+        assert_eq!(read(&late), [call("a-0", "add", json!({"a": 1}))], "a late id");
+        let changing = [
+            piece(json!(0), json!("x"), json!("add"), json!("{\"a\":")),
+            piece(json!(0), json!("y"), none.clone(), json!("1}")),
+        ];
+        assert_eq!(read(&changing), [call("x", "add", json!({"a": 1}))], "changing ids");
+        let contradicting = [
+            piece(json!(0), json!("x"), json!("add"), json!("{\"a\":")),
+            piece(json!(1), json!("y"), json!("save"), json!("{\"b\":")),
+            piece(json!(0), json!("y"), none.clone(), json!("2}")),
+            piece(json!(1), json!("x"), none.clone(), json!("1}")),
+        ];
+        let expected = [call("x", "add", json!({"a": 1})), call("y", "save", json!({"b": 2}))];
+        assert_eq!(read(&contradicting), expected, "the id takes precedence over the index");
+        let one_id = [
+            piece(json!(0), json!("x"), json!("add"), json!("{\"a\": \"}{\"}")),
+            piece(json!(1), json!("x"), json!("save"), json!("{}")),
+        ];
+        let expected = [call("x", "add", json!({"a": "}{"})), call("x", "save", json!({}))];
+        assert_eq!(read(&one_id), expected, "one id for two");
+    }
+
+    #[test]
+    fn texts_that_mean_no_arguments_are_not_emitted() {
+        let none = Value::Null;
+        let more = |arguments: &str| piece(json!(0), none.clone(), none.clone(), json!(arguments));
+        let begun = |arguments: &str| piece(json!(0), json!("x"), json!("add"), json!(arguments));
+        for pieces in [
+            vec![begun("{}"), more("{\"a\":"), more("1}")],
+            vec![begun("{}"), begun("{\"a\""), begun(":1}")],
+            vec![begun("{"), more("}{"), more("\"a\":1}")],
+        ] {
+            assert_eq!(read(&pieces), [call("x", "add", json!({"a": 1}))], "{pieces:?}");
+        }
+        for pieces in [vec![begun("[]")], vec![begun(""), more("["), more("]")], vec![begun("{}")]]
+        {
+            assert_eq!(read(&pieces), [call("x", "add", json!({}))], "{pieces:?}");
+        }
+        let cut = [begun(""), more("{")];
+        assert_eq!(read(&cut), [call("x", "add", json!("{"))], "cut after one character");
+    }
+
+    #[test]
+    fn another_name_with_the_same_id_starts_no_call() {
+        let none = Value::Null;
+        let pieces = [
+            piece(json!(0), json!("x"), json!("get_"), json!("")),
+            piece(json!(0), json!("x"), json!("weather"), json!("")),
+            piece(json!(0), none.clone(), none.clone(), json!("{}")),
+        ];
+        assert_eq!(read(&pieces), [call("x", "get_", json!({}))]);
+    }
+
+    #[test]
+    fn provider_specific_fields_stay_with_their_call() {
+        let sink = CallSink::new(&wattle_run::ports::model::DiscardDeltas);
+        let mut calls = ToolCalls::default();
+        let piece = json!({ "index": 0, "id": "x", "type": "function",
+            "extra_content": { "google": { "thought_signature": "s" } },
+            "function": { "name": "add", "arguments": "{}", "strict": true } });
+        calls.push_fragment(&piece, "a", &sink, &mut StateSize::default()).unwrap();
+        let fields = json!({ "extra_content": { "google": { "thought_signature": "s" } },
+            "function": { "strict": true } });
+        assert_eq!(Value::Object(calls.calls[0].fields.clone()), fields);
+    }
+
+    #[test]
+    fn missing_ids_are_generated_and_invalid_arguments_kept() {
+        let none = Value::Null;
+        let pieces = [
+            piece(none.clone(), none.clone(), json!("now"), none.clone()),
+            piece(none.clone(), none.clone(), json!("add"), json!("{\"a\": oops")),
+        ];
+        let expected = [call("a-0", "now", json!({})), call("a-1", "add", json!("{\"a\": oops"))];
+        assert_eq!(read(&pieces), expected);
+    }
+
+    #[test]
+    fn too_many_calls_are_refused() {
+        let kept = RecordedDeltas::default();
+        let sink = CallSink::new(&kept);
+        let mut calls = ToolCalls::default();
+        let mut own = StateSize::default();
+        let outcome = (0..=MAX_CALLS).try_for_each(|number| {
+            let piece = piece(json!(number), json!(null), json!("t"), json!(""));
+            calls.push_fragment(&piece, "", &sink, &mut own)
+        });
+        assert!(outcome.unwrap_err().contains("128"));
+    }
+}

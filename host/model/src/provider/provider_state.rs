@@ -1,0 +1,529 @@
+//! Provider state: data that a provider sends for its own use and requires back.
+//!
+//! Providers sign reasoning, encrypt it or mark tool calls, and reject or misread a conversation that lacks these data.
+//! No other provider understands them. The state is the first part of its message: a [`Part::Other`] of type
+//! [`PROVIDER_STATE`]. A guest keeps the part and sends it back with the message.
+//!
+//! The state repeats no text and no arguments. Its outline has the order in which the provider sent the parts of the
+//! message, and their other fields. A request to the same provider, for a model of the same family, contains the
+//! message as it was sent. Other providers, and models of other families, get neither the state nor the reasoning of
+//! the message.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use wattle_graph::llm::{PROVIDER_STATE, Part, ToolCall};
+use wattle_run::json::lenient;
+
+/// Maximum bytes of the state of one response. Signatures and encrypted reasoning have some ten KiB, pages that the
+/// provider's own tools found some hundred. The journal stores all of it.
+const MAX_STATE_BYTES: usize = 4 << 20;
+
+/// Maximum nesting depth of a value in the state.
+const MAX_STATE_DEPTH: usize = 32;
+
+/// Fields of a message or of a part.
+pub(super) type Fields = Map<String, Value>;
+
+/// The size of the state of one response.
+#[derive(Debug, Default)]
+pub(super) struct StateSize(usize);
+
+impl StateSize {
+    /// Returns the bytes so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.0
+    }
+
+    /// Counts fields.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the fields are nested too deep, or if the state becomes too large.
+    pub(super) fn add_fields<'a>(
+        &mut self,
+        fields: impl IntoIterator<Item = (&'a String, &'a Value)>,
+    ) -> Result<(), String> {
+        fields.into_iter().try_for_each(|(name, value)| self.add(name.len() + approx_bytes(value)?))
+    }
+
+    /// Counts a value.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_fields`](Self::add_fields).
+    pub(super) fn add_value(&mut self, value: &Value) -> Result<(), String> {
+        self.add(approx_bytes(value)?)
+    }
+
+    /// Counts bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the state becomes too large.
+    pub(super) fn add(&mut self, bytes: usize) -> Result<(), String> {
+        self.0 = self.0.saturating_add(bytes);
+        if self.0 > MAX_STATE_BYTES {
+            return Err(format!(
+                "it has more than {MAX_STATE_BYTES} bytes of provider-specific fields"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the approximate size of a value: the bytes of its strings and names, and one byte for each array item and
+/// each other scalar.
+///
+/// # Errors
+///
+/// Fails if the value is nested too deep.
+pub(super) fn approx_bytes(value: &Value) -> Result<usize, String> {
+    fn inner(value: &Value, depth: usize) -> Result<usize, String> {
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err(format!(
+                "a provider-specific field has more than {MAX_STATE_DEPTH} levels"
+            ));
+        };
+        match value {
+            Value::String(text) => Ok(text.len()),
+            Value::Array(items) => items.iter().map(|item| Ok(1 + inner(item, depth)?)).sum(),
+            Value::Object(fields) => {
+                fields.iter().map(|(name, value)| Ok(name.len() + inner(value, depth)?)).sum()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(1),
+        }
+    }
+    inner(value, MAX_STATE_DEPTH)
+}
+
+/// Returns whether a value has content.
+pub(super) fn has_content(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
+/// Adds fields to an object. Objects are merged; existing values of other types are kept.
+pub(super) fn merge_fields(mut value: Value, fields: Fields) -> Value {
+    if let Some(object) = value.as_object_mut() {
+        for (name, more) in fields {
+            match (object.get_mut(&name), more) {
+                (Some(known @ Value::Object(_)), Value::Object(more)) => {
+                    *known = merge_fields(known.take(), more);
+                }
+                (Some(_), _) => {}
+                (None, more) => drop(object.insert(name, more)),
+            }
+        }
+    }
+    value
+}
+
+/// The provider and the model family that a state belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StateOwner {
+    /// The configured name of the provider.
+    provider: String,
+    /// The family of the model.
+    family: String,
+}
+
+impl StateOwner {
+    pub(super) fn new(provider: &str, model: &str) -> Self {
+        Self { provider: provider.to_owned(), family: family(model).to_owned() }
+    }
+}
+
+/// Returns the family of a model: its name up to the end of the first word after the vendor. `gemini-3-pro` and
+/// `gemini-flash-latest` are of one family, `anthropic/claude-opus-4` and `anthropic/claude-haiku-5` of another one.
+fn family(model: &str) -> &str {
+    let start = model.rfind('/').map_or(0, |slash| slash + 1);
+    let word = model[start..].find(|letter: char| !letter.is_alphabetic());
+    &model[..word.map_or(model.len(), |length| start + length)]
+}
+
+/// The state of an assistant message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct ProviderState {
+    #[serde(flatten)]
+    owner: StateOwner,
+    /// The parts in the provider's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    outline: Vec<OutlineItem>,
+    /// Fields of the message itself.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(super) fields: Fields,
+}
+
+/// A part in the outline of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OutlineItem {
+    /// The next bytes of the text.
+    Text(TextRange),
+    /// The next bytes of the reasoning.
+    Reasoning(TextRange),
+    /// The next tool call, with its other fields.
+    Call(Fields),
+    /// A part that only the provider understands.
+    Own(Value),
+}
+
+/// A range of a text, with the other fields of its part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct TextRange {
+    bytes: usize,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    fields: Fields,
+}
+
+/// A part of a message as the provider sent it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum SentPart<'a> {
+    Text(&'a str, Fields),
+    Reasoning(&'a str, Fields),
+    Call(&'a ToolCall, Fields),
+    Opaque(Value),
+}
+
+impl ProviderState {
+    /// Parses the state in a part.
+    pub(super) fn from_part(part: &Part) -> Option<Self> {
+        let Part::Other(value) = part else { return None };
+        let is_state = value.get("type").and_then(Value::as_str) == Some(PROVIDER_STATE);
+        // A state that cannot be parsed, such as a modified one, is ignored.
+        is_state.then(|| Self::deserialize(value).ok()).flatten()
+    }
+
+    fn to_part(&self) -> Part {
+        let mut value = json!({ "type": PROVIDER_STATE });
+        if let (Some(fields), Ok(Value::Object(own))) =
+            (value.as_object_mut(), serde_json::to_value(self))
+        {
+            fields.extend(own);
+        }
+        // The two halves of a surrogate pair that came in two fragments are adjacent by now.
+        Part::Other(lenient::join_surrogates_in(value))
+    }
+}
+
+/// A message that is assembled in the order in which it arrives.
+#[derive(Debug, Default)]
+pub(super) struct MessageBuilder {
+    text: String,
+    reasoning: String,
+    calls: Vec<ToolCall>,
+    outline: Vec<OutlineItem>,
+    /// Fields of the message itself that only the provider understands.
+    pub(super) fields: Fields,
+}
+
+impl MessageBuilder {
+    pub(super) fn push_text(&mut self, text: &str, fields: Fields) {
+        self.text.push_str(text);
+        match self.outline.last_mut() {
+            Some(OutlineItem::Text(last)) if last.fields.is_empty() && fields.is_empty() => {
+                last.bytes += text.len();
+            }
+            _ if text.is_empty() && fields.is_empty() => {}
+            _ => self.outline.push(OutlineItem::Text(TextRange { bytes: text.len(), fields })),
+        }
+    }
+
+    pub(super) fn push_reasoning(&mut self, text: &str, fields: Fields) {
+        self.reasoning.push_str(text);
+        match self.outline.last_mut() {
+            Some(OutlineItem::Reasoning(last)) if last.fields.is_empty() && fields.is_empty() => {
+                last.bytes += text.len();
+            }
+            _ if text.is_empty() && fields.is_empty() => {}
+            _ => self.outline.push(OutlineItem::Reasoning(TextRange { bytes: text.len(), fields })),
+        }
+    }
+
+    pub(super) fn push_call(&mut self, call: ToolCall, fields: Fields) {
+        self.calls.push(call);
+        self.outline.push(OutlineItem::Call(fields));
+    }
+
+    /// Adds a part that only the provider understands.
+    pub(super) fn push_opaque(&mut self, value: Value) {
+        self.outline.push(OutlineItem::Own(value));
+    }
+
+    /// Returns the parts of the message: its state if it has one, reasoning, text, tool calls.
+    pub(super) fn build(self, owner: StateOwner) -> Vec<Part> {
+        let has_state = |item: &OutlineItem| match item {
+            OutlineItem::Text(TextRange { fields, .. }) | OutlineItem::Call(fields) => {
+                !fields.is_empty()
+            }
+            // Reasoning needs an owner, which decides the providers that receive it.
+            OutlineItem::Reasoning(_) | OutlineItem::Own(_) => true,
+        };
+        let mut parts = Vec::new();
+        if !self.fields.is_empty() || self.outline.iter().any(has_state) {
+            let state = ProviderState { owner, outline: self.outline, fields: self.fields };
+            parts.push(state.to_part());
+        }
+        parts.extend(Some(self.reasoning).filter(|text| !text.is_empty()).map(Part::Reasoning));
+        parts.extend(Some(self.text).filter(|text| !text.is_empty()).map(Part::Text));
+        parts.extend(self.calls.into_iter().map(Part::ToolCall));
+        parts
+    }
+}
+
+/// An assistant message in the form for one provider.
+#[derive(Debug, PartialEq)]
+pub(super) struct SentMessage<'a> {
+    /// The parts; in the provider's order if the state is the provider's.
+    pub(super) parts: Vec<SentPart<'a>>,
+    /// Fields of the message itself.
+    pub(super) fields: Fields,
+}
+
+impl<'a> SentMessage<'a> {
+    /// Converts a message for a provider. Omits the state of other providers, and state that does not match the message
+    /// any more.
+    pub(super) fn new(parts: &'a [Part], owner: &StateOwner) -> Self {
+        let state = parts.iter().find_map(ProviderState::from_part);
+        let Some(state) = state else {
+            return Self { parts: plain_parts(parts, true), fields: Fields::new() };
+        };
+        if state.owner != *owner {
+            return Self { parts: plain_parts(parts, false), fields: Fields::new() };
+        }
+        match ordered_parts(parts, state.outline) {
+            Some(pieces) => Self { parts: pieces, fields: state.fields },
+            None => Self { parts: plain_parts(parts, true), fields: Fields::new() },
+        }
+    }
+
+    /// Returns the text of the message.
+    pub(super) fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|piece| match piece {
+            SentPart::Text(text, _) => Some(*text),
+            _ => None,
+        });
+        texts.collect()
+    }
+}
+
+/// Returns the parts in the order of the message.
+fn plain_parts(parts: &[Part], with_reasoning: bool) -> Vec<SentPart<'_>> {
+    let pieces = parts.iter().filter_map(|part| match part {
+        Part::Text(text) if !text.is_empty() => Some(SentPart::Text(text, Fields::new())),
+        Part::Reasoning(text) if with_reasoning => Some(SentPart::Reasoning(text, Fields::new())),
+        Part::ToolCall(call) => Some(SentPart::Call(call, Fields::new())),
+        _ => None,
+    });
+    pieces.collect()
+}
+
+/// Returns the parts in the order of an outline; `None` if the outline does not match them.
+fn ordered_parts(parts: &[Part], outline: Vec<OutlineItem>) -> Option<Vec<SentPart<'_>>> {
+    let (mut texts, mut reasoning) = (Vec::new(), Vec::new());
+    let mut calls = Vec::new();
+    for part in parts {
+        match part {
+            Part::Text(text) => texts.push(text.as_str()),
+            Part::Reasoning(text) => reasoning.push(text.as_str()),
+            Part::ToolCall(call) => calls.push(call),
+            _ => {}
+        }
+    }
+    // Several parts of one kind cannot be matched with the outline, which counts from the start of one text.
+    let mut text = single_text(&texts)?;
+    let mut reasoning = single_text(&reasoning)?;
+    let mut calls = calls.into_iter();
+    let mut pieces = Vec::with_capacity(outline.len());
+    for item in outline {
+        pieces.push(match item {
+            OutlineItem::Text(TextRange { bytes, fields }) => {
+                SentPart::Text(take_bytes(&mut text, bytes)?, fields)
+            }
+            OutlineItem::Reasoning(TextRange { bytes, fields }) => {
+                SentPart::Reasoning(take_bytes(&mut reasoning, bytes)?, fields)
+            }
+            OutlineItem::Call(fields) => SentPart::Call(calls.next()?, fields),
+            OutlineItem::Own(value) => SentPart::Opaque(value),
+        });
+    }
+    (text.is_empty() && reasoning.is_empty() && calls.next().is_none()).then_some(pieces)
+}
+
+fn single_text<'a>(texts: &[&'a str]) -> Option<&'a str> {
+    match texts {
+        [] => Some(""),
+        [text] => Some(text),
+        _ => None,
+    }
+}
+
+fn take_bytes<'a>(text: &mut &'a str, bytes: usize) -> Option<&'a str> {
+    let (piece, rest) = text.split_at_checked(bytes)?;
+    *text = rest;
+    Some(piece)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(value: Value) -> Fields {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn call(id: &str) -> ToolCall {
+        ToolCall { id: id.into(), name: "add".into(), arguments: json!({ "a": 1 }) }
+    }
+
+    /// A message with every kind of part.
+    fn message(owner: StateOwner) -> Vec<Part> {
+        let mut draft = MessageBuilder::default();
+        draft.push_reasoning("first ", fields(json!({ "signature": "s1" })));
+        draft.push_opaque(json!({ "type": "redacted", "data": "x" }));
+        draft.push_text("let ", Fields::new());
+        draft.push_text("me", Fields::new());
+        draft.push_call(call("c1"), fields(json!({ "extra": { "b": 2 } })));
+        draft.push_reasoning("then", fields(json!({ "signature": "s2" })));
+        draft.push_call(call("c2"), Fields::new());
+        draft.fields = fields(json!({ "details": [1] }));
+        draft.build(owner)
+    }
+
+    #[test]
+    fn message_is_sent_back_unchanged() {
+        let owner = StateOwner::new("g", "gemini-3-pro");
+        let parts = message(owner.clone());
+        let kinds: Vec<&str> = parts
+            .iter()
+            .map(|part| match part {
+                Part::Other(_) => "state",
+                Part::Reasoning(_) => "reasoning",
+                Part::Text(_) => "text",
+                _ => "call",
+            })
+            .collect();
+        assert_eq!(kinds, ["state", "reasoning", "text", "call", "call"]);
+        // As after a journal round trip.
+        let parts: Vec<Part> =
+            serde_json::from_value(serde_json::to_value(&parts).unwrap()).unwrap();
+        let said = SentMessage::new(&parts, &owner);
+        let (one, two) = (call("c1"), call("c2"));
+        let expected = [
+            SentPart::Reasoning("first ", fields(json!({ "signature": "s1" }))),
+            SentPart::Opaque(json!({ "type": "redacted", "data": "x" })),
+            SentPart::Text("let me", Fields::new()),
+            SentPart::Call(&one, fields(json!({ "extra": { "b": 2 } }))),
+            SentPart::Reasoning("then", fields(json!({ "signature": "s2" }))),
+            SentPart::Call(&two, Fields::new()),
+        ];
+        assert_eq!(said.parts, expected);
+        assert_eq!(said.fields, fields(json!({ "details": [1] })));
+    }
+
+    #[test]
+    fn split_surrogate_pairs_are_joined_in_the_state() {
+        let piece = |text: &str| lenient::parse(text).unwrap().as_str().unwrap().to_owned();
+        let joined = piece(r#""caf\ud83d""#) + &piece(r#""\ude00""#);
+        let owner = StateOwner::new("p", "m");
+        let draft = MessageBuilder {
+            fields: fields(json!({ "details": joined })),
+            ..MessageBuilder::default()
+        };
+        let parts = draft.build(owner.clone());
+        let said = SentMessage::new(&parts, &owner);
+        assert_eq!(Value::Object(said.fields), json!({ "details": "caf\u{1f600}" }));
+    }
+
+    #[test]
+    fn other_owners_get_neither_state_nor_reasoning() {
+        let parts = message(StateOwner::new("g", "gemini-3-pro"));
+        for other in [StateOwner::new("h", "gemini-3-pro"), StateOwner::new("g", "gemma-3")] {
+            let said = SentMessage::new(&parts, &other);
+            let (one, two) = (call("c1"), call("c2"));
+            let expected = [
+                SentPart::Text("let me", Fields::new()),
+                SentPart::Call(&one, Fields::new()),
+                SentPart::Call(&two, Fields::new()),
+            ];
+            assert_eq!((said.parts.as_slice(), said.fields.len()), (&expected[..], 0));
+        }
+    }
+
+    #[test]
+    fn changed_message_is_sent_without_its_state() {
+        let owner = StateOwner::new("g", "gemini-3-pro");
+        let whole = message(owner.clone());
+        let mut shorter = whole.clone();
+        shorter.pop();
+        let mut longer = whole.clone();
+        longer[2] = Part::Text("let me see".into());
+        let mut cut = whole.clone();
+        cut[1] = Part::Reasoning("f\u{e9}".into());
+        let mut twice = whole;
+        twice.push(Part::Text("more".into()));
+        for parts in [shorter, longer, cut, twice] {
+            let said = SentMessage::new(&parts, &owner);
+            assert!(said.fields.is_empty());
+            let bare = said.parts.iter().all(|piece| match piece {
+                SentPart::Text(_, fields)
+                | SentPart::Reasoning(_, fields)
+                | SentPart::Call(_, fields) => fields.is_empty(),
+                SentPart::Opaque(_) => false,
+            });
+            assert!(bare, "{:?}", said.parts);
+        }
+    }
+
+    #[test]
+    fn added_fields_do_not_replace_existing_ones() {
+        let call = json!({ "name": "add", "function": { "name": "add" } });
+        let own = json!({ "name": "sub", "function": { "name": "sub", "strict": true }, "x": 1 });
+        let expected =
+            json!({ "name": "add", "function": { "name": "add", "strict": true }, "x": 1 });
+        assert_eq!(merge_fields(call, fields(own)), expected);
+    }
+
+    #[test]
+    fn provider_state_is_bounded() {
+        let deep = (0..MAX_STATE_DEPTH).fold(json!(1), |inner, _| json!([inner]));
+        let mut own = StateSize::default();
+        let refused = own.add_fields(&fields(json!({ "a": deep }))).unwrap_err();
+        assert!(refused.contains("levels"), "{refused}");
+        let mut own = StateSize::default();
+        own.add_value(&json!({ "a": "x".repeat(MAX_STATE_BYTES - 1) })).unwrap();
+        assert_eq!(own.bytes(), MAX_STATE_BYTES);
+        let refused = own.add(1).unwrap_err();
+        assert!(refused.contains("4194304 bytes"), "{refused}");
+    }
+
+    #[test]
+    fn plain_message_has_no_state() {
+        let mut draft = MessageBuilder::default();
+        draft.push_text("hi", Fields::new());
+        draft.push_call(call("c1"), Fields::new());
+        let parts = draft.build(StateOwner::new("o", "gpt-5"));
+        assert_eq!(parts, [Part::Text("hi".into()), Part::ToolCall(call("c1"))]);
+    }
+
+    #[test]
+    fn family_is_the_first_word_after_the_vendor() {
+        for (model, expected) in [
+            ("gemini-3-flash-preview", "gemini"),
+            ("gemini-flash-latest", "gemini"),
+            ("anthropic/claude-opus-4", "anthropic/claude"),
+            ("gpt-5.1", "gpt"),
+            ("o3", "o"),
+            ("qwen3-max", "qwen"),
+            ("deepseek-reasoner", "deepseek"),
+            ("", ""),
+        ] {
+            assert_eq!(family(model), expected);
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The response schema of a call, and the validation of documents against it.
+
+use jsonschema::ValidationError;
+use serde_json::Value;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::llm::ResponseSchema;
+use wattle_graph::schema::{Schema, SchemaError};
+
+use crate::structured::{coerce, extract};
+
+/// Maximum violations in a message: a model repairs a few at a time.
+const MAX_VIOLATIONS: usize = 8;
+
+/// Maximum characters of one violation: some repeat the whole document.
+const MAX_VIOLATION_CHARS: usize = 240;
+
+/// Maximum rounds of coercion: one violation may hide another.
+const MAX_COERCION_ROUNDS: usize = 8;
+
+/// Maximum characters of the name of a schema.
+const MAX_NAME_CHARS: usize = 64;
+
+/// Why a completion has no valid document.
+#[derive(Debug, Default)]
+pub(crate) struct InvalidDocument {
+    /// Sentences for the model.
+    pub(crate) reason: String,
+    /// The invalid document, if there is one.
+    pub(crate) document: Option<Value>,
+}
+
+/// A response schema with its validator.
+pub(crate) struct CompiledSchema<'a> {
+    definition: &'a ResponseSchema,
+    schema: Schema,
+}
+
+impl<'a> CompiledSchema<'a> {
+    /// Checks and compiles the response schema of a request.
+    pub(crate) fn new(wanted: &'a ResponseSchema) -> Result<Self, Failure> {
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let name = &wanted.name;
+        if !(1..=MAX_NAME_CHARS).contains(&name.len()) || !name.chars().all(word) {
+            return Err(invalid_schema(format!(
+                "the response schema's name `{name}` must have 1 to {MAX_NAME_CHARS} characters of \
+                 `[a-zA-Z0-9_-]`"
+            )));
+        }
+        if wanted.schema.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(invalid_schema(format!(
+                "the root of the response schema `{name}` must be `\"type\": \"object\"`; put \
+                 other values into a property"
+            )));
+        }
+        let schema = compile(wanted).map_err(|error| match error {
+            SchemaError::Limit(exceeded) => {
+                exceeded.of(&format!("the response schema `{name}`")).to_failure()
+            }
+            error => invalid_schema(format!(
+                "the response schema `{name}` is not a JSON Schema: {error}"
+            )),
+        })?;
+        Ok(Self { definition: wanted, schema })
+    }
+
+    /// Returns the response schema of the guest.
+    pub(crate) fn definition(&self) -> &'a ResponseSchema {
+        self.definition
+    }
+
+    /// Returns the valid document in the text of a completion, after coercion.
+    ///
+    /// Of several documents the last valid one counts: drafts and examples come first. A malformed document after it
+    /// may be the intended one, so the text is then invalid. A document without any property of the schema counts only
+    /// if no other document is valid. If none is valid, the error is that of the last one. `cut` means that the text
+    /// ended at its token limit.
+    pub(crate) fn parse(&self, text: &str, cut: bool) -> Result<Value, InvalidDocument> {
+        let documents = extract::documents(text, cut).into_iter();
+        let (aside, meant): (Vec<_>, Vec<_>) = documents
+            .partition(|it| it.as_ref().is_ok_and(|document| self.has_no_known_property(document)));
+        let mut last = None;
+        for document in aside.into_iter().chain(meant).rev() {
+            let wrong = match document.map(|document| self.coerce_and_validate(document)) {
+                Ok(Ok(document)) => return Ok(document),
+                Ok(Err(wrong)) => wrong,
+                Err(why) => {
+                    return Err(last.unwrap_or(InvalidDocument { reason: why, document: None }));
+                }
+            };
+            last = last.or(Some(wrong));
+        }
+        Err(last.unwrap_or_default())
+    }
+
+    /// Returns whether a document has none of the properties that the schema names.
+    fn has_no_known_property(&self, document: &Value) -> bool {
+        let Value::Object(fields) = document else { return false };
+        let named = self.definition.schema.get("properties").and_then(Value::as_object);
+        let named = named.filter(|named| !named.is_empty());
+        fields.is_empty()
+            || named.is_some_and(|named| !fields.keys().any(|name| named.contains_key(name)))
+    }
+
+    /// Returns the document if it is valid after coercion.
+    fn coerce_and_validate(&self, mut document: Value) -> Result<Value, InvalidDocument> {
+        match self.coerce(&mut document) {
+            Ok(()) => Ok(document),
+            Err(why) => Err(InvalidDocument { reason: why, document: Some(document) }),
+        }
+    }
+
+    fn coerce(&self, document: &mut Value) -> Result<(), String> {
+        for _ in 0..MAX_COERCION_ROUNDS {
+            let mends: Vec<_> = self.errors(document)?.iter().flat_map(coerce::for_error).collect();
+            if mends.is_empty() {
+                return Ok(());
+            }
+            let mut mended = false;
+            for mend in mends {
+                mended |= mend.apply(document);
+            }
+            if !mended {
+                break;
+            }
+        }
+        let violations = violations(&self.errors(document)?);
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+
+    /// Returns the violations of a document. The error is a sentence for a document that is too large to report them.
+    fn errors<'d>(&'d self, document: &'d Value) -> Result<Vec<ValidationError<'d>>, String> {
+        let errors = self.schema.errors(document).map_err(|exceeded| exceeded.to_string())?;
+        errors.ok_or_else(|| "the document is invalid, and too large to report where".to_owned())
+    }
+}
+
+/// Compiles a schema. Removes patterns that need backtracking, which only the provider then enforces.
+fn compile(wanted: &ResponseSchema) -> Result<Schema, SchemaError> {
+    let refused = match Schema::compile(&wanted.schema) {
+        Err(error @ SchemaError::Broken(_)) => error,
+        compiled => return compiled,
+    };
+    let (mut rest, mut left_out) = (wanted.schema.clone(), Vec::new());
+    remove_patterns(&mut rest, &mut left_out);
+    if left_out.is_empty() {
+        return Err(refused);
+    }
+    let schema = Schema::compile(&rest)?;
+    tracing::warn!(
+        schema = %wanted.name,
+        "completions are not checked against patterns that need backtracking: {}",
+        left_out.join(", ")
+    );
+    Ok(schema)
+}
+
+fn remove_patterns(schema: &mut Value, left_out: &mut Vec<String>) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(|it| remove_patterns(it, left_out)),
+        Value::Object(fields) => {
+            let pattern = fields.get("pattern").and_then(Value::as_str).map(str::to_owned);
+            if let Some(pattern) = pattern.filter(|pattern| !Schema::takes_pattern(pattern)) {
+                fields.remove("pattern");
+                left_out.push(pattern);
+            }
+            let is_schema = |key: &str| !["enum", "const", "default", "examples"].contains(&key);
+            for (_, field) in fields.iter_mut().filter(|(key, _)| is_schema(key)) {
+                remove_patterns(field, left_out);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn violations(errors: &[ValidationError<'_>]) -> String {
+    let lines = errors.iter().take(MAX_VIOLATIONS).map(|error| {
+        let place = error.instance_path().as_str();
+        let text: String = error.to_string().chars().take(MAX_VIOLATION_CHARS).collect();
+        format!("at `{}`: {text}", if place.is_empty() { "/" } else { place })
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn invalid_schema(message: String) -> Failure {
+    Failure::new(code::INVALID, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn wanted(schema: Value) -> ResponseSchema {
+        ResponseSchema { name: "answer".into(), schema }
+    }
+
+    #[test]
+    fn invalid_nulls_are_dropped() {
+        let schema = wanted(json!({
+            "type": "object",
+            "properties": {
+                "name": { "type": "string" },
+                "note": { "type": "string" },
+                "maybe": { "type": ["string", "null"] },
+                "either": { "anyOf": [
+                    { "type": "object", "properties": { "a": { "type": "integer" } } },
+                    { "type": "string" },
+                ] },
+                "list": { "type": "array", "items": { "type": "integer" } },
+                "a/b": { "type": "string" },
+            },
+            "required": ["name"],
+        }));
+        let shape = CompiledSchema::new(&schema).unwrap();
+        let cases = [
+            (json!({"name": "x"}), Some(json!({"name": "x"}))),
+            (
+                json!({"name": "x", "note": null, "maybe": null, "a/b": null}),
+                Some(json!({"name": "x", "maybe": null})),
+            ),
+            (json!({"name": "x", "either": {"a": null}}), Some(json!({"name": "x", "either": {}}))),
+            (json!({"name": null}), None),
+            (json!({"note": "x"}), None),
+            (json!({"name": "x", "list": [1, null]}), None),
+            (json!(["x"]), None),
+        ];
+        for (document, expected) in cases {
+            assert_eq!(shape.parse(&document.to_string(), false).ok(), expected, "{document}");
+        }
+        let wrong = shape.parse(r#"{"name": 1}"#, false).unwrap_err();
+        assert!(wrong.reason.contains("at `/name`"), "{wrong:?}");
+        assert_eq!(wrong.document, Some(json!({"name": 1})));
+    }
+
+    #[test]
+    fn last_valid_document_wins() {
+        let schema = wanted(json!({
+            "type": "object",
+            "properties": { "total": { "type": "number" } },
+            "required": ["total"],
+        }));
+        let shape = CompiledSchema::new(&schema).unwrap();
+        let cases = [
+            ("Draft: {\"sum\": \"?\"}\nFinal: {\"total\": 3}", true),
+            ("As in {\"total\": 1}.\n```json\n{\"total\": \"3\"}\n```\nDone {}", true),
+            ("{\"total\": 3}\nhow sure: {\"value\": 1}", true),
+            ("The form is {\"total\": <number>}. {\"total\": 3}", true),
+            ("[{\"total\": 3}]", true),
+            ("\"{\\\"total\\\": 3}\"", true),
+            ("{\"total\": 3}\n{\"total\": 3}\n{\"total\":", true),
+            // The model has to say which document it means.
+            ("{\"total\": 2}\nno: {\"total\": 3, oops}", false),
+            ("{\"total\": 2}\nno: {\"total\": 3, \"no", false),
+            ("[{\"total\": 2}, {\"total\": 3}]", false),
+            ("{\"of\": {\"total\": 3}, \"no", false),
+            ("{\"of\": {\"total\": 3}, oops}", false),
+            ("{\"total\": 3,000}", false),
+        ];
+        for (text, is_taken) in cases {
+            let expected = is_taken.then(|| json!(3));
+            let total = shape.parse(text, false).ok().map(|document| document["total"].clone());
+            assert_eq!(total, expected, "{text}");
+        }
+        let wrong = shape.parse("{\"a\": 1} {\"b\": 1}", false).unwrap_err();
+        assert_eq!(wrong.document, Some(json!({"b": 1})));
+        for begun in ["{\"tot", "{", "{\"total\": "] {
+            let text = format!("Draft: {{\"total\": 2}}\nFinal: {begun}");
+            assert!(shape.parse(&text, true).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn document_without_any_property_counts_last() {
+        let schema = wanted(json!({
+            "type": "object",
+            "properties": { "city": { "type": "string" } },
+        }));
+        let shape = CompiledSchema::new(&schema).unwrap();
+        for text in [
+            "{\"city\": \"Rome\"}\nhow sure: {\"value\": 0.9}",
+            "{\"city\": \"Rome\"} [{\"source\": 1}]",
+            "{\"city\": \"Rome\"} {}",
+        ] {
+            assert_eq!(shape.parse(text, false).unwrap(), json!({"city": "Rome"}), "{text}");
+        }
+        assert_eq!(shape.parse("so: {\"value\": 1}", false).unwrap(), json!({"value": 1}));
+    }
+
+    #[test]
+    fn unambiguous_violations_are_coerced() {
+        let schema = wanted(json!({
+            "type": "object",
+            "properties": {
+                "price": { "type": ["number", "null"] },
+                "count": { "type": "integer" },
+                "sure": { "type": "boolean" },
+                "action": { "$ref": "#/$defs/Action" },
+                "maybe": { "anyOf": [{ "$ref": "#/$defs/Action" }, { "type": "null" }] },
+                "code": { "type": "string" },
+            },
+            "$defs": { "Action": { "type": "string", "enum": ["buy", "sell", "Other", "other"] } },
+        }));
+        let shape = CompiledSchema::new(&schema).unwrap();
+        let cases = [
+            (json!({"price": "189.5", "count": " 3 "}), Some(json!({"price": 189.5, "count": 3}))),
+            (json!({"sure": "true", "code": "007"}), Some(json!({"sure": true, "code": "007"}))),
+            (
+                json!({"action": "BUY", "maybe": "Sell"}),
+                Some(json!({"action": "buy", "maybe": "sell"})),
+            ),
+            (json!({"price": "1,200"}), None),
+            (json!({"price": "about 3"}), None),
+            (json!({"count": "3.5"}), None),
+            (json!({"action": "purchase"}), None),
+            (json!({"action": "OTHER"}), None),
+            (json!({"code": 7}), None),
+        ];
+        for (document, expected) in cases {
+            assert_eq!(shape.parse(&document.to_string(), false).ok(), expected, "{document}");
+        }
+    }
+
+    #[test]
+    fn patterns_with_lookahead_are_checked_if_convertible() {
+        // As Pydantic writes it for decimal numbers.
+        let schema = wanted(json!({
+            "type": "object",
+            "properties": { "p": { "pattern": r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$" } },
+        }));
+        let shape = CompiledSchema::new(&schema).unwrap();
+        assert!(shape.parse(r#"{"p": "-1.50"}"#, false).is_ok());
+        let wrong = shape.parse(r#"{"p": "-."}"#, false).unwrap_err();
+        assert!(wrong.reason.starts_with("at `/p`"), "{wrong:?}");
+        // A pattern that cannot be converted is left to the provider.
+        let schema = wanted(json!({
+            "type": "object",
+            "properties": { "p": { "type": "string", "pattern": r"(?=.*\d)(?=.*[A-Z]).{8,}" } },
+        }));
+        let shape = CompiledSchema::new(&schema).unwrap();
+        assert!(shape.parse(r#"{"p": "any"}"#, false).is_ok());
+        assert!(shape.parse(r#"{"p": 1}"#, false).is_err());
+    }
+
+    #[test]
+    fn unusable_schemas_are_refused() {
+        let refuse = |name: &str, schema: Value| {
+            let schema = ResponseSchema { name: name.into(), schema };
+            CompiledSchema::new(&schema).err().map(|failure| failure.message).unwrap_or_default()
+        };
+        assert!(refuse("a b", json!({"type": "object"})).contains("name `a b`"));
+        assert!(refuse("", json!({"type": "object"})).contains("1 to 64"));
+        assert!(refuse("a", json!({"type": "array"})).contains("root"));
+        assert!(refuse("a", json!({"type": "object", "properties": 1})).contains("JSON Schema"));
+    }
+}

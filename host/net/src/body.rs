@@ -1,0 +1,100 @@
+//! Bodies of requests and responses, within limits.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::Response;
+use serde_json::json;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::hostcall::http::HttpBody;
+use wattle_run::ports::BlobStore;
+
+use crate::secret::{Position, SecretInjector};
+
+/// Body of a request, with placeholders.
+#[derive(Clone, Debug)]
+pub(crate) enum RequestBody {
+    /// No body.
+    Empty,
+    /// Text that can contain placeholders. Shared, since a request may be sent twice.
+    Text(Arc<str>),
+    /// Bytes, which are sent unchanged.
+    Bytes(Bytes),
+}
+
+impl RequestBody {
+    /// Loads the body of a request. Returns a failure with code `limit` if the body has more than
+    /// `limit` bytes.
+    pub(crate) async fn load(
+        body: &HttpBody,
+        limit: u64,
+        blobs: &dyn BlobStore,
+    ) -> Result<Self, Failure> {
+        Ok(match body {
+            HttpBody::Empty => Self::Empty,
+            HttpBody::Text(text) => {
+                check_size(text.len() as u64, limit)?;
+                Self::Text(text.as_str().into())
+            }
+            HttpBody::Bytes(bytes) => {
+                check_size(bytes.len() as u64, limit)?;
+                Self::Bytes(bytes.clone())
+            }
+            HttpBody::Blob(blob) => {
+                check_size(blobs.stat(*blob).await?.size, limit)?;
+                Self::Bytes(blobs.get(*blob, 0, None).await?)
+            }
+        })
+    }
+
+    /// Returns the text with its placeholders; `None` if the body is not a text.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Empty | Self::Bytes(_) => None,
+        }
+    }
+
+    /// Returns the body with secrets inserted.
+    pub(crate) fn inject(
+        &self,
+        injector: &mut SecretInjector<'_>,
+        allowed: &dyn Fn(&str) -> Result<(), Failure>,
+    ) -> Result<Option<Bytes>, Failure> {
+        Ok(match self {
+            Self::Empty => None,
+            Self::Text(text) => Some(injector.inject(text, Position::Raw, allowed)?.into()),
+            Self::Bytes(bytes) => Some(bytes.clone()),
+        })
+    }
+}
+
+/// Reads the body of a response. Returns a failure with code `limit` as soon as the declared or
+/// received length exceeds the limit.
+pub(crate) async fn read_body(
+    response: &mut Response,
+    limit: u64,
+    broken: &(dyn Fn(reqwest::Error) -> Failure + Sync),
+) -> Result<Bytes, Failure> {
+    let declared = response.content_length().unwrap_or(0);
+    if declared > limit {
+        return Err(too_large("response_bytes", "response", limit));
+    }
+    let mut body = BytesMut::with_capacity(declared as usize);
+    while let Some(chunk) = response.chunk().await.map_err(broken)? {
+        if body.len() as u64 + chunk.len() as u64 > limit {
+            return Err(too_large("response_bytes", "response", limit));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}
+
+fn check_size(bytes: u64, limit: u64) -> Result<(), Failure> {
+    if bytes > limit { Err(too_large("request_bytes", "request", limit)) } else { Ok(()) }
+}
+
+fn too_large(name: &str, what: &str, limit: u64) -> Failure {
+    let message = format!("the {what} body has more than the allowed {limit} bytes");
+    Failure::new(code::LIMIT, message).with_details(json!({ "limit": name, "allowed": limit }))
+}

@@ -1,0 +1,391 @@
+//! Subgraphs: graphs that run inside of a task.
+//!
+//! A subgraph has its own superstep loop, state and namespace. Its events are in the thread's log,
+//! under the checkpoint of the root graph. After a crash or an interrupt it is therefore restored
+//! from that checkpoint.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
+use wattle_graph::checkpoint::{Checkpoint, Values};
+use wattle_graph::definition::SubgraphState;
+use wattle_graph::event::SubgraphEnd;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::graph::Node;
+use wattle_graph::id::{ChannelName, CheckpointId, END, GraphName, InterruptId};
+use wattle_graph::lineage::Lineage;
+use wattle_graph::plan::Task;
+use wattle_graph::step::{ParentOutcome, StepError, accept_input, input_reductions};
+
+use super::loop_state::{LoopState, SubgraphLock, THIS_PROCESS_SEQ};
+use super::superstep_loop::{SuperstepLoop, checkpoint_stamp};
+use super::{LoopExit, reduce, subgraph_io};
+use crate::blocking::{are_large_values, block_in_place_if};
+use crate::gate::unwind::Unwind;
+use crate::limit;
+use crate::ports::sandbox::{GuestError, NodeOutcome};
+use crate::ports::store::{Durability, StoreError};
+use crate::task::context::{
+    GraphContext, SubgraphCall, SubgraphResult, SubgraphRunner, handled_failure,
+};
+use crate::task::node_result::NodeResult;
+use crate::task::task_heartbeat::TaskHeartbeat;
+use crate::view::SubgraphLog;
+
+/// Results of plugin reducers for an input, by channel.
+type ReducedChannels = BTreeMap<ChannelName, Value>;
+
+/// Runs subgraphs inside of tasks.
+pub(crate) struct SubgraphDriver;
+
+#[async_trait]
+impl SubgraphRunner for SubgraphDriver {
+    async fn attempt(
+        &self,
+        context: &GraphContext,
+        task: &Task,
+        node: &Node,
+        graph: (&GraphName, SubgraphState),
+        heartbeat: Arc<TaskHeartbeat>,
+    ) -> Result<NodeResult, GuestError> {
+        attempt(context, task, node, graph, heartbeat).await
+    }
+
+    async fn run(
+        &self,
+        context: &GraphContext,
+        nested: SubgraphCall,
+    ) -> Result<SubgraphResult, GuestError> {
+        run_subgraph(context, nested).await
+    }
+}
+
+/// Runs the subgraph of a node as one attempt of its task. A retry continues where the previous
+/// attempt failed.
+async fn attempt(
+    context: &GraphContext,
+    task: &Task,
+    node: &Node,
+    (name, state): (&GraphName, SubgraphState),
+    heartbeat: Arc<TaskHeartbeat>,
+) -> Result<NodeResult, GuestError> {
+    let graph_version = context.app.graphs.get(name).cloned().ok_or_else(|| {
+        GuestError::Host(Failure::internal(format!("graph `{name}` of the app is not loaded")))
+    })?;
+    let around = context.log.namespace();
+    let namespace = match state {
+        SubgraphState::Own => around.for_node(&node.name),
+        SubgraphState::Inherit | SubgraphState::None => around.for_task(&node.name, &task.id),
+    };
+    if state == SubgraphState::Own && task.follows_same_node {
+        return Err(GuestError::Failure(concurrent_own_state(node)));
+    }
+    let nested = SubgraphCall {
+        input: subgraph_io::subgraph_input(
+            &context.graph_version.graph,
+            &graph_version.graph,
+            task.input.clone(),
+        ),
+        graph_version: graph_version.clone(),
+        namespace: namespace.clone(),
+        state,
+        parent_graph: Some(context.graph_version.clone()),
+        parent_heartbeat: Some(heartbeat),
+        started_seq: context.root_superstep.started_seq(&task.id),
+        error: handled_failure(context, task),
+    };
+    let ran = run_subgraph(context, nested).await?;
+    let child = Some(SubgraphEnd {
+        namespace,
+        checkpoint: ran.is_persisted.then_some(ran.checkpoint.meta.id),
+        persists: state == SubgraphState::Own,
+    });
+    let outcome = match ran.end {
+        LoopExit::Completed => NodeOutcome {
+            writes: subgraph_io::subgraph_writes(
+                &context.graph_version.graph,
+                &graph_version.graph,
+                &ran.initial_values,
+                &ran.checkpoint.values,
+            ),
+            ..NodeOutcome::default()
+        },
+        LoopExit::ParentOutcome(outcome) => into_node_outcome(outcome),
+        // The interrupt, if there is one, is in the log. This id only names the suspended task.
+        LoopExit::Interrupted => {
+            return Err(GuestError::Unwound(Unwind::Suspended(InterruptId::derive(
+                &task.id,
+                &[],
+                0,
+            ))));
+        }
+        LoopExit::Failed(failure) => return Err(GuestError::Failure(failure)),
+        LoopExit::Cancelled => return Err(GuestError::Unwound(Unwind::Cancelled)),
+        LoopExit::Drained => return Err(GuestError::Unwound(Unwind::Drained)),
+        LoopExit::LogLost(failure) => return Err(GuestError::Unwound(Unwind::LogLost(failure))),
+    };
+    Ok(NodeResult { outcome, subgraph_end: child })
+}
+
+fn into_node_outcome(outcome: ParentOutcome) -> NodeOutcome {
+    let goto = match outcome.goto {
+        None => Vec::new(),
+        Some(targets) if targets.is_empty() => vec![END.to_owned()],
+        Some(targets) => targets.into_iter().map(String::from).collect(),
+    };
+    NodeOutcome { writes: outcome.writes, goto, sends: outcome.sends, ..NodeOutcome::default() }
+}
+
+/// Runs a subgraph from its input, or continues it.
+///
+/// # Errors
+///
+/// [`GuestError`] if the subgraph cannot start.
+async fn run_subgraph(
+    context: &GraphContext,
+    nested: SubgraphCall,
+) -> Result<SubgraphResult, GuestError> {
+    if nested.namespace.depth() > limit::GRAPH_DEPTH {
+        return Err(GuestError::Failure(too_deep(&nested.graph_version.graph.name)));
+    }
+    let is_kept = match nested.state {
+        SubgraphState::Own => true,
+        SubgraphState::None => false,
+        // A run that persists only its last checkpoint persists none of a subgraph that has ended
+        // by then. A subgraph that another run started keeps its mode.
+        SubgraphState::Inherit => {
+            let known = context.root_superstep.is_persisted(&nested.namespace);
+            known.unwrap_or(context.options.durability != Durability::Exit)
+        }
+    };
+    let inside = subgraph_context(context, &nested);
+    let turn = Arc::new(context.root_superstep.lock(&nested.namespace).lock_owned().await);
+    let open = SubgraphStart {
+        parent_context: context,
+        context: &inside,
+        call: &nested,
+        is_persisted: is_kept,
+    };
+    let StartState { state: loop_state, initial_values: began } = open.resolve_start().await?;
+    let superstep_loop = SuperstepLoop::for_subgraph(inside, loop_state, is_kept, turn.clone());
+    // A spawned task, so that many levels do not share one stack.
+    let work =
+        tokio::spawn(SaveStateOnDrop { superstep_loop: Some(superstep_loop), _lock: turn }.run());
+    let ended = AbortOnDropHandle::new(work).await;
+    let (end, checkpoint) = ended
+        .map_err(|error| format!("subgraph task failed: {error}"))
+        .and_then(|ended| ended.ok_or_else(|| "the subgraph has no loop state".to_owned()))
+        .map_err(|text| GuestError::Unwound(Unwind::LogLost(Failure::internal(text))))?;
+    Ok(SubgraphResult { end, checkpoint, is_persisted: is_kept, initial_values: began })
+}
+
+/// Returns the context for the tasks of a subgraph.
+fn subgraph_context(context: &GraphContext, nested: &SubgraphCall) -> GraphContext {
+    let mut parents = context.parents.as_ref().clone();
+    parents.insert(context.log.namespace().clone(), context.base);
+    GraphContext {
+        graph_version: nested.graph_version.clone(),
+        parent_graph: nested.parent_graph.clone(),
+        log: Arc::new(context.log.for_namespace(nested.namespace.clone())),
+        parents: Arc::new(parents),
+        children: Arc::default(),
+        parent_heartbeat: nested.parent_heartbeat.clone(),
+        error: nested.error.clone(),
+        ..context.clone()
+    }
+}
+
+/// A subgraph that is about to run.
+struct SubgraphStart<'a> {
+    parent_context: &'a GraphContext,
+    context: &'a GraphContext,
+    call: &'a SubgraphCall,
+    is_persisted: bool,
+}
+
+/// Position from which a subgraph starts or continues.
+struct StartState {
+    state: LoopState,
+    initial_values: Values,
+}
+
+impl SubgraphStart<'_> {
+    async fn resolve_start(&self) -> Result<StartState, GuestError> {
+        let past = &self.parent_context.root_superstep;
+        let base = self.previous_invocation_end().await?;
+        let subgraph_log = past.subgraph(&self.call.namespace);
+        // The first checkpoint follows from the input; its number does not matter.
+        let first = match &subgraph_log {
+            None if !past.has_state(&self.call.namespace) => None,
+            _ => Some(self.input_checkpoint(base.as_ref(), CheckpointId(0)).await?),
+        };
+        // From here on nothing is awaited until a loop owns the state, because an attempt can be
+        // aborted at any `await`.
+        let parked = past.take_state(&self.call.namespace);
+        let parked =
+            parked.filter(|loop_state| self.is_current_invocation(&loop_state.lineage.checkpoint));
+        // A subgraph without checkpoints logs nothing before its first task starts. Its start is
+        // the start of the parent task or of the call that started it.
+        let arrived = self.call.started_seq.unwrap_or(THIS_PROCESS_SEQ);
+        let loop_state = match (parked, subgraph_log, &first) {
+            (Some(mut loop_state), ..) => {
+                self.context.tasks.add(loop_state.collect_finished_tasks());
+                Some(loop_state)
+            }
+            (None, Some(subgraph_log), _) if self.is_persisted => {
+                self.load_state(subgraph_log).await?
+            }
+            (None, Some(subgraph_log), Some(first)) => {
+                let lineage = Lineage::new(first.clone());
+                Some(LoopState::from_events(lineage, arrived, &subgraph_log.events))
+            }
+            (None, ..) => None,
+        };
+        if let (Some(mut loop_state), Some(first)) = (loop_state, first) {
+            loop_state.count_steps_from(&first);
+            return Ok(StartState { state: loop_state, initial_values: first.values });
+        }
+        let checkpoint = self.persist_input_checkpoint(base.as_ref()).await?;
+        let began = checkpoint.values.clone();
+        Ok(StartState {
+            state: LoopState::new(Lineage::new(checkpoint), arrived),
+            initial_values: began,
+        })
+    }
+
+    /// Returns true if a checkpoint belongs to this invocation and not to an earlier one.
+    fn is_current_invocation(&self, checkpoint: &Checkpoint) -> bool {
+        checkpoint.meta.parent_graphs == *self.context.parents
+    }
+
+    /// Returns the last checkpoint of the previous invocation, for a subgraph with `state = "own"`.
+    async fn previous_invocation_end(&self) -> Result<Option<Checkpoint>, GuestError> {
+        if self.call.state != SubgraphState::Own {
+            return Ok(None);
+        }
+        let Some(id) = self.parent_context.children.get(&self.call.namespace) else {
+            return Ok(None);
+        };
+        // The store reads only durable checkpoints.
+        self.context.log.wait_durable().await.map_err(log_lost)?;
+        self.load_checkpoint(*id).await
+    }
+
+    async fn load_checkpoint(&self, id: CheckpointId) -> Result<Option<Checkpoint>, GuestError> {
+        let (store, thread) = (&self.context.ports.store, &self.context.record.id);
+        let tuple = store.checkpoint(thread, &self.call.namespace, Some(id)).await;
+        Ok(tuple.map_err(log_lost)?.map(|tuple| tuple.checkpoint))
+    }
+
+    /// Reads the logged position of the subgraph; `None` if it belongs to another invocation.
+    async fn load_state(&self, subgraph_log: SubgraphLog) -> Result<Option<LoopState>, GuestError> {
+        let Some(at) = subgraph_log.checkpoint else { return Ok(None) };
+        let Some(checkpoint) = self.load_checkpoint(at).await? else { return Ok(None) };
+        if !self.is_current_invocation(&checkpoint) {
+            return Ok(None);
+        }
+        let mut lineage = Lineage::new(checkpoint);
+        subgraph_log.events.iter().for_each(|event| lineage.apply(event));
+        Ok(Some(LoopState::new(lineage, subgraph_log.checkpoint_seq())))
+    }
+
+    /// Creates the checkpoint of the input, with the number `id`.
+    async fn input_checkpoint(
+        &self,
+        base: Option<&Checkpoint>,
+        id: CheckpointId,
+    ) -> Result<Checkpoint, GuestError> {
+        let reduced = self.reduce_input(base).await?;
+        self.make_input_checkpoint(base, &reduced, id)
+            .map_err(|error| GuestError::Failure(error.to_failure()))
+    }
+
+    /// Creates the checkpoint of the input, and persists it if the subgraph persists its
+    /// checkpoints.
+    async fn persist_input_checkpoint(
+        &self,
+        base: Option<&Checkpoint>,
+    ) -> Result<Checkpoint, GuestError> {
+        if !self.is_persisted {
+            return self.input_checkpoint(base, CheckpointId(0)).await;
+        }
+        let reduced = self.reduce_input(base).await?;
+        let made =
+            self.context.log.checkpoint(|id| self.make_input_checkpoint(base, &reduced, id)).await;
+        made.map_err(|error| GuestError::Failure(error.to_failure()))
+    }
+
+    async fn reduce_input(&self, base: Option<&Checkpoint>) -> Result<ReducedChannels, GuestError> {
+        let reductions = input_reductions(&self.call.graph_version.graph, base, &self.call.input);
+        reduce(&self.context.app, reductions).await.map_err(GuestError::Failure)
+    }
+
+    fn make_input_checkpoint(
+        &self,
+        base: Option<&Checkpoint>,
+        reduced: &ReducedChannels,
+        id: CheckpointId,
+    ) -> Result<Checkpoint, StepError> {
+        let SubgraphCall { graph_version, namespace, input, .. } = self.call;
+        block_in_place_if(are_large_values([input]), || {
+            accept_input(
+                &graph_version.graph,
+                base,
+                namespace,
+                input,
+                reduced,
+                checkpoint_stamp(self.context, id),
+            )
+        })
+    }
+}
+
+/// The superstep loop of a subgraph. Its drop saves the state of the loop, from which a retry of
+/// the parent task continues.
+struct SaveStateOnDrop {
+    superstep_loop: Option<SuperstepLoop>,
+    /// A retry waits until this attempt has saved its state and all of its tasks have ended.
+    _lock: SubgraphLock,
+}
+
+impl SaveStateOnDrop {
+    async fn run(mut self) -> Option<(LoopExit, Checkpoint)> {
+        let superstep_loop = self.superstep_loop.as_mut()?;
+        let end = superstep_loop.run().await;
+        Some((end, superstep_loop.lineage().checkpoint.clone()))
+    }
+}
+
+impl Drop for SaveStateOnDrop {
+    fn drop(&mut self) {
+        if let Some(SuperstepLoop { context, state: loop_state, .. }) = self.superstep_loop.take() {
+            context.root_superstep.save_state(context.log.namespace().clone(), loop_state);
+        }
+    }
+}
+
+fn log_lost(error: StoreError) -> GuestError {
+    GuestError::Unwound(Unwind::LogLost(error.into()))
+}
+
+fn concurrent_own_state(node: &Node) -> Failure {
+    Failure::new(
+        code::INVALID,
+        format!(
+            "node `{}` is a subgraph with a state of its own, and two of its tasks are triggered \
+             in one superstep; send to it once per superstep, or remove `state = \"own\"`",
+            node.name
+        ),
+    )
+}
+
+fn too_deep(graph: &GraphName) -> Failure {
+    Failure::new(
+        code::LIMIT,
+        format!("graph `{graph}` would be nested more than {} levels deep", limit::GRAPH_DEPTH),
+    )
+    .with_details(json!({ "limit": "graph_depth", "allowed": limit::GRAPH_DEPTH }))
+}

@@ -1,0 +1,395 @@
+//! The superstep loop of a graph or subgraph: plans the tasks, runs them in parallel, applies all
+//! writes together and creates a checkpoint.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt};
+use tokio::task::JoinError;
+use tokio_util::task::AbortOnDropHandle;
+use wattle_graph::checkpoint::CheckpointSource;
+use wattle_graph::event::TaskFailed;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{CheckpointId, InterruptId, TaskId};
+use wattle_graph::interrupt::Interrupt;
+use wattle_graph::lineage::Lineage;
+use wattle_graph::plan::{Plan, Task, plan};
+use wattle_graph::step::{CheckpointStamp, advance, parent_outcome, plugin_reductions};
+
+use super::loop_exit::LoopExit;
+use super::loop_state::{LoopState, SubgraphLock, THIS_PROCESS_SEQ};
+use super::reduce;
+use crate::blocking::{are_large_values, are_many_tasks, block_in_place_if};
+use crate::gate::Journal;
+use crate::ports::store::Durability;
+use crate::task::{GraphContext, TaskEnd, TaskHistory, run_task};
+use crate::unpersisted_events::UnpersistedEvents;
+
+/// The superstep loop of one graph.
+pub(crate) struct SuperstepLoop {
+    /// Context of the tasks.
+    pub(super) context: GraphContext,
+    /// State of the loop.
+    pub(super) state: LoopState,
+    /// Maximum number of supersteps.
+    limit: u32,
+    /// True if the checkpoints are persisted.
+    persists_checkpoints: bool,
+    /// Lock of the subgraph. Every spawned task holds a clone until it completes, because an
+    /// aborted task can still run for a moment and two executions of one task must not share its
+    /// journal.
+    lock: Option<SubgraphLock>,
+}
+
+impl SuperstepLoop {
+    /// Creates the loop of the root graph of a run.
+    pub(crate) fn new(
+        context: GraphContext,
+        lineage: Lineage,
+        steps: u32,
+        unpersisted: UnpersistedEvents,
+    ) -> Self {
+        let limit = context.recursion_limit();
+        // Sequence number 0: everything in the log happened after the graph reached its checkpoint.
+        let loop_state = LoopState { steps, unpersisted, ..LoopState::new(lineage, 0) };
+        Self { context, state: loop_state, limit, persists_checkpoints: true, lock: None }
+    }
+
+    /// Creates the loop of a subgraph.
+    pub(super) fn for_subgraph(
+        context: GraphContext,
+        loop_state: LoopState,
+        is_kept: bool,
+        turn: SubgraphLock,
+    ) -> Self {
+        let limit = context.recursion_limit();
+        Self { context, state: loop_state, limit, persists_checkpoints: is_kept, lock: Some(turn) }
+    }
+
+    /// Returns the current checkpoint with the events since.
+    pub(crate) fn lineage(&self) -> &Lineage {
+        &self.state.lineage
+    }
+
+    fn is_root(&self) -> bool {
+        self.context.log.namespace().is_root()
+    }
+
+    /// Runs until the graph ends, is interrupted, fails or is cancelled.
+    pub(crate) async fn run(&mut self) -> LoopExit {
+        loop {
+            self.apply_unpersisted();
+            if self.at_breakpoint_after() {
+                return self.interrupted_or_cancelled();
+            }
+            let (tasks, waits) = match self.plan() {
+                Plan::Tasks { runnable: run, waiting, .. } => {
+                    let all = run.len();
+                    let suspended = &self.state.suspended;
+                    let run: Vec<Task> =
+                        run.into_iter().filter(|task| !suspended.contains(&task.id)).collect();
+                    let waits = !waiting.is_empty() || run.len() < all;
+                    (run, waits)
+                }
+                _ if self.is_cancelled() => return LoopExit::Cancelled,
+                Plan::Done => return LoopExit::Completed,
+                Plan::ParentOutcome => {
+                    let outcome = parent_outcome(&self.state.lineage);
+                    return LoopExit::ParentOutcome(outcome.unwrap_or_default());
+                }
+                Plan::RecursionLimitReached => {
+                    return LoopExit::Failed(recursion_limit_reached(self.limit));
+                }
+            };
+            if tasks.is_empty() {
+                if waits {
+                    return self.interrupted_or_cancelled();
+                }
+                // A superstep whose tasks have all finished is applied, even after a cancel.
+                match self.apply_superstep().await {
+                    Err(end) => return end,
+                    Ok(()) => continue,
+                }
+            }
+            if self.is_cancelled() {
+                return LoopExit::Cancelled;
+            }
+            if !self.state.has_executed_tasks && self.context.must_stop() {
+                return LoopExit::Drained;
+            }
+            if self.at_breakpoint_before(&tasks) {
+                return LoopExit::Interrupted;
+            }
+            match self.context.log.check_size().await {
+                Ok(Ok(())) => {}
+                Ok(Err(full)) => return LoopExit::Failed(full),
+                Err(error) => return LoopExit::LogLost(error.into()),
+            }
+            if let Some(end) = self.run_tasks(tasks).await {
+                return end;
+            }
+        }
+    }
+
+    /// Applies the logged events of the superstep's tasks and of their error handlers.
+    fn apply_unpersisted(&mut self) {
+        while !self.state.unpersisted.is_empty() {
+            let Plan::Tasks { all, .. } = self.plan_with_steps(1) else { return };
+            let LoopState { unpersisted, lineage, .. } = &mut self.state;
+            if !unpersisted.apply_to(&all, lineage) {
+                return;
+            }
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        self.plan_with_steps(self.limit.saturating_sub(self.state.steps))
+    }
+
+    fn plan_with_steps(&self, left: u32) -> Plan {
+        let origin = self.context.record.origin();
+        let lineage = &self.state.lineage;
+        block_in_place_if(are_many_tasks(lineage.checkpoint.meta.next.len()), || {
+            plan(&self.context.graph_version.graph, origin, lineage, left)
+        })
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.context.cancel.is_set()
+    }
+
+    /// Returns the result of a loop that cannot continue: cancelled if the run was cancelled, and
+    /// otherwise interrupted.
+    fn interrupted_or_cancelled(&self) -> LoopExit {
+        if self.is_cancelled() { LoopExit::Cancelled } else { LoopExit::Interrupted }
+    }
+
+    /// Returns true if one of the tasks has an `interrupt_before` breakpoint that stops the loop.
+    fn at_breakpoint_before(&self, tasks: &[Task]) -> bool {
+        tasks.iter().any(|task| self.context.has_breakpoint_before(&task.node))
+            && self.is_between_supersteps()
+    }
+
+    /// Returns true if a node of the previous superstep has an `interrupt_after` breakpoint. Only
+    /// the run that executed the superstep stops there; a later run passes the breakpoint.
+    fn at_breakpoint_after(&self) -> bool {
+        let meta = &self.state.lineage.checkpoint.meta;
+        meta.source == CheckpointSource::Loop
+            && meta.run == self.context.run
+            && !meta.next.is_empty()
+            && meta.writers.iter().any(|node| self.context.has_breakpoint_after(node))
+            && self.is_between_supersteps()
+    }
+
+    /// Returns true if no task of the superstep has started and no run has passed the breakpoints
+    /// of its checkpoint. The result follows from the log, so a crash does not change it.
+    fn is_between_supersteps(&self) -> bool {
+        if !self.state.has_no_progress()
+            || self.context.root_superstep.has_passed_breakpoints(self.state.checkpoint_seq)
+        {
+            return false;
+        }
+        let Plan::Tasks { all, .. } = self.plan_with_steps(1) else { return false };
+        all.iter().all(|task| self.context.root_superstep.started_seq(task).is_none())
+    }
+
+    /// Runs tasks of a superstep until they end. Returns `None` if the loop continues.
+    async fn run_tasks(&mut self, tasks: Vec<Task>) -> Option<LoopExit> {
+        let graph = &self.context.graph_version.graph.name;
+        let mut running = match self.context.tasks.start(tasks.len(), graph) {
+            Ok(running) => running,
+            Err(exceeded) => return Some(LoopExit::Failed(exceeded.to_failure())),
+        };
+        let meta = &self.state.lineage.checkpoint.meta;
+        self.context.remaining_steps = self.limit.saturating_sub(self.state.steps + 1);
+        self.context.base = meta.id;
+        if *self.context.children != meta.subgraph_checkpoints {
+            self.context.children = Arc::new(meta.subgraph_checkpoints.clone());
+        }
+        self.state.has_executed_tasks = true;
+        let mut failed: Option<TaskFailed> = None;
+        let (mut suspended, mut cancelled, mut drained) = (false, false, false);
+        let mut left = tasks.len();
+        let mut ends = self.start_tasks(tasks);
+        while let Some((task, end)) = ends.next().await {
+            match end {
+                TaskEnd::Finished(finished) => {
+                    running.finish_one();
+                    self.state.lineage.failed.remove(&task);
+                    self.state.lineage.finished.insert(task, *finished);
+                }
+                TaskEnd::Suspended => suspended |= self.state.suspended.insert(task),
+                TaskEnd::Cancelled => cancelled = true,
+                TaskEnd::Drained => drained = true,
+                TaskEnd::LogLost(failure) => return Some(LoopExit::LogLost(failure)),
+                TaskEnd::Failed(why) => {
+                    self.state.lineage.failed.insert(task, why.clone());
+                    if why.handler.is_none() {
+                        failed = failed.or(Some(why));
+                    }
+                }
+            }
+            left -= 1;
+            // After a cancel the results need not reach the store task by task.
+            if left > 0 && !self.is_cancelled() {
+                self.context.log.flush().await;
+            }
+        }
+        let is_cut = failed.is_some() || suspended;
+        if cancelled || (is_cut && self.is_cancelled()) {
+            return Some(LoopExit::Cancelled);
+        }
+        match failed {
+            Some(failed) => Some(LoopExit::Failed(failed.failure)),
+            // An interrupt takes precedence: its answer continues the run as well.
+            None if drained && !suspended => Some(LoopExit::Drained),
+            None if drained => Some(LoopExit::Interrupted),
+            None => None,
+        }
+    }
+
+    /// Runs tasks, up to the concurrency limit at once. A single task runs in place; several are
+    /// spawned. A task takes memory only while it runs, and no task starts after a cancel.
+    fn start_tasks(&mut self, tasks: Vec<Task>) -> BoxStream<'static, (TaskId, TaskEnd)> {
+        let alone = tasks.len() == 1;
+        let mut questions = self.interrupts_by_task();
+        let begun = tasks.into_iter().map(|task| {
+            let history = self.task_history(&task, questions.remove(&task.id).unwrap_or_default());
+            (task, history)
+        });
+        let begun: Vec<(Task, TaskHistory)> = begun.collect();
+        let (context, turn) = (self.context.clone(), self.lock.clone());
+        let run = move |(task, history): (Task, TaskHistory)| -> BoxFuture<'static, _> {
+            let id = task.id.clone();
+            if context.cancel.is_set() {
+                return std::future::ready((id, TaskEnd::Cancelled)).boxed();
+            }
+            let work = Box::pin(run_task(context.clone(), task, history));
+            if alone {
+                return async move { (id, work.await) }.boxed();
+            }
+            let turn = turn.clone();
+            let spawned = AbortOnDropHandle::new(tokio::spawn(async move {
+                let _turn = turn;
+                work.await
+            }));
+            async move { (id, spawned.await.unwrap_or_else(crashed)) }.boxed()
+        };
+        stream::iter(begun).map(run).buffer_unordered(self.context.max_concurrency()).boxed()
+    }
+
+    /// Returns the interrupts of the superstep by task.
+    fn interrupts_by_task(&self) -> BTreeMap<TaskId, BTreeMap<InterruptId, Interrupt>> {
+        let mut by_task: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        for (id, question) in &self.state.lineage.interrupts {
+            let of_task = by_task.entry(question.asked.task.clone()).or_default();
+            of_task.insert(id.clone(), question.clone());
+        }
+        by_task
+    }
+
+    fn task_history(
+        &mut self,
+        task: &Task,
+        questions: BTreeMap<InterruptId, Interrupt>,
+    ) -> TaskHistory {
+        let past = self.context.root_superstep.take_task(&task.id);
+        let journal = if let Some(known) = self.state.journals.get(&task.id) {
+            known.begin_attempt();
+            known.clone()
+        } else {
+            Arc::new(
+                Journal::new(past.calls_by_scope, past.started_seq.is_some())
+                    .with_reopened_seq(past.reopened_seq),
+            )
+        };
+        if !self.is_root() {
+            self.state.journals.insert(task.id.clone(), journal.clone());
+        }
+        TaskHistory {
+            journal,
+            interrupts: Arc::new(questions),
+            failed_attempts: past.failed_attempts,
+        }
+    }
+
+    /// Applies all writes of the superstep and advances to the next checkpoint.
+    async fn apply_superstep(&mut self) -> Result<(), LoopExit> {
+        let known = self.state.unpersisted.next_checkpoint(self.state.lineage.checkpoint.meta.id);
+        let context = &self.context;
+        let (graph, lineage) = (&context.graph_version.graph, &self.state.lineage);
+        let reductions = reduce(&context.app, plugin_reductions(graph, lineage));
+        let reduced = tokio::select! {
+            biased;
+            reduced = reductions => reduced.map_err(LoopExit::Failed)?,
+            () = context.cancel.wait() => return Err(LoopExit::Cancelled),
+        };
+        // Writes are validated, and conditions read the whole state, so the work is proportional to
+        // their size.
+        let written = lineage.finished.values().flat_map(|task| &task.writes);
+        let values = lineage.checkpoint.values.values().map(AsRef::as_ref);
+        let is_much = are_many_tasks(lineage.finished.len())
+            || are_large_values(values.chain(written.map(|write| &write.value)));
+        let make = |id| {
+            block_in_place_if(is_much, || {
+                advance(graph, lineage, &reduced, checkpoint_stamp(context, id))
+            })
+        };
+        let at = &lineage.checkpoint.meta;
+        let made = if !self.persists_checkpoints {
+            make(CheckpointId(u64::from(at.step) + 1))
+        } else if self.is_root() && context.options.durability == Durability::Exit {
+            context.log.checkpoint_unpersisted(known, make).await
+        } else {
+            context.log.checkpoint(make).await
+        };
+        let checkpoint = made.map_err(|error| LoopExit::Failed(error.to_failure()))?;
+        if self.is_root() {
+            context.log.set_pending_interrupts(0);
+        }
+        if known.is_none() {
+            context.root_superstep.end_superstep(context.log.namespace());
+        }
+        if context.options.durability == Durability::Sync {
+            let durable = context.log.wait_durable().await;
+            durable.map_err(|error| LoopExit::LogLost(error.into()))?;
+        }
+        let arrived = match known {
+            Some(made) => made.seq,
+            None if self.persists_checkpoints || self.state.has_executed_tasks => THIS_PROCESS_SEQ,
+            None => self.state.unpersisted.newest_seq(),
+        };
+        self.state.advance_to(checkpoint, arrived);
+        Ok(())
+    }
+}
+
+/// Returns the [`CheckpointStamp`] of a graph's next checkpoint.
+pub(super) fn checkpoint_stamp(context: &GraphContext, id: CheckpointId) -> CheckpointStamp {
+    CheckpointStamp {
+        id,
+        run: context.run.clone(),
+        at_ms: context.ports.clock.now_ms(),
+        version: context.graph_version.version,
+        parents: context.parents.as_ref().clone(),
+        // Between two supersteps of the root graph no other task is running.
+        tasks: context.log.namespace().is_root().then(|| context.tasks.started()),
+    }
+}
+
+fn recursion_limit_reached(limit: u32) -> Failure {
+    Failure::new(
+        code::LIMIT,
+        format!(
+            "the run took {limit} supersteps without reaching an end; raise `recursion_limit` of \
+             the graph if that is right"
+        ),
+    )
+    .with_details(serde_json::json!({ "limit": "recursion", "allowed": limit }))
+}
+
+fn crashed(error: JoinError) -> TaskEnd {
+    TaskEnd::LogLost(Failure::internal(format!("task of the host failed: {error}")))
+}

@@ -1,0 +1,48 @@
+//! Checks whether a thread may grow.
+
+use wattle_graph::failure::Failure;
+
+use super::Engine;
+use crate::caps;
+use crate::ports::store::ThreadHead;
+
+impl Engine {
+    /// Rejects work on a thread that must not grow: its orphaned run is not recovered, its log is
+    /// full, or its tenant has reached a cap. Called before anything is written.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` if the run is not recovered yet; `busy`, with the reason, if it is set aside;
+    /// `limit`.
+    pub(super) async fn admit(&self, head: &ThreadHead) -> Result<(), Failure> {
+        self.reject_orphaned_run(head).await?;
+        self.reject_full_log(head)?;
+        self.check_tenant_bytes(head.record.tenant.as_deref()).await
+    }
+
+    /// Rejects a new thread of a tenant that has reached its cap on threads or on stored bytes.
+    ///
+    /// # Errors
+    ///
+    /// `limit`; errors of the store.
+    pub(super) async fn admit_new_thread(&self, tenant: Option<&str>) -> Result<(), Failure> {
+        let Some(tenant) = tenant else { return Ok(()) };
+        self.0.quotas.charge_thread(&self.0.ports, tenant).await?;
+        self.check_tenant_bytes(Some(tenant)).await
+    }
+
+    async fn check_tenant_bytes(&self, tenant: Option<&str>) -> Result<(), Failure> {
+        match tenant {
+            Some(tenant) => self.0.quotas.check_bytes(&self.0.ports, tenant).await,
+            None => Ok(()),
+        }
+    }
+
+    fn reject_full_log(&self, head: &ThreadHead) -> Result<(), Failure> {
+        let allowed = self.0.quotas.caps().thread_log_bytes;
+        if head.log_bytes < allowed {
+            return Ok(());
+        }
+        Err(caps::log_full(&head.record.id, head.log_bytes, allowed))
+    }
+}

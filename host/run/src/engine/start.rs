@@ -1,0 +1,598 @@
+//! Starts and continues runs: with an input, with answers, or from the current checkpoint.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{Answered, Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{
+    AppName, CheckpointId, GraphName, InterruptId, Namespace, RunId, TaskId, ThreadId,
+};
+use wattle_graph::interrupt::{AnswerError, Interrupt, match_answers};
+use wattle_graph::lineage::Lineage;
+use wattle_graph::principal::Principal;
+use wattle_graph::step::{CheckpointStamp, accept_input, input_reductions};
+
+use super::held_calls::must_start_on;
+use super::owner::check_owner;
+use super::request::RunRequest;
+use super::threads::bind;
+use super::{Engine, ThreadClaim, new_run_id, new_thread_id, thread_not_found};
+use crate::app::{App, GraphVersion};
+use crate::blocking::{are_large_values, block_in_place_if};
+use crate::driver::{DriveOutcome, Driver, LoggedTask, RootSuperstep, SubgraphDriver, reduce};
+use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, StartRun};
+use crate::json::check_depth;
+use crate::log::{Commit, ThreadLog};
+use crate::metadata;
+use crate::ports::store::{
+    QueueCondition, RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus,
+};
+use crate::result_reuse::{self, ReusableResults};
+use crate::task::task_count::{TaskCount, finished_in_log};
+use crate::task::{GraphContext, options};
+use crate::unpersisted_events::{self, UnpersistedEvents};
+use crate::view::{self, store_failure};
+
+impl Engine {
+    pub(super) async fn start_run(
+        &self,
+        request: StartRun,
+        asked: RunRequest,
+    ) -> Result<RunRef, Failure> {
+        check_documents(&request.input, &request.context, &request.metadata)?;
+        self.app(&request.app)?;
+        let thread = match request.thread.clone() {
+            Some(thread) => thread,
+            None => new_thread_id(),
+        };
+        let mut slot = self.claim_for_run(&thread, asked).await?;
+        let run_id = slot.run.clone();
+        let head = self.unexpired_thread(&thread).await?;
+        if let Some(head) = &head {
+            let app = (!head.record.is_unbound()).then_some(&request.app);
+            check_owner(head, app, request.tenant.as_ref())?;
+            self.admit(head).await?;
+        }
+        let (app, graph_version) =
+            self.code_for(head.as_ref(), &request.app, request.graph.as_ref())?;
+        let head = match head {
+            Some(head) if !head.record.is_unbound() => head,
+            Some(head) => bind(head, &app, &graph_version),
+            None => {
+                self.admit_new_thread(request.tenant.as_deref()).await?;
+                self.new_thread(&thread, &app, &graph_version, &request)
+            }
+        };
+        options::check(&request.options, &graph_version.graph)?;
+        graph_version.graph.check_context(&request.context)?;
+        let checkpoint =
+            self.input_checkpoint(&app, &graph_version, &head, &request, &run_id).await?;
+        let first_step = Some(checkpoint.meta.step);
+        let options = request.options;
+        let run = RunRecord { options, first_step, ..self.new_run(&mut slot, &head, None) };
+        let reusable_results = self.find_reusable_results(&head, &run.id, &BTreeMap::new()).await;
+        let mut record = head.record.clone();
+        metadata::check_merged_size(&record.metadata, &request.metadata)?;
+        record.status = ThreadStatus::Running;
+        record.run = Some(run.id.clone());
+        record.updated_ms = run.started_ms;
+        record.expires_ms = None;
+        if !request.context.is_null() {
+            record.context = request.context;
+        }
+        record.metadata.extend(request.metadata);
+        record.ttl = request.ttl.or(record.ttl);
+        let log = self.run_log(&run, &head, &slot);
+        log.push(self.run_started(&graph_version, &record, RunReason::Input, &slot));
+        log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
+        log.commit(Commit {
+            record: Some(record.clone()),
+            run: Some(run.clone()),
+            checkpoint: Some(checkpoint.clone()),
+            queue_condition: slot.take_queue_condition(),
+            ..Commit::default()
+        })
+        .await;
+        log.wait_durable().await.map_err(|error| self.write_failure(error))?;
+        let context =
+            self.graph_context(app, graph_version, &record, &run, log, &slot, &checkpoint);
+        let context = GraphContext { reusable_results, ..context };
+        let lineage = Lineage::new(checkpoint);
+        let driver = Driver::new(context, record, run, lineage, UnpersistedEvents::default());
+        Ok(self.spawn(slot, driver))
+    }
+
+    /// Returns the code of a run on a thread: the version that the thread is pinned to, or the
+    /// newest version of the app if the thread is new or unbound.
+    ///
+    /// # Errors
+    ///
+    /// `conflict` if the thread is bound to a graph other than `graph`; `not-found` if the app or
+    /// the graph is not loaded; `unavailable` if the pinned version is not loaded; `invalid` if no
+    /// graph is named and the app has several.
+    pub(super) fn code_for(
+        &self,
+        head: Option<&ThreadHead>,
+        app: &AppName,
+        graph: Option<&GraphName>,
+    ) -> Result<(Arc<App>, Arc<GraphVersion>), Failure> {
+        let Some(record) = head.map(|head| &head.record).filter(|record| !record.is_unbound())
+        else {
+            let app = self.app(app)?;
+            let graph_version = select_graph(&app, graph)?;
+            return Ok((app, graph_version));
+        };
+        if let Some(graph) = graph.filter(|graph| **graph != record.graph) {
+            let (thread, own) = (&record.id, &record.graph);
+            let text = format!(
+                "thread `{thread}` is bound to graph `{own}`; run `{graph}` on another thread"
+            );
+            return Err(Failure::new(code::CONFLICT, text));
+        }
+        self.pinned_code(record)
+    }
+
+    pub(super) fn app(&self, name: &AppName) -> Result<Arc<App>, Failure> {
+        self.0.catalog.app(name).ok_or_else(|| {
+            let known: Vec<String> =
+                self.0.catalog.apps().iter().map(|app| format!("`{}`", app.name)).collect();
+            Failure::new(
+                code::NOT_FOUND,
+                format!("there is no app `{name}`; loaded apps: {}", known.join(", ")),
+            )
+        })
+    }
+
+    pub(super) fn new_thread(
+        &self,
+        thread: &ThreadId,
+        app: &App,
+        graph_version: &GraphVersion,
+        request: &StartRun,
+    ) -> ThreadHead {
+        let now = self.0.ports.clock.now_ms();
+        let record = ThreadRecord {
+            id: thread.clone(),
+            app: app.name.clone(),
+            graph: graph_version.graph.name.clone(),
+            version: graph_version.version,
+            status: ThreadStatus::Idle,
+            run: None,
+            created_ms: now,
+            updated_ms: now,
+            expires_ms: None,
+            tenant: request.tenant.clone(),
+            context: request.context.clone(),
+            metadata: Default::default(),
+            incarnation: Some(new_run_id()),
+            origin: None,
+            ttl: request.ttl.or(self.0.thread_ttl),
+            pruned_ms: None,
+        };
+        ThreadHead::new(record)
+    }
+
+    async fn input_checkpoint(
+        &self,
+        app: &App,
+        graph_version: &GraphVersion,
+        head: &ThreadHead,
+        request: &StartRun,
+        run: &RunId,
+    ) -> Result<Checkpoint, Failure> {
+        let store = self.0.ports.store.as_ref();
+        let tuple = view::current_checkpoint(store, head).await.map_err(store_failure)?;
+        let id = unpersisted_events::next_checkpoint_id(head, tuple.as_ref());
+        let base = tuple.map(|tuple| tuple.checkpoint);
+        let reductions = input_reductions(&graph_version.graph, base.as_ref(), &request.input);
+        let reduced = reduce(app, reductions).await?;
+        let at = CheckpointStamp {
+            id,
+            run: run.clone(),
+            at_ms: self.0.ports.clock.now_ms(),
+            version: graph_version.version,
+            parents: BTreeMap::new(),
+            tasks: None,
+        };
+        let root = Namespace::root();
+        let made = block_in_place_if(are_large_values([&request.input]), || {
+            accept_input(&graph_version.graph, base.as_ref(), &root, &request.input, &reduced, at)
+        });
+        made.map_err(|error| error.to_failure())
+    }
+
+    pub(super) async fn resume_run(
+        &self,
+        request: ResumeRun,
+        asked: RunRequest,
+    ) -> Result<RunRef, Failure> {
+        let thread = &request.thread;
+        let mut slot = self.claim_for_run(thread, asked).await?;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
+        self.admit(&head).await?;
+        let store = self.0.ports.store.as_ref();
+        let tuple = view::current_checkpoint(store, &head).await.map_err(store_failure)?;
+        let tuple = tuple.ok_or_else(|| thread_not_found(thread))?;
+        let past = self.is_shared().then(|| view::logged_tasks(&tuple.events));
+        let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);
+        let open = view::pending_with_graphs(&lineage, &subgraphs);
+        for answer in request.answers.values() {
+            check_depth("an answer", answer)?;
+        }
+        let (answers, reason) = if request.answers.is_empty() {
+            check_can_continue(&head, &lineage, &open)?;
+            let failed = head.record.status == ThreadStatus::Error;
+            (Vec::new(), if failed { RunReason::Retry } else { RunReason::Resume })
+        } else {
+            let asked: Vec<&Interrupt> = open.iter().map(|(_, question)| question).collect();
+            let is_much = are_large_values(request.answers.values());
+            let answers = block_in_place_if(is_much, || match_answers(&asked, &request.answers))
+                .map_err(|error| answer_failure(&error, thread))?;
+            (answer_events(&open, answers, slot.request.principal.as_ref()), RunReason::Resume)
+        };
+        let reopen = (request.on_failure == OnFailure::Reopen && !answers.is_empty())
+            .then_some(lineage.checkpoint.meta.id);
+        if let Some(past) = past {
+            let held = view::held_elicitations(&past, &lineage, &subgraphs);
+            let is_answered =
+                |id: &InterruptId| answers.iter().any(|(_, kind)| is_answer_to(kind, id));
+            let host = self.held_call_host(thread, held, is_answered).await?;
+            if let Some(host) = host.filter(|host| host != self.holder()) {
+                if slot.request.queue_condition == QueueCondition::Pending {
+                    return Err(must_start_on(&host));
+                }
+                return self.enqueue_for_host(host, slot, &head, request, reopen, answers).await;
+            }
+        }
+        let run = RunRecord { options: request.options, ..self.new_run(&mut slot, &head, reopen) };
+        self.continue_run(slot, head, run, reason, answers).await
+    }
+
+    /// Continues a run from the current checkpoint of its thread: with answers, past a breakpoint,
+    /// after a crash or as a fork.
+    pub(super) async fn continue_run(
+        &self,
+        mut slot: ThreadClaim,
+        head: ThreadHead,
+        mut run: RunRecord,
+        reason: RunReason,
+        answers: Vec<(Namespace, EventKind)>,
+    ) -> Result<RunRef, Failure> {
+        let (app, graph_version) = self.pinned_code(&head.record)?;
+        options::check(&run.options, &graph_version.graph)?;
+        let store = self.0.ports.store.as_ref();
+        let Some(mut tuple) =
+            view::current_checkpoint(store, &head).await.map_err(store_failure)?
+        else {
+            return Err(Failure::internal(format!(
+                "thread `{}` has no checkpoint",
+                head.record.id
+            )));
+        };
+        run.first_step.get_or_insert(tuple.checkpoint.meta.step);
+        let past = view::logged_tasks(&tuple.events);
+        let reusable_results = self.find_reusable_results(&head, &run.id, &past).await;
+        let mut record = head.record.clone();
+        record.status = ThreadStatus::Running;
+        record.run = Some(run.id.clone());
+        record.updated_ms = self.0.ports.clock.now_ms();
+        record.expires_ms = None;
+        let log = self.run_log(&run, &head, &slot);
+        log.reserve_checkpoint_ids(unpersisted_events::highest_checkpoint_id(&tuple)).await;
+        // The log of a fork already has `run_started`, before the events that were carried over.
+        if reason != RunReason::Fork {
+            tuple.events.push(log.push(self.run_started(&graph_version, &record, reason, &slot)));
+        }
+        for (graph, answer) in answers {
+            tuple.events.push(log.for_namespace(graph).push(answer));
+        }
+        let tasks = TaskCount::new(
+            graph_version.graph.task_limits().run_tasks,
+            finished_in_log(&tuple, &run.id),
+        );
+        let (unpersisted, passed) =
+            (unpersisted_events::unpersisted_since(&tuple), view::breakpoints_passed_seq(&tuple));
+        let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);
+        log.set_pending_interrupts(view::pending_with_graphs(&lineage, &subgraphs).len());
+        let commit = Commit {
+            record: Some(record.clone()),
+            run: Some(run.clone()),
+            queue_condition: slot.take_queue_condition(),
+            ..Commit::default()
+        };
+        log.commit(commit).await;
+        log.wait_durable().await.map_err(|error| self.write_failure(error))?;
+        let context =
+            self.graph_context(app, graph_version, &record, &run, log, &slot, &lineage.checkpoint);
+        let past = Arc::new(RootSuperstep::new(past, subgraphs, passed));
+        let context = GraphContext {
+            reusable_results,
+            root_superstep: past,
+            tasks: Arc::new(tasks),
+            ..context
+        };
+        let driver = Driver::new(context, record, run, lineage, unpersisted);
+        Ok(self.spawn(slot, driver))
+    }
+
+    /// Returns the code that a thread is pinned to.
+    pub(super) fn pinned_code(
+        &self,
+        record: &ThreadRecord,
+    ) -> Result<(Arc<App>, Arc<GraphVersion>), Failure> {
+        self.0.catalog.pinned_version(&record.app, &record.graph, record.version).ok_or_else(|| {
+            Failure::new(
+                code::UNAVAILABLE,
+                format!(
+                    "thread `{}` is pinned to version {} of graph `{}` in app `{}`, which is not \
+                     loaded; put that version back or start a new thread",
+                    record.id,
+                    &record.version.to_hex()[..12],
+                    record.graph,
+                    record.app
+                ),
+            )
+            .with_details(json!({ "version": record.version }))
+        })
+    }
+
+    pub(super) fn new_run(
+        &self,
+        slot: &mut ThreadClaim,
+        head: &ThreadHead,
+        reopen: Option<CheckpointId>,
+    ) -> RunRecord {
+        let now_ms = self.now_ms();
+        RunRecord {
+            id: slot.run.clone(),
+            thread: head.record.id.clone(),
+            first_seq: head.last_seq + 1,
+            status: RunStatus::Running,
+            failure: None,
+            created_ms: slot.request.created_ms.or(Some(now_ms)),
+            started_ms: now_ms,
+            ended_ms: None,
+            reopen,
+            options: RunOptions::default(),
+            first_step: None,
+            origin: None,
+            spec: slot.request.spec.take(),
+        }
+    }
+
+    pub(super) fn thread_log(&self, head: &ThreadHead, slot: &ThreadClaim) -> Arc<ThreadLog> {
+        Arc::new(self.new_log(head, slot))
+    }
+
+    /// Creates the log of a run, with the durability of the run, and adds it to the thread's entry.
+    fn run_log(&self, run: &RunRecord, head: &ThreadHead, slot: &ThreadClaim) -> Arc<ThreadLog> {
+        let log = Arc::new(self.new_log(head, slot).with_durability(run.options.durability));
+        if let Some(active) = self.active().get_mut(&slot.thread) {
+            active.log = Arc::downgrade(&log);
+        }
+        log
+    }
+
+    fn new_log(&self, head: &ThreadHead, slot: &ThreadClaim) -> ThreadLog {
+        let (store, clock) = (self.0.ports.store.clone(), self.0.ports.clock.clone());
+        let log = ThreadLog::new(store, clock, head, slot.epoch, slot.run.clone());
+        let quotas = &self.0.quotas;
+        let tenant = quotas.byte_meter(head.record.tenant.as_deref());
+        let log = log.with_size_limit(quotas.caps().thread_log_bytes, head.log_bytes, tenant);
+        let log = log.with_interrupt_limit(quotas.caps().thread_questions);
+        match &slot.lease {
+            Some(lease) => log.with_lease(lease.clone()),
+            None => log,
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "called like its sibling methods")]
+    pub(super) fn run_started(
+        &self,
+        graph_version: &GraphVersion,
+        record: &ThreadRecord,
+        reason: RunReason,
+        slot: &ThreadClaim,
+    ) -> EventKind {
+        EventKind::RunStarted(RunStarted {
+            graph: graph_version.graph.name.clone(),
+            digest: graph_version.version,
+            reason,
+            context: record.context.clone(),
+            principal: slot.request.principal.clone(),
+        })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "collects the parts of a run context")]
+    fn graph_context(
+        &self,
+        app: Arc<App>,
+        graph_version: Arc<GraphVersion>,
+        record: &ThreadRecord,
+        run: &RunRecord,
+        log: Arc<ThreadLog>,
+        slot: &ThreadClaim,
+        checkpoint: &Checkpoint,
+    ) -> GraphContext {
+        let run_tasks = graph_version.graph.task_limits().run_tasks;
+        GraphContext {
+            app,
+            graph_version,
+            parent_graph: None,
+            log,
+            record: Arc::new(record.clone()),
+            run: run.id.clone(),
+            options: Arc::new(run.options.clone()),
+            ports: self.0.ports.clone(),
+            quotas: self.0.quotas.clone(),
+            cancel: slot.cancel.clone(),
+            drain: slot.drain.clone(),
+            handover: slot.handover.clone(),
+            remaining_steps: 0,
+            tasks: Arc::new(TaskCount::new(run_tasks, 0)),
+            base: checkpoint.meta.id,
+            children: Arc::default(),
+            parents: Arc::default(),
+            reusable_results: Arc::default(),
+            root_superstep: Arc::default(),
+            parent_heartbeat: None,
+            error: None,
+            subgraph_runner: &SubgraphDriver,
+        }
+    }
+
+    /// Collects unused results of cancelled runs that the new run may reuse. Tasks of `past` with a
+    /// journal are excluded, because they replay it. Reuse only saves cost, so a read error is
+    /// logged and ignored.
+    async fn find_reusable_results(
+        &self,
+        head: &ThreadHead,
+        run: &RunId,
+        past: &BTreeMap<TaskId, LoggedTask>,
+    ) -> Arc<ReusableResults> {
+        let found = result_reuse::scan(self.0.ports.store.as_ref(), head, run).await;
+        match found {
+            Ok(search) => Arc::new(
+                search.into_reusable(|task| past.get(task).is_some_and(LoggedTask::has_events)),
+            ),
+            Err(error) => {
+                let thread = &head.record.id;
+                tracing::warn!(
+                    %thread, %error,
+                    "cannot read results of cancelled runs; calls are executed again"
+                );
+                Arc::default()
+            }
+        }
+    }
+
+    fn spawn(&self, mut slot: ThreadClaim, driver: Driver) -> RunRef {
+        let run = RunRef { thread: slot.thread.clone(), run: slot.run.clone() };
+        let closing = self.0.abort.clone();
+        // The run may last long, and an input or a fork may have discarded interrupts of held
+        // calls.
+        self.release_unneeded(&slot.thread);
+        self.0.ports.observer.run_started(&driver.record().app, &driver.record().graph);
+        self.0.runtime.spawn(async move {
+            let left = tokio::select! {
+                biased;
+                () = closing.wait() => DriveOutcome::HandOver,
+                left = Box::pin(driver.drive()) => left,
+            };
+            let ended = match left {
+                DriveOutcome::Ended(ended) => ended,
+                DriveOutcome::HandOver => return slot.hand_over().await,
+                DriveOutcome::LogLost(failure) => return slot.hand_over_lost(failure).await,
+            };
+            let done = slot.done.clone();
+            slot.release().await;
+            // The thread is free before the end of the run is announced, so that receivers can
+            // start the next run.
+            let (engine, thread) = (slot.engine.clone(), slot.thread.clone());
+            drop(slot);
+            engine.0.dispatch.run_ended(&thread, engine.now_ms());
+            done.send_replace(Some(Arc::new(ended)));
+        });
+        run
+    }
+}
+
+/// Rejects an input, a context or metadata that is nested too deeply.
+pub(super) fn check_documents(
+    input: &Value,
+    context: &Value,
+    metadata: &BTreeMap<String, Value>,
+) -> Result<(), Failure> {
+    check_depth("the input", input)?;
+    check_depth("the context", context)?;
+    metadata.values().try_for_each(|value| check_depth("the metadata", value))
+}
+
+pub(super) fn select_graph(
+    app: &App,
+    name: Option<&GraphName>,
+) -> Result<Arc<GraphVersion>, Failure> {
+    let names = || app.graphs.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let found = match name {
+        Some(name) => app.graphs.get(name),
+        None if app.graphs.len() == 1 => app.graphs.values().next(),
+        None => {
+            return Err(Failure::new(
+                code::INVALID,
+                format!("app `{}` has several graphs, name one of {}", app.name, names()),
+            ));
+        }
+    };
+    found.cloned().ok_or_else(|| {
+        let wanted = name.map_or_else(String::new, |name| format!(" `{name}`"));
+        Failure::new(
+            code::NOT_FOUND,
+            format!("app `{}` has no graph{wanted}; it has: {}", app.name, names()),
+        )
+    })
+}
+
+/// Returns the answers of a principal as events, each with the graph that raised the interrupt.
+pub(super) fn answer_events(
+    open: &[(Namespace, Interrupt)],
+    answers: Vec<Answered>,
+    principal: Option<&Principal>,
+) -> Vec<(Namespace, EventKind)> {
+    let graph_of = |answered: &Answered| {
+        open.iter().find(|(_, question)| question.asked.interrupt == answered.interrupt)
+    };
+    let placed = answers.into_iter().filter_map(|answered| {
+        let graph = graph_of(&answered)?.0.clone();
+        let answered = Answered { principal: principal.cloned(), ..answered };
+        Some((graph, EventKind::Answered(answered)))
+    });
+    placed.collect()
+}
+
+/// Returns true if an event answers an interrupt.
+fn is_answer_to(kind: &EventKind, question: &InterruptId) -> bool {
+    matches!(kind, EventKind::Answered(answered) if answered.interrupt == *question)
+}
+
+/// Checks that a thread can continue without answers: no interrupt is pending, and a node is
+/// triggered.
+fn check_can_continue(
+    head: &ThreadHead,
+    lineage: &Lineage,
+    open: &[(Namespace, Interrupt)],
+) -> Result<(), Failure> {
+    if let Some((_, question)) = open.first() {
+        return Err(Failure::new(
+            code::INVALID,
+            format!(
+                "thread `{}` waits for {} answer(s), the first to interrupt `{}`; give answers by \
+                 interrupt id",
+                head.record.id,
+                open.len(),
+                question.asked.interrupt
+            ),
+        ));
+    }
+    if lineage.checkpoint.meta.next.is_empty() {
+        return Err(Failure::new(
+            code::CONFLICT,
+            format!("thread `{}` has reached its end, nothing is left to run", head.record.id),
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn answer_failure(error: &AnswerError, thread: &ThreadId) -> Failure {
+    if let AnswerError::Limit(exceeded) = error {
+        return exceeded.to_failure();
+    }
+    let word = match error {
+        AnswerError::SchemaMismatch { .. } | AnswerError::Ambiguous { .. } => code::INVALID,
+        _ => code::CONFLICT,
+    };
+    Failure::new(word, format!("thread `{thread}`: {error}"))
+}

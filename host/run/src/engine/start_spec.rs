@@ -1,0 +1,157 @@
+//! Starts runs from their stored specifications.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{AppName, ThreadId};
+
+use super::request::{RunRequest, match_answers};
+use super::{Engine, ThreadClaim};
+use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, RunService as _, StartRun};
+use crate::ports::store::{QueueCondition, RunAnswers, RunKind, RunRecord};
+use crate::time_travel::{CommandThread, ForkFrom, ForkInto, ForkThread};
+
+impl ThreadClaim {
+    /// Takes the [`QueueCondition`] of the run for the batch that starts it.
+    pub(super) fn take_queue_condition(&mut self) -> QueueCondition {
+        std::mem::take(&mut self.request.queue_condition)
+    }
+}
+
+impl Engine {
+    /// Starts the run of `record` as its specification says, on a thread of `tenant`.
+    ///
+    /// # Errors
+    ///
+    /// `busy` if another run of the thread comes first; otherwise the errors of the start, the
+    /// resume, the command or the fork that the specification requests.
+    pub(super) async fn start_from_spec(
+        &self,
+        record: &RunRecord,
+        tenant: Option<String>,
+        turn: QueueCondition,
+    ) -> Result<RunRef, Failure> {
+        let Some(spec) = record.spec.as_deref() else {
+            return Err(Failure::internal(format!("run `{}` has no specification", record.id)));
+        };
+        let thread = &record.thread;
+        let asked = RunRequest::from_record(record, turn);
+        let (app, options) = (spec.app.clone(), record.options.clone());
+        match &spec.kind {
+            RunKind::Start { input } => {
+                let start = StartRun {
+                    app,
+                    graph: spec.graph.clone(),
+                    input: input.clone(),
+                    thread: Some(thread.clone()),
+                    run: None,
+                    context: spec.context.clone(),
+                    metadata: spec.metadata.clone(),
+                    tenant,
+                    options,
+                    ttl: spec.ttl,
+                    principal: None,
+                };
+                Box::pin(self.start_run(start, asked)).await
+            }
+            RunKind::Continue | RunKind::Answer { .. } => {
+                let answers = match &spec.kind {
+                    RunKind::Answer { answer } => self.answers_by_id(thread, answer).await?,
+                    _ => BTreeMap::new(),
+                };
+                let resume = ResumeRun {
+                    thread: thread.clone(),
+                    run: None,
+                    answers,
+                    on_failure: record.reopen.map_or(OnFailure::Keep, |_| OnFailure::Reopen),
+                    app: Some(app),
+                    tenant,
+                    options,
+                    principal: None,
+                };
+                Box::pin(self.resume_run(resume, asked)).await
+            }
+            RunKind::Command { command, answer, checkpoint } => {
+                let answers = match answer {
+                    Some(answer) => self.answers_by_id(thread, answer).await?,
+                    None => BTreeMap::new(),
+                };
+                let command = CommandThread {
+                    thread: thread.clone(),
+                    run: None,
+                    app,
+                    graph: spec.graph.clone(),
+                    tenant,
+                    checkpoint: *checkpoint,
+                    command: command.clone(),
+                    answers,
+                    context: spec.context.clone(),
+                    metadata: spec.metadata.clone(),
+                    options,
+                    principal: None,
+                };
+                Box::pin(self.command_thread(command, asked)).await
+            }
+            RunKind::Fork { checkpoint, input } => {
+                let from = ForkFrom::Checkpoint { checkpoint: *checkpoint, input: input.clone() };
+                self.start_fork(record, from, (app, tenant), asked).await
+            }
+            RunKind::Redo { checkpoint, input } => {
+                let from = ForkFrom::Input { checkpoint: *checkpoint, input: input.clone() };
+                self.start_fork(record, from, (app, tenant), asked).await
+            }
+        }
+    }
+
+    async fn start_fork(
+        &self,
+        record: &RunRecord,
+        from: ForkFrom,
+        (app, tenant): (AppName, Option<String>),
+        asked: RunRequest,
+    ) -> Result<RunRef, Failure> {
+        let fork = ForkThread {
+            thread: record.thread.clone(),
+            run: None,
+            from,
+            into: ForkInto::InPlace,
+            app: Some(app),
+            tenant,
+            options: record.options.clone(),
+            principal: None,
+        };
+        Box::pin(self.fork_thread(&record.thread, &fork, asked)).await
+    }
+
+    /// Replaces the answers of a run by answers with interrupt ids, if they match the pending
+    /// interrupts. A client answers the interrupts that it sees; others may be pending when the run
+    /// starts.
+    pub(super) async fn resolve_answers(&self, record: &mut RunRecord) {
+        let RunRecord { thread, spec, .. } = record;
+        let kind = spec.as_deref_mut().map(|spec| &mut spec.kind);
+        let Some(RunKind::Answer { answer } | RunKind::Command { answer: Some(answer), .. }) = kind
+        else {
+            return;
+        };
+        // If the answers do not match, the start of the run reports the reason.
+        if let Ok(answers) = self.answers_by_id(thread, answer).await {
+            *answer = RunAnswers::ById(answers);
+        }
+    }
+
+    async fn answers_by_id(
+        &self,
+        thread: &ThreadId,
+        answer: &RunAnswers,
+    ) -> Result<BTreeMap<String, Value>, Failure> {
+        match answer {
+            RunAnswers::ById(answers) => Ok(answers.clone()),
+            RunAnswers::Matched(value) => {
+                let view = self.thread(thread).await?;
+                let open = view.map(|view| view.interrupts).unwrap_or_default();
+                match_answers(&open, value)
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Unbound threads, which have no graph until their first run or edit, and updates of threads
+//! outside of runs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{RunId, ThreadId};
+
+use super::owner::check_owner;
+use super::{Engine, RunRequest, ThreadClaim, new_run_id, new_thread_id, thread_not_found};
+use crate::app::{App, GraphVersion};
+use crate::json::check_depth;
+use crate::log::{MetadataUpdate, UpdateOutcome};
+use crate::metadata;
+use crate::ports::store::{Batch, QueueCondition, StoreError, ThreadHead, ThreadRecord, ThreadTtl};
+use crate::view::store_failure;
+
+/// Maximum number of attempts to update a thread while another operation uses it: a run that is
+/// starting or has just ended, or an edit.
+const UPDATE_ATTEMPTS: u32 = 20;
+
+/// Delay between two attempts.
+const UPDATE_RETRY_DELAY: Duration = Duration::from_millis(25);
+
+/// A thread to create without a graph.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NewThread {
+    /// Id of the thread. Default: a new UUID.
+    pub thread: Option<ThreadId>,
+    /// Tenant that owns the thread.
+    pub tenant: Option<String>,
+    /// Metadata of the client.
+    pub metadata: BTreeMap<String, Value>,
+    /// Time to live. Default: the engine's `thread_ttl`.
+    pub ttl: Option<ThreadTtl>,
+    /// Creation time, milliseconds since 1970. Default: now.
+    pub created_ms: Option<i64>,
+}
+
+/// An update of a thread outside of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpdateThread {
+    /// The thread to update.
+    pub thread: ThreadId,
+    /// Tenant of the caller. A thread of another tenant is not found.
+    pub tenant: Option<String>,
+    /// Metadata to add. It replaces entries with the same key.
+    pub metadata: BTreeMap<String, Value>,
+    /// New time to live. Default: unchanged.
+    pub ttl: Option<ThreadTtl>,
+}
+
+impl Engine {
+    /// Creates a thread without a graph. Its first run binds it to one.
+    ///
+    /// # Errors
+    ///
+    /// `conflict` if the thread exists; `busy` if it is being created; `limit` if the metadata is
+    /// too large or the tenant has reached a cap.
+    pub async fn create_thread(&self, new: NewThread) -> Result<ThreadRecord, Failure> {
+        new.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
+        // A thread that is created again keeps its metadata, even if that is older than the limit.
+        if new.created_ms.is_none() {
+            metadata::check_size(&new.metadata)?;
+        }
+        let thread = new.thread.unwrap_or_else(new_thread_id);
+        let mut slot = self.claim(&thread, new_run_id()).await?;
+        if self.unexpired_thread(&thread).await?.is_some() {
+            let text = format!("there is a thread `{thread}` already; choose another id");
+            return Err(
+                Failure::new(code::CONFLICT, text).with_details(json!({ "thread": thread }))
+            );
+        }
+        self.admit_new_thread(new.tenant.as_deref()).await?;
+        let now_ms = self.now_ms();
+        let record = ThreadRecord {
+            created_ms: new.created_ms.unwrap_or(now_ms),
+            tenant: new.tenant,
+            metadata: new.metadata,
+            ttl: new.ttl.or(self.0.thread_ttl),
+            incarnation: Some(new_run_id()),
+            ..ThreadRecord::unbound(thread.clone(), now_ms)
+        };
+        let batch =
+            Batch { epoch: Some(slot.epoch), record: Some(record.clone()), ..Batch::default() };
+        self.0.ports.store.append(&thread, batch).await.await.map_err(store_failure)?;
+        slot.release().await;
+        Ok(record)
+    }
+
+    /// Updates the metadata and time to live of a thread. An active run does not observe the
+    /// update.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`; `busy` while a run is active on another host, or if another operation uses the
+    /// thread for too long; `limit` if the metadata becomes too large.
+    pub async fn update_thread(&self, update: UpdateThread) -> Result<ThreadRecord, Failure> {
+        update.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
+        let thread = &update.thread;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        check_owner(&head, None, update.tenant.as_ref())?;
+        let mut attempt = 1;
+        loop {
+            if let Some(record) = self.update_active_thread(&update).await? {
+                return Ok(record);
+            }
+            match self.update_idle_thread(&update).await {
+                Err(failure) if failure.code == code::BUSY && attempt < UPDATE_ATTEMPTS => {}
+                updated => return updated,
+            }
+            tokio::time::sleep(UPDATE_RETRY_DELAY).await;
+            attempt += 1;
+        }
+    }
+
+    /// Updates a thread through the log of its active run. Returns `None` if no run is active, or
+    /// if the run is just starting or ending.
+    async fn update_active_thread(
+        &self,
+        update: &UpdateThread,
+    ) -> Result<Option<ThreadRecord>, Failure> {
+        let at_work = self.active().get(&update.thread).and_then(|active| active.log.upgrade());
+        let Some(log) = at_work else { return Ok(None) };
+        let amendment = MetadataUpdate { metadata: update.metadata.clone(), ttl: update.ttl };
+        match log.update_metadata(amendment).await {
+            Ok(UpdateOutcome::Applied(record)) => Ok(Some(record)),
+            Ok(UpdateOutcome::TooLarge(failure)) => Err(failure),
+            Ok(UpdateOutcome::NoRecordYet) | Err(StoreError::Fenced { .. }) => Ok(None),
+            Err(error) => Err(store_failure(error)),
+        }
+    }
+
+    /// Updates a thread without an active run.
+    async fn update_idle_thread(&self, update: &UpdateThread) -> Result<ThreadRecord, Failure> {
+        let thread = &update.thread;
+        let mut slot = self.claim(thread, new_run_id()).await?;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        self.reject_orphaned_run(&head).await?;
+        let mut record = head.record;
+        metadata::check_merged_size(&record.metadata, &update.metadata)?;
+        let amendment = MetadataUpdate { metadata: update.metadata.clone(), ttl: update.ttl };
+        amendment.apply(&mut record);
+        record.updated_ms = self.now_ms();
+        let batch =
+            Batch { epoch: Some(slot.epoch), record: Some(record.clone()), ..Batch::default() };
+        self.0.ports.store.append(thread, batch).await.await.map_err(store_failure)?;
+        slot.release().await;
+        Ok(record)
+    }
+
+    /// Claims a thread for a run that starts, under the requested run id if no other run has it.
+    ///
+    /// # Errors
+    ///
+    /// `conflict` if the run id is taken; `busy` if a run is active on the thread.
+    pub(super) async fn claim_for_run(
+        &self,
+        thread: &ThreadId,
+        asked: RunRequest,
+    ) -> Result<ThreadClaim, Failure> {
+        let mut slot = match asked.run.clone() {
+            None => self.claim(thread, new_run_id()).await?,
+            // The run is pending under this id, and starts in its turn.
+            Some(run) if asked.queue_condition == QueueCondition::Pending => {
+                self.claim(thread, run).await?
+            }
+            Some(run) => self.claim_for_run_id(thread, run).await?,
+        };
+        slot.request = asked;
+        Ok(slot)
+    }
+
+    async fn claim_for_run_id(
+        &self,
+        thread: &ThreadId,
+        run: RunId,
+    ) -> Result<ThreadClaim, Failure> {
+        if self.active().values().any(|active| active.run == run) {
+            return Err(run_id_taken(&run));
+        }
+        self.reject_existing_run(&run).await?;
+        let slot = self.claim(thread, run).await?;
+        // Another host may have started and ended the same run during the wait for the lease.
+        self.reject_existing_run(&slot.run).await?;
+        Ok(slot)
+    }
+
+    pub(super) async fn reject_existing_run(&self, run: &RunId) -> Result<(), Failure> {
+        let known = self.0.ports.store.run(run).await.map_err(store_failure)?;
+        known.map_or(Ok(()), |_| Err(run_id_taken(run)))
+    }
+}
+
+pub(super) fn run_id_taken(run: &RunId) -> Failure {
+    let text = format!("there is a run `{run}` already; choose another id");
+    Failure::new(code::CONFLICT, text).with_details(json!({ "run_id": run }))
+}
+
+/// Binds an unbound thread to a graph. Other fields of the record are kept.
+pub(super) fn bind(head: ThreadHead, app: &App, graph_version: &GraphVersion) -> ThreadHead {
+    let record = ThreadRecord {
+        app: app.name.clone(),
+        graph: graph_version.graph.name.clone(),
+        version: graph_version.version,
+        ..head.record
+    };
+    ThreadHead { record, ..head }
+}

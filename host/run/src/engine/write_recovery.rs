@@ -1,0 +1,159 @@
+//! Recovery from failed writes, such as on a full disk, if this host is the only one that uses the
+//! store. A failure leaves runs that cannot write their logs, and pending runs that the store has
+//! although it reported an error. When the store accepts writes again, the host recovers the former
+//! and schedules the latter.
+//!
+//! Hosts that share a store look for such runs periodically.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wattle_graph::failure::{Failure, code};
+
+use super::{Engine, EngineInner, ThreadClaim};
+use crate::hostcall::runs::RunRef;
+use crate::ports::store::StoreError;
+use crate::view::store_failure;
+
+/// Delay before a check whether the store accepts writes.
+const MIN_PROBE_DELAY: Duration = Duration::from_secs(1);
+
+/// Upper bound of the delay, which doubles if the store fails repeatedly: the work of a run until
+/// the next failure may cost money each time.
+const MAX_PROBE_DELAY: Duration = Duration::from_mins(1);
+
+/// Time without a failure after which the delay is reset.
+const PROBE_DELAY_RESET: Duration = Duration::from_mins(3);
+
+/// The wait until the store accepts writes again.
+#[derive(Default)]
+pub(super) struct WriteProbe(Mutex<WriteProbeState>);
+
+#[derive(Default)]
+struct WriteProbeState {
+    is_waiting: bool,
+    /// The last delay, and the time at which the store accepted writes after it.
+    last: Option<(Duration, Instant)>,
+}
+
+impl WriteProbe {
+    /// Locks the state. No code that can panic runs under this lock.
+    fn lock(&self) -> MutexGuard<'_, WriteProbeState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the delay before the check of the store; `None` if a check is already scheduled.
+    fn schedule(&self) -> Option<Duration> {
+        let mut state = self.lock();
+        if std::mem::replace(&mut state.is_waiting, true) {
+            return None;
+        }
+        Some(match state.last {
+            Some((pause, at)) if at.elapsed() < PROBE_DELAY_RESET => {
+                (pause * 2).min(MAX_PROBE_DELAY)
+            }
+            _ => MIN_PROBE_DELAY,
+        })
+    }
+
+    /// Records that the store accepts writes after a delay of `pause`.
+    fn record_success(&self, pause: Duration) {
+        *self.lock() = WriteProbeState { is_waiting: false, last: Some((pause, Instant::now())) };
+    }
+}
+
+impl ThreadClaim {
+    /// Releases the lease of a run that cannot write its log, and arranges its recovery.
+    pub(super) async fn hand_over_lost(self, failure: Failure) {
+        let run = RunRef { thread: self.thread.clone(), run: self.run.clone() };
+        let engine = self.engine.clone();
+        self.hand_over().await;
+        engine.recover_lost_run(run, failure);
+    }
+}
+
+impl Engine {
+    /// Arranges the recovery of a run that cannot write its log. Hosts that share a store find such
+    /// runs anyway.
+    fn recover_lost_run(&self, run: RunRef, failure: Failure) {
+        if self.is_shared() || self.is_shutting_down() {
+            return;
+        }
+        match failure.code.as_str() {
+            // A lease that was lost can be acquired again.
+            code::UNAVAILABLE | code::BUSY => self.probe_writes(),
+            _ => self.set_run_aside(run, failure),
+        }
+    }
+
+    /// Converts the error of a write. If the store failed, the data may have been written
+    /// nevertheless, so the host looks for the data when the store accepts writes again.
+    pub(super) fn write_failure(&self, error: StoreError) -> Failure {
+        if matches!(error, StoreError::Backend { .. }) {
+            self.probe_writes();
+        }
+        store_failure(error)
+    }
+
+    /// Waits in the background until the store accepts writes, and then looks for the runs that a
+    /// failure left behind.
+    fn probe_writes(&self) {
+        if self.is_shared() {
+            return;
+        }
+        if let Some(pause) = self.0.write_probe.schedule() {
+            self.0.runtime.spawn(probe_until_writable(Arc::downgrade(&self.0), pause));
+        }
+    }
+
+    async fn recover_left_runs(&self) {
+        self.0.dispatch.request_list();
+        // The recovery after a start finds these runs as well.
+        self.wait_recovered().await;
+        if self.recover_all().await.is_err() {
+            self.probe_writes();
+        }
+    }
+}
+
+/// See [`Engine::probe_writes`]. The wait does not keep the engine alive.
+async fn probe_until_writable(engine: Weak<EngineInner>, pause: Duration) {
+    tokio::time::sleep(pause).await;
+    loop {
+        let Some(engine) = engine.upgrade().map(Engine) else { return };
+        if engine.is_shutting_down() {
+            return;
+        }
+        match engine.0.ports.store.check_writable().await {
+            Ok(()) => {
+                // A failure from here on schedules another check.
+                engine.0.write_probe.record_success(pause);
+                return engine.recover_left_runs().await;
+            }
+            Err(error) => tracing::debug!(%error, "the store does not accept writes yet"),
+        }
+        drop(engine);
+        tokio::time::sleep(MIN_PROBE_DELAY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn delay_doubles_while_the_store_keeps_failing() {
+        let mending = WriteProbe::default();
+        let mut pauses = Vec::new();
+        for _ in 0..9 {
+            let pause = mending.schedule().unwrap();
+            assert_eq!(mending.schedule(), None, "only one check is scheduled");
+            mending.record_success(pause);
+            pauses.push(pause.as_secs());
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+        tokio::time::advance(PROBE_DELAY_RESET).await;
+        assert_eq!(mending.schedule(), Some(MIN_PROBE_DELAY));
+    }
+}

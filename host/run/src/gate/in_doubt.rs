@@ -1,0 +1,109 @@
+//! In-doubt calls: the host stopped before the call returned, or the server that held the call open
+//! for an answer no longer does. The operator's policy or a person decides about them.
+
+use serde_json::{Value, json};
+use wattle_graph::event::{Decision, EventKind, Settled};
+use wattle_graph::failure::{Failure, code};
+
+use crate::gate::entry::CallEntry;
+use crate::gate::task_gate::log_lost;
+use crate::gate::unwind::Unwind;
+use crate::grant::InDoubtPolicy;
+use crate::hostcall::interrupt::InterruptRequest;
+use crate::hostcall::request::CallRequest;
+
+/// Value of `by` in a `settled` event for a decision by policy.
+const SETTLED_BY_POLICY: &str = "policy";
+
+/// Field of the interrupt's payload that describes the in-doubt call.
+const IN_DOUBT_FIELD: &str = "in_doubt";
+
+impl CallEntry {
+    /// Returns the failure that the caller receives if the decision is to fail the call.
+    pub(crate) fn in_doubt_failure(&self) -> Failure {
+        let CallRequest { function, summary, .. } = &self.request;
+        let what = match self.last_round() {
+            Some(_) => "it waited for the answer of a person and is no longer held open",
+            None => "the host stopped before it returned",
+        };
+        let text = format!(
+            "call `{function} {summary}` is in doubt: {what}, and it may have taken effect; it is \
+             not repeated without a decision"
+        );
+        Failure::new(code::IN_DOUBT, text).with_details(json!({ "function": function }))
+    }
+
+    /// Decides about an in-doubt call. `begun` is the sequence number of its last start or of its
+    /// last round, whichever is later.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind::Suspended`] until a person has decided; [`Unwind::LogLost`] if the decision cannot be
+    /// logged.
+    pub(crate) async fn settle(
+        &self,
+        policy: InDoubtPolicy,
+        begun: u64,
+    ) -> Result<Decision, Unwind> {
+        let task = &self.task;
+        match policy {
+            InDoubtPolicy::Fail => Ok(Decision::Fail),
+            InDoubtPolicy::Retry => {
+                task.log.push(EventKind::Settled(Settled {
+                    task: task.task.clone(),
+                    scope: task.scope.clone(),
+                    call: self.number,
+                    decision: Decision::Retry,
+                    by: SETTLED_BY_POLICY.to_owned(),
+                    principal: None,
+                }));
+                task.log.wait_durable().await.map_err(log_lost)?;
+                Ok(Decision::Retry)
+            }
+            InDoubtPolicy::Ask => self.settle_by_interrupt(begun).await,
+        }
+    }
+
+    /// Raises an interrupt for the decision, so every client that answers interrupts can decide. An
+    /// answer applies to one start of the call: a repeated call can be in doubt again.
+    async fn settle_by_interrupt(&self, begun: u64) -> Result<Decision, Unwind> {
+        let mut interrupt = self.interrupt_id();
+        let task = &self.task;
+        while task.interrupt(&interrupt).is_some_and(|known| known.asked_seq < begun) {
+            interrupt = interrupt.reissued();
+        }
+        if let Some(known) = task.interrupt(&interrupt) {
+            if known.asked.payload.get(IN_DOUBT_FIELD).is_none() {
+                return Err(self.other_call_divergence(&known.asked));
+            }
+            let answer = known.answer.ok_or(Unwind::Suspended(interrupt))?;
+            // The answer was validated by the schema below.
+            return Ok(serde_json::from_value(answer).unwrap_or(Decision::Fail));
+        }
+        let payload = json!({ IN_DOUBT_FIELD: {
+            "function": self.request.function,
+            "summary": self.request.summary,
+            "request": self.request.journaled(),
+            "message": self.in_doubt_failure().message,
+        } });
+        let question = InterruptRequest { payload, response_schema: Some(decision_schema()) };
+        Err(task.raise_interrupt(interrupt, self.number, question, None).await)
+    }
+}
+
+/// Returns the schema of a decision. Its form is that of [`Decision`].
+fn decision_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["kind"],
+        "oneOf": [
+            { "properties": { "kind": { "const": "retry" } }, "additionalProperties": false,
+              "description": "make the call again" },
+            { "properties": { "kind": { "const": "answer" }, "answer": {} },
+              "required": ["answer"], "additionalProperties": false,
+              "description": "the call took effect and returned this output" },
+            { "properties": { "kind": { "const": "fail" } }, "additionalProperties": false,
+              "description": "let the caller receive the `in-doubt` failure" },
+        ],
+    })
+}

@@ -1,0 +1,87 @@
+//! Interrupts: raised by a guest, and answered from the log when the guest is executed again.
+
+use serde_json::{Value, json};
+use wattle_graph::elicitation::Elicited;
+use wattle_graph::event::{Asked, Event, EventKind};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::InterruptId;
+use wattle_graph::interrupt::Interrupt;
+
+use crate::gate::Gate;
+use crate::gate::journal::divergence;
+use crate::gate::task_gate::TaskGate;
+use crate::gate::unwind::{CallError, Unwind};
+use crate::hostcall::interrupt::InterruptRequest;
+use crate::hostcall::request::CallRequest;
+use crate::json::check_depth;
+
+impl Gate {
+    /// Raises an interrupt, or returns its answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind::Suspended`] until the interrupt is answered; `unsupported` in a web handler.
+    pub async fn ask(&self, question: InterruptRequest) -> Result<Value, CallError> {
+        let Some(task) = &self.task else { return Err(interrupts_unsupported().into()) };
+        check_depth("the question", &question.payload)?;
+        check_depth("the response schema", &json!(question.response_schema))?;
+        let call = self.reserve_call_numbers(1)?;
+        let interrupt = InterruptId::derive(&task.task, &task.scope, call);
+        if let Some(known) = task.interrupt(&interrupt) {
+            let same = known.asked.payload == question.payload
+                && known.asked.response_schema == question.response_schema;
+            if !same {
+                let asked = |payload: &Value| json!({ "function": InterruptRequest::FUNCTION, "request": payload });
+                let (known, now) = (asked(&known.asked.payload), asked(&question.payload));
+                return Err(divergence(call, known, now).into());
+            }
+            return known.answer.ok_or(Unwind::Suspended(interrupt).into());
+        }
+        // A journal entry under this number means that the node made another call here before.
+        task.look_up(call, call, CallRequest::small(InterruptRequest::FUNCTION, json!(question)))?;
+        question.check_schema()?;
+        task.check_log_size().await?;
+        Err(task.raise_interrupt(interrupt, call, question, None).await.into())
+    }
+}
+
+impl TaskGate {
+    /// Logs an interrupt, unless too many are pending. Returns the unwind that suspends the guest.
+    pub(crate) async fn raise_interrupt(
+        &self,
+        interrupt: InterruptId,
+        call: u32,
+        question: InterruptRequest,
+        elicited: Option<Box<Elicited>>,
+    ) -> Unwind {
+        if let Err(full) = self.log.count_interrupt() {
+            return Unwind::Limit(full);
+        }
+        let expires_ms =
+            self.interrupt_ttl_ms.map(|ttl| self.clock.now_ms().saturating_add_unsigned(ttl));
+        let asked = Asked {
+            interrupt: interrupt.clone(),
+            task: self.task.clone(),
+            node: self.node.clone(),
+            scope: self.scope.clone(),
+            call,
+            payload: question.payload,
+            response_schema: question.response_schema,
+            expires_ms,
+            answered: false,
+            elicited,
+        };
+        let Event { at_ms: asked_ms, seq: asked_seq, run, .. } =
+            self.log.push(EventKind::Asked(asked.clone()));
+        self.journal.record_interrupt(Interrupt { asked, asked_ms, asked_seq, run, answer: None });
+        self.log.flush().await;
+        Unwind::Suspended(interrupt)
+    }
+}
+
+fn interrupts_unsupported() -> Failure {
+    Failure::new(
+        code::UNSUPPORTED,
+        "a web handler cannot ask a question; start a run whose node asks it",
+    )
+}

@@ -1,0 +1,332 @@
+//! The one path of a host call: number, look up, check, log, perform, record.
+//!
+//! 1. The call takes the next number of its task. A batch takes its numbers at once.
+//! 2. [`TaskGate::look_up`] compares the call with the journal. If an earlier execution recorded a
+//!    result, the call returns it.
+//! 3. The gate checks budgets, pending rounds of a tool server, the decision about an in-doubt call
+//!    and the size of the log.
+//! 4. The log records the start of a call that a person waits for. The host then waits until the
+//!    log is durable.
+//! 5. The gate checks the grant and performs the call while the host holds the lease of the thread.
+//! 6. [`CallEntry::record`] records the result.
+//!
+//! A call of a web handler has no journal: the gate only checks the grant and performs the call.
+
+use std::pin::pin;
+
+use futures::StreamExt;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use wattle_graph::event::{CallStarted, Decision};
+use wattle_graph::failure::{Failure, code};
+
+use crate::gate::effect::{Effect, EffectContext};
+use crate::gate::entry::{CallEntry, CallLookup};
+use crate::gate::task_gate::{TaskGate, log_lost};
+use crate::gate::unwind::{CallError, Unwind};
+use crate::gate::{Gate, GuestEnv};
+use crate::hostcall::Idempotency;
+use crate::hostcall::request::CallRequest;
+use crate::json::{approx_bytes, check_depth};
+use crate::limit;
+use crate::result_reuse::ReusableResult;
+
+/// The output of a call, or the failure that the guest receives.
+type CallResult<T> = Result<T, Failure>;
+
+impl Gate {
+    /// Makes one host call, or returns its recorded result.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Failure`] for the guest, [`CallError::Unwind`] if the guest must be unwound.
+    pub async fn call<C: Effect>(&self, call: C) -> Result<C::Output, CallError> {
+        let number = self.reserve_call_numbers(1)?;
+        self.call_numbered(number, number, &call).await?.map_err(CallError::Failure)
+    }
+
+    /// Makes several host calls concurrently. Results are in the order of the calls. A call whose
+    /// request is invalid fails at its position.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind`] if the guest must be unwound. Failures of single calls are in the results.
+    pub async fn call_all<C: Effect>(
+        &self,
+        calls: Vec<Result<C, Failure>>,
+    ) -> Result<Vec<Result<C::Output, Failure>>, Unwind> {
+        if calls.len() > limit::BATCH_CALLS {
+            let failure = batch_too_large(calls.len());
+            return Ok(calls.iter().map(|_| Err(failure.clone())).collect());
+        }
+        let first = self.reserve_call_numbers(calls.len() as u32)?;
+        let answers = calls
+            .into_iter()
+            .zip(first..)
+            .map(move |(call, number)| self.call_in_batch(number, first, call));
+        let answers: Vec<_> =
+            futures::stream::iter(answers).buffered(limit::BATCH_CONCURRENCY).collect().await;
+        answers.into_iter().collect()
+    }
+
+    async fn call_in_batch<C: Effect>(
+        &self,
+        number: u32,
+        batch: u32,
+        call: Result<C, Failure>,
+    ) -> Result<CallResult<C::Output>, Unwind> {
+        match call {
+            Ok(call) => self.call_numbered(number, batch, &call).await,
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// Returns the result of a call that does not wait, from the journal if it was recorded before.
+    pub(super) fn call_immediate(
+        &self,
+        request: CallRequest,
+        answer: impl FnOnce() -> Result<Value, Failure>,
+    ) -> Result<CallResult<Value>, Unwind> {
+        let Some(task) = &self.task else { return Ok(answer()) };
+        let number = self.reserve_call_numbers(1)?;
+        match task.look_up(number, number, request)? {
+            CallLookup::Recorded(result) => Ok(result),
+            CallLookup::Unrecorded(entry) => {
+                let result = answer();
+                entry.record(result.clone());
+                Ok(result)
+            }
+        }
+    }
+
+    /// Reserves `count` consecutive call numbers and returns the first; always 0 without a task.
+    pub(super) fn reserve_call_numbers(&self, count: u32) -> Result<u32, Unwind> {
+        let Some(task) = &self.task else { return Ok(0) };
+        task.reserve_call_numbers(count, self.limits())
+    }
+
+    /// Makes the host call with a number, or returns its recorded result.
+    pub(super) async fn call_numbered<C: Effect>(
+        &self,
+        number: u32,
+        batch: u32,
+        call: &C,
+    ) -> Result<CallResult<C::Output>, Unwind> {
+        let Some(task) = &self.task else { return self.perform(call, None).await };
+        let request = CallRequest::of(call).map_err(Unwind::LogLost)?;
+        task.count_bytes(request.bytes, self.limits())?;
+        task.journal.count_blob(call.blob_bytes())?;
+        let entry = match task.look_up(number, batch, request)? {
+            CallLookup::Recorded(result) => return self.recorded_result::<C>(task, result),
+            CallLookup::Unrecorded(entry) => entry,
+        };
+        entry.check_rounds_answered()?;
+        let mut entry = match self.settle(call, entry).await? {
+            PipelineStep::Done(answer) => return Ok(answer),
+            PipelineStep::Continue(entry) => entry,
+        };
+        task.check_log_size().await?;
+        let begun = C::LOGS_START
+            .then(|| entry.log_start(call.is_structured_output(), C::START_INCLUDES_REQUEST));
+        entry = match self.reuse_result(call, entry, begun.as_ref()).await {
+            PipelineStep::Done(answer) => return Ok(answer),
+            PipelineStep::Continue(entry) => entry,
+        };
+        task.log.output_commit().await.map_err(log_lost)?;
+        entry.restart_timer();
+        let mut answer = self.perform(call, Some(&entry)).await?;
+        if let (Ok(answer), Some(begun)) = (&mut answer, &begun) {
+            C::set_message_id(answer, begun.message_id(task.journal.restart_count(number)));
+        }
+        self.record::<C>(entry, answer).await
+    }
+
+    /// Returns a recorded result.
+    fn recorded_result<C: Effect>(
+        &self,
+        task: &TaskGate,
+        result: CallResult<Value>,
+    ) -> Result<CallResult<C::Output>, Unwind> {
+        match result {
+            Err(failure) => Ok(Err(failure)),
+            Ok(answer) => {
+                task.count_bytes(approx_bytes(&answer), self.limits())?;
+                decode_output(C::FUNCTION, answer).map(Ok).map_err(Unwind::LogLost)
+            }
+        }
+    }
+
+    /// Ends an in-doubt call as the operator's policy or a person decided, unless the decision is
+    /// to retry.
+    async fn settle<C: Effect>(
+        &self,
+        call: &C,
+        mut entry: Box<CallEntry>,
+    ) -> Result<PipelineStep<C::Output>, Unwind> {
+        let decision = match (entry.decision.take(), entry.in_doubt_seq) {
+            (Some(decision), _) => decision,
+            (None, Some(begun)) if call.idempotency() == Idempotency::NotIdempotent => {
+                entry.settle(self.env.grants.in_doubt, begun).await?
+            }
+            (None, _) => return Ok(PipelineStep::Continue(entry)),
+        };
+        let answer = match decision {
+            Decision::Retry => {
+                (entry.in_doubt_seq, entry.decision) = (None, Some(Decision::Retry));
+                return Ok(PipelineStep::Continue(entry));
+            }
+            Decision::Fail => Err(entry.in_doubt_failure()),
+            Decision::Answer { answer } => decode_settled(call, &answer).map(|read| (read, answer)),
+        };
+        let (read, recorded) = match answer {
+            Ok((read, answer)) => (Ok(read), Ok(answer)),
+            Err(failure) => (Err(failure.clone()), Err(failure)),
+        };
+        // The result is recorded, so that no policy repeats the call in another attempt.
+        let task = entry.task.clone();
+        entry.restart_timer();
+        entry.record(recorded);
+        task.log.flush_urgent().await;
+        Ok(PipelineStep::Done(read))
+    }
+
+    /// Ends a call with the result of an equal call of a cancelled run, if there is one. The result
+    /// is logged and streamed like a new one, with zero tokens.
+    async fn reuse_result<C: Effect>(
+        &self,
+        call: &C,
+        mut entry: Box<CallEntry>,
+        begun: Option<&CallStarted>,
+    ) -> PipelineStep<C::Output> {
+        let Some((seq, read, answer)) = self.take_reusable(call, &entry, begun) else {
+            return PipelineStep::Continue(entry);
+        };
+        let task = entry.task.clone();
+        entry.restart_timer();
+        let pieces = C::deltas(&read);
+        if !pieces.is_empty() {
+            task.log_deltas(entry.number, pieces).await;
+        }
+        entry.record_reused(answer, seq);
+        task.log.flush().await;
+        PipelineStep::Done(Ok(read))
+    }
+
+    /// Takes a reusable result. Returns the sequence number of its event, the output for the guest,
+    /// and the output for the journal.
+    fn take_reusable<C: Effect>(
+        &self,
+        call: &C,
+        entry: &CallEntry,
+        begun: Option<&CallStarted>,
+    ) -> Option<(u64, C::Output, Value)> {
+        call.check_grants(&self.env.grants, self.caller()).ok()?;
+        let found = entry.task.reusable_results.take(C::FUNCTION, entry.request.digest);
+        let ReusableResult { seq, output: answer } = found?;
+        let mut read = serde_json::from_value::<C::Output>(answer).ok()?;
+        if let Some(begun) = begun {
+            C::set_message_id(&mut read, begun.message_id(0));
+        }
+        let answer = serde_json::to_value(&read).ok()?;
+        Some((seq, read, answer))
+    }
+
+    /// Checks the grant and performs the call. A cancel of the run ends it. The call of a task
+    /// continues only while the host holds the lease of the thread.
+    async fn perform<C: Effect>(
+        &self,
+        call: &C,
+        entry: Option<&CallEntry>,
+    ) -> Result<CallResult<C::Output>, Unwind> {
+        let GuestEnv { ports, caller, grants, cancel, .. } = &self.env;
+        if let Err(denied) = call.check_grants(grants, caller) {
+            return Ok(Err(denied));
+        }
+        let (env, depth) = (&self.env, self.depth);
+        let context = EffectContext { ports, caller, grants, env, entry, depth };
+        let mut call = pin!(call.perform(&context));
+        let answer = async {
+            match entry {
+                Some(CallEntry { task, .. }) => {
+                    task.log.poll_while_leased(call.as_mut()).await.map_err(log_lost)
+                }
+                None => Ok(call.await),
+            }
+        };
+        tokio::select! {
+            biased;
+            () = cancel.wait() => Err(Unwind::Cancelled),
+            answer = answer => match answer? {
+                Ok(answer) => Ok(Ok(answer)),
+                Err(CallError::Failure(failure)) => Ok(Err(failure)),
+                Err(CallError::Unwind(unwind)) => Err(unwind),
+            },
+        }
+    }
+
+    /// Records the result of a call. An output that is nested too deeply becomes a failure. An
+    /// output beyond the budget unwinds the guest, but is recorded, so that no other attempt pays
+    /// for the output again.
+    async fn record<C: Effect>(
+        &self,
+        entry: Box<CallEntry>,
+        mut answer: CallResult<C::Output>,
+    ) -> Result<CallResult<C::Output>, Unwind> {
+        let tokens = answer.as_ref().ok().and_then(C::tokens);
+        let mut result = match &answer {
+            Ok(answer) => Ok(serde_json::to_value(answer)
+                .map_err(|error| Unwind::LogLost(unreadable(C::FUNCTION, &error)))?),
+            Err(failure) => Err(failure.clone()),
+        };
+        let task = entry.task.clone();
+        let mut counted = Ok(());
+        if let Ok(value) = &result {
+            counted = task.count_bytes(approx_bytes(value), self.limits());
+            if let Err(failure) = check_depth(&format!("the output of {}", C::FUNCTION), value) {
+                answer = Err(failure.clone());
+                result = Err(failure);
+            }
+        }
+        entry.record_with_tokens(result, tokens);
+        task.log.flush_urgent().await;
+        counted.map(|()| answer)
+    }
+}
+
+/// Result of a step of the path.
+enum PipelineStep<T> {
+    /// The call has a result.
+    Done(CallResult<T>),
+    /// The call continues with the next step.
+    Continue(Box<CallEntry>),
+}
+
+/// Deserializes a recorded output. The host wrote it, so a mismatch is a host error.
+pub(super) fn decode_output<T: DeserializeOwned>(
+    function: &str,
+    answer: Value,
+) -> Result<T, Failure> {
+    serde_json::from_value(answer).map_err(|error| unreadable(function, &error))
+}
+
+fn unreadable(function: &str, error: &serde_json::Error) -> Failure {
+    Failure::internal(format!("cannot read the journaled output of `{function}`: {error}"))
+}
+
+/// Deserializes the output that a decision gives for an in-doubt call.
+fn decode_settled<C: Effect>(call: &C, answer: &Value) -> Result<C::Output, Failure> {
+    serde_json::from_value(answer.clone()).map_err(|error| {
+        let text = format!(
+            "the output given for the in-doubt call `{} {}` is invalid: {error}",
+            C::FUNCTION,
+            call.summary()
+        );
+        Failure::new(code::INVALID, text)
+    })
+}
+
+fn batch_too_large(calls: usize) -> Failure {
+    let allowed = limit::BATCH_CALLS;
+    let text = format!("a batch of {calls} calls is larger than the limit of {allowed}");
+    Failure::new(code::LIMIT, text)
+}

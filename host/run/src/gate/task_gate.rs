@@ -1,0 +1,112 @@
+//! The part of a gate that belongs to a task: journal, log, interrupts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use wattle_graph::event::{EventKind, Log};
+use wattle_graph::id::{InterruptId, NodeName, TaskId, call_path};
+use wattle_graph::interrupt::Interrupt;
+
+use crate::gate::journal::Journal;
+use crate::gate::task_subgraphs::TaskSubgraphs;
+use crate::gate::unwind::Unwind;
+use crate::limit::Limits;
+use crate::log::ThreadLog;
+use crate::ports::Clock;
+use crate::ports::store::StoreError;
+use crate::result_reuse::ReusableResults;
+use crate::task::task_heartbeat::TaskHeartbeat;
+
+/// The part of a gate that belongs to a task.
+pub struct TaskGate {
+    /// The task.
+    pub task: TaskId,
+    /// Node of the task.
+    pub node: NodeName,
+    /// Path of the tool calls around the guest; empty for the node itself.
+    pub scope: Vec<u32>,
+    /// Log of the thread.
+    pub log: Arc<ThreadLog>,
+    /// Journal of the task, shared by all attempts.
+    pub journal: Arc<Journal>,
+    /// Interrupts of the task that were raised before this execution, with their answers.
+    pub interrupts: Arc<BTreeMap<InterruptId, Interrupt>>,
+    /// Time until an interrupt expires, in milliseconds; `None` if it does not expire.
+    pub interrupt_ttl_ms: Option<u64>,
+    /// Clock for times in the journal.
+    pub clock: Arc<dyn Clock>,
+    /// Results of cancelled runs that the task may reuse.
+    pub(crate) reusable_results: Arc<ReusableResults>,
+    /// Heartbeat of the task.
+    pub(crate) heartbeat: Arc<TaskHeartbeat>,
+    /// Subgraphs that the task started.
+    pub(crate) subgraphs: Arc<dyn TaskSubgraphs>,
+}
+
+impl TaskGate {
+    /// Returns the part for the tool that call `call` calls.
+    pub(crate) fn for_tool_call(&self, call: u32) -> Arc<Self> {
+        let mut scope = self.scope.clone();
+        scope.push(call);
+        Arc::new(Self {
+            task: self.task.clone(),
+            node: self.node.clone(),
+            scope,
+            log: self.log.clone(),
+            journal: self.journal.tool_journal(call),
+            interrupts: self.interrupts.clone(),
+            interrupt_ttl_ms: self.interrupt_ttl_ms,
+            clock: self.clock.clone(),
+            reusable_results: self.reusable_results.clone(),
+            heartbeat: self.heartbeat.clone(),
+            subgraphs: self.subgraphs.clone(),
+        })
+    }
+
+    /// Returns an interrupt of the task, raised before or in the current attempt.
+    pub(crate) fn interrupt(&self, interrupt: &InterruptId) -> Option<Interrupt> {
+        self.interrupts.get(interrupt).cloned().or_else(|| self.journal.interrupt(interrupt))
+    }
+
+    /// Returns true if a tool server has elicited in the task.
+    pub(crate) fn has_elicited(&self) -> bool {
+        let mut questions = self.interrupts.values();
+        questions.any(|it| it.asked.elicited.is_some()) || self.journal.has_elicited()
+    }
+
+    /// Returns the path of a call; see [`call_path`].
+    pub(crate) fn call_path(&self, call: u32) -> String {
+        call_path(&self.scope, call)
+    }
+
+    pub(crate) fn reserve_call_numbers(&self, count: u32, limits: &Limits) -> Result<u32, Unwind> {
+        self.heartbeat.on_call();
+        self.journal.reserve_call_numbers(count, limits.host_calls)
+    }
+
+    pub(crate) fn count_bytes(&self, bytes: u64, limits: &Limits) -> Result<(), Unwind> {
+        self.journal.count_bytes(bytes, limits.host_call_bytes)
+    }
+
+    /// Unwinds the guest before a new call if the log of the thread is full.
+    pub(crate) async fn check_log_size(&self) -> Result<(), Unwind> {
+        self.log.check_size().await.map_err(log_lost)?.map_err(Unwind::Limit)
+    }
+
+    /// Appends a message for the operator. A re-execution appends it again.
+    pub(crate) fn log(&self, level: &str, message: String, fields: Value) {
+        self.heartbeat.on_call();
+        self.log.push(EventKind::Log(Log {
+            task: self.task.clone(),
+            node: self.node.clone(),
+            level: level.to_owned(),
+            message,
+            fields,
+        }));
+    }
+}
+
+pub(crate) fn log_lost(error: StoreError) -> Unwind {
+    Unwind::LogLost(error.into())
+}

@@ -1,0 +1,119 @@
+//! Overridden results: which host calls accept one, and the format that each call requires.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use wattle_graph::call::CallKind;
+use wattle_graph::event::Called;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::llm::{Completion, CompletionRequest, Delta, ImageRequest};
+use wattle_graph::tool::ToolRequest;
+
+use crate::hostcall::HostCall;
+use crate::hostcall::clock::Zoned;
+use crate::hostcall::http::HttpRequest;
+use crate::hostcall::sql::Query;
+use crate::hostcall::stream;
+use crate::hostcall::tools::ListTools;
+use crate::json::check_depth;
+
+/// Checks that `result` can override the recorded result of a call in a re-execution.
+///
+/// # Errors
+///
+/// `unsupported` for calls whose output refers to something outside of the journal, `invalid` for
+/// an output that does not have the call's type.
+pub(crate) fn check_override(
+    called: &Called,
+    result: &Result<Value, Failure>,
+) -> Result<(), Failure> {
+    let form = result_check(&called.function).ok_or_else(|| not_overridable(called))?;
+    match result {
+        Err(_) if is_infallible(&called.function) => Err(Failure::new(
+            code::INVALID,
+            format!("`{}` never fails; override its output instead", called.function),
+        )),
+        Err(_) => Ok(()),
+        Ok(answer) => run_result_check(&called.function, form, answer),
+    }
+}
+
+/// Checks that the guest can deserialize the output that a decision gives for an in-doubt call.
+///
+/// # Errors
+///
+/// `invalid` for an output that does not have the call's type.
+pub(crate) fn check_settled(function: &str, answer: &Value) -> Result<(), Failure> {
+    let form = match function {
+        "memory.put" | "memory.delete" => Some(deserializes_as::<()> as ResultCheck),
+        _ => result_check(function),
+    };
+    match form {
+        Some(form) => run_result_check(function, form, answer),
+        None => check_depth("the output", answer),
+    }
+}
+
+/// Checks an output. The error describes the mismatch.
+type ResultCheck = fn(&Value) -> Result<(), String>;
+
+/// Returns the check for the output of a function that accepts an override.
+fn result_check(function: &str) -> Option<ResultCheck> {
+    Some(match function {
+        CompletionRequest::FUNCTION | stream::FUNCTION => deserializes_as::<Completion>,
+        ImageRequest::FUNCTION => deserializes_as::<<ImageRequest as HostCall>::Output>,
+        HttpRequest::FUNCTION => deserializes_as::<<HttpRequest as HostCall>::Output>,
+        Query::FUNCTION => deserializes_as::<<Query as HostCall>::Output>,
+        ToolRequest::FUNCTION => deserializes_as::<<ToolRequest as HostCall>::Output>,
+        ListTools::FUNCTION => deserializes_as::<<ListTools as HostCall>::Output>,
+        "clock.now" | "clock.from-zone" => deserializes_as::<i64>,
+        "clock.monotonic" => deserializes_as::<u64>,
+        "clock.to-zone" => deserializes_as::<Zoned>,
+        "clock.time-zone" => deserializes_as::<String>,
+        "random.bytes" => deserializes_as::<Vec<u8>>,
+        _ => return None,
+    })
+}
+
+fn run_result_check(function: &str, form: ResultCheck, answer: &Value) -> Result<(), Failure> {
+    check_depth("the output", answer)?;
+    form(answer).map_err(|message| {
+        let text = format!(
+            "invalid output for `{function}`: {message}; its journal entry shows the format"
+        );
+        Failure::new(code::INVALID, text)
+    })
+}
+
+/// Sets the id of the message that a model's output becomes.
+pub(crate) fn set_message_id(called: &mut Called, id: String) {
+    let is_completion = called.kind().is_some_and(CallKind::is_completion);
+    if let (true, Ok(Value::Object(answer))) = (is_completion, &mut called.result) {
+        answer.insert("id".to_owned(), id.into());
+    }
+}
+
+/// Returns the output of a model call as the deltas of a stream.
+pub(crate) fn deltas(called: &Called) -> Vec<Delta> {
+    called.completion().map(|answer| answer.deltas()).unwrap_or_default()
+}
+
+fn deserializes_as<T: DeserializeOwned>(answer: &Value) -> Result<(), String> {
+    T::deserialize(answer).map(drop).map_err(|error| error.to_string())
+}
+
+/// Returns true if the function has no failure that a guest can receive.
+fn is_infallible(function: &str) -> bool {
+    ["clock.now", "clock.monotonic", "clock.time-zone", "random.bytes"].contains(&function)
+}
+
+fn not_overridable(called: &Called) -> Failure {
+    let Called { function, call, .. } = called;
+    Failure::new(
+        code::UNSUPPORTED,
+        format!(
+            "call {call} is `{function}`, whose output cannot be overridden, since it refers to \
+             something outside of the journal; outputs of models, tools, HTTP, SQL queries, clock \
+             and random numbers can"
+        ),
+    )
+}

@@ -1,0 +1,104 @@
+//! Number of tasks of a run, in all of its graphs.
+//!
+//! Finished and running tasks count. After a crash the finished ones are counted from the log, so a
+//! run reaches its limit at the same number of tasks as without the crash.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wattle_graph::event::EventKind;
+use wattle_graph::id::{GraphName, RunId};
+use wattle_graph::limit::{self, Exceeded};
+
+use crate::ports::store::CheckpointTuple;
+
+/// Counter of a run's tasks.
+pub(crate) struct TaskCount {
+    allowed: u64,
+    started: AtomicU64,
+}
+
+impl Default for TaskCount {
+    fn default() -> Self {
+        Self::new(u64::MAX, 0)
+    }
+}
+
+impl TaskCount {
+    /// Creates the counter of a run with `finished` finished tasks.
+    pub(crate) fn new(allowed: u64, finished: u64) -> Self {
+        Self { allowed, started: AtomicU64::new(finished) }
+    }
+
+    /// Returns the number of finished and running tasks.
+    pub(crate) fn started(&self) -> u64 {
+        self.started.load(Ordering::Relaxed)
+    }
+
+    /// Adds finished tasks.
+    pub(crate) fn add(&self, tasks: u64) {
+        self.started.fetch_add(tasks, Ordering::Relaxed);
+    }
+
+    /// Counts tasks of a graph that are about to start.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        tasks: usize,
+        graph: &GraphName,
+    ) -> Result<RunningTasks, Exceeded> {
+        let tasks = tasks as u64;
+        let more = |taken: u64| {
+            let taken = taken.saturating_add(tasks);
+            (taken <= self.allowed).then_some(taken)
+        };
+        let taken = self.started.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.map_err(|_| limit::run_tasks(graph, self.allowed))?;
+        Ok(RunningTasks { count: self.clone(), tasks })
+    }
+}
+
+/// Running tasks. Dropping it subtracts those that have not finished.
+pub(crate) struct RunningTasks {
+    count: Arc<TaskCount>,
+    tasks: u64,
+}
+
+impl RunningTasks {
+    /// Records that one of them has finished.
+    pub(crate) fn finish_one(&mut self) {
+        self.tasks = self.tasks.saturating_sub(1);
+    }
+}
+
+impl Drop for RunningTasks {
+    fn drop(&mut self) {
+        self.count.started.fetch_sub(self.tasks, Ordering::Relaxed);
+    }
+}
+
+/// Returns the number of finished tasks of a run according to the log.
+pub(crate) fn finished_in_log(tuple: &CheckpointTuple, run: &RunId) -> u64 {
+    let meta = &tuple.checkpoint.meta;
+    let before = if meta.run == *run { meta.tasks } else { 0 };
+    let since = tuple
+        .events
+        .iter()
+        .filter(|event| event.run == *run && matches!(event.kind, EventKind::TaskFinished(_)));
+    before + since.count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unfinished_tasks_are_subtracted() {
+        let count = Arc::new(TaskCount::new(10, 4));
+        let graph = GraphName::new("g").unwrap();
+        let mut running = count.start(6, &graph).unwrap();
+        assert_eq!(count.start(1, &graph).err().map(|exceeded| exceeded.limit), Some("run_tasks"));
+        running.finish_one();
+        drop(running);
+        assert_eq!(count.started(), 5);
+    }
+}

@@ -1,0 +1,231 @@
+//! Requests and views of time travel: history, edits, forks.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wattle_graph::checkpoint::CheckpointSource;
+use wattle_graph::event::Write;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{
+    AppName, ChannelName, CheckpointId, Digest, GraphName, Namespace, NodeName, RunId, TaskId,
+    ThreadId,
+};
+use wattle_graph::principal::Principal;
+use wattle_graph::step::{Command, Edit};
+
+use crate::hostcall::runs::PendingInterrupt;
+use crate::ports::store::RunOptions;
+
+/// A query of the checkpoints of a thread, newest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HistoryQuery {
+    /// Namespace of a subgraph; empty for the root graph.
+    pub namespace: Namespace,
+    /// Only checkpoints before this one.
+    pub before: Option<CheckpointId>,
+    /// Conditions that must all hold: `source`, `step`, `run` or a metadata key with the given value. An unknown key is
+    /// not an error; it matches no checkpoint.
+    pub filter: BTreeMap<String, Value>,
+    /// Maximum number of checkpoints. Unlimited if `None`.
+    pub limit: Option<usize>,
+}
+
+/// The state of a thread, or of a subgraph, at one of its checkpoints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StateView {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Namespace of the subgraph; empty for the root graph.
+    pub namespace: Namespace,
+    /// The checkpoint.
+    pub checkpoint: CheckpointId,
+    /// The previous checkpoint.
+    pub parent: Option<CheckpointId>,
+    /// Checkpoints of the parent graphs, by namespace.
+    pub parents: BTreeMap<Namespace, CheckpointId>,
+    /// What made the checkpoint.
+    pub source: CheckpointSource,
+    /// Number of the superstep that runs next.
+    pub step: u32,
+    /// The run that made the checkpoint.
+    pub run: RunId,
+    /// Digest of the code that made the checkpoint.
+    pub version: Option<Digest>,
+    /// Time of the checkpoint, milliseconds since 1970.
+    pub at_ms: i64,
+    /// Channel values.
+    pub values: Value,
+    /// Channels that the checkpoint changed.
+    pub changed: Vec<ChannelName>,
+    /// Nodes whose tasks or edits made the checkpoint.
+    pub writers: Vec<NodeName>,
+    /// Nodes that run next.
+    pub next: Vec<NodeName>,
+    /// The tasks that run next, with their results so far.
+    pub tasks: Vec<TaskView>,
+    /// Pending interrupts.
+    pub interrupts: Vec<PendingInterrupt>,
+    /// The interrupts at which the thread stopped at this checkpoint: for the current checkpoint the pending ones, for
+    /// an earlier one also those that were answered since.
+    #[serde(default)]
+    pub asked: Vec<PendingInterrupt>,
+    /// Metadata of the checkpoint.
+    pub metadata: BTreeMap<String, Value>,
+}
+
+/// A task that starts from a checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskView {
+    /// Id of the task.
+    pub id: TaskId,
+    /// Node of the task.
+    pub node: NodeName,
+    /// Index among the tasks of the node, from 0.
+    pub index: u32,
+    /// Writes of the task, if it has finished.
+    pub writes: Option<Vec<Write>>,
+    /// Last failure of the task, if it has not finished.
+    pub failure: Option<Failure>,
+    /// Pending interrupts of the task.
+    pub interrupts: Vec<PendingInterrupt>,
+    /// The interrupts of [`StateView::asked`] that the task or its subgraph raised.
+    #[serde(default)]
+    pub asked: Vec<PendingInterrupt>,
+    /// Namespace of the subgraph that runs as this task, or that a call of the task started. Of several, the
+    /// interrupted one, or else the newest.
+    pub namespace: Option<Namespace>,
+    /// Newest checkpoint of that subgraph that this task led to, if it was persisted.
+    #[serde(default)]
+    pub child: Option<CheckpointId>,
+}
+
+/// A request to edit the state of a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EditThread {
+    /// The thread. Created if it does not exist and `app` is given.
+    pub thread: ThreadId,
+    /// Only a thread of this app.
+    pub app: Option<AppName>,
+    /// The graph of a new thread. Default: the only graph of the app.
+    pub graph: Option<GraphName>,
+    /// Only a thread of this tenant.
+    pub tenant: Option<String>,
+    /// Namespace of the subgraph to edit; empty for the root graph.
+    pub namespace: Namespace,
+    /// The checkpoint to edit. Default: the current checkpoint. An edit of an earlier checkpoint is a fork, which
+    /// subgraphs do not support.
+    pub checkpoint: Option<CheckpointId>,
+    /// The edits. Each list is one superstep. Either all supersteps are applied or none.
+    pub supersteps: Vec<Vec<Edit>>,
+    /// Metadata for the new checkpoints.
+    pub metadata: BTreeMap<String, Value>,
+    /// Who sent the request.
+    pub principal: Option<Principal>,
+}
+
+/// A request to continue from the past of a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForkThread {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Id of the new run, which no other run may have. Default: a new id.
+    pub run: Option<RunId>,
+    /// The point at which the fork begins.
+    pub from: ForkFrom,
+    /// Whether the fork continues in the thread or in a copy.
+    pub into: ForkInto,
+    /// Only a thread of this app.
+    pub app: Option<AppName>,
+    /// Only a thread of this tenant.
+    pub tenant: Option<String>,
+    /// Options of the run, in place of those of the graph.
+    pub options: RunOptions,
+    /// Who sent the request.
+    pub principal: Option<Principal>,
+}
+
+/// The point at which a fork begins.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ForkFrom {
+    /// At a checkpoint. Its tasks run again, and their interrupts are raised again.
+    Checkpoint {
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// Input that is applied to the state of the checkpoint, in place of the tasks that would run there.
+        input: Option<Value>,
+    },
+    /// At an input, which is replaced by another one.
+    Input {
+        /// The checkpoint that the input made.
+        checkpoint: CheckpointId,
+        /// The replacement of the input.
+        input: Value,
+    },
+    /// At a host call, whose result is overridden. Work before the call is not repeated.
+    Call {
+        /// The call.
+        call: CallRef,
+        /// The overridden result.
+        result: Result<Value, Failure>,
+    },
+}
+
+/// A request to continue from the current checkpoint or an earlier one, with additional writes and nodes to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommandThread {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Id of the new run, which no other run may have. Default: a new id.
+    pub run: Option<RunId>,
+    /// Only a thread of this app. An unbound thread is bound to it.
+    pub app: AppName,
+    /// The graph of an unbound thread. Default: the only graph of the app.
+    pub graph: Option<GraphName>,
+    /// Only a thread of this tenant.
+    pub tenant: Option<String>,
+    /// The checkpoint to continue from. Default: the current checkpoint. Pending work of an earlier checkpoint starts
+    /// again.
+    pub checkpoint: Option<CheckpointId>,
+    /// The writes, and the nodes that run in addition to the triggered ones.
+    pub command: Command,
+    /// Answers to pending interrupts of the current checkpoint, by interrupt id.
+    pub answers: BTreeMap<String, Value>,
+    /// Run context, passed to every node. `null` keeps the current context.
+    pub context: Value,
+    /// Metadata that is merged into that of the thread.
+    pub metadata: BTreeMap<String, Value>,
+    /// Options of the run, in place of those of the graph.
+    pub options: RunOptions,
+    /// Who sent the request.
+    pub principal: Option<Principal>,
+}
+
+/// A host call in the log of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallRef {
+    /// By the sequence number of its journal entry.
+    Seq(u64),
+    /// By its call path. Refers to the newest entry.
+    Path {
+        /// The task.
+        task: TaskId,
+        /// Call numbers of the tool calls that contain the call, outermost first.
+        scope: Vec<u32>,
+        /// Call number within the scope.
+        call: u32,
+    },
+}
+
+/// Where a fork continues.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ForkInto {
+    /// In the thread itself, whose current checkpoint is the fork from then on. Its past stays readable.
+    #[default]
+    InPlace,
+    /// In a copy of the thread. The thread itself does not change.
+    Copy {
+        /// Id of the copy. Default: a new id.
+        thread: Option<ThreadId>,
+    },
+}

@@ -1,0 +1,56 @@
+//! Rebuilds the unpersisted checkpoints of a run with durability `exit` from the event log.
+//! Projections use them to show every superstep.
+
+use std::collections::BTreeMap;
+
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{Checkpointed, Event};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{CheckpointId, ThreadId};
+use wattle_graph::lineage::Lineage;
+use wattle_graph::step::{CheckpointStamp, advance, plugin_reductions};
+
+use crate::app::{App, GraphVersion};
+use crate::driver::reduce;
+use crate::ports::store::{CheckpointTuple, Store, StoreError};
+use crate::view;
+
+/// Reads a checkpoint of the root graph with all events that followed it, including those from
+/// before the checkpoint was persisted.
+///
+/// # Errors
+///
+/// Errors of the store.
+pub async fn root_checkpoint(
+    store: &dyn Store,
+    thread: &ThreadId,
+    checkpoint: CheckpointId,
+) -> Result<Option<CheckpointTuple>, StoreError> {
+    view::root_checkpoint(store, thread, checkpoint).await
+}
+
+/// Rebuilds the checkpoint of the root graph that a `checkpointed` event describes, from the state
+/// before it.
+///
+/// # Errors
+///
+/// Errors of the superstep: the code differs from the code at that time, or a plugin's reducer
+/// fails.
+pub async fn rebuild_checkpoint(
+    app: &App,
+    graph_version: &GraphVersion,
+    lineage: &Lineage,
+    event: &Event,
+    made: &Checkpointed,
+) -> Result<Checkpoint, Failure> {
+    let reduced = reduce(app, plugin_reductions(&graph_version.graph, lineage)).await?;
+    let at = CheckpointStamp {
+        id: made.checkpoint,
+        run: event.run.clone(),
+        at_ms: event.at_ms,
+        version: graph_version.version,
+        parents: BTreeMap::new(),
+        tasks: None,
+    };
+    advance(&graph_version.graph, lineage, &reduced, at).map_err(|error| error.to_failure())
+}

@@ -1,0 +1,200 @@
+//! Cache of compiled code on disk, so that a restart does not compile components again.
+//!
+//! A file contains native code that the host executes. Other users therefore have no access to the
+//! directory, and a file begins with a keyed digest of its name and content. The key is a secret of
+//! the host. The name depends on everything that the code depends on: the component, wasmtime, its
+//! settings and the processor. If a file was changed, was written without the key, or is in the
+//! place of another one, the host does not execute it. It logs a warning and compiles the component
+//! again.
+
+use std::fs::{self, File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tracing::warn;
+use wasmtime::Engine;
+use wasmtime::component::Component;
+use wattle_graph::id::Digest;
+
+use crate::config::{CACHE_KEY_BYTES, CodeCacheConfig};
+use crate::error::Error;
+use crate::load::Rejection;
+use crate::load::prepare::Outline;
+use crate::load::rejection;
+
+/// Version of the file format.
+const FORMAT_VERSION: &str = "wattle-code-2";
+
+/// Length of the digest at the beginning of a file, in bytes.
+const DIGEST_BYTES: usize = 32;
+
+/// Maximum size of a file, in bytes. Code is some four times as large as its component.
+const MAX_FILE_BYTES: u64 = 512 << 20;
+
+/// Number of the next temporary file, which makes its name unique in this process.
+static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
+
+/// A directory of compiled code.
+pub(crate) struct CodeCache {
+    directory: PathBuf,
+    key: [u8; CACHE_KEY_BYTES],
+}
+
+impl CodeCache {
+    /// Opens a directory and denies other users access to it. Creates the directory if needed.
+    pub(crate) fn open(config: CodeCacheConfig) -> Result<Self, Error> {
+        let CodeCacheConfig { directory, key } = config;
+        let opened = fs::create_dir_all(&directory).and_then(|()| restrict_permissions(&directory));
+        match opened {
+            Ok(()) => Ok(Self { directory, key }),
+            Err(source) => Err(Error::CacheDir { path: directory, source }),
+        }
+    }
+
+    /// Returns the code of a component, if the host has written it.
+    pub(crate) fn get(&self, engine: &Engine, component: Digest) -> Option<(Outline, Component)> {
+        let name = self.name(engine, component);
+        let path = self.path(&name);
+        let file = match read(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                warn!(path = %path.display(), %error, "cannot read compiled code");
+                return None;
+            }
+        };
+        let Some(content) = self.verified(&name, &file) else {
+            warn!(
+                path = %path.display(),
+                "compiled code was changed, or written by another host; it is not run, and the \
+                 component is compiled again"
+            );
+            return None;
+        };
+        let found = split_content(content)
+            .and_then(|(outline, code)| Some((outline, deserialize(engine, code)?)));
+        if found.is_none() {
+            warn!(path = %path.display(), "compiled code cannot be used and is compiled again");
+        }
+        found
+    }
+
+    /// Stores the code of a component. A failure is only logged: the next start compiles the
+    /// component again.
+    pub(crate) fn put(&self, engine: &Engine, component: Digest, outline: &Outline, code: &[u8]) {
+        let name = self.name(engine, component);
+        let path = self.path(&name);
+        if let Err(error) = self.write(&name, &path, outline, code) {
+            warn!(path = %path.display(), %error, "cannot write compiled code");
+        }
+    }
+
+    /// Writes a temporary file and renames it, so that a reader never sees a partial file.
+    fn write(&self, name: &str, path: &Path, outline: &Outline, code: &[u8]) -> io::Result<()> {
+        let number = NEXT_TEMPORARY.fetch_add(1, Ordering::Relaxed);
+        let temporary = self.directory.join(format!(".{}-{number}.tmp", std::process::id()));
+        let head = serde_json::to_vec(outline)?;
+        let length = u32::try_from(head.len()).map_err(io::Error::other)?;
+        let mut file = vec![0; DIGEST_BYTES];
+        file.extend_from_slice(&length.to_le_bytes());
+        file.extend_from_slice(&head);
+        file.extend_from_slice(code);
+        let digest = self.digest(name, &file[DIGEST_BYTES..]);
+        file[..DIGEST_BYTES].copy_from_slice(digest.as_bytes());
+        let written = fs::write(&temporary, file).and_then(|()| fs::rename(&temporary, path));
+        if written.is_err() {
+            // The first error is the one to report; a file left behind does no harm.
+            let _ = fs::remove_file(&temporary);
+        }
+        written
+    }
+
+    /// Returns the content of a file, if the host wrote it under this name. Digests are compared in
+    /// constant time.
+    fn verified<'a>(&self, name: &str, file: &'a [u8]) -> Option<&'a [u8]> {
+        let (digest, content) = file.split_first_chunk::<DIGEST_BYTES>()?;
+        (self.digest(name, content) == *digest).then_some(content)
+    }
+
+    fn digest(&self, name: &str, content: &[u8]) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(name.as_bytes()).update(content);
+        hasher.finalize()
+    }
+
+    /// Returns the name of a component's file. The name is keyed as well, so that hosts that share
+    /// a directory do not mistake each other's files for changed ones.
+    fn name(&self, engine: &Engine, component: Digest) -> String {
+        let mut hasher = DefaultHasher::new();
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        let settings = hasher.finish();
+        let what = format!("{FORMAT_VERSION}:{settings:016x}:{}", component.to_hex());
+        blake3::keyed_hash(&self.key, what.as_bytes()).to_hex().to_string()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(format!("{name}.cwasm"))
+    }
+}
+
+/// Reads a file of the directory, if it is a regular file.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let facts = file.metadata()?;
+    if !facts.is_file() || facts.len() > MAX_FILE_BYTES {
+        return Err(io::Error::other("it is not a regular file, or too large"));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(facts.len()).unwrap_or_default());
+    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a file without blocking on a pipe or device, and without following a link.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+        let flags = i32::try_from(flags).map_err(io::Error::other)?;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+    }
+    options.open(path)
+}
+
+/// Splits the verified content of a file into the outline of the component (contract, manifest and
+/// size) and its native code.
+fn split_content(content: &[u8]) -> Option<(Outline, &[u8])> {
+    let (length, rest) = content.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let (head, code) = rest.split_at_checked(length)?;
+    Some((serde_json::from_slice(head).ok()?, code))
+}
+
+/// Loads a component from code that was just compiled.
+pub(crate) fn load_compiled(engine: &Engine, code: &[u8]) -> Result<Component, Rejection> {
+    deserialize(engine, code)
+        .ok_or_else(|| rejection::invalid("its compiled code cannot be loaded"))
+}
+
+#[expect(unsafe_code, reason = "loading compiled code is unsafe in wasmtime's interface")]
+fn deserialize(engine: &Engine, code: &[u8]) -> Option<Component> {
+    // SAFETY: the bytes come from `Engine::precompile_component`, in this process or in one that
+    // this host started, and were since then either in memory or in a file whose keyed digest
+    // matches. wasmtime itself checks its version and the engine's settings.
+    unsafe { Component::deserialize(engine, code) }.ok()
+}
+
+#[cfg(unix)]
+fn restrict_permissions(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))
+}
+
+#[cfg(not(unix))]
+fn restrict_permissions(_directory: &Path) -> io::Result<()> {
+    Ok(())
+}

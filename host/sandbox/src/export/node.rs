@@ -1,0 +1,120 @@
+//! Runs a node of a plugin and converts its outcome.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use wattle_graph::event::Send as SendTask;
+use wattle_graph::id::NodeName;
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome};
+
+use crate::bindings::exports::wattle::plugin::node;
+use crate::bindings::wattle::plugin::types;
+use crate::compiled::NodeExport;
+use crate::export::write::{self, not_json};
+use crate::export::{GuestCall, GuestInstance, check_output_size, invalid_result, missing_export};
+use crate::guest_error::Callee;
+use crate::json;
+
+/// Runs a node. Errors of wasmtime and invalid outcomes become errors of the guest call.
+pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOutcome, GuestError> {
+    let (callee, limits) = (call.callee, call.limits);
+    let Some(export) = &call.code.exports.node else {
+        return Err(missing_export(callee, "node"));
+    };
+    let input = json::to_text(&request.input);
+    drop(request.input);
+    let context = node::TaskContext {
+        node: request.node,
+        graph: request.graph.into(),
+        thread_id: request.thread.into(),
+        run_id: request.run.into(),
+        task_id: request.task.into(),
+        step: request.step,
+        attempt: request.attempt,
+        remaining_steps: request.remaining_steps,
+        tenant: request.tenant,
+        context: json::to_text(&request.context),
+        extra: context_extra(&request.config, request.error.as_ref()),
+    };
+    let mut live = call.instantiate().await?;
+    let done = invoke(&mut live, export, context, input).await;
+    match live.finish(done)? {
+        Ok(outcome) => into_outcome(outcome, limits, callee),
+        Err(failure) => Err(GuestError::Failure(failure.into())),
+    }
+}
+
+/// Returns the extension fields of the task context (`extra`): the configuration of the node, and
+/// for an error handler the failure that it handles.
+fn context_extra(config: &Value, error: Option<&Value>) -> Vec<(String, String)> {
+    let config = Some(config).filter(|config| !config.is_null()).map(|config| ("config", config));
+    let error = error.map(|error| ("error", error));
+    let entry = |(key, value): (&str, &Value)| (key.to_owned(), json::to_text(value));
+    config.into_iter().chain(error).map(entry).collect()
+}
+
+async fn invoke(
+    live: &mut GuestInstance<'_>,
+    export: &NodeExport,
+    context: node::TaskContext,
+    input: String,
+) -> wasmtime::Result<Result<node::Outcome, types::Failure>> {
+    let run = export.run(&mut live.store, &live.instance)?;
+    let (answer,) = run.call_async(&mut live.store, (context, input)).await?;
+    Ok(answer)
+}
+
+fn into_outcome(
+    outcome: node::Outcome,
+    limits: &Limits,
+    callee: Callee<'_>,
+) -> Result<NodeOutcome, GuestError> {
+    check_output_size(outcome_size(&outcome), limits, callee)?;
+    let for_parent = extra_flag(&outcome.extra, "parent", callee)?;
+    let writes = outcome.updates.into_iter().map(|update| write::into_write(update, callee));
+    let sends = outcome.sends.into_iter().map(|send| into_send(send, callee));
+    Ok(NodeOutcome {
+        writes: writes.collect::<Result<_, _>>()?,
+        goto: outcome.goto,
+        sends: sends.collect::<Result<_, _>>()?,
+        for_parent,
+    })
+}
+
+/// Parses a value of `extra`.
+fn parse_extra_field<T: DeserializeOwned>(
+    extra: &[(String, String)],
+    key: &str,
+    callee: Callee<'_>,
+) -> Result<Option<T>, GuestError> {
+    let Some(text) = json::extra_field(extra, key) else { return Ok(None) };
+    let wrong = |error: &dyn std::fmt::Display| {
+        invalid_result(callee, &format!("an invalid `extra.{key}`"), error)
+    };
+    let value = json::parse_output(text).map_err(|error| wrong(&error))?;
+    serde_json::from_value(value).map_err(|error| wrong(&error))
+}
+
+fn extra_flag(
+    extra: &[(String, String)],
+    key: &str,
+    callee: Callee<'_>,
+) -> Result<bool, GuestError> {
+    Ok(parse_extra_field(extra, key, callee)?.unwrap_or_default())
+}
+
+fn outcome_size(outcome: &node::Outcome) -> usize {
+    let updates = outcome.updates.iter().map(write::update_size);
+    let sends = outcome.sends.iter().map(|send| send.node.len() + send.input.len());
+    let goto = outcome.goto.iter().map(String::len);
+    updates.chain(sends).chain(goto).sum()
+}
+
+fn into_send(send: types::Send, callee: Callee<'_>) -> Result<SendTask, GuestError> {
+    let input = json::parse_output(&send.input)
+        .map_err(|error| invalid_result(callee, &not_json("a send to", &send.node), &error))?;
+    let node = NodeName::new(&send.node)
+        .map_err(|error| invalid_result(callee, "a send with an invalid node name", &error))?;
+    let timeout_ms = parse_extra_field(&send.extra, "timeout_ms", callee)?;
+    Ok(SendTask { node, input, timeout_ms })
+}

@@ -1,0 +1,84 @@
+//! Calls a tool of a plugin and converts its output.
+
+use wattle_graph::tool::ToolOutput;
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::{GuestError, PluginToolCall};
+
+use crate::bindings::exports::wattle::plugin::tool;
+use crate::bindings::wattle::plugin::types;
+use crate::export::{
+    GuestCall, GuestInstance, check_output_size, invalid_result, missing_export, write,
+};
+use crate::guest_error::Callee;
+use crate::import::message::{into_part, part_bytes};
+use crate::json;
+
+/// Calls a tool. Errors of wasmtime and invalid outputs become errors of the guest call.
+pub(crate) async fn run(
+    call: GuestCall<'_>,
+    request: PluginToolCall,
+) -> Result<ToolOutput, GuestError> {
+    let (callee, limits) = (call.callee, call.limits);
+    let Some(indices) = &call.code.exports.tool else {
+        return Err(missing_export(callee, "tool"));
+    };
+    let arguments = json::to_text(&request.arguments);
+    let context = tool::CallContext {
+        tool: request.tool,
+        call_id: request.call_id,
+        thread_id: request.thread.map(Into::into),
+        task_id: request.task.map(Into::into),
+        tenant: request.tenant,
+        violations: request.violations,
+        extra: request
+            .state
+            .iter()
+            .map(|state| ("state".to_owned(), json::to_text(state)))
+            .collect(),
+    };
+    let mut live = call.instantiate().await?;
+    let done = invoke(&mut live, indices, &context, arguments).await;
+    match live.finish(done)? {
+        Ok(output) => into_output(output, limits, callee),
+        Err(failure) => Err(GuestError::Failure(failure.into())),
+    }
+}
+
+async fn invoke(
+    live: &mut GuestInstance<'_>,
+    indices: &tool::GuestIndices,
+    context: &tool::CallContext,
+    arguments: String,
+) -> wasmtime::Result<Result<tool::ToolOutput, types::Failure>> {
+    let guest = indices.load(&mut live.store, &live.instance)?;
+    guest.call_call(&mut live.store, context, &arguments).await
+}
+
+fn into_output(
+    output: tool::ToolOutput,
+    limits: &Limits,
+    callee: Callee<'_>,
+) -> Result<ToolOutput, GuestError> {
+    check_output_size(output_size(&output), limits, callee)?;
+    let structured =
+        output.structured.as_deref().map(json::parse_output).transpose().map_err(|error| {
+            invalid_result(callee, "structured data that is not a valid JSON document", &error)
+        })?;
+    let parts = output.content.into_iter().map(|part| {
+        into_part(part, "content")
+            .map_err(|failure| invalid_result(callee, "invalid content", &failure))
+    });
+    let updates = output.updates.into_iter().map(|update| write::into_write(update, callee));
+    Ok(ToolOutput {
+        content: parts.collect::<Result<_, _>>()?,
+        structured,
+        is_error: output.is_error,
+        updates: updates.collect::<Result<_, _>>()?,
+    })
+}
+
+fn output_size(output: &tool::ToolOutput) -> usize {
+    let content: usize = output.content.iter().map(part_bytes).sum();
+    let updates: usize = output.updates.iter().map(write::update_size).sum();
+    content + updates + output.structured.as_ref().map_or(0, String::len)
+}

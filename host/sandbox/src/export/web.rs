@@ -1,0 +1,129 @@
+//! Calls the web handler of a plugin and converts its response.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use wattle_graph::id::{NodeName, RunId, ThreadId};
+use wattle_run::limit::Limits;
+use wattle_run::ports::blob::BlobRef;
+use wattle_run::ports::sandbox::{
+    GuestError, HandOff, StreamFormat, WebBody, WebRequest, WebResponse,
+};
+
+use crate::bindings::exports::wattle::plugin::web;
+use crate::bindings::wattle::plugin::types;
+use crate::export::{GuestCall, GuestInstance, check_output_size, invalid_result, missing_export};
+use crate::guest_error::Callee;
+use crate::json;
+
+/// Passes a request to the web handler. Errors of wasmtime and invalid responses become errors of
+/// the guest call.
+pub(crate) async fn run(
+    call: GuestCall<'_>,
+    request: WebRequest,
+) -> Result<WebResponse, GuestError> {
+    let (callee, limits) = (call.callee, call.limits);
+    let Some(indices) = &call.code.exports.web else {
+        return Err(missing_export(callee, "web"));
+    };
+    let request = web::Request {
+        method: request.method,
+        path: request.path,
+        route: request.route,
+        params: request.params,
+        query: request.query,
+        headers: request.headers,
+        body: request.body.into(),
+        tenant: request.tenant,
+        extra: Vec::new(),
+    };
+    let mut live = call.instantiate().await?;
+    let done = invoke(&mut live, indices, &request).await;
+    match live.finish(done)? {
+        Ok(response) => into_response(response, limits, callee),
+        Err(failure) => Err(GuestError::Failure(failure.into())),
+    }
+}
+
+async fn invoke(
+    live: &mut GuestInstance<'_>,
+    indices: &web::GuestIndices,
+    request: &web::Request,
+) -> wasmtime::Result<Result<web::Response, types::Failure>> {
+    let guest = indices.load(&mut live.store, &live.instance)?;
+    guest.call_handle(&mut live.store, request).await
+}
+
+fn into_response(
+    response: web::Response,
+    limits: &Limits,
+    callee: Callee<'_>,
+) -> Result<WebResponse, GuestError> {
+    check_output_size(response_size(&response), limits, callee)?;
+    let body = match response.body {
+        web::Body::Empty => WebBody::Empty,
+        web::Body::Bytes(bytes) => WebBody::Bytes(Bytes::from(bytes)),
+        web::Body::Blob(text) => {
+            WebBody::Blob(BlobRef::parse(&text).ok_or_else(|| {
+                invalid_result(callee, "a body that is not a blob reference", &text)
+            })?)
+        }
+        web::Body::HandOff(hand_off) => WebBody::HandOff(into_hand_off(hand_off, callee)?),
+        web::Body::Other(case) => {
+            return Err(invalid_result(callee, "a body that this host does not support", &case));
+        }
+    };
+    Ok(WebResponse { status: response.status, headers: response.headers, body })
+}
+
+fn response_size(response: &web::Response) -> usize {
+    let headers: usize =
+        response.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let body = match &response.body {
+        web::Body::Bytes(bytes) => bytes.len(),
+        web::Body::Blob(text) | web::Body::Other(text) => text.len(),
+        web::Body::Empty | web::Body::HandOff(_) => 0,
+    };
+    headers + body
+}
+
+fn into_hand_off(hand_off: web::HandOff, callee: Callee<'_>) -> Result<HandOff, GuestError> {
+    let bad = |error: &dyn std::fmt::Display| invalid_result(callee, "an invalid hand-off", error);
+    let format = match hand_off.format {
+        web::StreamFormat::Sse => StreamFormat::Sse,
+        web::StreamFormat::AiSdk => StreamFormat::AiSdk,
+        web::StreamFormat::AgUi => StreamFormat::AgUi,
+        web::StreamFormat::Custom(name) => StreamFormat::Custom(name),
+        web::StreamFormat::Other(name) => {
+            return Err(bad(&format_args!(
+                "this host does not support the stream format `{name}`"
+            )));
+        }
+    };
+    let run = hand_off.run_id.map(RunId::new).transpose().map_err(|error| bad(&error))?;
+    let thread = ThreadId::new(hand_off.thread_id).map_err(|error| bad(&error))?;
+    let wishes: HandOffExtra =
+        json::parse_extra(&hand_off.extra, "hand-off").map_err(|error| bad(&error))?;
+    let cancel_after_ms = match wishes.on_disconnect {
+        OnDisconnect::Cancel => Some(wishes.grace_ms),
+        OnDisconnect::Continue => None,
+    };
+    let (after, nodes) = (hand_off.after, wishes.nodes);
+    Ok(HandOff { thread, run, format, after, cancel_after_ms, nodes })
+}
+
+/// Extension fields of a hand-off (`extra`).
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct HandOffExtra {
+    on_disconnect: OnDisconnect,
+    grace_ms: u64,
+    nodes: Vec<NodeName>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OnDisconnect {
+    #[default]
+    Continue,
+    Cancel,
+}

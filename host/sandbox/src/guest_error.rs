@@ -1,0 +1,160 @@
+//! Conversion of wasmtime's errors to `Ended`, the error of a guest call.
+//!
+//! A stack overflow is a trap, not a limit: no setting changes it, and the cause is nearly always
+//! endless recursion.
+
+use serde_json::json;
+use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
+use wattle_graph::failure::{Failure, code};
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::GuestError;
+
+use crate::host_state::HostState;
+use crate::import_error::TrapReason;
+use crate::memory_meter::{LimitedResource, MemoryMeter};
+
+/// Message of wasmtime if a guest passes more than `lift_bytes` to the host. The type of the error
+/// is private to wasmtime; a test checks this text.
+pub(crate) const HOSTCALL_FUEL_MESSAGE: &str = "fuel allocated for hostcalls has been exhausted";
+
+/// Maximum length of the message about a trap, in characters. The message may contain text of the
+/// guest.
+const MAX_MESSAGE_CHARS: usize = 600;
+
+/// Message for a guest that executes `unreachable`.
+const UNREACHABLE_MESSAGE: &str = "it panicked, or reached code that is marked as unreachable";
+
+/// The called function, for messages.
+#[derive(Clone, Copy)]
+pub(crate) struct Callee<'a> {
+    /// The plugin.
+    pub(crate) plugin: &'a str,
+    /// The function: "node `x`", "the web handler".
+    pub(crate) what: &'a str,
+    /// Whether a grant sets the limits. The limits of a description are fixed.
+    pub(crate) granted: bool,
+}
+
+impl std::fmt::Display for Callee<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of plugin `{}`", self.what, self.plugin)
+    }
+}
+
+/// Converts an error of wasmtime to the error of the call.
+pub(crate) fn from_wasmtime_error(
+    error: wasmtime::Error,
+    guest: &HostState,
+    limits: &Limits,
+    callee: Callee<'_>,
+) -> GuestError {
+    let error = match error.downcast::<TrapReason>() {
+        Ok(trapped) => return from_trap_reason(trapped, limits, callee),
+        Err(error) => error,
+    };
+    if let Some(refused) = guest.memory.denied() {
+        return GuestError::Limit(memory_limit_exceeded(&guest.memory, refused, callee));
+    }
+    if error.is::<PoolConcurrencyLimitError>() {
+        return GuestError::Host(pool_exhausted(&error, callee));
+    }
+    if error.chain().any(|cause| cause.to_string().contains(HOSTCALL_FUEL_MESSAGE)) {
+        return GuestError::Limit(limit_exceeded(
+            callee,
+            "lift",
+            limits.lift_bytes,
+            "bytes passed to the host",
+        ));
+    }
+    GuestError::Trap(trap_failure(&error, callee))
+}
+
+fn from_trap_reason(trapped: TrapReason, limits: &Limits, callee: Callee<'_>) -> GuestError {
+    match trapped {
+        TrapReason::Unwind(unwind) => GuestError::Unwound(unwind),
+        TrapReason::CpuLimit => GuestError::Limit(limit_exceeded(
+            callee,
+            "cpu",
+            limits.cpu_ms,
+            "milliseconds of CPU time",
+        )),
+        TrapReason::NoGate(function) => GuestError::Trap(
+            Failure::new(
+                code::TRAP,
+                format!(
+                    "{callee} called the import `{function}`, which descriptions and reducers must \
+                     not call"
+                ),
+            )
+            .with_details(json!({ "trap": "forbidden-import", "import": function })),
+        ),
+    }
+}
+
+/// Returns the failure for an exceeded limit. `unit` names the unit in the message.
+pub(crate) fn limit_exceeded(callee: Callee<'_>, limit: &str, allowed: u64, unit: &str) -> Failure {
+    let hint = match limit {
+        _ if !callee.granted => "; no setting raises this limit, so correct the plugin".to_owned(),
+        "cpu" | "memory" | "output" => format!(
+            "; raise `limits.{limit}` under `[grants.{}]` in wattle.toml if it needs more",
+            callee.plugin
+        ),
+        _ => String::new(),
+    };
+    Failure::new(code::LIMIT, format!("{callee} exceeded its limit of {allowed} {unit}{hint}"))
+        .with_details(json!({ "limit": limit, "allowed": allowed }))
+}
+
+fn memory_limit_exceeded(
+    meter: &MemoryMeter,
+    refused: LimitedResource,
+    callee: Callee<'_>,
+) -> Failure {
+    let (limit, unit) = match refused {
+        LimitedResource::Memory => ("memory", "bytes of memory"),
+        LimitedResource::Table => ("table", "table elements"),
+    };
+    limit_exceeded(callee, limit, meter.allowed(refused), unit)
+}
+
+fn pool_exhausted(error: &wasmtime::Error, callee: Callee<'_>) -> Failure {
+    Failure::new(
+        code::UNAVAILABLE,
+        format!("no room to run {callee}: {error}; try again, or lower `runs` under `[limits]`"),
+    )
+    .retryable()
+}
+
+fn trap_failure(error: &wasmtime::Error, callee: Callee<'_>) -> Failure {
+    let (kind, text) = match error.downcast_ref::<Trap>() {
+        Some(Trap::UnreachableCodeReached) => {
+            (trap_kind(Trap::UnreachableCodeReached), UNREACHABLE_MESSAGE.to_owned())
+        }
+        Some(trap) => (trap_kind(*trap), trap.to_string().replace("wasm trap: ", "")),
+        None => ("error".to_owned(), error.root_cause().to_string()),
+    };
+    let frames = error.downcast_ref::<WasmBacktrace>().map(frame_names).unwrap_or_default();
+    let at = if frames.is_empty() { String::new() } else { format!(" in {}", frames.join(" < ")) };
+    let message: String =
+        format!("{callee} trapped: {text}{at}").chars().take(MAX_MESSAGE_CHARS).collect();
+    Failure::new(code::TRAP, message).with_details(json!({ "trap": kind, "frames": frames }))
+}
+
+fn trap_kind(trap: Trap) -> String {
+    match trap {
+        Trap::StackOverflow => "stack-overflow".to_owned(),
+        Trap::UnreachableCodeReached => "unreachable".to_owned(),
+        Trap::MemoryOutOfBounds => "memory-out-of-bounds".to_owned(),
+        Trap::IntegerDivisionByZero => "division-by-zero".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Returns the innermost functions, by name if the guest contains names.
+fn frame_names(backtrace: &WasmBacktrace) -> Vec<String> {
+    let name = |frame: &wasmtime::FrameInfo| match frame.func_name() {
+        Some(name) => name.to_owned(),
+        None => format!("function {}", frame.func_index()),
+    };
+    backtrace.frames().iter().map(name).collect()
+}

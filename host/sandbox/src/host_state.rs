@@ -1,0 +1,81 @@
+//! The data of a store for one guest call.
+
+use std::sync::Arc;
+
+use wasmtime::Store;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::WasiCtx;
+use wattle_run::gate::Effect;
+use wattle_run::gate::Gate;
+use wattle_run::limit::Limits;
+
+use crate::cpu_meter::{CpuMeter, EPOCH_DEADLINE};
+use crate::import_error::{ImportError, TrapReason};
+use crate::memory_meter::MemoryMeter;
+use crate::wasi;
+
+/// Maximum number of host resources that one guest may hold open: transactions, model streams, and
+/// pollables and streams of WASI guests.
+const MAX_RESOURCES: usize = 1_000;
+
+/// The host's side of one guest call.
+pub(crate) struct HostState {
+    gate: Option<Arc<Gate>>,
+    pub(crate) table: ResourceTable,
+    pub(crate) cpu: CpuMeter,
+    pub(crate) memory: MemoryMeter,
+    wasi: Option<Box<WasiCtx>>,
+}
+
+impl HostState {
+    /// Creates the wasmtime store of one guest call, with its limits. Without a gate, a call of any
+    /// function of `wattle:plugin` traps.
+    pub(crate) fn new_store(
+        engine: &wasmtime::Engine,
+        gate: Option<Arc<Gate>>,
+        limits: &Limits,
+    ) -> Store<Self> {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(MAX_RESOURCES);
+        let guest = Self {
+            gate,
+            table,
+            cpu: CpuMeter::new(limits.cpu_ms),
+            memory: MemoryMeter::new(limits.memory_bytes),
+            wasi: None,
+        };
+        let mut store = Store::new(engine, guest);
+        store.limiter(|guest| &mut guest.memory);
+        store.set_hostcall_fuel(usize::try_from(limits.lift_bytes).unwrap_or(usize::MAX));
+        store.set_max_component_handles(MAX_RESOURCES);
+        store.epoch_deadline_callback(|mut context| context.data_mut().cpu.on_epoch());
+        store.set_epoch_deadline(EPOCH_DEADLINE);
+        store
+    }
+
+    /// Returns the gate for a host function. Traps if there is no gate.
+    pub(crate) fn gate(&self, function: &'static str) -> Result<Arc<Gate>, TrapReason> {
+        self.gate.clone().ok_or(TrapReason::NoGate(function))
+    }
+
+    /// Awaits a future without charging its duration to the guest's CPU time.
+    pub(crate) async fn off_cpu<F: Future>(&mut self, work: F) -> F::Output {
+        self.cpu.leave_guest();
+        let output = work.await;
+        self.cpu.enter_guest();
+        output
+    }
+
+    /// Makes one host call.
+    pub(crate) async fn call<C: Effect>(&mut self, call: C) -> Result<C::Output, ImportError> {
+        let gate = self.gate(C::FUNCTION)?;
+        Ok(self.off_cpu(gate.call(call)).await?)
+    }
+
+    /// Returns the empty WASI context and the table of its resources.
+    pub(crate) fn wasi(&mut self) -> (&mut WasiCtx, &mut ResourceTable) {
+        let gate = &self.gate;
+        let context = self.wasi.get_or_insert_with(|| Box::new(wasi::empty_context(gate.as_ref())));
+        (context, &mut self.table)
+    }
+}

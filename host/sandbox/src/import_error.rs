@@ -1,0 +1,67 @@
+//! Errors of host functions: a failure for the guest, or a trap.
+
+use wattle_graph::failure::Failure;
+use wattle_run::gate::unwind::{CallError, Unwind};
+
+use crate::bindings::wattle::plugin::types;
+
+/// The error of a host function.
+#[derive(Debug)]
+pub(crate) enum ImportError {
+    /// A failure that the guest receives.
+    Failure(Failure),
+    /// A trap that ends the guest.
+    Trap(TrapReason),
+}
+
+/// The reason why the host ends a guest from inside a host function. It passes through wasmtime as
+/// the error of the call, and [`crate::guest_error`] finds it there.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TrapReason {
+    /// The gate unwinds the guest.
+    #[error("the gate unwound the guest")]
+    Unwind(Unwind),
+    /// There is no gate: the guest describes itself, or is a reducer.
+    #[error("`{0}` is not available here")]
+    NoGate(&'static str),
+    /// The guest has reached its limit of CPU time.
+    #[error("the guest reached its limit of CPU time")]
+    CpuLimit,
+}
+
+impl From<Failure> for ImportError {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<Unwind> for ImportError {
+    fn from(unwind: Unwind) -> Self {
+        Self::Trap(TrapReason::Unwind(unwind))
+    }
+}
+
+impl From<TrapReason> for ImportError {
+    fn from(trapped: TrapReason) -> Self {
+        Self::Trap(trapped)
+    }
+}
+
+impl From<CallError> for ImportError {
+    fn from(stop: CallError) -> Self {
+        match stop {
+            CallError::Failure(failure) => failure.into(),
+            CallError::Unwind(unwind) => unwind.into(),
+        }
+    }
+}
+
+impl ImportError {
+    /// Returns the failure for the guest, or the error that ends the guest.
+    pub(crate) fn into_failure(self) -> wasmtime::Result<types::Failure> {
+        match self {
+            Self::Failure(failure) => Ok(failure.into()),
+            Self::Trap(trapped) => Err(trapped.into()),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Reads the structure of a component without compiling it.
+
+use wasmparser::{ComponentInstance, ComponentTypeRef, Instance, Parser, Payload};
+use wattle_run::limit;
+
+use crate::load::rejection::{Rejection, invalid, too_large};
+
+/// Maximum nesting of components, in levels. Encoders make two levels, composed components one or
+/// two more.
+const MAX_NESTING: u64 = 5;
+
+/// Maximum number of instances of nested components. Together with [`MAX_NESTING`], it bounds how far a
+/// small file can expand.
+const MAX_COMPONENT_INSTANCES: u64 = 64;
+
+/// Name of the custom section in which a plugin lists what it requests.
+const MANIFEST_SECTION: &str = "wattle:manifest";
+
+/// Maximum size of a manifest, in bytes.
+const MAX_MANIFEST_BYTES: usize = 64 << 10;
+
+/// Imports and exports of a component, by name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct InterfaceNames {
+    pub(crate) imports: Vec<String>,
+    pub(crate) exports: Vec<String>,
+}
+
+/// Reads the imports and exports of a component, and checks the limits of its structure.
+pub(crate) fn inspect(component: &[u8]) -> Result<InterfaceNames, Rejection> {
+    let mut names = InterfaceNames::default();
+    let mut depth = 0;
+    let (mut core_instances, mut component_instances) = (0, 0);
+    let broken = |error: wasmparser::BinaryReaderError| invalid(&error.to_string());
+    for payload in Parser::new(0).parse_all(component) {
+        match payload.map_err(broken)? {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth -= 1,
+            Payload::InstanceSection(section) => {
+                for instance in section {
+                    let made = matches!(instance.map_err(broken)?, Instance::Instantiate { .. });
+                    core_instances += u64::from(made);
+                }
+            }
+            Payload::ComponentInstanceSection(section) => {
+                for instance in section {
+                    let instance = instance.map_err(broken)?;
+                    let made = matches!(instance, ComponentInstance::Instantiate { .. });
+                    component_instances += u64::from(made);
+                }
+            }
+            Payload::ComponentImportSection(section) if depth == 1 => {
+                for import in section {
+                    let import = import.map_err(broken)?;
+                    names.imports.push(import_name(import.name.name, import.ty));
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 1 => {
+                for export in section {
+                    names.exports.push(export.map_err(broken)?.name.name.to_owned());
+                }
+            }
+            _ => {}
+        }
+        check_limit("levels of nested components", depth, MAX_NESTING)?;
+        check_limit("core instances", core_instances, u64::from(limit::CORE_INSTANCES))?;
+        check_limit("component instances", component_instances, MAX_COMPONENT_INSTANCES)?;
+    }
+    Ok(names)
+}
+
+fn check_limit(what: &str, found: u64, allowed: u64) -> Result<(), Rejection> {
+    if found > allowed { Err(too_large(what, found, allowed)) } else { Ok(()) }
+}
+
+/// Returns the name of an import. The contract imports only interfaces, so the name of any other
+/// import includes its kind.
+fn import_name(name: &str, kind: ComponentTypeRef) -> String {
+    match kind {
+        ComponentTypeRef::Instance(_) => name.to_owned(),
+        ComponentTypeRef::Func(_) => format!("the function {name}"),
+        ComponentTypeRef::Module(_) => format!("the module {name}"),
+        ComponentTypeRef::Component(_) => format!("the component {name}"),
+        ComponentTypeRef::Type(_) | ComponentTypeRef::Value(_) => format!("the type {name}"),
+    }
+}
+
+/// Returns the manifest of a file, wherever the encoder placed it.
+pub(crate) fn manifest(bytes: &[u8]) -> Result<Option<String>, Rejection> {
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload.map_err(|error| invalid(&error.to_string()))?;
+        let Payload::CustomSection(section) = payload else { continue };
+        if section.name() != MANIFEST_SECTION {
+            continue;
+        }
+        let data = section.data();
+        check_limit("bytes of manifest", data.len() as u64, MAX_MANIFEST_BYTES as u64)?;
+        let text = std::str::from_utf8(data).map_err(|error| {
+            invalid(&format!("the custom section `{MANIFEST_SECTION}` is not text: {error}"))
+        })?;
+        return Ok(Some(text.to_owned()));
+    }
+    Ok(None)
+}

@@ -1,0 +1,96 @@
+//! Errors of loading a file, before the name of the plugin is added.
+
+use wattle_graph::id::PluginName;
+use wattle_run::ports::sandbox::LoadError;
+
+use crate::load::text;
+
+/// Maximum length of a message, in characters. Validators may quote what they reject.
+const MAX_MESSAGE_CHARS: usize = 1_000;
+
+/// The codes of faults, which `LoadError` explains.
+const CODES: &[&str] = &[
+    "not-wasm",
+    "core-module",
+    "wit-version",
+    "missing-export",
+    "unknown-import",
+    "invalid",
+    "describe",
+    "limit",
+    "panic",
+];
+
+/// The reason why a file is not a plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rejection {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) hint: String,
+}
+
+impl Rejection {
+    /// Creates a fault from its code, the problem and the fix.
+    pub(crate) fn new(code: &'static str, message: &str, hint: impl Into<String>) -> Self {
+        Self { code, message: text::sanitize(message, MAX_MESSAGE_CHARS), hint: hint.into() }
+    }
+
+    /// Restores a fault that another process found; `None` if this process does not know the code.
+    pub(crate) fn from_parts(code: &str, message: &str, hint: &str) -> Option<Self> {
+        let code = CODES.iter().find(|known| **known == code)?;
+        Some(Self::new(code, message, hint))
+    }
+
+    /// Converts the fault to the error of a plugin.
+    pub(crate) fn into_load_error(self, plugin: &PluginName) -> LoadError {
+        let Self { code, message, hint } = self;
+        LoadError { plugin: plugin.clone(), code, message, hint }
+    }
+}
+
+/// Returns the fault for bytes that are broken or use a feature that the engine does not allow.
+pub(crate) fn invalid(message: &str) -> Rejection {
+    Rejection::new(
+        "invalid",
+        &format!("it is not a valid component: {message}"),
+        "build it again with the Wattle SDK; threads, exceptions, garbage collection, 64-bit \
+         memory and asynchronous exports are not supported",
+    )
+}
+
+/// Returns the fault for an export of the contract that lacks a function or has another type.
+pub(crate) fn missing_export(message: &str) -> Rejection {
+    Rejection::new(
+        "missing-export",
+        &format!("an exported interface does not match the contract: {message}"),
+        "build it again with the SDK of this host's version, and do not edit its WIT files",
+    )
+}
+
+/// Returns the fault for an import without a definition, or of another type.
+pub(crate) fn unknown_import(error: &wasmtime::Error) -> Rejection {
+    Rejection::new(
+        "unknown-import",
+        &format!("{error:#}"),
+        "import only functions of `wattle:plugin@0.1`, as this host's SDK declares them",
+    )
+}
+
+/// Returns the fault for a component that exceeds a limit.
+pub(crate) fn too_large(what: &str, found: u64, allowed: u64) -> Rejection {
+    Rejection::new(
+        "limit",
+        &format!("{found} {what} are more than the limit of {allowed}"),
+        "make the plugin smaller, or split it into several",
+    )
+}
+
+/// Returns the fault for a panic of a library that reads the bytes. The file is rejected, and the
+/// host continues.
+pub(crate) fn panicked(error: &tokio::task::JoinError) -> Rejection {
+    Rejection::new(
+        "panic",
+        &format!("the library that reads it panicked: {error}"),
+        "build it again; if the same happens, please report it together with the file",
+    )
+}

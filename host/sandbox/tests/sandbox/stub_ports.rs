@@ -1,0 +1,532 @@
+//! Stub ports for gates. Every port returns `unavailable`, except for a clock that does not advance
+//! and a network that delays every exchange.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use wattle_graph::event::Event;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, CheckpointId, Namespace, PluginName, RunId, TaskId, ThreadId};
+use wattle_graph::llm::{Completion, CompletionRequest};
+use wattle_run::app::App;
+use wattle_run::gate::{Gate, GuestEnv};
+use wattle_run::grant::{Grants, HttpRule, SqlRule};
+use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
+use wattle_run::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun, ThreadView};
+use wattle_run::hostcall::sql::{Rows, SqlValue};
+use wattle_run::limit::{Limits, NetLimits, SqlLimits};
+use wattle_run::ports::blob::{BlobInfo, BlobRef};
+use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch, PutItem};
+use wattle_run::ports::model::{DeltaSink, RouteInfo};
+use wattle_run::ports::observer::NoObserver;
+use wattle_run::ports::sandbox::NodeCall;
+use wattle_run::ports::sql::SqlTransaction;
+use wattle_run::ports::store::{
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, LeaseEpoch, LeaseHolder,
+    MentionPage, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
+    RunRecord, SealReport, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket,
+};
+use wattle_run::ports::tool_server::NoToolServers;
+use wattle_run::ports::{
+    BlobLinks, BlobStore, Caller, Clock, Memory, Model, Net, Ports, Sql, Store,
+};
+use wattle_run::stop_flag::StopFlag;
+
+/// Time of the clock, in milliseconds since 1970.
+pub(crate) const NOW_MS: i64 = 1_700_000_000_123;
+
+/// Duration of every HTTP exchange.
+pub(crate) const EXCHANGE: Duration = Duration::from_millis(150);
+
+struct StubPorts;
+
+fn unavailable() -> Failure {
+    Failure::new(code::UNAVAILABLE, "the stub port returns nothing")
+}
+
+/// Returns a model whose calls fail.
+pub(crate) fn stub_model() -> Arc<dyn Model> {
+    Arc::new(StubPorts)
+}
+
+/// Returns the name of the plugin behind every gate.
+pub(crate) fn guest() -> PluginName {
+    PluginName::new("guest").unwrap()
+}
+
+/// Returns an app in which the guest has the given grants.
+pub(crate) fn app(grants: Grants) -> App {
+    let mut app = App::empty(AppName::new("app").unwrap());
+    app.grants.insert(guest(), Arc::new(grants));
+    app
+}
+
+/// Returns a gate of a web handler, which needs no thread.
+pub(crate) fn gate(limits: Limits, cancel: StopFlag) -> Arc<Gate> {
+    gate_to(stub_model(), app(Grants { limits, ..Grants::default() }), cancel)
+}
+
+/// Returns a gate of a web handler with the given model and app.
+pub(crate) fn gate_to(model: Arc<dyn Model>, app: App, cancel: StopFlag) -> Arc<Gate> {
+    let ports = Ports {
+        store: Arc::new(StubPorts),
+        blobs: Arc::new(StubPorts),
+        links: BlobLinks::new(b"test"),
+        memory: Arc::new(StubPorts),
+        model,
+        net: Arc::new(StubPorts),
+        sql: Arc::new(StubPorts),
+        tools: Arc::new(NoToolServers),
+        clock: Arc::new(StubPorts),
+        observer: Arc::new(NoObserver),
+    };
+    let caller = Caller { app: app.name.clone(), plugin: guest(), tenant: None };
+    let grants = app.grants_of(&guest());
+    let quotas = Arc::default();
+    let setting = GuestEnv { ports, caller, grants, app: Arc::new(app), cancel, quotas };
+    Arc::new(Gate::for_web(setting, Arc::new(StubPorts)))
+}
+
+/// Returns a call of the node `n`.
+pub(crate) fn call() -> NodeCall {
+    NodeCall {
+        node: "n".to_owned(),
+        graph: wattle_graph::id::GraphName::new("graph").unwrap(),
+        thread: ThreadId::new("thread").unwrap(),
+        run: RunId::new("run").unwrap(),
+        task: TaskId::new("task").unwrap(),
+        step: 0,
+        attempt: 1,
+        remaining_steps: 10,
+        tenant: None,
+        context: Value::Null,
+        input: json!({}),
+        config: Value::Null,
+        error: None,
+    }
+}
+
+impl Clock for StubPorts {
+    fn now_ms(&self) -> i64 {
+        NOW_MS
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        7
+    }
+
+    fn time_zone(&self) -> &'static str {
+        "UTC"
+    }
+}
+
+#[async_trait]
+impl Net for StubPorts {
+    async fn send(
+        &self,
+        _caller: &Caller,
+        _rules: &[HttpRule],
+        _limits: &NetLimits,
+        request: &HttpRequest,
+        _blobs: &dyn BlobStore,
+    ) -> Result<HttpResponse, Failure> {
+        tokio::time::sleep(EXCHANGE).await;
+        Ok(HttpResponse {
+            status: 200,
+            headers: Vec::new(),
+            body: Bytes::new(),
+            url: request.url.clone(),
+        })
+    }
+}
+
+#[async_trait]
+impl Model for StubPorts {
+    fn has_route(&self, _caller: &Caller, _route: &str) -> bool {
+        false
+    }
+
+    fn route(&self, _caller: &Caller, _route: &str) -> Option<RouteInfo> {
+        None
+    }
+
+    async fn complete(
+        &self,
+        _caller: &Caller,
+        _request: &CompletionRequest,
+        _blobs: &dyn BlobStore,
+        _deltas: &dyn DeltaSink,
+    ) -> Result<Completion, Failure> {
+        Err(unavailable())
+    }
+
+    async fn set_route(
+        &self,
+        _caller: &Caller,
+        _route: &str,
+        _config: Value,
+    ) -> Result<(), Failure> {
+        Err(unavailable())
+    }
+
+    async fn get_route(&self, _caller: &Caller, _route: &str) -> Result<Option<Value>, Failure> {
+        Err(unavailable())
+    }
+
+    async fn remove_route(&self, _caller: &Caller, _route: &str) -> Result<(), Failure> {
+        Err(unavailable())
+    }
+}
+
+#[async_trait]
+impl BlobStore for StubPorts {
+    async fn put(&self, _bytes: Bytes, _media_type: &str) -> Result<BlobRef, Failure> {
+        Err(unavailable())
+    }
+
+    async fn get(
+        &self,
+        _blob: BlobRef,
+        _offset: u64,
+        _length: Option<u64>,
+    ) -> Result<Bytes, Failure> {
+        Err(unavailable())
+    }
+
+    async fn stat(&self, _blob: BlobRef) -> Result<BlobInfo, Failure> {
+        Err(unavailable())
+    }
+}
+
+#[async_trait]
+impl Memory for StubPorts {
+    async fn get(
+        &self,
+        _scope: &MemoryScope,
+        _namespace: &[String],
+        _key: &str,
+        _now_ms: i64,
+    ) -> Result<Option<Item>, Failure> {
+        Err(unavailable())
+    }
+
+    async fn peek(
+        &self,
+        _scope: &MemoryScope,
+        _namespace: &[String],
+        _key: &str,
+        _now_ms: i64,
+    ) -> Result<Option<Item>, Failure> {
+        Err(unavailable())
+    }
+
+    async fn put(&self, _scope: &MemoryScope, _item: PutItem, _now: i64) -> Result<(), Failure> {
+        Err(unavailable())
+    }
+
+    async fn compare_and_set(
+        &self,
+        _scope: &MemoryScope,
+        _known: Option<&Value>,
+        _item: PutItem,
+        _now_ms: i64,
+    ) -> Result<bool, Failure> {
+        Err(unavailable())
+    }
+
+    async fn compare_and_delete(
+        &self,
+        _scope: &MemoryScope,
+        _namespace: &[String],
+        _key: &str,
+        _known: &Value,
+        _now_ms: i64,
+    ) -> Result<bool, Failure> {
+        Err(unavailable())
+    }
+
+    async fn list(
+        &self,
+        _scope: &MemoryScope,
+        _namespace: &[String],
+        _after: &str,
+        _limit: usize,
+        _now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        Err(unavailable())
+    }
+
+    async fn delete(
+        &self,
+        _scope: &MemoryScope,
+        _namespace: &[String],
+        _key: &str,
+    ) -> Result<(), Failure> {
+        Err(unavailable())
+    }
+
+    async fn search(
+        &self,
+        _scope: &MemoryScope,
+        _search: &MemorySearch,
+        _now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        Err(unavailable())
+    }
+
+    async fn namespaces(
+        &self,
+        _scope: &MemoryScope,
+        _list: &ListNamespaces,
+        _now_ms: i64,
+    ) -> Result<Vec<Vec<String>>, Failure> {
+        Err(unavailable())
+    }
+
+    async fn clear(&self, _scope: &MemoryScope, _prefix: &[String]) -> Result<usize, Failure> {
+        Err(unavailable())
+    }
+
+    async fn sweep(&self, _now_ms: i64) -> Result<usize, Failure> {
+        Err(unavailable())
+    }
+}
+
+#[async_trait]
+impl Sql for StubPorts {
+    async fn dialect(&self, _database: &str) -> Result<&'static str, Failure> {
+        Err(unavailable())
+    }
+
+    async fn query(
+        &self,
+        _database: &str,
+        _rule: &SqlRule,
+        _limits: &SqlLimits,
+        _statement: &str,
+        _parameters: &[SqlValue],
+    ) -> Result<Rows, Failure> {
+        Err(unavailable())
+    }
+
+    async fn begin(
+        &self,
+        _database: &str,
+        _limits: &SqlLimits,
+    ) -> Result<Box<dyn SqlTransaction>, Failure> {
+        Err(unavailable())
+    }
+}
+
+#[async_trait]
+impl RunService for StubPorts {
+    async fn start(&self, _request: StartRun) -> Result<RunRef, Failure> {
+        Err(unavailable())
+    }
+
+    async fn resume(&self, _request: ResumeRun) -> Result<RunRef, Failure> {
+        Err(unavailable())
+    }
+
+    async fn wait(&self, _run: &RunRef) -> Result<EndedRun, Failure> {
+        Err(unavailable())
+    }
+
+    async fn cancel(&self, _run: &RunRef) -> Result<(), Failure> {
+        Err(unavailable())
+    }
+
+    async fn thread(&self, _thread: &ThreadId) -> Result<Option<ThreadView>, Failure> {
+        Err(unavailable())
+    }
+
+    async fn delete_thread(&self, _thread: &ThreadId) -> Result<(), Failure> {
+        Err(unavailable())
+    }
+
+    async fn events(
+        &self,
+        _thread: &ThreadId,
+        _after: u64,
+        _limit: usize,
+    ) -> Result<Vec<Event>, Failure> {
+        Err(unavailable())
+    }
+}
+
+/// Gates without a task never touch the store.
+#[async_trait]
+impl Store for StubPorts {
+    async fn append(&self, _thread: &ThreadId, _batch: Batch) -> Ticket {
+        unreachable!("no task, no log")
+    }
+
+    fn watch(&self, _thread: &ThreadId) -> watch::Receiver<u64> {
+        unreachable!("no task, no log")
+    }
+
+    async fn thread(&self, _thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
+        Ok(None)
+    }
+
+    async fn orphaned_threads(
+        &self,
+        _holder: &LeaseHolder,
+        _after: Option<&ThreadId>,
+    ) -> Result<Vec<ThreadRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn threads(&self, _query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {
+        Ok(PinnedVersions::default())
+    }
+
+    async fn run(&self, _run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        Ok(None)
+    }
+
+    async fn enqueue(&self, _run: &RunRecord) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn dequeue(&self, _run: &RunId, _ended: Option<&RunRecord>) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn pending(&self, _query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn runs(&self, _thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn newest_runs(
+        &self,
+        _thread: &ThreadId,
+        _skip: usize,
+        _limit: usize,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn checkpoint(
+        &self,
+        _thread: &ThreadId,
+        _namespace: &Namespace,
+        _id: Option<CheckpointId>,
+    ) -> Result<Option<CheckpointTuple>, StoreError> {
+        Ok(None)
+    }
+
+    async fn checkpoints(
+        &self,
+        _thread: &ThreadId,
+        _query: &CheckpointQuery,
+    ) -> Result<Vec<CheckpointTuple>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn events(
+        &self,
+        _thread: &ThreadId,
+        _after: u64,
+        _limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn heartbeat(&self, _holder: &LeaseHolder) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn acquire_lease(
+        &self,
+        _thread: &ThreadId,
+        _holder: &LeaseHolder,
+    ) -> Result<LeaseEpoch, StoreError> {
+        unreachable!("no task, no log")
+    }
+
+    async fn is_lease_held(
+        &self,
+        _thread: &ThreadId,
+        _epoch: LeaseEpoch,
+    ) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
+    async fn release_lease(
+        &self,
+        _thread: &ThreadId,
+        _epoch: LeaseEpoch,
+    ) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn delete_runs(&self, _runs: &[RunId]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn copy_thread(
+        &self,
+        _from: &ThreadId,
+        _to: &ThreadId,
+        _run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
+    ) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn prune(&self, _thread: &ThreadId, _keep: PruneStrategy) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn batches(
+        &self,
+        _thread: &ThreadId,
+        _from: Option<u64>,
+        _bytes: usize,
+    ) -> Result<BatchPage, StoreError> {
+        Ok(BatchPage::default())
+    }
+
+    async fn verify(&self, _thread: &ThreadId) -> Result<Option<SealReport>, StoreError> {
+        Ok(None)
+    }
+
+    async fn compact(&self) -> Result<CompactionReport, StoreError> {
+        Ok(CompactionReport::default())
+    }
+
+    async fn delete_thread(&self, _thread: &ThreadId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn mentions(&self, _thread: &ThreadId, _blob: BlobRef) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn usage(&self, _of: &Owner) -> Result<OwnerUsage, StoreError> {
+        Ok(OwnerUsage::default())
+    }
+
+    async fn mentioned_blobs(
+        &self,
+        _of: &Owner,
+        _: Option<&str>,
+    ) -> Result<MentionPage, StoreError> {
+        Ok(MentionPage::default())
+    }
+
+    async fn stored_bytes(&self, _thread: &ThreadId) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+}
