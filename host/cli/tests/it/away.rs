@@ -46,8 +46,7 @@ async fn says_that_it_waits(client: &Client, address: &str) {
     }
 }
 
-/// A named pipe that replaces a file. A process that opens it for reading waits until the value is
-/// dropped.
+/// A named pipe that replaces a file. A process that opens it for reading waits for a writer.
 #[cfg(unix)]
 struct Pipe(std::path::PathBuf);
 
@@ -58,12 +57,15 @@ impl Pipe {
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         Self(path)
     }
-}
 
-#[cfg(unix)]
-impl Drop for Pipe {
-    fn drop(&mut self) {
-        std::fs::File::options().read(true).write(true).open(&self.0).unwrap();
+    /// Ends the wait of every process that opens the pipe, until the future is dropped. A process
+    /// may not have come to the pipe yet, or may open it again.
+    async fn release(&self) -> std::convert::Infallible {
+        loop {
+            // A process that opens a pipe for both never waits.
+            std::fs::File::options().read(true).write(true).open(&self.0).unwrap();
+            tokio::task::yield_now().await;
+        }
     }
 }
 
@@ -80,11 +82,14 @@ async fn the_port_opens_before_the_store_is_read() {
         says_that_it_waits(&client, &format!("http://{listen}")).await;
         let ready = client.get(format!("http://{listen}/readyz")).send().await.unwrap();
         assert!(ready.text().await.unwrap().contains("the host is starting"));
-        drop(pipe);
+        pipe.release().await
     };
-    let start = Box::pin(Server::start(config, fixture::options()));
-    let (server, ()) = tokio::join!(start, meanwhile);
-    assert!(server.is_err(), "a pipe is no store");
+    tokio::select! {
+        server = Box::pin(Server::start(config, fixture::options())) => {
+            assert!(server.is_err(), "a pipe is no store");
+        }
+        never = meanwhile => match never {},
+    }
 }
 
 #[tokio::test]
