@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use tokio::runtime::Builder;
+use wattle_suite::attack::host::MOST_RSS_BYTES;
 use wattle_suite::attack::{CASES, Case, case};
 
 use crate::print_line;
@@ -90,6 +91,9 @@ async fn all(Options { seconds, cases, binary }: Options) -> Result<Vec<&'static
         }
         if row.longest_ok > LONGEST_OK {
             wrong.push("/ok");
+        }
+        if row.peak_rss_bytes > MOST_RSS_BYTES {
+            wrong.push("memory");
         }
         if row.stop > LONGEST_STOP {
             wrong.push("stop");

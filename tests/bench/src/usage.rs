@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use wattle_kit::process::peak_rss_bytes;
 
 /// Unit of times in `/proc/<id>/stat`. Linux reports 100 ticks per second to programs on every
 /// machine.
@@ -25,7 +26,8 @@ pub(crate) struct Usage {
 impl Usage {
     /// Reads the usage of a process, given by its id or as `self`.
     pub(crate) fn of(process: &str) -> Result<Self> {
-        Ok(Self { cpu: cpu(process)?, peak_rss_bytes: peak_rss_bytes(process)? })
+        let peak_rss_bytes = peak_rss_bytes(process)?.context("this system has no /proc")?;
+        Ok(Self { cpu: cpu(process)?, peak_rss_bytes })
     }
 
     /// Returns the average number of busy cores since an earlier measurement.
@@ -40,13 +42,4 @@ fn cpu(process: &str) -> Result<Duration> {
     let times = fields.split_whitespace().skip(USER_TIME).take(2);
     let ticks: u64 = times.map(str::parse::<u64>).sum::<Result<_, _>>()?;
     Ok(Duration::from_secs_f64(ticks as f64 / TICKS_PER_SECOND))
-}
-
-/// Reads the peak memory from `/proc`. The peak of `getrusage` includes the memory of the parent
-/// process.
-fn peak_rss_bytes(process: &str) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
-    Ok(kilobytes.context("no VmHWM in /proc/<id>/status")?.parse::<u64>()? * 1_024)
 }

@@ -73,6 +73,30 @@ pub fn lasting_port() -> Result<u16, Error> {
     }
 }
 
+/// Returns the peak memory of a running process in bytes (`VmHWM`), by its id or as `self`. The
+/// memory of child processes does not count.
+///
+/// Returns `None` on systems other than Linux, so a check of the peak is skipped there. Without
+/// `/proc`, only the parent of a process learns its peak memory, and only after its end. The peak of
+/// `getrusage` includes the memory of the parent.
+///
+/// # Errors
+///
+/// [`Error::File`] if the process has ended.
+pub fn peak_rss_bytes(process: &str) -> Result<Option<u64>, Error> {
+    if !cfg!(target_os = "linux") {
+        return Ok(None);
+    }
+    let path = format!("/proc/{process}/status");
+    let failed = |source| Error::File { path: path.clone(), source };
+    let status = std::fs::read_to_string(&path).map_err(failed)?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = peak.and_then(|peak| peak.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    // A process that has ended has no memory until its parent has waited for it.
+    let kilobytes = kilobytes.ok_or_else(|| failed(std::io::Error::other("no VmHWM")))?;
+    Ok(Some(kilobytes * 1_024))
+}
+
 /// A running child process, killed when dropped.
 #[derive(Debug)]
 pub struct Program {
@@ -272,7 +296,7 @@ impl Output {
 mod tests {
     use tokio::process::Command;
 
-    use super::{LASTING_PORTS, Program, free_port, lasting_port};
+    use super::{LASTING_PORTS, Program, free_port, lasting_port, peak_rss_bytes};
     use crate::error::Error;
 
     fn shell(script: &str) -> Program {
@@ -316,6 +340,16 @@ mod tests {
         assert_eq!(program.ended().await.unwrap().code(), Some(7));
         let mut program = shell("exec sleep 60");
         assert_eq!(program.terminate().await.unwrap().code(), None);
+    }
+
+    #[test]
+    fn peak_memory_includes_freed_memory() {
+        const BYTES: usize = 64 << 20;
+        drop(std::hint::black_box(vec![1_u8; BYTES]));
+        let peak = peak_rss_bytes("self").unwrap();
+        assert_eq!(peak.is_some(), cfg!(target_os = "linux"));
+        assert!(peak.is_none_or(|peak| peak >= BYTES as u64), "{peak:?}");
+        assert_eq!(peak_rss_bytes("nobody").is_err(), cfg!(target_os = "linux"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::sync::Mutex;
-use wattle_kit::process::Program;
+use wattle_kit::process::{self, Program};
 use wattle_kit::standin::{self, Handle};
 
 use super::app::{self, APP};
@@ -22,6 +22,10 @@ use crate::place::{ENVIRONMENT, Place};
 /// addresses. On Linux, all addresses of 127.0.0.0/8 are local.
 const ATTACKER: Option<Ipv4Addr> =
     if cfg!(target_os = "linux") { Some(Ipv4Addr::new(127, 0, 0, 2)) } else { None };
+
+/// Maximum memory of a host during an attack, in bytes. The limits of the host bound each piece of
+/// untrusted data; this number bounds what they add up to.
+pub const MOST_RSS_BYTES: u64 = 1_000_000_000;
 
 /// A running host.
 pub struct Host {
@@ -110,6 +114,16 @@ impl Host {
     /// Returns the process id of the host.
     pub fn id(&self) -> u32 {
         self.id
+    }
+
+    /// Returns the peak memory of the host in bytes, or `None` on systems that do not report it.
+    /// The processes that compile components do not count: each has a limit of its own.
+    ///
+    /// # Errors
+    ///
+    /// If the host has ended.
+    pub fn peak_rss_bytes(&self) -> Result<Option<u64>> {
+        Ok(process::peak_rss_bytes(&self.id.to_string())?)
     }
 
     /// Returns the output of the host.

@@ -3,7 +3,8 @@
 //!
 //! Each test asserts a limit that counts work, and then what [`calm`] asserts: the host responds,
 //! honest runs complete, the control plane works, and the host stops on request. The tests of
-//! [`cases`] do so on hosts in processes of their own, while the attack continues.
+//! [`cases`] do so on hosts in processes of their own, while the attack continues, and assert that
+//! the memory of the host stays within its bound.
 
 mod blobs;
 mod cache;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use wattle_suite::attack::honest::Honest;
-use wattle_suite::attack::host::Host;
+use wattle_suite::attack::host::{Host, MOST_RSS_BYTES};
 use wattle_suite::attack::{Attack, case};
 use wattle_suite::binary;
 use wattle_suite::server::{Setup, TestServer};
@@ -58,6 +58,13 @@ pub(super) async fn all_is_calm(honest: &Honest) {
     timeout(PATIENCE, all).await.expect("the host responds in time").expect("all is calm");
 }
 
+/// Checks that the peak memory of the host is within its bound, on systems that report it.
+pub(super) fn has_stayed_small(host: &Host) {
+    let peak = host.peak_rss_bytes().expect("the host runs");
+    let is_small = peak.is_none_or(|peak| peak <= MOST_RSS_BYTES);
+    assert!(is_small, "the host took {peak:?} bytes, more than {MOST_RSS_BYTES}");
+}
+
 /// Polls until there is a result.
 pub(super) async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
     let looks = async {
@@ -89,8 +96,8 @@ pub(super) async fn check(server: TestServer) {
 }
 
 /// Checks that a host in a process of its own withstands an attack that continues until the host
-/// has ended: the limit of the case holds, all is calm several times, and the host exits after
-/// SIGTERM.
+/// has ended: the limit of the case holds, all is calm several times, the memory of the host stays
+/// within its bound, and the host exits after SIGTERM.
 pub(super) async fn withstand(name: &str) {
     let case = case(name).expect("an attack of this name");
     let host = Arc::new(Host::start(&binary::path()).await.expect("the host starts"));
@@ -101,6 +108,7 @@ pub(super) async fn withstand(name: &str) {
     }
     let struck = timeout(PATIENCE, attack.struck(1)).await;
     struck.expect("a strike ends in time").expect("the limit holds");
+    has_stayed_small(&host);
     attack.host_stops();
     let ended = host.terminate().await;
     // The failure of an earlier strike is more informative.
