@@ -28,6 +28,10 @@ check:
 fuzz *arguments:
     cargo xtask fuzz {{arguments}}
 
+# every attack of the suite on a real host, with other callers beside it
+attack *arguments:
+    cargo xtask attack {{arguments}}
+
 # the WebAssembly guests
 guests:
     cargo xtask guests

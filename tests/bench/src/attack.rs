@@ -54,7 +54,7 @@ impl Options {
             options.cases = CASES.to_vec();
         }
         let shown = options.binary.display();
-        ensure!(options.binary.is_file(), "{shown} is missing; run `cargo xtask bench`");
+        ensure!(options.binary.is_file(), "{shown} is missing; run `cargo xtask attack`");
         Ok(options)
     }
 }

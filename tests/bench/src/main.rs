@@ -1,4 +1,5 @@
-//! Benchmarks. `cargo xtask bench` runs them, and the README of this crate describes them.
+//! Benchmarks. `cargo xtask bench` runs them, `cargo xtask attack` runs [`attack`], and the README
+//! of this crate describes both.
 //!
 //! # Layout
 //!

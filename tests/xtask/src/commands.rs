@@ -162,14 +162,18 @@ fn optional(program: &str, what: &str, arguments: &[&str], install: &str) -> Res
     }
 }
 
+/// Attacks a host in each of the named ways, or in all of them, and measures the service of other
+/// callers meanwhile. The suite makes the same attacks for a moment.
+pub(crate) fn attack(arguments: &[&str]) -> Result<()> {
+    run("attack a host", benchmark()?.arg("attack").args(arguments))
+}
+
 /// Runs the benchmarks. `peer` also measures LangGraph, `load` and `agent-server` measure servers.
 pub(crate) fn bench(arguments: &[&str]) -> Result<()> {
-    guests::build()?;
-    // One command builds shared dependencies once. The benchmark finds the host in its own folder.
-    let build = ["build", "--release", "--package", "wattle", "--package", "wattle-bench"];
-    run("build host and benchmark", cargo().args(build))?;
-    let mut measure = Command::new(target_folder().join("release/wattle-bench"));
-    measure.current_dir(root());
+    if arguments.first() == Some(&"attack") {
+        bail!("attacks are no benchmark; run `cargo xtask attack`");
+    }
+    let mut measure = benchmark()?;
     match arguments {
         [what @ ("peer" | "agent-server"), rest @ ..] => {
             if *what == "peer" { peers::install() } else { peers::install_server() }?;
@@ -180,4 +184,15 @@ pub(crate) fn bench(arguments: &[&str]) -> Result<()> {
         }
     }
     run("run the benchmark", &mut measure)
+}
+
+/// Builds host and benchmark, and returns the command that runs the benchmark.
+fn benchmark() -> Result<Command> {
+    guests::build()?;
+    // One command builds shared dependencies once. The benchmark finds the host in its own folder.
+    let build = ["build", "--release", "--package", "wattle", "--package", "wattle-bench"];
+    run("build host and benchmark", cargo().args(build))?;
+    let mut benchmark = Command::new(target_folder().join("release/wattle-bench"));
+    benchmark.current_dir(root());
+    Ok(benchmark)
 }

@@ -35,6 +35,9 @@ usage: cargo xtask <command>
   check           format, lints, documentation, spelling and licences
   fuzz [target...] [--seconds N]
                   fuzz the parsers of untrusted bytes with libFuzzer (needs a C++ compiler)
+  attack [case...] [--seconds N]
+                  attack a real host in each way that the suite knows, with other callers beside
+                  it; fails if a limit does not hold or a goal is missed (six minutes)
   guests          build the WebAssembly guests and copy them to their app folders
   pages           build the pages of the applications (needs Node.js and npm)
   clients         install the clients and servers that tests use (needs npm and Python)
@@ -42,7 +45,6 @@ usage: cargo xtask <command>
   bench           steps per second in memory and on redb (takes a few minutes)
   bench peer      the same cases on Wattle and on LangGraph (needs Python, npm and PostgreSQL)
   bench load      many streams and runs on a server, and a check for lost events (a minute)
-  bench attack    the service of other callers during each attack of the suite (six minutes)
   bench agent-server
                   the same requests to Wattle and to the LangGraph server (needs Python)
 ";
@@ -67,6 +69,7 @@ fn command(words: &[&str]) -> Result<()> {
         ["check"] => commands::check(),
         ["quick", rest @ ..] => quick::quick(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),
+        ["attack", rest @ ..] => commands::attack(rest),
         ["guests"] => guests::build(),
         ["pages"] => pages::build(),
         ["clients"] => clients::install(),

@@ -1,0 +1,26 @@
+//! The help of `xtask`, and commands that have another name.
+
+#![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
+
+use std::process::Command;
+
+/// Runs `xtask`. Returns whether it succeeded, and what it told the user.
+fn xtask(arguments: &[&str]) -> (bool, String) {
+    let ended = Command::new(env!("CARGO_BIN_EXE_xtask")).args(arguments).output().unwrap();
+    (ended.status.success(), String::from_utf8(ended.stderr).unwrap())
+}
+
+#[test]
+fn the_help_describes_the_attacks() {
+    let (succeeded, help) = xtask(&["help"]);
+    assert!(succeeded, "{help}");
+    assert!(help.contains("\n  attack [case...] [--seconds N]\n"), "{help}");
+    assert!(!help.contains("bench attack"), "{help}");
+}
+
+#[test]
+fn attacks_are_a_command_of_their_own() {
+    let (succeeded, said) = xtask(&["bench", "attack"]);
+    assert!(!succeeded && said.contains("run `cargo xtask attack`"), "{said}");
+    assert!(!said.contains("==>"), "no step has begun: {said}");
+}
