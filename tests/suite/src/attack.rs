@@ -26,14 +26,22 @@ mod services;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use self::host::Host;
+
+/// Interval between two polls of a strike.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Maximum duration of the polls for one result. It takes a fraction of that.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An attack with a name.
 #[derive(Clone, Copy)]
@@ -85,6 +93,22 @@ pub const CASES: &[Case] = cases! {
 /// Returns the attack of a name.
 pub fn case(name: &str) -> Option<Case> {
     CASES.iter().find(|case| case.name == name).copied()
+}
+
+/// Polls until there is a result. `what` is named if there is none in time.
+async fn until<T, F>(what: &str, look: impl Fn() -> F) -> Result<T>
+where
+    F: Future<Output = Result<Option<T>>>,
+{
+    let looks = async {
+        loop {
+            if let Some(found) = look().await? {
+                return anyhow::Ok(found);
+            }
+            sleep(PAUSE).await;
+        }
+    };
+    timeout(PATIENCE, looks).await.unwrap_or_else(|_| Err(anyhow!("not in time: {what}")))
 }
 
 /// An attack that continues until it is stopped or a limit does not hold.

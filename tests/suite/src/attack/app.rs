@@ -125,7 +125,7 @@ pub fn put_callers(place: &Place) {
     }
 }
 
-/// Returns the configuration. Limits have their defaults, except the timeouts of endless services.
+/// Returns the configuration. Limits have their defaults, except the timeouts of tool servers.
 pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
     let mut text = place::base_toml(standin);
     let base = format!("http://{}", hostile.address);
@@ -137,8 +137,11 @@ pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
         ));
     }
     for name in TOOL_SERVERS {
+        // A call without an end takes the whole timeout. A list without an end is to be cut by the
+        // number of its pages.
+        let time = if name == "pages" { "30s" } else { "2s" };
         text.push_str(&format!(
-            "[mcp.{name}]\nurl = \"{base}/mcp/{name}\"\nprivate = true\ntimeout = \"2s\"\n"
+            "[mcp.{name}]\nurl = \"{base}/mcp/{name}\"\nprivate = true\ntimeout = \"{time}\"\n"
         ));
     }
     let models = MODELS.map(|name| format!("\"{name}\"")).join(", ");

@@ -10,12 +10,19 @@ use tokio::net::TcpStream;
 
 use super::app::APP;
 use super::host::Host;
+use super::until;
 
 /// Connections with an incomplete request head.
-const HEADS: usize = 800;
+const HEADS: usize = 900;
 
 /// Connections with an incomplete request body.
 const BODIES: usize = 200;
+
+/// Connections that the host accepts from one address (`server.connections.per_address`).
+const PER_ADDRESS: usize = 1_024;
+
+/// Counts the connections that the host closed to make room for others.
+const CLOSED_FOR_ROOM: &str = "wattle_http_cut_total{reason=\"room\"}";
 
 /// Event streams that no client reads.
 const STREAMS: usize = 500;
@@ -30,6 +37,14 @@ async fn send(host: &Host, bytes: &str) -> Result<TcpStream> {
     Ok(socket)
 }
 
+/// Opens a connection and sends a part of a request. Dropping the connection resets it: after a
+/// close, its port would stay taken for a minute, and repeated strikes would run out of ports.
+async fn send_part(host: &Host, bytes: &str) -> Result<TcpStream> {
+    let socket = send(host, bytes).await?;
+    socket.set_zero_linger()?;
+    Ok(socket)
+}
+
 /// Reads the status of the response.
 async fn status(socket: &mut TcpStream) -> Result<u16> {
     let mut head = [0; 12];
@@ -37,19 +52,31 @@ async fn status(socket: &mut TcpStream) -> Result<u16> {
     Ok(std::str::from_utf8(&head[9..])?.parse()?)
 }
 
-/// Opens requests that stay incomplete, and sends complete requests meanwhile.
+/// Opens more requests that stay incomplete than the host accepts connections from one address, and
+/// sends complete requests meanwhile.
 pub(super) async fn half_requests(host: Arc<Host>) -> Result<()> {
+    let before = host.honest.metric(CLOSED_FOR_ROOM).await?;
     let head = "GET / HTTP/1.1\r\nhost: localhost\r\nx-";
-    let heads = join_all((0..HEADS).map(|_| send(&host, head))).await;
+    // The host may already close the connection while the head is sent.
+    let heads = join_all((0..HEADS).map(|_| send_part(&host, head))).await;
     let body = "POST /api/v1/apps/misdeeds/runs HTTP/1.1\r\nhost: localhost\r\n\
                 content-type: application/json\r\ncontent-length: 1000\r\n\r\n{\"input\"";
-    let bodies = join_all((0..BODIES).map(|_| send(&host, body))).await;
-    // The host closes some connections to make room, and keeps most.
-    let held = heads.iter().chain(&bodies).filter(|socket| socket.is_ok()).count();
-    ensure!(held > 0, "no connection was accepted");
+    let bodies = try_join_all((0..BODIES).map(|_| send_part(&host, body))).await?;
+    let open = heads.iter().filter(|socket| socket.is_ok()).count() + bodies.len();
+    ensure!(open > PER_ADDRESS, "only {open} connections were opened");
+    let surplus = (open - PER_ADDRESS) as u64;
+    until("connections without a request are closed to make room", || async {
+        let closed = host.honest.metric(CLOSED_FOR_ROOM).await? - before;
+        anyhow::Ok((closed >= surplus).then_some(()))
+    })
+    .await?;
     for _ in 0..10 {
         host.honest.ok().await?;
     }
+    // Another connection of the same address makes room as well.
+    let whole = "GET /api/v1/apps HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let code = status(&mut send(&host, whole).await?).await?;
+    ensure!(code == 200, "a complete request: {code}");
     Ok(())
 }
 

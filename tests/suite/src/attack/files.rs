@@ -5,19 +5,50 @@ use std::io::{Seek as _, Write as _};
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use serde_json::Value;
 
-use super::app;
+use super::app::{self, APP};
 use super::host::Host;
+use super::until;
 
 /// Files that the attacker writes at once.
 const FILES: usize = 200;
 
+/// The beginning of their names.
+const JUNK: &str = "junk-";
+
+/// What the host says of a file with text.
+const TEXT: &str = "it is a text file, not WebAssembly";
+
+/// What the host says of a file with other bytes.
+const NO_WASM: &str = "it does not begin with the header of a WebAssembly file";
+
+/// A file or folder that the host could not load.
+struct Refused {
+    /// The last part of its path.
+    name: String,
+    message: String,
+}
+
+/// Returns what the host could not load.
+async fn refused(host: &Host) -> Result<Vec<Refused>> {
+    let (status, problems) = host.get("/api/v1/problems").await?;
+    ensure!(status == 200, "{status}: {problems}");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let refused = problems.as_array().into_iter().flatten().map(|problem| {
+        let path = text(&problem["path"]);
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        Refused { name, message: text(&problem["message"]) }
+    });
+    Ok(refused.collect())
+}
+
 /// Writes many files that are not plugins, and overwrites a plugin chunk by chunk while the host
-/// reads it. Then restores the folder.
+/// reads it. The host refuses each file with its reason. Then restores the folder.
 pub(super) async fn many_and_half(host: Arc<Host>) -> Result<()> {
     let plugins = host.place.plugins();
     for number in 0..FILES {
-        fs::write(plugins.join(format!("junk-{number}.wasm")), format!("text {number}"))?;
+        fs::write(plugins.join(format!("{JUNK}{number}.wasm")), format!("text {number}"))?;
     }
     let whole = fs::read(plugins.join("misdeeds/misdeeds.wasm"))?;
     // Without a rename, the host can read the beginning of one file and the end of the other.
@@ -31,11 +62,22 @@ pub(super) async fn many_and_half(host: Arc<Host>) -> Result<()> {
     file.write_all(b"no component at all")?;
     file.set_len(whole.len() as u64 / 2)?;
     drop(file);
-    let (status, problems) = host.get("/api/v1/problems").await?;
-    ensure!(status == 200, "{status}: {problems}");
+    until("each file is refused with its reason", || async {
+        let refused = refused(&host).await?;
+        let is_junk = |it: &&Refused| it.name.starts_with(JUNK) && it.message.contains(TEXT);
+        let is_half = |it: &Refused| it.name == APP && it.message.contains(NO_WASM);
+        let is_so = refused.iter().filter(is_junk).count() == FILES && refused.iter().any(is_half);
+        anyhow::Ok(is_so.then_some(()))
+    })
+    .await?;
     for number in 0..FILES {
-        fs::remove_file(plugins.join(format!("junk-{number}.wasm")))?;
+        fs::remove_file(plugins.join(format!("{JUNK}{number}.wasm")))?;
     }
     app::put_app(&host.place);
-    Ok(())
+    until("the app is loaded again", || async {
+        let is_ours = |it: &Refused| it.name.starts_with(JUNK) || it.name == APP;
+        let is_over = !refused(&host).await?.iter().any(is_ours);
+        anyhow::Ok(is_over.then_some(()))
+    })
+    .await
 }

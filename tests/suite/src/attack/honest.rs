@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 
@@ -40,6 +40,19 @@ impl Honest {
         let (status, body) = answer(self.client.get(self.url("/ok"))).await?;
         ensure!(status == 200, "/ok: {status}: {body}");
         Ok(())
+    }
+
+    /// Returns the value of a metric, named with its labels as in the text of all metrics.
+    ///
+    /// # Errors
+    ///
+    /// If the host does not report it.
+    pub async fn metric(&self, name: &str) -> Result<u64> {
+        let (status, body) = answer(self.client.get(self.url("/metrics"))).await?;
+        let mut lines = body.as_str().unwrap_or_default().lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let value = value.with_context(|| format!("no metric `{name}`: {status}: {body}"))?;
+        Ok(value.parse()?)
     }
 
     /// Starts a run and checks that it completes.

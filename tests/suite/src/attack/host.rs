@@ -131,6 +131,11 @@ impl Host {
         self.program.lock().await.output()
     }
 
+    /// Returns the number of pages that the host has read of an endless tool list.
+    pub(super) fn listed_pages(&self) -> u64 {
+        self.hostile.pages()
+    }
+
     fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

@@ -1,6 +1,8 @@
 //! Services whose responses are endless, too large or too deep: model providers and MCP servers.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -31,6 +33,8 @@ const OPEN: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n";
 pub struct Hostile {
     /// The address on which the services listen.
     pub address: SocketAddr,
+    /// Number of the last page of the endless tool list that was requested.
+    pages: Arc<AtomicU64>,
     listening: JoinHandle<()>,
 }
 
@@ -49,17 +53,25 @@ impl Hostile {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
+        let pages = Arc::new(AtomicU64::new(0));
+        let count = pages.clone();
         let listening = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
+                let pages = count.clone();
                 // An error is expected: the client closes the connection.
-                tokio::spawn(async move { answer(socket).await.unwrap_or_default() });
+                tokio::spawn(async move { answer(socket, &pages).await.unwrap_or_default() });
             }
         });
-        Self { address, listening }
+        Self { address, pages, listening }
+    }
+
+    /// Returns the number of pages of the endless tool list that were requested.
+    pub fn pages(&self) -> u64 {
+        self.pages.load(Ordering::SeqCst)
     }
 }
 
-async fn answer(socket: TcpStream) -> std::io::Result<()> {
+async fn answer(socket: TcpStream, pages: &AtomicU64) -> std::io::Result<()> {
     let mut socket = BufReader::new(socket);
     let (path, request) = read(&mut socket).await?;
     let delta = |delta: Value| {
@@ -73,7 +85,7 @@ async fn answer(socket: TcpStream) -> std::io::Result<()> {
                 .await
         }
         ["large", ..] => large(&mut socket).await,
-        ["mcp", server] => tools(&mut socket, server, &request).await,
+        ["mcp", server] => tools(&mut socket, server, &request, pages).await,
         _ => say(&mut socket, "404 Not Found", "{}").await,
     }
 }
@@ -130,6 +142,7 @@ async fn tools(
     socket: &mut BufReader<TcpStream>,
     server: &str,
     request: &Value,
+    pages: &AtomicU64,
 ) -> std::io::Result<()> {
     let text = json!([{ "type": "text", "text": "well" }]);
     let result = match (request["method"].as_str().unwrap_or_default(), server) {
@@ -141,10 +154,16 @@ async fn tools(
             { "name": "plain", "inputSchema": { "type": "object" } },
             { "name": "doubling", "inputSchema": doubling(DOUBLINGS, "allOf") },
         ] }),
-        // Each page names a next page.
-        ("tools/list", "pages") => json!({
-            "tools": [{ "name": "plain", "inputSchema": { "type": "object" } }], "nextCursor": "1",
-        }),
+        // Each page names another next page.
+        ("tools/list", "pages") => {
+            let cursor = request["params"]["cursor"].as_str().and_then(|it| it.parse().ok());
+            let page: u64 = cursor.unwrap_or(1);
+            pages.fetch_max(page, Ordering::SeqCst);
+            json!({
+                "tools": [{ "name": "plain", "inputSchema": { "type": "object" } }],
+                "nextCursor": (page + 1).to_string(),
+            })
+        }
         ("tools/list", _) => {
             json!({ "tools": [{ "name": "plain", "inputSchema": { "type": "object" } }] })
         }
