@@ -138,5 +138,5 @@ async fn starts(binary: &Path) -> Result<bool> {
 fn print_row(row: &[&str]) {
     let [what, cells @ ..] = row else { return };
     let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:>9}")).collect();
-    print_line(format!("{what:<17}{}", cells.join("")).trim_end());
+    print_line(format!("{what:<19}{}", cells.join("")).trim_end());
 }

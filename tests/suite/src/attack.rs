@@ -65,6 +65,7 @@ pub const CASES: &[Case] = cases! {
     "question-schema", 2, guests::question_schema;
     "large-answer", 2, guests::large_answer;
     "model-schema", 2, guests::model_schema;
+    "plugin-tool-schema", 2, guests::plugin_tool_schema;
     "sends", 1, guests::sends;
     "gotos", 2, guests::gotos;
     "conditions", 4, guests::conditions;

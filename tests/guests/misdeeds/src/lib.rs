@@ -31,10 +31,14 @@
 //! | `run_sql` | `database`, `statement` | `rows` | executes a statement on a database |
 //! | `jump` | `jumps` | | goes to itself with `jumps` gotos |
 //! | `fail_as` | `code`, `message` | | fails with the given code and message |
+//! | `use_tool` | `tool` | `text` | calls a tool without arguments |
+//!
+//! The tool `doubled` has an arguments schema that is small and expands without bounds.
 
 mod across;
 mod appetite;
 mod demand;
+mod doubling;
 mod effect;
 mod flood;
 mod memory;
@@ -43,6 +47,7 @@ mod output;
 use across::{confess, delegate, escalate};
 use appetite::{chatty, flood_emit, hog, recurse, spin};
 use demand::{ask_model, fail_as, jump, run_sql};
+use doubling::{doubled, use_tool};
 use effect::{call_then_wait, two_questions, ungranted_http};
 use flood::{ask_shaped, hoard, multiply};
 use memory::{forget, recall, remember};
@@ -80,5 +85,7 @@ wattle_plugin::export! {
         run_sql,
         jump,
         fail_as,
+        use_tool,
     ],
+    tools: [doubled],
 }

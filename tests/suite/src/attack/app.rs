@@ -31,6 +31,7 @@ const NODES: &[(&str, &[&str])] = &[
     ("flood_emit", &["count", "number"]),
     ("spin", &[]),
     ("call_then_wait", &["route", "text", "url", "body"]),
+    ("use_tool", &["tool", "text"]),
 ];
 
 /// A graph with a branch whose condition compares all pairs of items.
@@ -70,6 +71,7 @@ misdeeds = "misdeeds.wasm"
 llm = ["chat", "comments", "deltas", "endless", "large"]
 http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true }]
 sql = [{ database = "notes", access = "read-write" }]
+tools = ["misdeeds/doubled"]
 [migrations.notes]
 sqlite = "migrations"
 "#;
@@ -156,6 +158,7 @@ tools = [{tools}]
 llm = ["chat", {models}]
 http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], private = true }}]
 sql = [{{ database = "notes", access = "read-write" }}]
+tools = ["misdeeds/doubled"]
 "#,
         port = standin.addr.port(),
     ));

@@ -54,6 +54,12 @@ pub(super) async fn model_schema(host: Arc<Host>) -> Result<()> {
     host.fails_at("ask_model", input, "schema_expanded").await
 }
 
+/// Calls a tool of a plugin whose arguments schema doubles. The host validates the arguments of
+/// such a tool.
+pub(super) async fn plugin_tool_schema(host: Arc<Host>) -> Result<()> {
+    host.fails_at("use_tool", json!({ "tool": "misdeeds/doubled" }), "schema_expanded").await
+}
+
 /// Runs tasks that send more tasks than the limits allow.
 pub(super) async fn sends(host: Arc<Host>) -> Result<()> {
     host.fails_at("multiply", json!({ "sends": 12_000 }), "task_sends").await?;

@@ -6,7 +6,7 @@
 //!
 //! | attack | tested by |
 //! |---|---|
-//! | schema that doubles: of an interrupt, a completion, a tool's arguments, a channel | `question-schema`, `model-schema`, `tool-schema`, `super::schemas` |
+//! | schema that doubles: of an interrupt, a completion, a tool's arguments, a channel | `question-schema`, `model-schema`, `plugin-tool-schema`, `tool-schema`, `super::schemas` |
 //! | value that takes long to validate | `large-answer`, `super::schemas` |
 //! | tasks that send tasks, and a start after that | `sends`, `super::sends` |
 //! | plugins folder with links, pipes, devices, paths out of it | `super::files` |
@@ -48,6 +48,7 @@ withstands! {
     question_schema: "question-schema",
     large_answer: "large-answer",
     model_schema: "model-schema",
+    plugin_tool_schema: "plugin-tool-schema",
     sends: "sends",
     gotos: "gotos",
     conditions: "conditions",
