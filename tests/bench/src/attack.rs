@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use tokio::runtime::Builder;
 use wattle_suite::attack::host::MOST_RSS_BYTES;
+use wattle_suite::attack::killed::TASKS;
 use wattle_suite::attack::{CASES, Case, case};
 
 use crate::print_line;
@@ -23,7 +24,8 @@ const LONGEST_OK: Duration = Duration::from_secs(1);
 /// Maximum time to stop.
 const LONGEST_STOP: Duration = Duration::from_secs(25);
 
-/// Maximum additional start time of a host with many threads or with runs that cannot be recovered.
+/// Maximum additional start time of a host with many threads, with runs that cannot be recovered or
+/// with a run of many tasks.
 const LATER_START: Duration = Duration::from_secs(1);
 
 /// Options of the command line.
@@ -119,20 +121,23 @@ async fn all(Options { seconds, cases, binary }: Options) -> Result<Vec<&'static
     Ok(beyond)
 }
 
-/// Returns true if hosts with many threads and with runs that cannot be recovered start in time.
+/// Returns true if hosts with many threads, with runs that cannot be recovered and with a run of
+/// many tasks start in time.
 async fn starts(binary: &Path) -> Result<bool> {
     let (empty, poisoned) = (start::empty(binary).await?, start::poisoned(binary).await?);
-    let many = start::many(binary).await?;
+    let (many, killed) = (start::many(binary).await?, start::killed(binary).await?);
     print_line(&format!(
         "\na host responds after {:.2} s; with {} unrecoverable runs after {:.2} s; with \
-         {} threads and one such run after {:.2} s",
+         {} threads and one such run after {:.2} s; with a run that was cut amid {TASKS} tasks \
+         after {:.2} s",
         empty.as_secs_f64(),
         start::THREADS,
         poisoned.as_secs_f64(),
         start::MANY,
-        many.as_secs_f64()
+        many.as_secs_f64(),
+        killed.as_secs_f64()
     ));
-    Ok(poisoned.max(many) < empty + LATER_START)
+    Ok(poisoned.max(many).max(killed) < empty + LATER_START)
 }
 
 fn print_row(row: &[&str]) {

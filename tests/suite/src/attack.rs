@@ -12,6 +12,7 @@
 //! * [`app`]: the app of the attackers, and the configuration.
 //! * `guests`, `clients`, `services`, `files`: the strikes, by attacker.
 //! * [`poison`]: a store with runs that cannot be recovered.
+//! * [`killed`]: a store whose host was killed amid thousands of tasks.
 //! * [`hostile`]: services whose responses are endless, too large or too deep.
 
 pub mod app;
@@ -21,6 +22,7 @@ mod guests;
 pub mod honest;
 pub mod host;
 pub mod hostile;
+pub mod killed;
 pub mod poison;
 mod services;
 

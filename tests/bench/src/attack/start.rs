@@ -9,6 +9,7 @@ use wattle_run::ports::Store as _;
 use wattle_run::ports::store::{Batch, ThreadRecord};
 use wattle_store::RedbStore;
 use wattle_suite::attack::host::{Host, Prepared};
+use wattle_suite::attack::killed::{Killed, amid_tasks};
 use wattle_suite::attack::poison;
 
 /// Number of runs that cannot be recovered.
@@ -34,6 +35,12 @@ pub(super) async fn poisoned(binary: &Path) -> Result<Duration> {
 pub(super) async fn many(binary: &Path) -> Result<Duration> {
     let (prepared, _gate) = poison::poisoned(binary, 1).await?;
     add_threads(&prepared.place.data().join("wattle.redb")).await?;
+    listens(prepared, binary).await
+}
+
+/// Measures a host whose store has a run that was cut in the middle of thousands of tasks.
+pub(super) async fn killed(binary: &Path) -> Result<Duration> {
+    let Killed { prepared, gate: _gate, .. } = amid_tasks(binary).await?;
     listens(prepared, binary).await
 }
 

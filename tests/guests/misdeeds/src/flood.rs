@@ -1,5 +1,5 @@
 //! Nodes that make the host work or store data: interrupts with a schema of their choice, tasks
-//! that create tasks, blobs.
+//! that create many tasks, blobs.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Outcome, Serialize, Value, blob, interrupt, json,
@@ -49,6 +49,36 @@ pub(crate) fn multiply(_context: &Context, input: Tasks) -> Result<Outcome<Nothi
     Ok(outcome)
 }
 
+/// Input of `spread`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Groups {
+    /// The groups of tasks, in order.
+    pub(crate) groups: Vec<Group>,
+}
+
+/// Tasks of one node with the same input.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Group {
+    /// The node of the graph.
+    pub(crate) node: String,
+    /// The input of each task.
+    pub(crate) input: Value,
+    /// Number of tasks.
+    pub(crate) tasks: u32,
+}
+
+/// Sends the tasks of all `groups`.
+#[node]
+pub(crate) fn spread(_context: &Context, plan: Groups) -> Result<Outcome<Nothing>, Failure> {
+    let mut outcome = Outcome::new(Nothing {});
+    for Group { node, input, tasks } in &plan.groups {
+        for _ in 0..*tasks {
+            outcome = outcome.send(node, input);
+        }
+    }
+    Ok(outcome)
+}
+
 /// Input of `hoard`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Hoard {
@@ -83,12 +113,25 @@ mod tests {
     use wattle_plugin::prelude::{Context, json};
     use wattle_plugin::testing;
 
-    use super::multiply;
+    use super::{multiply, spread};
 
     #[test]
     fn a_task_has_the_requested_number_of_sends() {
         let input = json!({ "sends": 3 });
         let decision = testing::run_node::<multiply>(&Context::default(), &input).unwrap();
         assert_eq!(decision.sends.len(), 3);
+    }
+
+    #[test]
+    fn groups_are_sent_one_after_another() {
+        let groups = json!([
+            { "node": "a", "input": {}, "tasks": 2 },
+            { "node": "b", "input": { "n": 7 }, "tasks": 1 },
+        ]);
+        let input = json!({ "groups": groups });
+        let decision = testing::run_node::<spread>(&Context::default(), &input).unwrap();
+        let nodes: Vec<&str> = decision.sends.iter().map(|send| send.node.as_str()).collect();
+        assert_eq!(nodes, ["a", "a", "b"]);
+        assert_eq!(decision.sends[2].input, json!({ "n": 7 }));
     }
 }

@@ -26,6 +26,7 @@
 //! | `confess` | | `error` | writes the failure that it handles |
 //! | `ask_shaped` | `schema` | `answer` | raises an interrupt with a schema for the answer |
 //! | `multiply` | `sends` | | sends `sends` tasks to itself, each of which does the same |
+//! | `spread` | `groups` | | sends the tasks of each group to the group's node |
 //! | `hoard` | `blobs`, `bytes` | `kept` | stores blobs |
 //! | `ask_model` | `route`, `schema` | `answer` | requests a document that matches a schema from a model |
 //! | `run_sql` | `database`, `statement` | `rows` | executes a statement on a database |
@@ -49,7 +50,7 @@ use appetite::{chatty, flood_emit, hog, recurse, spin};
 use demand::{ask_model, fail_as, jump, run_sql};
 use doubling::{doubled, use_tool};
 use effect::{call_then_wait, two_questions, ungranted_http};
-use flood::{ask_shaped, hoard, multiply};
+use flood::{ask_shaped, hoard, multiply, spread};
 use memory::{forget, recall, remember};
 use output::{bad_output, counter, deep_json, huge_output, touch, trap, typed_failure};
 
@@ -80,6 +81,7 @@ wattle_plugin::export! {
         forget,
         ask_shaped,
         multiply,
+        spread,
         hoard,
         ask_model,
         run_sql,

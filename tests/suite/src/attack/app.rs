@@ -12,6 +12,9 @@ pub const APP: &str = "misdeeds";
 /// The graph that honest callers run. It adds one to a number.
 pub const HONEST: &str = "honest";
 
+/// Tasks that the graph `fan_out` runs at once.
+pub const AT_ONCE: usize = 8;
+
 /// Models whose completions never end or are too large.
 pub const MODELS: [&str; 4] = ["comments", "deltas", "endless", "large"];
 
@@ -60,6 +63,32 @@ schema = { type = "integer" }
 [graphs.honest.nodes.counter]
 "#;
 
+/// Returns a graph whose first node sends the tasks of a superstep. They run in the order of the
+/// names of their nodes.
+fn fan_out() -> String {
+    format!(
+        r#"
+[graphs.fan_out]
+entry = "spread"
+max_concurrency = {AT_ONCE}
+[graphs.fan_out.channels.groups]
+[graphs.fan_out.channels.number]
+reducer = "sum"
+[graphs.fan_out.channels.url]
+[graphs.fan_out.channels.status]
+reducer = "any"
+[graphs.fan_out.nodes.spread]
+goto = ["early", "held", "later"]
+[graphs.fan_out.nodes.early]
+node = "counter"
+[graphs.fan_out.nodes.held]
+node = "ungranted_http"
+[graphs.fan_out.nodes.later]
+node = "counter"
+"#
+    )
+}
+
 const MANIFEST: &str = r#"
 [app]
 name = "misdeeds"
@@ -87,7 +116,7 @@ plugin = "tools"
 "#;
 
 fn graphs() -> String {
-    let mut text = CONDITION.to_owned();
+    let mut text = [CONDITION, &fan_out()].concat();
     for (node, channels) in NODES {
         text.push_str(&format!("\n[graphs.{node}]\nentry = \"{node}\"\n"));
         for channel in *channels {

@@ -16,6 +16,7 @@ mod files;
 #[cfg(target_os = "linux")]
 mod full;
 mod http2;
+mod killed;
 mod listeners;
 mod poisoned;
 mod schemas;
