@@ -31,6 +31,8 @@ use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_model::ModelConfig;
 use wattle_run::ports::store::{PruneStrategy, ThreadTtl};
+use wattle_sql::DatabaseConfig;
+use wattle_store::BLOBS_FOLDER;
 
 pub use self::apps::{AppConfig, FilesConfig};
 pub use self::auth::{AuthConfig, CallerLimits, TenantConfig};
@@ -50,6 +52,7 @@ pub use self::sql_grant::{SqlGrant, narrower};
 pub use self::store::{StoreConfig, StoreDatabase, StoreKind};
 pub use self::telemetry::TelemetryTable;
 pub use self::webhooks::WebhooksConfig;
+use crate::data_folder::{MEMORY_FILE, OwnFiles, SERVER_FILE, STORE_FILE, TENANT_ROUTES_FILE};
 
 /// Name of the configuration file that is read by default.
 pub const DEFAULT_FILE: &str = "wattle.toml";
@@ -224,22 +227,34 @@ impl Config {
 
     /// Returns the file of the store.
     pub fn store_file(&self) -> PathBuf {
-        self.data.join("wattle.redb")
+        self.data.join(STORE_FILE)
     }
 
     /// Returns the file of the long-term memory.
     pub fn memory_file(&self) -> PathBuf {
-        self.data.join("memory.redb")
+        self.data.join(MEMORY_FILE)
     }
 
     /// Returns the file with the model routes of tenants.
     pub fn tenant_routes_file(&self) -> PathBuf {
-        self.data.join("tenant-routes.json")
+        self.data.join(TENANT_ROUTES_FILE)
     }
 
     /// Returns the path of the server file, which contains the address of the running server.
     pub fn server_file(&self) -> PathBuf {
-        self.data.join("server.json")
+        self.data.join(SERVER_FILE)
+    }
+
+    /// Returns the folder of blobs.
+    pub fn blobs_folder(&self) -> PathBuf {
+        self.data.join(BLOBS_FOLDER)
+    }
+
+    /// Returns the host's own files and folders in the data folder.
+    pub(crate) fn own_files(&self) -> OwnFiles {
+        let databases = self.sql.values().map(|sql| DatabaseConfig::new(&sql.url));
+        let files = databases.filter_map(|database| database.sqlite_file(&self.data));
+        OwnFiles::new(&self.data, files, &self.plugins)
     }
 
     /// Returns a configured address that is not loopback, if there is one.

@@ -7,6 +7,7 @@
 //!
 //! * [`args`]: the arguments; [`command`]: one command per file; [`exit`]: exit codes.
 //! * [`config`]: the configuration, `wattle.toml`.
+//! * `data_folder`: the host's own files in the data folder, which files of apps must not meet.
 //! * [`wire`]: builds adapters and engine from the configuration; the only module that uses all of
 //!   them.
 //! * [`load`]: loads apps and plugins from disk, and reloads them when they change.
@@ -19,6 +20,7 @@ pub mod args;
 pub mod client;
 pub mod command;
 pub mod config;
+mod data_folder;
 pub mod error;
 pub mod exit;
 pub mod load;

@@ -27,6 +27,15 @@ impl DatabaseConfig {
         self.password = Some(password.into());
         self
     }
+
+    /// Returns the file of a SQLite database. Returns `None` for other databases, and for an
+    /// invalid URL.
+    pub fn sqlite_file(&self, data_dir: &Path) -> Option<PathBuf> {
+        match DatabaseUrl::parse("", self, data_dir) {
+            Ok(DatabaseUrl::SqliteFile(path)) => Some(path),
+            _ => None,
+        }
+    }
 }
 
 /// Omits the URL, which can contain a password.
@@ -100,7 +109,11 @@ mod tests {
         ] {
             let Ok(DatabaseUrl::SqliteFile(path)) = parse(url) else { panic!("{url}") };
             assert_eq!(path, Path::new(expected), "{url}");
+            let file = DatabaseConfig::new(url).sqlite_file(Path::new("/data"));
+            assert_eq!(file.as_deref(), Some(Path::new(expected)), "{url}");
         }
+        let elsewhere = DatabaseConfig::new("postgres://u@h/d");
+        assert_eq!(elsewhere.sqlite_file(Path::new("/data")), None);
         assert!(matches!(parse("sqlite::memory:"), Ok(DatabaseUrl::SqliteMemory)));
     }
 

@@ -20,6 +20,7 @@
 //! * `plan`: what a prune, a deletion of runs or a copy keeps; `tail`: when a growing list is
 //!   stored as a full value.
 //! * `pending`: the pending runs of a store that one process opens.
+//! * `place`: the names of folders beside the file of a store.
 //! * `lease`: the leases of a store that one process opens.
 //! * `file`: redb files, which may be damaged or fail.
 //! * `codec`: the encoding of records; `mention`: the blobs that a record mentions.
@@ -37,6 +38,7 @@ pub mod longterm;
 pub mod memory;
 mod mention;
 mod pending;
+mod place;
 mod plan;
 pub mod postgres;
 mod proof;
@@ -53,5 +55,6 @@ pub use disk::RedbStore;
 pub use file::open::is_filled;
 pub use longterm::{EssentialDocuments, RedbMemory, VolatileMemory};
 pub use memory::MemoryStore;
+pub use place::{BACKUPS_FOLDER, BLOBS_FOLDER};
 pub use postgres::{PostgresBlobs, PostgresConfig, PostgresMemory, PostgresStore};
 pub use wattle_run::ports::store::StoreError;

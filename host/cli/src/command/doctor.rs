@@ -14,6 +14,7 @@ use wattle_sql::{DatabaseConfig, Databases};
 
 use crate::client::{Client, server_of};
 use crate::config::{self, Config, Secret, StoreDatabase, StoreKind};
+use crate::data_folder::PROBE_FILE;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -108,7 +109,7 @@ async fn examine(config: &Config, env: &ReadEnv, report: &mut Report) {
 
 fn data_folder(config: &Config, report: &mut Report) -> bool {
     let data = config.data.display();
-    let probe = config.data.join(".probe");
+    let probe = config.data.join(PROBE_FILE);
     let written = std::fs::create_dir_all(&config.data)
         .and_then(|()| std::fs::write(&probe, b"wattle"))
         .and_then(|()| std::fs::remove_file(&probe));

@@ -169,7 +169,11 @@ async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
         });
     }
     let manifest = Manifest::read(folder).map_err(Error::Failed)?;
-    projections::streams(folder).map_err(|problems| Error::Failed(problems.join("\n")))?;
+    let mut problems = projections::check_files(&manifest, config);
+    problems.extend(projections::streams(folder).err().unwrap_or_default());
+    if !problems.is_empty() {
+        return Err(Error::Failed(problems.join("\n")));
+    }
     let graphs = &manifest.app.graphs;
     let text = file::read_text(folder, graphs, file::DOCUMENT_BYTES)
         .map_err(|error| Error::Failed(error.to_string()))?;

@@ -14,6 +14,7 @@ use wattle_store::{FileBlobs, RedbMemory, RedbStore, is_filled};
 use crate::args::{StoreBackupArgs, StoreRestoreArgs};
 use crate::client::{Client, Needs, server_of};
 use crate::config::{Config, StoreKind};
+use crate::data_folder::{LINK_KEY_FILE, TENANT_ROUTES_FILE, VERSIONS_FOLDER};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -21,7 +22,7 @@ use crate::output::Output;
 /// Files and folders of the data folder that a backup contains in addition to the store, the memory
 /// and the blobs, because a host cannot create them again: code of archived versions, model routes
 /// of tenants, and the secret of links.
-const KEPT: &[&str] = &["versions", "tenant-routes.json", "link.key"];
+const KEPT: &[&str] = &[VERSIONS_FOLDER, TENANT_ROUTES_FILE, LINK_KEY_FILE];
 
 /// Verifies all stored data, through the running server or in the files.
 pub(super) async fn verify(config: Config, output: Output) -> Result<Exit, Error> {
@@ -43,7 +44,7 @@ pub(super) async fn survey_files(config: &Config) -> Result<DamageReport, Error>
     let (survey, memory) = read.map_err(|error| setup(error.to_string()))?;
     let mut survey = survey.map_err(Error::Store)?;
     survey.damaged.extend(in_memory(memory)?);
-    let blobs = config.data.join("blobs");
+    let blobs = config.blobs_folder();
     if blobs.exists() {
         let damaged = FileBlobs::reading(blobs).find_damage().await;
         survey.damaged.extend(damaged.map_err(|failure| setup(failure.message))?);
@@ -229,7 +230,7 @@ fn is_begun(config: &Config, mark: &Path, from: &Path) -> bool {
 
 /// Checks that the data folder contains no data, which a restore never overwrites.
 fn refuse_data(config: &Config) -> Result<(), Error> {
-    let blobs = config.data.join("blobs");
+    let blobs = config.blobs_folder();
     let has_blobs = fs::read_dir(&blobs).is_ok_and(|entries| {
         entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_shard))
     });

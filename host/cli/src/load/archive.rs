@@ -18,12 +18,10 @@ use wattle_run::export::{CodeFile, CompressedBytes};
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::config::{Config, StoreKind};
+use crate::data_folder::VERSIONS_FOLDER;
 use crate::load::file::{self, COMPONENT_BYTES, DOCUMENT_BYTES, FilePlace, MANIFEST_BYTES};
 use crate::load::manifest::{self, ComponentFiles, Manifest};
 use crate::load::texts;
-
-/// Folder of archived versions in the data folder.
-const FOLDER: &str = "versions";
 
 /// File with the digests of a version.
 const INDEX: &str = "index.json";
@@ -122,7 +120,7 @@ fn copy(
 }
 
 fn folder_of(config: &Config, app: &App) -> PathBuf {
-    let versions = config.data.join(FOLDER).join(app.name.as_str());
+    let versions = config.data.join(VERSIONS_FOLDER).join(app.name.as_str());
     versions.join(&app.digest.to_hex()[..NAME_DIGITS])
 }
 
@@ -249,7 +247,7 @@ pub(super) fn kept(config: &Config, thread: &ThreadRecord) -> Vec<Old> {
 }
 
 fn all(config: &Config) -> Vec<Old> {
-    let apps = subfolders(&config.data.join(FOLDER));
+    let apps = subfolders(&config.data.join(VERSIONS_FOLDER));
     apps.iter().flat_map(|app| subfolders(app)).filter_map(read).collect()
 }
 
@@ -298,7 +296,7 @@ mod tests {
                 r#"{{ "app": "asset", "versions": ["{}"], "components": [] }}"#,
                 version.to_hex()
             );
-            let folder = config.data.join(FOLDER).join("asset").join(version.to_hex());
+            let folder = config.data.join(VERSIONS_FOLDER).join("asset").join(version.to_hex());
             unpack(&[file(INDEX, &index)], &folder).unwrap();
         }
         let pinned = BTreeSet::from([(AppName::new("asset").unwrap(), pinned)]);

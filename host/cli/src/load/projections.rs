@@ -1,14 +1,18 @@
 //! The stream formats and file projections of an app.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wattle_graph::mapping::StreamProjection;
+use wattle_graph::id::AppName;
+use wattle_graph::mapping::{FileProjection, StreamProjection};
 use wattle_run::app::Projections;
 
+use crate::config::Config;
+use crate::data_folder::OwnFiles;
 use crate::load::app_folder::AppFolder;
 use crate::load::file::{self, DOCUMENT_BYTES};
+use crate::load::manifest::{FILE, Manifest};
 
 /// Folder of an app's stream formats.
 const STREAMS: &str = "streams";
@@ -23,9 +27,79 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Projections, Vec<String>> {
     if app.is_old {
         return Ok(Projections::default());
     }
+    let mut problems = check_files(app.manifest, app.config);
+    let streams = streams(app.folder).unwrap_or_else(|found| {
+        problems.extend(found);
+        BTreeMap::new()
+    });
+    if !problems.is_empty() {
+        return Err(problems);
+    }
     let files = app.manifest.files.iter();
     let files = files.map(|(name, file)| (name.clone(), Arc::new(file.clone()))).collect();
-    Ok(Projections { streams: streams(app.folder)?, files })
+    Ok(Projections { streams, files })
+}
+
+/// A file projection whose files could meet a file or folder of the host.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{file}: `[{table}]` writes files to `{}`, and the host keeps `{}` in the data folder\n  hint: \
+     set `dir` to a folder of the app's own, such as `files/{app}`; the operator can set it under \
+     `[apps.{app}.files.{}]` in wattle.toml",
+    escaped(folder),
+    own.display(),
+    name.escape_debug()
+)]
+struct Misplaced {
+    /// The file that sets the folder.
+    file: String,
+    /// The table in that file.
+    table: String,
+    app: AppName,
+    /// The name of the projection.
+    name: String,
+    /// The folder, with the parts that the paths of all files share.
+    folder: PathBuf,
+    /// The file or folder of the host.
+    own: PathBuf,
+}
+
+fn escaped(path: &Path) -> String {
+    path.to_string_lossy().escape_debug().to_string()
+}
+
+/// Returns a problem for each file projection that could write where the host has its own files.
+/// The folder of the operator takes precedence over that of the app. A folder in an environment
+/// variable is checked when files are written.
+pub fn check_files(manifest: &Manifest, config: &Config) -> Vec<String> {
+    let own = config.own_files();
+    let app = &manifest.app.name;
+    let problem = |(name, mapping): (&String, &FileProjection)| {
+        misplaced(&own, config, app, name, mapping).map(|problem| problem.to_string())
+    };
+    manifest.files.iter().filter_map(problem).collect()
+}
+
+fn misplaced(
+    own: &OwnFiles,
+    config: &Config,
+    app: &AppName,
+    name: &str,
+    mapping: &FileProjection,
+) -> Option<Misplaced> {
+    let operator = config.apps.get(app).and_then(|app| app.files.get(name));
+    if operator.is_some_and(|files| !files.enabled) {
+        return None;
+    }
+    let table = format!("files.{}", name.escape_debug());
+    let (file, table, dir) = match operator.and_then(|files| files.dir.clone()) {
+        Some(dir) => (config.file_name(), format!("apps.{app}.{table}"), dir),
+        None => (FILE.to_owned(), table, PathBuf::from(&mapping.dir)),
+    };
+    let fixed = mapping.fixed_parts();
+    let own = own.met_by(&config.data.join(&dir), &fixed)?.to_owned();
+    let folder = fixed.iter().fold(dir, |folder, part| folder.join(part));
+    Some(Misplaced { file, table, app: app.clone(), name: name.to_owned(), folder, own })
 }
 
 /// Reads the stream formats in the folder of an app.

@@ -15,7 +15,8 @@ use crate::wire::ReadEnv;
 const VARIABLE_ENDING: &str = "_LOG_DIR";
 
 /// Returns the folder of an app's file projection `name`. Returns `None` if the operator disables
-/// it.
+/// it, or if its files could meet files of the host. The loader refuses such a folder of an app or
+/// of the configuration, so only an environment variable can name it.
 pub(super) fn of_files(
     config: &Config,
     env: &ReadEnv,
@@ -30,7 +31,16 @@ pub(super) fn of_files(
     let folder = named(operator, env, name)
         .or_else(|| operator.and_then(|files| files.dir.clone()))
         .unwrap_or_else(|| PathBuf::from(&mapping.dir));
-    Some(config.data.join(folder))
+    let folder = config.data.join(folder);
+    if let Some(own) = config.own_files().met_by(&folder, &mapping.fixed_parts()) {
+        tracing::warn!(
+            %app, files = name, folder = %folder.display(), own = %own.display(),
+            "files of a run are not written: their folder meets a name of the host's own in the \
+             data folder; set the environment variable of the folder to another one"
+        );
+        return None;
+    }
+    Some(folder)
 }
 
 /// Returns the folder that an environment variable contains. A variable in `dir_env` takes
@@ -85,6 +95,14 @@ mod tests {
         assert_eq!(folder(None, &[]), Some(PathBuf::from("/data/logs")));
         assert_eq!(folder(None, &[("NODE_IO_LOG_DIR", "")]), folder(None, &[]));
         assert_eq!(folder(None, &[("NODE_IO_LOG_DIR", "x")]), Some(PathBuf::from("/data/x")));
+    }
+
+    #[test]
+    fn a_variable_cannot_name_a_folder_of_the_host() {
+        for own in ["blobs", "/data", "/data/tenant-routes.json", "versions/x"] {
+            let env: &'static [(&str, &str)] = vec![("NODE_IO_LOG_DIR", own)].leak();
+            assert_eq!(folder(None, env), None, "{own}");
+        }
     }
 
     #[test]

@@ -7,14 +7,8 @@ use std::path::Path;
 use uuid::Uuid;
 
 use crate::config::{Config, StoreKind};
+use crate::data_folder::{CACHE_KEY_FILE, LINK_KEY_FILE};
 use crate::error::Error;
-
-/// File in the data folder with the secret of links.
-const FILE: &str = "link.key";
-
-/// File in the data folder with the secret of compiled code. It is not in the folder of the
-/// compiled code, which it protects.
-const CACHE_FILE: &str = "cache.key";
 
 /// Size of a secret in bytes. It is generated from two random ids.
 const BYTES: usize = 32;
@@ -29,7 +23,7 @@ pub(super) fn link_secret(config: &Config) -> Result<Vec<u8>, Error> {
     if config.store.kind == StoreKind::Memory {
         return Ok(fresh());
     }
-    let path = config.data.join(FILE);
+    let path = config.data.join(LINK_KEY_FILE);
     kept(&path).map_err(|source| Error::File { operation: "use", path, source })
 }
 
@@ -39,7 +33,7 @@ pub(super) fn link_secret(config: &Config) -> Result<Vec<u8>, Error> {
 ///
 /// [`Error::File`] if the secret cannot be read or written, or is too short.
 pub(super) fn cache_key(config: &Config) -> Result<[u8; BYTES], Error> {
-    let path = config.data.join(CACHE_FILE);
+    let path = config.data.join(CACHE_KEY_FILE);
     let secret = kept(&path).and_then(|secret| {
         secret.first_chunk().copied().ok_or_else(|| io::Error::from(ErrorKind::InvalidData))
     });
@@ -60,7 +54,7 @@ fn kept(path: &Path) -> io::Result<Vec<u8>> {
         Err(error) => return Err(error),
     }
     let secret = fresh();
-    let part = path.with_extension("part");
+    let part = path.with_extension("key.part");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
@@ -86,7 +80,7 @@ mod tests {
     #[test]
     fn a_secret_is_generated_once_and_a_short_one_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
+        let path = folder.path().join(LINK_KEY_FILE);
         let secret = kept(&path).unwrap();
         assert_eq!((secret.len(), kept(&path).unwrap()), (BYTES, secret.clone()));
         fs::write(&path, &secret[..BYTES - 1]).unwrap();

@@ -99,7 +99,7 @@ impl OfflineCode {
 async fn blobs(config: &Config) -> Result<Arc<dyn BlobStore>, Error> {
     Ok(match config.store.kind {
         StoreKind::Memory => Arc::new(MemoryBlobs::new()),
-        StoreKind::Redb => Arc::new(FileBlobs::reading(config.data.join("blobs"))),
+        StoreKind::Redb => Arc::new(FileBlobs::reading(config.blobs_folder())),
         StoreKind::Postgres => {
             let (database, warning) = postgres_config(config, &environment())?;
             if let Some(warning) = warning {

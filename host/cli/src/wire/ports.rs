@@ -20,6 +20,7 @@ use wattle_store::{
 use wattle_telemetry::Telemetry;
 
 use crate::config::{Config, Secret, StoreKind};
+use crate::data_folder::CACHE_FOLDER;
 use crate::error::Error;
 use crate::load::compiler;
 use crate::wire::clock::HostClock;
@@ -171,7 +172,7 @@ async fn open_stores(
 fn open_files(config: &Config) -> Result<Stores, Error> {
     let opened = RedbStore::open_with(config.store_file(), config.store.commit_delay());
     let store = Arc::new(opened.map_err(Error::Store)?);
-    let blobs = Arc::new(FileBlobs::open(config.data.join("blobs")).map_err(Error::Store)?);
+    let blobs = Arc::new(FileBlobs::open(config.blobs_folder()).map_err(Error::Store)?);
     Ok(Stores {
         store: store.clone(),
         blobs: blobs.clone(),
@@ -253,7 +254,7 @@ fn open_model(
 ///
 /// [`Error::Setup`] or [`Error::File`].
 pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
-    let cache_dir = config.data.join("cache");
+    let cache_dir = config.data.join(CACHE_FOLDER);
     make_private_dir(&cache_dir)?;
     let cache = Some(CodeCacheConfig { directory: cache_dir, key: cache_key(config)? });
     let compiler = compiler::chosen(config.limits.compile.limits());

@@ -119,6 +119,42 @@ async fn an_app_with_invalid_streams_is_not_loaded() {
     assert!(problems.to_string().contains("streams/own.toml: message 1: there are no `x` events"));
 }
 
+#[tokio::test]
+async fn an_app_that_would_write_among_the_files_of_the_host_is_not_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    let dirs = ["blobs", "Versions/x", "tenant-routes.json", "cache.key.part", "notes.db-wal"];
+    for (number, dir) in dirs.iter().enumerate() {
+        let name = format!("app{number}");
+        write_app(&plugins, &name);
+        let manifest = plugins.join(&name).join("app.toml");
+        let text = std::fs::read_to_string(&manifest).unwrap();
+        let files = FILES.replace("local_logs/node_io", dir);
+        std::fs::write(manifest, format!("{text}{files}")).unwrap();
+    }
+    let toml = "[sql.notes]\nurl = \"sqlite:notes.db\"\n\
+                [apps.app0.files.node_io]\ndir = \"backups/app0\"\n\
+                [apps.app1.files.node_io]\ndir = \"logs\"\n";
+    let fixture = Fixture::start_in(folder, toml).await;
+    let (_, problems) = fixture.get("/api/v1/problems").await;
+    let problem = |app: &str| {
+        let all = problems.as_array().unwrap().iter();
+        let mut all = all.filter(|it| it["path"].as_str().unwrap().ends_with(app));
+        all.next().map(|it| it["message"].as_str().unwrap().to_owned())
+    };
+    // The folder of the operator takes precedence.
+    let operator = problem("app0").unwrap();
+    assert!(operator.contains("wattle.toml: `[apps.app0.files.node_io]` writes files to"));
+    assert!(operator.contains("`backups/app0`, and the host keeps `backups`"), "{operator}");
+    assert_eq!(problem("app1"), None);
+    for (app, own) in [("app2", dirs[2]), ("app3", "cache.key"), ("app4", "notes.db")] {
+        let message = problem(app).unwrap();
+        assert!(message.starts_with("app.toml: `[files.node_io]` writes files to"), "{message}");
+        assert!(message.contains(&format!("the host keeps `{own}`")), "{message}");
+        assert!(message.contains(&format!("such as `files/{app}`")), "{message}");
+    }
+}
+
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries =
         std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());

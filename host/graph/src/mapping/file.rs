@@ -187,6 +187,16 @@ impl<'m> RunFileProjector<'m> {
 }
 
 impl FileProjection {
+    /// Returns the first parts of the paths of all files below the folder, up to the first part
+    /// with a placeholder.
+    pub fn fixed_parts(&self) -> Vec<String> {
+        let fixed = self.parts.iter().map_while(|pieces| match pieces.as_slice() {
+            [PathSegment::Text(text)] => Some(sanitize_file_name(text)),
+            _ => None,
+        });
+        fixed.collect()
+    }
+
     fn path(&self, content: &Value, stamp: &str) -> String {
         let part = |pieces: &Vec<PathSegment>| {
             let mut text = String::new();

@@ -175,6 +175,20 @@ fn events_become_files() {
 }
 
 #[test]
+fn the_fixed_parts_of_a_path_end_at_the_first_placeholder() {
+    for (path, fixed) in [
+        ("a b/c/{x}.json", vec!["a_b", "c"]),
+        ("a/{x}/b.json", vec!["a"]),
+        ("a-{x}/b.json", vec![]),
+        ("a/b.json", vec!["a", "b.json"]),
+    ] {
+        let text = FILES.replace("{session_id}/{stamp}-{status}.json", path);
+        let mapping: FileProjection = toml::from_str(&text).unwrap();
+        assert_eq!(mapping.fixed_parts(), fixed, "{path}");
+    }
+}
+
+#[test]
 fn invalid_file_projections_are_rejected() {
     for (from, to) in [
         ("dir = \"local_logs/node_io\"", "dir = \"../x\""),

@@ -13,6 +13,10 @@ use crate::tenant::route_document::RouteDocument;
 /// The version of the file format. A file of another version is rejected.
 const VERSION: u32 = 1;
 
+/// The error for a folder in place of the file. The host never makes such a folder.
+const FOLDER: &str = "it is a folder, not a file; move the folder away, and configure what wrote \
+                      it to use another folder";
+
 /// One stored route.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredRoute {
@@ -29,14 +33,16 @@ struct Contents {
 
 /// Reads the stored routes; none if the file does not exist.
 pub(super) fn read(path: &Path) -> Result<Vec<StoredRoute>, ConfigError> {
-    let refused = |reason: String| ConfigError::TenantFile {
+    let failed = |reason: String| ConfigError::TenantFile {
         operation: "read",
         path: path.display().to_string(),
-        reason: format!("{reason}; correct the file or remove it"),
+        reason,
     };
+    let refused = |reason: String| failed(format!("{reason}; correct the file or remove it"));
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(_) if path.is_dir() => return Err(failed(FOLDER.to_owned())),
         Err(error) => return Err(refused(error.to_string())),
     };
     let contents: Contents =

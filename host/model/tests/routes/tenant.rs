@@ -267,6 +267,18 @@ async fn tenant_routes_survive_a_restart_in_a_private_file() {
     assert!(error.unwrap_err().to_string().contains("tenant-routes.json"));
 }
 
+#[test]
+fn a_folder_in_place_of_the_file_of_routes_is_named_with_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tenant-routes.json");
+    std::fs::create_dir(&path).unwrap();
+    let routes = Routes::new(ModelConfig::default(), &|_| None).unwrap();
+    let error = routes.with_tenants(TenantRoutesConfig { file: Some(path), reachable: everywhere });
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("tenant-routes.json`: it is a folder"), "{error}");
+    assert!(error.contains("move the folder away"), "{error}");
+}
+
 #[tokio::test]
 async fn tenant_routes_are_unsupported_unless_enabled() {
     let routes = Routes::new(ModelConfig::default(), &|_| None).unwrap();

@@ -27,6 +27,7 @@ use wattle_run::ports::store::{Damage, StoreError};
 use crate::blob::check::{Checks, damaged};
 use crate::blob::{not_found, range};
 use crate::error::backend;
+use crate::place::BLOBS_FOLDER;
 use crate::sweep::Sweepable;
 
 /// Folder of files that are being written. Files that a crash leaves there are deleted.
@@ -394,7 +395,7 @@ impl BlobStore for FileBlobs {
     }
 
     async fn backup(&self, folder: &Path) -> Result<Vec<Damage>, Failure> {
-        let to = folder.join("blobs");
+        let to = folder.join(BLOBS_FOLDER);
         self.block(move |folder| {
             let failed = |error| Failure::internal(format!("cannot back up blobs: {error}"));
             folder.copy_to(&to).map_err(failed)

@@ -21,6 +21,7 @@ use crate::disk::table::{
 use crate::error::{backend, while_trying};
 use crate::file::guarded;
 use crate::file::mark::sync_folder;
+use crate::place::BACKUPS_FOLDER;
 
 const BACK_UP: &str = "back up its file";
 
@@ -32,7 +33,7 @@ const UNFINISHED: &str = "unfinished";
 
 /// Returns the folder of the backups of a store.
 pub(crate) fn place(store: &Path) -> PathBuf {
-    store.parent().unwrap_or(Path::new("")).join("backups")
+    store.parent().unwrap_or(Path::new("")).join(BACKUPS_FOLDER)
 }
 
 /// Creates a folder with an unused name in another one, which is created if it does not exist.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use wattle_run::ports::store::StoreError;
 
 use crate::error::{backend, corrupt};
+use crate::place::BLOBS_FOLDER;
 
 const OPEN: &str = "open its file";
 
@@ -56,7 +57,7 @@ pub(crate) fn refuse_lost(path: &Path) -> Result<(), StoreError> {
     }
     let mark = of(path);
     let has_blobs = || {
-        let blobs = path.parent().map(|folder| folder.join("blobs"));
+        let blobs = path.parent().map(|folder| folder.join(BLOBS_FOLDER));
         blobs
             .and_then(|blobs| fs::read_dir(blobs).ok())
             .is_some_and(|blobs| blobs.flatten().any(|entry| entry.file_name().len() == 2))

@@ -94,6 +94,19 @@ fn pure_crates_perform_no_io() {
 }
 
 #[test]
+fn names_of_the_host_in_the_data_folder_are_in_one_file() {
+    for file in sources("host/cli/src") {
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(
+            !product(&text).contains("data.join(\""),
+            "{} names a file of the data folder; the name belongs into `data_folder.rs`, so that \
+             no app can use it",
+            file.display()
+        );
+    }
+}
+
+#[test]
 fn every_file_has_a_description_and_a_limited_size() {
     for folder in ["host", "plugins", "tests"] {
         for file in sources(folder) {
