@@ -21,40 +21,51 @@ pub struct Failure {
 
 /// Codes of failures of the host. Guests may use codes of their own.
 pub mod code {
-    /// The call needs a grant; the message names the line to add.
-    pub const DENIED: &str = "denied";
-    /// This host does not implement the feature yet; `details.feature` names it.
-    pub const UNSUPPORTED: &str = "unsupported";
-    /// The request is not valid.
-    pub const INVALID: &str = "invalid";
-    /// A limit was exceeded; `details.limit` names it.
-    pub const LIMIT: &str = "limit";
-    /// The operation exceeded its timeout.
-    pub const TIMEOUT: &str = "timeout";
-    /// An external service cannot be reached or does not work.
-    pub const UNAVAILABLE: &str = "unavailable";
-    /// An external service refuses further requests for a while.
-    pub const RATE_LIMITED: &str = "rate-limited";
-    /// The resource does not exist.
-    pub const NOT_FOUND: &str = "not-found";
-    /// The resource is not in the state that the request needs.
-    pub const CONFLICT: &str = "conflict";
-    /// The resource has expired.
-    pub const EXPIRED: &str = "expired";
-    /// Another run or request uses the resource.
-    pub const BUSY: &str = "busy";
-    /// The operation was cancelled on request.
-    pub const CANCELLED: &str = "cancelled";
-    /// The guest trapped.
-    pub const TRAP: &str = "trap";
-    /// A host call of a re-executed node differs from the journal.
-    pub const DIVERGENCE: &str = "divergence";
-    /// The call may have taken effect, and its result is lost.
-    pub const IN_DOUBT: &str = "in-doubt";
-    /// Stored data is damaged, or was changed outside of the host.
-    pub const BROKEN: &str = "broken";
-    /// The host failed, or a part that it depends on.
-    pub const INTERNAL: &str = "internal";
+    macro_rules! codes {
+        ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
+            $($(#[$doc])* pub const $name: &str = $code;)*
+
+            /// All codes of the host.
+            pub const ALL: &[&str] = &[$($name),*];
+        };
+    }
+
+    codes! {
+        /// The call needs a grant; the message names the line to add.
+        DENIED = "denied";
+        /// This host does not implement the feature yet; `details.feature` names it.
+        UNSUPPORTED = "unsupported";
+        /// The request is not valid.
+        INVALID = "invalid";
+        /// A limit was exceeded; `details.limit` names it.
+        LIMIT = "limit";
+        /// The operation exceeded its timeout.
+        TIMEOUT = "timeout";
+        /// An external service cannot be reached or does not work.
+        UNAVAILABLE = "unavailable";
+        /// An external service refuses further requests for a while.
+        RATE_LIMITED = "rate-limited";
+        /// The resource does not exist.
+        NOT_FOUND = "not-found";
+        /// The resource is not in the state that the request needs.
+        CONFLICT = "conflict";
+        /// The resource has expired.
+        EXPIRED = "expired";
+        /// Another run or request uses the resource.
+        BUSY = "busy";
+        /// The operation was cancelled on request.
+        CANCELLED = "cancelled";
+        /// The guest trapped.
+        TRAP = "trap";
+        /// A host call of a re-executed node differs from the journal.
+        DIVERGENCE = "divergence";
+        /// The call may have taken effect, and its result is lost.
+        IN_DOUBT = "in-doubt";
+        /// Stored data is damaged, or was changed outside of the host.
+        BROKEN = "broken";
+        /// The host failed, or a part that it depends on.
+        INTERNAL = "internal";
+    }
 }
 
 impl Failure {

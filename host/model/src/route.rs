@@ -96,6 +96,13 @@ impl Route {
         }
     }
 
+    /// Returns the models of the candidates, and those that aliases call in their place.
+    pub(crate) fn models(&self) -> impl Iterator<Item = &str> {
+        self.candidates
+            .iter()
+            .flat_map(|candidate| [candidate.target.model.as_str(), candidate.model.as_str()])
+    }
+
     /// Returns the provider of each candidate.
     pub(crate) fn providers(&self) -> impl Iterator<Item = &Provider> {
         self.candidates.iter().map(|candidate| candidate.provider.as_ref())

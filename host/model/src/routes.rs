@@ -168,6 +168,11 @@ impl Model for Routes {
         self.find_route(caller, route).ok().map(|route| route.info())
     }
 
+    fn configured_models(&self, route: &str) -> Vec<String> {
+        let models = self.routes.get(route).into_iter().flat_map(|route| route.models());
+        models.map(str::to_owned).collect()
+    }
+
     async fn complete(
         &self,
         caller: &Caller,

@@ -1,12 +1,14 @@
 //! Metrics for Prometheus.
 //!
-//! Labels have bounded sets of values: names of apps, graphs, nodes, routes and granted tools, and
-//! codes of the host. A label with values that a guest or a model chooses would grow its set
-//! without limit.
+//! Labels have bounded sets of values: names of apps, graphs and nodes, routes and models that the
+//! operator configured, codes of the host, and a limited number of tools. What a guest, a tenant, a
+//! model or a service chooses beyond these is counted under one common value, because each value is
+//! a series that stays in memory.
 
 mod run_metrics;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -26,6 +28,15 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 const DURATION_BUCKETS: [f64; 12] =
     [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
+/// Maximum number of tools that are counted by their names. A server may list 1,000 tools, and a
+/// model calls few of them; while a source cannot be listed, a model may also call tools that do
+/// not exist. Further tools are counted together.
+pub const MAX_TOOLS: usize = 1_000;
+
+/// Maximum bytes of the name of a tool that is counted by it. The name of a plugin and that of a
+/// tool have 128 bytes each.
+pub const TOOL_NAME_BYTES: usize = 512;
+
 /// All metrics of a host. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -38,6 +49,8 @@ pub struct Metrics {
     model_seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
     tokens: Family<TokenLabels, Counter>,
     tool_calls: Family<ToolLabels, Counter>,
+    /// The tools that are counted by their names.
+    tools: Arc<Mutex<BTreeSet<String>>>,
     call_failures: Family<CallLabels, Counter>,
     pub(crate) export: ExportMetrics,
 }
@@ -131,6 +144,7 @@ impl Default for Metrics {
             model_seconds: Family::new_with_constructor(times),
             tokens: Family::default(),
             tool_calls: Family::default(),
+            tools: Arc::default(),
             call_failures: Family::default(),
             export: ExportMetrics::default(),
         };

@@ -127,7 +127,7 @@ impl Worker {
                 return;
             }
         };
-        self.metrics.record_run(&record);
+        self.metrics.record_run(&record, &|route: &str| self.model.configured_models(route));
         let Some(queue) = &self.spans else { return };
         let route = |name: &str| self.route(&record.note, name);
         let view = View { content: self.content, route: &route };

@@ -46,6 +46,13 @@ pub trait Model: Send + Sync {
     /// Returns the target of a route for the caller's tenant.
     fn route(&self, caller: &Caller, route: &str) -> Option<RouteInfo>;
 
+    /// Returns the models that the operator configured for a route, those of fallbacks and aliases included and the first
+    /// one first. Returns none if the operator has no such route. Unlike [`Self::route`], it never returns the name of a
+    /// model that a tenant chose. An adapter without configured routes uses this default.
+    fn configured_models(&self, _route: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Calls the model of a route, with retries, fallbacks and structured output. Called once for each journaled call;
     /// must not cache completions. Dropping the future must end the outgoing request. Images are read from `blobs`.
     /// Deltas are passed to `deltas` as they arrive; after the first delta no other model is called.

@@ -1,24 +1,35 @@
 //! Records the metrics of a run.
 
+use std::sync::PoisonError;
+
 use serde_json::Value;
 use wattle_graph::call::CallKind;
 use wattle_graph::event::{Called, EventKind, TaskFault};
-use wattle_graph::failure::code;
+use wattle_graph::failure::{Failure, code};
 
 use crate::metrics::{
-    CallLabels, FaultLabels, Metrics, ModelLabels, NodeLabels, RouteLabels, TokenLabels, ToolLabels,
+    CallLabels, FaultLabels, MAX_TOOLS, Metrics, ModelLabels, NodeLabels, RouteLabels,
+    TOOL_NAME_BYTES, TokenLabels, ToolLabels,
 };
 use crate::run_log::RunLog;
 
 /// Label of tools that do not exist or are not granted, whose names a model can choose.
 const NO_TOOL: &str = "(none)";
 
+/// Label of everything that others than the operator and the host choose: routes and models of
+/// tenants, codes of guests, and tools beyond [`MAX_TOOLS`].
+const OTHER: &str = "other";
+
+/// Code of a model call whose output the provider withheld. The host reports it in addition to
+/// [`code::ALL`].
+const WITHHELD: &str = "withheld";
+
 /// Microseconds per second.
 const MICROS_PER_SECOND: f64 = 1_000_000.0;
 
 impl Metrics {
-    /// Records a run.
-    pub(crate) fn record_run(&self, record: &RunLog) {
+    /// Records a run. `models` returns the models that the operator configured for a route.
+    pub(crate) fn record_run(&self, record: &RunLog, models: &dyn Fn(&str) -> Vec<String>) {
         let app = || record.note.app.to_string();
         let graph = || record.note.graph.to_string();
         for event in &record.events {
@@ -33,30 +44,32 @@ impl Metrics {
                     let labels = FaultLabels { app: app(), graph: graph(), node, fault };
                     self.attempts_failed.get_or_create(&labels).inc();
                 }
-                EventKind::Called(called) => self.record_call(called),
+                EventKind::Called(called) => self.record_call(called, models),
                 _ => {}
             }
         }
     }
 
-    fn record_call(&self, called: &Called) {
+    fn record_call(&self, called: &Called, models: &dyn Fn(&str) -> Vec<String>) {
         match called.kind() {
             // A reused completion was counted in the run that received it.
             Some(kind) if kind.is_model_call() && called.reused.is_none() => {
-                self.record_model_call(called);
+                self.record_model_call(called, models);
             }
             Some(CallKind::CallTool) => self.record_tool_call(called),
             _ => {}
         }
         if let Err(failure) = &called.result {
-            let (function, code) = (called.function.clone(), failure.code.clone());
+            let (function, code) = (called.function.clone(), code_of(failure).to_owned());
             self.call_failures.get_or_create(&CallLabels { function, code }).inc();
         }
     }
 
-    fn record_model_call(&self, called: &Called) {
-        let route = called.route().unwrap_or_default().to_owned();
-        let model = completing_model(called).unwrap_or_default();
+    fn record_model_call(&self, called: &Called, models: &dyn Fn(&str) -> Vec<String>) {
+        let route = called.route().unwrap_or_default();
+        let configured = models(route);
+        let model = model_of(called, &configured);
+        let route = if configured.is_empty() { OTHER } else { route }.to_owned();
         let took = self.model_seconds.get_or_create(&RouteLabels { route: route.clone() }).clone();
         took.observe(seconds(called.duration_us));
         if let Some(tokens) = called.tokens {
@@ -76,20 +89,44 @@ impl Metrics {
         };
         let made_up = [code::NOT_FOUND, code::DENIED].contains(&outcome.as_str());
         let tool = called.tool_request().filter(|_| !made_up).map(|request| request.tool);
-        let tool = tool.unwrap_or_else(|| NO_TOOL.to_owned());
+        let tool = tool.map_or_else(|| NO_TOOL.to_owned(), |tool| self.counted(tool));
         self.tool_calls.get_or_create(&ToolLabels { tool, outcome }).inc();
+    }
+
+    /// Returns the label of a tool: its name, or [`OTHER`] if too many tools have a label.
+    fn counted(&self, tool: String) -> String {
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room = tools.len() < MAX_TOOLS && tool.len() <= TOOL_NAME_BYTES;
+        if !has_room && !tools.contains(&tool) {
+            return OTHER.to_owned();
+        }
+        tools.insert(tool.clone());
+        tool
     }
 }
 
-/// Returns the model that answered a call. For images, returns the model that the first image
-/// names.
-fn completing_model(called: &Called) -> Option<String> {
+/// Returns the configured name of the model that answered a call, or else the first model of the
+/// route. Returns [`OTHER`] for a model that the operator did not configure. Names that a service
+/// gives its models are not used.
+fn model_of(called: &Called, configured: &[String]) -> String {
+    let last = called.completion().and_then(|mut completion| completion.attempts.pop());
     let by_images = || called.images()?.into_iter().next().map(|image| image.model);
-    called.completion().map(|answer| answer.model).or_else(by_images)
+    let model = match last.map(|attempt| attempt.model).or_else(by_images) {
+        Some(answered) => configured.iter().find(|model| **model == answered),
+        None => configured.first(),
+    };
+    model.map_or(OTHER, String::as_str).to_owned()
 }
 
-fn outcome(result: &Result<Value, wattle_graph::failure::Failure>) -> String {
-    result.as_ref().err().map_or_else(|| "ok".to_owned(), |failure| failure.code.clone())
+fn outcome(result: &Result<Value, Failure>) -> String {
+    result.as_ref().err().map_or("ok", code_of).to_owned()
+}
+
+/// Returns the code of a failure of the host. Returns [`OTHER`] for other codes, which guests
+/// choose.
+fn code_of(failure: &Failure) -> &'static str {
+    let mut known = code::ALL.iter().copied().chain([WITHHELD]);
+    known.find(|code| *code == failure.code).unwrap_or(OTHER)
 }
 
 fn seconds(micros: u64) -> f64 {

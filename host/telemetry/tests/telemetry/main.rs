@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
+mod labels;
 mod outage;
 mod spans;
 mod support;

@@ -93,7 +93,7 @@ async fn reused_completions_are_not_counted_again() {
     let again = &named(&spans, "chat gpt-4o-2024")["attributes"];
     assert_eq!(again["langfuse.observation.type"], "span");
     assert!(again["gen_ai.usage.input_tokens"].is_null(), "{again}");
-    let calls = r#"wattle_model_calls_total{route="chat",model="gpt-4o-2024",outcome="ok"} 1"#;
+    let calls = r#"wattle_model_calls_total{route="chat",model="gpt-4o",outcome="ok"} 1"#;
     assert!(text.lines().any(|line| line == calls), "{text}");
 }
 
@@ -152,8 +152,8 @@ async fn metrics_count_runs_calls_and_tokens() {
         r#"wattle_runs_total{app="asset",graph="main",status="completed"} 1"#,
         r#"wattle_active_runs{app="asset",graph="main"} 0"#,
         r#"wattle_node_seconds_count{app="asset",graph="main",node="agent"} 1"#,
-        r#"wattle_model_calls_total{route="chat",model="gpt-4o-2024",outcome="ok"} 2"#,
-        r#"wattle_model_tokens_total{route="chat",model="gpt-4o-2024",direction="input"} 12"#,
+        r#"wattle_model_calls_total{route="chat",model="gpt-4o",outcome="ok"} 2"#,
+        r#"wattle_model_tokens_total{route="chat",model="gpt-4o",direction="input"} 12"#,
         r#"wattle_tool_calls_total{tool="date/parse",outcome="ok"} 1"#,
         r#"wattle_host_call_failures_total{function="http.send",code="unavailable"} 1"#,
         "wattle_telemetry_sent_spans_total 6",

@@ -134,7 +134,7 @@ pub(crate) fn metric(text: &str, name: &str) -> i64 {
     line.and_then(|value| value.parse().ok()).unwrap_or(0)
 }
 
-/// A model port that has every route and fails every call.
+/// A model port that has every route and fails every call. The operator configured `chat`.
 pub(crate) struct NoModel;
 
 #[async_trait]
@@ -146,6 +146,11 @@ impl Model for NoModel {
     fn route(&self, _: &Caller, _: &str) -> Option<RouteInfo> {
         let (provider, model) = ("openai".to_owned(), "gpt-4o".to_owned());
         Some(RouteInfo { provider, model, has_fallback: false, candidates: 1 })
+    }
+
+    fn configured_models(&self, route: &str) -> Vec<String> {
+        let models: &[&str] = if route == "chat" { &["gpt-4o", "gpt-4o-mini"] } else { &[] };
+        models.iter().map(|&model| model.to_owned()).collect()
     }
 
     async fn complete(
@@ -176,7 +181,13 @@ fn digest() -> String {
 }
 
 /// Returns a journal entry.
-fn called(function: &str, call: u32, scope: &[u32], request: Value, result: Value) -> Value {
+pub(crate) fn called(
+    function: &str,
+    call: u32,
+    scope: &[u32],
+    request: Value,
+    result: Value,
+) -> Value {
     json!({
         "type": "called", "task": "task-1", "node": "agent", "scope": scope, "call": call,
         "function": function, "digest": digest(), "request": request, "result": result,
