@@ -1,8 +1,9 @@
 //! Tests of the source tree: layers of crates, first lines and sizes of files, words, import
-//! cycles, requirements, and tests that leave themselves out.
+//! cycles, limits, requirements, and tests that leave themselves out.
 
 mod circles;
 mod left_out;
+mod limits;
 mod requirements;
 mod words;
 
