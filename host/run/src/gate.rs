@@ -141,11 +141,13 @@ impl Gate {
         &self.env.grants.limits
     }
 
-    /// Reads part of a blob. The call is not journaled: a reference always names the same bytes.
+    /// Reads part of a blob. The call is not journaled: a reference always names the same bytes. It
+    /// counts as a call with the bytes that it returns.
     ///
     /// # Errors
     ///
-    /// `invalid` if `blob` is not a blob reference; errors of the blob store.
+    /// `invalid` if `blob` is not a blob reference; `limit` for more than
+    /// [`BLOB_READ_BYTES`](limit::BLOB_READ_BYTES); errors of the blob store.
     pub async fn blob_get(
         &self,
         blob: &str,
@@ -154,7 +156,12 @@ impl Gate {
     ) -> Result<Bytes, CallError> {
         let blob = self.blob_ref(blob)?;
         if let Some(task) = &self.task {
-            task.count_bytes(length.unwrap_or(0), self.limits())?;
+            task.count_call(self.limits())?;
+        }
+        let info = self.env.ports.blobs.stat(blob).await?;
+        let bytes = blob::bytes_of_read(&info, offset, length)?;
+        if let Some(task) = &self.task {
+            task.count_bytes(bytes, self.limits())?;
         }
         Ok(self.env.ports.blobs.get(blob, offset, length).await?)
     }

@@ -142,6 +142,10 @@ pub const PAGE_BYTES: u64 = 32 << 20;
 /// Bytes of a blob.
 pub const BLOB_BYTES: u64 = 256 << 20;
 
+/// Bytes of a blob that one read returns. A guest reads a larger blob in ranges. The bytes are in the memory of the
+/// host, and of the guest, which has as much memory by default.
+pub const BLOB_READ_BYTES: u64 = 64 << 20;
+
 /// Bytes of all blobs that one task and its tools store, also of blobs that exist already. As many as the largest
 /// blob may have.
 pub const TASK_BLOB_BYTES: u64 = BLOB_BYTES;

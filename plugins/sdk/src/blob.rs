@@ -62,7 +62,7 @@ pub fn put(bytes: &[u8], media_type: &str) -> Result<BlobRef, Failure> {
     host::blob::put(bytes, media_type)
 }
 
-/// Reads a whole blob.
+/// Reads a whole blob of at most 64 MiB. Read a larger blob in ranges, with [`get_range`].
 pub fn get(blob: &BlobRef) -> Result<Vec<u8>, Failure> {
     host::blob::get(blob, 0, None)
 }

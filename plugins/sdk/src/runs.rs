@@ -73,8 +73,11 @@ pub fn delete_thread(thread_id: &str) -> Result<(), Failure> {
     host::runs::delete_thread(thread_id)
 }
 
-/// Returns at most `limit` events of a thread after a sequence number, as JSON. [`Event::read`]
-/// converts them.
+/// Maximum number of events that one call of [`events`] returns.
+pub const PAGE_EVENTS: u32 = 256;
+
+/// Returns at most `limit` events of a thread after a sequence number, as JSON, and never more than
+/// [`PAGE_EVENTS`]. [`Event::read`] converts them.
 pub fn events(thread_id: &str, after: u64, limit: u32) -> Result<Vec<Value>, Failure> {
     host::runs::events(thread_id, after, limit)
 }

@@ -17,7 +17,7 @@ use wattle_run::limit::Limits;
 use wattle_run::ports::Plugin;
 use wattle_run::ports::sandbox::{
     GuestError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, PluginToolCall, ToolHints, ToolInfo,
-    WebRequest, WebResponse,
+    WebBody, WebRequest, WebResponse,
 };
 
 type Node = Arc<
@@ -32,14 +32,21 @@ type Tool = Arc<
         + Sync,
 >;
 
+type Web = Arc<
+    dyn Fn(WebRequest, Arc<Gate>) -> BoxFuture<'static, Result<WebResponse, GuestError>>
+        + Send
+        + Sync,
+>;
+
 /// A plugin in plain Rust.
 pub struct NativePlugin {
     info: PluginInfo,
     nodes: BTreeMap<String, Node>,
     tools: BTreeMap<String, Tool>,
+    web: Option<Web>,
 }
 
-/// The result of a node or tool of such a plugin.
+/// The result of a node, a tool or the web handler of such a plugin.
 pub type Answer = Result<Value, CallError>;
 
 impl NativePlugin {
@@ -62,7 +69,7 @@ impl NativePlugin {
             routes: Vec::new(),
             manifest: None,
         };
-        Self { info, nodes: BTreeMap::new(), tools: BTreeMap::new() }
+        Self { info, nodes: BTreeMap::new(), tools: BTreeMap::new(), web: None }
     }
 
     /// Adds a node that returns an object of channel updates. The keys `$goto` (list of names) and
@@ -115,6 +122,23 @@ impl NativePlugin {
             })
         });
         self.tools.insert(name.to_owned(), tool);
+        self
+    }
+
+    /// Sets the web handler, which responds with the JSON that it returns.
+    pub fn web<F, Fut>(mut self, run: F) -> Self
+    where
+        F: Fn(WebRequest, Arc<Gate>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Answer> + Send + 'static,
+    {
+        let web: Web = Arc::new(move |request, gate| {
+            let work = run(request, gate);
+            Box::pin(async move {
+                let body = WebBody::Bytes(work.await.map_err(ended)?.to_string().into());
+                Ok(WebResponse { status: 200, headers: Vec::new(), body })
+            })
+        });
+        self.web = Some(web);
         self
     }
 }
@@ -170,8 +194,15 @@ impl Plugin for NativePlugin {
         }
     }
 
-    async fn handle(&self, _: WebRequest, _: Arc<Gate>) -> Result<WebResponse, GuestError> {
-        Err(GuestError::Host(Failure::unsupported("web")))
+    async fn handle(
+        &self,
+        request: WebRequest,
+        gate: Arc<Gate>,
+    ) -> Result<WebResponse, GuestError> {
+        match &self.web {
+            Some(web) => web(request, gate).await,
+            None => Err(GuestError::Host(Failure::unsupported("web"))),
+        }
     }
 
     async fn reduce(

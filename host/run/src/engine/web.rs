@@ -15,6 +15,7 @@ use super::Engine;
 use crate::app::App;
 use crate::gate::{Gate, GuestEnv};
 use crate::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun, ThreadView};
+use crate::limit::PAGE_EVENTS;
 use crate::ports::Caller;
 use crate::ports::sandbox::{GuestError, WebRequest, WebResponse};
 use crate::stop_flag::StopFlag;
@@ -137,6 +138,6 @@ impl RunService for ScopedRunService {
         limit: usize,
     ) -> Result<Vec<Event>, Failure> {
         self.check_owns_thread(thread).await?;
-        self.engine.events(thread, after, limit).await
+        self.engine.events(thread, after, limit.min(PAGE_EVENTS)).await
     }
 }

@@ -47,6 +47,8 @@ struct JournalState {
     /// Interrupts that were raised since the journal was created.
     interrupts: BTreeMap<InterruptId, Interrupt>,
     next_call: u32,
+    /// Calls of the current attempt that have no number.
+    unnumbered: u32,
     bytes: u64,
     reexecuted: bool,
     /// True in replays: a call without an entry is then a divergence, because nothing may be
@@ -105,6 +107,30 @@ pub(crate) enum JournalLookup {
     Settled(Decision),
     /// The journal does not know the call.
     Absent,
+}
+
+impl JournalState {
+    /// Charges calls.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind::Limit`] if the guest, or the task with all its tools, makes too many calls.
+    fn charge_calls(&self, count: u32, allowed: u32) -> Result<(), Unwind> {
+        let made = self.next_call.saturating_add(self.unnumbered);
+        if made.saturating_add(count) > allowed {
+            let text = format!(
+                "the node made more than {allowed} host calls; raise `host_calls` in its grant if \
+                 that is right"
+            );
+            return Err(exceeded("host_calls", u64::from(allowed), text));
+        }
+        if charge(&self.usage.calls, u64::from(count), limit::TASK_HOST_CALLS) {
+            return Ok(());
+        }
+        let text =
+            format!("the node and its tools made more than {} host calls", limit::TASK_HOST_CALLS);
+        Err(exceeded("task_host_calls", limit::TASK_HOST_CALLS, text))
+    }
 }
 
 impl Journal {
@@ -216,6 +242,7 @@ impl Journal {
     pub fn begin_attempt(&self) {
         let mut inner = self.lock();
         inner.next_call = 0;
+        inner.unnumbered = 0;
         inner.bytes = 0;
         inner.usage.reset();
         let newest = inner.newest_seq;
@@ -248,23 +275,23 @@ impl Journal {
     /// [`Unwind::Limit`] if the guest, or the task with all its tools, makes too many calls.
     pub fn reserve_call_numbers(&self, count: u32, allowed: u32) -> Result<u32, Unwind> {
         let mut inner = self.lock();
-        if inner.next_call.saturating_add(count) > allowed {
-            let text = format!(
-                "the node made more than {allowed} host calls; raise `host_calls` in its grant if \
-                 that is right"
-            );
-            return Err(exceeded("host_calls", u64::from(allowed), text));
-        }
-        if !charge(&inner.usage.calls, u64::from(count), limit::TASK_HOST_CALLS) {
-            let text = format!(
-                "the node and its tools made more than {} host calls",
-                limit::TASK_HOST_CALLS
-            );
-            return Err(exceeded("task_host_calls", limit::TASK_HOST_CALLS, text));
-        }
+        inner.charge_calls(count, allowed)?;
         let first = inner.next_call;
         inner.next_call += count;
         Ok(first)
+    }
+
+    /// Counts a call that the journal does not hold. It takes no number, so that the numbers of
+    /// other calls do not depend on it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::reserve_call_numbers`].
+    pub(crate) fn count_call(&self, allowed: u32) -> Result<(), Unwind> {
+        let mut inner = self.lock();
+        inner.charge_calls(1, allowed)?;
+        inner.unnumbered += 1;
+        Ok(())
     }
 
     /// Charges bytes that pass the gate.

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 
@@ -51,6 +52,32 @@ impl HostCall for PutBlob {
             ),
         ))
     }
+}
+
+/// Returns the number of bytes that a read of `length` bytes from `offset`, or of all bytes from
+/// there, returns. A range outside of the blob is left to the blob store.
+///
+/// # Errors
+///
+/// `limit` if one read cannot return as many.
+pub(crate) fn bytes_of_read(
+    info: &BlobInfo,
+    offset: u64,
+    length: Option<u64>,
+) -> Result<u64, Failure> {
+    let rest = info.size.saturating_sub(offset);
+    let bytes = length.map_or(rest, |length| length.min(rest));
+    let allowed = limit::BLOB_READ_BYTES;
+    if bytes <= allowed {
+        return Ok(bytes);
+    }
+    let text = format!(
+        "a read of {bytes} bytes of `{}` is larger than the limit of {allowed} bytes; read it in \
+         ranges, with `offset` and `length`",
+        info.blob
+    );
+    let details = json!({ "limit": "blob_read_bytes", "allowed": allowed });
+    Err(Failure::new(code::LIMIT, text).with_details(details))
 }
 
 /// Returns size and media type of a blob.

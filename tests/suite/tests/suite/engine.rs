@@ -30,3 +30,4 @@ mod tools;
 mod transactions;
 mod travel_in_time;
 mod unpersisted;
+mod web;

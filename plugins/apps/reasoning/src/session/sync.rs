@@ -15,8 +15,8 @@ use crate::session::{self, Session, TurnRow, clarification, status, turn};
 use crate::state::{self, Turn};
 use crate::{DATABASE, task, time};
 
-/// Number of events per read.
-const PAGE: u32 = 500;
+/// Number of events per read: as many as the host returns at once.
+const PAGE: u32 = runs::PAGE_EVENTS;
 
 /// Maximum attempts to apply new events. A concurrent request can be faster each time; the session
 /// is then recent enough.

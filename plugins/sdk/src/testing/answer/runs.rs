@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::runs::{EndedRun, Resume, RunRef, Start, Thread};
+use crate::runs::{EndedRun, PAGE_EVENTS, Resume, RunRef, Start, Thread};
 use crate::testing::state::{play, with};
 
 pub(crate) fn start(start: Start) -> Result<RunRef, Failure> {
@@ -55,6 +55,7 @@ pub(crate) fn delete_thread(thread_id: &str) -> Result<(), Failure> {
 pub(crate) fn events(thread_id: &str, after: u64, limit: u32) -> Result<Vec<Value>, Failure> {
     with(|state| {
         let own = state.events.iter().filter(|(thread, _)| thread == thread_id);
-        own.map(|(_, event)| event.clone()).skip(after as usize).take(limit as usize).collect()
+        let limit = limit.min(PAGE_EVENTS) as usize;
+        own.map(|(_, event)| event.clone()).skip(after as usize).take(limit).collect()
     })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -13,13 +14,13 @@ use wattle_run::gate::{Gate, GuestEnv};
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::blob::PutBlob;
 use wattle_run::hostcall::runs::{EndedRun, RunOutcome, RunService, StartRun};
-use wattle_run::limit;
+use wattle_run::limit::{self, Limits};
 use wattle_run::ports::Caller;
 use wattle_run::quota::Quotas;
 use wattle_run::stop_flag::StopFlag;
 use wattle_suite::native::NativePlugin;
-use wattle_suite::scripted::{get, picture};
-use wattle_suite::world::World;
+use wattle_suite::scripted::{NoSql, get, picture};
+use wattle_suite::world::{World, failure};
 
 const ONE: &str = r#"
 [graphs.one]
@@ -173,6 +174,60 @@ async fn blobs_of_web_handlers_count_until_the_grace_period_ends() {
     put(&handler(&world, "other", &quotas), 3).await.unwrap();
     world.clock.advance_ms(u32::try_from(limit::UNMENTIONED_MS).unwrap());
     put(&handler(&world, "test", &quotas), 3).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_read_of_a_blob_counts_as_a_call_with_its_bytes() {
+    for (limits, name, expected) in [
+        // The first call puts the blob.
+        (Limits { host_calls: 11, ..Limits::default() }, "host_calls", 10),
+        (Limits { host_call_bytes: 20_900, ..Limits::default() }, "host_call_bytes", 20),
+    ] {
+        let reads = Arc::new(AtomicU32::new(0));
+        let counted = reads.clone();
+        let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
+            let reads = counted.clone();
+            async move {
+                let bytes = Bytes::from(vec![7; 1_000]);
+                let blob = gate.call(PutBlob { bytes, media_type: "text/plain".into() }).await?;
+                for _ in 0..100 {
+                    gate.blob_get(&blob.to_string(), 0, None).await?;
+                    reads.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(json!({}))
+            }
+        });
+        let grants = Grants { limits, ..Grants::default() };
+        let world = World::with_sql(ONE, plugin, Arc::new(NoSql), grants);
+        let failed = failure(&world.run(json!({})).await);
+        assert_eq!(failed.code, code::LIMIT, "{failed}");
+        assert_eq!(failed.details.unwrap()["limit"], name);
+        assert_eq!(reads.load(Ordering::Relaxed), expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_blob_is_read_in_ranges() {
+    let world = World::new(ONE, putting());
+    let gate = handler(&world, "test", &Arc::new(Quotas::new(Caps::default())));
+    let allowed = limit::BLOB_READ_BYTES;
+    let bytes = Bytes::from(vec![0; usize::try_from(allowed).unwrap() + 1]);
+    let blob = world.engine.ports().blobs.put(bytes, "text/plain").await.unwrap().to_string();
+    for length in [None, Some(allowed + 1)] {
+        let Err(CallError::Failure(refused)) = gate.blob_get(&blob, 0, length).await else {
+            panic!("{length:?} is more than a read returns");
+        };
+        assert_eq!(refused.code, code::LIMIT);
+        assert!(refused.message.contains("in ranges"), "{refused}");
+        assert_eq!(refused.details.unwrap()["limit"], "blob_read_bytes");
+    }
+    let rest = gate.blob_get(&blob, 1, None).await.unwrap();
+    assert_eq!(rest.len() as u64, allowed);
+    assert_eq!(gate.blob_get(&blob, allowed, Some(1)).await.unwrap().len(), 1);
+    let Err(CallError::Failure(outside)) = gate.blob_get(&blob, allowed, Some(2)).await else {
+        panic!("the range lies outside of the blob");
+    };
+    assert_eq!(outside.code, code::INVALID);
 }
 
 #[tokio::test]
