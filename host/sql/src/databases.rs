@@ -12,12 +12,12 @@ use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::{Sql, SqlTransaction};
 
 use crate::backend::Backend;
+use crate::checker::Checker;
 use crate::config::{DatabaseConfig, DatabaseUrl};
 use crate::error::SqlError;
 use crate::failure::{OperationContext, StatementError};
 use crate::migrate::{self, Script};
 use crate::postgres::Postgres;
-use crate::readonly;
 use crate::readwrite;
 use crate::sqlite::Sqlite;
 use crate::statement::Statement;
@@ -27,6 +27,7 @@ use crate::transaction::OpenTransaction;
 #[derive(Clone)]
 pub struct Databases {
     databases: Arc<BTreeMap<String, Box<dyn Backend>>>,
+    checker: Checker,
 }
 
 impl Databases {
@@ -49,7 +50,7 @@ impl Databases {
             };
             databases.insert(name, backend);
         }
-        Ok(Self { databases: Arc::new(databases) })
+        Ok(Self { databases: Arc::new(databases), checker: Checker::new() })
     }
 
     /// Returns the migration folder of an app for the dialect of a database. The keys of `folders`
@@ -132,7 +133,7 @@ impl Sql for Databases {
         let limits = effective_limits(limits, rule);
         let checked = Statement::check(backend.dialect(), statement, parameters, &limits)?;
         if rule.access == SqlAccess::ReadOnly {
-            readonly::check(backend.dialect(), statement, rule)?;
+            self.checker.check(backend.dialect(), statement, rule).await?;
         } else {
             readwrite::check(backend.dialect(), statement)?;
         }

@@ -5,7 +5,8 @@
 //! * [`databases`]: all configured databases by name; implements the port `Sql`.
 //! * [`config`]: URLs of databases.
 //! * `statement`: which statements are allowed at all; `readonly`: which of them a plugin with
-//!   read-only access can run; `readwrite`: which of them a plugin with write access can run.
+//!   read-only access can run, which `checker` decides on threads of their own; `readwrite`: which
+//!   of them a plugin with write access can run.
 //! * `backend`: the interface of a dialect; `sqlite` and `postgres` implement it.
 //! * `transaction`: rules for transactions of both dialects.
 //! * `rows`: reads rows up to the limits.
@@ -13,6 +14,7 @@
 //! * [`error`] for operators, `failure` for guests.
 
 mod backend;
+mod checker;
 pub mod config;
 pub mod databases;
 pub mod error;

@@ -5,6 +5,7 @@
 
 mod catalog;
 mod function;
+mod nesting;
 mod scope;
 
 use std::ops::ControlFlow;
@@ -13,7 +14,7 @@ use serde_json::json;
 use sqlparser::ast::{
     Expr, Ident, ObjectName, Query, Select, SetExpr, Statement, TableFactor, Visit as _, Visitor,
 };
-use sqlparser::parser::Parser;
+use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, Tokenizer};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::grant::SqlRule;
@@ -24,21 +25,29 @@ use crate::statement::Dialect;
 pub(crate) use self::catalog::{RelationKind, classify_relation, is_schema_function};
 pub(crate) use self::function::is_forbidden;
 
-/// Maximum depth of nested expressions and queries, over which the parser recurses.
-const MAX_DEPTH: usize = 64;
-
-/// Checks that a statement only reads, and reads only what the rule permits.
+/// Checks that a statement only reads, and reads only what the rule permits. The tree of the
+/// statement may need more stack than a thread of the runtime has, see [`crate::checker`].
 ///
 /// # Errors
 ///
-/// Returns `invalid` if the statement cannot be parsed, and `denied` with the forbidden part.
+/// Returns `invalid` if the statement cannot be parsed, `limit` if it nests too deep, and `denied`
+/// with the forbidden part.
 pub(crate) fn check(dialect: Dialect, text: &str, rule: &SqlRule) -> Result<(), Failure> {
-    reject_escaped_identifiers(dialect, text)?;
+    let tokens = Tokenizer::new(dialect.parser(), text)
+        .tokenize()
+        .map_err(|error| parse_failure(dialect, &error.to_string()))?;
+    reject_escaped_identifiers(&tokens)?;
+    nesting::check(dialect, &tokens)?;
     let parsed = Parser::new(dialect.parser())
-        .with_recursion_limit(MAX_DEPTH)
+        .with_recursion_limit(nesting::BRACKETS)
         .try_with_sql(text)
         .and_then(|mut parser| parser.parse_statements())
-        .map_err(|error| parse_failure(dialect, &error.to_string()))?;
+        .map_err(|error| match error {
+            ParserError::RecursionLimitExceeded => {
+                nesting::too_deep(dialect, "expressions inside one another", nesting::BRACKETS)
+            }
+            error => parse_failure(dialect, &error.to_string()),
+        })?;
     let [Statement::Query(query)] = parsed.as_slice() else {
         return Err(Refusal::writes("one-query", "it is not one query").into());
     };
@@ -56,10 +65,7 @@ fn parse_failure(dialect: Dialect, reason: &str) -> Failure {
 
 /// Rejects identifiers with escapes (`U&"..."`), which the database decodes and this parser does
 /// not.
-fn reject_escaped_identifiers(dialect: Dialect, text: &str) -> Result<(), Failure> {
-    let tokens = Tokenizer::new(dialect.parser(), text)
-        .tokenize()
-        .map_err(|error| parse_failure(dialect, &error.to_string()))?;
+fn reject_escaped_identifiers(tokens: &[Token]) -> Result<(), Failure> {
     let is_escape = |window: &[Token]| {
         let [Token::Word(prefix), Token::Ampersand, Token::Word(name)] = window else {
             return false;

@@ -72,10 +72,18 @@ fn writes_locks_and_foreign_relations_are_denied() {
 }
 
 #[test]
-fn unparsable_and_too_deep_queries_are_invalid() {
-    assert_eq!(check(Dialect::Sqlite, "SELEC 1").unwrap_err().code, "invalid");
-    let deep = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
-    assert_eq!(check(Dialect::Postgres, &deep).unwrap_err().code, "invalid");
+fn unparsable_queries_are_invalid_and_too_deep_ones_reach_a_limit() {
+    for dialect in BOTH {
+        assert_eq!(check(dialect, "SELEC 1").unwrap_err().code, "invalid");
+        // The last one has fewer brackets than are allowed; the parser recurses twice for each.
+        for (before, after, levels) in [("(", ")", 5_000), ("(", "", 5_000), ("(SELECT ", ")", 50)]
+        {
+            let text = format!("SELECT {}1{}", before.repeat(levels), after.repeat(levels));
+            let failure = check(dialect, &text).unwrap_err();
+            assert_eq!(failure.code, "limit", "{dialect:?} {before}: {failure}");
+            assert_eq!(failure.details.unwrap()["limit"], "sql.nesting", "{before}");
+        }
+    }
 }
 
 #[test]

@@ -208,6 +208,28 @@ const HONEST: &[(On, &str, usize)] = &[
     (Pg, "SELECT to_char(DATE '2024-01-02', 'YYYY'), id FROM public.orders WHERE id = 1", 1),
 ];
 
+/// The beginning of a statement, and a piece that adds a level to its tree each time that it is
+/// repeated.
+const NESTED: &[(&str, &str)] = &[
+    ("SELECT 1", " + 1"),
+    ("SELECT 1", " = 1 OR 1"),
+    ("SELECT 1", " IS NULL"),
+    ("SELECT 'a'", " || 'a'"),
+    ("SELECT 'a'", " MATCH 'a'"),
+    ("SELECT 'a'", "::text"),
+    ("SELECT ", "NOT "),
+    ("SELECT ", "- "),
+    ("SELECT ", "("),
+    ("SELECT ", "CASE "),
+    ("SELECT 1 FROM ", "("),
+    ("SELECT 1 FROM orders", " JOIN orders"),
+    ("SELECT 1 FROM orders", " NATURAL JOIN orders"),
+    ("SELECT 1", " UNION SELECT 1"),
+    ("SELECT 1, 2", " EXCEPT SELECT 1, 2"),
+    ("SELECT ", "(SELECT "),
+    ("SELECT 1 WHERE 1 ", "IN (SELECT 1 WHERE 1 "),
+];
+
 struct Bench {
     fresh: Fresh,
     on: On,
@@ -294,6 +316,30 @@ async fn s4_35_valid_queries_pass() {
             let answer = answer.unwrap_or_else(|failure| panic!("{text}: {failure}"));
             assert_eq!(answer.rows.len(), *rows, "{text}");
         }
+    }
+}
+
+/// A tree that is too deep for the stack of a thread would end the process.
+#[tokio::test(flavor = "multi_thread")]
+async fn nested_statements_end_in_a_result_or_a_typed_failure() {
+    for bench in Bench::all().await {
+        for (beginning, piece) in NESTED {
+            for levels in [40, 400, 5_000] {
+                let text = format!("{beginning}{}", piece.repeat(levels));
+                let Err(failure) = bench.query(&rule(), &text).await else {
+                    assert!(levels < 5_000, "{levels} x {piece}");
+                    continue;
+                };
+                let is_expected =
+                    ["denied", "invalid", "limit", "timeout"].contains(&failure.code.as_str());
+                assert!(is_expected, "{levels} x {piece}: {failure}");
+                if levels == 5_000 {
+                    let details = failure.details.unwrap_or_default();
+                    assert_eq!(details["limit"], "sql.nesting", "{levels} x {piece}");
+                }
+            }
+        }
+        bench.query(&rule(), "SELECT count(*) FROM orders").await.unwrap();
     }
 }
 
