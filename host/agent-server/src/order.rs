@@ -132,12 +132,13 @@ async fn left_over(
 ///
 /// # Errors
 ///
-/// Those of [`RunCreate::check`]; 422 for metadata that is too large, and for a webhook URL that is
-/// not permitted.
+/// Those of [`RunCreate::check`]; 422 for metadata or a context that is too large, and for a
+/// webhook URL that is not permitted.
 pub(crate) fn check(agents: &Agents, request: &RunCreate) -> Result<(), Fault> {
     request.check()?;
     let metadata = request.metadata.clone().unwrap_or_default();
     metadata::check_size(&metadata.into_iter().collect())?;
+    agents.engine().check_context_size(&request.run_context())?;
     match &request.webhook {
         Some(url) => agents.webhooks().check(url),
         None => Ok(()),

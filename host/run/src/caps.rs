@@ -5,15 +5,18 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, ThreadId};
 
+use crate::json::has_at_most;
 use crate::limit;
 
 /// The caps of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caps {
+    /// See [`limit::RUN_CONTEXT_BYTES`].
+    pub run_context_bytes: u64,
     /// See [`limit::THREAD_LOG_BYTES`].
     pub thread_log_bytes: u64,
     /// See [`limit::THREAD_QUESTIONS`].
@@ -47,6 +50,7 @@ pub struct TenantCaps {
 impl Default for Caps {
     fn default() -> Self {
         Self {
+            run_context_bytes: limit::RUN_CONTEXT_BYTES,
             thread_log_bytes: limit::THREAD_LOG_BYTES,
             thread_questions: limit::THREAD_QUESTIONS,
             thread_blobs: limit::THREAD_BLOBS,
@@ -63,6 +67,26 @@ impl Caps {
     /// Returns the caps of a tenant.
     pub(crate) fn of_tenant(&self, tenant: &str) -> &TenantCaps {
         self.tenants.get(tenant).unwrap_or(&self.tenant)
+    }
+
+    /// Checks the size of a run context.
+    ///
+    /// # Errors
+    ///
+    /// `limit`.
+    pub(crate) fn check_context_size(&self, context: &Value) -> Result<(), Failure> {
+        let allowed = self.run_context_bytes;
+        if context.is_null() || has_at_most(context, allowed) {
+            return Ok(());
+        }
+        let message = format!(
+            "the context of a run has at most {allowed} bytes as JSON, and this one has more: put \
+             large values into the input, the long-term memory or a blob, or raise \
+             `limits.run_context` in wattle.toml"
+        );
+        let details =
+            json!({ "limit": "run_context_bytes", "field": "context", "allowed": allowed });
+        Err(Failure::new(code::LIMIT, message).with_details(details))
     }
 }
 

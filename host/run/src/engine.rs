@@ -426,6 +426,7 @@ impl Engine {
 #[async_trait]
 impl RunService for Engine {
     async fn start(&self, request: StartRun) -> Result<RunRef, Failure> {
+        self.check_context_size(&request.context)?;
         let asked = RunRequest::immediate(request.run.clone(), request.principal.clone());
         Box::pin(self.start_run(request, asked)).await
     }

@@ -2,6 +2,8 @@
 
 pub mod lenient;
 
+use std::io;
+
 use serde_json::{Number, Value};
 use wattle_graph::failure::{Failure, code};
 
@@ -44,6 +46,25 @@ pub fn approx_bytes(value: &Value) -> u64 {
     }
 }
 
+/// Returns true if a value has at most `most` bytes as JSON text. Stops writing the text at the first byte above.
+pub(crate) fn has_at_most(value: &Value, most: u64) -> bool {
+    serde_json::to_writer(Left(most), value).is_ok()
+}
+
+/// A writer that keeps nothing, and fails once it gets more than this number of bytes.
+struct Left(u64);
+
+impl io::Write for Left {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len() as u64).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Writes whole numbers without a decimal point, as JavaScript and canonical JSON (RFC 8785) do. JSON Schema accepts
 /// `1.0` as an integer; guests and servers that parse integers do not.
 pub fn with_integers(value: Value) -> Value {
@@ -79,7 +100,7 @@ fn is_within_depth(value: &Value, levels: usize) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{JSON_DEPTH, approx_bytes, check_depth, with_integers};
+    use super::{JSON_DEPTH, approx_bytes, check_depth, has_at_most, with_integers};
 
     fn nested(levels: usize) -> Value {
         (0..levels).fold(json!(1), |inner, _| json!([inner]))
@@ -102,6 +123,17 @@ mod tests {
             assert_eq!(with_integers(json!(large)), json!(large));
         }
         assert_eq!(with_integers(json!(u64::MAX)), json!(u64::MAX));
+    }
+
+    #[test]
+    fn size_is_that_of_the_text() {
+        for value in
+            [json!(null), json!({}), json!({ "\u{1}\"": ["ü", 1.5, true, "x".repeat(99)] })]
+        {
+            let text = value.to_string().len() as u64;
+            assert!(has_at_most(&value, text), "{value}");
+            assert!(!has_at_most(&value, text - 1), "{value}");
+        }
     }
 
     #[test]

@@ -91,8 +91,8 @@ pub const RECOVERY_BYTES: u64 = 64 << 20;
 /// Pending runs of a thread. Each request for a run reads all of them.
 pub const THREAD_PENDING_RUNS: usize = 1_000;
 
-/// Records of orphaned threads that are read at once. One record may have 64 KiB of metadata and a context as large as
-/// a request.
+/// Records of orphaned threads that are read at once. One record may have [`METADATA_BYTES`] of metadata and, by
+/// default, [`RUN_CONTEXT_BYTES`] of context.
 pub const ORPHANED_PAGE: usize = 256;
 
 /// Time limit of the recovery of one run after a start. A thread that takes longer is set aside, so that it does not
@@ -110,6 +110,10 @@ pub const EVENT_BYTES: usize = 64 << 10;
 
 /// Levels of nesting in JSON from guests, models and clients. The log adds some levels, and JSON readers stop at 128.
 pub const JSON_DEPTH: usize = 100;
+
+/// Bytes of a run context as JSON. The record of a thread contains it, so lists and searches read the contexts of all
+/// threads, and every task gets a copy. Settings of a caller have some KiB; documents belong into the input.
+pub const RUN_CONTEXT_BYTES: u64 = 256 << 10;
 
 /// Bytes of the metadata of a thread, a run or a checkpoint as JSON. Lists and searches read the metadata of all
 /// threads.

@@ -103,7 +103,7 @@ async fn create(
         name: request.name.unwrap_or_else(|| UNTITLED.to_owned()),
         description: request.description,
     };
-    check_size(&used)?;
+    check_size(&agents, &used)?;
     let assistant = id.to_string();
     let doc =
         AssistantDoc { id: assistant, created_ms: now_ms, updated_ms: now_ms, newest: 1, used };
@@ -136,7 +136,8 @@ async fn check_count(agents: &Agents, caller: &Caller) -> Result<(), Fault> {
     Ok(())
 }
 
-fn check_size(version: &Version) -> Result<(), Fault> {
+fn check_size(agents: &Agents, version: &Version) -> Result<(), Fault> {
+    agents.engine().check_context_size(&version.context)?;
     let texts = version.name.len() + version.description.as_ref().map_or(0, String::len);
     let objects = [&version.config, &version.metadata];
     let objects = objects.map(|fields| Value::Object(fields.clone()).to_string().len());
@@ -273,7 +274,7 @@ fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Resu
         name: request.name.unwrap_or(name),
         description: request.description.or(description),
     };
-    check_size(&used)?;
+    check_size(agents, &used)?;
     Ok(used)
 }
 

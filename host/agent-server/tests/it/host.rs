@@ -17,6 +17,7 @@ use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, Digest};
 use wattle_run::app::{App, GraphVersion};
+use wattle_run::caps::Caps;
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::Grants;
@@ -94,7 +95,7 @@ pub(crate) struct Host {
     stop: watch::Sender<bool>,
 }
 
-/// The adapters that a test replaces.
+/// The adapters and caps that a test replaces.
 pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) memory: Arc<dyn Memory>,
@@ -102,6 +103,7 @@ pub(crate) struct Parts {
     pub(crate) net: Arc<dyn Net>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) webhooks: Webhooks,
+    pub(crate) caps: Caps,
 }
 
 impl Default for Parts {
@@ -113,6 +115,7 @@ impl Default for Parts {
             net: Arc::new(Nothing),
             clock: Arc::new(Ticking(Instant::now())),
             webhooks: Webhooks::default(),
+            caps: Caps::default(),
         }
     }
 }
@@ -252,7 +255,8 @@ impl Host {
             clock: parts.clock,
             observer: Arc::new(NoObserver),
         };
-        let engine = Engine::new(ports, catalog, EngineConfig::default());
+        let settings = EngineConfig { caps: parts.caps, ..EngineConfig::default() };
+        let engine = Engine::new(ports, catalog, settings);
         let (stop, stopping) = watch::channel(false);
         let state = ApiState::new(engine.clone(), config, stopping);
         let webhooks = parts.webhooks;

@@ -6,6 +6,7 @@ mod assistants;
 mod away;
 mod cancel;
 mod command;
+mod context;
 mod crons;
 mod crowd;
 mod database;

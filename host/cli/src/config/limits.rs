@@ -17,6 +17,8 @@ use crate::config::{ByteSize, Config};
 pub struct LimitsConfig {
     /// Maximum number of concurrent runs of the host. Default: `MAX_INSTANCES` of the sandbox.
     pub runs: Option<NonZeroU64>,
+    /// Maximum size of a run context as JSON.
+    pub run_context: Option<ByteSize>,
     /// Maximum size of the event log of a thread in the store.
     pub thread_log: Option<ByteSize>,
     /// Maximum number of sends that a task can return.
@@ -124,6 +126,7 @@ impl Config {
     pub fn caps(&self) -> Caps {
         let usual = Caps::default();
         let LimitsConfig {
+            run_context,
             thread_log,
             thread_questions,
             thread_blobs,
@@ -137,6 +140,7 @@ impl Config {
         let tenant = tenant.caps(&usual.tenant);
         let own = self.tenants.iter().map(|(name, own)| (name.clone(), own.limits.caps(&tenant)));
         Caps {
+            run_context_bytes: bytes(run_context, usual.run_context_bytes),
             thread_log_bytes: bytes(thread_log, usual.thread_log_bytes),
             thread_questions: thread_questions.map_or(usual.thread_questions, NonZeroU64::get),
             thread_blobs: thread_blobs.map_or(usual.thread_blobs, NonZeroU64::get),

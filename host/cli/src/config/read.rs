@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(config.tenants["acme"].keys_env.as_deref(), Some("ACME_API_KEYS"));
         let caps = config.caps();
         assert_eq!(config.limits.tasks(), TaskLimits::default());
-        assert_eq!(caps.thread_log_bytes, 1 << 30);
+        assert_eq!((caps.run_context_bytes, caps.thread_log_bytes), (256 << 10, 1 << 30));
         assert_eq!((caps.thread_blobs, caps.app_blob_bytes), (10_000, Some(64 << 30)));
         assert_eq!(caps.tenant.blob_bytes, Some(16 << 30));
         assert_eq!(config.limits.compile.limits(), CompileLimits::default());

@@ -1,5 +1,6 @@
-//! Checks whether a thread may grow.
+//! Checks whether a thread may grow, and whether a run may have its context.
 
+use serde_json::Value;
 use wattle_graph::failure::Failure;
 
 use super::Engine;
@@ -7,6 +8,16 @@ use crate::caps;
 use crate::ports::store::ThreadHead;
 
 impl Engine {
+    /// Checks the size of the context of a requested run. Whoever stores a context for later runs
+    /// checks it as well. A context that was stored under a larger cap stays usable.
+    ///
+    /// # Errors
+    ///
+    /// `limit`.
+    pub fn check_context_size(&self, context: &Value) -> Result<(), Failure> {
+        self.0.quotas.caps().check_context_size(context)
+    }
+
     /// Rejects work on a thread that must not grow: its orphaned run is not recovered, its log is
     /// full, or its tenant has reached a cap. Called before anything is written.
     ///

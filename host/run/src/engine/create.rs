@@ -53,9 +53,10 @@ impl Engine {
     ///
     /// `not-found` if the thread does not exist and is not to be created; `conflict` if the run id
     /// is taken; `busy` if the thread has an active or pending run and the strategy is
-    /// [`Multitask::Reject`]; `unavailable` if too many runs of the thread are pending; errors of
-    /// the start of the run.
+    /// [`Multitask::Reject`]; `limit` if the context is too large; `unavailable` if too many runs
+    /// of the thread are pending; errors of the start of the run.
     pub async fn create_run(&self, request: CreateRun) -> Result<RunRecord, Failure> {
+        self.check_context_size(&request.spec.context)?;
         let engine = self.clone();
         self.run_to_completion(async move { engine.create_locked(request).await }).await
     }

@@ -76,6 +76,12 @@ impl Gate {
             // because its later requests must equal those in the journal.
             CallLookup::Recorded(reference) => decode_output(START_FUNCTION, reference?)?,
             CallLookup::Unrecorded(entry) => {
+                // Recorded, so that a re-execution on a host with another cap gets the same result.
+                let caps = self.env.quotas.caps();
+                if let Err(failure) = caps.check_context_size(&request.context) {
+                    entry.record(Err(failure.clone()));
+                    return Err(failure.into());
+                }
                 let run = RunId::new(format!("{}.{place}", task.task))
                     .map_err(|error| Failure::internal(error.to_string()))?;
                 let reference = RunRef { thread: task.log.thread().clone(), run };

@@ -45,9 +45,11 @@ impl Engine {
     /// `not-found` if the thread or the checkpoint does not exist; `busy` while a run is active;
     /// `invalid` for unknown channels and nodes, and for invalid answers; `conflict` for answers at
     /// an earlier checkpoint, for nodes to run while an error handler is in place of a failed task,
-    /// and for writes that a task with a call in doubt reads.
+    /// and for writes that a task with a call in doubt reads; `limit` for a context that is too
+    /// large.
     pub async fn command(&self, request: CommandThread) -> Result<RunRef, Failure> {
         check_request(&request)?;
+        self.check_context_size(&request.context)?;
         let asked = RunRequest::immediate(request.run.clone(), request.principal.clone());
         Box::pin(self.command_thread(request, asked)).await
     }

@@ -1,6 +1,7 @@
-//! Caps of threads, apps and tenants, which apply to no others.
+//! Caps of runs, threads, apps and tenants, which apply to no others.
 
 mod blobs;
+mod context;
 mod log;
 mod questions;
 mod tasks;
