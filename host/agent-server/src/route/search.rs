@@ -8,10 +8,12 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue};
+use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
+use wattle_api::guard::open::Slot;
+use wattle_api::traffic::Cut;
 use wattle_graph::id::{Namespace, ThreadId};
 use wattle_run::ports::store::{ThreadQuery, ThreadRecord, ThreadStatus as Stands};
 
@@ -78,8 +80,12 @@ pub(super) fn pagination(total: usize, offset: usize, shown: usize) -> HeaderMap
 pub(super) async fn search(
     State(agents): State<Agents>,
     caller: Caller,
+    slot: Option<Extension<Slot>>,
     Body(request): Body<ThreadSearch>,
 ) -> Result<(HeaderMap, Page), Fault> {
+    if request.values.as_ref().is_some_and(|values| !values.is_empty()) {
+        leave_control(&agents, slot.as_deref())?;
+    }
     let extract = Extract::read(&request.extract.unwrap_or_default());
     let extract = extract.map_err(Fault::unprocessable)?;
     let wanted = Wanted {
@@ -100,6 +106,16 @@ pub(super) async fn search(
         page.push(&shown(&agents, record, request.select.as_deref(), &extract).await?)?;
     }
     Ok((pagination(total, offset, page.len()), page))
+}
+
+/// Counts a search that reads states as another request than one of the control plane, which would
+/// have no room for others meanwhile.
+fn leave_control(agents: &Agents, slot: Option<&Slot>) -> Result<(), Fault> {
+    let Some(slot) = slot else { return Ok(()) };
+    slot.leave_control().map_err(|problem| {
+        agents.api().traffic.cut(Cut::Requests);
+        problem.into()
+    })
 }
 
 /// Returns a thread with the selected fields. Reads its state only if a selected field needs it.

@@ -1,6 +1,8 @@
 //! Threads: create, read, change, search and delete.
 
 use serde_json::{Value, json};
+use wattle_api::ApiConfig;
+use wattle_api::guard::limits::Limits;
 
 use crate::host::{Answer, Host, request};
 
@@ -302,6 +304,23 @@ async fn page_of_a_search_by_values_has_the_next_offset() {
     assert_eq!(page(2).await, None);
     let count = host.post("/threads/count", json!({ "values": { "word": "a" } })).await.ok();
     assert_eq!(count, 3);
+}
+
+#[tokio::test]
+async fn search_by_values_is_no_request_of_the_control_plane() {
+    let limits = Limits { open: 1, ..Limits::default() };
+    let host = Host::with_config(ApiConfig { limits, ..ApiConfig::default() });
+    let id = host.thread().await;
+    let search = async |body: Value| host.post("/threads/search", body).await;
+    let by_values = || json!({ "values": { "word": "a" } });
+    let stream = host.raw(request("GET", &format!("/threads/{id}/stream"), None)).await;
+    assert_eq!(stream.status(), 200);
+    search(json!({})).await.ok();
+    search(json!({ "values": {} })).await.ok();
+    let refused = search(by_values()).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, "1"), "{}", refused.text);
+    drop(stream);
+    search(by_values()).await.ok();
 }
 
 #[tokio::test]

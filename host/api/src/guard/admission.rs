@@ -16,8 +16,8 @@ use crate::guard::holder::Holder;
 use crate::guard::key;
 use crate::guard::keyring::Keyring;
 use crate::guard::lease::{BodyLease, body_bytes};
-use crate::guard::limits::{OPEN_RETRY_SECONDS, full};
-use crate::guard::open::{OpenRequests, Slot, Subject, hold};
+use crate::guard::limits::OPEN_RETRY_SECONDS;
+use crate::guard::open::{OpenRequests, Slot, Subject, hold, too_many};
 use crate::guard::pool::{Full, Pool};
 use crate::guard::quotas::{Quotas, address_of};
 use crate::guard::refusal::Refusal;
@@ -196,11 +196,5 @@ fn too_often(what: &str, wait: Duration) -> Refusal {
 
 fn too_many_open(state: &ApiState, why: Full) -> Refusal {
     state.traffic.cut(Cut::Requests);
-    if why == Full::Host {
-        return full("open requests").into();
-    }
-    Refusal::too_many(
-        "this caller has too many open requests, including streams and waits; end some".into(),
-        Duration::from_secs(OPEN_RETRY_SECONDS),
-    )
+    too_many(why).into()
 }

@@ -4,16 +4,21 @@
 //! from its handler, and then it is too late to reject the request.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::{Body, HttpBody as _};
 use axum::response::Response;
 use futures::StreamExt as _;
+use serde_json::json;
+use wattle_graph::failure::code;
 use wattle_graph::id::Digest;
 
 use crate::guard::access::Share;
-use crate::guard::limits::{ALL_CONTROL_REQUESTS, CONTROL_REQUESTS, LASTING_PARTS, Limits};
+use crate::guard::limits::{
+    ALL_CONTROL_REQUESTS, CONTROL_REQUESTS, LASTING_PARTS, Limits, OPEN_RETRY_SECONDS, full,
+};
 use crate::guard::pool::{Full, Pool};
+use crate::problem::Problem;
 use crate::state::ApiState;
 
 /// The caller whose requests are counted.
@@ -44,7 +49,8 @@ pub struct Slot(Arc<Taken>);
 
 struct Taken {
     subject: Subject,
-    share: Share,
+    /// No code that can panic runs under this lock.
+    share: Mutex<Share>,
     requests: OpenRequests,
     /// The created key of the request, which can be revoked.
     key: Option<(ApiState, Digest)>,
@@ -78,6 +84,7 @@ impl OpenRequests {
                 taken.inspect_err(|_| self.lasting.give(&subject, 1))?;
             }
         }
+        let share = Mutex::new(share);
         Ok(Slot(Arc::new(Taken { subject, share, requests: self.clone(), key })))
     }
 
@@ -99,7 +106,40 @@ fn lasting(of: usize) -> usize {
     of.saturating_mul(part).div_ceil(parts)
 }
 
+/// Returns the problem for a request that would be one too many.
+pub(super) fn too_many(why: Full) -> Problem {
+    match why {
+        Full::Host => full("open requests"),
+        Full::Caller => {
+            let detail = "this caller has too many open requests, including streams and waits; \
+                          end some";
+            let details = json!({ "retry_after_ms": OPEN_RETRY_SECONDS * 1_000 });
+            Problem::new(code::RATE_LIMITED, detail)
+                .with_details(details)
+                .retry_after(OPEN_RETRY_SECONDS)
+        }
+    }
+}
+
 impl Slot {
+    /// Counts a request of the control plane as another request from now on. A handler calls this
+    /// if the body of the request asks for more work than the control plane has room for.
+    ///
+    /// # Errors
+    ///
+    /// `rate-limited` or `unavailable` if the caller or the host has reached its limit of other
+    /// requests. The request then counts as before.
+    pub fn leave_control(&self) -> Result<(), Problem> {
+        let Taken { subject, share, requests, .. } = &*self.0;
+        let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
+        if *share == Share::Control {
+            requests.all.take(subject, 1, requests.most).map_err(too_many)?;
+            requests.control.give(subject, 1);
+            *share = Share::Other;
+        }
+        Ok(())
+    }
+
     /// Returns true if the key of the request is revoked or expired.
     pub async fn is_revoked(&self) -> bool {
         match &self.0.key {
@@ -124,7 +164,8 @@ impl Slot {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.requests.close(&self.subject, self.share);
+        let share = *self.share.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.requests.close(&self.subject, share);
     }
 }
 
@@ -194,6 +235,25 @@ mod tests {
         let control: Vec<_> =
             std::iter::from_fn(|| open(&requests, "a", Share::Control).ok()).collect();
         assert_eq!(control.len(), CONTROL_REQUESTS, "the control plane has limits of its own");
+    }
+
+    #[test]
+    fn request_that_leaves_the_control_plane_counts_as_another_one() {
+        let requests = requests(1, 100);
+        let other = open(&requests, "a", Share::Other).unwrap();
+        let control: Vec<_> =
+            (0..CONTROL_REQUESTS).map(|_| open(&requests, "a", Share::Control).unwrap()).collect();
+        let refused = control[0].leave_control().unwrap_err();
+        assert_eq!((refused.status, refused.retry_after), (429, Some(OPEN_RETRY_SECONDS)));
+        assert!(open(&requests, "a", Share::Control).is_err(), "it counts as before");
+        drop(other);
+        for _ in 0..2 {
+            control[0].leave_control().unwrap();
+        }
+        assert!(open(&requests, "a", Share::Other).is_err());
+        let _further = open(&requests, "a", Share::Control).unwrap();
+        drop(control);
+        assert!(open(&requests, "a", Share::Other).is_ok());
     }
 
     #[tokio::test]
