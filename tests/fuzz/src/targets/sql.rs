@@ -1,11 +1,13 @@
 //! SQL of a plugin that may read some tables only. For any statement the result has no data of
-//! another table, and nothing is written.
+//! another table, and nothing is written. In the dialect of PostgreSQL, a statement is checked and
+//! not executed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use wattle_graph::failure::code;
 use wattle_graph::id::Digest;
 use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::hostcall::sql::{Rows, SqlValue};
@@ -26,6 +28,8 @@ const TABLES: [&str; 6] = [
 /// The database, and the grant and limits of the plugin.
 struct World {
     databases: Databases,
+    /// A database of PostgreSQL that is closed.
+    postgres: Databases,
     rule: SqlRule,
     limits: SqlLimits,
     /// Number of statements so far.
@@ -37,6 +41,7 @@ pub fn run(bytes: &[u8]) {
     static WORLD: OnceLock<World> = OnceLock::new();
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let world = WORLD.get_or_init(|| crate::wait(make()));
+    checked(world, text);
     let word = crate::wait(hide(world));
     let before = crate::wait(all(world));
     let World { databases, rule, limits, .. } = world;
@@ -48,6 +53,15 @@ pub fn run(bytes: &[u8]) {
         assert!(!shows(value, &shown, &word), "{text} shows {shown}");
     }
     assert_eq!(before, crate::wait(all(world)), "{text}");
+}
+
+/// Checks a statement in the dialect of PostgreSQL. The pool of connections is closed, so a
+/// statement that is allowed fails as well.
+fn checked(World { postgres, rule, limits, .. }: &World, text: &str) {
+    let query = postgres.query("main", rule, limits, text, &[]);
+    let failure = crate::wait(query).expect_err("the pool is closed");
+    let expected = [code::DENIED, code::INVALID, code::LIMIT, code::UNAVAILABLE];
+    assert!(expected.contains(&failure.code.as_str()), "{text}: {failure}");
 }
 
 /// Returns limits for the statements of this target, which must succeed on a slow machine, too.
@@ -76,10 +90,16 @@ fn shows(value: &SqlValue, shown: &str, word: &str) -> bool {
     bytes || shown.contains(word)
 }
 
+/// Opens a database with the name `main`.
+async fn open(url: &str) -> Databases {
+    let configs = BTreeMap::from([("main".to_owned(), DatabaseConfig::new(url))]);
+    Databases::open(configs, Path::new("")).await.expect("it can be opened")
+}
+
 async fn make() -> World {
-    let config = DatabaseConfig::new("sqlite::memory:");
-    let configs = BTreeMap::from([("main".to_owned(), config)]);
-    let databases = Databases::open(configs, Path::new("")).await.expect("it can be opened");
+    let databases = open("sqlite::memory:").await;
+    let postgres = open("postgres://reader@127.0.0.1:1/none").await;
+    postgres.close().await;
     // A short timeout leaves more time for other statements.
     let limits = SqlLimits { timeout_ms: 200, rows: 100, ..SqlLimits::default() };
     let mut writing = databases.begin("main", &patient()).await.expect("it can be written");
@@ -92,7 +112,7 @@ async fn make() -> World {
         schema: true,
         ..SqlRule::from(SqlAccess::ReadOnly)
     };
-    World { databases, rule, limits, count: AtomicU64::new(0) }
+    World { databases, postgres, rule, limits, count: AtomicU64::new(0) }
 }
 
 /// Returns the content of the whole database.
