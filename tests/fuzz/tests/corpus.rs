@@ -1,5 +1,5 @@
-//! Runs every target with its seeds, with inputs that failed once, and with mutated seeds. Each
-//! seed is a file of the target's folder under `corpus`.
+//! Runs every target with its seeds, with inputs that failed once, with mutated seeds, and with a
+//! seed that is grown to a large size. Each seed is a file of the target's folder under `corpus`.
 //!
 //! The mutations use a fixed random seed, so that each execution has the same inputs. `cargo xtask
 //! fuzz` generates other inputs and has libFuzzer select those that reach new code.
@@ -18,6 +18,10 @@ use wattle_needs::setting;
 
 /// Mutated seeds for each target. `WATTLE_CHANGED_SEEDS` overrides the number.
 const CHANGED_SEEDS: u32 = 500;
+
+/// Size of the grown seed, in bytes. It is larger than any seed, so that limits on the work for an
+/// input, and on the size of a result, are reached.
+const LARGE_BYTES: usize = 1 << 20;
 
 /// Number of mutations of one seed.
 const CHANGES: std::ops::Range<usize> = 1..6;
@@ -44,6 +48,7 @@ fn replay(name: &str) {
         (target.run)(&bytes[..bytes.len() / 2]);
         seeds.push(bytes);
     }
+    (target.run)(&grown(&seeds));
     let cases = setting("WATTLE_CHANGED_SEEDS").unwrap_or(CHANGED_SEEDS);
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
@@ -54,6 +59,22 @@ fn replay(name: &str) {
     if let Err(failure) = TestRunner::new_with_rng(config, rng).run(&changed(seeds), run) {
         panic!("{failure}");
     }
+}
+
+/// Returns the longest seed, grown to [`LARGE_BYTES`]. One of its lines is repeated or, if it has
+/// one line, one of its items, so that the input is still an input of its format.
+fn grown(seeds: &[Vec<u8>]) -> Vec<u8> {
+    let seed = seeds.iter().max_by_key(|seed| seed.len()).unwrap();
+    let between = |mark: u8| {
+        let places = || (0..seed.len()).filter(|place| seed[*place] == mark);
+        let pieces = places().zip(places().skip(1)).map(|(from, to)| from..to);
+        pieces.max_by_key(|piece| piece.len())
+    };
+    let piece = between(b'\n').or_else(|| between(b',')).unwrap_or(0..seed.len());
+    let copies = LARGE_BYTES.saturating_sub(seed.len()) / piece.len().max(1);
+    let mut large = seed.clone();
+    large.splice(piece.start..piece.start, seed[piece.clone()].repeat(copies));
+    large
 }
 
 /// Input of a target. A failure prints it as a Rust byte string.

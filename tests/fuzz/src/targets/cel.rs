@@ -1,5 +1,5 @@
 //! CEL. The first line is a condition and an expression, the rest is JSON for their variables. An
-//! evaluation stays within its budget of steps, and is deterministic.
+//! evaluation stays within its budget of steps, is deterministic, and fails with a short message.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use wattle_graph::checkpoint::Values;
 use wattle_graph::expr::expression::{CelExpression, Variables};
 use wattle_graph::expr::{Condition, Steps};
 use wattle_graph::id::ChannelName;
+use wattle_graph::limit::CONDITION_MESSAGE_BYTES;
 
 use super::lines;
 
@@ -25,8 +26,12 @@ pub fn run(bytes: &[u8]) {
     if let Ok(formula) = CelExpression::parse(text, &["state", "event"]) {
         let event = json!({ "type": "custom", "data": state });
         let variables = Variables::from([("state", &state), ("event", &event)]);
-        let evaluate = || formula.eval(&variables);
-        assert_eq!(evaluate(), evaluate(), "{text}");
+        let value = formula.eval(&variables);
+        assert_eq!(value, formula.eval(&variables), "{text}");
+        if let Err(why) = value {
+            // The message quotes the expression.
+            assert!(why.len() <= 2 * (text.len() + CONDITION_MESSAGE_BYTES), "{} bytes", why.len());
+        }
     }
 }
 

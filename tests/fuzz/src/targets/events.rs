@@ -16,6 +16,9 @@ use wattle_project::ag_ui::AgUiProjection;
 use wattle_project::ai_sdk::AiSdkProjection;
 use wattle_project::transcript::Transcript;
 
+/// Number of events of an input after which a superstep is planned. A plan reads the whole lineage.
+const PLANNED: usize = 256;
+
 /// A graph for the events of the input.
 const GRAPH: &str = r#"
     [graphs.g]
@@ -39,6 +42,7 @@ pub fn run(bytes: &[u8]) {
     let mut transcript = Transcript::new([]);
     let mut messages = AiSdkProjection::new([]);
     let mut shown = AgUiProjection::new(thread.clone(), []);
+    let mut planned = 0;
     for line in text.lines() {
         let Ok(event) = serde_json::from_str::<Event>(line) else { continue };
         same_again(&event);
@@ -47,7 +51,10 @@ pub fn run(bytes: &[u8]) {
         shown.needs_state(&event);
         shown.apply(&event, Some(&json!({ "x": [] })));
         lineage.apply(&event);
-        stands(graph, &thread, &lineage);
+        if planned < PLANNED {
+            planned += 1;
+            stands(graph, &thread, &lineage);
+        }
     }
 }
 
