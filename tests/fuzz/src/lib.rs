@@ -35,8 +35,9 @@ impl fmt::Debug for Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 19] = [
     Target { name: "app", run: targets::app::run },
+    Target { name: "blob", run: targets::blob::run },
     Target { name: "cel", run: targets::cel::run },
     Target { name: "component", run: targets::component::run },
     Target { name: "events", run: targets::events::run },
@@ -44,6 +45,7 @@ pub const TARGETS: [Target; 16] = [
     Target { name: "frame", run: targets::frame::run },
     Target { name: "graph", run: targets::graph::run },
     Target { name: "mcp", run: targets::mcp::run },
+    Target { name: "native", run: targets::native::run },
     Target { name: "provider", run: targets::provider::run },
     Target { name: "request", run: targets::request::run },
     Target { name: "schema", run: targets::schema::run },
@@ -51,6 +53,7 @@ pub const TARGETS: [Target; 16] = [
     Target { name: "state", run: targets::state::run },
     Target { name: "store", run: targets::store::run },
     Target { name: "stream", run: targets::stream::run },
+    Target { name: "url", run: targets::url::run },
     Target { name: "wit", run: targets::wit::run },
 ];
 

@@ -2,6 +2,7 @@
 //! checks that the host neither panics nor hangs.
 
 pub mod app;
+pub mod blob;
 pub mod cel;
 pub mod component;
 pub mod events;
@@ -9,6 +10,7 @@ pub mod export;
 pub mod frame;
 pub mod graph;
 pub mod mcp;
+pub mod native;
 pub mod provider;
 pub mod request;
 pub mod schema;
@@ -16,6 +18,7 @@ pub mod sql;
 pub mod state;
 pub mod store;
 pub mod stream;
+pub mod url;
 pub mod wit;
 
 /// Splits a text input into its first line and the rest.

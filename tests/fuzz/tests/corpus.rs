@@ -170,4 +170,5 @@ macro_rules! targets {
     };
 }
 
-targets!(app cel component events export frame graph mcp provider request schema sql state store stream wit);
+targets!(app blob cel component events export frame graph mcp native provider request schema sql
+    state store stream url wit);

@@ -1,0 +1,200 @@
+//! URLs that others choose. The first byte selects the kind: the URL of a webhook with a rule of
+//! the operator, a path with a route of an app, or the redirect of a service. Each of the two texts
+//! is a line. A permitted URL is permitted in its normalized form, too, and a request stays with
+//! the services of its rule.
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tokio::net::TcpListener;
+use wattle_agent_server::wire::webhook::{ADDRESS_BYTES, AllowRule, Target};
+use wattle_api::app_route::pattern;
+use wattle_graph::failure::code;
+use wattle_graph::id::{AppName, PluginName};
+use wattle_net::{NetConfig, OutboundHttp, Secrets, is_allowed};
+use wattle_run::grant::HttpRule;
+use wattle_run::hostcall::http::{HttpBody, HttpRequest};
+use wattle_run::limit::NetLimits;
+use wattle_run::ports::{Caller, Net as _};
+use wattle_store::MemoryBlobs;
+
+use super::lines;
+
+/// The kinds of texts.
+const KINDS: &[fn(&str, &str)] = &[webhook, path, redirect];
+
+/// The only host that the guest may reach, which is the local server.
+const HOST: &str = "127.0.0.1";
+
+/// The path that redirects; every other path responds.
+const FIRST: &str = "/first";
+
+/// The value of the secret that the guest sends. No input contains it.
+const SECRET: &str = "f2b7c9e04d";
+
+/// Requests per second that are allowed. The default would make executions wait.
+const RATE: NonZeroU32 = NonZeroU32::new(1_000_000).expect("it is not 0");
+
+/// Statuses of a redirect.
+const STATUSES: [StatusCode; 5] = [
+    StatusCode::MOVED_PERMANENTLY,
+    StatusCode::FOUND,
+    StatusCode::SEE_OTHER,
+    StatusCode::TEMPORARY_REDIRECT,
+    StatusCode::PERMANENT_REDIRECT,
+];
+
+/// Reads two texts.
+pub fn run(bytes: &[u8]) {
+    let Some((kind, texts)) = bytes.split_first() else { return };
+    let Some((first, rest)) = lines(texts) else { return };
+    KINDS[usize::from(*kind) % KINDS.len()](first, rest);
+}
+
+fn webhook(rule: &str, url: &str) {
+    let allow: Vec<AllowRule> = rule.parse::<AllowRule>().into_iter().collect();
+    let target = match Target::read(url, &allow, is_allowed) {
+        Ok(target) => target,
+        Err(why) => {
+            assert!(!why.is_empty());
+            return;
+        }
+    };
+    let Target { url, private } = &target;
+    assert!(matches!(url.scheme(), "http" | "https"), "{url}");
+    assert!(url.username().is_empty() && url.password().is_none(), "{url}");
+    assert!(!private || allow.iter().any(|rule| rule.covers(url)), "{url}");
+    let host = url.host_str().expect("a permitted URL has a host");
+    if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        assert!(is_allowed(address, *private), "{url}");
+    }
+    if url.as_str().len() <= ADDRESS_BYTES {
+        assert_eq!(Target::read(url.as_str(), &allow, is_allowed), Ok(target.clone()));
+    }
+}
+
+fn path(route: &str, path: &str) {
+    pattern::covers(route, path);
+    assert_eq!(pattern::overlap(route, path), pattern::overlap(path, route), "{route} {path}");
+}
+
+/// Follows a redirect to the first text. The length of the second one selects the status.
+fn redirect(location: &str, rest: &str) {
+    let Ok(location) = HeaderValue::from_str(location) else { return };
+    let world = World::get();
+    let status = STATUSES[rest.len() % STATUSES.len()];
+    *lock(&ANSWER) = (status, location);
+    REQUESTS.store(0, Ordering::Relaxed);
+    let limits = NetLimits::default();
+    let sent = world.net.send(
+        &world.caller,
+        std::slice::from_ref(&world.rule),
+        &limits,
+        &world.request,
+        &world.blobs,
+    );
+    match crate::wait(sent) {
+        Ok(response) => {
+            assert!(response.url.starts_with(&world.base), "{}", response.url);
+            assert!(!response.url.contains(SECRET), "{}", response.url);
+        }
+        Err(failure) => {
+            let expected = [code::DENIED, code::INVALID, code::LIMIT, code::UNAVAILABLE];
+            assert!(expected.contains(&failure.code.as_str()), "{failure}");
+            assert!(!failure.message.contains(SECRET), "{failure}");
+        }
+    }
+    let requests = REQUESTS.load(Ordering::Relaxed);
+    assert!(requests <= 1 + limits.redirects, "{requests} requests");
+    let told = std::mem::take(&mut *lock(&TOLD));
+    assert!(told.is_empty(), "the secret is in a URL: {told}");
+}
+
+/// The response to a request for [`FIRST`].
+static ANSWER: Mutex<(StatusCode, HeaderValue)> =
+    Mutex::new((StatusCode::FOUND, HeaderValue::from_static("/")));
+
+/// Number of requests that the server received.
+static REQUESTS: AtomicU32 = AtomicU32::new(0);
+
+/// The URL of a request that had the secret in it.
+static TOLD: Mutex<String> = Mutex::new(String::new());
+
+/// The client of a guest, and a request to the local server.
+struct World {
+    net: OutboundHttp,
+    base: String,
+    rule: HttpRule,
+    request: HttpRequest,
+    caller: Caller,
+    blobs: MemoryBlobs,
+}
+
+impl World {
+    fn get() -> &'static Self {
+        static WORLD: OnceLock<World> = OnceLock::new();
+        WORLD.get_or_init(|| crate::wait(Self::new()))
+    }
+
+    async fn new() -> Self {
+        let listener = TcpListener::bind((HOST, 0)).await.expect("there is a free port");
+        let port = listener.local_addr().expect("it listens").port();
+        let answers = Router::new().fallback(answered);
+        tokio::spawn(async move { axum::serve(listener, answers).await });
+        let secrets = Secrets::new([("KEY".to_owned(), SECRET.into())].into());
+        let config = NetConfig { requests_per_second: RATE, burst: RATE, ..NetConfig::default() };
+        let net = OutboundHttp::new(&config, secrets.expect("the secret is valid"));
+        let base = format!("http://{HOST}:{port}/");
+        let methods = ["GET", "POST"].map(ToOwned::to_owned);
+        Self {
+            net: net.expect("there is a client"),
+            rule: HttpRule {
+                host: HOST.to_owned(),
+                scheme: "http".to_owned(),
+                port: Some(port),
+                methods: methods.into(),
+                secrets: ["KEY".to_owned()].into(),
+                private: true,
+            },
+            request: HttpRequest {
+                method: "POST".to_owned(),
+                url: format!("http://{HOST}:{port}{FIRST}"),
+                headers: vec![("authorization".to_owned(), "Bearer {{secret:KEY}}".to_owned())],
+                body: HttpBody::Text("text".to_owned()),
+                timeout_ms: None,
+                idempotency_key: None,
+                delay_ms: None,
+            },
+            base,
+            caller: Caller {
+                app: AppName::new("app").expect("the name is valid"),
+                plugin: PluginName::new("guest").expect("the name is valid"),
+                tenant: None,
+            },
+            blobs: MemoryBlobs::new(),
+        }
+    }
+}
+
+async fn answered(request: Request) -> Response {
+    REQUESTS.fetch_add(1, Ordering::Relaxed);
+    let url = request.uri().to_string();
+    if url.contains(SECRET) {
+        *lock(&TOLD) = url;
+    }
+    if request.uri().path() != FIRST {
+        return StatusCode::OK.into_response();
+    }
+    let (status, location) = lock(&ANSWER).clone();
+    (status, [(header::LOCATION, location)]).into_response()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
