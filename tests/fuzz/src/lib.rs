@@ -35,7 +35,7 @@ impl fmt::Debug for Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 22] = [
     Target { name: "app", run: targets::app::run },
     Target { name: "blob", run: targets::blob::run },
     Target { name: "cel", run: targets::cel::run },
@@ -44,11 +44,14 @@ pub const TARGETS: [Target; 19] = [
     Target { name: "export", run: targets::export::run },
     Target { name: "frame", run: targets::frame::run },
     Target { name: "graph", run: targets::graph::run },
+    Target { name: "kept", run: targets::kept::run },
     Target { name: "mcp", run: targets::mcp::run },
+    Target { name: "memory", run: targets::memory::run },
     Target { name: "native", run: targets::native::run },
     Target { name: "provider", run: targets::provider::run },
     Target { name: "request", run: targets::request::run },
     Target { name: "schema", run: targets::schema::run },
+    Target { name: "session", run: targets::session::run },
     Target { name: "sql", run: targets::sql::run },
     Target { name: "state", run: targets::state::run },
     Target { name: "store", run: targets::store::run },

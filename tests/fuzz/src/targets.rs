@@ -9,11 +9,14 @@ pub mod events;
 pub mod export;
 pub mod frame;
 pub mod graph;
+pub mod kept;
 pub mod mcp;
+pub mod memory;
 pub mod native;
 pub mod provider;
 pub mod request;
 pub mod schema;
+pub mod session;
 pub mod sql;
 pub mod state;
 pub mod store;
@@ -21,8 +24,36 @@ pub mod stream;
 pub mod url;
 pub mod wit;
 
+use std::path::Path;
+
+use tempfile::TempDir;
+
+/// Size of one edit: four bytes for the offset, one that is combined with the byte there by XOR.
+const EDIT_BYTES: usize = 5;
+
+/// Maximum number of edits. A torn page has more, but they are all alike.
+const EDITS: usize = 64;
+
 /// Splits a text input into its first line and the rest.
 fn lines(bytes: &[u8]) -> Option<(&str, &str)> {
     let text = std::str::from_utf8(bytes).ok()?;
     Some(text.split_once('\n').unwrap_or((text, "")))
+}
+
+/// Returns an intact file with the edits of an input.
+fn edited(sound: &[u8], edits: &[u8]) -> Vec<u8> {
+    let mut file = sound.to_vec();
+    for edit in edits.chunks_exact(EDIT_BYTES).take(EDITS) {
+        let place = u32::from_le_bytes([edit[0], edit[1], edit[2], edit[3]]) as usize;
+        let length = file.len();
+        file[place % length] ^= edit[4];
+    }
+    file
+}
+
+/// Creates a folder for one execution, in memory if the system has a file system in memory.
+fn folder() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
+    folder.expect("there is room")
 }

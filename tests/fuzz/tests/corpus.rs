@@ -19,6 +19,12 @@ use wattle_needs::setting;
 /// Mutated seeds for each target. `WATTLE_CHANGED_SEEDS` overrides the number.
 const CHANGED_SEEDS: u32 = 500;
 
+/// Targets that start a program in each execution, which get a fraction of the mutated seeds.
+const SLOW: &[&str] = &["session"];
+
+/// The denominator of that fraction.
+const SLOWNESS: u32 = 5;
+
 /// Size of the grown seed, in bytes. It is larger than any seed, so that limits on the work for an
 /// input, and on the size of a result, are reached.
 const LARGE_BYTES: usize = 1 << 20;
@@ -50,6 +56,7 @@ fn replay(name: &str) {
     }
     (target.run)(&grown(&seeds));
     let cases = setting("WATTLE_CHANGED_SEEDS").unwrap_or(CHANGED_SEEDS);
+    let cases = if SLOW.contains(&name) { cases / SLOWNESS } else { cases };
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let run = |Input(bytes)| {
@@ -170,5 +177,5 @@ macro_rules! targets {
     };
 }
 
-targets!(app blob cel component events export frame graph mcp native provider request schema sql
-    state store stream url wit);
+targets!(app blob cel component events export frame graph kept mcp memory native provider request
+    schema session sql state store stream url wit);

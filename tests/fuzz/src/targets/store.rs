@@ -3,28 +3,22 @@
 //! and the store accepts writes.
 
 use std::fs;
-use std::path::Path;
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use wattle_graph::event::Event;
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::Store as _;
 use wattle_run::ports::store::{Batch, StoreError};
 use wattle_store::RedbStore;
 
+use super::{edited, folder};
+
 /// The name of the file.
 const FILE: &str = "wattle.redb";
 
 /// Number of threads in the file.
 const THREADS: usize = 4;
-
-/// Size of one edit: four bytes for the offset, one that is combined with the byte there by XOR.
-const EDIT_BYTES: usize = 5;
-
-/// Maximum number of edits. A torn page has more, but they are all alike.
-const EDITS: usize = 64;
 
 /// A file without damage.
 struct Sound {
@@ -37,15 +31,9 @@ struct Sound {
 pub fn run(bytes: &[u8]) {
     static SOUND: OnceLock<Sound> = OnceLock::new();
     let sound = SOUND.get_or_init(|| crate::wait(make()));
-    let mut file = sound.bytes.clone();
-    for edit in bytes.chunks_exact(EDIT_BYTES).take(EDITS) {
-        let place = u32::from_le_bytes([edit[0], edit[1], edit[2], edit[3]]) as usize;
-        let length = file.len();
-        file[place % length] ^= edit[4];
-    }
     let folder = folder();
     let path = folder.path().join(FILE);
-    fs::write(&path, &file).expect("there is room");
+    fs::write(&path, edited(&sound.bytes, bytes)).expect("there is room");
     let survey = RedbStore::survey_file(&path);
     let is_found = survey.as_ref().map_or(true, |survey| !survey.damaged.is_empty());
     match RedbStore::open(&path) {
@@ -96,13 +84,6 @@ async fn content(store: &RedbStore, thread: &ThreadId) -> Result<String, StoreEr
     let checkpoints = store.checkpoints(thread, &Default::default()).await?;
     store.verify(thread).await?;
     Ok(format!("{latest:?} {events:?} {runs:?} {checkpoints:?}"))
-}
-
-/// Creates a folder for one file, in memory if the system has a file system in memory.
-fn folder() -> TempDir {
-    let memory = Path::new("/dev/shm");
-    let folder = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
-    folder.expect("there is room")
 }
 
 async fn make() -> Sound {
