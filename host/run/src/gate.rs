@@ -52,6 +52,7 @@ use crate::ports::blob::BlobRef;
 use crate::ports::{Caller, Ports};
 use crate::quota::Quotas;
 use crate::stop_flag::StopFlag;
+use crate::text::Escaped;
 
 pub use self::effect::{Effect, EffectContext};
 pub(crate) use self::task_gate::log_lost;
@@ -202,11 +203,15 @@ impl Gate {
     pub fn log(&self, level: &str, message: &str, fields: Value) {
         let message: String = message.chars().take(limit::EVENT_BYTES / 4).collect();
         let Caller { app, plugin, .. } = self.caller();
+        let (text, shown) = (Escaped(&message), Escaped(&fields));
         match level {
-            "error" => tracing::error!(%app, %plugin, %fields, "{message}"),
-            "warn" => tracing::warn!(%app, %plugin, %fields, "{message}"),
-            "trace" | "debug" => tracing::debug!(%app, %plugin, %fields, "{message}"),
-            _ => tracing::info!(%app, %plugin, %fields, level, "{message}"),
+            "error" => tracing::error!(%app, %plugin, fields = %shown, "{text}"),
+            "warn" => tracing::warn!(%app, %plugin, fields = %shown, "{text}"),
+            "trace" | "debug" => tracing::debug!(%app, %plugin, fields = %shown, "{text}"),
+            _ => {
+                let level = Escaped(level);
+                tracing::info!(%app, %plugin, fields = %shown, %level, "{text}");
+            }
         }
         if let Some(task) = &self.task {
             task.log(level, message, fields);

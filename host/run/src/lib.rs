@@ -22,6 +22,7 @@
 //! * `unpersisted_events`: after a crash, rebuilds supersteps whose checkpoints were not persisted.
 //! * `result_reuse`: unused results of cancelled runs, which the next run may reuse.
 //! * [`tail`]: the reader of a log that grows.
+//! * [`text`]: text of strangers, escaped for people.
 //! * [`unpersisted`]: rebuilds unpersisted checkpoints from the event log.
 
 pub mod app;
@@ -47,6 +48,7 @@ mod result_reuse;
 pub mod stop_flag;
 pub mod tail;
 mod task;
+pub mod text;
 pub mod time_travel;
 pub mod unpersisted;
 mod unpersisted_events;

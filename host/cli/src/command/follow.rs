@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use wattle_api::document::run::{QuestionDocument, RunDocument};
 use wattle_graph::event::{Event, EventKind, RunStatus};
+use wattle_run::text::Escaped;
 
 use crate::client::{Client, segment};
 use crate::command::follow::answer::Answer;
@@ -109,9 +110,12 @@ impl Progress {
                 (format!("{}: {} {took}", call.node, what.trim_end()), true)
             }
             EventKind::Progress(progress) => {
-                (format!("{}: {}", progress.node, progress.message), false)
+                (format!("{}: {}", progress.node, Escaped(&progress.message)), false)
             }
-            EventKind::Log(log) => (format!("{}: {}: {}", log.node, log.level, log.message), true),
+            EventKind::Log(log) => {
+                let (level, message) = (Escaped(&log.level), Escaped(&log.message));
+                (format!("{}: {level}: {message}", log.node), true)
+            }
             _ => return,
         };
         match (&self.bar, stays) {

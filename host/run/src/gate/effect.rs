@@ -22,6 +22,7 @@ use crate::grant::Grants;
 use crate::hostcall::HostCall;
 use crate::ports::{Caller, Ports};
 use crate::quota::ChargedBlobStore;
+use crate::text::Escaped;
 
 /// A host call that the gate can perform.
 pub trait Effect: HostCall {
@@ -69,9 +70,10 @@ impl EffectContext<'_> {
     /// Writes a message to the operator's log and, for a task, to the event log.
     pub(crate) fn log(&self, level: &str, message: &str) {
         let Caller { app, plugin, .. } = self.caller;
+        let text = Escaped(message);
         match level {
-            "error" => tracing::error!(%app, %plugin, "{message}"),
-            _ => tracing::warn!(%app, %plugin, "{message}"),
+            "error" => tracing::error!(%app, %plugin, "{text}"),
+            _ => tracing::warn!(%app, %plugin, "{text}"),
         }
         if let Some(entry) = &self.entry {
             entry.task.log(level, message.to_owned(), serde_json::Value::Null);

@@ -1,19 +1,11 @@
 //! Sanitizes text of guests, which people and models read.
 
-/// Invisible characters that change how others are displayed: they turn the direction of text, or
-/// have no width.
-const INVISIBLE: &[std::ops::RangeInclusive<char>] = &[
-    '\u{200b}'..='\u{200f}',
-    '\u{2028}'..='\u{202e}',
-    '\u{2060}'..='\u{2069}',
-    '\u{feff}'..='\u{feff}',
-];
+use wattle_run::text::is_invisible;
 
 /// Truncates a string, and removes invisible characters and control characters other than line
 /// breaks and tabs.
 pub(crate) fn sanitize(text: &str, max_chars: usize) -> String {
-    let is_invisible = |c: &char| INVISIBLE.iter().any(|range| range.contains(c));
-    let allowed = |c: &char| matches!(c, '\n' | '\t') || !c.is_control() && !is_invisible(c);
+    let allowed = |c: &char| matches!(c, '\n' | '\t') || !c.is_control() && !is_invisible(*c);
     text.chars().filter(allowed).take(max_chars).collect()
 }
 
