@@ -8,8 +8,9 @@
 //! * `pipeline`: the steps of a call; `entry`: the journal entry of a call in these steps.
 //! * `journal`: the recorded calls of a task; `task_gate`: what a gate needs of its task.
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
-//! * `clock`, `emit`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]: the
-//!   functions that guests call. `deltas`: the pieces of a streamed completion.
+//! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]: the
+//!   functions that guests call. `deltas`: the pieces of a streamed completion. `log_budget`: the
+//!   budget of log messages.
 //! * `in_doubt`: in-doubt calls; `elicit`: elicitations of tool servers.
 //! * [`HostedApp`] and `task_subgraphs`: traits for what the gate needs of the engine. They keep the gate
 //!   free of imports of modules that import it.
@@ -23,6 +24,8 @@ pub(crate) mod entry;
 mod in_doubt;
 mod interrupt;
 mod journal;
+mod log;
+mod log_budget;
 mod model;
 mod pipeline;
 mod runs;
@@ -42,17 +45,17 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::PluginName;
 use wattle_graph::tool::ToolOutput;
 
+use crate::gate::log_budget::LogBudget;
 use crate::gate::unwind::{CallError, GuestError};
 use crate::grant::Grants;
 use crate::hostcall::blob;
 use crate::hostcall::runs::RunService;
 use crate::hostcall::tools::{PluginToolCall, ToolInfo};
-use crate::limit::{self, Limits};
+use crate::limit::Limits;
 use crate::ports::blob::BlobRef;
 use crate::ports::{Caller, Ports};
 use crate::quota::Quotas;
 use crate::stop_flag::StopFlag;
-use crate::text::Escaped;
 
 pub use self::effect::{Effect, EffectContext};
 pub(crate) use self::task_gate::log_lost;
@@ -114,22 +117,30 @@ pub struct Gate {
     runs: Option<Arc<dyn RunService>>,
     /// Number of tool calls around the guest: 0 for a node or a web handler.
     depth: u32,
+    log_budget: Arc<LogBudget>,
 }
 
 impl Gate {
     /// Creates the gate for one attempt of a task.
     pub fn for_task(setting: GuestEnv, task: TaskGate) -> Self {
-        Self { env: setting, task: Some(Arc::new(task)), runs: None, depth: 0 }
+        let (task, log_budget) = (Some(Arc::new(task)), Arc::default());
+        Self { env: setting, task, runs: None, depth: 0, log_budget }
     }
 
     /// Creates the gate of a web handler, which may use threads and runs.
     pub fn for_web(setting: GuestEnv, runs: Arc<dyn RunService>) -> Self {
-        Self { env: setting, task: None, runs: Some(runs), depth: 0 }
+        Self { env: setting, task: None, runs: Some(runs), depth: 0, log_budget: Arc::default() }
     }
 
-    /// Creates the gate of a tool that a node or a web handler calls.
-    pub(crate) fn for_tool(setting: GuestEnv, task: Option<Arc<TaskGate>>, depth: u32) -> Self {
-        Self { env: setting, task, runs: None, depth }
+    /// Creates the gate of a tool that a node or a web handler calls. `log_budget` is that of the
+    /// caller.
+    pub(crate) fn for_tool(
+        setting: GuestEnv,
+        task: Option<Arc<TaskGate>>,
+        depth: u32,
+        log_budget: Arc<LogBudget>,
+    ) -> Self {
+        Self { env: setting, task, runs: None, depth, log_budget }
     }
 
     /// Returns the app, plugin and tenant of the guest.
@@ -148,7 +159,7 @@ impl Gate {
     /// # Errors
     ///
     /// `invalid` if `blob` is not a blob reference; `limit` for more than
-    /// [`BLOB_READ_BYTES`](limit::BLOB_READ_BYTES); errors of the blob store.
+    /// [`BLOB_READ_BYTES`](crate::limit::BLOB_READ_BYTES); errors of the blob store.
     pub async fn blob_get(
         &self,
         blob: &str,
@@ -196,26 +207,6 @@ impl Gate {
                 format!("`{text}` is not a blob reference; one is `blob:` and 64 hex digits"),
             )
         })
-    }
-
-    /// Writes a message to the operator's log and, for a task, to the event log. Levels are
-    /// `trace`, `debug`, `info`, `warn`, `error`, `stdout` and `stderr`.
-    pub fn log(&self, level: &str, message: &str, fields: Value) {
-        let message: String = message.chars().take(limit::EVENT_BYTES / 4).collect();
-        let Caller { app, plugin, .. } = self.caller();
-        let (text, shown) = (Escaped(&message), Escaped(&fields));
-        match level {
-            "error" => tracing::error!(%app, %plugin, fields = %shown, "{text}"),
-            "warn" => tracing::warn!(%app, %plugin, fields = %shown, "{text}"),
-            "trace" | "debug" => tracing::debug!(%app, %plugin, fields = %shown, "{text}"),
-            _ => {
-                let level = Escaped(level);
-                tracing::info!(%app, %plugin, fields = %shown, %level, "{text}");
-            }
-        }
-        if let Some(task) = &self.task {
-            task.log(level, message, fields);
-        }
     }
 
     /// Returns all settings of the app as a JSON object.

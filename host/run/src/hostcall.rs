@@ -11,6 +11,7 @@ pub mod http;
 pub mod image;
 pub mod interrupt;
 pub mod llm;
+pub mod log;
 pub mod memory;
 pub(crate) mod request;
 pub(crate) mod result_override;

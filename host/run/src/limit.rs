@@ -105,8 +105,20 @@ pub const JOURNAL_REQUEST_BYTES: usize = 16 << 10;
 /// Events that a task may emit.
 pub const EMITTED_EVENTS: u32 = 10_000;
 
-/// Bytes of one emitted event or log message. A longer log message is truncated.
+/// Bytes of one emitted event, or of one log message with its fields. A longer log message is truncated.
 pub const EVENT_BYTES: usize = 64 << 10;
+
+/// Log messages of one attempt of a task or of one web handler, with those of its tools. Further messages are dropped: a
+/// message is for people, and the work that it describes must not fail because of it.
+pub const LOG_MESSAGES: u64 = 10_000;
+
+/// Bytes of all log messages of one attempt of a task or of one web handler, with those of its tools: 800 bytes for each
+/// message. The operator's log receives them too, and nothing else bounds what a web handler adds to it.
+pub const LOG_MESSAGES_BYTES: u64 = 8 << 20;
+
+/// Bytes of log messages of one thread that wait in memory. More of them are flushed to the store before the guest
+/// continues. Fewer wait for the next event that is flushed, since a flush for each message would be slower.
+pub const LOG_BUFFER_BYTES: u64 = 1 << 20;
 
 /// Levels of nesting in JSON from guests, models and clients. The log adds some levels, and JSON readers stop at 128.
 pub const JSON_DEPTH: usize = 100;

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Checkpointed, Event, EventKind};
+use wattle_graph::event::{Checkpointed, Event, EventKind, Log};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
@@ -133,6 +133,9 @@ struct Buffer {
     /// The current checkpoint of the root graph.
     base: Option<CheckpointId>,
     events: Vec<Event>,
+    /// Approximate size of the log messages among the events. They wait for the flush that follows
+    /// another event.
+    message_bytes: u64,
     unpersisted: UnpersistedCheckpoint,
 }
 
@@ -153,6 +156,7 @@ impl ThreadLog {
             next_seq,
             base,
             events: Vec::new(),
+            message_bytes: 0,
             unpersisted: UnpersistedCheckpoint::at(base),
         });
         let order = tokio::sync::Mutex::new(CommitQueue::new(next_checkpoint));
@@ -316,6 +320,17 @@ impl ThreadLog {
         event
     }
 
+    /// Appends a log message to the buffer. The caller flushes when [`Self::is_flush_due`].
+    pub(crate) fn push_message(&self, message: Log) {
+        let event = self.push(EventKind::Log(message));
+        self.buffer().message_bytes += batch_size::event_bytes(&event);
+    }
+
+    /// Returns true if [`limit::LOG_BUFFER_BYTES`] of log messages are buffered.
+    pub(crate) fn is_flush_due(&self) -> bool {
+        self.buffer().message_bytes >= limit::LOG_BUFFER_BYTES
+    }
+
     /// Sends the buffered events to the store, without waiting for the disk.
     pub async fn flush(&self) {
         let mut order = self.writer.queue.lock().await;
@@ -420,6 +435,7 @@ impl ThreadLog {
         let batch = {
             let mut buffer = self.buffer();
             let events = std::mem::take(&mut buffer.events);
+            buffer.message_bytes = 0;
             let base = buffer.base;
             let made = commit.checkpoint.as_ref().map(|checkpoint| &checkpoint.meta);
             let at = made.filter(|meta| meta.namespace.is_root()).map(|meta| meta.id);

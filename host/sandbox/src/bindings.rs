@@ -23,7 +23,6 @@ wasmtime::component::bindgen!({
     imports: {
         "wattle:plugin/clock": trappable,
         "wattle:plugin/random": trappable,
-        "wattle:plugin/log": trappable,
         "wattle:plugin/settings": trappable,
         default: async | trappable,
     },

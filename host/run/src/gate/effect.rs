@@ -11,12 +11,14 @@ mod sql;
 mod tools;
 
 use std::future::Future;
+use std::sync::Arc;
 
 use wattle_graph::llm::{Completion, CompletionRequest, Delta};
 
 use crate::gate::GuestEnv;
 use crate::gate::deltas::{DeltaBuffer, forward_deltas};
 use crate::gate::entry::CallEntry;
+use crate::gate::log_budget::LogBudget;
 use crate::gate::unwind::CallError;
 use crate::grant::Grants;
 use crate::hostcall::HostCall;
@@ -50,6 +52,8 @@ pub struct EffectContext<'a> {
     pub(crate) entry: Option<&'a CallEntry>,
     /// Number of tool calls around the caller.
     pub(crate) depth: u32,
+    /// Budget of log messages of the caller, which its tools share.
+    pub(crate) log_budget: &'a Arc<LogBudget>,
 }
 
 impl EffectContext<'_> {
@@ -67,7 +71,8 @@ impl EffectContext<'_> {
         }
     }
 
-    /// Writes a message to the operator's log and, for a task, to the event log.
+    /// Writes a message of the host to the operator's log and, for a task, to the event log. It
+    /// does not count for the guest's budget: a guest must not hide what the host says of it.
     pub(crate) fn log(&self, level: &str, message: &str) {
         let Caller { app, plugin, .. } = self.caller;
         let text = Escaped(message);

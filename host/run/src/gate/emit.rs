@@ -14,15 +14,18 @@ use crate::limit;
 
 impl Gate {
     /// Emits an event of the guest. A re-executed node does not repeat the events that it emitted
-    /// before: they have call numbers and journal entries.
+    /// before: they have call numbers and journal entries. An event of a web handler goes to the
+    /// operator's log, and counts there as a log message.
     ///
     /// # Errors
     ///
     /// `invalid` for an invalid name, `limit` if the event is too large.
     pub async fn emit(&self, emission: Emission) -> Result<(), CallError> {
-        check_emission(&emission)?;
+        let bytes = check_emission(&emission)?;
         let Some(task) = &self.task else {
-            tracing::info!(app = %self.caller().app, ?emission, "event of a web handler");
+            if self.admit_log(bytes) {
+                tracing::info!(app = %self.caller().app, ?emission, "event of a web handler");
+            }
             return Ok(());
         };
         task.heartbeat.on_emit();
@@ -61,7 +64,8 @@ fn request(emission: &Emission) -> CallRequest {
 /// Longest name of an emitted event. The contract documents it.
 const EVENT_NAME_BYTES: usize = 64;
 
-fn check_emission(emission: &Emission) -> Result<(), Failure> {
+/// Checks an event and returns its size in bytes.
+fn check_emission(emission: &Emission) -> Result<usize, Failure> {
     let size = match emission {
         Emission::Custom { name, data } => {
             let good = (1..=EVENT_NAME_BYTES).contains(&name.len())
@@ -78,7 +82,7 @@ fn check_emission(emission: &Emission) -> Result<(), Failure> {
         Emission::Progress { message, .. } => message.len(),
     };
     if size <= limit::EVENT_BYTES {
-        return Ok(());
+        return Ok(size);
     }
     Err(Failure::new(
         code::LIMIT,

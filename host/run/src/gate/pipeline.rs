@@ -242,8 +242,8 @@ impl Gate {
         if let Err(denied) = call.check_grants(grants, caller) {
             return Ok(Err(denied));
         }
-        let (env, depth) = (&self.env, self.depth);
-        let context = EffectContext { ports, caller, grants, env, entry, depth };
+        let (env, depth, log_budget) = (&self.env, self.depth, &self.log_budget);
+        let context = EffectContext { ports, caller, grants, env, entry, depth, log_budget };
         let mut call = pin!(call.perform(&context));
         let answer = async {
             match entry {

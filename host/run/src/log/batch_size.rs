@@ -21,11 +21,12 @@ const PART_BYTES: u64 = 64;
 
 /// Returns the approximate size of a batch in bytes.
 pub(super) fn approx_bytes(batch: &Batch) -> u64 {
-    let events: u64 = batch.events.iter().map(event).sum();
+    let events: u64 = batch.events.iter().map(event_bytes).sum();
     events + batch.checkpoint.as_ref().map_or(0, checkpoint)
 }
 
-fn event(event: &Event) -> u64 {
+/// Returns the approximate size of an event in bytes.
+pub(super) fn event_bytes(event: &Event) -> u64 {
     EVENT_BYTES
         + match &event.kind {
             EventKind::TaskFinished(finished) => task(finished),

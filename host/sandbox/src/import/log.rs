@@ -1,35 +1,29 @@
 //! `wattle:plugin/log`: messages for the operator.
 
-use serde_json::{Map, Value};
+use wattle_run::hostcall::log::LogMessage;
 
 use crate::bindings::wattle::plugin::log;
 use crate::host_state::HostState;
+use crate::import_error::TrapReason;
 
 impl log::Host for HostState {
-    fn write(
+    async fn write(
         &mut self,
         level: log::Level,
         message: String,
         fields: Vec<(String, String)>,
     ) -> wasmtime::Result<()> {
-        let level = match &level {
-            log::Level::Trace => "trace",
-            log::Level::Debug => "debug",
-            log::Level::Info => "info",
-            log::Level::Warn => "warn",
-            log::Level::Error => "error",
+        let level = match level {
+            log::Level::Trace => "trace".to_owned(),
+            log::Level::Debug => "debug".to_owned(),
+            log::Level::Info => "info".to_owned(),
+            log::Level::Warn => "warn".to_owned(),
+            log::Level::Error => "error".to_owned(),
             log::Level::Other(name) => name,
         };
-        self.gate("log.write")?.log(level, &message, into_fields(fields));
+        let gate = self.gate("log.write")?;
+        let written = self.off_cpu(gate.log(LogMessage { level, message, fields })).await;
+        written.map_err(TrapReason::Unwind)?;
         Ok(())
     }
-}
-
-/// Converts the fields of a message. A log call cannot fail, so a field that is not valid JSON is
-/// kept as text.
-fn into_fields(fields: Vec<(String, String)>) -> Value {
-    let parse = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
-    let fields: Map<String, Value> =
-        fields.into_iter().map(|(name, text)| (name, parse(text))).collect();
-    Value::Object(fields)
 }

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use serde_json::Value;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 use wattle_run::gate::Gate;
+use wattle_run::hostcall::log::LogMessage;
 
 /// Maximum length of a message, in bytes. A longer line is split.
 const MAX_LINE_BYTES: usize = 8 << 10;
@@ -85,7 +85,7 @@ impl OutputStream for LogOutput {
 
 impl LineBuffer {
     fn log(&self, line: &[u8]) {
-        self.gate.log(self.level, &String::from_utf8_lossy(line), Value::Null);
+        self.gate.push_log(LogMessage::new(self.level, String::from_utf8_lossy(line)));
     }
 }
 

@@ -330,7 +330,8 @@ async fn call_plugin(
         arguments: with_integers(request.arguments.clone()),
         state: request.state.clone(),
     };
-    let gate = Arc::new(Gate::for_tool(setting, task, context.depth + 1));
+    let log_budget = context.log_budget.clone();
+    let gate = Arc::new(Gate::for_tool(setting, task, context.depth + 1, log_budget));
     let allowed = call_timeout_ms(request, limits.node_timeout_ms);
     let work = context.env.app.call_tool(name, call, gate);
     let ended = tokio::time::timeout(Duration::from_millis(allowed), work).await;

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use serde_json::json;
-use wattle_graph::event::{Event, EventKind};
+use wattle_graph::event::{Event, EventKind, Log};
 use wattle_graph::failure::code;
 use wattle_run::engine::Engine;
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::http::HttpRequest;
+use wattle_run::hostcall::log::LogMessage;
 use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, RunService};
 use wattle_run::limit::{self, Limits};
 use wattle_suite::native::NativePlugin;
@@ -192,7 +193,8 @@ async fn the_log_has_no_gaps_and_has_the_events_of_the_guest() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         gate.emit(Emission::Custom { name: "seen".into(), data: json!({ "n": 1 }) }).await?;
         gate.emit(Emission::Progress { message: "half".into(), fraction: Some(0.5) }).await?;
-        gate.log("warn", "careful", json!({ "k": "v" }));
+        let fields = vec![("k".to_owned(), "\"v\"".to_owned())];
+        gate.log(LogMessage { fields, ..LogMessage::new("warn", "careful") }).await?;
         Ok(json!({ "out": gate.settings()["color"] }))
     });
     let world = World::new(ONE, plugin);
@@ -205,7 +207,10 @@ async fn the_log_has_no_gaps_and_has_the_events_of_the_guest() {
         |matches: fn(&EventKind) -> bool| events.iter().filter(|e| matches(&e.kind)).count();
     assert_eq!(count(|kind| matches!(kind, EventKind::Custom(c) if c.name == "seen")), 1);
     assert_eq!(count(|kind| matches!(kind, EventKind::Progress(_))), 1);
-    assert_eq!(count(|kind| matches!(kind, EventKind::Log(log) if log.level == "warn")), 1);
+    fn is_warning(log: &Log) -> bool {
+        log.level == "warn" && log.fields == json!({ "k": "v" })
+    }
+    assert_eq!(count(|kind| matches!(kind, EventKind::Log(log) if is_warning(log))), 1);
 }
 
 #[tokio::test]

@@ -1,0 +1,112 @@
+//! Log messages of guests: for the operator's log and, for a task, for the event log.
+//!
+//! A log call has no result. A message beyond a limit is truncated or dropped, and the guest goes
+//! on. Only a full log of the thread ends the guest, as it does at every other call that makes the
+//! log grow.
+
+use serde_json::Value;
+
+use crate::gate::Gate;
+use crate::gate::log_budget::Admission;
+use crate::gate::unwind::Unwind;
+use crate::hostcall::log::LogMessage;
+use crate::limit;
+use crate::ports::Caller;
+use crate::text::Escaped;
+
+impl Gate {
+    /// Writes a message to the operator's log and, for a task, to the event log. Messages beyond
+    /// the budget are dropped, and the first of them is replaced by one that says so.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind::Limit`] if the log of the thread is full.
+    pub async fn log(&self, message: LogMessage) -> Result<(), Unwind> {
+        if let Some(task) = &self.task {
+            task.check_log_size().await?;
+        }
+        self.push_log(message);
+        self.flush_log().await
+    }
+
+    /// Writes a message like [`Gate::log`], without waiting. The caller calls
+    /// [`Gate::flush_log`] before it lets the guest write [`limit::LOG_BUFFER_BYTES`] more.
+    pub fn push_log(&self, message: LogMessage) {
+        if let Some(task) = &self.task {
+            task.heartbeat.on_call();
+        }
+        let message = message.truncate();
+        if self.admit_log(message.bytes()) {
+            let (level, message, fields) = message.into_parts();
+            self.write_log(&level, message, fields);
+        }
+    }
+
+    /// Returns true if so many messages are buffered that [`Gate::flush_log`] sends them to the
+    /// store.
+    pub fn is_log_flush_due(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| task.log.is_flush_due())
+    }
+
+    /// Sends the messages to the store if [`limit::LOG_BUFFER_BYTES`] of them are buffered. Waits
+    /// while the store is behind, like every other call that makes the log grow.
+    ///
+    /// # Errors
+    ///
+    /// See [`Gate::log`].
+    pub async fn flush_log(&self) -> Result<(), Unwind> {
+        let Some(task) = self.task.as_ref().filter(|task| task.log.is_flush_due()) else {
+            return Ok(());
+        };
+        task.check_log_size().await?;
+        task.log.flush().await;
+        Ok(())
+    }
+
+    /// Charges a message to the budget. Returns true if the message is to be written.
+    pub(super) fn admit_log(&self, bytes: usize) -> bool {
+        match self.log_budget.charge(bytes as u64) {
+            Admission::Granted => return true,
+            Admission::FirstDropped => {
+                let last = format!(
+                    "further log messages are dropped: a task or a web handler may write {} \
+                     messages of {} bytes together",
+                    limit::LOG_MESSAGES,
+                    limit::LOG_MESSAGES_BYTES
+                );
+                self.write_log("warn", last, Value::Null);
+            }
+            Admission::Dropped => {}
+        }
+        false
+    }
+
+    fn write_log(&self, level: &str, message: String, fields: Value) {
+        let Caller { app, plugin, .. } = self.caller();
+        let (text, shown) = (Escaped(&message), Escaped(&fields));
+        match level {
+            "error" => tracing::error!(%app, %plugin, fields = %shown, "{text}"),
+            "warn" => tracing::warn!(%app, %plugin, fields = %shown, "{text}"),
+            "trace" | "debug" => tracing::debug!(%app, %plugin, fields = %shown, "{text}"),
+            _ => {
+                let level = Escaped(level);
+                tracing::info!(%app, %plugin, fields = %shown, %level, "{text}");
+            }
+        }
+        if let Some(task) = &self.task {
+            task.log(level, message, fields);
+        }
+    }
+}
+
+impl Drop for Gate {
+    /// Tells the operator how many messages were dropped. The gates of tools share the budget of
+    /// the gate around them, which reports it.
+    fn drop(&mut self) {
+        let dropped = self.log_budget.dropped();
+        if self.depth == 0 && dropped > 0 {
+            let Caller { app, plugin, .. } = self.caller();
+            tracing::warn!(%app, %plugin, dropped, "log messages of the plugin were dropped");
+        }
+    }
+}
