@@ -1,9 +1,9 @@
 //! The empty WASI context of components that import WASI.
 //!
 //! Components get no files, no environment, no arguments and no sockets. Lines on stdout and stderr
-//! become log messages. The gate supplies the wall clock, the monotonic clock and random numbers,
-//! so a re-executed guest reads the same values. A `poll` on a timer waits for real time, which the
-//! guest can observe only with the gate's clocks.
+//! become log messages and count as such. The gate supplies the wall clock, the monotonic clock and
+//! random numbers, so a re-executed guest reads the same values. A `poll` on a timer waits for real
+//! time, which the guest can observe only with the gate's clocks.
 
 mod clocks;
 mod log_stream;
@@ -15,8 +15,10 @@ use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::p2::bindings;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::Unwind;
 
 use crate::host_state::HostState;
+use crate::import_error::TrapReason;
 use crate::wasi::log_stream::LogStream;
 
 /// Packages of WASI that components may import.
@@ -49,8 +51,12 @@ pub(crate) fn empty_context(gate: Option<&Arc<Gate>>) -> WasiCtx {
     let mut builder = WasiCtx::builder();
     builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
     if let Some(gate) = gate {
-        builder.stdout(LogStream::new(Arc::clone(gate), "stdout"));
-        builder.stderr(LogStream::new(Arc::clone(gate), "stderr"));
+        builder.stdout(LogStream::new(Arc::clone(gate), "stdout", into_trap));
+        builder.stderr(LogStream::new(Arc::clone(gate), "stderr", into_trap));
     }
     builder.build()
+}
+
+fn into_trap(unwind: Unwind) -> wasmtime::Error {
+    TrapReason::Unwind(unwind).into()
 }

@@ -1,13 +1,18 @@
-//! stdout and stderr of WASI guests. Each line becomes a log message.
+//! stdout and stderr of WASI guests. Each line that is not blank becomes a log message.
+//!
+//! The functions of a stream do not wait, except for `ready`. A guest may write as many bytes as
+//! `check_write` last permitted. It permits none while the messages before must be flushed, and the
+//! guest then waits in `ready`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
-use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::Unwind;
 use wattle_run::hostcall::log::LogMessage;
 
 /// Maximum length of a message, in bytes. A longer line is split.
@@ -16,25 +21,41 @@ const MAX_LINE_BYTES: usize = 8 << 10;
 /// Maximum number of bytes that a guest may write at once, as WASI hosts usually grant.
 const MAX_WRITE_BYTES: usize = 64 << 10;
 
+/// Converts the reason why the gate unwinds the guest to the error that ends the guest.
+pub(crate) type IntoTrap = fn(Unwind) -> wasmtime::Error;
+
 /// An output stream of a guest.
 pub(crate) struct LogStream {
-    output: LogOutput,
+    writer: Arc<LineBuffer>,
+}
+
+/// A handle of the stream.
+struct Handle {
+    writer: Arc<LineBuffer>,
+    /// Bytes that the guest may write before it calls `check_write` again.
+    permitted: usize,
 }
 
 /// The current line, which all handles of the guest share.
-#[derive(Clone)]
-struct LogOutput(Arc<LineBuffer>);
-
 struct LineBuffer {
     gate: Arc<Gate>,
     level: &'static str,
-    line: Mutex<Vec<u8>>,
+    into_trap: IntoTrap,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    line: Vec<u8>,
+    /// Why the guest is unwound, until a handle reports it.
+    unwind: Option<Unwind>,
 }
 
 impl LogStream {
     /// Creates a stream whose lines become messages of a level.
-    pub(crate) fn new(gate: Arc<Gate>, level: &'static str) -> Self {
-        Self { output: LogOutput(Arc::new(LineBuffer { gate, level, line: Mutex::default() })) }
+    pub(crate) fn new(gate: Arc<Gate>, level: &'static str, into_trap: IntoTrap) -> Self {
+        let state = Mutex::default();
+        Self { writer: Arc::new(LineBuffer { gate, level, into_trap, state }) }
     }
 }
 
@@ -51,24 +72,31 @@ impl StdoutStream for LogStream {
     }
 
     fn p2_stream(&self) -> Box<dyn OutputStream> {
-        Box::new(self.output.clone())
+        Box::new(Handle { writer: self.writer.clone(), permitted: 0 })
     }
 }
 
 #[async_trait]
-impl Pollable for LogOutput {
-    async fn ready(&mut self) {}
+impl Pollable for Handle {
+    async fn ready(&mut self) {
+        if let Err(unwind) = self.writer.gate.flush_log().await {
+            self.writer.lock().unwind = Some(unwind);
+        }
+    }
 }
 
-impl OutputStream for LogOutput {
+impl OutputStream for Handle {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        let mut line = self.0.line.lock().unwrap_or_else(PoisonError::into_inner);
+        self.permitted = self.permitted.checked_sub(bytes.len()).ok_or_else(|| {
+            StreamError::trap("the guest wrote more bytes than `check-write` permitted")
+        })?;
+        let mut state = self.writer.lock();
         for byte in bytes {
             if byte != b'\n' {
-                line.push(byte);
+                state.line.push(byte);
             }
-            if byte == b'\n' || line.len() >= MAX_LINE_BYTES {
-                self.0.log(&std::mem::take(&mut *line));
+            if byte == b'\n' || state.line.len() >= MAX_LINE_BYTES {
+                self.writer.log(&std::mem::take(&mut state.line));
             }
         }
         Ok(())
@@ -79,22 +107,30 @@ impl OutputStream for LogOutput {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(MAX_WRITE_BYTES)
+        if let Some(unwind) = self.writer.lock().unwind.take() {
+            return Err(StreamError::Trap((self.writer.into_trap)(unwind)));
+        }
+        self.permitted = if self.writer.gate.is_log_flush_due() { 0 } else { MAX_WRITE_BYTES };
+        Ok(self.permitted)
     }
 }
 
 impl LineBuffer {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn log(&self, line: &[u8]) {
-        self.gate.push_log(LogMessage::new(self.level, String::from_utf8_lossy(line)));
+        if !line.trim_ascii().is_empty() {
+            self.gate.push_log(LogMessage::new(self.level, String::from_utf8_lossy(line)));
+        }
     }
 }
 
 impl Drop for LineBuffer {
     /// Logs a last line without a line break.
     fn drop(&mut self) {
-        let line = std::mem::take(self.line.get_mut().unwrap_or_else(PoisonError::into_inner));
-        if !line.is_empty() {
-            self.log(&line);
-        }
+        let line = std::mem::take(&mut self.lock().line);
+        self.log(&line);
     }
 }

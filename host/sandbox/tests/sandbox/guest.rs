@@ -91,7 +91,7 @@ fn word(number: usize) -> String {
     bytes.iter().map(|byte| format!("\\{byte:02x}")).collect()
 }
 
-/// Returns a node plugin that imports WASI: its random numbers and its wall clock.
+/// Returns a node plugin that imports WASI: its random numbers, its wall clock and its output.
 pub(crate) fn foreign(body: &str) -> Bytes {
     const WORLD: &str = r"
         package test:foreign;
@@ -99,6 +99,7 @@ pub(crate) fn foreign(body: &str) -> Bytes {
             include wattle:plugin/node-plugin@0.1.0;
             import wasi:random/random@0.2.6;
             import wasi:clocks/wall-clock@0.2.6;
+            import wasi:cli/stdout@0.2.6;
         }
         package wasi:random@0.2.6 {
             interface random { get-random-u64: func() -> u64; }
@@ -108,10 +109,32 @@ pub(crate) fn foreign(body: &str) -> Bytes {
                 record datetime { seconds: u64, nanoseconds: u32 }
                 now: func() -> datetime;
             }
+        }
+        package wasi:io@0.2.6 {
+            interface error { resource error; }
+            interface streams {
+                use error.{error};
+                variant stream-error { last-operation-failed(error), closed }
+                resource output-stream {
+                    check-write: func() -> result<u64, stream-error>;
+                    write: func(contents: list<u8>) -> result<_, stream-error>;
+                }
+            }
+        }
+        package wasi:cli@0.2.6 {
+            interface stdout {
+                use wasi:io/streams@0.2.6.{output-stream};
+                get-stdout: func() -> output-stream;
+            }
         }";
     let imports = r#"
         (import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))
-        (import "wasi:clocks/wall-clock@0.2.6" "now" (func $now (param i32)))"#;
+        (import "wasi:clocks/wall-clock@0.2.6" "now" (func $now (param i32)))
+        (import "wasi:cli/stdout@0.2.6" "get-stdout" (func $stdout (result i32)))
+        (import "wasi:io/streams@0.2.6" "[method]output-stream.check-write"
+            (func $check_write (param i32 i32)))
+        (import "wasi:io/streams@0.2.6" "[method]output-stream.write"
+            (func $write (param i32 i32 i32 i32)))"#;
     let mut resolve = contract();
     let package = resolve.push_str("foreign.wit", WORLD).expect("the world is valid");
     embed(&node_text(imports, body), &resolve, package, "foreign")

@@ -209,6 +209,27 @@ async fn wasi_clock_returns_the_time_of_the_gate() {
 }
 
 #[tokio::test]
+async fn wasi_output_is_written_with_a_permit_only() {
+    let stdout = "(local.set 0 (call $stdout))";
+    let permit = "(call $check_write (local.get 0) (i32.const 1024))";
+    let write = "(call $write (local.get 0) (i32.const 64) (i32.const 1) (i32.const 1040))";
+    let run = async |body: String| {
+        let plugin = load(guest::foreign(&body)).await.unwrap();
+        plugin
+            .run_node(stub_ports::call(), stub_ports::gate(Limits::default(), StopFlag::default()))
+            .await
+    };
+    let outcome = run(format!("{stdout} {permit} {write} {NOTHING}")).await;
+    assert_eq!(outcome, Ok(NodeOutcome::default()));
+    match run(format!("{stdout} {write} {NOTHING}")).await {
+        Err(GuestError::Trap(failure)) => {
+            assert!(failure.message.contains("than `check-write` permitted"), "{failure}");
+        }
+        other => panic!("no trap: {other:?}"),
+    }
+}
+
+#[tokio::test]
 async fn node_plugin_has_no_reducer() {
     let plugin = load(guest::node("", NOTHING)).await.unwrap();
     let ended = plugin.reduce("r", None, vec![], &Limits::default()).await;

@@ -15,9 +15,10 @@ struct Reached {
     seconds: u64,
 }
 
-/// Tries files, environment, arguments and sockets, and writes to its output.
+/// Tries files, environment, arguments and sockets, and writes to its output, also blank lines.
 #[node]
 fn explore(_context: &Context, _input: Empty) -> Result<Reached, Failure> {
+    report("\n \r");
     report("hello from the standard output");
     complain("hello from the standard error");
     let attempts = [

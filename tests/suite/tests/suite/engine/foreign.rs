@@ -36,11 +36,12 @@ async fn a_wasi_guest_gets_an_empty_context_and_its_output_is_logged() {
     assert_eq!(ended.state["seconds"], START_MS / 1_000, "the clock is the host's");
     let events = world.events(&ended.run.thread).await;
     let said = |level: &str| {
-        events.iter().find_map(|event| match &event.kind {
-            EventKind::Log(log) if log.level == level => Some(log.message.clone()),
+        let logs = events.iter().filter_map(|event| match &event.kind {
+            EventKind::Log(log) if log.level == level => Some(log.message.as_str()),
             _ => None,
-        })
+        });
+        logs.collect::<Vec<_>>()
     };
-    assert_eq!(said("stdout").as_deref(), Some("hello from the standard output"));
-    assert_eq!(said("stderr").as_deref(), Some("hello from the standard error"));
+    assert_eq!(said("stdout"), ["hello from the standard output"], "blank lines are no messages");
+    assert_eq!(said("stderr"), ["hello from the standard error"]);
 }
