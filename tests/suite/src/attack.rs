@@ -72,6 +72,7 @@ pub const CASES: &[Case] = cases! {
     "gotos", 2, guests::gotos;
     "conditions", 4, guests::conditions;
     "blobs", 2, guests::blobs;
+    "logs", 2, guests::logs;
     "sql", 2, guests::sql;
     "words", 2, guests::words;
     "busy", 1, guests::busy;

@@ -1,9 +1,9 @@
-//! Nodes that use too much: CPU time, memory, stack, host calls, events.
+//! Nodes that use too much: CPU time, memory, stack, host calls, events, log messages.
 
 use std::hint::black_box;
 
 use wattle_plugin::prelude::{
-    Context, Deserialize, Empty, Failure, JsonSchema, Serialize, clock, emit, json, node,
+    Context, Deserialize, Empty, Failure, JsonSchema, Serialize, clock, emit, json, log, node,
 };
 
 /// Size of one allocation of `hog`, in bytes.
@@ -70,6 +70,28 @@ pub(crate) fn flood_emit(_context: &Context, input: Count) -> Result<Done, Failu
     let mut number = 0;
     for index in 0..input.count {
         emit::custom("flood", json!({ "index": index }))?;
+        number += 1;
+    }
+    Ok(Done { number })
+}
+
+/// Input of `flood_log`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Flood {
+    /// Number of messages.
+    pub(crate) count: u64,
+    /// Numbers in the field of each message.
+    pub(crate) numbers: u32,
+}
+
+/// Logs `count` messages `flood`, each with a field of `numbers` zeros.
+#[node]
+pub(crate) fn flood_log(_context: &Context, input: Flood) -> Result<Done, Failure> {
+    let numbers = vec![0; input.numbers as usize];
+    let fields = [("numbers", json!(numbers))];
+    let mut number = 0;
+    for _ in 0..input.count {
+        log::write(log::Level::Info, "flood", &fields);
         number += 1;
     }
     Ok(Done { number })

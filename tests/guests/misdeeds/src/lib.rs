@@ -15,6 +15,7 @@
 //! | `deep_json` | `depth` | `value` | writes arrays nested `depth` levels deep |
 //! | `chatty` | `count` | `number` | reads the clock `count` times |
 //! | `flood_emit` | `count` | `number` | emits `count` events |
+//! | `flood_log` | `count`, `numbers` | `number` | logs `count` messages with a field of `numbers` zeros |
 //! | `ungranted_http` | `url` | `status` | sends a GET request |
 //! | `two_questions` | `url`, `route` | `status`, `text`, `answers` | GET request, interrupt, model call, interrupt |
 //! | `remember` | `namespace`, `key`, `document`, `ttl_ms`, `refreshed` | `found` | puts a document and reads it |
@@ -46,7 +47,7 @@ mod memory;
 mod output;
 
 use across::{confess, delegate, escalate};
-use appetite::{chatty, flood_emit, hog, recurse, spin};
+use appetite::{chatty, flood_emit, flood_log, hog, recurse, spin};
 use demand::{ask_model, fail_as, jump, run_sql};
 use doubling::{doubled, use_tool};
 use effect::{call_then_wait, two_questions, ungranted_http};
@@ -70,6 +71,7 @@ wattle_plugin::export! {
         deep_json,
         chatty,
         flood_emit,
+        flood_log,
         ungranted_http,
         two_questions,
         call_then_wait,

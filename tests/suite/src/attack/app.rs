@@ -32,6 +32,7 @@ const NODES: &[(&str, &[&str])] = &[
     ("run_sql", &["database", "statement", "rows"]),
     ("fail_as", &["code", "message"]),
     ("flood_emit", &["count", "number"]),
+    ("flood_log", &["count", "numbers", "number"]),
     ("spin", &[]),
     ("call_then_wait", &["route", "text", "url", "body"]),
     ("use_tool", &["tool", "text"]),

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
-use serde_json::json;
+use serde_json::{Value, json};
+use wattle_run::limit;
 
 use super::app::APP;
 use super::host::Host;
@@ -19,6 +20,9 @@ const NUMBERS: u32 = 1_500_000;
 
 /// Gotos of one task.
 const GOTOS: u32 = 300_000;
+
+/// Bytes of log messages that the host takes of one task.
+const LOG_BYTES: usize = limit::LOG_MESSAGES_BYTES as usize;
 
 /// Raises interrupts whose answers must match a schema that doubles.
 pub(super) async fn question_schema(host: Arc<Host>) -> Result<()> {
@@ -90,6 +94,34 @@ pub(super) async fn conditions(host: Arc<Host>) -> Result<()> {
 pub(super) async fn blobs(host: Arc<Host>) -> Result<()> {
     let input = json!({ "blobs": 90, "bytes": 3 << 20 });
     host.fails_at("hoard", input, "task_blob_bytes").await
+}
+
+/// Runs tasks that log without end: more than their budget, and messages with fields that take much
+/// memory when they are parsed.
+pub(super) async fn logs(host: Arc<Host>) -> Result<()> {
+    // A list of 60 KB of text, just below the limit of a message, and one of 500 KB.
+    for (count, numbers, is_truncated) in [(400_usize, 30_000_usize, false), (20, 250_000, true)] {
+        let input = json!({ "count": count, "numbers": numbers });
+        let run = host.run(APP, "flood_log", input).await?;
+        ensure!(run["status"] == "completed" && run["state"]["number"] == count, "{run}");
+        let thread = run["thread"].as_str().unwrap_or_default();
+        let (_, trace) = host.get(&format!("/api/v1/threads/{thread}/trace")).await?;
+        let messages = &trace["runs"][0]["steps"][0]["tasks"][0]["attempts"][0]["messages"];
+        let messages = messages.as_array().with_context(|| format!("no messages: {trace}"))?;
+        let having = |part: &str| {
+            let texts = messages.iter().filter_map(Value::as_str);
+            texts.filter(|text| text.contains(part)).count()
+        };
+        let (floods, truncated) = (having("flood"), having("flood [truncated: "));
+        let dropped = having("further log messages are dropped");
+        let holds = if is_truncated {
+            (floods, truncated, dropped) == (count, count, 0)
+        } else {
+            floods > 0 && floods * 2 * numbers <= LOG_BYTES && (truncated, dropped) == (0, 1)
+        };
+        ensure!(holds, "{floods} messages, {truncated} truncated, {dropped} about dropped ones");
+    }
+    Ok(())
 }
 
 /// Executes statements with huge values, and statements on the host's own tables.

@@ -12,6 +12,7 @@
 //! | plugins folder with links, pipes, devices, paths out of it | `super::files` |
 //! | condition that compares all pairs of items | `conditions`, `super::conditions` |
 //! | task that stores blobs | `blobs`, `super::blobs` |
+//! | task that logs without end | `logs`, `tests/suite/tests/suite/engine/caps/messages.rs` |
 //! | huge values of SQLite, the host's own tables | `sql`, `host/sql/tests/it/writers.rs` |
 //! | incomplete head, incomplete body, connections without a request | `half-requests`, `super::listeners` |
 //! | component that compiles for minutes, many at once | `host/cli/tests/it/compile.rs`, `host/sandbox/src/compile` |
@@ -53,6 +54,7 @@ withstands! {
     gotos: "gotos",
     conditions: "conditions",
     blobs: "blobs",
+    logs: "logs",
     sql: "sql",
     words: "words",
     busy: "busy",

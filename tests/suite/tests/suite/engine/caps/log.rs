@@ -10,7 +10,9 @@ use wattle_run::caps::Caps;
 use wattle_run::engine::settle::SettleCall;
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::http::HttpRequest;
+use wattle_run::hostcall::log::LogMessage;
 use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService};
+use wattle_run::limit;
 use wattle_run::ports::store::PruneStrategy;
 use wattle_store::RedbStore;
 use wattle_suite::native::NativePlugin;
@@ -148,6 +150,21 @@ async fn a_task_with_endless_events_fails_at_the_cap() {
         Ok(Value::Null)
     });
     fills(plugin).await;
+}
+
+#[tokio::test]
+async fn a_task_with_endless_log_messages_fails_at_the_cap() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        loop {
+            gate.log(LogMessage::new("info", "x".repeat(PIECE))).await?;
+        }
+    });
+    let world = world(ONE, plugin);
+    let ended = world.run(json!({})).await;
+    is_full(&failure(&ended));
+    let used = log_bytes(&world, &ended.run.thread).await;
+    let most = ALLOWED + limit::LOG_BUFFER_BYTES + 2 * PIECE as u64;
+    assert!((ALLOWED..most).contains(&used), "{used}");
 }
 
 #[tokio::test]
