@@ -18,7 +18,7 @@ const EXACT_INTEGER_BOUND: f64 = 9_007_199_254_740_992.0;
 /// # Errors
 ///
 /// `invalid`; its message names `what`.
-pub(crate) fn check_depth(what: &str, value: &Value) -> Result<(), Failure> {
+pub fn check_depth(what: &str, value: &Value) -> Result<(), Failure> {
     if is_within_depth(value, JSON_DEPTH) {
         return Ok(());
     }

@@ -120,11 +120,26 @@ pub const LOG_MESSAGES_BYTES: u64 = 8 << 20;
 /// continues. Fewer wait for the next event that is flushed, since a flush for each message would be slower.
 pub const LOG_BUFFER_BYTES: u64 = 1 << 20;
 
+/// Bytes of one JSON text in a host call: the arguments of a tool, a part of a message, a parameter of a statement, the
+/// extension fields of a record. A parsed value takes up to 32 times the memory of its text. As many bytes as an outcome
+/// may have, which such a value comes from or becomes a part of.
+pub const CALL_JSON_BYTES: usize = 4 << 20;
+
+/// Bytes of the JSON text of the input or an answer of a run that a guest starts or resumes. As many bytes as a request
+/// to the API may have by default.
+pub const RUN_JSON_BYTES: usize = 16 << 20;
+
+/// Bytes of the JSON text of an interrupt's payload. A person reads it, and every view of the thread contains it. The
+/// arguments of a tool call that a person approves fit.
+pub const INTERRUPT_PAYLOAD_BYTES: usize = 1 << 20;
+
 /// Levels of nesting in JSON from guests, models and clients. The log adds some levels, and JSON readers stop at 128.
 pub const JSON_DEPTH: usize = 100;
 
 /// Bytes of a run context as JSON. The record of a thread contains it, so lists and searches read the contexts of all
-/// threads, and every task gets a copy. Settings of a caller have some KiB; documents belong into the input.
+/// threads, and every task gets a copy. Settings of a caller have some KiB; documents belong into the input. The text of
+/// a guest has at most as many bytes also under a larger cap: it is measured before it is parsed, and the result must
+/// not depend on the cap when the guest runs again.
 pub const RUN_CONTEXT_BYTES: u64 = 256 << 10;
 
 /// Bytes of the metadata of a thread, a run or a checkpoint as JSON. Lists and searches read the metadata of all

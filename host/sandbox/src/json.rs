@@ -6,20 +6,23 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::limit::SCHEMA_BYTES;
+use wattle_run::limit;
 
-/// Parses JSON text of a guest.
+/// Parses JSON text of a guest that has at most `allowed` bytes. A longer text is not parsed: a
+/// value takes up to 32 times the memory of its text.
 ///
 /// # Errors
 ///
-/// `invalid`, with the function and the field that the text came from.
-pub(crate) fn parse(text: &str, function: &str, field: &str) -> Result<Value, Failure> {
-    serde_json::from_str(text).map_err(|error| {
-        Failure::new(
-            code::INVALID,
-            format!("`{function}`: `{field}` is not a valid JSON document: {error}"),
-        )
-        .with_details(serde_json::json!({ "function": function, "field": field }))
-    })
+/// `limit` or `invalid`, with the function and the field that the text came from.
+pub(crate) fn parse(
+    text: &str,
+    function: &str,
+    field: &str,
+    allowed: usize,
+) -> Result<Value, Failure> {
+    check_size(text.len(), function, field, allowed)?;
+    parse_checked(text, function, field)
 }
 
 /// Parses optional JSON text of a guest.
@@ -31,11 +34,45 @@ pub(crate) fn parse_option(
     text: Option<&str>,
     function: &str,
     field: &str,
+    allowed: usize,
 ) -> Result<Option<Value>, Failure> {
-    text.map(|text| parse(text, function, field)).transpose()
+    text.map(|text| parse(text, function, field, allowed)).transpose()
 }
 
-/// Parses JSON text that a guest returned.
+/// Parses a JSON Schema of a guest. A longer one than [`SCHEMA_BYTES`] does not compile.
+///
+/// # Errors
+///
+/// See [`parse`].
+pub(crate) fn parse_schema(text: &str, function: &str, field: &str) -> Result<Value, Failure> {
+    parse(text, function, field, SCHEMA_BYTES as usize)
+}
+
+fn check_size(bytes: usize, function: &str, field: &str, allowed: usize) -> Result<(), Failure> {
+    if bytes <= allowed {
+        return Ok(());
+    }
+    let message = format!(
+        "`{function}`: `{field}` has {bytes} bytes of JSON, more than the limit of {allowed}; put \
+         large data into blobs"
+    );
+    let details = serde_json::json!({
+        "limit": "json_bytes", "allowed": allowed, "function": function, "field": field,
+    });
+    Err(Failure::new(code::LIMIT, message).with_details(details))
+}
+
+fn parse_checked(text: &str, function: &str, field: &str) -> Result<Value, Failure> {
+    serde_json::from_str(text).map_err(|error| {
+        Failure::new(
+            code::INVALID,
+            format!("`{function}`: `{field}` is not a valid JSON document: {error}"),
+        )
+        .with_details(serde_json::json!({ "function": function, "field": field }))
+    })
+}
+
+/// Parses JSON text that a guest returned, and whose size was checked with all that it returned.
 pub(crate) fn parse_output(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
@@ -45,17 +82,24 @@ pub(crate) fn extra_field<'a>(extra: &'a [(String, String)], key: &str) -> Optio
     extra.iter().find(|(name, _)| name == key).map(|(_, text)| text.as_str())
 }
 
-/// Parses all of `extra` as a type with the known keys.
+/// Returns the size of `extra` as the guest wrote it, in bytes.
+pub(crate) fn extra_bytes(extra: &[(String, String)]) -> usize {
+    extra.iter().map(|(name, text)| name.len() + text.len()).sum()
+}
+
+/// Parses all of `extra` as a type with the known keys. All fields together have at most
+/// [`CALL_JSON_BYTES`](limit::CALL_JSON_BYTES).
 ///
 /// # Errors
 ///
-/// `invalid`, with the function and the key.
+/// `limit` or `invalid`, with the function and the key.
 pub(crate) fn parse_extra<T: DeserializeOwned>(
     extra: &[(String, String)],
     function: &str,
 ) -> Result<T, Failure> {
+    check_size(extra_bytes(extra), function, "extra", limit::CALL_JSON_BYTES)?;
     let parsed = |(key, text): &(String, String)| {
-        Ok((key.clone(), parse(text, function, &format!("extra.{key}"))?))
+        Ok((key.clone(), parse_checked(text, function, &format!("extra.{key}"))?))
     };
     let all: Map<String, Value> = extra.iter().map(parsed).collect::<Result<_, Failure>>()?;
     serde_json::from_value(Value::Object(all)).map_err(|error| {
@@ -70,11 +114,13 @@ pub(crate) fn to_text(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn errors_name_function_and_field() {
-        let failure = parse("{", "emit.custom", "data").unwrap_err();
+        let failure = parse("{", "emit.custom", "data", 1).unwrap_err();
         assert_eq!(failure.code, code::INVALID);
         assert!(failure.message.contains("`emit.custom`: `data`"), "{}", failure.message);
     }
@@ -82,9 +128,32 @@ mod tests {
     #[test]
     fn deeply_nested_json_is_rejected() {
         let deep = "[".repeat(100_000);
-        let failure = parse(&deep, "emit.custom", "data").unwrap_err();
+        let failure = parse(&deep, "emit.custom", "data", deep.len()).unwrap_err();
         assert!(failure.message.contains("recursion limit"), "{}", failure.message);
         let nested = format!("{}{}", "[".repeat(120), "]".repeat(120));
-        assert!(parse(&nested, "emit.custom", "data").is_ok());
+        assert!(parse(&nested, "emit.custom", "data", nested.len()).is_ok());
+    }
+
+    /// Text that is not JSON shows that it is not parsed: its failure would be `invalid`.
+    #[test]
+    fn text_above_the_limit_is_not_parsed() {
+        let numbers = "0,".repeat(16 << 20);
+        let failure = parse(&numbers, "emit.custom", "data", 64 << 10).unwrap_err();
+        let details = failure.details.unwrap();
+        assert_eq!((failure.code.as_str(), &details["limit"]), (code::LIMIT, &json!("json_bytes")));
+        assert_eq!((&details["allowed"], &details["field"]), (&json!(64 << 10), &json!("data")));
+        assert_eq!(parse_schema(&numbers, "f", "schema").unwrap_err().code, code::LIMIT);
+        assert_eq!(parse_option(None, "f", "field", 0), Ok(None));
+    }
+
+    #[test]
+    fn extension_fields_share_one_limit() {
+        let half = " ".repeat(limit::CALL_JSON_BYTES / 2);
+        let field = |key: &str| (key.to_owned(), half.clone());
+        let one = parse_extra::<Value>(&[field("a")], "f").unwrap_err();
+        assert_eq!(one.code, code::INVALID, "one field is parsed: {one}");
+        let two = parse_extra::<Value>(&[field("a"), field("b")], "f").unwrap_err();
+        assert_eq!(two.code, code::LIMIT);
+        assert_eq!(two.details.unwrap()["field"], "extra");
     }
 }

@@ -3,8 +3,9 @@
 //! An error about a malformed failure would hide the failure. A code or a message that breaks the
 //! rules is therefore cleaned, not rejected.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
+use wattle_run::json::check_depth;
 use wattle_run::ports::sandbox::GuestError;
 
 use crate::load::text;
@@ -22,6 +23,23 @@ const MAX_DETAILS_BYTES: usize = 256 << 10;
 /// Replaces a code without letters and digits.
 const DEFAULT_CODE: &str = "failed";
 
+/// Parses the details of a guest's failure. An error about details would hide the failure: details
+/// that are not valid JSON, or that are nested too deeply for the event log, are kept as text, and
+/// the size replaces those that are too large.
+pub(crate) fn parse_details(text: String) -> Value {
+    if text.len() > MAX_DETAILS_BYTES {
+        return omitted_details(text.len());
+    }
+    match serde_json::from_str(&text) {
+        Ok(details) if check_depth("the details", &details).is_ok() => details,
+        _ => Value::String(text),
+    }
+}
+
+fn omitted_details(bytes: usize) -> Value {
+    json!({ "limit": "details", "bytes": bytes })
+}
+
 /// Returns the error of a guest call with the guest's failure sanitized.
 pub(crate) fn sanitize_error(ended: GuestError) -> GuestError {
     match ended {
@@ -36,7 +54,7 @@ pub(crate) fn sanitize_error(ended: GuestError) -> GuestError {
 fn sanitize_failure(failure: Failure) -> Failure {
     let Failure { code, message, retryable, details } = failure;
     let details = details.map(|details| match details.to_string().len() {
-        bytes if bytes > MAX_DETAILS_BYTES => json!({ "limit": "details", "bytes": bytes }),
+        bytes if bytes > MAX_DETAILS_BYTES => omitted_details(bytes),
         _ => details,
     });
     Failure {
@@ -62,6 +80,8 @@ fn sanitize_code(code: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use wattle_run::limit::JSON_DEPTH;
+
     use super::*;
 
     #[test]
@@ -77,6 +97,18 @@ mod tests {
             assert_eq!(sanitize_code(code), expected);
         }
         assert_eq!(sanitize_code(&"a".repeat(1_000)).len(), MAX_CODE_CHARS);
+    }
+
+    #[test]
+    fn details_are_bounded_before_they_are_parsed() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert_eq!(parse_details(r#"{"a":1}"#.to_owned()), json!({ "a": 1 }));
+        for kept in ["no json".to_owned(), nested(JSON_DEPTH + 1)] {
+            assert_eq!(parse_details(kept.clone()), kept);
+        }
+        assert!(parse_details(nested(JSON_DEPTH)).is_array());
+        let bytes = MAX_DETAILS_BYTES + 1;
+        assert_eq!(parse_details(" ".repeat(bytes)), json!({ "limit": "details", "bytes": bytes }));
     }
 
     #[test]

@@ -19,9 +19,9 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// `invalid` for an invalid name, `limit` if the event is too large.
+    /// `invalid` for an invalid name, `limit` if the event is too large. Both count as a call.
     pub async fn emit(&self, emission: Emission) -> Result<(), CallError> {
-        let bytes = check_emission(&emission)?;
+        let bytes = check_emission(&emission).map_err(|failure| self.refuse(failure))?;
         let Some(task) = &self.task else {
             if self.admit_log(bytes) {
                 tracing::info!(app = %self.caller().app, ?emission, "event of a web handler");
@@ -50,6 +50,16 @@ impl Gate {
         task.log.flush().await;
         Ok(())
     }
+
+    /// Counts a call that is refused before it gets a number, so that a guest cannot repeat it
+    /// without end. Returns the error for the guest.
+    pub fn refuse(&self, failure: Failure) -> CallError {
+        let Some(task) = &self.task else { return failure.into() };
+        match task.count_call(self.limits()) {
+            Ok(()) => failure.into(),
+            Err(unwind) => unwind.into(),
+        }
+    }
 }
 
 fn request(emission: &Emission) -> CallRequest {
@@ -71,6 +81,7 @@ fn check_emission(emission: &Emission) -> Result<usize, Failure> {
             let good = (1..=EVENT_NAME_BYTES).contains(&name.len())
                 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
             if !good {
+                let name: String = name.chars().take(EVENT_NAME_BYTES).collect();
                 return Err(Failure::new(
                     code::INVALID,
                     format!("`{name}` is not an event name; use 1 to 64 of `[a-zA-Z0-9_.-]`"),

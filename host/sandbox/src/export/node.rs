@@ -105,9 +105,11 @@ fn extra_flag(
 
 fn outcome_size(outcome: &node::Outcome) -> usize {
     let updates = outcome.updates.iter().map(write::update_size);
-    let sends = outcome.sends.iter().map(|send| send.node.len() + send.input.len());
+    let send =
+        |send: &types::Send| send.node.len() + send.input.len() + json::extra_bytes(&send.extra);
     let goto = outcome.goto.iter().map(String::len);
-    updates.chain(sends).chain(goto).sum()
+    let rest: usize = updates.chain(outcome.sends.iter().map(send)).chain(goto).sum();
+    rest + json::extra_bytes(&outcome.extra)
 }
 
 fn into_send(send: types::Send, callee: Callee<'_>) -> Result<SendTask, GuestError> {

@@ -1,16 +1,20 @@
 //! `wattle:plugin/emit`: custom events and progress.
 
 use wattle_run::hostcall::emit::Emission;
+use wattle_run::limit;
 
 use crate::bindings::wattle::plugin::emit;
 use crate::host_state::HostState;
 use crate::import_error::ImportError;
 use crate::json;
 
+const CUSTOM: &str = "emit.custom";
+
 impl emit::Host for HostState {
     async fn custom(&mut self, name: String, data: String) -> Result<(), ImportError> {
-        let gate = self.gate("emit.custom")?;
-        let data = json::parse(&data, "emit.custom", "data")?;
+        let gate = self.gate(CUSTOM)?;
+        let data = json::parse(&data, CUSTOM, "data", limit::EVENT_BYTES)
+            .map_err(|failure| gate.refuse(failure))?;
         Ok(self.off_cpu(gate.emit(Emission::Custom { name, data })).await?)
     }
 

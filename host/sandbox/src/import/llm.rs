@@ -71,7 +71,7 @@ fn into_request(request: llm::Request) -> Result<CompletionRequest, Failure> {
     let response_schema = request
         .response_schema
         .map(|wanted| {
-            json::parse(&wanted.schema, COMPLETE, "response-schema.schema")
+            json::parse_schema(&wanted.schema, COMPLETE, "response-schema.schema")
                 .map(|schema| ResponseSchema { name: wanted.name, schema })
         })
         .transpose()?;
@@ -111,7 +111,11 @@ fn from_image(image: GeneratedImage) -> llm::GeneratedImage {
 
 fn into_tool(tool: llm::ToolDefinition) -> Result<ToolDefinition, Failure> {
     Ok(ToolDefinition {
-        arguments_schema: json::parse(&tool.arguments_schema, COMPLETE, "tools.arguments-schema")?,
+        arguments_schema: json::parse_schema(
+            &tool.arguments_schema,
+            COMPLETE,
+            "tools.arguments-schema",
+        )?,
         name: tool.name,
         description: tool.description,
     })

@@ -5,6 +5,7 @@ use wattle_graph::failure::Failure;
 use wattle_run::hostcall::memory::{
     DeleteDocument, GetDocument, ListMemoryNamespaces, PutDocument, SearchDocuments,
 };
+use wattle_run::limit;
 use wattle_run::ports::memory;
 use wattle_run::ports::memory::{Item, ListNamespaces, PutItem, parse_filter};
 
@@ -50,7 +51,7 @@ impl wit::Host for HostState {
         ttl_ms: Option<u64>,
         extra: wit::Extra,
     ) -> Result<(), ImportError> {
-        let value = json::parse(&value, PUT, "value")?;
+        let value = json::parse(&value, PUT, "value", limit::MEMORY_DOCUMENT_BYTES)?;
         let PutExtra { refresh_on_read } = json::parse_extra(&extra, PUT)?;
         self.call(PutDocument(PutItem { namespace, key, value, ttl_ms, refresh_on_read })).await
     }
@@ -83,7 +84,9 @@ impl wit::Host for HostState {
 }
 
 fn into_search(request: wit::SearchRequest) -> Result<memory::MemorySearch, Failure> {
-    let filter = json::parse_option(request.filter.as_deref(), SEARCH, "filter")?;
+    // A filter compares with values of a document, so it needs no more bytes than one.
+    let (filter, allowed) = (request.filter.as_deref(), limit::MEMORY_DOCUMENT_BYTES);
+    let filter = json::parse_option(filter, SEARCH, "filter", allowed)?;
     Ok(memory::MemorySearch {
         prefix: request.prefix,
         filter: filter.as_ref().map(parse_filter).transpose()?.unwrap_or_default(),

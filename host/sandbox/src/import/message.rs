@@ -2,6 +2,7 @@
 
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::{Image, ImageSource, Message, Part, Role, ToolCall, ToolResult};
+use wattle_run::limit;
 
 use crate::bindings::wattle::plugin::types;
 use crate::import::types::{parse_blob_ref, unsupported_case};
@@ -22,11 +23,12 @@ pub(crate) fn into_message(message: types::Message, function: &str) -> Result<Me
 
 /// Converts a part of a guest. `function` names the called function in errors.
 pub(crate) fn into_part(part: types::Part, function: &str) -> Result<Part, Failure> {
+    let parse = |text: &str, field| json::parse(text, function, field, limit::CALL_JSON_BYTES);
     Ok(match part {
         types::Part::Text(text) => Part::Text(text),
         types::Part::Image(image) => Part::Image(into_image(image, function)?),
         types::Part::ToolCall(call) => Part::ToolCall(ToolCall {
-            arguments: json::parse(&call.arguments, function, "tool-call.arguments")?,
+            arguments: parse(&call.arguments, "tool-call.arguments")?,
             id: call.id,
             name: call.name,
         }),
@@ -36,7 +38,7 @@ pub(crate) fn into_part(part: types::Part, function: &str) -> Result<Part, Failu
             is_error: result.is_error,
         }),
         types::Part::Reasoning(text) => Part::Reasoning(text),
-        types::Part::Other(text) => Part::Other(json::parse(&text, function, "part.other")?),
+        types::Part::Other(text) => Part::Other(parse(&text, "part.other")?),
     })
 }
 

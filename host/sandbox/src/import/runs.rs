@@ -9,6 +9,7 @@ use wattle_graph::id::{GraphName, NodeName, RunId, ThreadId};
 use wattle_run::hostcall::runs::{
     EndedRun, OnFailure, PendingInterrupt, ResumeRun, RunOutcome, RunRef, StartRun, ThreadView,
 };
+use wattle_run::limit;
 use wattle_run::ports::Caller;
 use wattle_run::ports::store::{RunOptions, ThreadStatus};
 
@@ -89,13 +90,15 @@ fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, 
         "" => None,
         name => Some(GraphName::new(name).map_err(|error| invalid(&error))?),
     };
-    let metadata = json::parse_option(request.metadata.as_deref(), START, "metadata")?;
-    let context = json::parse_option(request.context.as_deref(), START, "context")?;
+    let metadata =
+        json::parse_option(request.metadata.as_deref(), START, "metadata", limit::METADATA_BYTES)?;
+    let (context, allowed) = (request.context.as_deref(), limit::RUN_CONTEXT_BYTES as usize);
+    let context = json::parse_option(context, START, "context", allowed)?;
     Ok(StartRun {
         run: None,
         app: caller.app.clone(),
         graph,
-        input: json::parse(&request.input, START, "input")?,
+        input: json::parse(&request.input, START, "input", limit::RUN_JSON_BYTES)?,
         thread: request.thread_id.as_deref().map(into_thread).transpose()?,
         context: context.unwrap_or_default(),
         metadata: into_metadata(metadata)?,
@@ -126,7 +129,7 @@ fn into_resume(request: runs::ResumeRequest, caller: &Caller) -> Result<ResumeRu
     let answers = request
         .answers
         .into_iter()
-        .map(|(id, text)| Ok((id, json::parse(&text, RESUME, "answers")?)))
+        .map(|(id, text)| Ok((id, json::parse(&text, RESUME, "answers", limit::RUN_JSON_BYTES)?)))
         .collect::<Result<_, Failure>>()?;
     Ok(ResumeRun {
         run: None,

@@ -7,6 +7,7 @@ use wattle_graph::call::CallKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::gate::transaction::Transaction;
 use wattle_run::hostcall::sql::{Dialect, Executed, Query, Rows, SqlValue, Statement};
+use wattle_run::limit;
 
 use crate::bindings::wattle::plugin::sql;
 use crate::host_state::HostState;
@@ -133,7 +134,9 @@ fn into_value(value: sql::Value, function: &str) -> Result<SqlValue, Failure> {
         sql::Value::Real(value) => SqlValue::Real(value),
         sql::Value::Text(value) => SqlValue::Text(value),
         sql::Value::Bytes(value) => SqlValue::Bytes(Bytes::from(value)),
-        sql::Value::Json(text) => SqlValue::Json(json::parse(&text, function, "parameters")?),
+        sql::Value::Json(text) => {
+            SqlValue::Json(json::parse(&text, function, "parameters", limit::CALL_JSON_BYTES)?)
+        }
         sql::Value::Other(value) => SqlValue::Other(value),
     })
 }

@@ -1,5 +1,7 @@
 //! `wattle:plugin/tenants`: model routes of the request's tenant.
 
+use wattle_run::limit;
+
 use crate::bindings::wattle::plugin::tenants;
 use crate::host_state::HostState;
 use crate::import_error::ImportError;
@@ -10,7 +12,7 @@ const SET: &str = "tenants.set-route";
 impl tenants::Host for HostState {
     async fn set_route(&mut self, route: String, config: String) -> Result<(), ImportError> {
         let gate = self.gate(SET)?;
-        let config = json::parse(&config, SET, "config")?;
+        let config = json::parse(&config, SET, "config", limit::CALL_JSON_BYTES)?;
         Ok(self.off_cpu(gate.set_route(&route, config)).await?)
     }
 

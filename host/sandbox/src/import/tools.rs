@@ -9,6 +9,7 @@ use wattle_graph::call::CallKind;
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
 use wattle_graph::tool::{ToolOutput, ToolRequest};
+use wattle_run::limit;
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 
 use crate::bindings::wattle::plugin::{tool, tools, types};
@@ -62,7 +63,7 @@ impl tool::Host for HostState {
 
 fn into_request(request: tools::Request) -> Result<ToolRequest, Failure> {
     Ok(ToolRequest {
-        arguments: json::parse(&request.arguments, CALL, "arguments")?,
+        arguments: json::parse(&request.arguments, CALL, "arguments", limit::CALL_JSON_BYTES)?,
         tool: request.tool,
         call_id: request.call_id,
         timeout_ms: request.timeout_ms,

@@ -1,6 +1,5 @@
 //! Types that interfaces share: failures and blob references.
 
-use serde_json::Value;
 use wasmtime::component::ResourceTableError;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::blob::BlobRef;
@@ -9,6 +8,7 @@ use crate::bindings::wattle::plugin::types;
 use crate::host_state::HostState;
 use crate::import_error::ImportError;
 use crate::json;
+use crate::sanitize::parse_details;
 
 impl types::Host for HostState {
     fn convert_failure(&mut self, halt: ImportError) -> wasmtime::Result<types::Failure> {
@@ -28,11 +28,9 @@ impl From<Failure> for types::Failure {
 }
 
 impl From<types::Failure> for Failure {
-    /// Converts a failure of a guest. Details that are not valid JSON are kept as text: an error
-    /// about them would hide the failure.
+    /// Converts a failure of a guest.
     fn from(failure: types::Failure) -> Self {
-        let details =
-            failure.details.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text)));
+        let details = failure.details.map(parse_details);
         Self { code: failure.code, message: failure.message, retryable: failure.retryable, details }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use wattle_run::gate::unwind::Unwind;
-use wattle_run::limit::Limits;
+use wattle_run::limit::{self, Limits};
 use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome};
 use wattle_run::stop_flag::StopFlag;
 
@@ -118,6 +118,33 @@ async fn invalid_json_is_a_failure_for_the_guest() {
     assert!(run(imports, &format!("{} {}", emit(1), expect(failed))).await.is_ok());
     let worked = format!("(i32.eqz {failed})");
     assert!(run(imports, &format!("{} {}", emit(2), expect(&worked))).await.is_ok());
+}
+
+#[tokio::test]
+async fn json_above_the_limit_of_its_field_is_not_parsed() {
+    let emit = r#"(import "wattle:plugin/emit@0.1.0" "custom"
+        (func $call (param i32 i32 i32 i32 i32)))"#;
+    let put = r#"(import "wattle:plugin/memory@0.1.0" "put"
+        (func $call (param i32 i32 i32 i32 i32 i32 i32 i64 i32)))"#;
+    let ask = r#"(import "wattle:plugin/interrupt@0.1.0" "ask"
+        (func $call (param i32 i32 i32 i32 i32 i32 i32 i32)))"#;
+    // Zeros from 65536 are no JSON: the failure of a parser would be `invalid`.
+    let text = |allowed: usize| format!("(i32.const 65536) (i32.const {})", allowed + 1);
+    let name = "(i32.const 64) (i32.const 1)";
+    let nothing = "(i32.const 0) (i32.const 0)";
+    let event = format!("{name} {}", text(limit::EVENT_BYTES));
+    let document = text(limit::MEMORY_DOCUMENT_BYTES);
+    let document = format!("{nothing} {name} {document} (i32.const 0) (i64.const 0)");
+    let schema = text(wattle_graph::limit::SCHEMA_BYTES as usize);
+    let question = format!("(i32.const 65) (i32.const 2) (i32.const 1) {schema} {nothing}");
+    // The failure's code has the length of `limit`.
+    let is_limit = expect("(i32.eq (i32.load (i32.const 1032)) (i32.const 5))");
+    for (import, arguments) in [(emit, event), (put, document), (ask, question)] {
+        let body = format!(
+            "(drop (memory.grow (i32.const 8))) (call $call {arguments} (i32.const 1024)) {is_limit}"
+        );
+        assert_eq!(run(import, &body).await, Ok(NodeOutcome::default()), "{import}");
+    }
 }
 
 #[tokio::test]

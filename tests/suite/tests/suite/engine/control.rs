@@ -1,5 +1,6 @@
 //! Cancel, busy threads, budgets and events.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use serde_json::json;
 use wattle_graph::event::{Event, EventKind, Log};
 use wattle_graph::failure::code;
 use wattle_run::engine::Engine;
+use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::http::HttpRequest;
@@ -186,6 +188,30 @@ async fn a_node_with_endless_host_calls_ends_at_its_limit() {
     let world = World::with_sql(ONE, plugin, Arc::new(NoSql), grants);
     let ended = world.run(json!({})).await;
     assert_eq!(failure(&ended).details.unwrap()["limit"], "host_calls");
+}
+
+#[tokio::test]
+async fn a_node_with_endless_refused_events_ends_at_its_limit() {
+    let refused = Arc::new(AtomicU32::new(0));
+    let counted = refused.clone();
+    let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
+        let refused = counted.clone();
+        async move {
+            loop {
+                let event = Emission::Custom { name: "no spaces".into(), data: json!(1) };
+                match gate.emit(event).await {
+                    Err(CallError::Failure(_)) => refused.fetch_add(1, Ordering::Relaxed),
+                    ended => return ended.map(|()| json!({})),
+                };
+            }
+        }
+    });
+    let limits = Limits { host_calls: 50, ..Limits::default() };
+    let grants = Grants { limits, ..Grants::default() };
+    let world = World::with_sql(ONE, plugin, Arc::new(NoSql), grants);
+    let ended = world.run(json!({})).await;
+    assert_eq!(failure(&ended).details.unwrap()["limit"], "host_calls");
+    assert_eq!(refused.load(Ordering::Relaxed), 50);
 }
 
 #[tokio::test]
