@@ -26,8 +26,9 @@ pub struct Task {
     pub follows_same_node: bool,
     /// The node that triggered the task, or whose failure it handles; `None` for the entry.
     pub from: Option<NodeName>,
-    /// The part of the state that the node reads, or the input of a send.
-    pub input: Value,
+    /// The input of a send; `None` if the task reads the state. [`Task::input`] returns the input
+    /// of every task.
+    pub own_input: Option<Arc<Value>>,
     /// Timeout of one attempt in milliseconds, in place of the node's own.
     pub timeout_ms: Option<u64>,
     /// The permanently failed task in whose place this error handler runs.
@@ -35,6 +36,21 @@ pub struct Task {
     /// The error handler that runs in place of this task after a permanent failure. The event of
     /// that failure names it ([`TaskFailed::handler`]).
     pub handler: Option<TaskId>,
+}
+
+impl Task {
+    /// Returns the input: that of the send, or else the part of the state that the node reads.
+    /// `values` are those of the checkpoint that the task starts from.
+    ///
+    /// The input is a copy, which is made when the task runs and not when it is planned. A
+    /// superstep of thousands of tasks therefore has as many copies of the state in memory as tasks
+    /// that are running.
+    pub fn input(&self, graph: &Graph, values: &Values) -> Value {
+        match &self.own_input {
+            Some(own) => Value::clone(own),
+            None => node_input(graph.node(&self.node), values),
+        }
+    }
 }
 
 /// The next step of a graph.
@@ -185,11 +201,6 @@ impl<'l> TaskSlot<'l> {
     }
 
     fn task(&self, follows_same_node: bool) -> Task {
-        let own = self.trigger.and_then(|trigger| trigger.input.as_ref());
-        let input = match own {
-            Some(own) => (**own).clone(),
-            None => node_input(self.graph.node(self.node), &self.lineage.checkpoint.values),
-        };
         let from = match self.trigger {
             Some(trigger) => trigger.from.clone(),
             None => self.handles.map(|failed| failed.node.clone()),
@@ -202,7 +213,7 @@ impl<'l> TaskSlot<'l> {
             index: self.index,
             follows_same_node,
             from,
-            input,
+            own_input: self.trigger.and_then(|trigger| trigger.input.clone()),
             timeout_ms: self.trigger.and_then(|trigger| trigger.timeout_ms),
             handles: self.handles.cloned().map(Box::new),
         }

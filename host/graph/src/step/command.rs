@@ -1,5 +1,6 @@
 //! Commands of clients: writes, and nodes to run in addition to those that are triggered.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -98,8 +99,18 @@ fn with_writes(
 
 /// Adds the nodes that a command names to the triggers.
 fn with_targets(graph: &Graph, made: Checkpoint, command: &Command) -> Checkpoint {
+    let (next, deferred) = targets(graph, &made, command);
+    let meta = CheckpointMeta { next, deferred, ..made.meta };
+    Checkpoint { meta, ..made }
+}
+
+/// Returns the triggers of a checkpoint and its deferred triggers, with the nodes that a command
+/// names.
+fn targets(graph: &Graph, made: &Checkpoint, command: &Command) -> (Vec<Trigger>, Vec<Trigger>) {
     let (mut now, mut late) = (made.meta.next.clone(), made.meta.deferred.clone());
-    let state = || Arc::new(made.state());
+    // Tasks that get the state as their input share one copy of it.
+    let copy = LazyCell::new(|| Arc::new(made.state()));
+    let state = || LazyCell::force(&copy).clone();
     let plain = command.goto.iter().filter(|node| !is_end(node));
     let plain = plain.map(|node| Trigger::without_input(node.clone(), None));
     let sends = command.sends.iter().map(|send| Trigger {
@@ -112,9 +123,7 @@ fn with_targets(graph: &Graph, made: Checkpoint, command: &Command) -> Checkpoin
         let defers = graph.node(&trigger.node).is_some_and(|node| node.defer);
         add_trigger(if defers { &mut late } else { &mut now }, trigger, &state);
     }
-    let (next, deferred) = if now.is_empty() { (late, Vec::new()) } else { (now, late) };
-    let meta = CheckpointMeta { next, deferred, ..made.meta.clone() };
-    Checkpoint { meta, ..made }
+    if now.is_empty() { (late, Vec::new()) } else { (now, late) }
 }
 
 /// Adds a trigger. A node that runs with the state runs once. If only sends trigger a node, the

@@ -87,7 +87,7 @@ async fn attempt(
         input: subgraph_io::subgraph_input(
             &context.graph_version.graph,
             &graph_version.graph,
-            task.input.clone(),
+            context.input_of(task),
         ),
         graph_version: graph_version.clone(),
         namespace: namespace.clone(),
@@ -191,6 +191,7 @@ fn subgraph_context(context: &GraphContext, nested: &SubgraphCall) -> GraphConte
         parent_graph: nested.parent_graph.clone(),
         log: Arc::new(context.log.for_namespace(nested.namespace.clone())),
         parents: Arc::new(parents),
+        values: Arc::default(),
         children: Arc::default(),
         parent_heartbeat: nested.parent_heartbeat.clone(),
         error: nested.error.clone(),

@@ -9,7 +9,7 @@ use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
-use wattle_graph::checkpoint::CheckpointSource;
+use wattle_graph::checkpoint::{Checkpoint, CheckpointSource};
 use wattle_graph::event::TaskFailed;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, InterruptId, TaskId};
@@ -202,9 +202,10 @@ impl SuperstepLoop {
             Ok(running) => running,
             Err(exceeded) => return Some(LoopExit::Failed(exceeded.to_failure())),
         };
-        let meta = &self.state.lineage.checkpoint.meta;
+        let Checkpoint { meta, values, .. } = &self.state.lineage.checkpoint;
         self.context.remaining_steps = self.limit.saturating_sub(self.state.steps + 1);
         self.context.base = meta.id;
+        self.context.values = Arc::new(values.clone());
         if *self.context.children != meta.subgraph_checkpoints {
             self.context.children = Arc::new(meta.subgraph_checkpoints.clone());
         }

@@ -435,6 +435,7 @@ impl Engine {
             remaining_steps: 0,
             tasks: Arc::new(TaskCount::new(run_tasks, 0)),
             base: checkpoint.meta.id,
+            values: Arc::default(),
             children: Arc::default(),
             parents: Arc::default(),
             reusable_results: Arc::default(),

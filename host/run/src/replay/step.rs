@@ -209,6 +209,7 @@ impl Superstep<'_> {
             remaining_steps: limit.saturating_sub(steps + 1),
             tasks: Arc::default(),
             base: meta.id,
+            values: Arc::new(self.lineage.checkpoint.values.clone()),
             children: Arc::new(meta.subgraph_checkpoints.clone()),
             parents: Arc::new(meta.parent_graphs.clone()),
             reusable_results: Arc::default(),

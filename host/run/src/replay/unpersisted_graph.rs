@@ -54,8 +54,8 @@ impl Superstep<'_> {
         let body = self.graph_version.graph.node(&task.node).map(|node| &node.body);
         let Some(NodeKind::Graph { graph, .. }) = body else { return };
         let Some(graph_version) = world.app.graphs.get(graph).cloned() else { return };
-        let input =
-            subgraph_input(&self.graph_version.graph, &graph_version.graph, task.input.clone());
+        let own = task.input(&self.graph_version.graph, &self.lineage.checkpoint.values);
+        let input = subgraph_input(&self.graph_version.graph, &graph_version.graph, own);
         let above = Some(self.graph_version.clone());
         let inner = UnpersistedGraph {
             namespace: &namespace,

@@ -121,7 +121,7 @@ fn node_call(
         remaining_steps: context.remaining_steps,
         tenant: context.record.tenant.clone(),
         context: context.record.context.clone(),
-        input: task.input.clone(),
+        input: context.input_of(task),
         config: node.config.clone(),
         error: handled_failure(context, task).as_deref().cloned(),
     }

@@ -164,10 +164,10 @@ fn key(
         NodeKind::Graph { graph, .. } => json!([context.graph_version.version, graph]),
     };
     let key = match &cache.key {
-        None => task.input.clone(),
+        None => context.input_of(task),
         Some(formula) => {
-            let run = &context.record.context;
-            formula.eval(&Variables::from([("input", &task.input), ("context", run)]))?
+            let (input, run) = (context.input_of(task), &context.record.context);
+            formula.eval(&Variables::from([("input", &input), ("context", run)]))?
         }
     };
     let parts: Value = json!([code, node.config, cache.key.is_some(), key]);

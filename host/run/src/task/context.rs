@@ -50,6 +50,8 @@ pub(crate) struct GraphContext {
     /// Counter of the run's tasks, in all of its graphs.
     pub tasks: Arc<TaskCount>,
     pub base: CheckpointId,
+    /// Channel values of checkpoint `base`, which the tasks read.
+    pub values: Arc<Values>,
     /// Last checkpoint of each subgraph with `state = "own"`, as of checkpoint `base`.
     pub children: Arc<BTreeMap<Namespace, CheckpointId>>,
     /// Current checkpoints of the parent graphs.
@@ -63,6 +65,13 @@ pub(crate) struct GraphContext {
     pub error: Option<Arc<Value>>,
     /// Runs subgraphs.
     pub subgraph_runner: &'static dyn SubgraphRunner,
+}
+
+impl GraphContext {
+    /// Returns the input of a task.
+    pub(crate) fn input_of(&self, task: &Task) -> Value {
+        task.input(&self.graph_version.graph, &self.values)
+    }
 }
 
 /// Logged history of a task.
