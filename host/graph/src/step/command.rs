@@ -1,7 +1,7 @@
 //! Commands of clients: writes, and nodes to run in addition to those that are triggered.
 
 use std::cell::LazyCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -61,6 +61,8 @@ pub fn command(
     if let Some(node) = named.find(|node| graph.node(node).is_none()) {
         return Err(unknown_node(graph, node));
     }
+    // Before they are added to the triggers one by one, in time proportional to their square.
+    next::check_task_count(graph, command.sends.len())?;
     let made = match base {
         Some(base) => with_writes(graph, base, &command.writes, reduced, at)?,
         None => {
@@ -111,8 +113,8 @@ fn targets(graph: &Graph, made: &Checkpoint, command: &Command) -> (Vec<Trigger>
     // Tasks that get the state as their input share one copy of it.
     let copy = LazyCell::new(|| Arc::new(made.state()));
     let state = || LazyCell::force(&copy).clone();
-    let plain = command.goto.iter().filter(|node| !is_end(node));
-    let plain = plain.map(|node| Trigger::without_input(node.clone(), None));
+    let plain: BTreeSet<&NodeName> = command.goto.iter().filter(|node| !is_end(node)).collect();
+    let plain = plain.into_iter().map(|node| Trigger::without_input(node.clone(), None));
     let sends = command.sends.iter().map(|send| Trigger {
         node: send.node.clone(),
         from: None,

@@ -76,17 +76,22 @@ pub(super) fn next(
     Ok(NextTriggers { triggers, barriers, deferred })
 }
 
+/// Checks the number of tasks of a superstep.
+pub(super) fn check_task_count(graph: &Graph, tasks: usize) -> Result<(), StepError> {
+    let allowed = graph.task_limits().step_tasks;
+    if tasks as u64 <= allowed {
+        return Ok(());
+    }
+    let message = format!(
+        "{tasks} tasks are to run in one superstep, more than the limit of {allowed}: send fewer \
+         that do more each"
+    );
+    Err(StepError::Limit(Exceeded::new("step_tasks", allowed, message)))
+}
+
 /// Checks the limits of a superstep with these triggers.
 pub(super) fn check_load(graph: &Graph, triggers: &[Trigger]) -> Result<(), StepError> {
-    let allowed = graph.task_limits().step_tasks;
-    if triggers.len() as u64 > allowed {
-        let message = format!(
-            "{} tasks are to run in one superstep, more than the limit of {allowed}: send \
-             fewer that do more each",
-            triggers.len()
-        );
-        return Err(StepError::Limit(Exceeded::new("step_tasks", allowed, message)));
-    }
+    check_task_count(graph, triggers.len())?;
     let inputs = triggers.iter().filter_map(|trigger| trigger.input.as_deref());
     let mut bytes = 0_u64;
     if inputs.map(size).any(|more| {

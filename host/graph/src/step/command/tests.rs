@@ -9,6 +9,7 @@ use crate::checkpoint::{Checkpoint, CheckpointSource};
 use crate::error::StepError;
 use crate::event::Send;
 use crate::graph::Graph;
+use crate::limit::STEP_TASKS;
 use crate::testing::{ScriptedResult, at, graph, node, start, superstep, writes};
 
 const GRAPH: &str = r#"
@@ -80,10 +81,24 @@ fn tasks_keep_their_indexes() {
     let graph = graph(GRAPH);
     let sent = Command { sends: vec![send("c", json!(1)), send("c", json!(2))], ..goto(&[]) };
     let base = apply(&graph, &base(&graph), &sent).unwrap();
-    let made = apply(&graph, &base, &goto(&["c"])).unwrap();
+    let made = apply(&graph, &base, &goto(&["c", "c"])).unwrap();
     let state = base.state();
     let inputs: Vec<Option<Value>> = next(&made).into_iter().skip(2).map(|it| it.1).collect();
     assert_eq!(inputs, [Some(json!(1)), Some(json!(2)), Some(state)]);
+}
+
+#[test]
+fn sends_of_a_command_are_limited() {
+    let graph = graph(GRAPH);
+    let base = base(&graph);
+    let wish = |count: u64| Command {
+        sends: (0..count).map(|_| send("c", json!(1))).collect(),
+        ..Command::default()
+    };
+    // So many that it would take minutes to add them one by one.
+    let error = apply(&graph, &base, &wish(20 * STEP_TASKS)).unwrap_err();
+    assert!(matches!(&error, StepError::Limit(it) if it.limit == "step_tasks"), "{error}");
+    assert_eq!(next(&apply(&graph, &base, &wish(3)).unwrap()).len(), 2 + 3);
 }
 
 #[test]
