@@ -17,7 +17,8 @@
 //!   [`call`]: the kinds of host calls, and typed views of their journal entries.
 //! * [`principal`]: the party that requested what an event records.
 //! * [`message`]: the messages of a `messages` channel.
-//! * [`schema`]: JSON Schema with bounds on its cost; [`limit`]: the limits of this crate.
+//! * [`schema`]: JSON Schema with bounds on its cost; [`limit`]: the limits of this crate;
+//!   [`weight`]: the memory of values, which some limits count.
 //! * [`lineage`]: `(lineage, event) -> lineage`, the only place where state changes.
 //! * [`plan`]: `(graph, lineage) -> tasks` of the next superstep.
 //! * [`step`]: `(graph, lineage) -> next checkpoint`, once every task has finished.
@@ -118,6 +119,7 @@ pub mod schema;
 pub mod seal;
 pub mod step;
 pub mod tool;
+pub mod weight;
 
 #[cfg(test)]
 mod properties;

@@ -68,8 +68,8 @@ pub const TASK_SENDS: u64 = 10_000;
 /// writes are applied.
 pub const STEP_TASKS: u64 = 10_000;
 
-/// Maximum size of the inputs of all sends of one superstep, in bytes. The checkpoint contains
-/// these inputs.
+/// Maximum [weight](crate::weight) of the inputs of all sends of one superstep, in bytes. The
+/// checkpoint contains these inputs.
 pub const STEP_INPUT_BYTES: u64 = 64 << 20;
 
 /// Maximum number of tasks of a run, including those of its subgraphs. Each task leaves events in

@@ -42,8 +42,8 @@ pub const CORE_INSTANCES: u32 = 50;
 /// since a reader of a whole log makes one round trip to a shared store for each page.
 pub const PAGE_EVENTS: usize = 256;
 
-/// Bytes of one run that are not durable yet. A run that is further ahead waits. The limit bounds the memory for these
-/// bytes, and how long the end of the run waits for them.
+/// Bytes in memory of one run's batches that are not durable yet; see `wattle_graph::weight`. A run that is further
+/// ahead waits. The limit bounds this memory, and how long the end of the run waits for the batches.
 pub const LOG_AHEAD_BYTES: u64 = 8 << 20;
 
 /// Bytes of the log of a thread in the store. Copying, verifying and exporting a thread read the whole log. A
@@ -116,8 +116,9 @@ pub const LOG_MESSAGES: u64 = 10_000;
 /// message. The operator's log receives them too, and nothing else bounds what a web handler adds to it.
 pub const LOG_MESSAGES_BYTES: u64 = 8 << 20;
 
-/// Bytes of log messages of one thread that wait in memory. More of them are flushed to the store before the guest
-/// continues. Fewer wait for the next event that is flushed, since a flush for each message would be slower.
+/// Bytes in memory of the log messages of one thread that wait there; see `wattle_graph::weight`. More of them are flushed
+/// to the store before the guest continues. Fewer wait for the next event that is flushed, since a flush for each message
+/// would be slower.
 pub const LOG_BUFFER_BYTES: u64 = 1 << 20;
 
 /// Bytes of one JSON text in a host call: the arguments of a tool, a part of a message, a parameter of a statement, the

@@ -95,7 +95,7 @@ struct CommitQueue {
     /// Batch that waits for capacity in the store. The queue owns it, because a cancelled caller
     /// may be dropped and its events must still reach the log.
     in_flight: Option<BoxFuture<'static, Ticket>>,
-    /// Approximate size of the batches enqueued since the last wait for durability.
+    /// Approximate size in memory of the batches enqueued since the last wait for durability.
     ahead_bytes: u64,
 }
 
@@ -133,8 +133,8 @@ struct Buffer {
     /// The current checkpoint of the root graph.
     base: Option<CheckpointId>,
     events: Vec<Event>,
-    /// Approximate size of the log messages among the events. They wait for the flush that follows
-    /// another event.
+    /// Approximate size in memory of the log messages among the events. They wait for the flush that
+    /// follows another event.
     message_bytes: u64,
     unpersisted: UnpersistedCheckpoint,
 }
@@ -323,7 +323,7 @@ impl ThreadLog {
     /// Appends a log message to the buffer. The caller flushes when [`Self::is_flush_due`].
     pub(crate) fn push_message(&self, message: Log) {
         let event = self.push(EventKind::Log(message));
-        self.buffer().message_bytes += batch_size::event_bytes(&event);
+        self.buffer().message_bytes += batch_size::event_memory_bytes(&event);
     }
 
     /// Returns true if [`limit::LOG_BUFFER_BYTES`] of log messages are buffered.
@@ -461,10 +461,9 @@ impl ThreadLog {
             && batch.run.is_none()
             && batch.checkpoint.is_none();
         if !nothing {
-            let bytes = batch_size::approx_bytes(&batch);
-            order.ahead_bytes += bytes;
+            order.ahead_bytes += batch_size::memory_bytes(&batch);
             if let Some(room) = &self.size {
-                room.add(bytes);
+                room.add(batch_size::text_bytes(&batch));
             }
             let (store, thread) = (self.writer.store.clone(), self.writer.thread.clone());
             order.in_flight = Some(Box::pin(append(store, thread, batch)));

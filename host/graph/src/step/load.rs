@@ -1,15 +1,18 @@
 //! Tests of the limits on tasks.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{StepError, advance};
+use super::{StepError, advance, next};
+use crate::checkpoint::Trigger;
 use crate::event::Send;
 use crate::graph::Graph;
 use crate::limit::{RUN_TASKS, STEP_INPUT_BYTES, STEP_TASKS, TASK_SENDS};
 use crate::plan::Task;
 use crate::testing::{ScriptedResult, at, finish_superstep, graph, node, ready, start, superstep};
+use crate::weight::weight;
 
 fn sender() -> Graph {
     graph("[graphs.g]\nentry = [\"a\", \"b\"]\nnodes = { a = { goto = \"c\" }, b = {}, c = {} }")
@@ -43,6 +46,21 @@ fn tasks_of_a_superstep_are_limited() {
     let tasks = ready(&graph, &full);
     assert_eq!(tasks.len() as u64, STEP_TASKS);
     assert_eq!(tasks.iter().filter(|task| task.follows_same_node).count() as u64, STEP_TASKS - 1);
+}
+
+#[test]
+fn inputs_of_numbers_count_their_memory_and_not_their_digits() {
+    let graph = sender();
+    let input = Arc::new(json!(vec![0; 10_000]));
+    let load = |tasks: u64| {
+        let plain = || Trigger::without_input(node("c"), None);
+        let sends = (0..tasks).map(|_| Trigger { input: Some(input.clone()), ..plain() });
+        next::check_load(&graph, &sends.collect::<Vec<_>>())
+    };
+    let fitting = STEP_INPUT_BYTES / weight(&input);
+    assert!(fitting < STEP_INPUT_BYTES / input.to_string().len() as u64);
+    assert_eq!(load(fitting), Ok(()));
+    assert_eq!(limit(load(fitting + 1)), "step_input_bytes");
 }
 
 #[test]

@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::checkpoint::{CheckpointMeta, Trigger, Values};
 use crate::definition::BranchMode;
 use crate::error::StepError;
@@ -13,6 +11,7 @@ use crate::expr::{EvalError, Steps};
 use crate::graph::{Branch, Edge, Graph, is_end};
 use crate::id::NodeName;
 use crate::limit::{Exceeded, STEP_INPUT_BYTES};
+use crate::weight::weight;
 
 /// Barriers that only some of their sources have reached, by key.
 type Barriers = BTreeMap<String, BTreeSet<NodeName>>;
@@ -94,30 +93,18 @@ pub(super) fn check_load(graph: &Graph, triggers: &[Trigger]) -> Result<(), Step
     check_task_count(graph, triggers.len())?;
     let inputs = triggers.iter().filter_map(|trigger| trigger.input.as_deref());
     let mut bytes = 0_u64;
-    if inputs.map(size).any(|more| {
+    if inputs.map(weight).any(|more| {
         bytes = bytes.saturating_add(more);
         bytes > STEP_INPUT_BYTES
     }) {
         let message = format!(
-            "the inputs of the tasks that are to run in one superstep have more than \
-             {STEP_INPUT_BYTES} bytes: put large things into channels or blobs"
+            "the inputs of the tasks that are to run in one superstep take more than \
+             {STEP_INPUT_BYTES} bytes of memory: put large things into channels or blobs"
         );
         let exceeded = Exceeded::new("step_input_bytes", STEP_INPUT_BYTES, message);
         return Err(StepError::Limit(exceeded));
     }
     Ok(())
-}
-
-/// Returns the approximate size of a value as text, in bytes.
-fn size(value: &Value) -> u64 {
-    match value {
-        Value::String(text) => text.len() as u64 + 2,
-        Value::Array(items) => 2 + items.iter().map(|item| size(item) + 1).sum::<u64>(),
-        Value::Object(fields) => {
-            2 + fields.iter().map(|(key, item)| key.len() as u64 + 4 + size(item)).sum::<u64>()
-        }
-        _ => 4,
-    }
 }
 
 /// Splits triggers into those that run next and deferred ones. `waiting` are the triggers that are
