@@ -17,7 +17,7 @@ use crate::expr::Condition;
 use crate::expr::expression::CelExpression;
 use crate::failure::{Failure, code};
 use crate::id::{ChannelName, Digest, END, GraphName, NodeName, PluginName};
-use crate::limit::TaskLimits;
+use crate::limit::GraphLimits;
 use crate::schema::{Misfit, Schema};
 
 pub use self::retry::RetryPolicy;
@@ -43,20 +43,20 @@ pub struct Graph {
     pub(crate) entry: BTreeSet<NodeName>,
     pub(crate) edges: Vec<Edge>,
     pub(crate) branches: Vec<Branch>,
-    pub(crate) tasks: TaskLimits,
+    pub(crate) limits: GraphLimits,
 }
 
 impl Graph {
-    /// Returns the graph with other task limits. The limits are not part of the definition, so the
-    /// digest stays the same.
-    pub fn with_task_limits(mut self, limits: TaskLimits) -> Self {
-        self.tasks = limits;
+    /// Returns the graph with other limits. They are not part of the definition, so the digest
+    /// stays the same.
+    pub fn with_limits(mut self, limits: GraphLimits) -> Self {
+        self.limits = limits;
         self
     }
 
-    /// Returns the task limits. The limits of a run's root graph apply to all tasks of the run.
-    pub fn task_limits(&self) -> TaskLimits {
-        self.tasks
+    /// Returns the limits. That of the tasks of a run's root graph applies to all tasks of the run.
+    pub fn limits(&self) -> GraphLimits {
+        self.limits
     }
 
     /// Returns the channels of the state.

@@ -76,13 +76,13 @@ pub const STEP_INPUT_BYTES: u64 = 64 << 20;
 /// the log of the thread.
 pub const RUN_TASKS: u64 = 100_000;
 
-/// Maximum value of [`TaskLimits::task_sends`], [`TaskLimits::step_tasks`] and
-/// [`TaskLimits::run_tasks`]. Planning takes memory in proportion to these limits.
+/// Maximum value of [`GraphLimits::task_sends`], [`GraphLimits::step_tasks`] and
+/// [`GraphLimits::run_tasks`]. Planning takes memory in proportion to these limits.
 pub const MOST_TASKS: u64 = 10_000_000;
 
-/// Task limits that an operator can set.
+/// Limits of graphs that an operator can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TaskLimits {
+pub struct GraphLimits {
     /// See [`TASK_SENDS`].
     pub task_sends: u64,
     /// See [`STEP_TASKS`].
@@ -91,7 +91,7 @@ pub struct TaskLimits {
     pub run_tasks: u64,
 }
 
-impl Default for TaskLimits {
+impl Default for GraphLimits {
     fn default() -> Self {
         Self { task_sends: TASK_SENDS, step_tasks: STEP_TASKS, run_tasks: RUN_TASKS }
     }

@@ -67,7 +67,7 @@ pub fn check_writes(
     sends: &[Send],
 ) -> Result<(), StepError> {
     check_node_writes(graph, node, writes, &StepBudget::default())?;
-    let allowed = graph.task_limits().task_sends;
+    let allowed = graph.limits().task_sends;
     if sends.len() as u64 > allowed {
         let message = format!(
             "node `{node}` sends {} tasks at once, more than the limit of {allowed}: send \
@@ -148,7 +148,7 @@ fn done(base: &Checkpoint, run: &RunId, more: usize) -> u64 {
 fn check_tasks(graph: &Graph, done: u64, next: &NextTriggers) -> Result<(), StepError> {
     next::check_load(graph, &next.triggers)?;
     next::check_load(graph, &next.deferred)?;
-    let allowed = graph.task_limits().run_tasks;
+    let allowed = graph.limits().run_tasks;
     if done.saturating_add(next.triggers.len() as u64) <= allowed {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, GraphName, ThreadId};
-use wattle_graph::limit::TaskLimits;
+use wattle_graph::limit::GraphLimits;
 use wattle_kit::clock::ManualClock;
 use wattle_run::app::{App, GraphVersion};
 use wattle_run::caps::Caps;
@@ -200,8 +200,8 @@ impl World {
         self.runtime = Some(runtime);
     }
 
-    /// Installs the same code with other task limits.
-    pub fn limit_tasks(&self, graph: &str, plugin: NativePlugin, limits: TaskLimits) {
+    /// Installs the same code with other limits of graphs.
+    pub fn limit_graphs(&self, graph: &str, plugin: NativePlugin, limits: GraphLimits) {
         self.catalog.install(limited(graph, vec![(Arc::new(plugin), Grants::default())], limits));
     }
 
@@ -363,15 +363,15 @@ fn start(ports: &Ports, catalog: &Arc<Catalog>, caps: &Caps) -> (Engine, Runtime
 ///
 /// If the graphs are not valid.
 pub fn app(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>) -> App {
-    limited(graph, plugins, TaskLimits::default())
+    limited(graph, plugins, GraphLimits::default())
 }
 
-/// Creates an app named `test` with other task limits, like [`app`].
+/// Creates an app named `test` with other limits of graphs, like [`app`].
 ///
 /// # Panics
 ///
 /// If the graphs are not valid.
-pub fn limited(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>, limits: TaskLimits) -> App {
+pub fn limited(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>, limits: GraphLimits) -> App {
     let graphs = match check_toml("graph.toml", graph, &AnyPlugin) {
         Ok(graphs) => graphs,
         Err(problems) => {
@@ -389,7 +389,7 @@ pub fn limited(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>, limits: Tas
     let plugins = code;
     let graphs = graphs
         .into_iter()
-        .map(|graph| graph.with_task_limits(limits))
+        .map(|graph| graph.with_limits(limits))
         .map(|graph| (graph.name.clone(), Arc::new(GraphVersion::new(graph, &plugins))))
         .collect();
     App {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use wattle_graph::definition::HumanDuration;
-use wattle_graph::limit::{MOST_TASKS, TaskLimits};
+use wattle_graph::limit::{GraphLimits, MOST_TASKS};
 use wattle_run::caps::{Caps, TenantCaps};
 use wattle_sandbox::{CompileLimits, SandboxConfig};
 
@@ -94,11 +94,11 @@ impl TenantLimits {
 }
 
 impl LimitsConfig {
-    /// Returns the limits of tasks.
-    pub fn tasks(&self) -> TaskLimits {
-        let usual = TaskLimits::default();
+    /// Returns the limits of graphs.
+    pub fn graphs(&self) -> GraphLimits {
+        let usual = GraphLimits::default();
         let set = |limit: Option<NonZeroU64>, usual: u64| limit.map_or(usual, NonZeroU64::get);
-        TaskLimits {
+        GraphLimits {
             task_sends: set(self.task_sends, usual.task_sends),
             step_tasks: set(self.step_tasks, usual.step_tasks),
             run_tasks: set(self.run_tasks, usual.run_tasks),
@@ -107,7 +107,7 @@ impl LimitsConfig {
 
     /// Returns the key and the value of a limit that exceeds its maximum, if there is one.
     pub(crate) fn excess(&self) -> Option<(&'static str, u64)> {
-        let TaskLimits { task_sends, step_tasks, run_tasks } = self.tasks();
+        let GraphLimits { task_sends, step_tasks, run_tasks } = self.graphs();
         let all =
             [("task_sends", task_sends), ("step_tasks", step_tasks), ("run_tasks", run_tasks)];
         all.into_iter().find(|(_, limit)| *limit > MOST_TASKS)

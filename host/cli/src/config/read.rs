@@ -294,7 +294,7 @@ fn listed(names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wattle_graph::limit::TaskLimits;
+    use wattle_graph::limit::GraphLimits;
     use wattle_sandbox::CompileLimits;
 
     use super::*;
@@ -320,7 +320,7 @@ mod tests {
         assert!(config.sql["asset"].migrate && !config.sql["business"].migrate);
         assert_eq!(config.tenants["acme"].keys_env.as_deref(), Some("ACME_API_KEYS"));
         let caps = config.caps();
-        assert_eq!(config.limits.tasks(), TaskLimits::default());
+        assert_eq!(config.limits.graphs(), GraphLimits::default());
         assert_eq!((caps.run_context_bytes, caps.thread_log_bytes), (256 << 10, 1 << 30));
         assert_eq!((caps.thread_blobs, caps.app_blob_bytes), (10_000, Some(64 << 30)));
         assert_eq!(caps.tenant.blob_bytes, Some(16 << 30));

@@ -127,8 +127,8 @@ impl AppFolder<'_> {
             |problems| -> Vec<String> { problems.iter().map(ToString::to_string).collect() },
         )?;
         let names: Vec<String> = graphs.iter().flat_map(names::problems).collect();
-        let limits = self.config.limits.tasks();
-        let graphs = graphs.into_iter().map(|graph| graph.with_task_limits(limits)).collect();
+        let limits = self.config.limits.graphs();
+        let graphs = graphs.into_iter().map(|graph| graph.with_limits(limits)).collect();
         if names.is_empty() || self.is_old { Ok(graphs) } else { Err(names) }
     }
 

@@ -13,7 +13,7 @@ use crate::check::{edges, nodes, reachability, schemas};
 use crate::definition::GraphDef;
 use crate::graph::Graph;
 use crate::id::{ChannelName, Digest, GraphName, NodeName};
-use crate::limit::TaskLimits;
+use crate::limit::GraphLimits;
 use crate::schema::Schema;
 
 /// A graph under construction: the definition with the context of its checks.
@@ -114,7 +114,7 @@ fn graph(
     reachability::check(ctx, problems);
     schemas::check(ctx, problems);
     Some(Graph {
-        tasks: TaskLimits::default(),
+        limits: GraphLimits::default(),
         name: name.clone(),
         digest: digest(name, ctx.def, subgraphs)?,
         definition: ctx.def.clone(),

@@ -77,7 +77,7 @@ pub(super) fn next(
 
 /// Checks the number of tasks of a superstep.
 pub(super) fn check_task_count(graph: &Graph, tasks: usize) -> Result<(), StepError> {
-    let allowed = graph.task_limits().step_tasks;
+    let allowed = graph.limits().step_tasks;
     if tasks as u64 <= allowed {
         return Ok(());
     }

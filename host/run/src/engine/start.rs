@@ -291,7 +291,7 @@ impl Engine {
             tuple.events.push(log.for_namespace(graph).push(answer));
         }
         let tasks = TaskCount::new(
-            graph_version.graph.task_limits().run_tasks,
+            graph_version.graph.limits().run_tasks,
             finished_in_log(&tuple, &run.id),
         );
         let (unpersisted, passed) =
@@ -418,7 +418,7 @@ impl Engine {
         slot: &ThreadClaim,
         checkpoint: &Checkpoint,
     ) -> GraphContext {
-        let run_tasks = graph_version.graph.task_limits().run_tasks;
+        let run_tasks = graph_version.graph.limits().run_tasks;
         GraphContext {
             app,
             graph_version,

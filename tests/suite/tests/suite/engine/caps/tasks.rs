@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::code;
-use wattle_graph::limit::TaskLimits;
+use wattle_graph::limit::GraphLimits;
 use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
@@ -48,7 +48,7 @@ fn working() -> NativePlugin {
 
 fn world(run_tasks: u64) -> World {
     let world = World::new(GRAPHS, working());
-    world.limit_tasks(GRAPHS, working(), TaskLimits { run_tasks, ..TaskLimits::default() });
+    world.limit_graphs(GRAPHS, working(), GraphLimits { run_tasks, ..GraphLimits::default() });
     world
 }
 
