@@ -80,6 +80,15 @@ pub const RUN_TASKS: u64 = 100_000;
 /// [`GraphLimits::run_tasks`]. Planning takes memory in proportion to these limits.
 pub const MOST_TASKS: u64 = 10_000_000;
 
+/// Maximum [weight](crate::weight) of the state of one graph, in bytes. Each checkpoint and each
+/// view of a thread has the whole state in memory, and a superstep has it before and after. A
+/// conversation of some ten thousand messages fits.
+pub const STATE_BYTES: u64 = 64 << 20;
+
+/// Maximum value of [`GraphLimits::state_bytes`]. A store writes at most as many bytes of JSON for
+/// one channel.
+pub const MOST_STATE_BYTES: u64 = 512 << 20;
+
 /// Limits of graphs that an operator can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GraphLimits {
@@ -89,11 +98,18 @@ pub struct GraphLimits {
     pub step_tasks: u64,
     /// See [`RUN_TASKS`].
     pub run_tasks: u64,
+    /// See [`STATE_BYTES`].
+    pub state_bytes: u64,
 }
 
 impl Default for GraphLimits {
     fn default() -> Self {
-        Self { task_sends: TASK_SENDS, step_tasks: STEP_TASKS, run_tasks: RUN_TASKS }
+        Self {
+            task_sends: TASK_SENDS,
+            step_tasks: STEP_TASKS,
+            run_tasks: RUN_TASKS,
+            state_bytes: STATE_BYTES,
+        }
     }
 }
 

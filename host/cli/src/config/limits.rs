@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use wattle_graph::definition::HumanDuration;
-use wattle_graph::limit::{GraphLimits, MOST_TASKS};
+use wattle_graph::limit::{GraphLimits, MOST_STATE_BYTES, MOST_TASKS};
 use wattle_run::caps::{Caps, TenantCaps};
 use wattle_sandbox::{CompileLimits, SandboxConfig};
 
@@ -27,6 +27,8 @@ pub struct LimitsConfig {
     pub step_tasks: Option<NonZeroU64>,
     /// Maximum number of tasks of a run, in all of its graphs together.
     pub run_tasks: Option<NonZeroU64>,
+    /// Maximum size of the state of a graph in memory.
+    pub state_bytes: Option<ByteSize>,
     /// Maximum number of pending interrupts of a thread.
     pub thread_questions: Option<NonZeroU64>,
     /// Maximum number of blobs that a thread refers to.
@@ -102,15 +104,23 @@ impl LimitsConfig {
             task_sends: set(self.task_sends, usual.task_sends),
             step_tasks: set(self.step_tasks, usual.step_tasks),
             run_tasks: set(self.run_tasks, usual.run_tasks),
+            state_bytes: self.state_bytes.map_or(usual.state_bytes, |size| size.0),
         }
     }
 
-    /// Returns the key and the value of a limit that exceeds its maximum, if there is one.
-    pub(crate) fn excess(&self) -> Option<(&'static str, u64)> {
-        let GraphLimits { task_sends, step_tasks, run_tasks } = self.graphs();
+    /// Returns a limit of tasks that exceeds its maximum, if there is one, with its key.
+    pub(crate) fn too_many_tasks(&self) -> Option<(&'static str, u64)> {
+        let GraphLimits { task_sends, step_tasks, run_tasks, .. } = self.graphs();
         let all =
             [("task_sends", task_sends), ("step_tasks", step_tasks), ("run_tasks", run_tasks)];
         all.into_iter().find(|(_, limit)| *limit > MOST_TASKS)
+    }
+
+    /// Returns a limit of bytes that exceeds its maximum, if there is one, with its key.
+    pub(crate) fn too_many_bytes(&self) -> Option<(&'static str, ByteSize)> {
+        let all = [("state_bytes", self.state_bytes)];
+        let mut set = all.into_iter().filter_map(|(key, size)| Some((key, size?)));
+        set.find(|(_, size)| size.0 > MOST_STATE_BYTES)
     }
 }
 

@@ -140,9 +140,13 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let mut add = |key: String, message: String, hint: &str| {
         problems.push(ConfigProblem { key, message, hint: Some(hint.to_owned()) });
     };
-    if let Some((key, limit)) = config.limits.excess() {
+    if let Some((key, limit)) = config.limits.too_many_tasks() {
         let message = format!("{limit} exceeds the maximum of 10,000,000 tasks");
         add(format!("limits.{key}"), message, "set at most 10,000,000");
+    }
+    if let Some((key, limit)) = config.limits.too_many_bytes() {
+        let message = format!("{limit} exceeds the maximum of 512MiB");
+        add(format!("limits.{key}"), message, "set at most 512MiB");
     }
     if let Some(zone) = &config.clock.time_zone
         && jiff::tz::TimeZone::get(zone).is_err()
@@ -353,6 +357,17 @@ mod tests {
             provider = "openai"
         "#;
         insta::assert_snapshot!(check(text).unwrap_err());
+    }
+
+    #[test]
+    fn limits_above_their_maximum_are_refused() {
+        for (limit, part) in [
+            ("run_tasks = 10_000_001", "10000001 exceeds the maximum of 10,000,000 tasks"),
+            ("state_bytes = \"1GiB\"", "1GiB exceeds the maximum of 512MiB"),
+        ] {
+            let error = check(&format!("[limits]\n{limit}")).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
     }
 
     #[test]

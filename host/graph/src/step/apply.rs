@@ -11,7 +11,9 @@ use crate::error::StepError;
 use crate::event::Write;
 use crate::graph::Graph;
 use crate::id::{ChannelName, CheckpointId, NodeName};
+use crate::limit::Exceeded;
 use crate::schema::StepBudget;
+use crate::weight::weight;
 
 /// Writes with their nodes, in order; an input has no node.
 pub(super) type Writes<'w> = Vec<(Option<&'w NodeName>, &'w Write)>;
@@ -114,7 +116,36 @@ impl ValuesBuilder {
             let combined = combine(channel, current, writes, reduced.get(*name), &budget)?;
             self.set(name, combined);
         }
-        Ok(())
+        self.check_size(graph)
+    }
+
+    /// Checks the size of the state.
+    ///
+    /// Weighs the channels that did not change as well. A state within the default limit has about
+    /// a million values at most, and a visit takes some nanoseconds; the copy of a list by its
+    /// reducer takes longer. A weight that is kept beside each value would have to be computed
+    /// again wherever a checkpoint is read.
+    fn check_size(&self, graph: &Graph) -> Result<(), StepError> {
+        let allowed = graph.limits().state_bytes;
+        let (mut bytes, mut largest) = (0_u64, None);
+        for (name, value) in &self.values {
+            let own = weight(value);
+            bytes = bytes.saturating_add(own);
+            largest = largest.max(Some((own, name)));
+        }
+        match largest.filter(|_| bytes > allowed) {
+            None => Ok(()),
+            Some((own, channel)) => {
+                let message = format!(
+                    "the state of graph `{}` would take {bytes} bytes of memory, more than the \
+                     limit of {allowed}, and channel `{channel}` has the most with {own}: keep \
+                     less in it, put large things into blobs, or raise `limits.state_bytes` in \
+                     wattle.toml",
+                    graph.name
+                );
+                Err(StepError::Limit(Exceeded::new("state_bytes", allowed, message)))
+            }
+        }
     }
 
     /// Returns the checkpoint with this state.

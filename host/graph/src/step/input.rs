@@ -24,7 +24,8 @@ use crate::step::{CheckpointStamp, next_meta};
 /// # Errors
 ///
 /// [`StepError::InvalidInput`] if the input is not an object or names an unknown channel,
-/// [`StepError::InvalidValue`] and [`StepError::Reduce`] if a value does not fit.
+/// [`StepError::InvalidValue`] and [`StepError::Reduce`] if a value does not fit,
+/// [`StepError::Limit`] if the state would be too large.
 pub fn accept_input(
     graph: &Graph,
     base: Option<&Checkpoint>,

@@ -1,17 +1,19 @@
-//! Tests of the limits on tasks.
+//! Tests of the limits on tasks and on the state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{StepError, advance, next};
+use super::{Command, Edit, EditAs, StepError, advance, command, edit, next};
 use crate::checkpoint::Trigger;
 use crate::event::Send;
 use crate::graph::Graph;
-use crate::limit::{RUN_TASKS, STEP_INPUT_BYTES, STEP_TASKS, TASK_SENDS};
+use crate::limit::{GraphLimits, RUN_TASKS, STEP_INPUT_BYTES, STEP_TASKS, TASK_SENDS};
 use crate::plan::Task;
-use crate::testing::{ScriptedResult, at, finish_superstep, graph, node, ready, start, superstep};
+use crate::testing::{
+    ScriptedResult, at, finish_superstep, graph, node, ready, start, superstep, writes,
+};
 use crate::weight::weight;
 
 fn sender() -> Graph {
@@ -82,4 +84,61 @@ fn tasks_of_a_run_are_limited() {
     let other = super::CheckpointStamp { run: "other".parse().unwrap(), ..at(9) };
     let next = advance(&graph, &lineage, &BTreeMap::new(), other).unwrap();
     assert_eq!(next.meta.tasks, 2);
+}
+
+/// Returns a graph whose state has at most 10,000 bytes. Its node runs without end.
+fn small_state() -> Graph {
+    let text = r#"[graphs.g]
+        entry = "a"
+        channels.log.reducer = "append"
+        channels.kind = {}
+        nodes.a = {}
+        edges = [{ from = "a", to = "a" }]"#;
+    graph(text).with_limits(GraphLimits { state_bytes: 10_000, ..GraphLimits::default() })
+}
+
+#[test]
+fn a_state_that_grows_without_end_is_limited() {
+    let graph = small_state();
+    let mut lineage = start(&graph, &json!({ "kind": "small" })).unwrap();
+    let more = |_: &Task| ScriptedResult::write("log", "x".repeat(1_000));
+    let error = (0..20).find_map(|_| superstep(&graph, &mut lineage, &more).err()).unwrap();
+    let StepError::Limit(exceeded) = &error else { panic!("{error}") };
+    assert_eq!((exceeded.limit, exceeded.allowed), ("state_bytes", 10_000));
+    assert!(exceeded.message.contains("channel `log` has the most"), "{error}");
+    let items = lineage.checkpoint.state()["log"].as_array().map(Vec::len);
+    assert_eq!(items, Some(9), "the state before remains");
+}
+
+#[test]
+fn inputs_edits_and_commands_cannot_make_a_state_above_the_limit() {
+    let graph = small_state();
+    let base = start(&graph, &json!({})).unwrap().checkpoint;
+    let none = BTreeMap::new();
+    let kind = |length: usize| writes(&[("kind".to_owned(), json!("x".repeat(length)))]);
+    let edited = |as_node: EditAs| {
+        let edits = [Edit { as_node, writes: kind(10_000) }];
+        edit(&graph, &base, &edits, &none, at(2)).map(drop)
+    };
+    let wish = Command { writes: kind(10_000), ..Command::default() };
+    for made in [
+        start(&graph, &json!({ "kind": "x".repeat(10_000) })).map(drop),
+        edited(EditAs::Input),
+        edited(EditAs::Node(node("a"))),
+        command(&graph, Some(&base), &wish, &none, at(2)).map(drop),
+    ] {
+        assert_eq!(limit(made), "state_bytes");
+    }
+
+    // A larger state, which another limit allowed, can be copied, ended and made smaller.
+    let mut large = base;
+    large.values.insert("kind".parse().unwrap(), Arc::new(json!("x".repeat(20_000))));
+    for (as_node, writes) in [
+        (EditAs::Copy, Vec::new()),
+        (EditAs::End, Vec::new()),
+        (EditAs::Node(node("a")), kind(5_000)),
+    ] {
+        let edits = [Edit { as_node, writes }];
+        assert!(edit(&graph, &large, &edits, &none, at(2)).is_ok(), "{edits:?}");
+    }
 }
