@@ -85,8 +85,12 @@ pub const MOST_TASKS: u64 = 10_000_000;
 /// conversation of some ten thousand messages fits.
 pub const STATE_BYTES: u64 = 64 << 20;
 
-/// Maximum value of [`GraphLimits::state_bytes`]. A store writes at most as many bytes of JSON for
-/// one channel.
+/// Maximum [weight](crate::weight) of the outcomes of one superstep, in bytes. All of them are in
+/// memory until they are applied. Sixteen outcomes of the largest size fit.
+pub const STEP_OUTCOME_BYTES: u64 = 64 << 20;
+
+/// Maximum value of [`GraphLimits::state_bytes`] and [`GraphLimits::step_outcome_bytes`]. A store
+/// writes at most as many bytes of JSON for one channel.
 pub const MOST_STATE_BYTES: u64 = 512 << 20;
 
 /// Limits of graphs that an operator can set.
@@ -100,6 +104,8 @@ pub struct GraphLimits {
     pub run_tasks: u64,
     /// See [`STATE_BYTES`].
     pub state_bytes: u64,
+    /// See [`STEP_OUTCOME_BYTES`].
+    pub step_outcome_bytes: u64,
 }
 
 impl Default for GraphLimits {
@@ -109,6 +115,7 @@ impl Default for GraphLimits {
             step_tasks: STEP_TASKS,
             run_tasks: RUN_TASKS,
             state_bytes: STATE_BYTES,
+            step_outcome_bytes: STEP_OUTCOME_BYTES,
         }
     }
 }
@@ -121,6 +128,16 @@ pub fn run_tasks(graph: &GraphName, allowed: u64) -> Exceeded {
          wattle.toml"
     );
     Exceeded::new("run_tasks", allowed, message)
+}
+
+/// Returns the error for a superstep whose tasks return too much together.
+pub fn step_outcome_bytes(graph: &GraphName, allowed: u64) -> Exceeded {
+    let message = format!(
+        "the outcomes of the tasks of one superstep of graph `{graph}` take more than {allowed} \
+         bytes of memory together: run fewer tasks in a superstep, return less from each, put \
+         large things into blobs, or raise `limits.step_outcome_bytes` in wattle.toml"
+    );
+    Exceeded::new("step_outcome_bytes", allowed, message)
 }
 
 /// Error: a limit was exceeded.

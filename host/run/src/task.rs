@@ -6,6 +6,7 @@ pub(crate) mod context;
 pub(crate) mod node_result;
 pub(crate) mod options;
 pub(crate) mod outcome;
+pub(crate) mod outcome_bytes;
 mod started_subgraphs;
 pub(crate) mod task_count;
 pub(crate) mod task_heartbeat;
@@ -15,12 +16,13 @@ use std::time::{Duration, Instant};
 use wattle_graph::event::{EventKind, TaskFailed, TaskFinished, TaskStarted};
 use wattle_graph::failure::Failure;
 use wattle_graph::graph::Node;
+use wattle_graph::limit::Exceeded;
 use wattle_graph::plan::Task;
 
 use crate::gate::unwind::{GuestError, Unwind};
 use crate::task::cache::CacheEntry;
 pub(crate) use crate::task::context::{GraphContext, TaskHistory};
-use crate::task::outcome::{AttemptFailure, classify, validate_and_log, with_node_context};
+use crate::task::outcome::{AttemptFailure, classify, log_finished, validate, with_node_context};
 
 /// Result of a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,12 +34,24 @@ pub(crate) enum TaskEnd {
     /// The task failed permanently; the event is logged. It names the error handler that runs in
     /// its place, if there is one.
     Failed(TaskFailed),
+    /// The task returned an outcome that does not fit among those of its superstep. Nothing is
+    /// logged, and the run fails.
+    OutcomesFull(Exceeded),
     /// The run was cancelled.
     Cancelled,
     /// The task is a subgraph, which stopped because a drain was requested.
     Drained,
     /// The log cannot be written.
     LogLost(Failure),
+}
+
+impl From<Result<TaskFinished, Exceeded>> for TaskEnd {
+    fn from(finished: Result<TaskFinished, Exceeded>) -> Self {
+        match finished {
+            Ok(finished) => Self::Finished(Box::new(finished)),
+            Err(exceeded) => Self::OutcomesFull(exceeded),
+        }
+    }
 }
 
 /// Runs a task until it ends.
@@ -53,7 +67,7 @@ pub(crate) async fn run_task(context: GraphContext, task: Task, history: TaskHis
     if let Some(entry) = entry.as_ref().filter(|_| !history.journal.is_reexecution())
         && let Some(finished) = entry.finish_from_cache(&context, &task, &history.journal).await
     {
-        return TaskEnd::Finished(Box::new(finished));
+        return finished.into();
     }
     let end = attempts(&context, &task, node, &history).await;
     if let (Some(entry), TaskEnd::Finished(finished)) = (entry, &end) {
@@ -80,8 +94,11 @@ async fn attempts(
         let started = Instant::now();
         let ended = attempt::attempt(context, task, node, history, number).await;
         let fault = match ended {
-            Ok(done) => match validate_and_log(context, task, &history.journal, done, started) {
-                Ok(finished) => return TaskEnd::Finished(Box::new(finished)),
+            Ok(done) => match validate(context, task, done, started) {
+                Ok(finished) => {
+                    let logged = log_finished(context, &history.journal, &finished);
+                    return logged.map(|()| finished).into();
+                }
                 Err(fault) => fault,
             },
             Err(GuestError::Unwound(Unwind::Suspended(_))) => return TaskEnd::Suspended,
@@ -104,7 +121,7 @@ async fn attempts(
     }
 }
 
-/// Runs one attempt of a task without retries. Its outcome is only in the buffer of the log.
+/// Runs one attempt of a task without retries. Its outcome is not logged.
 pub(crate) async fn execute_once(
     context: &GraphContext,
     task: &Task,
@@ -114,8 +131,7 @@ pub(crate) async fn execute_once(
     started: Instant,
 ) -> Result<TaskFinished, GuestError> {
     let done = attempt::attempt(context, task, node, history, number).await?;
-    validate_and_log(context, task, &history.journal, done, started)
-        .map_err(|fault| GuestError::Failure(fault.failure))
+    validate(context, task, done, started).map_err(|fault| GuestError::Failure(fault.failure))
 }
 
 /// Returns the event of a failed attempt, with the delay of the retry or with the error handler.

@@ -29,6 +29,8 @@ pub struct LimitsConfig {
     pub run_tasks: Option<NonZeroU64>,
     /// Maximum size of the state of a graph in memory.
     pub state_bytes: Option<ByteSize>,
+    /// Maximum size in memory of the outcomes of one superstep.
+    pub step_outcome_bytes: Option<ByteSize>,
     /// Maximum number of pending interrupts of a thread.
     pub thread_questions: Option<NonZeroU64>,
     /// Maximum number of blobs that a thread refers to.
@@ -100,11 +102,13 @@ impl LimitsConfig {
     pub fn graphs(&self) -> GraphLimits {
         let usual = GraphLimits::default();
         let set = |limit: Option<NonZeroU64>, usual: u64| limit.map_or(usual, NonZeroU64::get);
+        let bytes = |size: Option<ByteSize>, usual: u64| size.map_or(usual, |size| size.0);
         GraphLimits {
             task_sends: set(self.task_sends, usual.task_sends),
             step_tasks: set(self.step_tasks, usual.step_tasks),
             run_tasks: set(self.run_tasks, usual.run_tasks),
-            state_bytes: self.state_bytes.map_or(usual.state_bytes, |size| size.0),
+            state_bytes: bytes(self.state_bytes, usual.state_bytes),
+            step_outcome_bytes: bytes(self.step_outcome_bytes, usual.step_outcome_bytes),
         }
     }
 
@@ -118,7 +122,8 @@ impl LimitsConfig {
 
     /// Returns a limit of bytes that exceeds its maximum, if there is one, with its key.
     pub(crate) fn too_many_bytes(&self) -> Option<(&'static str, ByteSize)> {
-        let all = [("state_bytes", self.state_bytes)];
+        let all =
+            [("state_bytes", self.state_bytes), ("step_outcome_bytes", self.step_outcome_bytes)];
         let mut set = all.into_iter().filter_map(|(key, size)| Some((key, size?)));
         set.find(|(_, size)| size.0 > MOST_STATE_BYTES)
     }

@@ -191,6 +191,7 @@ fn subgraph_context(context: &GraphContext, nested: &SubgraphCall) -> GraphConte
         parent_graph: nested.parent_graph.clone(),
         log: Arc::new(context.log.for_namespace(nested.namespace.clone())),
         parents: Arc::new(parents),
+        outcomes: Arc::default(),
         values: Arc::default(),
         children: Arc::default(),
         parent_heartbeat: nested.parent_heartbeat.clone(),

@@ -2,6 +2,7 @@
 //! writes together and creates a checkpoint.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -14,6 +15,7 @@ use wattle_graph::event::TaskFailed;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, InterruptId, TaskId};
 use wattle_graph::interrupt::Interrupt;
+use wattle_graph::limit::Exceeded;
 use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::{Plan, Task, plan};
 use wattle_graph::step::{CheckpointStamp, advance, parent_outcome, plugin_reductions};
@@ -24,6 +26,7 @@ use super::reduce;
 use crate::blocking::{are_large_values, are_many_tasks, block_in_place_if};
 use crate::gate::Journal;
 use crate::ports::store::Durability;
+use crate::task::outcome_bytes::OutcomeBytes;
 use crate::task::{GraphContext, TaskEnd, TaskHistory, run_task};
 use crate::unpersisted_events::UnpersistedEvents;
 
@@ -198,10 +201,12 @@ impl SuperstepLoop {
     /// Runs tasks of a superstep until they end. Returns `None` if the loop continues.
     async fn run_tasks(&mut self, tasks: Vec<Task>) -> Option<LoopExit> {
         let graph = &self.context.graph_version.graph.name;
-        let mut running = match self.context.tasks.start(tasks.len(), graph) {
-            Ok(running) => running,
+        let started = self.context.tasks.start(tasks.len(), graph);
+        let (mut running, outcomes) = match started.and_then(|it| Ok((it, self.outcome_bytes()?))) {
+            Ok(started) => started,
             Err(exceeded) => return Some(LoopExit::Failed(exceeded.to_failure())),
         };
+        self.context.outcomes = Arc::new(outcomes);
         let Checkpoint { meta, values, .. } = &self.state.lineage.checkpoint;
         self.context.remaining_steps = self.limit.saturating_sub(self.state.steps + 1);
         self.context.base = meta.id;
@@ -211,6 +216,7 @@ impl SuperstepLoop {
         }
         self.state.has_executed_tasks = true;
         let mut failed: Option<TaskFailed> = None;
+        let mut full: Option<Exceeded> = None;
         let (mut suspended, mut cancelled, mut drained) = (false, false, false);
         let mut left = tasks.len();
         let mut ends = self.start_tasks(tasks);
@@ -221,6 +227,7 @@ impl SuperstepLoop {
                     self.state.lineage.failed.remove(&task);
                     self.state.lineage.finished.insert(task, *finished);
                 }
+                TaskEnd::OutcomesFull(exceeded) => full = Some(exceeded),
                 TaskEnd::Suspended => suspended |= self.state.suspended.insert(task),
                 TaskEnd::Cancelled => cancelled = true,
                 TaskEnd::Drained => drained = true,
@@ -238,9 +245,12 @@ impl SuperstepLoop {
                 self.context.log.flush().await;
             }
         }
-        let is_cut = failed.is_some() || suspended;
+        let is_cut = failed.is_some() || full.is_some() || suspended;
         if cancelled || (is_cut && self.is_cancelled()) {
             return Some(LoopExit::Cancelled);
+        }
+        if let Some(exceeded) = full {
+            return Some(LoopExit::Failed(exceeded.to_failure()));
         }
         match failed {
             Some(failed) => Some(LoopExit::Failed(failed.failure)),
@@ -251,8 +261,20 @@ impl SuperstepLoop {
         }
     }
 
+    /// Returns the counter of the superstep's outcomes, which contains those of the tasks that have
+    /// finished.
+    fn outcome_bytes(&self) -> Result<OutcomeBytes, Exceeded> {
+        let finished = &self.state.lineage.finished;
+        let written = finished.values().flat_map(|task| &task.writes).map(|write| &write.value);
+        let is_much = are_many_tasks(finished.len()) || are_large_values(written);
+        block_in_place_if(is_much, || {
+            OutcomeBytes::new(&self.context.graph_version.graph, finished.values())
+        })
+    }
+
     /// Runs tasks, up to the concurrency limit at once. A single task runs in place; several are
-    /// spawned. A task takes memory only while it runs, and no task starts after a cancel.
+    /// spawned. A task takes memory only while it runs, and no task starts after a cancel or once
+    /// the outcomes have reached their limit.
     fn start_tasks(&mut self, tasks: Vec<Task>) -> BoxStream<'static, (TaskId, TaskEnd)> {
         let alone = tasks.len() == 1;
         let mut questions = self.interrupts_by_task();
@@ -265,7 +287,7 @@ impl SuperstepLoop {
         let run = move |(task, history): (Task, TaskHistory)| -> BoxFuture<'static, _> {
             let id = task.id.clone();
             if context.cancel.is_set() {
-                return std::future::ready((id, TaskEnd::Cancelled)).boxed();
+                return ready((id, TaskEnd::Cancelled)).boxed();
             }
             let work = Box::pin(run_task(context.clone(), task, history));
             if alone {
@@ -278,7 +300,9 @@ impl SuperstepLoop {
             }));
             async move { (id, spawned.await.unwrap_or_else(crashed)) }.boxed()
         };
-        stream::iter(begun).map(run).buffer_unordered(self.context.max_concurrency()).boxed()
+        let outcomes = self.context.outcomes.clone();
+        let begun = stream::iter(begun).take_while(move |_| ready(!outcomes.is_full()));
+        begun.map(run).buffer_unordered(self.context.max_concurrency()).boxed()
     }
 
     /// Returns the interrupts of the superstep by task.
@@ -318,6 +342,10 @@ impl SuperstepLoop {
 
     /// Applies all writes of the superstep and advances to the next checkpoint.
     async fn apply_superstep(&mut self) -> Result<(), LoopExit> {
+        // Tasks that were executed here counted their outcomes when they finished.
+        if !self.state.has_executed_tasks {
+            self.outcome_bytes().map_err(|exceeded| LoopExit::Failed(exceeded.to_failure()))?;
+        }
         let known = self.state.unpersisted.next_checkpoint(self.state.lineage.checkpoint.meta.id);
         let context = &self.context;
         let (graph, lineage) = (&context.graph_version.graph, &self.state.lineage);

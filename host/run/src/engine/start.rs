@@ -434,6 +434,7 @@ impl Engine {
             handover: slot.handover.clone(),
             remaining_steps: 0,
             tasks: Arc::new(TaskCount::new(run_tasks, 0)),
+            outcomes: Arc::default(),
             base: checkpoint.meta.id,
             values: Arc::default(),
             children: Arc::default(),

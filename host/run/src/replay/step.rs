@@ -208,6 +208,7 @@ impl Superstep<'_> {
             handover: StopFlag::default(),
             remaining_steps: limit.saturating_sub(steps + 1),
             tasks: Arc::default(),
+            outcomes: Arc::default(),
             base: meta.id,
             values: Arc::new(self.lineage.checkpoint.values.clone()),
             children: Arc::new(meta.subgraph_checkpoints.clone()),

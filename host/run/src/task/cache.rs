@@ -14,6 +14,7 @@ use wattle_graph::expr::expression::Variables;
 use wattle_graph::failure::Failure;
 use wattle_graph::graph::{CachePolicy, Node, NodeKind};
 use wattle_graph::id::{AppName, Digest, GraphName, NodeName};
+use wattle_graph::limit::Exceeded;
 use wattle_graph::plan::Task;
 use wattle_graph::step::check_writes;
 
@@ -86,13 +87,14 @@ impl CacheEntry {
         }
     }
 
-    /// Finishes the task with the cached outcome of an equal task, if there is one.
+    /// Finishes the task with the cached outcome of an equal task, if there is one. See
+    /// [`log_finished`] for the error.
     pub(super) async fn finish_from_cache(
         &self,
         context: &GraphContext,
         task: &Task,
         journal: &Journal,
-    ) -> Option<TaskFinished> {
+    ) -> Option<Result<TaskFinished, Exceeded>> {
         let started = Instant::now();
         let (memory, now_ms) = (&context.ports.memory, context.ports.clock.now_ms());
         let item = match memory.get(&self.scope, &self.namespace, &self.key, now_ms).await {
@@ -125,8 +127,7 @@ impl CacheEntry {
             step: task.step,
             attempt: 1,
         }));
-        log_finished(context, journal, &finished);
-        Some(finished)
+        Some(log_finished(context, journal, &finished).map(|()| finished))
     }
 
     /// Stores the outcome of the task.

@@ -25,6 +25,7 @@ use crate::quota::Quotas;
 use crate::result_reuse::ReusableResults;
 use crate::stop_flag::StopFlag;
 use crate::task::node_result::NodeResult;
+use crate::task::outcome_bytes::OutcomeBytes;
 use crate::task::task_count::TaskCount;
 use crate::task::task_heartbeat::TaskHeartbeat;
 
@@ -49,6 +50,8 @@ pub(crate) struct GraphContext {
     pub remaining_steps: u32,
     /// Counter of the run's tasks, in all of its graphs.
     pub tasks: Arc<TaskCount>,
+    /// Counter of the outcomes of the current superstep.
+    pub outcomes: Arc<OutcomeBytes>,
     pub base: CheckpointId,
     /// Channel values of checkpoint `base`, which the tasks read.
     pub values: Arc<Values>,

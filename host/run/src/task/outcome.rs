@@ -7,6 +7,7 @@ use wattle_graph::event::{EventKind, TaskFault, TaskFinished};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::{Graph, Node, NodeKind};
 use wattle_graph::id::{END, NodeName};
+use wattle_graph::limit::Exceeded;
 use wattle_graph::plan::Task;
 use wattle_graph::step::check_writes;
 
@@ -23,18 +24,17 @@ pub(super) struct AttemptFailure {
     pub(super) failure: Failure,
 }
 
-/// Validates the outcome of a node and logs it.
-pub(super) fn validate_and_log(
+/// Validates the outcome of a node.
+pub(super) fn validate(
     context: &GraphContext,
     task: &Task,
-    journal: &Journal,
     done: NodeResult,
     started: Instant,
 ) -> Result<TaskFinished, AttemptFailure> {
     let NodeResult { outcome, subgraph_end: child } = done;
     let goto = check(context, task, &outcome)
         .map_err(|failure| AttemptFailure { kind: TaskFault::Failure, failure })?;
-    let finished = TaskFinished {
+    Ok(TaskFinished {
         task: task.id.clone(),
         node: task.node.clone(),
         index: task.index,
@@ -46,18 +46,27 @@ pub(super) fn validate_and_log(
         child,
         cached: false,
         duration_us: started.elapsed().as_micros() as u64,
-    };
-    log_finished(context, journal, &finished);
-    Ok(finished)
+    })
 }
 
-/// Logs `task_finished`. A task of a subgraph also records it in its journal, because the parent
-/// task can be aborted and retried at any time.
-pub(super) fn log_finished(context: &GraphContext, journal: &Journal, finished: &TaskFinished) {
+/// Counts an outcome among those of the superstep and logs `task_finished`. A task of a subgraph
+/// also records it in its journal, because the parent task can be aborted and retried at any time.
+///
+/// # Errors
+///
+/// [`Exceeded`] if the outcomes of the superstep exceed their limit. Nothing is logged then, so the
+/// task has not finished.
+pub(super) fn log_finished(
+    context: &GraphContext,
+    journal: &Journal,
+    finished: &TaskFinished,
+) -> Result<(), Exceeded> {
+    context.outcomes.add(&context.graph_version.graph, finished)?;
     context.log.push(EventKind::TaskFinished(finished.clone()));
     if !context.log.namespace().is_root() {
         journal.finish(finished.clone());
     }
+    Ok(())
 }
 
 /// Validates an outcome against the graph it is for. Returns its `goto` as nodes.

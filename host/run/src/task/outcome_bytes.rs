@@ -1,0 +1,59 @@
+//! Size of the outcomes of a superstep that are not applied yet.
+//!
+//! All of them are in memory until every task of the superstep has finished. A task counts its
+//! outcome before it logs it, so no more than the limit is kept, however many tasks finish at the
+//! same time. At the limit the run fails, and not the task: which task comes last depends on their
+//! order, and an error handler in its place would make the result depend on it as well.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use wattle_graph::event::TaskFinished;
+use wattle_graph::graph::Graph;
+use wattle_graph::limit::{self, Exceeded};
+use wattle_graph::weight::outcome_weight;
+
+/// Counter of the outcomes of a superstep. The default has no limit.
+#[derive(Default)]
+pub(crate) struct OutcomeBytes {
+    allowed: Option<u64>,
+    used: AtomicU64,
+    is_full: AtomicBool,
+}
+
+impl OutcomeBytes {
+    /// Creates the counter of a superstep in which tasks have finished already.
+    ///
+    /// # Errors
+    ///
+    /// [`Exceeded`] if their outcomes exceed the limit.
+    pub(crate) fn new<'t>(
+        graph: &Graph,
+        finished: impl IntoIterator<Item = &'t TaskFinished>,
+    ) -> Result<Self, Exceeded> {
+        let allowed = Some(graph.limits().step_outcome_bytes);
+        let count = Self { allowed, ..Self::default() };
+        finished.into_iter().try_for_each(|finished| count.add(graph, finished))?;
+        Ok(count)
+    }
+
+    /// Counts the outcome of a task that finishes.
+    ///
+    /// # Errors
+    ///
+    /// [`Exceeded`] if the outcome does not fit. No further task should start then.
+    pub(crate) fn add(&self, graph: &Graph, finished: &TaskFinished) -> Result<(), Exceeded> {
+        let Some(allowed) = self.allowed else { return Ok(()) };
+        let more = outcome_weight(finished);
+        let sum = |used: u64| used.checked_add(more).filter(|used| *used <= allowed);
+        if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok() {
+            return Ok(());
+        }
+        self.is_full.store(true, Ordering::Relaxed);
+        Err(limit::step_outcome_bytes(&graph.name, allowed))
+    }
+
+    /// Returns true if an outcome did not fit.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
+    }
+}
