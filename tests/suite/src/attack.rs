@@ -73,6 +73,7 @@ pub const CASES: &[Case] = cases! {
     "conditions", 4, guests::conditions;
     "blobs", 2, guests::blobs;
     "logs", 2, guests::logs;
+    "state", 1, guests::state;
     "sql", 2, guests::sql;
     "words", 2, guests::words;
     "busy", 1, guests::busy;

@@ -64,6 +64,19 @@ schema = { type = "integer" }
 [graphs.honest.nodes.counter]
 "#;
 
+/// A graph without an end that appends a text to its state in each superstep.
+const GROW: &str = r#"
+[graphs.grow]
+entry = "huge_output"
+[graphs.grow.channels.size]
+[graphs.grow.channels.text]
+reducer = "append"
+[graphs.grow.nodes.huge_output]
+[[graphs.grow.edges]]
+from = "huge_output"
+to = "huge_output"
+"#;
+
 /// Returns a graph whose first node sends the tasks of a superstep. They run in the order of the
 /// names of their nodes.
 fn fan_out() -> String {
@@ -117,7 +130,7 @@ plugin = "tools"
 "#;
 
 fn graphs() -> String {
-    let mut text = [CONDITION, &fan_out()].concat();
+    let mut text = [CONDITION, GROW, &fan_out()].concat();
     for (node, channels) in NODES {
         text.push_str(&format!("\n[graphs.{node}]\nentry = \"{node}\"\n"));
         for channel in *channels {

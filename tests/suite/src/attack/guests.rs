@@ -18,6 +18,10 @@ const ITEMS: u32 = 20_000;
 /// Numbers in an array, more than one validation may visit.
 const NUMBERS: u32 = 1_500_000;
 
+/// Size of the text that each superstep of the graph `grow` appends, in bytes. As JSON it is nearly
+/// as large as an output may be.
+const GROWTH_BYTES: u32 = (4 << 20) - 1_000;
+
 /// Gotos of one task.
 const GOTOS: u32 = 300_000;
 
@@ -122,6 +126,11 @@ pub(super) async fn logs(host: Arc<Host>) -> Result<()> {
         ensure!(holds, "{floods} messages, {truncated} truncated, {dropped} about dropped ones");
     }
     Ok(())
+}
+
+/// Runs a graph whose state grows in each superstep, without end.
+pub(super) async fn state(host: Arc<Host>) -> Result<()> {
+    host.fails_at("grow", json!({ "size": GROWTH_BYTES }), "state_bytes").await
 }
 
 /// Executes statements with huge values, and statements on the host's own tables.

@@ -13,6 +13,7 @@
 //! | condition that compares all pairs of items | `conditions`, `super::conditions` |
 //! | task that stores blobs | `blobs`, `super::blobs` |
 //! | task that logs without end | `logs`, `tests/suite/tests/suite/engine/caps/messages.rs` |
+//! | state that grows without end, outcomes that wait for the last task | `state`, `host/graph/src/step/load.rs`, `tests/suite/tests/suite/engine/caps/state.rs` |
 //! | huge values of SQLite, the host's own tables | `sql`, `host/sql/tests/it/writers.rs` |
 //! | incomplete head, incomplete body, connections without a request | `half-requests`, `super::listeners` |
 //! | component that compiles for minutes, many at once | `host/cli/tests/it/compile.rs`, `host/sandbox/src/compile` |
@@ -55,6 +56,7 @@ withstands! {
     conditions: "conditions",
     blobs: "blobs",
     logs: "logs",
+    state: "state",
     sql: "sql",
     words: "words",
     busy: "busy",
