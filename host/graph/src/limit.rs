@@ -33,8 +33,17 @@ pub const SCHEMA_RECURSION: u64 = 500;
 /// Maximum number of different patterns in a schema.
 pub const SCHEMA_PATTERNS: u64 = 100;
 
+/// Maximum size of all compiled patterns of a schema, in bytes. Compiling them takes time in
+/// proportion. It is enough for some forty patterns such as `^.{1,300}$`.
+pub const SCHEMA_PATTERNS_COMPILED_BYTES: u64 = 8 << 20;
+
 /// Maximum length of a pattern, in bytes.
 pub const PATTERN_BYTES: u64 = 1_000;
+
+/// Maximum number of escapes in a pattern that the validator translates (`\d`, `\s`, `\w`, their
+/// negations and `\cA`). The translation reads the pattern once for each of them. Patterns of dates
+/// have about twenty.
+pub const PATTERN_ESCAPES: u64 = 50;
 
 /// Maximum size of a compiled pattern, in bytes. Matching takes time proportional to the length of
 /// the text and to this size.

@@ -5,23 +5,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jsonschema::paths::Location;
 use jsonschema::{Keyword, ValidationError, Validator};
+use regex_automata::nfa::thompson::NFA;
 use serde_json::{Map, Value, json};
 
-use crate::limit::{Exceeded, PATTERN_BYTES, PATTERN_COMPILED_BYTES, SCHEMA_PATTERNS};
+use crate::limit::{
+    Exceeded, PATTERN_BYTES, PATTERN_COMPILED_BYTES, PATTERN_ESCAPES, SCHEMA_PATTERNS,
+    SCHEMA_PATTERNS_COMPILED_BYTES,
+};
 use crate::schema::ahead::{self, MOST, Part};
 use crate::schema::{SchemaError, options};
 
-/// Size classes of compiled patterns, in bytes.
+/// Size classes of compiled patterns, in bytes. Steps are counted by class, so that small changes
+/// of the library that compiles patterns do not change them.
 const SIZES: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, PATTERN_COMPILED_BYTES];
 
 /// Product of text bytes and compiled pattern bytes that counts as one step. Each byte of the text
 /// may visit every state of the pattern, at about ten nanoseconds for a KiB of it.
 const STEP: u64 = 16 << 10;
 
+/// Letters of the escapes that the validator translates, each in a pass over the pattern.
+const TRANSLATED: &[u8] = b"cdDsSwW";
+
 /// Patterns of one schema, with their compiled sizes.
 #[derive(Default)]
 pub(super) struct Patterns {
     sizes: BTreeMap<String, u64>,
+    /// Size of all compiled patterns, in bytes.
+    compiled: u64,
     /// Whether a `pattern` has look-around, so that [`keyword`] has to replace the keyword of the
     /// validator.
     pub(super) look_ahead: bool,
@@ -42,7 +52,8 @@ impl Patterns {
         Ok(size)
     }
 
-    /// Returns the approximate compiled size of a pattern without look-around, in bytes.
+    /// Returns the approximate compiled size of a pattern without look-around, in bytes. Compiles
+    /// equal patterns once.
     pub(super) fn size(&mut self, pattern: &str) -> Result<u64, SchemaError> {
         if let Some(size) = self.sizes.get(pattern) {
             return Ok(*size);
@@ -51,25 +62,77 @@ impl Patterns {
             let message = format!("a pattern of the schema has more than {PATTERN_BYTES} bytes");
             return Err(Exceeded::new("pattern_bytes", PATTERN_BYTES, message).into());
         }
+        if escapes(pattern) > PATTERN_ESCAPES {
+            let message = format!(
+                "a pattern of the schema has more than {PATTERN_ESCAPES} escapes such as `\\d`: \
+                 repeat one with `\\d{{4}}`, or write a class such as `[0-9]`"
+            );
+            return Err(Exceeded::new("pattern_escapes", PATTERN_ESCAPES, message).into());
+        }
         if self.sizes.len() as u64 >= SCHEMA_PATTERNS {
             let message = format!("the schema has more than {SCHEMA_PATTERNS} different patterns");
             return Err(Exceeded::new("schema_patterns", SCHEMA_PATTERNS, message).into());
         }
-        let size = SIZES.into_iter().find(|size| fits(pattern, *size)).ok_or_else(|| {
-            SchemaError::Broken(format!(
-                "the pattern `{pattern}` cannot be used: it is not a regular expression, needs \
-                 backtracking (back-references do, and look-around except at the beginning and the \
-                 end of a `pattern`, as in `^(?=.*[0-9])`, at most {MOST} times), or compiles to more than \
-                 {PATTERN_COMPILED_BYTES} bytes"
-            ))
-        })?;
+        let bytes = compiled_bytes(pattern).ok_or_else(|| unusable(pattern))?;
+        self.compiled += bytes;
+        if self.compiled > SCHEMA_PATTERNS_COMPILED_BYTES {
+            let allowed = SCHEMA_PATTERNS_COMPILED_BYTES;
+            let message = format!(
+                "the patterns of the schema compile to more than {allowed} bytes: repeat less in \
+                 them, as in `[a-z]{{1,500}}`, and limit lengths with `maxLength`"
+            );
+            return Err(Exceeded::new("schema_patterns_compiled", allowed, message).into());
+        }
+        let size = SIZES.into_iter().find(|size| bytes <= *size);
+        let size = size.unwrap_or(PATTERN_COMPILED_BYTES);
         self.sizes.insert(pattern.to_owned(), size);
         Ok(size)
     }
+
+    /// Returns the maximum memory of the validator for the patterns, in bytes, if one thread
+    /// matches them.
+    pub(super) fn memory(&self) -> u64 {
+        /// Size of the tables of a pattern, relative to the size of the compiled pattern.
+        const TABLES: u64 = 64;
+        let of = |size: &u64| {
+            let tables = size.saturating_mul(TABLES).min(PATTERN_COMPILED_BYTES);
+            // The pattern is compiled in both directions, and a text can fill the cache of states,
+            // which `options` limits.
+            2 * *size + tables + PATTERN_COMPILED_BYTES
+        };
+        self.sizes.values().map(of).sum()
+    }
 }
 
-fn fits(pattern: &str, size: u64) -> bool {
-    options(size).build(&json!({ "pattern": pattern })).is_ok()
+/// Returns the number of escapes that the validator translates. Counts `\\d` as well, which is a
+/// backslash and a letter.
+fn escapes(pattern: &str) -> u64 {
+    let pairs = pattern.as_bytes().windows(2);
+    pairs.filter(|pair| pair[0] == b'\\' && TRANSLATED.contains(&pair[1])).count() as u64
+}
+
+/// Returns the size of a pattern that is compiled as the validator does, in bytes. `None` if it
+/// cannot be compiled, or is too large.
+fn compiled_bytes(pattern: &str) -> Option<u64> {
+    // The validator compares a text with such a pattern directly.
+    if jsonschema_regex::analyze_pattern(pattern).is_some() {
+        return Some(SIZES[0]);
+    }
+    let translated = jsonschema_regex::to_rust_regex(pattern).ok()?;
+    let config = NFA::config().nfa_size_limit(Some(PATTERN_COMPILED_BYTES as usize));
+    let compiled = NFA::compiler().configure(config).build(&translated).ok()?;
+    // While it is compiled, which the limit applies to, a pattern takes about twice as much.
+    Some(2 * compiled.memory_usage() as u64)
+}
+
+/// Returns the error for a pattern that the validator cannot match.
+pub(super) fn unusable(pattern: &str) -> SchemaError {
+    SchemaError::Broken(format!(
+        "the pattern `{pattern}` cannot be used: it is not a regular expression, needs \
+         backtracking (back-references do, and look-around except at the beginning and the end of \
+         a `pattern`, as in `^(?=.*[0-9])`, at most {MOST} times), or compiles to more than \
+         {PATTERN_COMPILED_BYTES} bytes"
+    ))
 }
 
 /// Returns the number of steps of matching a string against patterns with the total compiled size
@@ -79,45 +142,51 @@ pub(super) fn steps(text: &str, sizes: u64) -> u64 {
 }
 
 /// The parts of a pattern, and whether a string must match each.
-type Parts = Vec<(bool, Validator)>;
+type Parts = Vec<(bool, Arc<Validator>)>;
+
+/// Compiled patterns without look-around, by their text.
+type Compiled = HashMap<String, Arc<Validator>>;
 
 /// A `pattern` keyword of a schema in which some pattern has look-around.
 struct Pattern {
-    parts: Arc<Parts>,
+    parts: Parts,
     pattern: String,
 }
 
 /// A keyword, or the reason why it cannot be created.
 type Made<'a> = Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>>;
 
-/// Returns a factory for the `pattern` keywords of one schema. It compiles equal patterns once.
+/// Returns a factory for the `pattern` keywords of one schema. It compiles equal parts of patterns
+/// once.
 pub(super) fn keyword()
 -> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> Made<'a> + Send + Sync + 'static
 {
-    let compiled: Mutex<HashMap<String, Arc<Parts>>> = Mutex::default();
+    let compiled: Mutex<Compiled> = Mutex::default();
     move |_schema, value, _place| {
         let pattern = value.as_str().unwrap_or_default().to_owned();
         let mut compiled = compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        let parts = match compiled.get(&pattern) {
-            Some(parts) => parts.clone(),
-            None => {
-                let parts = Arc::new(compile(&pattern)?);
-                compiled.insert(pattern.clone(), parts.clone());
-                parts
-            }
-        };
+        let parts = compile(&pattern, &mut compiled)?;
         Ok(Box::new(Pattern { parts, pattern }))
     }
 }
 
-fn compile(pattern: &str) -> Result<Parts, ValidationError<'static>> {
+fn compile(pattern: &str, compiled: &mut Compiled) -> Result<Parts, ValidationError<'static>> {
     let whole = || vec![Part { is_wanted: true, pattern: pattern.to_owned() }];
     let parts = ahead::parts(pattern).unwrap_or_else(whole).into_iter();
-    let compiled = parts.map(|part| {
-        let plain = json!({ "pattern": part.pattern });
-        Ok((part.is_wanted, options(PATTERN_COMPILED_BYTES).build(&plain)?))
-    });
-    compiled.collect()
+    let parts = parts.map(|part| Ok((part.is_wanted, compile_part(part.pattern, compiled)?)));
+    parts.collect()
+}
+
+fn compile_part(
+    pattern: String,
+    compiled: &mut Compiled,
+) -> Result<Arc<Validator>, ValidationError<'static>> {
+    if let Some(known) = compiled.get(&pattern) {
+        return Ok(known.clone());
+    }
+    let part = Arc::new(options().build(&json!({ "pattern": pattern }))?);
+    compiled.insert(pattern, part.clone());
+    Ok(part)
 }
 
 impl<'i> Keyword<'i> for Pattern {
@@ -129,7 +198,46 @@ impl<'i> Keyword<'i> for Pattern {
     }
 
     fn is_valid(&self, value: &'i Value) -> bool {
-        let matches = |(is_wanted, part): &(bool, Validator)| part.is_valid(value) == *is_wanted;
+        let matches =
+            |(is_wanted, part): &(bool, Arc<Validator>)| part.is_valid(value) == *is_wanted;
         !value.is_string() || self.parts.iter().all(matches)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_patterns_are_compiled_once() {
+        let mut patterns = Patterns::default();
+        let size = patterns.size("^[a-z]{1,100}x$").unwrap();
+        let compiled = patterns.compiled;
+        assert!(compiled > 0 && compiled <= size, "{compiled} {size}");
+        assert_eq!(patterns.size("^[a-z]{1,100}x$"), Ok(size));
+        assert_eq!((patterns.compiled, patterns.sizes.len()), (compiled, 1));
+    }
+
+    /// A few expensive parts combine to thousands of patterns.
+    #[test]
+    fn equal_parts_of_patterns_are_compiled_once() {
+        let mut compiled = Compiled::default();
+        let one = compile("^(?=.*a)(?=.*b)c", &mut compiled).unwrap();
+        let other = compile("^(?=.*b)(?=.*a)c", &mut compiled).unwrap();
+        assert_eq!((one.len(), other.len(), compiled.len()), (3, 3, 3));
+        assert!(Arc::ptr_eq(&one[0].1, &other[1].1) && Arc::ptr_eq(&one[2].1, &other[2].1));
+    }
+
+    #[test]
+    fn size_is_that_of_the_smallest_class_that_holds_the_compiled_pattern() {
+        let mut patterns = Patterns::default();
+        for (pattern, size) in [
+            ("^ready$", SIZES[0]),
+            (r"^\d{4}-\d{2}-\d{2}$", SIZES[0]),
+            ("^[ab]*a[ab]{900}c", SIZES[2]),
+            ("^(?:[ab]{100}){130}", SIZES[4]),
+        ] {
+            assert_eq!(patterns.size(pattern), Ok(size), "{pattern}");
+        }
     }
 }

@@ -110,6 +110,12 @@ fn patterns_match_in_linear_time() {
     let many: serde_json::Map<String, Value> =
         (0..101).map(|n| (format!("^a{n}"), json!(true))).collect();
     assert_eq!(refused(&json!({ "patternProperties": many })), "schema_patterns");
+    let pattern = |escapes: usize| json!({ "pattern": format!("^a{}", r"\d".repeat(escapes)) });
+    assert_eq!(refused(&pattern(51)), "pattern_escapes");
+    assert!(Schema::compile(&pattern(50)).is_ok());
+    let large: serde_json::Map<String, Value> =
+        (0..20).map(|n| (format!("^{n}(?:[ab]{{100}}){{130}}"), json!(true))).collect();
+    assert_eq!(refused(&json!({ "patternProperties": large })), "schema_patterns_compiled");
 
     let evil = Schema::compile(&json!({ "pattern": "^(a+)+$" })).unwrap();
     assert!(evil.validate(&json!(format!("{}b", "a".repeat(50_000)))).is_err());
