@@ -15,6 +15,10 @@ pub const SCHEMA_BYTES: u64 = 256 << 10;
 /// Maximum number of JSON values in a schema. Compilation takes time and memory in proportion.
 pub const SCHEMA_NODES: u64 = 20_000;
 
+/// Maximum length of the paths of all JSON values of a schema, in bytes. The compiled schema holds
+/// the path of each value. In a generated schema of 256 KiB they have some MiB.
+pub const SCHEMA_PATHS_BYTES: u64 = 8 << 20;
+
 /// Maximum nesting of a schema, in levels. Compilation is recursive.
 pub const SCHEMA_DEPTH: u64 = 64;
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::limit::{
     Exceeded, SCHEMA_BYTES, SCHEMA_CHAIN, SCHEMA_DEPTH, SCHEMA_EXPANDED, SCHEMA_NODES,
+    SCHEMA_PATHS_BYTES,
 };
 use crate::schema::SchemaError;
 use crate::schema::pattern::Patterns;
@@ -74,7 +75,7 @@ impl Outline {
     /// Checks a schema and builds its outline.
     pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
         let mut size = Size::default();
-        size.add(schema, SCHEMA_DEPTH)?;
+        size.add(schema, SCHEMA_DEPTH, 0)?;
         let mut build = Build {
             document: Document::new(schema),
             ids: HashMap::new(),
@@ -247,11 +248,17 @@ pub(super) fn text_steps(text: &str) -> u64 {
 struct Size {
     bytes: u64,
     nodes: u64,
+    /// Length of the paths of all values.
+    paths: u64,
 }
 
 impl Size {
-    fn add(&mut self, value: &Value, levels: u64) -> Result<(), Exceeded> {
+    /// Adds a value with `levels` levels and a path of `path` bytes.
+    fn add(&mut self, value: &Value, levels: u64, path: u64) -> Result<(), Exceeded> {
+        /// Length of the position of an item in a path, with the slash.
+        const POSITION: u64 = 6;
         self.nodes += 1;
+        self.paths += path;
         self.bytes += match value {
             Value::String(text) => text.len() as u64 + 2,
             _ => 4,
@@ -264,6 +271,13 @@ impl Size {
             let message = format!("the schema has more than {SCHEMA_NODES} JSON values");
             return Err(Exceeded::new("schema_nodes", SCHEMA_NODES, message));
         }
+        if self.paths > SCHEMA_PATHS_BYTES {
+            let message = format!(
+                "the paths of all values of the schema have more than {SCHEMA_PATHS_BYTES} bytes: \
+                 shorten the names of its outer properties, or nest it less"
+            );
+            return Err(Exceeded::new("schema_paths", SCHEMA_PATHS_BYTES, message));
+        }
         let deeper = || {
             levels.checked_sub(1).ok_or_else(|| {
                 let message = format!("the schema is nested deeper than {SCHEMA_DEPTH} levels");
@@ -273,13 +287,13 @@ impl Size {
         match value {
             Value::Array(items) => {
                 let levels = deeper()?;
-                items.iter().try_for_each(|item| self.add(item, levels))
+                items.iter().try_for_each(|item| self.add(item, levels, path + POSITION))
             }
             Value::Object(fields) => {
                 let levels = deeper()?;
                 fields.iter().try_for_each(|(key, item)| {
                     self.bytes += key.len() as u64 + 4;
-                    self.add(item, levels)
+                    self.add(item, levels, path + key.len() as u64 + 1)
                 })
             }
             _ => Ok(()),

@@ -66,6 +66,10 @@ fn schema_size_and_nesting_are_limited() {
     assert_eq!(refused(&nested(70)), "schema_depth");
     assert_eq!(refused(&json!({ "enum": vec![1; 20_000] })), "schema_nodes");
     assert_eq!(refused(&json!({ "title": "x".repeat(300_000) })), "schema_bytes");
+    let many = json!({ "prefixItems": vec![true; 9_000] });
+    let below = |name: &str| json!({ "properties": { name: many } });
+    assert_eq!(refused(&below(&"x".repeat(1_000))), "schema_paths");
+    assert!(Schema::compile(&below("x")).is_ok());
     let chain = |length: usize| {
         let defs: serde_json::Map<String, Value> = (0..length)
             .map(|n| (format!("c{n}"), json!({ "$ref": format!("#/$defs/c{}", n + 1) })))
