@@ -125,6 +125,11 @@ impl Channel {
         Ok(Self { name, reducer, default: def.default.clone(), schema })
     }
 
+    /// Returns true if validating even a small value can take long.
+    pub(crate) fn is_expensive(&self) -> bool {
+        self.schema.as_ref().is_some_and(|schema| schema.is_expensive())
+    }
+
     /// Validates a value against the schema of the channel.
     ///
     /// # Errors

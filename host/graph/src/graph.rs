@@ -89,6 +89,13 @@ impl Graph {
         &self.branches
     }
 
+    /// Returns true if validating even a small value of a channel, or a small run context, can take
+    /// long. Callers then move the validation off a thread that others share.
+    pub fn has_expensive_schema(&self) -> bool {
+        self.context.as_ref().is_some_and(Schema::is_expensive)
+            || self.channels.values().any(Channel::is_expensive)
+    }
+
     /// Checks a run context against `context_schema`. `null` is always accepted.
     ///
     /// # Errors

@@ -125,6 +125,18 @@ impl Schema {
         pattern::Patterns::default().keyword_size(pattern).is_ok()
     }
 
+    /// Returns true if validating even a small value can take long: many parts of the schema apply
+    /// to one location of a value, or a part compares with many values or a large pattern.
+    pub fn is_expensive(&self) -> bool {
+        self.outline.is_expensive
+    }
+
+    /// Returns the approximate maximum memory of the compiled schema, in bytes, if one thread uses
+    /// it. A pattern counts with the memory that matching it may take.
+    pub fn memory(&self) -> u64 {
+        self.outline.memory
+    }
+
     /// Validates a value with a budget of its own.
     ///
     /// # Errors

@@ -20,6 +20,10 @@ pub(super) struct Outline {
     pub(super) parts: Vec<Part>,
     /// Whether a pattern of the schema has look-around.
     pub(super) looks_ahead: bool,
+    /// Whether validating a small value can take many steps.
+    pub(super) is_expensive: bool,
+    /// Approximate maximum memory of the compiled schema, in bytes.
+    pub(super) memory: u64,
 }
 
 /// One subschema of a document, which can also be `true` or `false`.
@@ -71,6 +75,17 @@ const COMPARED: [&str; 5] = ["enum", "const", "required", "dependentRequired", "
 /// Steps of `format: regex`, which compiles the text.
 const REGEX_STEPS: u64 = 1_000;
 
+/// Approximate memory of a value of a compiled schema without its path, in bytes.
+const NODE_BYTES: u64 = 500;
+
+/// Copies of the path of a value in a compiled schema: those of a keyword and of its schema.
+const PATH_COPIES: u64 = 2;
+
+/// Number of parts at one location, of steps of one of them, and of bytes of its compiled patterns,
+/// up to which a schema is not expensive. Most schemas stay below: an optional value of a type that
+/// is referred to has four parts, and the pattern of a date is of the smallest size class.
+const CHEAP: (u64, u64, u64) = (16, 64, 16 << 10);
+
 impl Outline {
     /// Checks a schema and builds its outline.
     pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
@@ -87,9 +102,19 @@ impl Outline {
         while let Some((id, schema)) = build.todo.pop() {
             build.parts[id] = Part { shared: build.parts[id].shared, ..build.part(id, schema)? };
         }
-        let outline = Self { parts: build.parts, looks_ahead: build.patterns.look_ahead };
-        Expansion::of(&outline)?;
-        Ok(outline)
+        let Build { parts, patterns, .. } = build;
+        let memory = size.memory() + patterns.memory();
+        let outline = Self { parts, looks_ahead: patterns.look_ahead, is_expensive: false, memory };
+        let most = Expansion::of(&outline)?;
+        let is_expensive = most > CHEAP.0 || outline.parts.iter().any(Part::is_expensive);
+        Ok(Self { is_expensive, ..outline })
+    }
+}
+
+impl Part {
+    fn is_expensive(&self) -> bool {
+        let (_, steps, patterns) = CHEAP;
+        self.steps > steps || self.patterns > patterns || self.member_patterns > patterns
     }
 }
 
@@ -253,6 +278,11 @@ struct Size {
 }
 
 impl Size {
+    /// Returns the approximate memory of the compiled schema without its patterns, in bytes.
+    fn memory(&self) -> u64 {
+        self.bytes + PATH_COPIES * self.paths + NODE_BYTES * self.nodes
+    }
+
     /// Adds a value with `levels` levels and a path of `path` bytes.
     fn add(&mut self, value: &Value, levels: u64, path: u64) -> Result<(), Exceeded> {
         /// Length of the position of an item in a path, with the slash.
@@ -315,9 +345,10 @@ enum State {
 }
 
 impl<'o> Expansion<'o> {
-    fn of(outline: &'o Outline) -> Result<(), SchemaError> {
+    /// Returns the maximum number of parts that apply to one location.
+    fn of(outline: &'o Outline) -> Result<u64, SchemaError> {
         let mut expansion = Self { outline, known: BTreeMap::new() };
-        (0..outline.parts.len()).try_for_each(|id| expansion.part(id, 0).map(drop))
+        (0..outline.parts.len()).try_fold(0_u64, |most, id| Ok(most.max(expansion.part(id, 0)?.0)))
     }
 
     fn part(&mut self, id: Id, above: u64) -> Result<(u64, u64), SchemaError> {

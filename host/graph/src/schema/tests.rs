@@ -172,6 +172,31 @@ fn look_around_at_a_known_position_is_supported() {
 }
 
 #[test]
+fn schemas_that_take_many_steps_for_a_small_value_are_expensive() {
+    let is_expensive = |schema: &Value| Schema::compile(schema).unwrap().is_expensive();
+    let optional = json!({ "anyOf": [{ "$ref": "#/$defs/date" }, { "type": "null" }] });
+    let ordinary = json!({
+        "$defs": { "date": { "type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$" } },
+        "properties": { "from": optional, "to": optional, "kind": { "enum": ["a", "b", "c"] } },
+    });
+    assert!(!is_expensive(&ordinary));
+    assert!(is_expensive(&doubling(8, "allOf")));
+    assert!(is_expensive(&json!({ "items": { "enum": (0..100).collect::<Vec<_>>() } })));
+    assert!(is_expensive(&json!({ "items": { "pattern": "^[ab]*a[ab]{900}c" } })));
+    assert!(is_expensive(&json!({ "patternProperties": { "^[ab]*a[ab]{900}c": true } })));
+}
+
+#[test]
+fn memory_of_a_compiled_schema_counts_values_paths_and_patterns() {
+    let memory = |schema: &Value| Schema::compile(schema).unwrap().memory();
+    let smallest = memory(&json!({}));
+    assert!(memory(&json!({ "enum": (0..1_000).collect::<Vec<_>>() })) > smallest + 100_000);
+    let named = |name: &str| memory(&json!({ "properties": { name: { "type": "null" } } }));
+    assert!(named(&"x".repeat(10_000)) > named("x") + 30_000);
+    assert!(memory(&json!({ "pattern": "^a+b+$" })) > smallest + (1 << 20));
+}
+
+#[test]
 fn recursion_over_deep_values_is_bounded() {
     let schema = json!({ "properties": { "x": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } } });
     let deep = |levels| (0..levels).fold(json!({}), |inner, _| json!({ "x": inner }));
