@@ -9,7 +9,7 @@ use wattle_api::native::asked_by::AskedBy;
 use wattle_api::native::scope::{Authority, Scope};
 use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
-use wattle_run::blocking::{block_in_place_if, is_long_parse};
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::agents::Agents;
@@ -106,7 +106,8 @@ impl<T: DeserializeOwned> FromRequest<Agents> for Body<T> {
 
     async fn from_request(request: Request, agents: &Agents) -> Result<Self, Fault> {
         let bytes = body::read(request, agents.api().config.body_limit_bytes).await?;
-        Ok(Self(block_in_place_if(is_long_parse(bytes.len()), || parse(&bytes))?))
+        let is_long = is_long_parse(bytes.len());
+        Ok(Self(block_in_place_in_turn(is_long, || parse(&bytes)).await?))
     }
 }
 

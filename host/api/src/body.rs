@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 use wattle_graph::failure::code;
-use wattle_run::blocking::{block_in_place_if, is_long_parse};
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::json::lenient;
 
 use self::objects::Objects;
@@ -52,7 +52,7 @@ async fn read_json<T: DeserializeOwned>(request: Request, state: &ApiState) -> R
         ));
     }
     let bytes = read(request, state.config.body_limit_bytes).await?;
-    parse(&bytes)
+    block_in_place_in_turn(is_long_parse(bytes.len()), || parse(&bytes)).await
 }
 
 fn is_json(media_type: &str) -> bool {
@@ -139,7 +139,7 @@ fn too_large(limit_bytes: usize, is_of_key: bool) -> Problem {
 ///
 /// `invalid`, with the field, line and column in `details`.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    block_in_place_if(is_long_parse(bytes.len()), || lenient::parse_request(bytes, document))
+    lenient::parse_request(bytes, document)
 }
 
 fn document<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {

@@ -362,14 +362,17 @@ impl ThreadLog {
     /// # Errors
     ///
     /// Errors of `make`. The number is then assigned to the next checkpoint.
-    pub async fn checkpoint<E: Send>(
+    pub async fn checkpoint<E: Send, M>(
         &self,
-        make: impl FnOnce(CheckpointId) -> Result<Checkpoint, E> + Send,
-    ) -> Result<Checkpoint, E> {
+        make: impl FnOnce(CheckpointId) -> M + Send,
+    ) -> Result<Checkpoint, E>
+    where
+        M: Future<Output = Result<Checkpoint, E>> + Send,
+    {
         let mut order = self.writer.queue.lock().await;
         order.wait_accepted().await;
         self.persist_checkpoint_in(&mut order).await;
-        let checkpoint = make(order.next_checkpoint)?;
+        let checkpoint = make(order.next_checkpoint).await?;
         self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         let commit = Commit { checkpoint: Some(checkpoint.clone()), ..Commit::default() };
         self.enqueue(&mut order, commit);
@@ -386,15 +389,18 @@ impl ThreadLog {
     /// # Errors
     ///
     /// See [`Self::checkpoint`].
-    pub(crate) async fn checkpoint_unpersisted<E: Send>(
+    pub(crate) async fn checkpoint_unpersisted<E: Send, M>(
         &self,
         known: Option<LoggedCheckpoint>,
-        make: impl FnOnce(CheckpointId) -> Result<Checkpoint, E> + Send,
-    ) -> Result<Checkpoint, E> {
+        make: impl FnOnce(CheckpointId) -> M + Send,
+    ) -> Result<Checkpoint, E>
+    where
+        M: Future<Output = Result<Checkpoint, E>> + Send,
+    {
         let mut order = self.writer.queue.lock().await;
         order.wait_accepted().await;
         let number = known.map_or(order.next_checkpoint, |made| made.checkpoint);
-        let checkpoint = make(number)?;
+        let checkpoint = make(number).await?;
         order.next_checkpoint = order.next_checkpoint.max(CheckpointId(number.0 + 1));
         let made = || self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta))).seq;
         let mut held = checkpoint.clone();

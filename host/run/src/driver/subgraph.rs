@@ -23,7 +23,7 @@ use wattle_graph::step::{ParentOutcome, StepError, accept_input, input_reduction
 use super::loop_state::{LoopState, SubgraphLock, THIS_PROCESS_SEQ};
 use super::superstep_loop::{SuperstepLoop, checkpoint_stamp};
 use super::{LoopExit, reduce, subgraph_io};
-use crate::blocking::{are_large_values, block_in_place_if};
+use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::gate::unwind::Unwind;
 use crate::limit;
 use crate::ports::sandbox::{GuestError, NodeOutcome};
@@ -301,8 +301,8 @@ impl SubgraphStart<'_> {
         id: CheckpointId,
     ) -> Result<Checkpoint, GuestError> {
         let reduced = self.reduce_input(base).await?;
-        self.make_input_checkpoint(base, &reduced, id)
-            .map_err(|error| GuestError::Failure(error.to_failure()))
+        let made = self.make_input_checkpoint(base, &reduced, id).await;
+        made.map_err(|error| GuestError::Failure(error.to_failure()))
     }
 
     /// Creates the checkpoint of the input, and persists it if the subgraph persists its
@@ -325,23 +325,19 @@ impl SubgraphStart<'_> {
         reduce(&self.context.app, reductions).await.map_err(GuestError::Failure)
     }
 
-    fn make_input_checkpoint(
+    async fn make_input_checkpoint(
         &self,
         base: Option<&Checkpoint>,
         reduced: &ReducedChannels,
         id: CheckpointId,
     ) -> Result<Checkpoint, StepError> {
         let SubgraphCall { graph_version, namespace, input, .. } = self.call;
-        block_in_place_if(are_large_values([input]), || {
-            accept_input(
-                &graph_version.graph,
-                base,
-                namespace,
-                input,
-                reduced,
-                checkpoint_stamp(self.context, id),
-            )
+        let graph = &graph_version.graph;
+        block_in_place_in_turn(is_long_validation(graph, [input]), || {
+            let stamp = checkpoint_stamp(self.context, id);
+            accept_input(graph, base, namespace, input, reduced, stamp)
         })
+        .await
     }
 }
 

@@ -23,7 +23,9 @@ use wattle_graph::step::{CheckpointStamp, advance, parent_outcome, plugin_reduct
 use super::loop_exit::LoopExit;
 use super::loop_state::{LoopState, SubgraphLock, THIS_PROCESS_SEQ};
 use super::reduce;
-use crate::blocking::{are_large_values, are_many_tasks, block_in_place_if};
+use crate::blocking::{
+    are_large_values, are_many_tasks, block_in_place_if, block_in_place_in_turn, is_long_superstep,
+};
 use crate::gate::Journal;
 use crate::ports::store::Durability;
 use crate::task::outcome_bytes::OutcomeBytes;
@@ -355,20 +357,15 @@ impl SuperstepLoop {
             reduced = reductions => reduced.map_err(LoopExit::Failed)?,
             () = context.cancel.wait() => return Err(LoopExit::Cancelled),
         };
-        // Writes are validated, and conditions read the whole state, so the work is proportional to
-        // their size.
-        let written = lineage.finished.values().flat_map(|task| &task.writes);
-        let values = lineage.checkpoint.values.values().map(AsRef::as_ref);
-        let is_much = are_many_tasks(lineage.finished.len())
-            || are_large_values(values.chain(written.map(|write| &write.value)));
+        let (is_long, reduced) = (is_long_superstep(graph, lineage), &reduced);
         let make = |id| {
-            block_in_place_if(is_much, || {
-                advance(graph, lineage, &reduced, checkpoint_stamp(context, id))
+            block_in_place_in_turn(is_long, move || {
+                advance(graph, lineage, reduced, checkpoint_stamp(context, id))
             })
         };
         let at = &lineage.checkpoint.meta;
         let made = if !self.persists_checkpoints {
-            make(CheckpointId(u64::from(at.step) + 1))
+            make(CheckpointId(u64::from(at.step) + 1)).await
         } else if self.is_root() && context.options.durability == Durability::Exit {
             context.log.checkpoint_unpersisted(known, make).await
         } else {
