@@ -9,6 +9,7 @@ use wattle_graph::event::{Send, Write};
 use wattle_graph::id::{ChannelName, CheckpointId, END, NodeName, RunId};
 use wattle_graph::step;
 use wattle_project::agent_server::id::{checkpoint_of, input_of};
+use wattle_run::blocking::{block_in_place_in_turn, is_long_validation};
 use wattle_run::engine::match_answers;
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{
@@ -62,7 +63,9 @@ pub(crate) async fn run(
     let request = &settled(graph, request);
     let kind = kind(agents, graph, thread, request).await?;
     let context = context(request);
-    graph.graph_version.graph.check_context(&context)?;
+    let checked = &graph.graph_version.graph;
+    let is_long = is_long_validation(checked, [&context]);
+    block_in_place_in_turn(is_long, || checked.check_context(&context)).await?;
     let now_ms = agents.now_ms();
     let after_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
     let terms = Terms {

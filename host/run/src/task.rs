@@ -94,7 +94,7 @@ async fn attempts(
         let started = Instant::now();
         let ended = attempt::attempt(context, task, node, history, number).await;
         let fault = match ended {
-            Ok(done) => match validate(context, task, done, started) {
+            Ok(done) => match validate(context, task, done, started).await {
                 Ok(finished) => {
                     let logged = log_finished(context, &history.journal, &finished);
                     return logged.map(|()| finished).into();
@@ -131,7 +131,7 @@ pub(crate) async fn execute_once(
     started: Instant,
 ) -> Result<TaskFinished, GuestError> {
     let done = attempt::attempt(context, task, node, history, number).await?;
-    validate(context, task, done, started).map_err(|fault| GuestError::Failure(fault.failure))
+    validate(context, task, done, started).await.map_err(|fault| GuestError::Failure(fault.failure))
 }
 
 /// Returns the event of a failed attempt, with the delay of the retry or with the error handler.

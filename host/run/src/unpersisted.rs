@@ -11,6 +11,7 @@ use wattle_graph::lineage::Lineage;
 use wattle_graph::step::{CheckpointStamp, advance, plugin_reductions};
 
 use crate::app::{App, GraphVersion};
+use crate::blocking::{block_in_place_in_turn, is_long_superstep};
 use crate::driver::reduce;
 use crate::ports::store::{CheckpointTuple, Store, StoreError};
 use crate::view;
@@ -43,7 +44,8 @@ pub async fn rebuild_checkpoint(
     event: &Event,
     made: &Checkpointed,
 ) -> Result<Checkpoint, Failure> {
-    let reduced = reduce(app, plugin_reductions(&graph_version.graph, lineage)).await?;
+    let graph = &graph_version.graph;
+    let reduced = reduce(app, plugin_reductions(graph, lineage)).await?;
     let at = CheckpointStamp {
         id: made.checkpoint,
         run: event.run.clone(),
@@ -52,5 +54,7 @@ pub async fn rebuild_checkpoint(
         parents: BTreeMap::new(),
         tasks: None,
     };
-    advance(&graph_version.graph, lineage, &reduced, at).map_err(|error| error.to_failure())
+    let is_long = is_long_superstep(graph, lineage);
+    let made = block_in_place_in_turn(is_long, || advance(graph, lineage, &reduced, at));
+    made.await.map_err(|error| error.to_failure())
 }

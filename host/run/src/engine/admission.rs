@@ -1,10 +1,15 @@
-//! Checks whether a thread may grow, and whether a run may have its context.
+//! Checks whether a thread may grow, and whether a run may have its input, context and metadata.
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use wattle_graph::failure::Failure;
+use wattle_graph::graph::Graph;
 
 use super::Engine;
+use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::caps;
+use crate::json::check_depth;
 use crate::ports::store::ThreadHead;
 
 impl Engine {
@@ -56,4 +61,21 @@ impl Engine {
         }
         Err(caps::log_full(&head.record.id, head.log_bytes, allowed))
     }
+}
+
+/// Rejects an input, a context or metadata that is nested too deeply.
+pub(super) fn check_documents(
+    input: &Value,
+    context: &Value,
+    metadata: &BTreeMap<String, Value>,
+) -> Result<(), Failure> {
+    check_depth("the input", input)?;
+    check_depth("the context", context)?;
+    metadata.values().try_for_each(|value| check_depth("the metadata", value))
+}
+
+/// Checks a run context against the schema of a graph.
+pub(super) async fn check_context(graph: &Graph, context: &Value) -> Result<(), Failure> {
+    let is_long = is_long_validation(graph, [context]);
+    block_in_place_in_turn(is_long, || graph.check_context(context)).await
 }

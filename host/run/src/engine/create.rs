@@ -9,11 +9,12 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, RunId, ThreadId};
 use wattle_graph::step::check_input;
 
+use super::admission::{check_context, check_documents};
 use super::dispatch::is_transient;
 use super::owner::check_owner;
-use super::start::check_documents;
 use super::threads::NewThread;
 use super::{Engine, new_run_id, new_thread_id, thread_not_found};
+use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::hostcall::runs::{CreateRun, Multitask, RunRef};
 use crate::limit::THREAD_PENDING_RUNS;
 use crate::metadata;
@@ -84,7 +85,7 @@ impl Engine {
         // The start of a run checks it, so a run that starts immediately is not checked here.
         let begins_now = is_due && ahead.is_empty() && place.is_some();
         if !is_patient && !begins_now {
-            self.check_start(head.as_ref(), &record)?;
+            self.check_start(head.as_ref(), &record).await?;
         }
         if !ahead.is_empty() {
             self.apply_multitask_strategy(&record, strategy, ahead.running.as_ref()).await?;
@@ -198,7 +199,11 @@ impl Engine {
     /// Checks a run that starts with an input. Rejects a run whose start would fail on the thread
     /// in its current state. Called before the run becomes pending, and before other runs are
     /// cancelled for it.
-    fn check_start(&self, head: Option<&ThreadHead>, record: &RunRecord) -> Result<(), Failure> {
+    async fn check_start(
+        &self,
+        head: Option<&ThreadHead>,
+        record: &RunRecord,
+    ) -> Result<(), Failure> {
         let Some(RunSpec { kind: RunKind::Start { input }, app, graph, context, metadata, .. }) =
             record.spec.as_deref()
         else {
@@ -207,8 +212,11 @@ impl Engine {
         check_documents(input, context, metadata)?;
         let (_, graph_version) = self.code_for(head, app, graph.as_ref())?;
         options::check(&record.options, &graph_version.graph)?;
-        graph_version.graph.check_context(context)?;
-        check_input(&graph_version.graph, input).map_err(|error| error.to_failure())?;
+        let graph = &graph_version.graph;
+        check_context(graph, context).await?;
+        let is_long = is_long_validation(graph, [input]);
+        let checked = block_in_place_in_turn(is_long, || check_input(graph, input)).await;
+        checked.map_err(|error| error.to_failure())?;
         let no_facts = BTreeMap::new();
         metadata::check_merged_size(head.map_or(&no_facts, |head| &head.record.metadata), metadata)
     }

@@ -12,9 +12,10 @@ use serde_json::Value;
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Checkpointed, EventKind, Forked};
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::graph::Graph;
 use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_graph::principal::Principal;
-use wattle_graph::step::{CheckpointStamp, edit, edit_reductions, empty_checkpoint};
+use wattle_graph::step::{CheckpointStamp, Edit, edit, edit_reductions, empty_checkpoint};
 
 use super::history::check_namespace;
 use super::owner::check_owner;
@@ -22,6 +23,7 @@ use super::start::select_graph;
 use super::threads::bind;
 use super::{Engine, ThreadClaim, new_run_id, thread_not_found};
 use crate::app::{App, GraphVersion};
+use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::driver::reduce;
 use crate::hostcall::runs::StartRun;
 use crate::json::check_depth;
@@ -93,10 +95,9 @@ impl Engine {
             blank
         });
         for edits in &request.supersteps {
-            let reduced =
-                reduce(&app, edit_reductions(&graph_version.graph, &before, edits)).await?;
-            before = edit(&graph_version.graph, &before, edits, &reduced, at(&made))
-                .map_err(|error| error.to_failure())?;
+            let stamp = at(&made);
+            let edited = apply(&app, &graph_version.graph, &before, edits, stamp).await?;
+            before = edited;
             before.meta.metadata.clone_from(&request.metadata);
             made.push(before.clone());
         }
@@ -195,6 +196,22 @@ impl Engine {
     }
 }
 
+/// Applies the edits of one superstep. Conditions read the whole state, so the work is proportional
+/// to its size.
+async fn apply(
+    app: &App,
+    graph: &Graph,
+    base: &Checkpoint,
+    edits: &[Edit],
+    stamp: CheckpointStamp,
+) -> Result<Checkpoint, Failure> {
+    let reduced = reduce(app, edit_reductions(graph, base, edits)).await?;
+    let written = edits.iter().flat_map(|edit| &edit.writes).map(|write| &write.value);
+    let is_long = is_long_validation(graph, base.values.values().map(AsRef::as_ref).chain(written));
+    let made = block_in_place_in_turn(is_long, || edit(graph, base, edits, &reduced, stamp));
+    made.await.map_err(|error| error.to_failure())
+}
+
 /// Returns the event of a checkpoint that an edit made.
 fn edit_event(principal: Option<&Principal>, checkpoint: &Checkpoint) -> EventKind {
     let principal = principal.cloned();
@@ -221,4 +238,47 @@ fn check_request(request: &EditThread) -> Result<(), Failure> {
     writes.into_iter().try_for_each(|write| {
         check_depth(&format!("the write to channel `{}`", write.channel), &write.value)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures::poll;
+    use serde_json::json;
+    use wattle_graph::check::{AnyPlugin, check_toml};
+    use wattle_graph::event::Write;
+    use wattle_graph::id::{AppName, ChannelName};
+    use wattle_graph::step::EditAs;
+
+    use super::*;
+    use crate::blocking::hold_all_turns;
+
+    #[tokio::test]
+    async fn large_edits_are_applied_in_turn() {
+        let text = "[graphs.g]\nentry = 'a'\nnodes = { a = {} }\nchannels = { list = {} }";
+        let graph = check_toml("graph.toml", text, &AnyPlugin).unwrap().remove(0);
+        let app = App::empty(AppName::new("app").unwrap());
+        let stamp = |id: u64| CheckpointStamp {
+            id: CheckpointId(id),
+            run: new_run_id(),
+            at_ms: 0,
+            version: graph.digest,
+            parents: BTreeMap::new(),
+            tasks: None,
+        };
+        let base = empty_checkpoint(&graph, &Namespace::root(), stamp(1));
+        let edits = |length: usize| {
+            let (channel, value) = (ChannelName::new("list").unwrap(), json!(vec![0; length]));
+            let writes = vec![Write { channel, value, overwrite: false }];
+            [Edit { as_node: EditAs::Input, writes }]
+        };
+        let (large, small) = (edits(1_000), edits(1));
+        let held = hold_all_turns().await;
+        let mut waiting = pin!(apply(&app, &graph, &base, &large, stamp(2)));
+        assert!(poll!(waiting.as_mut()).is_pending());
+        assert!(apply(&app, &graph, &base, &small, stamp(2)).await.is_ok());
+        drop(held);
+        assert!(waiting.await.is_ok());
+    }
 }

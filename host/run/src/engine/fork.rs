@@ -33,6 +33,7 @@ use super::owner::check_owner;
 use super::request::RunRequest;
 use super::{Engine, ThreadClaim, thread_not_found};
 use crate::app::{App, GraphVersion};
+use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::driver::reduce;
 use crate::hostcall::result_override::check_override;
 use crate::hostcall::runs::RunRef;
@@ -355,8 +356,11 @@ async fn input_checkpoint(
 ) -> Result<Checkpoint, Failure> {
     let graph = &ground.graph_version.graph;
     let reduced = reduce(&ground.app, input_reductions(graph, base, input)).await?;
-    accept_input(graph, base, &Namespace::root(), input, &reduced, at)
-        .map_err(|error| error.to_failure())
+    let root = Namespace::root();
+    let made = block_in_place_in_turn(is_long_validation(graph, [input]), || {
+        accept_input(graph, base, &root, input, &reduced, at)
+    });
+    made.await.map_err(|error| error.to_failure())
 }
 
 /// Returns the journal entry that `call` refers to, if the entry is among the events since a

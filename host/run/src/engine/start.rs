@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Answered, Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
 use wattle_graph::failure::{Failure, code};
@@ -15,13 +15,14 @@ use wattle_graph::lineage::Lineage;
 use wattle_graph::principal::Principal;
 use wattle_graph::step::{CheckpointStamp, accept_input, input_reductions};
 
+use super::admission::{check_context, check_documents};
 use super::held_calls::must_start_on;
 use super::owner::check_owner;
 use super::request::RunRequest;
 use super::threads::bind;
 use super::{Engine, ThreadClaim, new_run_id, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
-use crate::blocking::{are_large_values, block_in_place_if};
+use crate::blocking::{are_large_values, block_in_place_in_turn, is_long_validation};
 use crate::driver::{DriveOutcome, Driver, LoggedTask, RootSuperstep, SubgraphDriver, reduce};
 use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, StartRun};
 use crate::json::check_depth;
@@ -67,7 +68,7 @@ impl Engine {
             }
         };
         options::check(&request.options, &graph_version.graph)?;
-        graph_version.graph.check_context(&request.context)?;
+        check_context(&graph_version.graph, &request.context).await?;
         let checkpoint =
             self.input_checkpoint(&app, &graph_version, &head, &request, &run_id).await?;
         let first_step = Some(checkpoint.meta.step);
@@ -197,11 +198,11 @@ impl Engine {
             parents: BTreeMap::new(),
             tasks: None,
         };
-        let root = Namespace::root();
-        let made = block_in_place_if(are_large_values([&request.input]), || {
-            accept_input(&graph_version.graph, base.as_ref(), &root, &request.input, &reduced, at)
+        let (graph, root) = (&graph_version.graph, Namespace::root());
+        let made = block_in_place_in_turn(is_long_validation(graph, [&request.input]), || {
+            accept_input(graph, base.as_ref(), &root, &request.input, &reduced, at)
         });
-        made.map_err(|error| error.to_failure())
+        made.await.map_err(|error| error.to_failure())
     }
 
     pub(super) async fn resume_run(
@@ -229,9 +230,10 @@ impl Engine {
             (Vec::new(), if failed { RunReason::Retry } else { RunReason::Resume })
         } else {
             let asked: Vec<&Interrupt> = open.iter().map(|(_, question)| question).collect();
-            let is_much = are_large_values(request.answers.values());
-            let answers = block_in_place_if(is_much, || match_answers(&asked, &request.answers))
-                .map_err(|error| answer_failure(&error, thread))?;
+            let is_long = are_large_values(request.answers.values());
+            let answers =
+                block_in_place_in_turn(is_long, || match_answers(&asked, &request.answers));
+            let answers = answers.await.map_err(|error| answer_failure(&error, thread))?;
             (answer_events(&open, answers, slot.request.principal.as_ref()), RunReason::Resume)
         };
         let reopen = (request.on_failure == OnFailure::Reopen && !answers.is_empty())
@@ -501,17 +503,6 @@ impl Engine {
         });
         run
     }
-}
-
-/// Rejects an input, a context or metadata that is nested too deeply.
-pub(super) fn check_documents(
-    input: &Value,
-    context: &Value,
-    metadata: &BTreeMap<String, Value>,
-) -> Result<(), Failure> {
-    check_depth("the input", input)?;
-    check_depth("the context", context)?;
-    metadata.values().try_for_each(|value| check_depth("the metadata", value))
 }
 
 pub(super) fn select_graph(

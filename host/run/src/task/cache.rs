@@ -16,12 +16,11 @@ use wattle_graph::graph::{CachePolicy, Node, NodeKind};
 use wattle_graph::id::{AppName, Digest, GraphName, NodeName};
 use wattle_graph::limit::Exceeded;
 use wattle_graph::plan::Task;
-use wattle_graph::step::check_writes;
 
 use crate::gate::Journal;
 use crate::ports::memory::{MemoryScope, PutItem};
 use crate::task::context::{GraphContext, handled_failure};
-use crate::task::outcome::log_finished;
+use crate::task::outcome::{check_in_turn, log_finished};
 
 /// Root namespace of the cache.
 const ROOT_NAMESPACE: [&str; 2] = ["wattle", "cache"];
@@ -106,8 +105,8 @@ impl CacheEntry {
         };
         let CachedOutcome { writes, goto, sends } = serde_json::from_value(item.value).ok()?;
         // The graph may have changed since, even if the node's code did not.
-        check_writes(&context.graph_version.graph, &task.node, &writes, goto.as_deref(), &sends)
-            .ok()?;
+        let graph = &context.graph_version.graph;
+        check_in_turn(graph, &task.node, &writes, goto.as_deref(), &sends).await.ok()?;
         let finished = TaskFinished {
             task: task.id.clone(),
             node: task.node.clone(),

@@ -3,14 +3,15 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use wattle_graph::event::{EventKind, TaskFault, TaskFinished};
+use wattle_graph::event::{EventKind, Send, TaskFault, TaskFinished, Write};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::{Graph, Node, NodeKind};
 use wattle_graph::id::{END, NodeName};
 use wattle_graph::limit::Exceeded;
 use wattle_graph::plan::Task;
-use wattle_graph::step::check_writes;
+use wattle_graph::step::{StepError, check_writes};
 
+use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::gate::Journal;
 use crate::gate::unwind::Unwind;
 use crate::json::check_depth;
@@ -25,7 +26,7 @@ pub(super) struct AttemptFailure {
 }
 
 /// Validates the outcome of a node.
-pub(super) fn validate(
+pub(super) async fn validate(
     context: &GraphContext,
     task: &Task,
     done: NodeResult,
@@ -33,6 +34,7 @@ pub(super) fn validate(
 ) -> Result<TaskFinished, AttemptFailure> {
     let NodeResult { outcome, subgraph_end: child } = done;
     let goto = check(context, task, &outcome)
+        .await
         .map_err(|failure| AttemptFailure { kind: TaskFault::Failure, failure })?;
     Ok(TaskFinished {
         task: task.id.clone(),
@@ -70,7 +72,7 @@ pub(super) fn log_finished(
 }
 
 /// Validates an outcome against the graph it is for. Returns its `goto` as nodes.
-fn check(
+async fn check(
     context: &GraphContext,
     task: &Task,
     outcome: &NodeOutcome,
@@ -83,9 +85,22 @@ fn check(
     }
     let goto = goto_targets(&outcome.goto)?;
     let graph = target_graph(context, outcome)?;
-    check_writes(graph, &task.node, &outcome.writes, goto.as_deref(), &outcome.sends)
+    check_in_turn(graph, &task.node, &outcome.writes, goto.as_deref(), &outcome.sends)
+        .await
         .map_err(|error| error.to_failure())?;
     Ok(goto)
+}
+
+/// Checks writes, targets and sends like [`check_writes`], off the shared threads if it takes long.
+pub(super) async fn check_in_turn(
+    graph: &Graph,
+    node: &NodeName,
+    writes: &[Write],
+    goto: Option<&[NodeName]>,
+    sends: &[Send],
+) -> Result<(), StepError> {
+    let is_long = is_long_validation(graph, writes.iter().map(|write| &write.value));
+    block_in_place_in_turn(is_long, || check_writes(graph, node, writes, goto, sends)).await
 }
 
 /// Returns the graph that an outcome is for.
@@ -169,4 +184,33 @@ pub(super) fn with_node_context(mut failure: Failure, node: &Node) -> Failure {
         details.entry("reason").or_insert_with(|| json!(reason));
     }
     failure
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures::poll;
+    use wattle_graph::check::{AnyPlugin, check_toml};
+    use wattle_graph::id::ChannelName;
+
+    use super::*;
+    use crate::blocking::hold_all_turns;
+
+    #[tokio::test]
+    async fn large_writes_are_checked_in_turn() {
+        let text = "[graphs.g]\nentry = 'a'\nnodes = { a = {} }\nchannels = { list = {} }";
+        let graph = check_toml("graph.toml", text, &AnyPlugin).unwrap().remove(0);
+        let writes = |length: usize| {
+            let (channel, value) = (ChannelName::new("list").unwrap(), json!(vec![0; length]));
+            [Write { channel, value, overwrite: false }]
+        };
+        let (node, large, small) = (NodeName::new("a").unwrap(), writes(1_000), writes(1));
+        let held = hold_all_turns().await;
+        let mut waiting = pin!(check_in_turn(&graph, &node, &large, None, &[]));
+        assert!(poll!(waiting.as_mut()).is_pending());
+        assert!(check_in_turn(&graph, &node, &small, None, &[]).await.is_ok());
+        drop(held);
+        assert!(waiting.await.is_ok());
+    }
 }

@@ -13,11 +13,10 @@ use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_graph::interrupt::Interrupt;
-use wattle_graph::step::{CheckpointStamp, Edit, EditAs, edit, edit_reductions};
+use wattle_graph::step::{CheckpointStamp, Edit, EditAs, edit};
 
-use super::edit_event;
+use super::{apply, edit_event};
 use crate::app::{App, GraphVersion};
-use crate::driver::reduce;
 use crate::engine::history::{checkpoint_not_found, graph_at};
 use crate::engine::owner::check_owner;
 use crate::engine::{Engine, ThreadClaim, thread_not_found};
@@ -120,11 +119,8 @@ impl Engine {
         let mut made: Vec<Checkpoint> = Vec::with_capacity(supersteps.len());
         for (id, edits) in (first.0..).map(CheckpointId).zip(supersteps) {
             let before = made.last().unwrap_or(&base);
-            let reductions = edit_reductions(&graph_version.graph, before, edits);
-            let reduced = reduce(&ground.app, reductions).await?;
             let at = self.subgraph_stamp(slot, ground, id, before.meta.parent_graphs.clone());
-            let mut edited = edit(&graph_version.graph, before, edits, &reduced, at)
-                .map_err(|error| error.to_failure())?;
+            let mut edited = apply(&ground.app, &graph_version.graph, before, edits, at).await?;
             edited.meta.metadata.clone_from(metadata);
             made.push(edited);
         }

@@ -24,7 +24,9 @@ use super::in_doubt::reject_in_doubt;
 use super::scan::ForkScan;
 use super::{ForkBase, PreparedFork};
 use crate::app::{App, GraphVersion};
+use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::driver::reduce;
+use crate::engine::admission::check_context;
 use crate::engine::owner::check_owner;
 use crate::engine::request::RunRequest;
 use crate::engine::start::{answer_events, answer_failure, select_graph};
@@ -108,7 +110,7 @@ impl Engine {
         }
         let app = self.app(&start.app)?;
         let graph_version = select_graph(&app, start.graph.as_ref())?;
-        graph_version.graph.check_context(&request.context)?;
+        check_context(&graph_version.graph, &request.context).await?;
         let head = bind(head, &app, &graph_version);
         let at = self.root_stamp(&head, &graph_version, slot).await?;
         let checkpoint =
@@ -143,7 +145,7 @@ impl Engine {
             ));
         }
         let ground = self.fork_base(head.clone(), tuple)?;
-        ground.graph_version.graph.check_context(&request.context)?;
+        check_context(&ground.graph_version.graph, &request.context).await?;
         let at = self.root_stamp(&ground.head, &ground.graph_version, slot).await?;
         let whole = SuperstepEvents::new(ground.tuple.clone());
         let (base, command) = (&ground.tuple.checkpoint, &request.command);
@@ -250,9 +252,13 @@ async fn command_checkpoint(
     command: &Command,
     at: CheckpointStamp,
 ) -> Result<Checkpoint, Failure> {
-    let reduced = reduce(app, command_reductions(&graph_version.graph, base, command)).await?;
-    let made = step::command(&graph_version.graph, base, command, &reduced, at);
-    made.map_err(|error| error.to_failure())
+    let graph = &graph_version.graph;
+    let reduced = reduce(app, command_reductions(graph, base, command)).await?;
+    let written = command.writes.iter().map(|write| &write.value);
+    let made = block_in_place_in_turn(is_long_validation(graph, written), || {
+        step::command(graph, base, command, &reduced, at)
+    });
+    made.await.map_err(|error| error.to_failure())
 }
 
 fn check_request(request: &CommandThread) -> Result<(), Failure> {
