@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::event::{Answered, Asked};
 use crate::id::{InterruptId, RunId};
 use crate::limit::Exceeded;
-use crate::schema::{Misfit, Schema, SchemaError, StepBudget};
+use crate::schema::{Formats, Misfit, SchemaError, SchemaSource, StepBudget};
 
 /// An interrupt that a task has raised.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,6 +100,7 @@ pub fn named_answers(
 
 /// Matches each answer to a pending interrupt. The empty key refers to the only pending interrupt,
 /// unless its value [names interrupts](named_answers). Interrupts without an answer stay pending.
+/// Each answer is validated against the response schema of its interrupt, which `schemas` compiles.
 ///
 /// # Errors
 ///
@@ -107,6 +108,7 @@ pub fn named_answers(
 pub fn match_answers(
     open: &[&Interrupt],
     answers: &BTreeMap<String, Value>,
+    schemas: &dyn SchemaSource,
 ) -> Result<Vec<Answered>, AnswerError> {
     if answers.is_empty() {
         return Err(AnswerError::Empty);
@@ -115,7 +117,7 @@ pub fn match_answers(
         && let Some(value) = answers.get("")
         && let Some(named) = named_answers(value, |id| find_open(open, id).is_some())?
     {
-        return match_answers(open, &named);
+        return match_answers(open, &named, schemas);
     }
     if open.is_empty() && answers.contains_key("") {
         return Err(AnswerError::NonePending);
@@ -128,7 +130,7 @@ pub fn match_answers(
         if matched.iter().any(|answered| answered.interrupt == interrupt) {
             return Err(AnswerError::Duplicate { id: interrupt });
         }
-        check_answer(question, answer, &budget)?;
+        check_answer(question, answer, schemas, &budget)?;
         matched.push(Answered {
             interrupt,
             task: question.asked.task.clone(),
@@ -156,6 +158,7 @@ fn find_open<'q>(open: &[&'q Interrupt], id: &str) -> Option<&'q Interrupt> {
 fn check_answer(
     question: &Interrupt,
     answer: &Value,
+    schemas: &dyn SchemaSource,
     budget: &StepBudget,
 ) -> Result<(), AnswerError> {
     let Some(schema) = &question.asked.response_schema else { return Ok(()) };
@@ -167,9 +170,8 @@ fn check_answer(
     // A tool server checks the formats of its schema, such as `email`, and elicits an invalid value
     // again.
     let is_elicited = question.asked.elicited.is_some();
-    let schema =
-        if is_elicited { Schema::compile_with_formats(schema) } else { Schema::compile(schema) };
-    let schema = schema.map_err(|error| match error {
+    let formats = if is_elicited { Formats::Enforced } else { Formats::OfDraft };
+    let schema = schemas.compiled(schema, formats).map_err(|error| match error {
         SchemaError::Broken(error) => refuse(format!("the schema itself is invalid: {error}")),
         SchemaError::Limit(limit) => exceeded(limit),
     })?;

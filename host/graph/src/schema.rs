@@ -28,6 +28,7 @@ pub mod reference;
 mod unique;
 
 use std::fmt;
+use std::sync::Arc;
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
@@ -50,6 +51,25 @@ impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Schema").finish_non_exhaustive()
     }
+}
+
+/// Whether a schema enforces its formats (`email`, `date` and the like).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Formats {
+    /// As its draft says. Most drafts do not enforce them.
+    OfDraft,
+    /// Always.
+    Enforced,
+}
+
+/// A source of compiled schemas, such as a cache.
+pub trait SchemaSource {
+    /// Returns a compiled schema.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaError`] if the value is not a JSON Schema, or exceeds a limit.
+    fn compiled(&self, schema: &Value, formats: Formats) -> Result<Arc<Schema>, SchemaError>;
 }
 
 /// Error of compiling a schema.

@@ -5,6 +5,7 @@
 //! never write to one thread.
 
 mod admission;
+mod answers;
 mod balance;
 mod create;
 mod dispatch;
@@ -54,6 +55,7 @@ use crate::ports::store::{
     LeaseEpoch, LeaseHolder, ThreadHead, ThreadRecord, ThreadStatus, ThreadTtl,
 };
 use crate::quota::Quotas;
+use crate::schemas::SchemaCache;
 use crate::stop_flag::StopFlag;
 use crate::tail::pages::Pages;
 use crate::view::{self, store_failure};
@@ -106,6 +108,8 @@ struct EngineInner {
     load_balance: balance::LoadBalance,
     thread_ttl: Option<ThreadTtl>,
     quotas: Arc<Quotas>,
+    /// Compiled schemas of interrupts and tools.
+    schemas: Arc<SchemaCache>,
     /// Pages of event logs, shared by the tails that read them.
     pages: Pages,
     /// Set when a shutdown begins. Active runs stop before their next superstep.
@@ -183,6 +187,7 @@ impl Engine {
             load_balance: balance,
             thread_ttl,
             quotas,
+            schemas: Arc::default(),
             pages: Pages::default(),
             shutdown: halting,
             abort: closing,

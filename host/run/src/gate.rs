@@ -55,6 +55,7 @@ use crate::limit::Limits;
 use crate::ports::blob::BlobRef;
 use crate::ports::{Caller, Ports};
 use crate::quota::Quotas;
+use crate::schemas::SchemaCache;
 use crate::stop_flag::StopFlag;
 
 pub use self::effect::{Effect, EffectContext};
@@ -79,6 +80,8 @@ pub struct GuestEnv {
     pub cancel: StopFlag,
     /// Storage quotas of threads, apps and tenants.
     pub quotas: Arc<Quotas>,
+    /// Compiled schemas of interrupts and tools.
+    pub schemas: Arc<SchemaCache>,
 }
 
 /// The app of a guest: its settings, and the tools and grants of its plugins.

@@ -17,6 +17,7 @@
 //! * [`json`]: JSON from outside of the host, with a lenient parser.
 //! * `driver`: the superstep loop of one run. `task`: the attempts of one node. [`stop_flag`]: the
 //!   flag that ends a run. [`blocking`]: moves long work off the runtime's shared threads.
+//!   [`schemas`]: a cache of compiled schemas.
 //! * [`log`]: the writer of one thread's event log. `view`: threads as clients see them.
 //! * [`replay`]: the replay of a thread from its journals.
 //! * `unpersisted_events`: after a crash, rebuilds supersteps whose checkpoints were not persisted.
@@ -45,6 +46,7 @@ pub mod ports;
 pub mod quota;
 pub mod replay;
 mod result_reuse;
+pub mod schemas;
 pub mod stop_flag;
 pub mod tail;
 mod task;

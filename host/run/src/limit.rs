@@ -42,6 +42,11 @@ pub const CORE_INSTANCES: u32 = 50;
 /// since a reader of a whole log makes one round trip to a shared store for each page.
 pub const PAGE_EVENTS: usize = 256;
 
+/// Memory of the compiled schemas in a cache, in bytes. The engine has a cache, and the adapter of
+/// models has another one. A schema of 20 KiB without patterns takes about 1 MiB, and each pattern
+/// counts one to two MiB, which matching it may take.
+pub const SCHEMA_CACHE_BYTES: u64 = 64 << 20;
+
 /// Bytes in memory of one run's batches that are not durable yet; see `wattle_graph::weight`. A run that is further
 /// ahead waits. The limit bounds this memory, and how long the end of the run waits for the batches.
 pub const LOG_AHEAD_BYTES: u64 = 8 << 20;

@@ -28,8 +28,9 @@ pub(crate) fn gate() -> Arc<Gate> {
     let plugin = PluginName::new("guest").expect("the name is valid");
     let grants = app.grants_of(&plugin);
     let caller = Caller { app: app.name.clone(), plugin, tenant: None };
-    let (app, cancel, quotas) = (Arc::new(app), StopFlag::default(), Arc::default());
-    let setting = GuestEnv { ports, caller, grants, app, cancel, quotas };
+    let (app, cancel) = (Arc::new(app), StopFlag::default());
+    let (quotas, schemas) = (Arc::default(), Arc::default());
+    let setting = GuestEnv { ports, caller, grants, app, cancel, quotas, schemas };
     Arc::new(Gate::for_web(setting, Arc::new(Nothing)))
 }
 

@@ -1,16 +1,38 @@
 //! Tests of the fold from events to state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::event::{Answered, Checkpointed, Event, EventKind, Reopened};
 use crate::graph::Graph;
 use crate::id::{InterruptId, RunId};
-use crate::interrupt::{AnswerError, match_answers};
+use crate::interrupt::{self, AnswerError, Interrupt};
 use crate::lineage::Lineage;
 use crate::plan::{Plan, plan};
+use crate::schema::{Formats, Schema, SchemaError, SchemaSource};
 use crate::testing::{ScriptedResult, asked, event, finished, graph, ready, start, thread};
+
+/// Compiles a schema whenever it is needed.
+struct Uncached;
+
+impl SchemaSource for Uncached {
+    fn compiled(&self, schema: &Value, formats: Formats) -> Result<Arc<Schema>, SchemaError> {
+        let compiled = match formats {
+            Formats::OfDraft => Schema::compile(schema),
+            Formats::Enforced => Schema::compile_with_formats(schema),
+        };
+        compiled.map(Arc::new)
+    }
+}
+
+fn match_answers(
+    open: &[&Interrupt],
+    answers: &BTreeMap<String, Value>,
+) -> Result<Vec<Answered>, AnswerError> {
+    interrupt::match_answers(open, answers, &Uncached)
+}
 
 fn two() -> (Graph, Lineage, [crate::plan::Task; 2]) {
     let graph = graph("[graphs.g]\nentry = ['a', 'b']\nnodes = { a = {}, b = {} }");

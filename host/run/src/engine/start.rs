@@ -10,7 +10,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{
     AppName, CheckpointId, GraphName, InterruptId, Namespace, RunId, TaskId, ThreadId,
 };
-use wattle_graph::interrupt::{AnswerError, Interrupt, match_answers};
+use wattle_graph::interrupt::Interrupt;
 use wattle_graph::lineage::Lineage;
 use wattle_graph::principal::Principal;
 use wattle_graph::step::{CheckpointStamp, accept_input, input_reductions};
@@ -22,7 +22,7 @@ use super::request::RunRequest;
 use super::threads::bind;
 use super::{Engine, ThreadClaim, new_run_id, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
-use crate::blocking::{are_large_values, block_in_place_in_turn, is_long_validation};
+use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::driver::{DriveOutcome, Driver, LoggedTask, RootSuperstep, SubgraphDriver, reduce};
 use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, StartRun};
 use crate::json::check_depth;
@@ -229,11 +229,7 @@ impl Engine {
             let failed = head.record.status == ThreadStatus::Error;
             (Vec::new(), if failed { RunReason::Retry } else { RunReason::Resume })
         } else {
-            let asked: Vec<&Interrupt> = open.iter().map(|(_, question)| question).collect();
-            let is_long = are_large_values(request.answers.values());
-            let answers =
-                block_in_place_in_turn(is_long, || match_answers(&asked, &request.answers));
-            let answers = answers.await.map_err(|error| answer_failure(&error, thread))?;
+            let answers = self.match_answers(thread, &open, &request.answers).await?;
             (answer_events(&open, answers, slot.request.principal.as_ref()), RunReason::Resume)
         };
         let reopen = (request.on_failure == OnFailure::Reopen && !answers.is_empty())
@@ -431,6 +427,7 @@ impl Engine {
             options: Arc::new(run.options.clone()),
             ports: self.0.ports.clone(),
             quotas: self.0.quotas.clone(),
+            schemas: self.0.schemas.clone(),
             cancel: slot.cancel.clone(),
             drain: slot.drain.clone(),
             handover: slot.handover.clone(),
@@ -577,15 +574,4 @@ fn check_can_continue(
         ));
     }
     Ok(())
-}
-
-pub(super) fn answer_failure(error: &AnswerError, thread: &ThreadId) -> Failure {
-    if let AnswerError::Limit(exceeded) = error {
-        return exceeded.to_failure();
-    }
-    let word = match error {
-        AnswerError::SchemaMismatch { .. } | AnswerError::Ambiguous { .. } => code::INVALID,
-        _ => code::CONFLICT,
-    };
-    Failure::new(word, format!("thread `{thread}`: {error}"))
 }

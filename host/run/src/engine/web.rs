@@ -50,6 +50,7 @@ impl Engine {
             cancel: StopFlag::default(),
             grants: grants.clone(),
             quotas: self.0.quotas.clone(),
+            schemas: self.0.schemas.clone(),
         };
         let principal = Principal { app: Some(app.name.clone()), ..principal.unwrap_or_default() };
         let runs =

@@ -48,7 +48,7 @@ pub fn round_interrupt(
         return Err(Failure::new(code::INVALID, text));
     }
     let ask = InterruptRequest { payload, response_schema: Some(response_schema) };
-    ask.check_schema().map_err(|failure| {
+    ask.check_schema_now().map_err(|failure| {
         let message = format!(
             "the tool `{tool}` of the MCP server `{server}` asks for an answer that cannot be \
              checked: {}",

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::schema::{Schema, SchemaError};
+use wattle_graph::schema::{Formats, Schema, SchemaError};
+
+use crate::blocking::{are_large_schemas, block_in_place_if};
+use crate::schemas::SchemaCache;
 
 /// A request for input from a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,17 +22,28 @@ impl InterruptRequest {
     /// Interface and function.
     pub const FUNCTION: &'static str = "interrupt.ask";
 
-    /// Checks that the response schema is valid.
+    /// Checks that the response schema is valid. The cache then has it for the answer.
     ///
     /// # Errors
     ///
     /// `invalid` if it is not a schema, `limit` if it is too large.
-    pub(crate) fn check_schema(&self) -> Result<(), Failure> {
+    pub(crate) async fn check_schema(&self, schemas: &SchemaCache) -> Result<(), Failure> {
         let Some(schema) = &self.response_schema else { return Ok(()) };
-        let subject = "the response schema of the question";
-        Schema::compile(schema).map(drop).map_err(|error| match error {
-            SchemaError::Limit(exceeded) => exceeded.of(subject).to_failure(),
-            error => Failure::new(code::INVALID, format!("{subject}: {error}")),
-        })
+        schemas.compile(schema, Formats::OfDraft).await.map(drop).map_err(refused)
+    }
+
+    /// Checks the response schema like [`Self::check_schema`], for callers that cannot wait.
+    pub(crate) fn check_schema_now(&self) -> Result<(), Failure> {
+        let Some(schema) = &self.response_schema else { return Ok(()) };
+        let compiled = block_in_place_if(are_large_schemas([schema]), || Schema::compile(schema));
+        compiled.map(drop).map_err(refused)
+    }
+}
+
+fn refused(error: SchemaError) -> Failure {
+    let subject = "the response schema of the question";
+    match error {
+        SchemaError::Limit(exceeded) => exceeded.of(subject).to_failure(),
+        error => Failure::new(code::INVALID, format!("{subject}: {error}")),
     }
 }

@@ -203,6 +203,7 @@ impl Superstep<'_> {
             options: Arc::new(options),
             ports: self.replay_context.ports.clone(),
             quotas: Arc::default(),
+            schemas: Arc::default(),
             cancel: StopFlag::default(),
             drain: StopFlag::default(),
             handover: StopFlag::default(),

@@ -154,6 +154,7 @@ fn gate(
         app: context.app.clone(),
         cancel: context.cancel.clone(),
         quotas: context.quotas.clone(),
+        schemas: context.schemas.clone(),
     };
     let side = TaskGate {
         task: task.id.clone(),

@@ -23,6 +23,7 @@ use crate::ports::Ports;
 use crate::ports::store::{RunOptions, ThreadRecord};
 use crate::quota::Quotas;
 use crate::result_reuse::ReusableResults;
+use crate::schemas::SchemaCache;
 use crate::stop_flag::StopFlag;
 use crate::task::node_result::NodeResult;
 use crate::task::outcome_bytes::OutcomeBytes;
@@ -42,6 +43,7 @@ pub(crate) struct GraphContext {
     pub options: Arc<RunOptions>,
     pub ports: Ports,
     pub quotas: Arc<Quotas>,
+    pub schemas: Arc<SchemaCache>,
     pub cancel: StopFlag,
     /// Signal to drain: stop before the next superstep.
     pub drain: StopFlag,

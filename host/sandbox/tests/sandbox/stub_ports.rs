@@ -86,8 +86,8 @@ pub(crate) fn gate_to(model: Arc<dyn Model>, app: App, cancel: StopFlag) -> Arc<
     };
     let caller = Caller { app: app.name.clone(), plugin: guest(), tenant: None };
     let grants = app.grants_of(&guest());
-    let quotas = Arc::default();
-    let setting = GuestEnv { ports, caller, grants, app: Arc::new(app), cancel, quotas };
+    let (app, quotas, schemas) = (Arc::new(app), Arc::default(), Arc::default());
+    let setting = GuestEnv { ports, caller, grants, app, cancel, quotas, schemas };
     Arc::new(Gate::for_web(setting, Arc::new(StubPorts)))
 }
 

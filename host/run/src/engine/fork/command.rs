@@ -10,11 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Answered, Event, RunReason};
+use wattle_graph::event::{Event, RunReason};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{CheckpointId, NodeName, TaskId, ThreadId};
-use wattle_graph::interrupt::{Interrupt, match_answers};
 use wattle_graph::plan::tasks_of;
 use wattle_graph::step::{self, CheckpointStamp, Command, command_reductions};
 
@@ -29,7 +28,7 @@ use crate::driver::reduce;
 use crate::engine::admission::check_context;
 use crate::engine::owner::check_owner;
 use crate::engine::request::RunRequest;
-use crate::engine::start::{answer_events, answer_failure, select_graph};
+use crate::engine::start::{answer_events, select_graph};
 use crate::engine::threads::bind;
 use crate::engine::{Engine, ThreadClaim, thread_not_found};
 use crate::hostcall::runs::{RunRef, StartRun};
@@ -133,7 +132,7 @@ impl Engine {
             let store = self.0.ports.store.as_ref();
             let complete = view::current_checkpoint(store, head).await.map_err(store_failure)?;
             tuple = complete.unwrap_or(tuple);
-            self.append_answers(&mut tuple, slot, request)?;
+            self.append_answers(&mut tuple, slot, request).await?;
         } else if !request.answers.is_empty() {
             return Err(Failure::new(
                 code::CONFLICT,
@@ -163,7 +162,7 @@ impl Engine {
     }
 
     /// Appends the answers to the events of a checkpoint.
-    fn append_answers(
+    async fn append_answers(
         &self,
         tuple: &mut CheckpointTuple,
         slot: &ThreadClaim,
@@ -174,9 +173,7 @@ impl Engine {
         }
         let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple.clone());
         let open = view::pending_with_graphs(&lineage, &subgraphs);
-        let asked: Vec<&Interrupt> = open.iter().map(|(_, question)| question).collect();
-        let answers: Vec<Answered> = match_answers(&asked, &request.answers)
-            .map_err(|error| answer_failure(&error, &request.thread))?;
+        let answers = self.match_answers(&request.thread, &open, &request.answers).await?;
         let last = tuple.events.last().map_or(0, |event| event.seq);
         let answers =
             (last + 1..).zip(answer_events(&open, answers, slot.request.principal.as_ref()));

@@ -15,10 +15,11 @@ use serde_json::json;
 use wattle_graph::event::Decision;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{PluginName, ThreadId};
-use wattle_graph::schema::{Schema, SchemaError};
+use wattle_graph::schema::{Formats, SchemaError};
 
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 
+use crate::blocking::{are_large_values, block_in_place_in_turn};
 use crate::gate::effect::{Effect, EffectContext};
 use crate::gate::elicit::AnsweredRounds;
 use crate::gate::entry::CallEntry;
@@ -142,7 +143,7 @@ async fn call_tool(
     check_depth("the arguments", &request.arguments)?;
     match &tool.source {
         ToolSource::Plugin(plugin) => {
-            let violations = check_arguments(&tool.info, request)?;
+            let violations = check_arguments(context, &tool.info, request).await?;
             call_plugin(context, plugin, &tool, request, violations).await
         }
         // A server validates the arguments itself: its schema may use a draft or a pattern that
@@ -159,8 +160,12 @@ fn refers_to_plugin(name: &str) -> bool {
 }
 
 /// Returns the violations of the arguments, if the tool of a plugin accepts them.
-fn check_arguments(info: &ToolInfo, request: &ToolRequest) -> Result<Vec<String>, Failure> {
-    let violations = violations(info, request)?;
+async fn check_arguments(
+    context: &EffectContext<'_>,
+    info: &ToolInfo,
+    request: &ToolRequest,
+) -> Result<Vec<String>, Failure> {
+    let violations = violations(context, info, request).await?;
     if violations.is_empty() || info.accepts_invalid {
         return Ok(violations);
     }
@@ -287,15 +292,22 @@ fn ambiguous_name_message(name: &str, tools: &[Tool]) -> String {
 }
 
 /// Returns the violations of the arguments schema, one sentence each.
-fn violations(info: &ToolInfo, request: &ToolRequest) -> Result<Vec<String>, Failure> {
-    let subject = || format!("the arguments schema of tool `{}`", request.tool);
-    let schema = Schema::compile(&info.arguments_schema).map_err(|error| match error {
-        SchemaError::Limit(exceeded) => exceeded.of(&subject()).to_failure(),
-        error => Failure::new(code::INVALID, format!("{} is invalid: {error}", subject())),
+async fn violations(
+    context: &EffectContext<'_>,
+    info: &ToolInfo,
+    request: &ToolRequest,
+) -> Result<Vec<String>, Failure> {
+    let subject = format!("the arguments schema of tool `{}`", request.tool);
+    let schema = context.env.schemas.compile(&info.arguments_schema, Formats::OfDraft).await;
+    let schema = schema.map_err(|error| match error {
+        SchemaError::Limit(exceeded) => exceeded.of(&subject).to_failure(),
+        error => Failure::new(code::INVALID, format!("{subject} is invalid: {error}")),
     })?;
-    schema
-        .violations(&request.arguments, limit::TOOL_VIOLATIONS)
-        .map_err(|exceeded| exceeded.of(&subject()).to_failure())
+    let arguments = &request.arguments;
+    let is_long = schema.is_expensive() || are_large_values([arguments]);
+    let violations =
+        block_in_place_in_turn(is_long, || schema.violations(arguments, limit::TOOL_VIOLATIONS));
+    violations.await.map_err(|exceeded| exceeded.of(&subject).to_failure())
 }
 
 async fn call_plugin(

@@ -157,6 +157,7 @@ fn handler(world: &World, app: &str, quotas: &Arc<Quotas>) -> Gate {
         )),
         cancel: StopFlag::default(),
         quotas: quotas.clone(),
+        schemas: Arc::default(),
     };
     Gate::for_web(setting, Arc::new(world.engine.clone()))
 }

@@ -69,6 +69,7 @@ fn handler(world: &World) -> Gate {
         )),
         cancel: StopFlag::default(),
         quotas: Arc::default(),
+        schemas: Arc::default(),
     };
     Gate::for_web(setting, Arc::new(world.engine.clone()))
 }
