@@ -140,11 +140,6 @@ impl Schema {
         Ok(Self { validator, outline })
     }
 
-    /// Returns true if a `pattern` can be matched without backtracking.
-    pub fn takes_pattern(pattern: &str) -> bool {
-        pattern::Patterns::default().keyword_size(pattern).is_ok()
-    }
-
     /// Returns true if validating even a small value can take long: many parts of the schema apply
     /// to one location of a value, or a part compares with many values or a large pattern.
     pub fn is_expensive(&self) -> bool {

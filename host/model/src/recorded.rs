@@ -50,9 +50,14 @@ impl Recorded {
     }
 
     async fn read_body(&self, body: Body) -> (Result<Completion, Failure>, Vec<Delta>) {
+        let deltas = CollectedDeltas::default();
+        let read = self.read_to(&deltas, body).await;
+        (read, deltas.0.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn read_to(&self, deltas: &dyn DeltaSink, body: Body) -> Result<Completion, Failure> {
         let response = Response::from(http::Response::new(body));
-        let (told, requests) = (CollectedDeltas::default(), RequestCount::default());
-        let sink = CallSink::new(&told);
+        let (sink, requests) = (CallSink::new(deltas), RequestCount::default());
         let spec = AttemptSpec {
             route: "recorded",
             model: "recorded",
@@ -63,8 +68,7 @@ impl Recorded {
             requests: &requests,
         };
         let read = self.0.read_response(spec, &sink, response).await;
-        let read = read.map(|reply| reply.into_completion(None)).map_err(|error| error.failure);
-        (read, told.0.into_inner().unwrap_or_else(PoisonError::into_inner))
+        read.map(|reply| reply.into_completion(None)).map_err(|error| error.failure)
     }
 }
 
@@ -80,6 +84,7 @@ impl DeltaSink for CollectedDeltas {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
     use std::time::Duration;
 
     use futures::StreamExt as _;
@@ -134,6 +139,34 @@ mod tests {
     fn whole() -> String {
         let choice = json!({ "message": { "content": "hi" }, "finish_reason": "stop" });
         event(&json!({ "choices": [choice], "usage": { "completion_tokens": 3 } }))
+    }
+
+    /// Waits for another task of the runtime at each delta.
+    struct Meeting;
+
+    impl DeltaSink for Meeting {
+        fn push(&self, _delta: Delta) {
+            let (tell, told) = channel();
+            tokio::spawn(async move { tell.send(()) });
+            told.recv().unwrap();
+        }
+    }
+
+    /// The task that the sink waits for needs the only thread of the runtime.
+    #[test]
+    fn large_responses_are_read_off_the_threads_that_tasks_share() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all();
+        let runtime = runtime.build().unwrap();
+        let text = "x".repeat(300 << 10);
+        let choice = json!({ "message": { "content": text }, "finish_reason": "stop" });
+        let document = json!({ "choices": [choice] }).to_string();
+        for body in [document, words(&text, Some("stop"))] {
+            let read = runtime.spawn(async move {
+                let reader = Recorded::new(ProviderKind::Openai).unwrap();
+                reader.read_to(&Meeting, Body::from(body)).await
+            });
+            assert_eq!(runtime.block_on(read).unwrap().unwrap().text(), text);
+        }
     }
 
     #[tokio::test(start_paused = true)]

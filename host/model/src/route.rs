@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, Tries};
 use wattle_run::ports::model::RouteInfo;
+use wattle_run::schemas::SchemaCache;
 
 use crate::chat::{Chat, LoadedImages};
 use crate::config::{Aliases, MAX_RETRIES, RouteConfig};
@@ -127,9 +128,10 @@ impl Route {
         request: &CompletionRequest,
         pictures: &LoadedImages,
         sink: &CallSink<'_>,
+        schemas: &SchemaCache,
     ) -> Result<Completion, Failure> {
         let mut log = AttemptLog::new(&self.name);
-        let completion = self.try_candidates(request, pictures, sink, &mut log);
+        let completion = self.try_candidates(request, pictures, sink, schemas, &mut log);
         match timeout(CALL_TIMEOUT, completion).await {
             Ok(answer) => answer,
             Err(_) => Err(log.timed_out(CALL_TIMEOUT)),
@@ -141,9 +143,13 @@ impl Route {
         request: &CompletionRequest,
         pictures: &LoadedImages,
         sink: &CallSink<'_>,
+        schemas: &SchemaCache,
         log: &mut AttemptLog<'_>,
     ) -> Result<Completion, Failure> {
-        let shape = request.response_schema.as_ref().map(CompiledSchema::new).transpose()?;
+        let shape = match &request.response_schema {
+            Some(wanted) => Some(CompiledSchema::new(wanted, schemas).await?),
+            None => None,
+        };
         let bounds = self.limits(&request.tries)?;
         for candidate in self.selected_candidates(&request.tries)? {
             let requests = RequestCount::default();

@@ -9,6 +9,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, GeneratedImage, ImageRequest};
 use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model};
+use wattle_run::schemas::SchemaCache;
 
 use crate::chat::LoadedImages;
 use crate::config::{ModelConfig, apply_model_env, check_aliases};
@@ -26,6 +27,8 @@ pub struct Routes {
     providers: Providers,
     routes: BTreeMap<String, Arc<Route>>,
     tenants: Option<TenantRoutes>,
+    /// Compiled response schemas.
+    schemas: SchemaCache,
     /// Sentences about models that environment variables replace.
     env_substitutions: Vec<String>,
 }
@@ -73,7 +76,8 @@ impl Routes {
             let route = Route::new(name, route, &providers, aliases, RouteOwner::Operator)?;
             routes.insert(name.clone(), Arc::new(route));
         }
-        Ok(Self { config, providers, routes, tenants: None, env_substitutions: from_env })
+        let schemas = SchemaCache::default();
+        Ok(Self { config, providers, routes, tenants: None, schemas, env_substitutions: from_env })
     }
 
     /// Enables tenant routes and loads the stored ones. Without this call, setting a tenant route fails as
@@ -130,7 +134,7 @@ impl Routes {
     ) -> Result<Completion, Failure> {
         let route = self.find_route(caller, &request.route)?;
         let pictures = LoadedImages::load(request, blobs).await?;
-        route.complete(request, &pictures, sink).await
+        route.complete(request, &pictures, sink, &self.schemas).await
     }
 
     /// Returns the names of the operator's routes.

@@ -13,6 +13,7 @@ pub(crate) mod strict;
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, FinishReason, Part};
+use wattle_run::blocking::block_in_place_in_turn;
 
 use crate::chat::Chat;
 use crate::config::{ProviderKind, StructuredMode};
@@ -45,7 +46,7 @@ pub(crate) async fn complete(
             },
         }
     };
-    let wrong = match validate(shape, &first) {
+    let wrong = match validate(shape, &first).await {
         Validation::Accepted(document) => return Ok(first.into_completion(document)),
         Validation::Invalid(wrong) => wrong,
     };
@@ -58,7 +59,7 @@ pub(crate) async fn complete(
     chat.append_turn(first.text(), repair_prompt(&wrong.reason));
     call.sink.restart();
     let second = call.turn(&chat, response_format(shape, mode)).await?.add_usage_of(&first);
-    match validate(shape, &second) {
+    match validate(shape, &second).await {
         Validation::Accepted(document) => Ok(second.into_completion(document)),
         Validation::Invalid(_) if second.finish_reason == FinishReason::Length => {
             Err(truncated_error(call, &second))
@@ -75,12 +76,14 @@ enum Validation {
     Invalid(InvalidDocument),
 }
 
-fn validate(shape: &CompiledSchema<'_>, reply: &TurnResponse) -> Validation {
+async fn validate(shape: &CompiledSchema<'_>, reply: &TurnResponse) -> Validation {
     let calls = reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     if calls || reply.finish_reason == FinishReason::ContentFilter {
         return Validation::Accepted(None);
     }
-    match shape.parse(&reply.text(), reply.finish_reason == FinishReason::Length) {
+    let (text, is_cut) = (reply.text(), reply.finish_reason == FinishReason::Length);
+    let parse = block_in_place_in_turn(shape.is_long_read(&text), || shape.parse(&text, is_cut));
+    match parse.await {
         Ok(document) => Validation::Accepted(Some(document)),
         Err(wrong) => Validation::Invalid(wrong),
     }

@@ -10,6 +10,7 @@ use reqwest::header::ACCEPT;
 use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::json::lenient;
 
 use crate::provider::error::{self, ProviderError};
@@ -210,6 +211,17 @@ enum BodyFormat {
     Events(SseParser),
 }
 
+impl BodyFormat {
+    /// Returns the bytes that are parsed when the response ends.
+    fn pending_bytes(&self) -> usize {
+        match self {
+            Self::Unknown => 0,
+            Self::Document(document) => document.len(),
+            Self::Events(events) => events.pending_bytes(),
+        }
+    }
+}
+
 impl<A: ResponseBuilder> ResponseReader<'_, A> {
     /// Returns whether the output may be complete.
     fn is_finished(&self) -> bool {
@@ -257,7 +269,9 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
                 return Err(self.malformed(&reason));
             }
             self.idle.add_bytes(chunk.len());
-            if self.feed(&chunk)? {
+            let events = self.feed(&chunk);
+            let is_long = is_long_parse(events.iter().map(String::len).sum());
+            if block_in_place_in_turn(is_long, || self.push_events(&events)).await? {
                 return Ok(self.builder.build());
             }
             // A document is parsed when it is complete and has no output before, so the limits on idle streams do not
@@ -274,15 +288,17 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
                 };
             }
         }
-        self.finish()
+        let format = std::mem::replace(&mut self.format, BodyFormat::Unknown);
+        let is_long = is_long_parse(format.pending_bytes());
+        block_in_place_in_turn(is_long, move || self.finish(format)).await
     }
 
-    /// Adds a chunk. Returns whether the response is complete.
-    fn feed(&mut self, mut chunk: &[u8]) -> Result<bool, ProviderError> {
+    /// Adds a chunk. Returns the data of the events that are complete now.
+    fn feed(&mut self, mut chunk: &[u8]) -> Vec<String> {
         if let BodyFormat::Unknown = self.format {
             chunk = trim_bom(chunk);
             match chunk.first() {
-                None => return Ok(false),
+                None => return Vec::new(),
                 Some(b'{' | b'[') => self.format = BodyFormat::Document(Vec::new()),
                 Some(_) => self.format = BodyFormat::Events(SseParser::default()),
             }
@@ -290,25 +306,27 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         match &mut self.format {
             BodyFormat::Document(document) => {
                 document.extend_from_slice(chunk);
-                Ok(false)
+                Vec::new()
             }
-            BodyFormat::Events(events) => {
-                let events = events.feed(chunk);
-                for data in events {
-                    let before = self.received();
-                    if self.push_event(&data)? {
-                        return Ok(true);
-                    }
-                    let after = self.received();
-                    self.idle.add_event(after.1 > before.1);
-                    if after != before {
-                        self.last_progress = Instant::now();
-                    }
-                }
-                Ok(false)
-            }
-            BodyFormat::Unknown => Ok(false),
+            BodyFormat::Events(events) => events.feed(chunk),
+            BodyFormat::Unknown => Vec::new(),
         }
+    }
+
+    /// Adds the data of events. Returns whether the response is complete.
+    fn push_events(&mut self, events: &[String]) -> Result<bool, ProviderError> {
+        for data in events {
+            let before = self.received();
+            if self.push_event(data)? {
+                return Ok(true);
+            }
+            let after = self.received();
+            self.idle.add_event(after.1 > before.1);
+            if after != before {
+                self.last_progress = Instant::now();
+            }
+        }
+        Ok(false)
     }
 
     /// Adds the data of an event. Returns whether it was the last one.
@@ -363,8 +381,8 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
     }
 
     /// Finishes the response when the connection has ended.
-    fn finish(mut self) -> Result<TurnResponse, ProviderError> {
-        match std::mem::replace(&mut self.format, BodyFormat::Unknown) {
+    fn finish(mut self, format: BodyFormat) -> Result<TurnResponse, ProviderError> {
+        match format {
             BodyFormat::Unknown => return Err(self.malformed("it is empty")),
             BodyFormat::Document(document) => {
                 let document = lenient::parse_bytes(&document)

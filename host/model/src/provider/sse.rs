@@ -43,6 +43,11 @@ impl SseParser {
         complete.or_else(|| self.data.take())
     }
 
+    /// Returns the bytes of the incomplete event.
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.line.len() + self.data.as_ref().map_or(0, String::len)
+    }
+
     /// Returns the start of the first line that is not part of an event. The response may be something else, such as a
     /// web page.
     pub(super) fn non_event_line(&self) -> Option<&str> {

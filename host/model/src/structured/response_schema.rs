@@ -1,10 +1,15 @@
 //! The response schema of a call, and the validation of documents against it.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use jsonschema::ValidationError;
-use serde_json::Value;
+use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::limit::SCHEMA_PATTERNS;
 use wattle_graph::llm::ResponseSchema;
-use wattle_graph::schema::{Schema, SchemaError};
+use wattle_graph::schema::{Formats, Schema, SchemaError};
+use wattle_run::schemas::SchemaCache;
 
 use crate::structured::{coerce, extract};
 
@@ -20,6 +25,13 @@ const MAX_COERCION_ROUNDS: usize = 8;
 /// Maximum characters of the name of a schema.
 const MAX_NAME_CHARS: usize = 64;
 
+/// Minimum bytes of a text with which its validation delays other tasks on the same thread. It may
+/// have thousands of values, each validated once per round.
+const LONG_TEXT_BYTES: usize = 16 << 10;
+
+/// Keywords whose values are no schemas.
+const VALUES: [&str; 4] = ["enum", "const", "default", "examples"];
+
 /// Why a completion has no valid document.
 #[derive(Debug, Default)]
 pub(crate) struct InvalidDocument {
@@ -32,12 +44,15 @@ pub(crate) struct InvalidDocument {
 /// A response schema with its validator.
 pub(crate) struct CompiledSchema<'a> {
     definition: &'a ResponseSchema,
-    schema: Schema,
+    schema: Arc<Schema>,
 }
 
 impl<'a> CompiledSchema<'a> {
     /// Checks and compiles the response schema of a request.
-    pub(crate) fn new(wanted: &'a ResponseSchema) -> Result<Self, Failure> {
+    pub(crate) async fn new(
+        wanted: &'a ResponseSchema,
+        schemas: &SchemaCache,
+    ) -> Result<Self, Failure> {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let name = &wanted.name;
         if !(1..=MAX_NAME_CHARS).contains(&name.len()) || !name.chars().all(word) {
@@ -52,7 +67,7 @@ impl<'a> CompiledSchema<'a> {
                  other values into a property"
             )));
         }
-        let schema = compile(wanted).map_err(|error| match error {
+        let schema = compile(wanted, schemas).await.map_err(|error| match error {
             SchemaError::Limit(exceeded) => {
                 exceeded.of(&format!("the response schema `{name}`")).to_failure()
             }
@@ -66,6 +81,11 @@ impl<'a> CompiledSchema<'a> {
     /// Returns the response schema of the guest.
     pub(crate) fn definition(&self) -> &'a ResponseSchema {
         self.definition
+    }
+
+    /// Returns whether reading a document from a text is long work.
+    pub(crate) fn is_long_read(&self, text: &str) -> bool {
+        self.schema.is_expensive() || text.len() >= LONG_TEXT_BYTES
     }
 
     /// Returns the valid document in the text of a completion, after coercion.
@@ -135,37 +155,64 @@ impl<'a> CompiledSchema<'a> {
 }
 
 /// Compiles a schema. Removes patterns that need backtracking, which only the provider then enforces.
-fn compile(wanted: &ResponseSchema) -> Result<Schema, SchemaError> {
-    let refused = match Schema::compile(&wanted.schema) {
+async fn compile(
+    wanted: &ResponseSchema,
+    schemas: &SchemaCache,
+) -> Result<Arc<Schema>, SchemaError> {
+    let refused = match schemas.compile(&wanted.schema, Formats::OfDraft).await {
         Err(error @ SchemaError::Broken(_)) => error,
         compiled => return compiled,
     };
-    let (mut rest, mut left_out) = (wanted.schema.clone(), Vec::new());
-    remove_patterns(&mut rest, &mut left_out);
+    let mut found = BTreeSet::new();
+    find_patterns(&wanted.schema, &mut found);
+    if found.len() as u64 > SCHEMA_PATTERNS {
+        return Err(refused);
+    }
+    let mut left_out = BTreeSet::new();
+    for pattern in found {
+        let alone = json!({ "pattern": pattern });
+        if schemas.compile(&alone, Formats::OfDraft).await.is_err() {
+            left_out.insert(pattern);
+        }
+    }
     if left_out.is_empty() {
         return Err(refused);
     }
-    let schema = Schema::compile(&rest)?;
+    let mut rest = wanted.schema.clone();
+    remove_patterns(&mut rest, &left_out);
+    let schema = schemas.compile(&rest, Formats::OfDraft).await?;
+    let left_out = Vec::from_iter(left_out).join(", ");
     tracing::warn!(
         schema = %wanted.name,
-        "completions are not checked against patterns that need backtracking: {}",
-        left_out.join(", ")
+        "completions are not checked against patterns that need backtracking: {left_out}"
     );
     Ok(schema)
 }
 
-fn remove_patterns(schema: &mut Value, left_out: &mut Vec<String>) {
+fn find_patterns(schema: &Value, found: &mut BTreeSet<String>) {
     match schema {
-        Value::Array(items) => items.iter_mut().for_each(|it| remove_patterns(it, left_out)),
+        Value::Array(items) => items.iter().for_each(|item| find_patterns(item, found)),
         Value::Object(fields) => {
-            let pattern = fields.get("pattern").and_then(Value::as_str).map(str::to_owned);
-            if let Some(pattern) = pattern.filter(|pattern| !Schema::takes_pattern(pattern)) {
-                fields.remove("pattern");
-                left_out.push(pattern);
+            found.extend(fields.get("pattern").and_then(Value::as_str).map(str::to_owned));
+            for (_, field) in fields.iter().filter(|(key, _)| !VALUES.contains(&key.as_str())) {
+                find_patterns(field, found);
             }
-            let is_schema = |key: &str| !["enum", "const", "default", "examples"].contains(&key);
-            for (_, field) in fields.iter_mut().filter(|(key, _)| is_schema(key)) {
-                remove_patterns(field, left_out);
+        }
+        _ => {}
+    }
+}
+
+fn remove_patterns(schema: &mut Value, patterns: &BTreeSet<String>) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(|item| remove_patterns(item, patterns)),
+        Value::Object(fields) => {
+            let pattern = fields.get("pattern").and_then(Value::as_str);
+            if pattern.is_some_and(|pattern| patterns.contains(pattern)) {
+                fields.remove("pattern");
+            }
+            let fields = fields.iter_mut().filter(|(key, _)| !VALUES.contains(&key.as_str()));
+            for (_, field) in fields {
+                remove_patterns(field, patterns);
             }
         }
         _ => {}
@@ -187,16 +234,18 @@ fn invalid_schema(message: String) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn wanted(schema: Value) -> ResponseSchema {
         ResponseSchema { name: "answer".into(), schema }
     }
 
-    #[test]
-    fn invalid_nulls_are_dropped() {
+    async fn shape_of(wanted: &ResponseSchema) -> CompiledSchema<'_> {
+        CompiledSchema::new(wanted, &SchemaCache::default()).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn invalid_nulls_are_dropped() {
         let schema = wanted(json!({
             "type": "object",
             "properties": {
@@ -212,7 +261,7 @@ mod tests {
             },
             "required": ["name"],
         }));
-        let shape = CompiledSchema::new(&schema).unwrap();
+        let shape = shape_of(&schema).await;
         let cases = [
             (json!({"name": "x"}), Some(json!({"name": "x"}))),
             (
@@ -233,14 +282,14 @@ mod tests {
         assert_eq!(wrong.document, Some(json!({"name": 1})));
     }
 
-    #[test]
-    fn last_valid_document_wins() {
+    #[tokio::test]
+    async fn last_valid_document_wins() {
         let schema = wanted(json!({
             "type": "object",
             "properties": { "total": { "type": "number" } },
             "required": ["total"],
         }));
-        let shape = CompiledSchema::new(&schema).unwrap();
+        let shape = shape_of(&schema).await;
         let cases = [
             ("Draft: {\"sum\": \"?\"}\nFinal: {\"total\": 3}", true),
             ("As in {\"total\": 1}.\n```json\n{\"total\": \"3\"}\n```\nDone {}", true),
@@ -270,13 +319,13 @@ mod tests {
         }
     }
 
-    #[test]
-    fn document_without_any_property_counts_last() {
+    #[tokio::test]
+    async fn document_without_any_property_counts_last() {
         let schema = wanted(json!({
             "type": "object",
             "properties": { "city": { "type": "string" } },
         }));
-        let shape = CompiledSchema::new(&schema).unwrap();
+        let shape = shape_of(&schema).await;
         for text in [
             "{\"city\": \"Rome\"}\nhow sure: {\"value\": 0.9}",
             "{\"city\": \"Rome\"} [{\"source\": 1}]",
@@ -287,8 +336,8 @@ mod tests {
         assert_eq!(shape.parse("so: {\"value\": 1}", false).unwrap(), json!({"value": 1}));
     }
 
-    #[test]
-    fn unambiguous_violations_are_coerced() {
+    #[tokio::test]
+    async fn unambiguous_violations_are_coerced() {
         let schema = wanted(json!({
             "type": "object",
             "properties": {
@@ -301,7 +350,7 @@ mod tests {
             },
             "$defs": { "Action": { "type": "string", "enum": ["buy", "sell", "Other", "other"] } },
         }));
-        let shape = CompiledSchema::new(&schema).unwrap();
+        let shape = shape_of(&schema).await;
         let cases = [
             (json!({"price": "189.5", "count": " 3 "}), Some(json!({"price": 189.5, "count": 3}))),
             (json!({"sure": "true", "code": "007"}), Some(json!({"sure": true, "code": "007"}))),
@@ -321,14 +370,14 @@ mod tests {
         }
     }
 
-    #[test]
-    fn patterns_with_lookahead_are_checked_if_convertible() {
+    #[tokio::test]
+    async fn patterns_with_lookahead_are_checked_if_convertible() {
         // As Pydantic writes it for decimal numbers.
         let schema = wanted(json!({
             "type": "object",
             "properties": { "p": { "pattern": r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$" } },
         }));
-        let shape = CompiledSchema::new(&schema).unwrap();
+        let shape = shape_of(&schema).await;
         assert!(shape.parse(r#"{"p": "-1.50"}"#, false).is_ok());
         let wrong = shape.parse(r#"{"p": "-."}"#, false).unwrap_err();
         assert!(wrong.reason.starts_with("at `/p`"), "{wrong:?}");
@@ -337,20 +386,34 @@ mod tests {
             "type": "object",
             "properties": { "p": { "type": "string", "pattern": r"(?=.*\d)(?=.*[A-Z]).{8,}" } },
         }));
-        let shape = CompiledSchema::new(&schema).unwrap();
+        let shape = shape_of(&schema).await;
         assert!(shape.parse(r#"{"p": "any"}"#, false).is_ok());
         assert!(shape.parse(r#"{"p": 1}"#, false).is_err());
     }
 
-    #[test]
-    fn unusable_schemas_are_refused() {
-        let refuse = |name: &str, schema: Value| {
+    #[tokio::test]
+    async fn equal_schemas_are_compiled_once() {
+        let schemas = SchemaCache::default();
+        for pattern in ["^a+$", r"(?=.*\d)a"] {
+            let property = json!({ "pattern": pattern });
+            let schema = wanted(json!({ "type": "object", "properties": { "p": property } }));
+            let one = CompiledSchema::new(&schema, &schemas).await.unwrap();
+            let other = CompiledSchema::new(&schema, &schemas).await.unwrap();
+            assert!(Arc::ptr_eq(&one.schema, &other.schema), "{pattern}");
+        }
+    }
+
+    #[tokio::test]
+    async fn unusable_schemas_are_refused() {
+        let refuse = async |name: &str, schema: Value| {
             let schema = ResponseSchema { name: name.into(), schema };
-            CompiledSchema::new(&schema).err().map(|failure| failure.message).unwrap_or_default()
+            let refused = CompiledSchema::new(&schema, &SchemaCache::default()).await.err();
+            refused.map(|failure| failure.message).unwrap_or_default()
         };
-        assert!(refuse("a b", json!({"type": "object"})).contains("name `a b`"));
-        assert!(refuse("", json!({"type": "object"})).contains("1 to 64"));
-        assert!(refuse("a", json!({"type": "array"})).contains("root"));
-        assert!(refuse("a", json!({"type": "object", "properties": 1})).contains("JSON Schema"));
+        assert!(refuse("a b", json!({"type": "object"})).await.contains("name `a b`"));
+        assert!(refuse("", json!({"type": "object"})).await.contains("1 to 64"));
+        assert!(refuse("a", json!({"type": "array"})).await.contains("root"));
+        let odd = json!({"type": "object", "properties": 1});
+        assert!(refuse("a", odd).await.contains("JSON Schema"));
     }
 }
