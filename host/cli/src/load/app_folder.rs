@@ -65,7 +65,7 @@ impl AppFolder<'_> {
         // it.
         let named = named.filter(|_| !self.is_old);
         problems.extend(named.filter_map(|(what, name)| names::problem(what, name)));
-        let graphs = self.graphs(manifest, &own).unwrap_or_else(|found| {
+        let graphs = self.graphs(manifest, &own).await.unwrap_or_else(|found| {
             problems.extend(found);
             Vec::new()
         });
@@ -114,18 +114,26 @@ impl AppFolder<'_> {
         Ok(LoadedApp { app, notes })
     }
 
-    fn graphs(&self, manifest: &Manifest, own: &Plugins) -> Result<Vec<Graph>, Vec<String>> {
+    /// Reads and checks the graphs on a blocking thread: the check compiles every schema of the
+    /// document, and one of a plugin for each node.
+    async fn graphs(&self, manifest: &Manifest, own: &Plugins) -> Result<Vec<Graph>, Vec<String>> {
         if !manifest.has_graphs(self.folder) {
             return Ok(Vec::new());
         }
-        let graphs = &manifest.app.graphs;
-        let text = file::read_text(self.folder, graphs, DOCUMENT_BYTES)
-            .map_err(|error| vec![error.to_string()])?;
-        let facts =
-            PluginFacts { app: &manifest.app.name, own, loose: self.loose, folder: self.folder };
-        let graphs = check_toml(&graphs.display().to_string(), &text, &facts).map_err(
-            |problems| -> Vec<String> { problems.iter().map(ToString::to_string).collect() },
-        )?;
+        let (app, graphs) = (manifest.app.name.clone(), manifest.app.graphs.clone());
+        let (own, loose) = (own.clone(), self.loose.clone());
+        let folder = self.folder.to_owned();
+        let check = move || {
+            let text = file::read_text(&folder, &graphs, DOCUMENT_BYTES)
+                .map_err(|error| vec![error.to_string()])?;
+            let facts = PluginFacts { app: &app, own: &own, loose: &loose, folder: &folder };
+            check_toml(&graphs.display().to_string(), &text, &facts).map_err(
+                |problems| -> Vec<String> { problems.iter().map(ToString::to_string).collect() },
+            )
+        };
+        let checked = tokio::task::spawn_blocking(check).await;
+        let graphs = checked
+            .map_err(|error| vec![format!("the check of the graphs did not end: {error}")])??;
         let names: Vec<String> = graphs.iter().flat_map(names::problems).collect();
         let limits = self.config.limits.graphs();
         let graphs = graphs.into_iter().map(|graph| graph.with_limits(limits)).collect();

@@ -1,15 +1,26 @@
 //! Several apps that are loaded concurrently.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::{self, ThreadId};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use wattle::load::Change;
 use wattle::server::{Server, ServerOptions};
 use wattle::wire::Overrides;
 use wattle_graph::id::PluginName;
-use wattle_run::ports::sandbox::LoadError;
+use wattle_graph::tool::ToolOutput;
+use wattle_run::gate::Gate;
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::{
+    GuestError, LoadError, NodeCall, NodeOutcome, PluginInfo, PluginToolCall, WebRequest,
+    WebResponse,
+};
 use wattle_run::ports::{Plugin, Sandbox};
 
 use crate::fixture::{answer, config, write_app};
@@ -65,4 +76,90 @@ async fn status_beside(
         changes = reload => panic!("the reload did not wait: {changes:?}"),
         status = status => status,
     }
+}
+
+/// A sandbox whose plugins notice on which thread their description is read.
+#[derive(Default)]
+struct Described {
+    is_read_elsewhere: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Sandbox for Described {
+    async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
+        Ok(Arc::new(DescribedPlugin {
+            plugin: NativeSandbox.load(name, bytes).await?,
+            home: thread::current().id(),
+            runtime: Handle::current(),
+            is_read_elsewhere: self.is_read_elsewhere.clone(),
+        }))
+    }
+}
+
+struct DescribedPlugin {
+    plugin: Arc<dyn Plugin>,
+    /// The only thread of the runtime.
+    home: ThreadId,
+    runtime: Handle,
+    is_read_elsewhere: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Plugin for DescribedPlugin {
+    /// On another thread than that of the runtime, waits for a task of the runtime.
+    fn info(&self) -> &PluginInfo {
+        if thread::current().id() != self.home {
+            let (tell, told) = channel();
+            self.runtime.spawn(async move { tell.send(()) });
+            told.recv().unwrap();
+            self.is_read_elsewhere.store(true, Ordering::Relaxed);
+        }
+        self.plugin.info()
+    }
+
+    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, GuestError> {
+        self.plugin.run_node(call, gate).await
+    }
+
+    async fn call_tool(
+        &self,
+        call: PluginToolCall,
+        gate: Arc<Gate>,
+    ) -> Result<ToolOutput, GuestError> {
+        self.plugin.call_tool(call, gate).await
+    }
+
+    async fn handle(
+        &self,
+        request: WebRequest,
+        gate: Arc<Gate>,
+    ) -> Result<WebResponse, GuestError> {
+        self.plugin.handle(request, gate).await
+    }
+
+    async fn reduce(
+        &self,
+        reducer: &str,
+        current: Option<Value>,
+        updates: Vec<Value>,
+        limits: &Limits,
+    ) -> Result<Value, GuestError> {
+        self.plugin.reduce(reducer, current, updates, limits).await
+    }
+}
+
+/// The check reads the descriptions of plugins.
+#[tokio::test]
+async fn the_check_of_graphs_does_not_block_other_tasks() {
+    let folder = tempfile::tempdir().unwrap();
+    let described = Described::default();
+    let is_read_elsewhere = described.is_read_elsewhere.clone();
+    let sandbox: Arc<dyn Sandbox> = Arc::new(described);
+    let overrides = Overrides { sandbox: Some(sandbox), ..Overrides::default() };
+    let options = ServerOptions { overrides, watch: false };
+    let server = Server::start(config(folder.path(), ""), options).await.unwrap();
+    write_app(&folder.path().join("plugins"), "greeter");
+    let changes = server.reload().await;
+    assert!(matches!(changes[..], [Change::App { .. }]), "{changes:?}");
+    assert!(is_read_elsewhere.load(Ordering::Relaxed));
 }
