@@ -18,7 +18,6 @@ pub(crate) mod keyring;
 pub(crate) mod lease;
 pub mod limits;
 pub mod open;
-pub(crate) mod pool;
 mod quotas;
 pub mod rate;
 mod refusal;

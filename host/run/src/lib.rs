@@ -10,6 +10,7 @@
 //! * [`caps`]: bounds of what a thread, an app and a tenant store. [`quota`]: the usage of the caps.
 //! * [`app`] and [`catalog`]: loaded apps with their graphs and plugins. [`page`]: the page of an
 //!   app.
+//! * [`fair_share`]: shares of a limited resource between callers.
 //! * [`credentials`]: redacts secrets in what services send back.
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
 //! * [`export`]: one thread as one file.
@@ -34,6 +35,7 @@ pub mod credentials;
 mod driver;
 pub mod engine;
 pub mod export;
+pub mod fair_share;
 pub mod gate;
 pub mod grant;
 pub mod hostcall;

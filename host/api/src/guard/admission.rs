@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::Response;
 use wattle_graph::failure::code;
+use wattle_run::fair_share::{Full, Pool};
 
 use crate::blob_link::is_link;
 use crate::guard::access::Access;
@@ -18,7 +19,6 @@ use crate::guard::keyring::Keyring;
 use crate::guard::lease::{BodyLease, body_bytes};
 use crate::guard::limits::OPEN_RETRY_SECONDS;
 use crate::guard::open::{OpenRequests, Slot, Subject, hold, too_many};
-use crate::guard::pool::{Full, Pool};
 use crate::guard::quotas::{Quotas, address_of};
 use crate::guard::refusal::Refusal;
 use crate::guard::scope::KeyScope;
@@ -32,7 +32,7 @@ pub(crate) struct Ledger {
     pub(super) quotas: Quotas,
     open: OpenRequests,
     /// Bytes of request bodies in memory.
-    bodies: Pool,
+    bodies: Pool<Subject>,
 }
 
 impl Ledger {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use wattle_run::fair_share::Pool;
+
 use crate::guard::limits::{ALL_BODY_BYTES, LARGEST_BODIES};
 use crate::guard::open::Subject;
-use crate::guard::pool::Pool;
 use crate::traffic::{Cut, Traffic};
 
 /// Returns the limit for all bodies in total, given the limit for one body.
@@ -19,7 +20,7 @@ pub(crate) fn body_bytes(body_limit_bytes: usize) -> usize {
 pub(crate) struct BodyLease(Arc<Held>);
 
 struct Held {
-    pool: Pool,
+    pool: Pool<Subject>,
     subject: Subject,
     traffic: Arc<Traffic>,
     bytes: AtomicUsize,
@@ -27,7 +28,7 @@ struct Held {
 
 impl BodyLease {
     /// Creates a lease of 0 bytes.
-    pub(crate) fn new(pool: &Pool, subject: &Subject, traffic: &Arc<Traffic>) -> Self {
+    pub(crate) fn new(pool: &Pool<Subject>, subject: &Subject, traffic: &Arc<Traffic>) -> Self {
         let (pool, subject, traffic) = (pool.clone(), subject.clone(), traffic.clone());
         Self(Arc::new(Held { pool, subject, traffic, bytes: AtomicUsize::new(0) }))
     }

@@ -12,12 +12,12 @@ use futures::StreamExt as _;
 use serde_json::json;
 use wattle_graph::failure::code;
 use wattle_graph::id::Digest;
+use wattle_run::fair_share::{Full, Pool};
 
 use crate::guard::access::Share;
 use crate::guard::limits::{
     ALL_CONTROL_REQUESTS, CONTROL_REQUESTS, LASTING_PARTS, Limits, OPEN_RETRY_SECONDS, full,
 };
-use crate::guard::pool::{Full, Pool};
 use crate::problem::Problem;
 use crate::state::ApiState;
 
@@ -35,10 +35,10 @@ pub(crate) enum Subject {
 pub(crate) struct OpenRequests {
     most: usize,
     /// All requests except those of the control plane.
-    all: Pool,
+    all: Pool<Subject>,
     /// Streams and waits, which `all` counts as well.
-    lasting: Pool,
-    control: Pool,
+    lasting: Pool<Subject>,
+    control: Pool<Subject>,
 }
 
 /// Counts a request as open until the last clone is dropped. Stored in the extensions of the

@@ -27,7 +27,7 @@ const KNOWN: &[(&str, &str)] = &[
     (
         "host/api",
         "blob_link guard::admission guard::budget guard::holder guard::kept guard::key \
-         guard::keyring guard::lease guard::open guard::pool native::scope state stream::presence",
+         guard::keyring guard::lease guard::open native::scope state stream::presence",
     ),
     ("host/cli", "args load::compiler"),
     ("host/cli", "config::read error"),

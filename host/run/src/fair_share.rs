@@ -1,73 +1,84 @@
-//! A resource with a fixed limit for all callers, and a dynamic limit for each caller.
+//! Fair shares of a limited resource between callers.
 //!
 //! A caller can hold at most half of the amount that other callers do not hold. A single caller
 //! gets half of the resource, two callers about a third each, and so on. Every further caller finds
 //! a free part, and no part is reserved for absent callers.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::guard::open::Subject;
-
-/// The resource. Clones share their state.
-#[derive(Clone)]
-pub(crate) struct Pool {
-    all: usize,
-    state: Arc<Mutex<State>>,
+/// Returns how much of `all` one caller can hold while other callers hold `others`: half of the
+/// rest, rounded up.
+#[must_use]
+pub fn share_of(all: usize, others: usize) -> usize {
+    all.saturating_sub(others).div_ceil(2)
 }
 
-#[derive(Default)]
-struct State {
+/// A resource with a fixed limit for all callers, and a dynamic limit for each caller. Clones share
+/// their state.
+#[derive(Clone, Debug)]
+pub struct Pool<S> {
+    all: usize,
+    state: Arc<Mutex<State<S>>>,
+}
+
+#[derive(Debug)]
+struct State<S> {
     used: usize,
-    of: HashMap<Subject, usize>,
+    of: HashMap<S, usize>,
 }
 
 /// The limit that rejects a request for an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
+pub enum Full {
     /// The configured maximum of one caller.
     Caller,
     /// The caller's share of the whole resource.
     Host,
 }
 
-impl Pool {
+impl<S: Clone + Eq + Hash> Pool<S> {
     /// Creates a resource of the given amount.
-    pub(crate) fn new(all: usize) -> Self {
-        Self { all, state: Arc::default() }
+    #[must_use]
+    pub fn new(all: usize) -> Self {
+        let state = State { used: 0, of: HashMap::new() };
+        Self { all, state: Arc::new(Mutex::new(state)) }
     }
 
     /// Locks the state and ignores poisoning: no code that can panic runs under the lock.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<S>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes `amount` for a caller. The total of the caller must not exceed `most`.
-    pub(crate) fn take(&self, subject: &Subject, amount: usize, most: usize) -> Result<(), Full> {
+    ///
+    /// # Errors
+    ///
+    /// The limit that the total of the caller would exceed.
+    pub fn take(&self, caller: &S, amount: usize, most: usize) -> Result<(), Full> {
         let mut state = self.lock();
-        let own = state.of.get(subject).copied().unwrap_or_default() + amount;
+        let before = state.of.get(caller).copied().unwrap_or_default();
+        let own = before + amount;
         if own > most {
             return Err(Full::Caller);
         }
-        // `free` is the amount that other callers do not hold. The caller's total must not exceed
-        // half of it, rounded up.
-        let free = (self.all + own - amount).saturating_sub(state.used);
-        if own > free.div_ceil(2) {
+        if own > share_of(self.all, state.used - before) {
             return Err(Full::Host);
         }
         state.used += amount;
-        state.of.insert(subject.clone(), own);
+        state.of.insert(caller.clone(), own);
         Ok(())
     }
 
     /// Returns an amount to the pool.
-    pub(crate) fn give(&self, subject: &Subject, amount: usize) {
+    pub fn give(&self, caller: &S, amount: usize) {
         let mut state = self.lock();
         state.used -= amount;
-        if let Some(own) = state.of.get_mut(subject) {
+        if let Some(own) = state.of.get_mut(caller) {
             *own -= amount;
             if *own == 0 {
-                state.of.remove(subject);
+                state.of.remove(caller);
             }
         }
     }
@@ -77,16 +88,12 @@ impl Pool {
 mod tests {
     use super::*;
 
-    fn key(id: usize) -> Subject {
-        Subject::Key(id.to_string())
-    }
-
     /// Takes units for a caller until the pool rejects one. Returns the number of units and the
     /// limit.
-    fn fill(pool: &Pool, id: usize, most: usize) -> (usize, Full) {
+    fn fill(pool: &Pool<usize>, caller: usize, most: usize) -> (usize, Full) {
         let mut got = 0;
         loop {
-            match pool.take(&key(id), 1, most) {
+            match pool.take(&caller, 1, most) {
                 Ok(()) => got += 1,
                 Err(full) => return (got, full),
             }
@@ -99,19 +106,19 @@ mod tests {
         assert_eq!(fill(&pool, 0, 20), (20, Full::Caller));
         assert_eq!(fill(&pool, 1, usize::MAX), (22, Full::Host));
         assert_eq!(fill(&pool, 2, usize::MAX), (11, Full::Host));
-        for (id, share) in [(3, 6), (4, 3), (5, 1), (6, 1), (7, 0)] {
-            assert_eq!(fill(&pool, id, usize::MAX), (share, Full::Host), "{id}");
+        for (caller, share) in [(3, 6), (4, 3), (5, 1), (6, 1), (7, 0)] {
+            assert_eq!(fill(&pool, caller, usize::MAX), (share, Full::Host), "{caller}");
         }
     }
 
     #[test]
     fn returned_amount_is_available_again() {
         let pool = Pool::new(4);
-        pool.take(&key(0), 2, 2).unwrap();
-        assert_eq!(pool.take(&key(0), 1, 2), Err(Full::Caller));
-        assert_eq!(pool.take(&key(1), 2, 2), Err(Full::Host));
-        pool.give(&key(0), 2);
+        pool.take(&0, 2, 2).unwrap();
+        assert_eq!(pool.take(&0, 1, 2), Err(Full::Caller));
+        assert_eq!(pool.take(&1, 2, 2), Err(Full::Host));
+        pool.give(&0, 2);
         assert!(pool.lock().of.is_empty());
-        pool.take(&key(1), 2, 2).unwrap();
+        pool.take(&1, 2, 2).unwrap();
     }
 }
