@@ -1,12 +1,13 @@
 //! The gate: the one path of every host call, with grant check, journal, budget, event and effect.
 //!
 //! Each guest call has its own gate. The gate of a task replays recorded results from the task's
-//! journal. The gate of a web handler has no journal.
+//! journal. The gate of a web handler has no journal. Both have a budget.
 //!
 //! # Layout
 //!
 //! * `pipeline`: the steps of a call; `entry`: the journal entry of a call in these steps.
-//! * `journal`: the recorded calls of a task; `task_gate`: what a gate needs of its task.
+//! * `journal`: the recorded calls of a task; `task_gate`: what a gate needs of its task; `budget`:
+//!   the number of calls and bytes of a guest call.
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
 //! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]: the
 //!   functions that guests call. `deltas`: the pieces of a streamed completion. `log_budget`: the
@@ -15,6 +16,7 @@
 //! * [`HostedApp`] and `task_subgraphs`: traits for what the gate needs of the engine. They keep the gate
 //!   free of imports of modules that import it.
 
+mod budget;
 mod clock;
 mod deltas;
 pub mod effect;
@@ -45,8 +47,9 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::PluginName;
 use wattle_graph::tool::ToolOutput;
 
+use crate::gate::budget::CallBudget;
 use crate::gate::log_budget::LogBudget;
-use crate::gate::unwind::{CallError, GuestError};
+use crate::gate::unwind::{CallError, GuestError, Unwind};
 use crate::grant::Grants;
 use crate::hostcall::blob;
 use crate::hostcall::runs::RunService;
@@ -118,6 +121,8 @@ pub struct Gate {
     env: GuestEnv,
     task: Option<Arc<TaskGate>>,
     runs: Option<Arc<dyn RunService>>,
+    /// Budget of the guest call. The journal of a task has the same.
+    budget: Arc<CallBudget>,
     /// Number of tool calls around the guest: 0 for a node or a web handler.
     depth: u32,
     log_budget: Arc<LogBudget>,
@@ -126,13 +131,15 @@ pub struct Gate {
 impl Gate {
     /// Creates the gate for one attempt of a task.
     pub fn for_task(setting: GuestEnv, task: TaskGate) -> Self {
+        let budget = task.journal.budget();
         let (task, log_budget) = (Some(Arc::new(task)), Arc::default());
-        Self { env: setting, task, runs: None, depth: 0, log_budget }
+        Self { env: setting, task, runs: None, budget, depth: 0, log_budget }
     }
 
     /// Creates the gate of a web handler, which may use threads and runs.
     pub fn for_web(setting: GuestEnv, runs: Arc<dyn RunService>) -> Self {
-        Self { env: setting, task: None, runs: Some(runs), depth: 0, log_budget: Arc::default() }
+        let (budget, log_budget) = (Arc::new(CallBudget::for_handler()), Arc::default());
+        Self { env: setting, task: None, runs: Some(runs), budget, depth: 0, log_budget }
     }
 
     /// Creates the gate of a tool that a node or a web handler calls. `log_budget` is that of the
@@ -140,10 +147,11 @@ impl Gate {
     pub(crate) fn for_tool(
         setting: GuestEnv,
         task: Option<Arc<TaskGate>>,
-        depth: u32,
+        budget: Arc<CallBudget>,
         log_budget: Arc<LogBudget>,
+        depth: u32,
     ) -> Self {
-        Self { env: setting, task, runs: None, depth, log_budget }
+        Self { env: setting, task, runs: None, budget, depth, log_budget }
     }
 
     /// Returns the app, plugin and tenant of the guest.
@@ -154,6 +162,20 @@ impl Gate {
     /// Returns the limits of the guest call. The sandbox enforces them.
     pub fn limits(&self) -> &Limits {
         &self.env.grants.limits
+    }
+
+    /// Counts a call that no journal holds. It takes no number, so that the numbers of other calls
+    /// do not depend on it.
+    fn count_call(&self) -> Result<(), Unwind> {
+        if let Some(task) = &self.task {
+            task.heartbeat.on_call();
+        }
+        self.budget.charge_calls(1, self.limits().host_calls)
+    }
+
+    /// Counts bytes of a request or of a result.
+    fn count_bytes(&self, bytes: u64) -> Result<(), Unwind> {
+        self.budget.charge_bytes(bytes, self.limits().host_call_bytes)
     }
 
     /// Reads part of a blob. The call is not journaled: a reference always names the same bytes. It
@@ -170,14 +192,10 @@ impl Gate {
         length: Option<u64>,
     ) -> Result<Bytes, CallError> {
         let blob = self.blob_ref(blob)?;
-        if let Some(task) = &self.task {
-            task.count_call(self.limits())?;
-        }
+        self.count_call()?;
         let info = self.env.ports.blobs.stat(blob).await?;
         let bytes = blob::bytes_of_read(&info, offset, length)?;
-        if let Some(task) = &self.task {
-            task.count_bytes(bytes, self.limits())?;
-        }
+        self.count_bytes(bytes)?;
         Ok(self.env.ports.blobs.get(blob, offset, length).await?)
     }
 

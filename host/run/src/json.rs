@@ -4,6 +4,7 @@ pub mod lenient;
 
 use std::io;
 
+use serde::Serialize;
 use serde_json::{Number, Value};
 use wattle_graph::failure::{Failure, code};
 
@@ -43,6 +44,31 @@ pub fn approx_bytes(value: &Value) -> u64 {
                 .map(|(key, item)| key.len() as u64 + 4 + approx_bytes(item))
                 .sum::<u64>()
         }
+    }
+}
+
+/// Returns the size of a value as JSON text, in bytes, without holding the text in memory.
+///
+/// # Errors
+///
+/// Errors of the serializer.
+pub(crate) fn text_bytes(value: &impl Serialize) -> Result<u64, serde_json::Error> {
+    let mut counted = ByteCount(0);
+    serde_json::to_writer(&mut counted, value)?;
+    Ok(counted.0)
+}
+
+/// A writer that counts bytes.
+struct ByteCount(u64);
+
+impl io::Write for ByteCount {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -100,7 +126,7 @@ fn is_within_depth(value: &Value, levels: usize) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{JSON_DEPTH, approx_bytes, check_depth, has_at_most, with_integers};
+    use super::{JSON_DEPTH, approx_bytes, check_depth, has_at_most, text_bytes, with_integers};
 
     fn nested(levels: usize) -> Value {
         (0..levels).fold(json!(1), |inner, _| json!([inner]))
@@ -141,5 +167,6 @@ mod tests {
         let value = json!({ "name": "x".repeat(100), "list": [1, null, true, "abc"] });
         let (weight, text) = (approx_bytes(&value), value.to_string().len() as u64);
         assert!(weight.abs_diff(text) < 40, "{weight} against {text}");
+        assert_eq!(text_bytes(&value).unwrap(), text);
     }
 }

@@ -11,17 +11,18 @@ pub const CPU_MS: u64 = 2_000;
 /// Wall time of one attempt of a node without its own timeout, including waits. Some model calls take minutes.
 pub const NODE_TIMEOUT_MS: u64 = 600_000;
 
-/// Host calls of one task. The limit stops a guest that calls the host in an endless loop.
+/// Host calls of one task or web handler. The limit stops a guest that calls the host in an endless loop.
 pub const HOST_CALLS: u32 = 10_000;
 
-/// Bytes of all requests and results of one task that pass the gate. The limit bounds the size of the journal.
+/// Bytes of all requests and results of one task or web handler that pass the gate. The limit bounds the size of the
+/// journal.
 pub const HOST_CALL_BYTES: u64 = 64 << 20;
 
-/// Host calls of one task and all tools that it calls. Each tool also has its own count.
+/// Host calls of one task or web handler and all tools that it calls. Each tool also has its own count.
 pub const TASK_HOST_CALLS: u64 = 100_000;
 
-/// Bytes of all requests and results of one task and its tools. The limit bounds how much one task adds to the log of
-/// its thread.
+/// Bytes of all requests and results of one task or web handler and its tools. The limit bounds how much one task adds
+/// to the log of its thread.
 pub const TASK_HOST_CALL_BYTES: u64 = 256 << 20;
 
 /// Bytes of a node's outcome. Large data belongs into blobs.
@@ -107,7 +108,7 @@ pub const RECOVERY_MS: u64 = 60_000;
 /// Bytes of a request that the journal holds in full. A longer request is stored as its first bytes and its digest.
 pub const JOURNAL_REQUEST_BYTES: usize = 16 << 10;
 
-/// Events that a task may emit.
+/// Events that a task or a web handler may emit.
 pub const EMITTED_EVENTS: u32 = 10_000;
 
 /// Bytes of one emitted event, or of one log message with its fields. A longer log message is truncated.
@@ -183,8 +184,8 @@ pub const BLOB_BYTES: u64 = 256 << 20;
 /// host, and of the guest, which has as much memory by default.
 pub const BLOB_READ_BYTES: u64 = 64 << 20;
 
-/// Bytes of all blobs that one task and its tools store, also of blobs that exist already. As many as the largest
-/// blob may have.
+/// Bytes of all blobs that one task or web handler and its tools store, also of blobs that exist already. As many as
+/// the largest blob may have.
 pub const TASK_BLOB_BYTES: u64 = BLOB_BYTES;
 
 /// Bytes of an export that is read, and of the code and blobs in it after decompression. They are held in memory, and a

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use wattle_graph::llm::{Completion, CompletionRequest, Delta};
 
 use crate::gate::GuestEnv;
+use crate::gate::budget::CallBudget;
 use crate::gate::deltas::{DeltaBuffer, forward_deltas};
 use crate::gate::entry::CallEntry;
 use crate::gate::log_budget::LogBudget;
@@ -50,6 +51,8 @@ pub struct EffectContext<'a> {
     pub grants: &'a Grants,
     pub(crate) env: &'a GuestEnv,
     pub(crate) entry: Option<&'a CallEntry>,
+    /// Budget of the caller.
+    pub(crate) budget: &'a CallBudget,
     /// Number of tool calls around the caller.
     pub(crate) depth: u32,
     /// Budget of log messages of the caller, which its tools share.

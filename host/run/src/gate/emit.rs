@@ -19,9 +19,12 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// `invalid` for an invalid name, `limit` if the event is too large. Both count as a call.
+    /// `invalid` for an invalid name, `limit` if the event is too large, both of which count as a
+    /// call; [`CallError::Unwind`] if the guest must be unwound.
     pub async fn emit(&self, emission: Emission) -> Result<(), CallError> {
         let bytes = check_emission(&emission).map_err(|failure| self.refuse(failure))?;
+        self.budget.charge_emission()?;
+        let number = self.reserve_call_numbers(1)?;
         let Some(task) = &self.task else {
             if self.admit_log(bytes) {
                 tracing::info!(app = %self.caller().app, ?emission, "event of a web handler");
@@ -29,8 +32,6 @@ impl Gate {
             return Ok(());
         };
         task.heartbeat.on_emit();
-        task.journal.count_emission()?;
-        let number = self.reserve_call_numbers(1)?;
         let mut entry = match task.look_up(number, number, request(&emission))? {
             CallLookup::Recorded(_) => return Ok(()),
             CallLookup::Unrecorded(entry) => entry,
@@ -54,8 +55,7 @@ impl Gate {
     /// Counts a call that is refused before it gets a number, so that a guest cannot repeat it
     /// without end. Returns the error for the guest.
     pub fn refuse(&self, failure: Failure) -> CallError {
-        let Some(task) = &self.task else { return failure.into() };
-        match task.count_call(self.limits()) {
+        match self.count_call() {
             Ok(()) => failure.into(),
             Err(unwind) => unwind.into(),
         }

@@ -9,7 +9,6 @@ mod forget;
 mod logged_calls;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -18,10 +17,10 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
 use wattle_graph::interrupt::Interrupt;
 
+use crate::gate::budget::CallBudget;
 use crate::gate::unwind::Unwind;
 use crate::hostcall::request::CallRequest;
 use crate::hostcall::stream::STREAM_READ;
-use crate::limit;
 
 pub(crate) use self::forget::is_in_doubt;
 use self::forget::{drop_trailing_rollbacks, forget_failed, is_rolled_back};
@@ -47,9 +46,6 @@ struct JournalState {
     /// Interrupts that were raised since the journal was created.
     interrupts: BTreeMap<InterruptId, Interrupt>,
     next_call: u32,
-    /// Calls of the current attempt that have no number.
-    unnumbered: u32,
-    bytes: u64,
     reexecuted: bool,
     /// True in replays: a call without an entry is then a divergence, because nothing may be
     /// executed.
@@ -58,8 +54,8 @@ struct JournalState {
     reopened_seq: Option<u64>,
     /// Outcome of the task, if it is logged and not yet taken by [`Journal::take_finished`].
     finished: Option<Box<TaskFinished>>,
-    /// Budget usage of the whole task, tools included.
-    usage: Arc<AttemptUsage>,
+    /// Budget of the task, or of the tool, in the current attempt.
+    budget: Arc<CallBudget>,
     /// Logged calls of tools, until the journal of the tool is created.
     logged_tool_calls: CallsByScope,
     /// Journals of the tools that the task called, by call number.
@@ -75,28 +71,6 @@ struct CallStart {
     restart_count: u32,
 }
 
-/// Budget usage of a task in its current attempt, including all tools that it called.
-#[derive(Default)]
-struct AttemptUsage {
-    calls: AtomicU64,
-    bytes: AtomicU64,
-    blobs: AtomicU64,
-    emitted: AtomicU64,
-}
-
-impl AttemptUsage {
-    fn reset(&self) {
-        for counter in [&self.calls, &self.bytes, &self.blobs, &self.emitted] {
-            counter.store(0, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Adds to a counter. Returns true if the counter is still within its limit.
-fn charge(counter: &AtomicU64, amount: u64, allowed: u64) -> bool {
-    counter.fetch_add(amount, Ordering::Relaxed).saturating_add(amount) <= allowed
-}
-
 /// Result of [`Journal::look_up`].
 pub(crate) enum JournalLookup {
     /// The call has this result.
@@ -107,30 +81,6 @@ pub(crate) enum JournalLookup {
     Settled(Decision),
     /// The journal does not know the call.
     Absent,
-}
-
-impl JournalState {
-    /// Charges calls.
-    ///
-    /// # Errors
-    ///
-    /// [`Unwind::Limit`] if the guest, or the task with all its tools, makes too many calls.
-    fn charge_calls(&self, count: u32, allowed: u32) -> Result<(), Unwind> {
-        let made = self.next_call.saturating_add(self.unnumbered);
-        if made.saturating_add(count) > allowed {
-            let text = format!(
-                "the node made more than {allowed} host calls; raise `host_calls` in its grant if \
-                 that is right"
-            );
-            return Err(exceeded("host_calls", u64::from(allowed), text));
-        }
-        if charge(&self.usage.calls, u64::from(count), limit::TASK_HOST_CALLS) {
-            return Ok(());
-        }
-        let text =
-            format!("the node and its tools made more than {} host calls", limit::TASK_HOST_CALLS);
-        Err(exceeded("task_host_calls", limit::TASK_HOST_CALLS, text))
-    }
 }
 
 impl Journal {
@@ -204,7 +154,7 @@ impl Journal {
         let own = own.into_iter().map(|(path, calls)| (path[1..].to_vec(), calls)).collect();
         let journal = Self::of(own, inner.reexecuted, inner.replay_only)
             .with_reopened_seq(inner.reopened_seq);
-        journal.lock().usage = inner.usage.clone();
+        journal.lock().budget = Arc::new(inner.budget.for_tool());
         let journal = Arc::new(journal);
         inner.tool_journals.insert(call, journal.clone());
         journal
@@ -242,9 +192,7 @@ impl Journal {
     pub fn begin_attempt(&self) {
         let mut inner = self.lock();
         inner.next_call = 0;
-        inner.unnumbered = 0;
-        inner.bytes = 0;
-        inner.usage.reset();
+        inner.budget.reset();
         let newest = inner.newest_seq;
         forget_failed(&mut inner.entries);
         drop_trailing_rollbacks(&mut inner.entries, newest);
@@ -275,23 +223,15 @@ impl Journal {
     /// [`Unwind::Limit`] if the guest, or the task with all its tools, makes too many calls.
     pub fn reserve_call_numbers(&self, count: u32, allowed: u32) -> Result<u32, Unwind> {
         let mut inner = self.lock();
-        inner.charge_calls(count, allowed)?;
+        inner.budget.charge_calls(count, allowed)?;
         let first = inner.next_call;
         inner.next_call += count;
         Ok(first)
     }
 
-    /// Counts a call that the journal does not hold. It takes no number, so that the numbers of
-    /// other calls do not depend on it.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Self::reserve_call_numbers`].
-    pub(crate) fn count_call(&self, allowed: u32) -> Result<(), Unwind> {
-        let mut inner = self.lock();
-        inner.charge_calls(1, allowed)?;
-        inner.unnumbered += 1;
-        Ok(())
+    /// Returns the budget of the task, or of the tool. It is the same in all attempts.
+    pub(crate) fn budget(&self) -> Arc<CallBudget> {
+        self.lock().budget.clone()
     }
 
     /// Charges bytes that pass the gate.
@@ -300,52 +240,7 @@ impl Journal {
     ///
     /// [`Unwind::Limit`] if the budget is exceeded.
     pub fn count_bytes(&self, bytes: u64, allowed: u64) -> Result<(), Unwind> {
-        let mut inner = self.lock();
-        inner.bytes = inner.bytes.saturating_add(bytes);
-        if inner.bytes > allowed {
-            let text = format!(
-                "the node's host calls carried more than {allowed} bytes; put large data into blobs"
-            );
-            return Err(exceeded("host_call_bytes", allowed, text));
-        }
-        if charge(&inner.usage.bytes, bytes, limit::TASK_HOST_CALL_BYTES) {
-            return Ok(());
-        }
-        let text = format!(
-            "the host calls of the node and its tools carried more than {} bytes",
-            limit::TASK_HOST_CALL_BYTES
-        );
-        Err(exceeded("task_host_call_bytes", limit::TASK_HOST_CALL_BYTES, text))
-    }
-
-    /// Charges bytes of blobs that the task stores.
-    ///
-    /// # Errors
-    ///
-    /// [`Unwind::Limit`] if the budget is exceeded.
-    pub(crate) fn count_blob(&self, bytes: u64) -> Result<(), Unwind> {
-        if charge(&self.lock().usage.blobs, bytes, limit::TASK_BLOB_BYTES) {
-            return Ok(());
-        }
-        let text = format!(
-            "the node and its tools put blobs of more than {} bytes; keep less in one task",
-            limit::TASK_BLOB_BYTES
-        );
-        Err(exceeded("task_blob_bytes", limit::TASK_BLOB_BYTES, text))
-    }
-
-    /// Charges one emitted event.
-    ///
-    /// # Errors
-    ///
-    /// [`Unwind::Limit`] if the budget is exceeded.
-    pub fn count_emission(&self) -> Result<(), Unwind> {
-        let allowed = u64::from(limit::EMITTED_EVENTS);
-        if charge(&self.lock().usage.emitted, 1, allowed) {
-            return Ok(());
-        }
-        let text = format!("the node emitted more than {allowed} events");
-        Err(exceeded("emitted_events", allowed, text))
+        self.lock().budget.charge_bytes(bytes, allowed)
     }
 
     /// Returns true if the journal holds stream reads for this call.
@@ -451,11 +346,6 @@ impl Journal {
         }
         inner.entries.insert(called.call, (seq, called));
     }
-}
-
-fn exceeded(limit: &str, allowed: u64, text: String) -> Unwind {
-    let details = json!({ "limit": limit, "allowed": allowed });
-    Unwind::Limit(Failure::new(code::LIMIT, text).with_details(details))
 }
 
 /// Returns the divergence of a re-executed task, with both requests in its details.

@@ -10,7 +10,7 @@ use crate::gate::stream::{self, CompletionStream};
 use crate::gate::unwind::CallError;
 use crate::gate::{Gate, GuestEnv};
 use crate::hostcall::llm::{self};
-use crate::json::check_depth;
+use crate::json::{approx_bytes, check_depth};
 use crate::ports::model::RouteInfo;
 
 impl Gate {
@@ -47,11 +47,14 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// `denied` without a grant, `unsupported` inside a node; errors of the adapter.
-    pub async fn set_route(&self, route: &str, config: Value) -> Result<(), Failure> {
+    /// `denied` without a grant, `unsupported` inside a node; errors of the adapter;
+    /// [`CallError::Unwind`] if the guest must be unwound.
+    pub async fn set_route(&self, route: &str, config: Value) -> Result<(), CallError> {
+        self.count_call()?;
+        self.count_bytes(approx_bytes(&config))?;
         self.check_tenant_route(route)?;
         check_depth("the route", &config)?;
-        self.env.ports.model.set_route(self.caller(), route, config).await
+        Ok(self.env.ports.model.set_route(self.caller(), route, config).await?)
     }
 
     /// Returns the tenant's override of a model route, without the key.
@@ -59,9 +62,12 @@ impl Gate {
     /// # Errors
     ///
     /// See [`Gate::set_route`].
-    pub async fn get_route(&self, route: &str) -> Result<Option<Value>, Failure> {
+    pub async fn get_route(&self, route: &str) -> Result<Option<Value>, CallError> {
+        self.count_call()?;
         self.check_tenant_route(route)?;
-        self.env.ports.model.get_route(self.caller(), route).await
+        let config = self.env.ports.model.get_route(self.caller(), route).await?;
+        self.count_bytes(config.as_ref().map_or(0, approx_bytes))?;
+        Ok(config)
     }
 
     /// Removes the tenant's override, so that the operator's route applies again.
@@ -69,9 +75,10 @@ impl Gate {
     /// # Errors
     ///
     /// See [`Gate::set_route`].
-    pub async fn remove_route(&self, route: &str) -> Result<(), Failure> {
+    pub async fn remove_route(&self, route: &str) -> Result<(), CallError> {
+        self.count_call()?;
         self.check_tenant_route(route)?;
-        self.env.ports.model.remove_route(self.caller(), route).await
+        Ok(self.env.ports.model.remove_route(self.caller(), route).await?)
     }
 
     fn check_tenant_route(&self, route: &str) -> Result<(), Failure> {

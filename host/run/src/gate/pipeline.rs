@@ -1,8 +1,8 @@
 //! The one path of a host call: number, look up, check, log, perform, record.
 //!
 //! 1. The call takes the next number of its task. A batch takes its numbers at once.
-//! 2. [`TaskGate::look_up`] compares the call with the journal. If an earlier execution recorded a
-//!    result, the call returns it.
+//! 2. [`TaskGate::look_up`](crate::gate::task_gate::TaskGate::look_up) compares the call with the
+//!    journal. If an earlier execution recorded a result, the call returns it.
 //! 3. The gate checks budgets, pending rounds of a tool server, the decision about an in-doubt call
 //!    and the size of the log.
 //! 4. The log records the start of a call that a person waits for. The host then waits until the
@@ -10,11 +10,13 @@
 //! 5. The gate checks the grant and performs the call while the host holds the lease of the thread.
 //! 6. [`CallEntry::record`] records the result.
 //!
-//! A call of a web handler has no journal: the gate only checks the grant and performs the call.
+//! A call of a web handler has no journal: the gate checks budgets and the grant and performs the
+//! call.
 
 use std::pin::pin;
 
 use futures::StreamExt;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wattle_graph::event::{CallStarted, Decision};
@@ -22,12 +24,12 @@ use wattle_graph::failure::{Failure, code};
 
 use crate::gate::effect::{Effect, EffectContext};
 use crate::gate::entry::{CallEntry, CallLookup};
-use crate::gate::task_gate::{TaskGate, log_lost};
+use crate::gate::task_gate::log_lost;
 use crate::gate::unwind::{CallError, Unwind};
 use crate::gate::{Gate, GuestEnv};
 use crate::hostcall::Idempotency;
 use crate::hostcall::request::CallRequest;
-use crate::json::{approx_bytes, check_depth};
+use crate::json::{approx_bytes, check_depth, text_bytes};
 use crate::limit;
 use crate::result_reuse::ReusableResult;
 
@@ -87,8 +89,8 @@ impl Gate {
         request: CallRequest,
         answer: impl FnOnce() -> Result<Value, Failure>,
     ) -> Result<CallResult<Value>, Unwind> {
-        let Some(task) = &self.task else { return Ok(answer()) };
         let number = self.reserve_call_numbers(1)?;
+        let Some(task) = &self.task else { return Ok(answer()) };
         match task.look_up(number, number, request)? {
             CallLookup::Recorded(result) => Ok(result),
             CallLookup::Unrecorded(entry) => {
@@ -99,10 +101,13 @@ impl Gate {
         }
     }
 
-    /// Reserves `count` consecutive call numbers and returns the first; always 0 without a task.
+    /// Counts `count` calls, reserves as many consecutive call numbers, and returns the first. Calls
+    /// without a task have no numbers; it then returns 0.
     pub(super) fn reserve_call_numbers(&self, count: u32) -> Result<u32, Unwind> {
-        let Some(task) = &self.task else { return Ok(0) };
-        task.reserve_call_numbers(count, self.limits())
+        match &self.task {
+            Some(task) => task.reserve_call_numbers(count, self.limits()),
+            None => self.budget.charge_calls(count, self.limits().host_calls).map(|()| 0),
+        }
     }
 
     /// Makes the host call with a number, or returns its recorded result.
@@ -112,12 +117,12 @@ impl Gate {
         batch: u32,
         call: &C,
     ) -> Result<CallResult<C::Output>, Unwind> {
-        let Some(task) = &self.task else { return self.perform(call, None).await };
+        let Some(task) = &self.task else { return self.call_without_journal(call).await };
         let request = CallRequest::of(call).map_err(Unwind::LogLost)?;
-        task.count_bytes(request.bytes, self.limits())?;
-        task.journal.count_blob(call.blob_bytes())?;
+        self.count_bytes(request.bytes)?;
+        self.budget.charge_blob(call.blob_bytes())?;
         let entry = match task.look_up(number, batch, request)? {
-            CallLookup::Recorded(result) => return self.recorded_result::<C>(task, result),
+            CallLookup::Recorded(result) => return self.recorded_result::<C>(result),
             CallLookup::Unrecorded(entry) => entry,
         };
         entry.check_rounds_answered()?;
@@ -141,16 +146,38 @@ impl Gate {
         self.record::<C>(entry, answer).await
     }
 
+    /// Makes a host call of a web handler, or of a tool that it calls.
+    async fn call_without_journal<C: Effect>(
+        &self,
+        call: &C,
+    ) -> Result<CallResult<C::Output>, Unwind> {
+        self.count_text(C::FUNCTION, call)?;
+        self.budget.charge_blob(call.blob_bytes())?;
+        let answer = self.perform(call, None).await?;
+        if let Ok(output) = &answer {
+            self.count_text(C::FUNCTION, output)?;
+        }
+        Ok(answer)
+    }
+
+    /// Counts the bytes of a request or of a result as JSON.
+    pub(super) fn count_text(&self, function: &str, value: &impl Serialize) -> Result<(), Unwind> {
+        let bytes = text_bytes(value).map_err(|error| {
+            let text = format!("cannot measure a value of `{function}`: {error}");
+            Unwind::LogLost(Failure::internal(text))
+        })?;
+        self.count_bytes(bytes)
+    }
+
     /// Returns a recorded result.
     fn recorded_result<C: Effect>(
         &self,
-        task: &TaskGate,
         result: CallResult<Value>,
     ) -> Result<CallResult<C::Output>, Unwind> {
         match result {
             Err(failure) => Ok(Err(failure)),
             Ok(answer) => {
-                task.count_bytes(approx_bytes(&answer), self.limits())?;
+                self.count_bytes(approx_bytes(&answer))?;
                 decode_output(C::FUNCTION, answer).map(Ok).map_err(Unwind::LogLost)
             }
         }
@@ -242,8 +269,10 @@ impl Gate {
         if let Err(denied) = call.check_grants(grants, caller) {
             return Ok(Err(denied));
         }
-        let (env, depth, log_budget) = (&self.env, self.depth, &self.log_budget);
-        let context = EffectContext { ports, caller, grants, env, entry, depth, log_budget };
+        let (env, budget, log_budget) = (&self.env, &*self.budget, &self.log_budget);
+        let depth = self.depth;
+        let context =
+            EffectContext { ports, caller, grants, env, entry, budget, depth, log_budget };
         let mut call = pin!(call.perform(&context));
         let answer = async {
             match entry {
@@ -281,7 +310,7 @@ impl Gate {
         let task = entry.task.clone();
         let mut counted = Ok(());
         if let Ok(value) = &result {
-            counted = task.count_bytes(approx_bytes(value), self.limits());
+            counted = self.count_bytes(approx_bytes(value));
             if let Err(failure) = check_depth(&format!("the output of {}", C::FUNCTION), value) {
                 answer = Err(failure.clone());
                 result = Err(failure);

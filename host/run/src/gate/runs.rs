@@ -1,15 +1,17 @@
-//! Subgraphs that a task starts and waits for.
+//! Threads and runs of web handlers, and subgraphs that a task starts and waits for.
 //!
-//! A web handler starts runs on threads. A node starts a graph in place: it runs as part of the
-//! node's run, in a namespace below the task's graph, when the node waits for it. It is as durable
-//! as the node: an interrupt inside of it unwinds the node, and a crash loses nothing.
+//! A web handler starts runs on threads. The gate counts its calls and records none of them. A node
+//! starts a graph in place: it runs as part of the node's run, in a namespace below the task's
+//! graph, when the node waits for it. It is as durable as the node: an interrupt inside of it
+//! unwinds the node, and a crash loses nothing.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use wattle_graph::event::Event;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{GraphName, RunId};
+use wattle_graph::id::{GraphName, RunId, ThreadId};
 
 use crate::gate::entry::CallLookup;
 use crate::gate::pipeline::decode_output;
@@ -19,7 +21,7 @@ use crate::gate::{CallKey, Effect, EffectContext, Gate};
 use crate::grant::Grants;
 use crate::hostcall::HostCall;
 use crate::hostcall::request::CallRequest;
-use crate::hostcall::runs::{EndedRun, RunRef, StartRun};
+use crate::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun, ThreadView};
 use crate::json::check_depth;
 use crate::ports::Caller;
 
@@ -35,7 +37,7 @@ impl Gate {
     /// cannot use; errors of the engine for a web handler.
     pub async fn start_run(&self, request: StartRun) -> Result<RunRef, CallError> {
         match &self.task {
-            None => Ok(self.runs()?.start(request).await?),
+            None => Ok(self.runs_for(START_FUNCTION, &request)?.start(request).await?),
             Some(task) => self.start_subgraph(task, request),
         }
     }
@@ -48,7 +50,11 @@ impl Gate {
     /// because the subgraph is interrupted.
     pub async fn wait_run(&self, run: &RunRef) -> Result<EndedRun, CallError> {
         match &self.task {
-            None => Ok(self.runs()?.wait(run).await?),
+            None => {
+                let ended = self.runs_for(EndedRun::FUNCTION, run)?.wait(run).await?;
+                self.count_text(EndedRun::FUNCTION, &ended)?;
+                Ok(ended)
+            }
             Some(task) => {
                 let graph =
                     task.subgraphs.graph_of(&run.run).ok_or_else(|| run_not_started(run))?;
@@ -59,6 +65,74 @@ impl Gate {
 }
 
 impl Gate {
+    /// Resumes a thread.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported` inside a node; errors of the engine; [`CallError::Unwind`] if the guest must be
+    /// unwound.
+    pub async fn resume_run(&self, request: ResumeRun) -> Result<RunRef, CallError> {
+        Ok(self.runs_for("runs.resume", &request)?.resume(request).await?)
+    }
+
+    /// Cancels a run.
+    ///
+    /// # Errors
+    ///
+    /// See [`Gate::resume_run`].
+    pub async fn cancel_run(&self, run: &RunRef) -> Result<(), CallError> {
+        Ok(self.runs_for("runs.cancel", run)?.cancel(run).await?)
+    }
+
+    /// Returns a thread; `None` if the app has no such thread.
+    ///
+    /// # Errors
+    ///
+    /// See [`Gate::resume_run`].
+    pub async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadView>, CallError> {
+        const FUNCTION: &str = "runs.thread";
+        let view = self.runs_for(FUNCTION, thread)?.thread(thread).await?;
+        self.count_text(FUNCTION, &view)?;
+        Ok(view)
+    }
+
+    /// Deletes a thread.
+    ///
+    /// # Errors
+    ///
+    /// See [`Gate::resume_run`].
+    pub async fn delete_thread(&self, thread: &ThreadId) -> Result<(), CallError> {
+        Ok(self.runs_for("runs.delete-thread", thread)?.delete_thread(thread).await?)
+    }
+
+    /// Returns events of a thread after a sequence number.
+    ///
+    /// # Errors
+    ///
+    /// See [`Gate::resume_run`].
+    pub async fn thread_events(
+        &self,
+        thread: &ThreadId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, CallError> {
+        const FUNCTION: &str = "runs.events";
+        let events = self.runs_for(FUNCTION, thread)?.events(thread, after, limit).await?;
+        self.count_text(FUNCTION, &events)?;
+        Ok(events)
+    }
+
+    /// Counts a call with its request, and returns the service that performs it.
+    fn runs_for(
+        &self,
+        function: &str,
+        request: &impl Serialize,
+    ) -> Result<&dyn RunService, CallError> {
+        self.count_call()?;
+        self.count_text(function, request)?;
+        Ok(self.runs()?)
+    }
+
     /// Registers the subgraph. Its run id derives from the call path, so every re-execution has the
     /// same.
     fn start_subgraph(&self, task: &Arc<TaskGate>, request: StartRun) -> Result<RunRef, CallError> {

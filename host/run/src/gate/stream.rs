@@ -122,10 +122,10 @@ impl CompletionStream {
     ///
     /// [`Unwind`] if the guest must be unwound. [`Self::finish`] reports a failure of the call.
     pub async fn next(&mut self) -> Result<Vec<Delta>, CallError> {
+        let look = self.gate.reserve_call_numbers(1)?;
         let Some(task) = self.gate.task.clone() else {
             return Ok(self.deltas.recv().await.unwrap_or_default());
         };
-        let look = self.gate.reserve_call_numbers(1)?;
         let request = CallRequest::small(STREAM_READ, json!(self.number));
         let mut entry = match task.look_up(look, self.number, request)? {
             CallLookup::Unrecorded(entry) => entry,

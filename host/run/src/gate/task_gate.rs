@@ -85,12 +85,6 @@ impl TaskGate {
         self.journal.reserve_call_numbers(count, limits.host_calls)
     }
 
-    /// Counts a call that has no number, because the journal does not hold it.
-    pub(crate) fn count_call(&self, limits: &Limits) -> Result<(), Unwind> {
-        self.heartbeat.on_call();
-        self.journal.count_call(limits.host_calls)
-    }
-
     pub(crate) fn count_bytes(&self, bytes: u64, limits: &Limits) -> Result<(), Unwind> {
         self.journal.count_bytes(bytes, limits.host_call_bytes)
     }

@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 
+use crate::gate::budget::CallBudget;
 use crate::gate::entry::{CallEntry, CallLookup};
 use crate::gate::journal::divergence;
 use crate::gate::pipeline::decode_output;
@@ -50,22 +51,22 @@ pub struct Transaction {
     database: DatabaseHandle,
     /// Journal entry of the transaction, until it ends.
     entry: Option<Box<CallEntry>>,
-    budget: Option<ByteBudget>,
+    budget: ByteBudget,
 }
 
-/// Byte budget of a task. It is charged for results of the database and of the journal alike.
+/// Byte budget of the guest. It is charged for results of the database and of the journal alike.
 struct ByteBudget {
-    task: Arc<TaskGate>,
+    budget: Arc<CallBudget>,
     allowed: u64,
 }
 
 impl ByteBudget {
-    fn new(env: &GuestEnv, task: &Arc<TaskGate>) -> Self {
-        Self { task: task.clone(), allowed: env.grants.limits.host_call_bytes }
+    fn of(gate: &Gate) -> Self {
+        Self { budget: gate.budget.clone(), allowed: gate.limits().host_call_bytes }
     }
 
     fn charge(&self, bytes: u64) -> Result<(), Unwind> {
-        self.task.journal.count_bytes(bytes, self.allowed)
+        self.budget.charge_bytes(bytes, self.allowed)
     }
 }
 
@@ -138,15 +139,15 @@ impl Gate {
 
 async fn begin_transaction(gate: &Gate, database: &str) -> Result<Transaction, CallError> {
     let env = &gate.env;
-    let Some(task) = &gate.task else { return Ok(open_live(env, database, None).await?) };
-    let meter = || ByteBudget::new(env, task);
+    let meter = || ByteBudget::of(gate);
     let call = gate.reserve_call_numbers(1)?;
+    let Some(task) = &gate.task else { return Ok(open_live(env, database, meter()).await?) };
     let request = CallRequest::small(TRANSACTION, json!({ "database": database }));
     let entry = match task.look_up(call, call, request.with_summary(database.to_owned()))? {
         CallLookup::Recorded(kept) => return open_replayed(env, database, call, kept?, meter()),
         CallLookup::Unrecorded(entry) => entry,
     };
-    let opened = match open_live(env, database, Some(meter())).await {
+    let opened = match open_live(env, database, meter()).await {
         Ok(mut transaction) => {
             let before = transaction.find_marker(&entry).await;
             before.map(|before| (transaction, before))
@@ -173,7 +174,7 @@ async fn begin_transaction(gate: &Gate, database: &str) -> Result<Transaction, C
 async fn open_live(
     env: &GuestEnv,
     database: &str,
-    meter: Option<ByteBudget>,
+    meter: ByteBudget,
 ) -> Result<Transaction, Failure> {
     sql::check_writable(&env.grants, &env.caller, database)?;
     let target = DatabaseHandle::new(env, database);
@@ -202,7 +203,7 @@ fn open_replayed(
         next_statement: 0,
         database: DatabaseHandle::new(env, database),
         entry: None,
-        budget: Some(meter),
+        budget: meter,
     })
 }
 
@@ -455,7 +456,7 @@ impl Transaction {
     }
 
     fn charge(&self, bytes: u64) -> Result<(), Unwind> {
-        self.budget.as_ref().map_or(Ok(()), |meter| meter.charge(bytes))
+        self.budget.charge(bytes)
     }
 
     fn to_record(&self, end: &str) -> Value {

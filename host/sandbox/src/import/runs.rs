@@ -30,7 +30,7 @@ impl runs::Host for HostState {
     async fn resume(&mut self, request: runs::ResumeRequest) -> Result<runs::RunRef, ImportError> {
         let gate = self.gate("runs.resume")?;
         let request = into_resume(request, gate.caller())?;
-        let run = self.off_cpu(gate.runs()?.resume(request)).await?;
+        let run = self.off_cpu(gate.resume_run(request)).await?;
         Ok(from_run_ref(&run))
     }
 
@@ -44,20 +44,20 @@ impl runs::Host for HostState {
     async fn cancel(&mut self, run: runs::RunRef) -> Result<(), ImportError> {
         let gate = self.gate("runs.cancel")?;
         let run = into_run_ref(&run)?;
-        Ok(self.off_cpu(gate.runs()?.cancel(&run)).await?)
+        Ok(self.off_cpu(gate.cancel_run(&run)).await?)
     }
 
     async fn thread(&mut self, thread_id: String) -> Result<Option<runs::ThreadInfo>, ImportError> {
         let gate = self.gate("runs.thread")?;
         let thread = into_thread(&thread_id)?;
-        let view = self.off_cpu(gate.runs()?.thread(&thread)).await?;
+        let view = self.off_cpu(gate.thread(&thread)).await?;
         Ok(view.map(from_view))
     }
 
     async fn delete_thread(&mut self, thread_id: String) -> Result<(), ImportError> {
         let gate = self.gate("runs.delete-thread")?;
         let thread = into_thread(&thread_id)?;
-        Ok(self.off_cpu(gate.runs()?.delete_thread(&thread)).await?)
+        Ok(self.off_cpu(gate.delete_thread(&thread)).await?)
     }
 
     async fn events(
@@ -68,7 +68,7 @@ impl runs::Host for HostState {
     ) -> Result<Vec<String>, ImportError> {
         let gate = self.gate("runs.events")?;
         let thread = into_thread(&thread_id)?;
-        let events = self.off_cpu(gate.runs()?.events(&thread, after, limit as usize)).await?;
+        let events = self.off_cpu(gate.thread_events(&thread, after, limit as usize)).await?;
         let texts: Result<Vec<String>, _> =
             events.iter().map(|event| serde_json::to_string(&event.shown())).collect();
         Ok(texts.map_err(|error| Failure::internal(format!("cannot write an event: {error}")))?)

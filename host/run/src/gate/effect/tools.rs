@@ -342,8 +342,12 @@ async fn call_plugin(
         arguments: with_integers(request.arguments.clone()),
         state: request.state.clone(),
     };
+    let budget = match &task {
+        Some(task) => task.journal.budget(),
+        None => Arc::new(context.budget.for_tool()),
+    };
     let log_budget = context.log_budget.clone();
-    let gate = Arc::new(Gate::for_tool(setting, task, context.depth + 1, log_budget));
+    let gate = Arc::new(Gate::for_tool(setting, task, budget, log_budget, context.depth + 1));
     let allowed = call_timeout_ms(request, limits.node_timeout_ms);
     let work = context.env.app.call_tool(name, call, gate);
     let ended = tokio::time::timeout(Duration::from_millis(allowed), work).await;
