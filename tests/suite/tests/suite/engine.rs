@@ -9,6 +9,7 @@ mod doubt;
 mod durability;
 mod elicit;
 mod foreign;
+mod handlers;
 mod interrupts;
 mod late;
 mod leases;
