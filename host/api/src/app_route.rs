@@ -23,6 +23,8 @@ use crate::app_route::pattern::Found;
 use crate::body;
 use crate::detached;
 use crate::guard::CREDENTIAL_HEADERS;
+use crate::guard::lease::BodyLease;
+use crate::guard::open::Slot;
 use crate::native::asked_by::asked_by;
 use crate::native::{apps, scope};
 use crate::problem::Problem;
@@ -100,6 +102,9 @@ async fn handle(
     let headers = visible_headers(&request);
     let principal = asked_by(&state.config, request.headers(), request.extensions())?;
     let asked = Asked { method: method.clone(), headers: request.headers().clone(), tenant };
+    // A handler goes on after its client has disconnected. Until it has ended, its request counts
+    // as open, and its body as in memory.
+    let held = (extension::<Slot>(&request), extension::<BodyLease>(&request));
     let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
     let query = query.into_owned().collect();
     let request = WebRequest {
@@ -116,6 +121,7 @@ async fn handle(
     // If the client disconnects first, `finish` drops the response, and with it the stream of a
     // run.
     let work = async move {
+        let _held = held;
         let response = state.engine.handle_web(&app, request, principal).await;
         answer::answer(&state, &app, asked, response.map_err(answer::ended)?).await
     };
@@ -128,6 +134,10 @@ async fn handle(
 pub(crate) fn routes(app: &App) -> &[WebRoute] {
     let web = app.web.as_ref().and_then(|name| app.plugins.get(name));
     web.map_or(&[], |plugin| plugin.info().routes.as_slice())
+}
+
+fn extension<T: Clone + Send + Sync + 'static>(request: &Request) -> Option<T> {
+    request.extensions().get().cloned()
 }
 
 /// Returns the headers that a guest sees: those with text values, without the credentials of the

@@ -241,6 +241,25 @@ async fn a_run_ends_if_its_client_disconnects_before_the_hand_off() {
 }
 
 #[tokio::test]
+async fn a_handler_whose_client_has_disconnected_keeps_the_slot_of_its_request() {
+    let fixture = Fixture::start(&format!("{BRIEF_STOP}[server.limits]\nopen = 1\n")).await;
+    let request = fixture.client.post(fixture.url("/apps/greeter/late/t"));
+    let client = tokio::spawn(request.send());
+    HELD.notified().await;
+    client.abort();
+    assert!(client.await.unwrap_err().is_cancelled());
+    // The server notices the disconnect within some of these requests.
+    for _ in 0..100 {
+        assert_eq!(fixture.get("/apps/greeter/echo/x").await.0, 429);
+    }
+    RELEASED.notify_one();
+    while fixture.get("/apps/greeter/echo/x").await.0 != 200 {
+        tokio::task::yield_now().await;
+    }
+    fixture.server.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_stop_ends_a_handler_whose_client_has_disconnected() {
     let fixture = Fixture::start(BRIEF_STOP).await;
     let request = fixture.client.post(fixture.url("/apps/greeter/late/t"));
