@@ -105,6 +105,7 @@ async fn handle(
     // A handler goes on after its client has disconnected. Until it has ended, its request counts
     // as open, and its body as in memory.
     let held = (extension::<Slot>(&request), extension::<BodyLease>(&request));
+    let caller = held.0.as_ref().map(Slot::caller).unwrap_or_default();
     let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
     let query = query.into_owned().collect();
     let request = WebRequest {
@@ -122,7 +123,7 @@ async fn handle(
     // run.
     let work = async move {
         let _held = held;
-        let response = state.engine.handle_web(&app, request, principal).await;
+        let response = state.engine.handle_web(&app, request, principal, caller).await;
         answer::answer(&state, &app, asked, response.map_err(answer::ended)?).await
     };
     let broken =

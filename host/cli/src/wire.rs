@@ -123,6 +123,7 @@ impl Host {
             holder: None,
             caps: config.caps(),
             max_runs: Some(config.max_runs()),
+            max_handlers: Some(config.max_handlers()),
         };
         let engine = Engine::new(opened.ports, catalog, engine_config);
         Ok(Self {

@@ -44,8 +44,10 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_graph::principal::Principal;
 
+use crate::caller_id::CallerId;
 use crate::caps::Caps;
 use crate::catalog::Catalog;
+use crate::fair_share::Pool;
 use crate::hostcall::runs::{
     EndedRun, ResumeRun, RunOutcome, RunRef, RunService, StartRun, ThreadView,
 };
@@ -87,6 +89,10 @@ pub struct EngineConfig {
     /// Maximum number of concurrent runs, at least 1. Further runs stay pending until a run ends.
     /// Default: no limit.
     pub max_runs: Option<usize>,
+    /// Maximum number of guest instances that web handlers and the tools that they call hold. Of
+    /// these, one caller can hold at most half of what other callers do not hold. Further handlers
+    /// are refused. Default: no limit.
+    pub max_handlers: Option<usize>,
 }
 
 /// A handle to the engine that is cheap to clone.
@@ -108,6 +114,8 @@ struct EngineInner {
     load_balance: balance::LoadBalance,
     thread_ttl: Option<ThreadTtl>,
     quotas: Arc<Quotas>,
+    /// Guest instances of web handlers.
+    handlers: Pool<CallerId>,
     /// Compiled schemas of interrupts and tools.
     schemas: Arc<SchemaCache>,
     /// Pages of event logs, shared by the tails that read them.
@@ -187,6 +195,7 @@ impl Engine {
             load_balance: balance,
             thread_ttl,
             quotas,
+            handlers: Pool::new(config.max_handlers.unwrap_or(usize::MAX)),
             schemas: Arc::default(),
             pages: Pages::default(),
             shutdown: halting,

@@ -71,6 +71,16 @@ impl<S: Clone + Eq + Hash> Pool<S> {
         Ok(())
     }
 
+    /// Takes `amount` for a caller until the returned value is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Pool::take`].
+    pub fn lease(&self, caller: S, amount: usize, most: usize) -> Result<Lease<S>, Full> {
+        self.take(&caller, amount, most)?;
+        Ok(Lease { pool: self.clone(), caller, amount })
+    }
+
     /// Returns an amount to the pool.
     pub fn give(&self, caller: &S, amount: usize) {
         let mut state = self.lock();
@@ -81,6 +91,31 @@ impl<S: Clone + Eq + Hash> Pool<S> {
                 state.of.remove(caller);
             }
         }
+    }
+}
+
+/// An amount that a caller holds. It returns to the pool on drop.
+#[derive(Debug)]
+pub struct Lease<S: Clone + Eq + Hash> {
+    pool: Pool<S>,
+    caller: S,
+    amount: usize,
+}
+
+impl<S: Clone + Eq + Hash> Lease<S> {
+    /// Takes the same amount once more for the same caller.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Pool::take`].
+    pub fn another(&self) -> Result<Self, Full> {
+        self.pool.lease(self.caller.clone(), self.amount, usize::MAX)
+    }
+}
+
+impl<S: Clone + Eq + Hash> Drop for Lease<S> {
+    fn drop(&mut self) {
+        self.pool.give(&self.caller, self.amount);
     }
 }
 
@@ -120,5 +155,17 @@ mod tests {
         pool.give(&0, 2);
         assert!(pool.lock().of.is_empty());
         pool.take(&1, 2, 2).unwrap();
+    }
+
+    #[test]
+    fn leased_amount_returns_on_drop() {
+        let pool = Pool::new(4);
+        let one = pool.lease(0, 1, usize::MAX).unwrap();
+        let two = one.another().unwrap();
+        assert_eq!(two.another().err(), Some(Full::Host));
+        drop(one);
+        let three = two.another().unwrap();
+        drop((two, three));
+        assert_eq!(pool.lock().used, 0);
     }
 }

@@ -47,6 +47,8 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::PluginName;
 use wattle_graph::tool::ToolOutput;
 
+use crate::caller_id::CallerId;
+use crate::fair_share::Lease;
 use crate::gate::budget::CallBudget;
 use crate::gate::log_budget::LogBudget;
 use crate::gate::unwind::{CallError, GuestError, Unwind};
@@ -61,6 +63,7 @@ use crate::quota::Quotas;
 use crate::schemas::SchemaCache;
 use crate::stop_flag::StopFlag;
 
+pub(crate) use self::budget::handlers_full;
 pub use self::effect::{Effect, EffectContext};
 pub(crate) use self::task_gate::log_lost;
 pub(crate) use self::task_subgraphs::{CallKey, TaskSubgraphs};
@@ -138,8 +141,16 @@ impl Gate {
 
     /// Creates the gate of a web handler, which may use threads and runs.
     pub fn for_web(setting: GuestEnv, runs: Arc<dyn RunService>) -> Self {
-        let (budget, log_budget) = (Arc::new(CallBudget::for_handler()), Arc::default());
+        let (budget, log_budget) = (Arc::new(CallBudget::for_handler(None)), Arc::default());
         Self { env: setting, task: None, runs: Some(runs), budget, depth: 0, log_budget }
+    }
+
+    /// Sets the guest instance that a web handler holds. Each tool that it calls takes another one
+    /// for the same caller.
+    #[must_use]
+    pub fn with_instance(mut self, instance: Lease<CallerId>) -> Self {
+        self.budget = Arc::new(CallBudget::for_handler(Some(instance)));
+        self
     }
 
     /// Creates the gate of a tool that a node or a web handler calls. `log_budget` is that of the

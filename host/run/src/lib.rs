@@ -10,7 +10,8 @@
 //! * [`caps`]: bounds of what a thread, an app and a tenant store. [`quota`]: the usage of the caps.
 //! * [`app`] and [`catalog`]: loaded apps with their graphs and plugins. [`page`]: the page of an
 //!   app.
-//! * [`fair_share`]: shares of a limited resource between callers.
+//! * [`fair_share`]: shares of a limited resource between callers. [`caller_id`]: the identity of a
+//!   caller.
 //! * [`credentials`]: redacts secrets in what services send back.
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
 //! * [`export`]: one thread as one file.
@@ -29,6 +30,7 @@
 
 pub mod app;
 pub mod blocking;
+pub mod caller_id;
 pub mod caps;
 pub mod catalog;
 pub mod credentials;

@@ -32,6 +32,11 @@ pub const OUTPUT_BYTES: u64 = 4 << 20;
 /// a small guest could make the host allocate much memory.
 pub const LIFT_BYTES: u64 = 32 << 20;
 
+/// Divisor of the number of guest instances. The quotient is the number of instances that web handlers and the tools
+/// that they call hold at once. A handler that waits holds its instance for as long as it waits. The other half of the
+/// instances is for runs, whatever clients ask for.
+pub const HANDLER_INSTANCES_DIVISOR: u32 = 2;
+
 /// Elements of a guest's tables, which hold the targets of indirect calls.
 pub const TABLE_ELEMENTS: u64 = 20_000;
 

@@ -12,6 +12,7 @@ use futures::StreamExt as _;
 use serde_json::json;
 use wattle_graph::failure::code;
 use wattle_graph::id::Digest;
+use wattle_run::caller_id::CallerId;
 use wattle_run::fair_share::{Full, Pool};
 
 use crate::guard::access::Share;
@@ -122,6 +123,14 @@ pub(super) fn too_many(why: Full) -> Problem {
 }
 
 impl Slot {
+    /// Returns the caller of the request.
+    pub(crate) fn caller(&self) -> CallerId {
+        match &self.0.subject {
+            Subject::Key(id) => CallerId::of_key(id),
+            Subject::Address(network) => CallerId::of_network(*network),
+        }
+    }
+
     /// Counts a request of the control plane as another request from now on. A handler calls this
     /// if the body of the request asks for more work than the control plane has room for.
     ///

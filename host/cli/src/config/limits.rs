@@ -7,6 +7,7 @@ use serde::Deserialize;
 use wattle_graph::definition::HumanDuration;
 use wattle_graph::limit::{GraphLimits, MOST_STATE_BYTES, MOST_TASKS};
 use wattle_run::caps::{Caps, TenantCaps};
+use wattle_run::limit;
 use wattle_sandbox::{CompileLimits, SandboxConfig};
 
 use crate::config::{ByteSize, Config};
@@ -17,6 +18,9 @@ use crate::config::{ByteSize, Config};
 pub struct LimitsConfig {
     /// Maximum number of concurrent runs of the host. Default: `MAX_INSTANCES` of the sandbox.
     pub runs: Option<NonZeroU64>,
+    /// Maximum number of guest instances that web handlers and the tools that they call hold.
+    /// Default: half of those of the sandbox.
+    pub handlers: Option<NonZeroU64>,
     /// Maximum size of a run context as JSON.
     pub run_context: Option<ByteSize>,
     /// Maximum size of the event log of a thread in the store.
@@ -135,6 +139,14 @@ impl Config {
         let instances = u64::from(SandboxConfig::default().max_instances);
         let runs = self.limits.runs.map_or(instances, NonZeroU64::get);
         usize::try_from(runs).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the maximum number of guest instances of web handlers.
+    pub fn max_handlers(&self) -> usize {
+        let instances = SandboxConfig::default().max_instances;
+        let usual = u64::from(instances / limit::HANDLER_INSTANCES_DIVISOR);
+        let handlers = self.limits.handlers.map_or(usual, NonZeroU64::get);
+        usize::try_from(handlers).unwrap_or(usize::MAX)
     }
 
     /// Returns the caps of threads, apps and tenants.

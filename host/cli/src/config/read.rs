@@ -325,6 +325,7 @@ mod tests {
         assert_eq!(config.tenants["acme"].keys_env.as_deref(), Some("ACME_API_KEYS"));
         let caps = config.caps();
         assert_eq!(config.limits.graphs(), GraphLimits::default());
+        assert_eq!(config.max_handlers(), 500);
         assert_eq!((caps.run_context_bytes, caps.thread_log_bytes), (256 << 10, 1 << 30));
         assert_eq!((caps.thread_blobs, caps.app_blob_bytes), (10_000, Some(64 << 30)));
         assert_eq!(caps.tenant.blob_bytes, Some(16 << 30));
@@ -374,5 +375,6 @@ mod tests {
     fn an_empty_file_means_defaults() {
         let config = check("").unwrap();
         assert_eq!(config.server.listen.to_string(), "127.0.0.1:8700");
+        assert_eq!((config.max_runs(), config.max_handlers()), (1_000, 500));
     }
 }

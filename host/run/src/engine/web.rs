@@ -13,7 +13,8 @@ use wattle_graph::principal::Principal;
 
 use super::Engine;
 use crate::app::App;
-use crate::gate::{Gate, GuestEnv};
+use crate::caller_id::CallerId;
+use crate::gate::{Gate, GuestEnv, handlers_full};
 use crate::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun, ThreadView};
 use crate::limit::PAGE_EVENTS;
 use crate::ports::Caller;
@@ -23,16 +24,18 @@ use crate::view::store_failure;
 
 impl Engine {
     /// Calls the web handler of an app for an HTTP request of a principal. The handler starts,
-    /// resumes and cancels runs on behalf of that principal.
+    /// resumes and cancels runs on behalf of that principal. Its guest instance counts for `caller`.
     ///
     /// # Errors
     ///
-    /// [`GuestError`] if the app has no web handler, or if the guest returns no response.
+    /// [`GuestError`] if the app has no web handler, if web handlers hold as many guest instances as
+    /// they may, or if the guest returns no response.
     pub async fn handle_web(
         &self,
         app: &Arc<App>,
         request: WebRequest,
         principal: Option<Principal>,
+        caller: CallerId,
     ) -> Result<WebResponse, GuestError> {
         let plugin = app.web.as_ref().and_then(|name| Some((name, app.plugins.get(name)?.clone())));
         let Some((name, plugin)) = plugin else {
@@ -41,6 +44,8 @@ impl Engine {
                 format!("app `{}` has no HTTP endpoints", app.name),
             )));
         };
+        let instance = self.0.handlers.lease(caller, 1, usize::MAX);
+        let instance = instance.map_err(|_full| GuestError::Host(handlers_full()))?;
         let grants = app.grants_of(name);
         let tenant = request.tenant.clone();
         let setting = GuestEnv {
@@ -55,7 +60,8 @@ impl Engine {
         let principal = Principal { app: Some(app.name.clone()), ..principal.unwrap_or_default() };
         let runs =
             ScopedRunService { engine: self.clone(), app: app.name.clone(), tenant, principal };
-        let gate = Arc::new(Gate::for_web(setting, Arc::new(runs)));
+        let gate = Gate::for_web(setting, Arc::new(runs)).with_instance(instance);
+        let gate = Arc::new(gate);
         let limit = Duration::from_millis(grants.limits.node_timeout_ms);
         let work = async move { tokio::time::timeout(limit, plugin.handle(request, gate)).await };
         match AbortOnDropHandle::new(self.0.runtime.spawn(work)).await {

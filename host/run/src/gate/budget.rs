@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 
+use crate::caller_id::CallerId;
+use crate::fair_share::Lease;
 use crate::gate::unwind::Unwind;
 use crate::limit;
 
@@ -19,6 +21,8 @@ pub(crate) struct CallBudget {
     calls: AtomicU64,
     bytes: AtomicU64,
     total: Arc<TotalUsage>,
+    /// The guest instance, if the guest belongs to a web handler and these are limited.
+    instance: Option<Lease<CallerId>>,
 }
 
 /// What a node or a web handler has used together with all tools below it.
@@ -43,18 +47,29 @@ impl CallBudget {
         let zero = AtomicU64::default;
         let total =
             TotalUsage { guest, calls: zero(), bytes: zero(), blobs: zero(), emitted: zero() };
-        Self { guest, calls: zero(), bytes: zero(), total: Arc::new(total) }
+        Self { guest, calls: zero(), bytes: zero(), total: Arc::new(total), instance: None }
     }
 
     /// Creates the budget of a web handler.
-    pub(crate) fn for_handler() -> Self {
-        Self::of("web handler")
+    pub(crate) fn for_handler(instance: Option<Lease<CallerId>>) -> Self {
+        Self { instance, ..Self::of("web handler") }
     }
 
-    /// Creates the budget of a tool that the guest calls.
+    /// Creates the budget of a tool that a task calls.
     pub(crate) fn for_tool(&self) -> Self {
         let (calls, bytes) = (AtomicU64::default(), AtomicU64::default());
-        Self { guest: "tool", calls, bytes, total: self.total.clone() }
+        Self { guest: "tool", calls, bytes, total: self.total.clone(), instance: None }
+    }
+
+    /// Creates the budget of a tool that a web handler calls. It takes one more guest instance.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` if the caller's web handlers hold as many instances as they may.
+    pub(crate) fn for_handler_tool(&self) -> Result<Self, Failure> {
+        let instance = self.instance.as_ref().map(Lease::another).transpose();
+        let instance = instance.map_err(|_full| handlers_full())?;
+        Ok(Self { instance, ..self.for_tool() })
     }
 
     /// Starts again, for the next attempt of a task.
@@ -148,6 +163,14 @@ impl CallBudget {
     }
 }
 
+/// Returns the failure if web handlers hold as many guest instances as they may.
+pub(crate) fn handlers_full() -> Failure {
+    let text = "web handlers of this caller and the tools that they call hold as many guest \
+                instances as they may; try again when some have ended, or raise `limits.handlers`";
+    let details = json!({ "limit": "handlers" });
+    Failure::new(code::UNAVAILABLE, text).retryable().with_details(details)
+}
+
 /// Adds to a counter. Returns true if the counter is still within its limit.
 fn charge(counter: &AtomicU64, amount: u64, allowed: u64) -> bool {
     counter.fetch_add(amount, Ordering::Relaxed).saturating_add(amount) <= allowed
@@ -171,7 +194,7 @@ mod tests {
 
     #[test]
     fn tool_has_calls_of_its_own_and_shares_those_of_its_handler() {
-        let handler = CallBudget::for_handler();
+        let handler = CallBudget::for_handler(None);
         handler.charge_calls(10, 10).unwrap();
         assert_eq!(limit_of(handler.charge_calls(1, 10)), "\"host_calls\"");
         let most = u32::try_from(limit::TASK_HOST_CALLS).unwrap();

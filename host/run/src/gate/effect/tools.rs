@@ -344,7 +344,7 @@ async fn call_plugin(
     };
     let budget = match &task {
         Some(task) => task.journal.budget(),
-        None => Arc::new(context.budget.for_tool()),
+        None => Arc::new(context.budget.for_handler_tool()?),
     };
     let log_budget = context.log_budget.clone();
     let gate = Arc::new(Gate::for_tool(setting, task, budget, log_budget, context.depth + 1));

@@ -7,6 +7,7 @@ use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{PluginName, ThreadId};
 use wattle_run::app::App;
+use wattle_run::caller_id::CallerId;
 use wattle_run::gate::unwind::Unwind;
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::emit::Emission;
@@ -87,7 +88,7 @@ async fn a_web_handler_that_loops_over_calls_is_limited_by_name() {
         ("/requests", "host_call_bytes"),
         ("/emits", "emitted_events"),
     ] {
-        let ended = world.engine.handle_web(&app, get(path), None).await;
+        let ended = world.engine.handle_web(&app, get(path), None, CallerId::default()).await;
         let Err(GuestError::Unwound(Unwind::Limit(failure))) = ended else {
             panic!("{path}: {ended:?}");
         };

@@ -7,6 +7,7 @@ use serde_json::json;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{PluginName, ThreadId};
 use wattle_run::app::App;
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::runs::{RunOutcome, RunService};
@@ -67,7 +68,8 @@ async fn a_web_handler_reads_the_events_of_a_thread_in_pages() {
             body: Bytes::new(),
             tenant: None,
         };
-        let response = world.engine.handle_web(&app, request, None).await.unwrap();
+        let response =
+            world.engine.handle_web(&app, request, None, CallerId::default()).await.unwrap();
         let WebBody::Bytes(body) = response.body else { panic!("{:?}", response.body) };
         let page: Vec<u64> = serde_json::from_slice(&body).unwrap();
         if page.is_empty() {
