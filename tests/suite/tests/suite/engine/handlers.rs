@@ -4,16 +4,21 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{PluginName, ThreadId};
+use wattle_graph::tool::ToolRequest;
 use wattle_run::app::App;
 use wattle_run::caller_id::CallerId;
-use wattle_run::gate::unwind::Unwind;
+use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::gate::unwind::{CallError, Unwind};
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::emit::Emission;
+use wattle_run::hostcall::runs::{RunOutcome, RunService as _};
 use wattle_run::limit::Limits;
 use wattle_run::ports::Plugin;
-use wattle_run::ports::sandbox::{GuestError, WebRequest};
+use wattle_run::ports::sandbox::{GuestError, WebRequest, WebResponse};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::prompt;
 use wattle_suite::world::{self, World};
@@ -49,6 +54,26 @@ fn get(path: &str) -> WebRequest {
         headers: Vec::new(),
         body: Bytes::new(),
         tenant: None,
+    }
+}
+
+async fn handle(
+    engine: &Engine,
+    app: &Arc<App>,
+    path: &str,
+    caller: CallerId,
+) -> Result<WebResponse, GuestError> {
+    engine.handle_web(app, get(path), None, caller).await
+}
+
+/// Returns true if the host refused a handler because others hold as many instances as they may.
+fn is_refused(ended: &Result<WebResponse, GuestError>) -> bool {
+    match ended {
+        Ok(_) => false,
+        Err(GuestError::Host(failure)) if failure.code == code::UNAVAILABLE => {
+            failure.retryable && failure.details.as_ref().unwrap()["limit"] == "handlers"
+        }
+        Err(other) => panic!("{other:?}"),
     }
 }
 
@@ -88,11 +113,112 @@ async fn a_web_handler_that_loops_over_calls_is_limited_by_name() {
         ("/requests", "host_call_bytes"),
         ("/emits", "emitted_events"),
     ] {
-        let ended = world.engine.handle_web(&app, get(path), None, CallerId::default()).await;
+        let ended = handle(&world.engine, &app, path, CallerId::default()).await;
         let Err(GuestError::Unwound(Unwind::Limit(failure))) = ended else {
             panic!("{path}: {ended:?}");
         };
         assert_eq!(failure.code, code::LIMIT, "{path}: {failure}");
         assert_eq!(failure.details.unwrap()["limit"], limit, "{path}");
     }
+}
+
+/// A web handler that waits. `/tool` waits in a tool.
+struct Waiting {
+    app: Arc<App>,
+    begun: watch::Sender<usize>,
+    goes_on: watch::Sender<bool>,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        let (begun, goes_on) = (watch::Sender::new(0), watch::Sender::new(false));
+        let wait = {
+            let (begun, goes_on) = (begun.clone(), goes_on.clone());
+            move || {
+                let (begun, mut goes_on) = (begun.clone(), goes_on.subscribe());
+                async move {
+                    begun.send_modify(|begun| *begun += 1);
+                    drop(goes_on.wait_for(|goes_on| *goes_on).await);
+                    Ok::<_, CallError>(json!({}))
+                }
+            }
+        };
+        let wait_in_tool = wait.clone();
+        let handler = plugin().web(move |request, gate| {
+            let wait = wait();
+            async move {
+                if request.path != "/tool" {
+                    return wait.await;
+                }
+                let (tool, call_id) = ("wait".to_owned(), String::new());
+                let (arguments, timeout_ms, state) = (json!({}), None, None);
+                let call = ToolRequest { tool, call_id, arguments, timeout_ms, state };
+                Ok(json!(gate.call_tool(call).await?))
+            }
+        });
+        let tools = NativePlugin::new("t", "1").tool("wait", move |_, _| wait_in_tool());
+        let grants = Grants { tools: vec!["t/wait".parse().unwrap()], ..Grants::default() };
+        let app = app(vec![(handler, grants), (tools, Grants::default())]);
+        Self { app, begun, goes_on }
+    }
+
+    /// Waits until `count` handlers and tools wait.
+    async fn begun(&self, count: usize) {
+        self.begun.subscribe().wait_for(|begun| *begun == count).await.unwrap();
+    }
+
+    /// Starts a handler that is to wait.
+    fn start(
+        &self,
+        engine: &Engine,
+        path: &'static str,
+        caller: CallerId,
+    ) -> JoinHandle<Result<WebResponse, GuestError>> {
+        let (engine, app) = (engine.clone(), self.app.clone());
+        tokio::spawn(async move { handle(&engine, &app, path, caller).await })
+    }
+}
+
+/// Starts an engine whose web handlers hold four guest instances.
+fn engine(world: &World) -> Engine {
+    let config = EngineConfig { max_handlers: Some(4), ..EngineConfig::default() };
+    Engine::new(world.engine.ports().clone(), world.engine.catalog().clone(), config)
+}
+
+#[tokio::test]
+async fn waiting_handlers_of_one_caller_leave_instances_for_others() {
+    let world = World::new(ONE, plugin());
+    let (engine, waiting) = (engine(&world), Waiting::new());
+    let (one, other) = (CallerId::of_key("one"), CallerId::of_key("other"));
+    let mut handlers: Vec<_> = (0..2).map(|_| waiting.start(&engine, "/", one)).collect();
+    waiting.begun(2).await;
+    assert!(is_refused(&handle(&engine, &waiting.app, "/", one).await), "half of them");
+    handlers.push(waiting.start(&engine, "/", other));
+    waiting.begun(3).await;
+    assert!(is_refused(&handle(&engine, &waiting.app, "/", other).await), "half of the rest");
+    // Runs do not need the instances of handlers.
+    let run = engine.start(world.request(None, json!({}))).await.unwrap();
+    assert_eq!(engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
+    waiting.goes_on.send_replace(true);
+    for handler in handlers {
+        assert_eq!(handler.await.unwrap().unwrap().status, 200);
+    }
+    assert_eq!(handle(&engine, &waiting.app, "/", one).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_tool_of_a_web_handler_holds_an_instance_of_its_own() {
+    let world = World::new(ONE, plugin());
+    let (engine, waiting) = (engine(&world), Waiting::new());
+    let caller = CallerId::of_key("one");
+    let handler = waiting.start(&engine, "/tool", caller);
+    waiting.begun(1).await;
+    assert!(is_refused(&handle(&engine, &waiting.app, "/", caller).await));
+    waiting.goes_on.send_replace(true);
+    assert_eq!(handler.await.unwrap().unwrap().status, 200);
+    let both = tokio::join!(
+        handle(&engine, &waiting.app, "/", caller),
+        handle(&engine, &waiting.app, "/", caller),
+    );
+    assert!(both.0.is_ok() && both.1.is_ok(), "the tool has returned its instance");
 }
