@@ -2,12 +2,15 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use wattle_graph::id::Digest;
+use wattle_graph::id::{AppName, Digest};
+use wattle_graph::principal::Principal;
 
 /// The identity of a caller: a digest of what the host knows of it. It has a fixed size and names
 /// nobody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct CallerId(Digest);
 
 impl Default for CallerId {
@@ -26,6 +29,39 @@ impl CallerId {
     #[must_use]
     pub fn of_key(id: &str) -> Self {
         Self::of(&json!({ "key": id }))
+    }
+
+    /// Returns the caller of a run: the key, the tenant and the user of its request, as far as they
+    /// are known. Requests without any of them are those of the app.
+    ///
+    /// The network of a client is not among them, since the record of a run does not contain it.
+    #[must_use]
+    pub fn of_run(principal: Option<&Principal>, app: &AppName) -> Self {
+        match principal {
+            Some(Principal { key, tenant, user, .. })
+                if key.is_some() || tenant.is_some() || user.is_some() =>
+            {
+                Self::of(&json!({ "principal": [key, tenant, user] }))
+            }
+            _ => Self::of(&json!({ "app": app })),
+        }
+    }
+
+    /// Returns true if nothing is known of the caller.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the bytes of the identity.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// Creates an identity from its bytes. Returns `None` if they have another length.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(|bytes| Self(Digest::from_bytes(bytes)))
     }
 
     /// Returns the caller without a key, by its network.
@@ -50,5 +86,21 @@ mod tests {
             keys.into_iter().chain([network(1), network(2), CallerId::default()]).collect();
         assert_eq!(all.len(), 6);
         assert_eq!(CallerId::of_key("1"), keys[0]);
+        assert_eq!(CallerId::from_bytes(keys[0].as_bytes()), Some(keys[0]));
+        assert_eq!(CallerId::from_bytes(b"short"), None);
+    }
+
+    #[test]
+    fn run_belongs_to_the_principal_or_else_to_the_app() {
+        let (one, other) = (AppName::new("one").unwrap(), AppName::new("other").unwrap());
+        let jane = Principal { user: Some("jane".into()), ..Principal::default() };
+        let tenant = Principal { tenant: Some("jane".into()), ..Principal::default() };
+        let of = CallerId::of_run;
+        assert_eq!(of(Some(&jane), &one), of(Some(&jane), &other));
+        assert_ne!(of(Some(&jane), &one), of(Some(&tenant), &one));
+        assert_ne!(of(None, &one), of(None, &other));
+        // A web handler that starts a run for nobody adds only its app.
+        let handler = Principal { app: Some(one.clone()), ..Principal::default() };
+        assert_eq!(of(Some(&handler), &one), of(None, &one));
     }
 }

@@ -35,7 +35,9 @@ impl Pending {
         let (id, thread) = (run.id.clone(), run.thread.clone());
         self.places.insert(id.clone(), place);
         self.threads.entry(thread.clone()).or_default().insert(place);
-        self.by_place.insert(place, PendingRun { position: place, run: id, thread, due_ms });
+        let caller = run.caller();
+        self.by_place
+            .insert(place, PendingRun { position: place, run: id, thread, due_ms, caller });
     }
 
     /// Removes a run. Returns `false` if it is not pending.

@@ -34,10 +34,10 @@ impl Engine {
         if !store.enqueue(record).await.map_err(|error| self.write_failure(error))? {
             return Err(run_id_taken(&record.id));
         }
-        let (thread, due_ms) = (record.thread.clone(), record.due_ms());
+        let (thread, due_ms, caller) = (record.thread.clone(), record.due_ms(), record.caller());
         self.schedule_check(&thread, due_ms, host.as_ref());
         self.start_dispatcher();
-        self.notify(&Notification::Enqueued { thread, due_ms, host }).await;
+        self.notify(&Notification::Enqueued { thread, due_ms, caller, host }).await;
         Ok(())
     }
 

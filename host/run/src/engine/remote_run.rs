@@ -203,7 +203,7 @@ async fn receive_notifications(
                     active.drain.set();
                 }
             }
-            Notification::Enqueued { thread, due_ms, host } => {
+            Notification::Enqueued { thread, due_ms, host, .. } => {
                 engine.schedule_check(&thread, due_ms, host.as_ref());
                 engine.start_dispatcher();
             }

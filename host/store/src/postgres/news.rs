@@ -16,6 +16,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_graph::principal::Principal;
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::store::{LeaseHolder, Notification, StoreError};
 
 use crate::postgres::link::Link;
@@ -60,10 +61,12 @@ enum Item {
     },
     /// The host that executes the run drains it.
     Drain { drain: RunId },
-    /// A run of a thread was enqueued, with its due time and the host that starts it.
+    /// A run of a thread was enqueued, with its due time, its caller and the host that starts it.
     Enqueued {
         enqueued: ThreadId,
         due_ms: i64,
+        #[serde(default, skip_serializing_if = "CallerId::is_unknown")]
+        caller: CallerId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<LeaseHolder>,
     },
@@ -76,8 +79,8 @@ impl Item {
         match signal {
             Notification::Cancel { run, principal } => Self::Cancel { cancel: run, principal },
             Notification::Drain(drain) => Self::Drain { drain },
-            Notification::Enqueued { thread, due_ms, host } => {
-                Self::Enqueued { enqueued: thread, due_ms, host }
+            Notification::Enqueued { thread, due_ms, caller, host } => {
+                Self::Enqueued { enqueued: thread, due_ms, caller, host }
             }
             Notification::HandedOver => Self::HandedOver { handed_over: true },
         }
@@ -216,8 +219,8 @@ async fn listen_once(
                 drop(signals.send(Notification::Cancel { run: cancel, principal }));
             }
             Ok(Item::Drain { drain }) => drop(signals.send(Notification::Drain(drain))),
-            Ok(Item::Enqueued { enqueued: thread, due_ms, host }) => {
-                drop(signals.send(Notification::Enqueued { thread, due_ms, host }));
+            Ok(Item::Enqueued { enqueued: thread, due_ms, caller, host }) => {
+                drop(signals.send(Notification::Enqueued { thread, due_ms, caller, host }));
             }
             Ok(Item::HandedOver { .. }) => drop(signals.send(Notification::HandedOver)),
             Err(error) => tracing::debug!(%error, "invalid notification payload"),
@@ -275,9 +278,14 @@ mod tests {
         let drain = || Item::of(Notification::Drain(run()));
         let enqueued_for = |host| {
             let thread = ThreadId::new("t").unwrap();
-            Item::of(Notification::Enqueued { thread, due_ms: 5, host })
+            let caller = CallerId::default();
+            Item::of(Notification::Enqueued { thread, due_ms: 5, caller, host })
         };
         let enqueued = || enqueued_for(None);
+        let called = || {
+            let (thread, caller) = (ThreadId::new("t").unwrap(), CallerId::of_key("k"));
+            Item::of(Notification::Enqueued { thread, due_ms: 5, caller, host: None })
+        };
         let news = [
             thread(Some(1)),
             enqueued(),
@@ -303,6 +311,7 @@ mod tests {
             drain(),
             enqueued(),
             elsewhere,
+            called(),
             handed_over,
         ] {
             let text = serde_json::to_string(&item).unwrap();

@@ -4,6 +4,7 @@
 use sqlx::Row as _;
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{Digest, RunId, ThreadId};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::store::{PendingQuery, PendingRun, RunRecord, StoreError};
 
 use crate::codec::Packer;
@@ -25,7 +26,7 @@ const THREAD_OF: &str = "
     WHERE runs.id = $1 AND due_ms IS NOT NULL";
 
 const ADD: &str = "
-    INSERT INTO runs (id, thread, record, due_ms) VALUES ($1, $2, $3, $4)
+    INSERT INTO runs (id, thread, record, due_ms, caller) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT DO NOTHING";
 
 const MENTION: &str = "
@@ -41,13 +42,13 @@ const COUNT: &str = "
     UPDATE threads SET pending = pending + $2, ledger = ledger + 1 WHERE number = $1";
 
 const LIST: &str = "
-    SELECT runs.place, runs.id, threads.id AS thread, runs.due_ms
+    SELECT runs.place, runs.id, threads.id AS thread, runs.due_ms, runs.caller
     FROM runs JOIN threads ON threads.number = runs.thread
     WHERE runs.due_ms IS NOT NULL AND runs.place > $1 AND runs.due_ms <= $2
     ORDER BY runs.place LIMIT $3";
 
 const LIST_OF: &str = "
-    SELECT runs.place, runs.id, threads.id AS thread, runs.due_ms
+    SELECT runs.place, runs.id, threads.id AS thread, runs.due_ms, runs.caller
     FROM threads JOIN runs ON runs.thread = threads.number
     WHERE threads.id = $4 AND runs.due_ms IS NOT NULL AND runs.place > $1 AND runs.due_ms <= $2
     ORDER BY runs.place LIMIT $3";
@@ -77,7 +78,9 @@ async fn enqueue_once(
     let mut transaction = link.transaction(ENQUEUE).await?;
     let number = lock(&mut transaction, &run.thread).await?.ok_or_else(|| rules::no_thread(run))?;
     let add = sqlx::query(ADD).bind(run.id.as_str().as_bytes()).bind(number);
-    let added = add.bind(packed).bind(run.due_ms()).execute(&mut *transaction).await?;
+    let caller = run.caller();
+    let add = add.bind(packed).bind(run.due_ms()).bind(caller.as_bytes());
+    let added = add.execute(&mut *transaction).await?;
     if added.rows_affected() == 0 {
         return Ok(false);
     }
@@ -163,6 +166,7 @@ pub(super) async fn list(link: &Link, query: &PendingQuery) -> Result<Vec<Pendin
             run: run.map_err(|error| corrupt("pending run", error))?,
             thread: thread_id(row.try_get("thread").map_err(read)?)?,
             due_ms: row.try_get("due_ms").map_err(read)?,
+            caller: caller(row.try_get("caller").map_err(read)?)?,
         })
     });
     pending.collect()
@@ -170,6 +174,13 @@ pub(super) async fn list(link: &Link, query: &PendingQuery) -> Result<Vec<Pendin
 
 fn thread_id(bytes: &[u8]) -> Result<ThreadId, StoreError> {
     ThreadId::new(text(bytes)?).map_err(|error| corrupt("thread", error))
+}
+
+/// Reads a caller. A host of an earlier version stores none.
+fn caller(bytes: Option<&[u8]>) -> Result<CallerId, StoreError> {
+    let Some(bytes) = bytes else { return Ok(CallerId::default()) };
+    CallerId::from_bytes(bytes)
+        .ok_or_else(|| corrupt("pending run", "the caller does not have 32 bytes"))
 }
 
 fn text(bytes: &[u8]) -> Result<&str, StoreError> {

@@ -454,7 +454,8 @@ impl Anew {
             let is_pending = run.status == RunStatus::Pending;
             let due_ms = run.spec.as_ref().filter(|_| is_pending).map(|spec| spec.due_ms);
             self.head.pending += i64::from(due_ms.is_some());
-            self.rows.runs.push(RunRow { id, thread, packed, due_ms });
+            let caller = due_ms.map(|_| run.caller());
+            self.rows.runs.push(RunRow { id, thread, packed, due_ms, caller });
         }
         let number = self.head.number;
         self.head.last_seq = self.last_seq;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sqlx::postgres::{PgArguments, Postgres};
 use sqlx::query::Query;
 use wattle_graph::id::{CheckpointId, Digest, RunId};
+use wattle_run::caller_id::CallerId;
 
 /// Inserts all rows if every thread is in its expected state; otherwise changes nothing and returns
 /// no row. The statement locks the rows of the threads first, in the order of their ids, so that
@@ -42,10 +43,11 @@ const WRITE: &str = "
             $14::bigint[], $15::bytea[], $16::bigint[], $17::bigint[], $18::bigint[],
             $19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[]) AS added),
     run AS (
-        INSERT INTO runs (id, thread, record, due_ms)
+        INSERT INTO runs (id, thread, record, due_ms, caller)
         SELECT added.* FROM expected,
-            unnest($23::bytea[], $24::bigint[], $25::bytea[], $46::bigint[]) AS added
+            unnest($23::bytea[], $24::bigint[], $25::bytea[], $46::bigint[], $49::bytea[]) AS added
         ON CONFLICT (id) DO UPDATE SET record = excluded.record, due_ms = excluded.due_ms,
+            caller = excluded.caller,
             -- NULL for a run that another thread has taken meanwhile, which the table rejects.
             thread = CASE WHEN runs.thread = excluded.thread THEN runs.thread END),
     mention AS (
@@ -173,6 +175,8 @@ pub(super) struct RunRow {
     pub(super) packed: Vec<u8>,
     /// Time before which a pending run does not begin; `None` for other runs.
     pub(super) due_ms: Option<i64>,
+    /// Caller of a pending run; `None` for other runs.
+    pub(super) caller: Option<CallerId>,
 }
 
 fn column<'a, R: 'a, T>(
@@ -283,5 +287,6 @@ impl Rows {
             .bind(column(&self.runs, |run| run.due_ms))
             .bind(column(self.heads.values(), |row| row.before.ledger))
             .bind(column(self.heads.values(), |row| row.pending))
+            .bind(column(&self.runs, |run| run.caller.as_ref().map(CallerId::as_bytes)))
     }
 }

@@ -8,12 +8,13 @@ use crate::error::backend;
 use crate::postgres::link::{Link, while_trying};
 
 /// Each migration leads from the format of its index to the next; the first one creates format 1.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("migrations/0001_threads.sql"),
     include_str!("migrations/0002_memory.sql"),
     include_str!("migrations/0003_leases.sql"),
     include_str!("migrations/0004_pending.sql"),
     include_str!("migrations/0005_hosts.sql"),
+    include_str!("migrations/0006_callers.sql"),
 ];
 
 /// The newest format.

@@ -136,7 +136,7 @@ impl Stage {
                 desk.head.pending -= 1;
             }
             let id = run.id.clone();
-            self.rows.put_run(RunRow { id, thread: number, packed, due_ms: None });
+            self.rows.put_run(RunRow { id, thread: number, packed, due_ms: None, caller: None });
         }
         desk.head.is_there = true;
         if frees {

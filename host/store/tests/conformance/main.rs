@@ -164,6 +164,7 @@ conformance! {
         mentions_of_an_owner_are_paged;
     pending:
         pending_runs_keep_their_order
+        pending_runs_name_their_callers
         run_is_enqueued_once_and_for_an_existing_thread
         run_is_enqueued_without_a_lease
         pending_run_begins_once

@@ -3,6 +3,8 @@
 use serde_json::json;
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{Digest, ThreadId};
+use wattle_graph::principal::Principal;
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
@@ -72,6 +74,23 @@ pub(crate) async fn pending_runs_keep_their_order(store: &dyn Store) {
     assert_eq!(runs.len(), 3);
     assert_eq!(store.run(&run_id("r1")).await.unwrap(), Some(asked(&other, "r1", 1)));
     assert_eq!(store.thread(&one).await.unwrap().unwrap().record.run, None);
+}
+
+pub(crate) async fn pending_runs_name_their_callers(store: &dyn Store) {
+    let (one, other) = (create(store, "one").await, create(store, "other").await);
+    let mut of_jane = asked(&one, "r1", 1);
+    let jane = Principal { user: Some("jane".into()), ..Principal::default() };
+    of_jane.spec.as_mut().unwrap().principal = Some(jane);
+    let of_nobody = asked(&other, "r2", 1);
+    for run in [&of_jane, &of_nobody] {
+        store.enqueue(run).await.unwrap();
+    }
+    let callers: Vec<CallerId> =
+        store.pending(&all()).await.unwrap().into_iter().map(|pending| pending.caller).collect();
+    assert_eq!(callers, [of_jane.caller(), of_nobody.caller()]);
+    assert_ne!(callers[0], callers[1]);
+    let own = store.pending(&of(&one)).await.unwrap();
+    assert_eq!(own[0].caller, callers[0]);
 }
 
 pub(crate) async fn run_is_enqueued_once_and_for_an_existing_thread(store: &dyn Store) {
@@ -185,6 +204,8 @@ pub(crate) async fn pending_runs_survive_pruning_and_are_not_copied(store: &dyn 
     store.delete_runs(&[run_id("a")]).await.unwrap();
     store.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
     assert_eq!(names(store, of(&thread)).await, ["a-next", "b-next"]);
+    let pending = store.pending(&of(&thread)).await.unwrap();
+    assert!(pending.iter().all(|run| !run.caller.is_unknown()), "{pending:?}");
     store.delete_runs(&[run_id("a-next")]).await.unwrap();
     assert_eq!(names(store, all()).await, ["b-next"]);
     append(

@@ -14,6 +14,7 @@ use wattle_graph::principal::Principal;
 use wattle_kit::need;
 use wattle_kit::needs::LeftOut;
 use wattle_kit::postgres::Postgres;
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, HostReport, LeaseHolder, Notification, StoreError};
 use wattle_store::{PostgresConfig, PostgresStore};
@@ -278,7 +279,8 @@ async fn signals_reach_every_host(server: &Server) {
     let principal = Principal { user: Some("jane\"'".into()), ..Principal::default() };
     let cancel = Notification::Cancel { run: run_id("r\0"), principal: Some(principal) };
     let (thread, host) = (thread_id("t\0"), Some(holder("b")));
-    let enqueued = Notification::Enqueued { thread, due_ms: 7, host };
+    let caller = CallerId::of_key("k");
+    let enqueued = Notification::Enqueued { thread, due_ms: 7, caller, host };
     for signal in [cancel, Notification::Drain(run_id("r\0")), enqueued, Notification::HandedOver] {
         // A signal is lost while no host listens, so its sender repeats it.
         let ask = async {

@@ -80,7 +80,7 @@ async fn old_schema_has_leases_of_fifteen_seconds(server: &Server) {
                 ALTER TABLE holders DROP COLUMN lease_ms, DROP COLUMN version,
                     DROP COLUMN started_ms, DROP COLUMN runs, DROP COLUMN max_runs,
                     DROP COLUMN stopping;
-                ALTER TABLE runs DROP COLUMN due_ms;
+                ALTER TABLE runs DROP COLUMN due_ms, DROP COLUMN caller;
                 ALTER TABLE threads DROP COLUMN pending, DROP COLUMN ledger;
                 UPDATE format SET number = 2;
                 UPDATE holders SET beat = beat - interval '12 s'";

@@ -3,6 +3,7 @@
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_graph::principal::Principal;
 
+use crate::caller_id::CallerId;
 use crate::ports::store::LeaseHolder;
 
 /// A message from one host to all hosts that share its store, including itself.
@@ -23,6 +24,8 @@ pub enum Notification {
         thread: ThreadId,
         /// Time from which the run may start, milliseconds since 1970.
         due_ms: i64,
+        /// The caller that the run counts for.
+        caller: CallerId,
         /// The host that starts the run. Other hosts start it only if that host does not. Any host may if `None`.
         host: Option<LeaseHolder>,
     },

@@ -15,6 +15,7 @@ use wattle_graph::step::Command;
 
 use super::ThreadTtl;
 use super::options::RunOptions;
+use crate::caller_id::CallerId;
 
 /// The record of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,6 +71,12 @@ impl RunRecord {
     /// Returns the time before which the run does not start, milliseconds since 1970.
     pub fn due_ms(&self) -> i64 {
         self.spec.as_ref().map_or(self.started_ms, |spec| spec.due_ms)
+    }
+
+    /// Returns the caller that the run counts for.
+    pub fn caller(&self) -> CallerId {
+        let of_spec = |spec: &RunSpec| CallerId::of_run(spec.principal.as_ref(), &spec.app);
+        self.spec.as_deref().map(of_spec).unwrap_or_default()
     }
 
     /// Returns the time of the request, milliseconds since 1970.
@@ -227,6 +234,9 @@ pub struct PendingRun {
     pub thread: ThreadId,
     /// The time before which the run does not start, milliseconds since 1970.
     pub due_ms: i64,
+    /// The caller that the run counts for; unknown if a host of an earlier version enqueued the run
+    /// in a store that many hosts share.
+    pub caller: CallerId,
 }
 
 /// The condition of a batch that starts a run on the pending runs of its thread.
