@@ -23,6 +23,7 @@ pub mod recover;
 mod remote_run;
 mod request;
 mod retention;
+mod run_places;
 pub mod settle;
 mod start;
 mod start_spec;
@@ -87,7 +88,7 @@ pub struct EngineConfig {
     /// Caps on what threads, apps and tenants store.
     pub caps: Caps,
     /// Maximum number of concurrent runs, at least 1. Further runs stay pending until a run ends.
-    /// Default: no limit.
+    /// Callers share these places. Default: no limit.
     pub max_runs: Option<usize>,
     /// Maximum number of guest instances that web handlers and the tools that they call hold. Of
     /// these, one caller can hold at most half of what other callers do not hold. Further handlers
@@ -130,6 +131,8 @@ struct EngineInner {
 #[derive(Clone)]
 struct ActiveThread {
     run: RunId,
+    /// Caller that the run counts for. It is unknown until the run starts.
+    caller: CallerId,
     cancel: StopFlag,
     drain: StopFlag,
     handover: StopFlag,
@@ -265,6 +268,7 @@ impl Engine {
             thread.clone(),
             ActiveThread {
                 run: run.clone(),
+                caller: CallerId::default(),
                 cancel: cancel.clone(),
                 drain: drain.clone(),
                 handover: halt.clone(),

@@ -32,6 +32,11 @@ pub const OUTPUT_BYTES: u64 = 4 << 20;
 /// a small guest could make the host allocate much memory.
 pub const LIFT_BYTES: u64 = 32 << 20;
 
+/// Divisor of the number of places for runs. The quotient is the number of places that stay free for callers with fewer
+/// runs, once a caller has more runs than places are free. Its runs may last for hours, and a caller that comes later
+/// begins its first runs at once.
+pub const RESERVED_PLACES_DIVISOR: usize = 8;
+
 /// Divisor of the number of guest instances. The quotient is the number of instances that web handlers and the tools
 /// that they call hold at once. A handler that waits holds its instance for as long as it waits. The other half of the
 /// instances is for runs, whatever clients ask for.

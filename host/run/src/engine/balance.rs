@@ -7,17 +7,19 @@
 //!
 //! A host knows the load of the other hosts from their reports, and adds the runs that it has
 //! assigned to them since. A host that shares its store with no other host starts every run itself,
-//! up to its maximum.
+//! up to its maximum. Callers share the places of each host: see [`run_places`](super::run_places).
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use wattle_graph::failure::Failure;
 
+use super::run_places::RunPlaces;
 use super::{Engine, SHUTDOWN_STEP_TIMEOUT};
+use crate::caller_id::CallerId;
 use crate::ports::store::{HostReport, LeaseHolder, LiveHost, StoreError};
 use crate::view::store_failure;
 
@@ -53,8 +55,8 @@ pub(super) struct LoadBalance {
     others: Mutex<Vec<OtherHost>>,
     /// Names of the other hosts and of this one.
     working_hosts: watch::Sender<BTreeSet<LeaseHolder>>,
-    /// Number of runs that are about to start.
-    reserved_starts: AtomicUsize,
+    /// Number of runs that are about to start, by caller.
+    reserved_starts: Mutex<HashMap<CallerId, usize>>,
     /// Set once the engine serves: it starts pending runs and recovers orphaned ones.
     is_serving: AtomicBool,
 }
@@ -73,7 +75,7 @@ impl LoadBalance {
             started_ms,
             others: Mutex::default(),
             working_hosts: watch::Sender::new(BTreeSet::from([own])),
-            reserved_starts: AtomicUsize::new(0),
+            reserved_starts: Mutex::default(),
             is_serving: AtomicBool::new(false),
         }
     }
@@ -83,26 +85,43 @@ impl LoadBalance {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Locks the reserved starts. The locks of the active runs and of the dispatcher are taken while
+    /// this one is held. No code that can panic runs under it.
+    fn reserved_starts(&self) -> MutexGuard<'_, HashMap<CallerId, usize>> {
+        self.reserved_starts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the number of runs of the least busy other host; `None` if there is none.
     fn least_load(&self) -> Option<usize> {
         self.others().iter().map(|other| other.runs).min()
     }
 }
 
-/// A reservation for a run from the decision to start it here until it is active. Concurrent
-/// requests see each other's reservations.
-pub(super) struct StartReservation<'b>(&'b AtomicUsize);
+/// A reservation of a place for a run of a caller, from the decision to start it here until it is
+/// active. Concurrent requests see each other's reservations.
+pub(super) struct StartReservation {
+    engine: Engine,
+    caller: CallerId,
+}
 
-impl<'b> StartReservation<'b> {
-    fn take(beginning: &'b AtomicUsize) -> Self {
-        beginning.fetch_add(1, Ordering::Relaxed);
-        Self(beginning)
+impl Drop for StartReservation {
+    fn drop(&mut self) {
+        self.engine.release_start(self.caller);
     }
 }
 
-impl Drop for StartReservation<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+/// The places of this host. Nobody else reserves one while this value exists.
+pub(super) struct LockedPlaces<'e> {
+    engine: &'e Engine,
+    reserved: MutexGuard<'e, HashMap<CallerId, usize>>,
+    pub(super) places: RunPlaces,
+}
+
+impl LockedPlaces<'_> {
+    /// Reserves a place for a run that starts here.
+    pub(super) fn reserve(&mut self, caller: CallerId) -> StartReservation {
+        *self.reserved.entry(caller).or_default() += 1;
+        StartReservation { engine: self.engine.clone(), caller }
     }
 }
 
@@ -148,25 +167,44 @@ impl Engine {
         self.0.load_balance.is_serving.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of further runs that this host may start.
-    pub(super) fn free_capacity(&self) -> usize {
-        self.0.load_balance.max_runs.saturating_sub(self.load())
+    /// Reserves a place for a requested run of a caller. Returns `None` if this host must not start
+    /// it immediately: it is busy, the caller has its share of the places, or as many pending runs
+    /// wait for the free places.
+    pub(super) fn try_reserve_start(&self, caller: CallerId) -> Option<StartReservation> {
+        let least = self.0.load_balance.least_load();
+        let most = least.map_or(usize::MAX, |least| least.saturating_add(START_SLACK));
+        let mut locked = self.lock_places();
+        let places = &locked.places;
+        let may_start = places.used() <= most
+            && places.may_start(caller)
+            && !self.0.dispatch.has_due(self.now_ms(), places.free());
+        may_start.then(|| locked.reserve(caller))
     }
 
-    /// Reserves a place for a requested run. Returns `None` if this host must not start it
-    /// immediately.
-    pub(super) fn try_reserve_start(&self) -> Option<StartReservation<'_>> {
-        let most = self
-            .0
-            .load_balance
-            .least_load()
-            .map_or(usize::MAX, |least| least.saturating_add(START_SLACK));
-        (self.free_capacity() > 0 && self.load() <= most).then(|| self.reserve_start())
+    /// Returns the places of this host, and keeps others from reserving one.
+    pub(super) fn lock_places(&self) -> LockedPlaces<'_> {
+        let reserved = self.0.load_balance.reserved_starts();
+        let mut places = RunPlaces::new(self.0.load_balance.max_runs);
+        for (caller, count) in &*reserved {
+            places.add(*caller, *count);
+        }
+        for active in self.active().values().filter(|active| active.has_active_run()) {
+            places.add(active.caller, 1);
+        }
+        LockedPlaces { engine: self, reserved, places }
     }
 
-    /// Reserves a place for a run that starts here.
-    pub(super) fn reserve_start(&self) -> StartReservation<'_> {
-        StartReservation::take(&self.0.load_balance.reserved_starts)
+    /// Releases a reserved place. Its run is active or did not start.
+    fn release_start(&self, caller: CallerId) {
+        let mut reserved = self.0.load_balance.reserved_starts();
+        if let Some(count) = reserved.get_mut(&caller) {
+            *count -= 1;
+            if *count == 0 {
+                reserved.remove(&caller);
+            }
+        }
+        drop(reserved);
+        self.0.dispatch.wake();
     }
 
     /// Assigns a run to the least busy other host; `None` if there is none.
@@ -179,7 +217,7 @@ impl Engine {
 
     /// Returns the number of active runs and of runs that are about to start.
     fn load(&self) -> usize {
-        self.active_run_count() + self.0.load_balance.reserved_starts.load(Ordering::Relaxed)
+        self.lock_places().places.used()
     }
 
     /// Returns the number of active runs. Entries in `active` of other operations do not count.

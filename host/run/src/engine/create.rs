@@ -81,7 +81,12 @@ impl Engine {
         }
         let is_due = record.due_ms() <= record.started_ms;
         let goes_before = matches!(strategy, Multitask::Interrupt | Multitask::Rollback);
-        let place = self.try_reserve_start();
+        let place = if goes_before && ahead.running.is_some() {
+            // The active run that it cancels leaves a place.
+            Some(self.lock_places().reserve(record.caller()))
+        } else {
+            self.try_reserve_start(record.caller())
+        };
         // The start of a run checks it, so a run that starts immediately is not checked here.
         let begins_now = is_due && ahead.is_empty() && place.is_some();
         if !is_patient && !begins_now {
@@ -90,10 +95,13 @@ impl Engine {
         if !ahead.is_empty() {
             self.apply_multitask_strategy(&record, strategy, ahead.running.as_ref()).await?;
         }
-        if is_due && (goes_before || (ahead.allows_start() && place.is_some())) {
+        if is_due && place.is_some() && (goes_before || ahead.allows_start()) {
             let tenant = head.as_ref().map_or(&tenant, |head| &head.record.tenant);
             match self.start_from_spec(&record, tenant.clone(), QueueCondition::Free).await {
-                Ok(_) => return self.existing_run(&record.id).await,
+                Ok(_) => {
+                    self.0.dispatch.take_turn(record.caller());
+                    return self.existing_run(&record.id).await;
+                }
                 // Another caller or another host started a run first.
                 Err(failure) if failure.code == code::BUSY && strategy != Multitask::Reject => {}
                 Err(failure) if is_patient && is_transient(&failure) => {}

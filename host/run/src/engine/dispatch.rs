@@ -4,6 +4,9 @@
 //! The dispatcher checks a thread when one of its runs is enqueued, becomes due or ends. A signal
 //! of the store announces a run that another host enqueues. Signals can be lost, so hosts that
 //! share a store also list all pending runs periodically.
+//!
+//! A due check takes a place for the run that it may start. The places of a host are shared between
+//! callers, so the [schedule](schedule) decides whose thread is next.
 
 mod schedule;
 
@@ -19,7 +22,9 @@ use wattle_graph::id::ThreadId;
 
 pub(super) use self::schedule::DispatchSchedule;
 use self::schedule::NextCheck;
+use super::balance::StartReservation;
 use super::{Engine, EngineInner, thread_not_found};
+use crate::caller_id::CallerId;
 use crate::ports::store::{
     PendingQuery, PendingRun, QueueCondition, RunRecord, StoreError, ThreadStatus,
 };
@@ -52,6 +57,13 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// take about ten minutes.
 const MAX_START_FAILURES: u32 = 25;
 
+/// A check of a thread that has a place for a run of a caller.
+struct DueCheck {
+    thread: ThreadId,
+    caller: CallerId,
+    place: StartReservation,
+}
+
 impl Engine {
     /// Returns true if this host knows of pending runs of a thread. The host learns of runs that
     /// other hosts enqueue after a short delay.
@@ -78,42 +90,61 @@ impl Engine {
             let page = self.0.ports.store.pending(&query).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.position);
-            for PendingRun { thread, due_ms, .. } in page {
-                dispatch.schedule_at(&thread, due_ms);
+            for PendingRun { thread, due_ms, caller, .. } in page {
+                dispatch.schedule(&thread, due_ms, caller);
             }
         }
         dispatch.end_list(number);
         Ok(())
     }
 
+    /// Takes at most `most` checks that are due. Also returns the time of the next check.
+    fn take_checks(&self, most: usize) -> (Vec<DueCheck>, Option<i64>) {
+        // The end of a check in progress wakes the dispatcher.
+        if most == 0 {
+            return (Vec::new(), None);
+        }
+        let mut locked = self.lock_places();
+        let (due, next_ms) = self.0.dispatch.take_due(self.now_ms(), most, &mut locked.places);
+        let with_place = |(thread, caller)| {
+            let place = locked.reserve(caller);
+            DueCheck { thread, caller, place }
+        };
+        (due.into_iter().map(with_place).collect(), next_ms)
+    }
+
     /// Starts the next pending run of a thread, if it may start.
-    async fn dispatch_thread(&self, thread: &ThreadId) {
-        let next = self.start_next(thread).await.unwrap_or_else(|failure| {
+    async fn dispatch_thread(&self, check: DueCheck) {
+        let DueCheck { thread, caller, place } = check;
+        let next = self.start_next(&thread, caller).await.unwrap_or_else(|failure| {
             tracing::warn!(%thread, %failure, "cannot check the pending runs of a thread");
             self.recheck_later()
         });
-        self.0.dispatch.record_check(thread, &next);
-        // The run may have ended before `looked` recorded the result.
-        if next == NextCheck::AfterRun && !self.is_active(thread) {
-            self.0.dispatch.schedule_at(thread, self.now_ms());
+        self.0.dispatch.record_check(&thread, &next);
+        // The run may have ended before the result was recorded.
+        if next == NextCheck::AfterRun && !self.is_active(&thread) {
+            self.0.dispatch.schedule_at(&thread, self.now_ms());
         }
+        drop(place);
     }
 
     fn recheck_later(&self) -> NextCheck {
         NextCheck::At(self.now_ms() + RECHECK_DELAY.as_millis() as i64)
     }
 
-    async fn start_next(&self, thread: &ThreadId) -> Result<NextCheck, Failure> {
+    async fn start_next(&self, thread: &ThreadId, caller: CallerId) -> Result<NextCheck, Failure> {
         if self.is_active(thread) {
             return Ok(NextCheck::AfterRun);
         }
         let _lock = self.0.locks.lock(thread).await;
         let pending = self.pending_of(thread).await?;
         let now_ms = self.now_ms();
-        let Some(next) = pending.iter().find(|pending| pending.due_ms <= now_ms) else {
-            let first_ms = pending.iter().map(|pending| pending.due_ms).min();
-            return Ok(first_ms.map_or(NextCheck::Never, NextCheck::At));
-        };
+        let Some(next) = next_of(pending.iter(), now_ms) else { return Ok(NextCheck::Never) };
+        self.0.dispatch.set_caller(thread, next.caller);
+        // The place of this check is for a run of `caller`. Another caller waits for its own turn.
+        if next.due_ms > now_ms || next.caller != caller {
+            return Ok(NextCheck::At(next.due_ms));
+        }
         let record = self.0.ports.store.run(&next.run).await.map_err(store_failure)?;
         let Some(record) = record.filter(|record| record.status == RunStatus::Pending) else {
             // Another host has started the run or removed it.
@@ -127,7 +158,6 @@ impl Engine {
         {
             return Ok(NextCheck::At(now_ms + LIST_INTERVAL.as_millis() as i64));
         }
-        let _place = self.reserve_start();
         let begun = match head.and_then(|head| head.ok_or_else(|| thread_not_found(thread))) {
             Ok(head) => {
                 self.start_from_spec(&record, head.record.tenant, QueueCondition::Pending).await
@@ -137,7 +167,10 @@ impl Engine {
         match begun {
             Ok(_) => {
                 self.0.dispatch.run_left_queue(&record.id);
-                Ok(if pending.len() > 1 { NextCheck::AfterRun } else { NextCheck::Never })
+                let rest = pending.iter().filter(|pending| pending.run != record.id);
+                let Some(after) = next_of(rest, now_ms) else { return Ok(NextCheck::Never) };
+                self.0.dispatch.set_caller(thread, after.caller);
+                Ok(NextCheck::AfterRun)
             }
             Err(failure) => self.on_start_failure(record, failure).await,
         }
@@ -177,6 +210,17 @@ impl Engine {
     }
 }
 
+/// Returns the pending run of a thread that starts next: the first one that is due, or else the one
+/// that becomes due first.
+fn next_of<'p>(
+    mut pending: impl Iterator<Item = &'p PendingRun> + Clone,
+    now_ms: i64,
+) -> Option<&'p PendingRun> {
+    let all = pending.clone();
+    let due = pending.find(|pending| pending.due_ms <= now_ms);
+    due.or_else(|| all.min_by_key(|pending| pending.due_ms))
+}
+
 /// Returns true if a failure to start a run may be transient.
 pub(super) fn is_transient(failure: &Failure) -> bool {
     failure.code == code::INTERNAL || failure.code == code::UNAVAILABLE
@@ -188,8 +232,8 @@ fn retry_delay(misses: u32) -> Duration {
 
 /// Checks threads until the engine is dropped or shuts down.
 async fn dispatch_loop(engine: Weak<EngineInner>) {
-    let (mut look_at_all, places) =
-        (Some(Instant::now()), Arc::new(Semaphore::new(CHECK_CONCURRENCY)));
+    let mut look_at_all = Some(Instant::now());
+    let permits = Arc::new(Semaphore::new(CHECK_CONCURRENCY));
     loop {
         let Some(engine) = engine.upgrade().map(Engine) else { return };
         if engine.0.shutdown.is_set() {
@@ -210,19 +254,13 @@ async fn dispatch_loop(engine: Weak<EngineInner>) {
                 }
             };
         }
-        // Each check in progress may start a run.
-        let room =
-            engine.free_capacity().saturating_sub(CHECK_CONCURRENCY - places.available_permits());
-        let (due, next_ms) = match room.min(CHECK_CONCURRENCY) {
-            0 => (Vec::new(), None),
-            most => engine.0.dispatch.take_due(engine.now_ms(), most),
-        };
-        for thread in due {
-            let Ok(place) = places.clone().acquire_owned().await else { return };
+        let (checks, next_ms) = engine.take_checks(permits.available_permits());
+        for check in checks {
+            let Ok(permit) = permits.clone().acquire_owned().await else { return };
             let engine = engine.clone();
             tokio::spawn(async move {
-                engine.dispatch_thread(&thread).await;
-                drop(place);
+                engine.dispatch_thread(check).await;
+                drop(permit);
                 engine.0.dispatch.changed.notify_one();
             });
         }

@@ -13,6 +13,7 @@ use super::balance::ASSIGNMENT_DELAY;
 use super::dispatch::RECHECK_DELAY;
 use super::threads::{NewThread, run_id_taken};
 use super::{Engine, new_run_id, run_not_found, shutting_down};
+use crate::caller_id::CallerId;
 use crate::hostcall::runs::{RunRef, RunService as _};
 use crate::limit::THREAD_PENDING_RUNS;
 use crate::ports::store::{
@@ -35,23 +36,24 @@ impl Engine {
             return Err(run_id_taken(&record.id));
         }
         let (thread, due_ms, caller) = (record.thread.clone(), record.due_ms(), record.caller());
-        self.schedule_check(&thread, due_ms, host.as_ref());
+        self.schedule_check(&thread, due_ms, caller, host.as_ref());
         self.start_dispatcher();
         self.notify(&Notification::Enqueued { thread, due_ms, caller, host }).await;
         Ok(())
     }
 
-    /// Schedules a check of a thread at `due_ms`, milliseconds since 1970. The check is delayed if
-    /// another host is to start the run.
+    /// Schedules a check of a thread at `due_ms`, milliseconds since 1970, for a run of a caller.
+    /// The check is delayed if another host is to start the run.
     pub(super) fn schedule_check(
         &self,
         thread: &ThreadId,
         due_ms: i64,
+        caller: CallerId,
         host: Option<&LeaseHolder>,
     ) {
         let is_left = host.is_some_and(|host| host != self.holder());
         let pause_ms = if is_left { ASSIGNMENT_DELAY.as_millis() as i64 } else { 0 };
-        self.0.dispatch.schedule_at(thread, due_ms.saturating_add(pause_ms));
+        self.0.dispatch.schedule(thread, due_ms.saturating_add(pause_ms), caller);
     }
 
     /// Returns the pending runs of a thread in queue order.

@@ -203,8 +203,8 @@ async fn receive_notifications(
                     active.drain.set();
                 }
             }
-            Notification::Enqueued { thread, due_ms, host, .. } => {
-                engine.schedule_check(&thread, due_ms, host.as_ref());
+            Notification::Enqueued { thread, due_ms, caller, host } => {
+                engine.schedule_check(&thread, due_ms, caller, host.as_ref());
                 engine.start_dispatcher();
             }
             Notification::HandedOver => engine.schedule_handover_scan(),

@@ -23,6 +23,7 @@ use super::threads::bind;
 use super::{Engine, ThreadClaim, new_run_id, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
+use crate::caller_id::CallerId;
 use crate::driver::{DriveOutcome, Driver, LoggedTask, RootSuperstep, SubgraphDriver, reduce};
 use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, StartRun};
 use crate::json::check_depth;
@@ -366,11 +367,13 @@ impl Engine {
         Arc::new(self.new_log(head, slot))
     }
 
-    /// Creates the log of a run, with the durability of the run, and adds it to the thread's entry.
+    /// Creates the log of a run, with the durability of the run, and adds it to the thread's entry
+    /// with the caller of the run.
     fn run_log(&self, run: &RunRecord, head: &ThreadHead, slot: &ThreadClaim) -> Arc<ThreadLog> {
         let log = Arc::new(self.new_log(head, slot).with_durability(run.options.durability));
         if let Some(active) = self.active().get_mut(&slot.thread) {
             active.log = Arc::downgrade(&log);
+            active.caller = caller_of(run, head, slot);
         }
         log
     }
@@ -500,6 +503,13 @@ impl Engine {
         });
         run
     }
+}
+
+/// Returns the caller that a run counts for. A recovered run has no request. It counts for the
+/// principal in its record, if that is kept, or else for its app.
+fn caller_of(run: &RunRecord, head: &ThreadHead, slot: &ThreadClaim) -> CallerId {
+    let in_record = run.spec.as_ref().and_then(|spec| spec.principal.as_ref());
+    CallerId::of_run(slot.request.principal.as_ref().or(in_record), &head.record.app)
 }
 
 pub(super) fn select_graph(

@@ -1,4 +1,8 @@
 //! The threads that this host knows to have pending runs, with the time of their next check.
+//!
+//! A thread is in the queue of the caller of its next run. Of the callers whose threads are due,
+//! the one with the fewest places for runs is next. Callers with equal numbers take turns, and the
+//! threads of one caller are checked in the order in which they became due.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,6 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 use wattle_graph::id::{RunId, ThreadId};
+
+use crate::caller_id::CallerId;
+use crate::engine::run_places::RunPlaces;
 
 /// Schedule of the checks of threads with pending runs.
 #[derive(Default)]
@@ -22,8 +29,14 @@ pub(in crate::engine) struct DispatchSchedule {
 struct ScheduleState {
     /// Threads with pending runs.
     threads: BTreeMap<ThreadId, ScheduledThread>,
-    /// Threads with a scheduled check, by its time in milliseconds since 1970.
-    times: BTreeSet<(i64, ThreadId)>,
+    /// Scheduled checks by caller. Every queue has at least one.
+    queues: HashMap<CallerId, CallerQueue>,
+    /// Number of threads that were added so far.
+    added: u64,
+    /// Number of turns so far.
+    turns: u64,
+    /// Caller that had the last turn.
+    last_turn: Option<CallerId>,
     /// Number of lists of all pending runs so far.
     list_count: u64,
     /// Number of failed starts of each run.
@@ -33,11 +46,25 @@ struct ScheduleState {
     queue_waiters: HashMap<RunId, watch::Sender<()>>,
 }
 
+/// Scheduled check of a thread: its time in milliseconds since 1970, and the order of the thread.
+type Check = (i64, u64, ThreadId);
+
+/// Scheduled checks of the threads of one caller.
+struct CallerQueue {
+    checks: BTreeSet<Check>,
+    /// Of callers with equally many places, the one with the lowest turn is next.
+    turn: u64,
+}
+
 /// A thread with pending runs.
 struct ScheduledThread {
     /// Time of the next check, milliseconds since 1970. `None` during a check, and while a run of
     /// the thread is active in this process.
     at_ms: Option<i64>,
+    /// Caller of the run that starts next, as far as this host knows. A check corrects it.
+    caller: CallerId,
+    /// Order in which threads were added. It decides between checks at the same time.
+    order: u64,
     /// Value of [`ScheduleState::list_count`] at the last update of the entry.
     list_number: u64,
 }
@@ -54,22 +81,85 @@ pub(super) enum NextCheck {
 }
 
 impl ScheduleState {
-    fn set(&mut self, thread: &ThreadId, at_ms: Option<i64>) {
-        let known = ScheduledThread { at_ms, list_number: self.list_count };
-        let before = self.threads.insert(thread.clone(), known);
-        if let Some(before_ms) = before.and_then(|known| known.at_ms) {
-            self.times.remove(&(before_ms, thread.clone()));
+    fn set(&mut self, thread: &ThreadId, at_ms: Option<i64>, caller: CallerId) {
+        let before = self.threads.remove(thread);
+        let order = before.as_ref().map_or(self.added, |known| known.order);
+        self.added += u64::from(before.is_none());
+        let list_number = self.list_count;
+        let known = ScheduledThread { at_ms, caller, order, list_number };
+        self.threads.insert(thread.clone(), known);
+        let check = at_ms.map(|at_ms| (at_ms, order, thread.clone()));
+        // The new check is added first, so that its queue keeps its turn.
+        if let Some(check) = &check {
+            self.queue_of(caller).checks.insert(check.clone());
         }
-        if let Some(at_ms) = at_ms {
-            self.times.insert((at_ms, thread.clone()));
+        if let Some(ScheduledThread { at_ms: Some(before_ms), caller: former, .. }) = before {
+            let former_check = (before_ms, order, thread.clone());
+            if check.as_ref() != Some(&former_check) || former != caller {
+                self.remove_check(former, &former_check);
+            }
         }
     }
 
     fn remove(&mut self, thread: &ThreadId) {
         let known = self.threads.remove(thread);
-        if let Some(at_ms) = known.and_then(|known| known.at_ms) {
-            self.times.remove(&(at_ms, thread.clone()));
+        if let Some(ScheduledThread { at_ms: Some(at_ms), caller, order, .. }) = known {
+            self.remove_check(caller, &(at_ms, order, thread.clone()));
         }
+    }
+
+    fn remove_check(&mut self, caller: CallerId, check: &Check) {
+        if let Some(queue) = self.queues.get_mut(&caller) {
+            queue.checks.remove(check);
+            if queue.checks.is_empty() {
+                self.queues.remove(&caller);
+            }
+        }
+    }
+
+    /// Returns the queue of a caller. A caller without one comes after all callers that wait, and
+    /// before the one that had the last turn.
+    fn queue_of(&mut self, caller: CallerId) -> &mut CallerQueue {
+        let had_last_turn = self.last_turn == Some(caller);
+        let turn = (2 * self.turns).saturating_sub(u64::from(!had_last_turn));
+        let new = || CallerQueue { checks: BTreeSet::new(), turn };
+        self.queues.entry(caller).or_insert_with(new)
+    }
+
+    /// Records that a caller has its turn, after which it comes after all others.
+    fn take_turn(&mut self, caller: CallerId) {
+        self.turns += 1;
+        self.last_turn = Some(caller);
+        if let Some(queue) = self.queues.get_mut(&caller) {
+            queue.turn = 2 * self.turns;
+        }
+    }
+
+    /// Returns the caller whose thread is checked next; `None` if no thread is due whose run may
+    /// start.
+    fn next_caller(&self, now_ms: i64, places: &RunPlaces) -> Option<CallerId> {
+        let due = self.queues.iter().filter_map(|(caller, queue)| {
+            let (at_ms, order, _) = queue.checks.first()?;
+            let rank = (places.held_by(*caller), queue.turn, *at_ms, *order);
+            (*at_ms <= now_ms).then_some((rank, *caller))
+        });
+        let (_, caller) = due.min()?;
+        // A caller with more places may start no run if this one may not.
+        places.may_start(caller).then_some(caller)
+    }
+
+    /// Takes the first check of a caller.
+    fn take_check(&mut self, caller: CallerId) -> Option<ThreadId> {
+        let (_, _, thread) = self.queues.get(&caller)?.checks.first()?.clone();
+        self.take_turn(caller);
+        self.set(&thread, None, caller);
+        Some(thread)
+    }
+
+    /// Returns the time of the first check that is not due.
+    fn next_time(&self, now_ms: i64) -> Option<i64> {
+        let firsts = self.queues.values().filter_map(|queue| queue.checks.first());
+        firsts.map(|(at_ms, ..)| *at_ms).filter(|at_ms| *at_ms > now_ms).min()
     }
 }
 
@@ -79,28 +169,74 @@ impl DispatchSchedule {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Schedules a check of a thread at `at_ms`, unless an earlier one is scheduled.
-    pub(in crate::engine) fn schedule_at(&self, thread: &ThreadId, at_ms: i64) {
+    /// Schedules a check of a thread at `at_ms` for a run of `caller`, unless an earlier one is
+    /// scheduled.
+    pub(in crate::engine) fn schedule(&self, thread: &ThreadId, at_ms: i64, caller: CallerId) {
         let mut state = self.lock();
-        let known = state.threads.get(thread).and_then(|known| known.at_ms);
-        state.set(thread, Some(known.map_or(at_ms, |known_ms| known_ms.min(at_ms))));
+        let (at_ms, caller) = match state.threads.get(thread) {
+            Some(&ScheduledThread { at_ms: Some(known_ms), caller: known, .. }) => {
+                if at_ms < known_ms { (at_ms, caller) } else { (known_ms, known) }
+            }
+            // The run comes after those that the thread has already.
+            Some(known) => (at_ms, known.caller),
+            None => (at_ms, caller),
+        };
+        state.set(thread, Some(at_ms), caller);
         drop(state);
         self.changed.notify_one();
     }
 
-    /// Takes at most `most` threads whose check is due at `now_ms`. Also returns the time of the
-    /// next check.
-    pub(super) fn take_due(&self, now_ms: i64, most: usize) -> (Vec<ThreadId>, Option<i64>) {
+    /// Schedules a further check of a thread at `at_ms`, unless an earlier one is scheduled.
+    pub(in crate::engine) fn schedule_at(&self, thread: &ThreadId, at_ms: i64) {
+        let caller = self.lock().threads.get(thread).map(|known| known.caller);
+        self.schedule(thread, at_ms, caller.unwrap_or_default());
+    }
+
+    /// Sets the caller of the run that starts next on a thread.
+    pub(super) fn set_caller(&self, thread: &ThreadId, caller: CallerId) {
+        let mut state = self.lock();
+        if let Some(at_ms) = state.threads.get(thread).map(|known| known.at_ms) {
+            state.set(thread, at_ms, caller);
+        }
+    }
+
+    /// Records that a run of a caller starts without a check, which is a turn of the caller.
+    pub(in crate::engine) fn take_turn(&self, caller: CallerId) {
+        self.lock().take_turn(caller);
+    }
+
+    /// Returns true if at least `count` checks are due at `now_ms`.
+    pub(in crate::engine) fn has_due(&self, now_ms: i64, count: usize) -> bool {
+        let state = self.lock();
+        let is_due = |check: &&Check| check.0 <= now_ms;
+        let due = state.queues.values().flat_map(|queue| queue.checks.iter().take_while(is_due));
+        due.take(count).count() == count
+    }
+
+    /// Wakes the dispatcher, because a place may be free.
+    pub(in crate::engine) fn wake(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Takes at most `most` threads whose check is due at `now_ms` and whose runs have places, with
+    /// their callers. Adds the runs to `places`. Also returns the time of the next check.
+    pub(super) fn take_due(
+        &self,
+        now_ms: i64,
+        most: usize,
+        places: &mut RunPlaces,
+    ) -> (Vec<(ThreadId, CallerId)>, Option<i64>) {
         let mut state = self.lock();
         let mut due = Vec::new();
-        while let Some((at_ms, thread)) = state.times.first().cloned() {
-            if at_ms > now_ms || due.len() == most {
-                return (due, Some(at_ms));
+        while let Some(caller) = state.next_caller(now_ms, places) {
+            if due.len() == most {
+                return (due, Some(now_ms));
             }
-            state.set(&thread, None);
-            due.push(thread);
+            let Some(thread) = state.take_check(caller) else { break };
+            places.add(caller, 1);
+            due.push((thread, caller));
         }
-        (due, None)
+        (due, state.next_time(now_ms))
     }
 
     /// Records the result of a check, unless another check was scheduled meanwhile.
@@ -207,6 +343,12 @@ mod tests {
         ThreadId::new(name).unwrap()
     }
 
+    /// Takes due threads without a limit of places.
+    fn take(dispatch: &DispatchSchedule, now_ms: i64, most: usize) -> (Vec<ThreadId>, Option<i64>) {
+        let (due, next_ms) = dispatch.take_due(now_ms, most, &mut RunPlaces::new(usize::MAX));
+        (due.into_iter().map(|(thread, _)| thread).collect(), next_ms)
+    }
+
     #[test]
     fn thread_is_due_once_at_the_earliest_requested_time() {
         let dispatch = DispatchSchedule::default();
@@ -214,12 +356,12 @@ mod tests {
         dispatch.schedule_at(&thread("b"), 5);
         dispatch.schedule_at(&thread("a"), 3);
         dispatch.schedule_at(&thread("a"), 7);
-        assert_eq!(dispatch.take_due(2, MOST), (vec![], Some(3)));
-        assert_eq!(dispatch.take_due(4, MOST), (vec![thread("a")], Some(5)));
-        assert_eq!(dispatch.take_due(99, MOST), (vec![thread("b")], None));
+        assert_eq!(take(&dispatch, 2, MOST), (vec![], Some(3)));
+        assert_eq!(take(&dispatch, 4, MOST), (vec![thread("a")], Some(5)));
+        assert_eq!(take(&dispatch, 99, MOST), (vec![thread("b")], None));
         dispatch.schedule_at(&thread("a"), 1);
         dispatch.schedule_at(&thread("b"), 2);
-        assert_eq!(dispatch.take_due(99, 1), (vec![thread("a")], Some(2)));
+        assert_eq!(take(&dispatch, 99, 1), (vec![thread("a")], Some(99)));
     }
 
     #[test]
@@ -227,12 +369,12 @@ mod tests {
         let dispatch = DispatchSchedule::default();
         let (a, b) = (thread("a"), thread("b"));
         dispatch.schedule_at(&a, 0);
-        assert_eq!(dispatch.take_due(0, MOST).0, std::slice::from_ref(&a));
+        assert_eq!(take(&dispatch, 0, MOST).0, std::slice::from_ref(&a));
         // A run is enqueued during the check.
         dispatch.schedule_at(&a, 5);
         dispatch.record_check(&a, &NextCheck::Never);
         assert!(dispatch.has_pending(&a));
-        assert_eq!(dispatch.take_due(5, MOST).0, std::slice::from_ref(&a));
+        assert_eq!(take(&dispatch, 5, MOST).0, std::slice::from_ref(&a));
         dispatch.record_check(&a, &NextCheck::Never);
         assert!(!dispatch.has_pending(&a));
         dispatch.schedule_at(&a, 9);
@@ -240,6 +382,6 @@ mod tests {
         dispatch.schedule_at(&b, 9);
         dispatch.end_list(number);
         assert_eq!((dispatch.has_pending(&a), dispatch.has_pending(&b)), (false, true));
-        assert_eq!(dispatch.take_due(9, MOST).0, [b]);
+        assert_eq!(take(&dispatch, 9, MOST).0, [b]);
     }
 }
