@@ -30,5 +30,6 @@ mod teach;
 mod tools;
 mod transactions;
 mod travel_in_time;
+mod turns;
 mod unpersisted;
 mod web;

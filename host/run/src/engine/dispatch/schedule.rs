@@ -384,4 +384,67 @@ mod tests {
         assert_eq!((dispatch.has_pending(&a), dispatch.has_pending(&b)), (false, true));
         assert_eq!(take(&dispatch, 9, MOST).0, [b]);
     }
+
+    fn caller(name: &str) -> CallerId {
+        CallerId::of_key(name)
+    }
+
+    /// Schedules a thread of a caller for each name, which begins with the caller.
+    fn schedule(dispatch: &DispatchSchedule, names: &[&str]) {
+        for name in names {
+            dispatch.schedule(&thread(name), 0, caller(&name[..1]));
+        }
+    }
+
+    /// Takes all due threads one after another. Each run ends before the next one starts.
+    fn in_turn(dispatch: &DispatchSchedule) -> Vec<String> {
+        let next = || take(dispatch, 0, 1).0.pop();
+        std::iter::from_fn(next).map(|thread| thread.to_string()).collect()
+    }
+
+    #[test]
+    fn callers_take_turns_and_threads_of_one_keep_their_order() {
+        let dispatch = DispatchSchedule::default();
+        schedule(&dispatch, &["a3", "a2", "a1", "a0", "b2", "b1", "c1"]);
+        assert_eq!(in_turn(&dispatch), ["a3", "b2", "c1", "a2", "b1", "a1", "a0"]);
+    }
+
+    #[test]
+    fn caller_that_had_the_last_turn_comes_after_a_new_one() {
+        let dispatch = DispatchSchedule::default();
+        dispatch.take_turn(caller("a"));
+        schedule(&dispatch, &["a1", "a2", "b1"]);
+        assert_eq!(take(&dispatch, 0, 1).0, [thread("b1")]);
+        // It cannot come before the other one twice.
+        schedule(&dispatch, &["b2"]);
+        assert_eq!(in_turn(&dispatch), ["a1", "b2", "a2"]);
+    }
+
+    #[test]
+    fn caller_with_the_fewest_places_is_next() {
+        let dispatch = DispatchSchedule::default();
+        schedule(&dispatch, &["a1", "a2", "b1", "b2", "b3"]);
+        let mut places = RunPlaces::new(6);
+        places.add(caller("a"), 2);
+        let (due, _) = dispatch.take_due(0, MOST, &mut places);
+        let due: Vec<String> = due.into_iter().map(|(thread, _)| thread.to_string()).collect();
+        assert_eq!(due, ["b1", "b2", "a1", "b3"]);
+        assert!(dispatch.has_due(0, 1) && !dispatch.has_due(0, 2), "no place is left for the last");
+    }
+
+    #[test]
+    fn thread_moves_to_the_queue_of_the_caller_of_its_next_run() {
+        let dispatch = DispatchSchedule::default();
+        schedule(&dispatch, &["a1", "b1"]);
+        // A later run of another caller changes nothing, an earlier one does.
+        dispatch.schedule(&thread("a1"), 0, caller("b"));
+        dispatch.schedule(&thread("b1"), -1, caller("c"));
+        let mut places = RunPlaces::new(MOST);
+        let (due, _) = dispatch.take_due(0, MOST, &mut places);
+        let due: Vec<CallerId> = due.into_iter().map(|(_, caller)| caller).collect();
+        assert_eq!(due, [caller("c"), caller("a")]);
+        dispatch.set_caller(&thread("a1"), caller("b"));
+        dispatch.schedule_at(&thread("a1"), 0);
+        assert_eq!(dispatch.take_due(0, 1, &mut places).0, [(thread("a1"), caller("b"))]);
+    }
 }
