@@ -10,13 +10,14 @@
 //! * [`honest`]: the checks of an honest caller.
 //! * [`host`]: the real binary in a process of its own, with one configuration for all cases.
 //! * [`app`]: the app of the attackers, and the configuration.
-//! * `guests`, `clients`, `services`, `files`: the strikes, by attacker.
+//! * `guests`, `clients`, `crowd`, `services`, `files`: the strikes, by attacker.
 //! * [`poison`]: a store with runs that cannot be recovered.
 //! * [`killed`]: a store whose host was killed amid thousands of tasks.
 //! * [`hostile`]: services whose responses are endless, too large or too deep.
 
 pub mod app;
 mod clients;
+mod crowd;
 mod files;
 mod guests;
 pub mod honest;
@@ -82,6 +83,9 @@ pub const CASES: &[Case] = cases! {
     "silent-streams", 1, clients::silent_streams;
     "sockets", 2, clients::sockets;
     "hosts", 2, clients::hosts;
+    // A client that keeps what it takes.
+    "handlers", 1, crowd::handlers;
+    "waiting-runs", 1, crowd::waiting_runs;
     // Services.
     "model-comments", 2, services::model_comments;
     "model-deltas", 2, services::model_deltas;

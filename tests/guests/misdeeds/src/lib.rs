@@ -36,6 +36,9 @@
 //! | `use_tool` | `tool` | `text` | calls a tool without arguments |
 //!
 //! The tool `doubled` has an arguments schema that is small and expands without bounds.
+//!
+//! `GET /wait?url=...` sends a GET request and waits for the response, and `GET /clock` reads the
+//! clock without end.
 
 mod across;
 mod appetite;
@@ -43,6 +46,7 @@ mod demand;
 mod doubling;
 mod effect;
 mod flood;
+mod handlers;
 mod memory;
 mod output;
 
@@ -52,6 +56,7 @@ use demand::{ask_model, fail_as, jump, run_sql};
 use doubling::{doubled, use_tool};
 use effect::{call_then_wait, two_questions, ungranted_http};
 use flood::{ask_shaped, hoard, multiply, spread};
+use handlers::{read_clock, wait};
 use memory::{forget, recall, remember};
 use output::{bad_output, counter, deep_json, huge_output, touch, trap, typed_failure};
 
@@ -92,4 +97,5 @@ wattle_plugin::export! {
         use_tool,
     ],
     tools: [doubled],
+    handlers: [wait, read_clock],
 }

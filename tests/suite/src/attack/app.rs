@@ -9,6 +9,13 @@ use crate::place::{self, MISDEEDS, Place};
 /// The name of the attackers' app.
 pub const APP: &str = "misdeeds";
 
+/// The app of attackers who keep what they take: its runs and its web handlers wait for a service.
+/// Callers without a key, a tenant and a user are told apart by the app of their runs.
+pub const CROWD: &str = "crowd";
+
+/// Places for runs of the host: few, so that attackers take them soon.
+pub const PLACES: usize = 64;
+
 /// The graph that honest callers run. It adds one to a number.
 pub const HONEST: &str = "honest";
 
@@ -129,6 +136,26 @@ entry = "call_tool"
 plugin = "tools"
 "#;
 
+const CROWD_GRAPH: &str = r#"
+[graphs.wait]
+entry = "ungranted_http"
+[graphs.wait.channels.url]
+[graphs.wait.channels.status]
+[graphs.wait.nodes.ungranted_http]
+"#;
+
+const CROWD_MANIFEST: &str = r#"
+[app]
+name = "crowd"
+version = "0.1.0"
+doc = "waits"
+web = "crowd"
+[components]
+crowd = "crowd.wasm"
+[needs]
+http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true }]
+"#;
+
 fn graphs() -> String {
     let mut text = [CONDITION, GROW, &fan_out()].concat();
     for (node, channels) in NODES {
@@ -155,6 +182,13 @@ pub fn put_newer_app(place: &Place) {
     place.write("plugins/misdeeds/graph.toml", format!("{}{more}", graphs()));
 }
 
+/// Writes the app whose runs and web handlers wait into the plugins folder.
+pub fn put_crowd(place: &Place) {
+    place.write("plugins/crowd/crowd.wasm", guests::bytes(MISDEEDS));
+    place.write("plugins/crowd/graph.toml", CROWD_GRAPH);
+    place.write("plugins/crowd/app.toml", CROWD_MANIFEST);
+}
+
 /// Writes the apps that call tools of hostile servers into the plugins folder.
 pub fn put_callers(place: &Place) {
     place.write("plugins/tools.wasm", guests::bytes("wattle-guest-tools"));
@@ -170,7 +204,8 @@ pub fn put_callers(place: &Place) {
     }
 }
 
-/// Returns the configuration. Limits have their defaults, except the timeouts of tool servers.
+/// Returns the configuration. Limits have their defaults, except the timeouts of tool servers and the
+/// places for runs.
 pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
     let mut text = place::base_toml(standin);
     let base = format!("http://{}", hostile.address);
@@ -193,6 +228,8 @@ pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
     let tools = TOOL_SERVERS.map(|name| format!("\"mcp:{name}/*\"")).join(", ");
     text.push_str(&format!(
         r#"
+[limits]
+runs = {PLACES}
 [sql.notes]
 url = "sqlite:notes.db"
 [grants.tools]
@@ -202,6 +239,9 @@ llm = ["chat", {models}]
 http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], private = true }}]
 sql = [{{ database = "notes", access = "read-write" }}]
 tools = ["misdeeds/doubled"]
+[grants.crowd]
+http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], private = true }}]
+limits = {{ cpu = "30s" }}
 "#,
         port = standin.addr.port(),
     ));

@@ -65,6 +65,7 @@ impl Prepared {
         place.share_compiled_code();
         app::put_app(&place);
         app::put_callers(&place);
+        app::put_crowd(&place);
         place.write("wattle.toml", app::toml(&standin, &hostile));
         Ok(Self { place, standin, hostile })
     }

@@ -20,6 +20,8 @@
 //! | hundreds of thousands of gotos, and a cancel | `gotos` |
 //! | look-alikes in names, control characters in failures | `words`, `host/sandbox/tests/sandbox/names.rs` |
 //! | `Host` headers that name another host | `hosts`, `host/api/src/guard.rs` |
+//! | web handlers that call the host without end, or that wait, also for clients that have left | `handlers`, `tests/suite/tests/suite/engine/handlers.rs` |
+//! | runs of one caller that take all places and wait for more | `waiting-runs`, `tests/suite/tests/suite/engine/turns.rs` |
 //! | streams that no client reads | `silent-streams`, `super::callers`, `super::listeners` |
 //! | endless description of a plugin | `host/sandbox/tests/sandbox/load.rs` |
 //! | completions that are empty, endless or too large | `model-comments`, `model-deltas`, `model-endless`, `model-large`, `host/model/tests/routes/endless.rs` |
@@ -64,6 +66,8 @@ withstands! {
     silent_streams: "silent-streams",
     sockets: "sockets",
     hosts: "hosts",
+    handlers: "handlers",
+    waiting_runs: "waiting-runs",
     model_comments: "model-comments",
     model_deltas: "model-deltas",
     model_endless: "model-endless",

@@ -60,7 +60,8 @@ async fn health_apps_graphs_and_plugins_are_described() {
     let graph = server.get("/api/v1/apps/misdeeds/graphs/count").await.expect(200);
     assert_eq!(graph["definition"]["entry"], json!(["counter"]));
     let plugin = server.get("/api/v1/plugins/misdeeds").await.expect(200);
-    assert_eq!(plugin[0]["exports"], json!(["wattle:plugin/node", "wattle:plugin/tool"]));
+    let exports = ["wattle:plugin/node", "wattle:plugin/tool", "wattle:plugin/web"];
+    assert_eq!(plugin[0]["exports"], json!(exports));
     assert_eq!(plugin[0]["grants"]["llm"], json!(["chat"]));
     assert_eq!(plugin[0]["grants"]["limits"]["cpu_ms"], 300);
     let imports = plugin[0]["imports"].as_array().unwrap();
