@@ -142,8 +142,8 @@ pub const LOG_BUFFER_BYTES: u64 = 1 << 20;
 /// may have, which such a value comes from or becomes a part of.
 pub const CALL_JSON_BYTES: usize = 4 << 20;
 
-/// Bytes of the JSON text of the input or an answer of a run that a guest starts or resumes. As many bytes as a request
-/// to the API may have by default.
+/// Bytes of the JSON text of the input, the context or an answer of a run that a guest starts or resumes. As many bytes
+/// as a request to the API may have by default.
 pub const RUN_JSON_BYTES: usize = 16 << 20;
 
 /// Bytes of the JSON text of an interrupt's payload. A person reads it, and every view of the thread contains it. The
@@ -154,10 +154,13 @@ pub const INTERRUPT_PAYLOAD_BYTES: usize = 1 << 20;
 pub const JSON_DEPTH: usize = 100;
 
 /// Bytes of a run context as JSON. The record of a thread contains it, so lists and searches read the contexts of all
-/// threads, and every task gets a copy. Settings of a caller have some KiB; documents belong into the input. The text of
-/// a guest has at most as many bytes also under a larger cap: it is measured before it is parsed, and the result must
-/// not depend on the cap when the guest runs again.
+/// threads, and every task gets a copy. Settings of a caller have some KiB; documents belong into the input.
 pub const RUN_CONTEXT_BYTES: u64 = 256 << 10;
+
+/// What [`RUN_CONTEXT_BYTES`] may be set to at most: as many bytes as the input of a run may have. The text of a guest is
+/// parsed up to this size, whatever the cap is, so that a longer one has the same result when the guest runs again under
+/// another cap. The gate records the result of the check by the cap.
+pub const MOST_RUN_CONTEXT_BYTES: u64 = RUN_JSON_BYTES as u64;
 
 /// Bytes of the metadata of a thread, a run or a checkpoint as JSON. Lists and searches read the metadata of all
 /// threads.

@@ -124,12 +124,17 @@ impl LimitsConfig {
         all.into_iter().find(|(_, limit)| *limit > MOST_TASKS)
     }
 
-    /// Returns a limit of bytes that exceeds its maximum, if there is one, with its key.
-    pub(crate) fn too_many_bytes(&self) -> Option<(&'static str, ByteSize)> {
-        let all =
-            [("state_bytes", self.state_bytes), ("step_outcome_bytes", self.step_outcome_bytes)];
-        let mut set = all.into_iter().filter_map(|(key, size)| Some((key, size?)));
-        set.find(|(_, size)| size.0 > MOST_STATE_BYTES)
+    /// Returns a limit of bytes that exceeds its maximum, if there is one, with its key and the
+    /// maximum.
+    pub(crate) fn too_many_bytes(&self) -> Option<(&'static str, ByteSize, ByteSize)> {
+        let all = [
+            ("run_context", self.run_context, limit::MOST_RUN_CONTEXT_BYTES),
+            ("state_bytes", self.state_bytes, MOST_STATE_BYTES),
+            ("step_outcome_bytes", self.step_outcome_bytes, MOST_STATE_BYTES),
+        ];
+        let mut set =
+            all.into_iter().filter_map(|(key, size, most)| Some((key, size?, ByteSize(most))));
+        set.find(|(_, size, most)| size > most)
     }
 }
 

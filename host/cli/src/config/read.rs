@@ -144,9 +144,9 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
         let message = format!("{limit} exceeds the maximum of 10,000,000 tasks");
         add(format!("limits.{key}"), message, "set at most 10,000,000");
     }
-    if let Some((key, limit)) = config.limits.too_many_bytes() {
-        let message = format!("{limit} exceeds the maximum of 512MiB");
-        add(format!("limits.{key}"), message, "set at most 512MiB");
+    if let Some((key, limit, most)) = config.limits.too_many_bytes() {
+        let message = format!("{limit} exceeds the maximum of {most}");
+        add(format!("limits.{key}"), message, &format!("set at most {most}"));
     }
     if let Some(zone) = &config.clock.time_zone
         && jiff::tz::TimeZone::get(zone).is_err()
@@ -365,6 +365,7 @@ mod tests {
         for (limit, part) in [
             ("run_tasks = 10_000_001", "10000001 exceeds the maximum of 10,000,000 tasks"),
             ("state_bytes = \"1GiB\"", "1GiB exceeds the maximum of 512MiB"),
+            ("run_context = \"17MiB\"", "17MiB exceeds the maximum of 16MiB"),
         ] {
             let error = check(&format!("[limits]\n{limit}")).unwrap_err();
             assert!(error.contains(part), "{error}");

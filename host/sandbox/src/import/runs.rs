@@ -92,7 +92,7 @@ fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, 
     };
     let metadata =
         json::parse_option(request.metadata.as_deref(), START, "metadata", limit::METADATA_BYTES)?;
-    let (context, allowed) = (request.context.as_deref(), limit::RUN_CONTEXT_BYTES as usize);
+    let (context, allowed) = (request.context.as_deref(), limit::MOST_RUN_CONTEXT_BYTES as usize);
     let context = json::parse_option(context, START, "context", allowed)?;
     Ok(StartRun {
         run: None,
@@ -214,4 +214,33 @@ fn extra_fields(
         extra.push(("failure".to_owned(), serde_json::json!(failure).to_string()));
     }
     extra
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_graph::id::{AppName, PluginName};
+
+    use super::*;
+
+    /// The engine checks the cap, which can be above its default.
+    #[test]
+    fn contexts_are_parsed_up_to_the_largest_cap() {
+        let (app, plugin) = (AppName::new("app").unwrap(), PluginName::new("p").unwrap());
+        let caller = Caller { app, plugin, tenant: None };
+        let start = |bytes: usize| {
+            let request = runs::StartRequest {
+                graph: String::new(),
+                input: "{}".into(),
+                thread_id: None,
+                context: Some(format!("\"{}\"", "x".repeat(bytes - 2))),
+                metadata: None,
+                extra: Vec::new(),
+            };
+            into_start(request, &caller)
+        };
+        let most = limit::MOST_RUN_CONTEXT_BYTES as usize;
+        assert!(start(most).is_ok());
+        let refused = start(most + 1).unwrap_err();
+        assert_eq!(refused.details.unwrap()["limit"], "json_bytes");
+    }
 }
