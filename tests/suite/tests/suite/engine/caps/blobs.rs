@@ -210,7 +210,8 @@ async fn a_read_of_a_blob_counts_as_a_call_with_its_bytes() {
 #[tokio::test]
 async fn a_large_blob_is_read_in_ranges() {
     let world = World::new(ONE, putting());
-    let gate = handler(&world, "test", &Arc::new(Quotas::new(Caps::default())));
+    let quotas = Arc::new(Quotas::new(Caps::default()));
+    let gate = handler(&world, "test", &quotas);
     let allowed = limit::BLOB_READ_BYTES;
     let bytes = Bytes::from(vec![0; usize::try_from(allowed).unwrap() + 1]);
     let blob = world.engine.ports().blobs.put(bytes, "text/plain").await.unwrap().to_string();
@@ -224,6 +225,8 @@ async fn a_large_blob_is_read_in_ranges() {
     }
     let rest = gate.blob_get(&blob, 1, None).await.unwrap();
     assert_eq!(rest.len() as u64, allowed);
+    // A read of this size takes the whole budget of a handler.
+    let gate = handler(&world, "test", &quotas);
     assert_eq!(gate.blob_get(&blob, allowed, Some(1)).await.unwrap().len(), 1);
     let Err(CallError::Failure(outside)) = gate.blob_get(&blob, allowed, Some(2)).await else {
         panic!("the range lies outside of the blob");
