@@ -6,7 +6,7 @@
 //! share a store also list all pending runs periodically.
 //!
 //! A due check takes a place for the run that it may start. The places of a host are shared between
-//! callers, so the [schedule](schedule) decides whose thread is next.
+//! callers, so [`schedule`] decides whose thread is next.
 
 mod schedule;
 
