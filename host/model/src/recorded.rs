@@ -155,8 +155,8 @@ mod tests {
     /// The task that the sink waits for needs the only thread of the runtime.
     #[test]
     fn large_responses_are_read_off_the_threads_that_tasks_share() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all();
-        let runtime = runtime.build().unwrap();
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).enable_all().build().unwrap();
         let text = "x".repeat(300 << 10);
         let choice = json!({ "message": { "content": text }, "finish_reason": "stop" });
         let document = json!({ "choices": [choice] }).to_string();

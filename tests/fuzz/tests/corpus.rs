@@ -75,7 +75,7 @@ fn grown(seeds: &[Vec<u8>]) -> Vec<u8> {
     let between = |mark: u8| {
         let places = || (0..seed.len()).filter(|place| seed[*place] == mark);
         let pieces = places().zip(places().skip(1)).map(|(from, to)| from..to);
-        pieces.max_by_key(|piece| piece.len())
+        pieces.max_by_key(ExactSizeIterator::len)
     };
     let piece = between(b'\n').or_else(|| between(b',')).unwrap_or(0..seed.len());
     let copies = LARGE_BYTES.saturating_sub(seed.len()) / piece.len().max(1);
