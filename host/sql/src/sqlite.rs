@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, SqlSafeStr as _, SqliteConnection};
-use sqlx::{SqlitePool, Statement as _, Transaction};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, SqlSafeStr as _};
+use sqlx::{SqliteConnection, SqlitePool, Statement as _, Transaction};
 use tokio::sync::OnceCell;
 use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::hostcall::sql::{Executed, Rows};
@@ -84,7 +84,7 @@ impl Sqlite {
 
     async fn reader(&self) -> Result<PoolConnection<sqlx::Sqlite>, sqlx::Error> {
         let mut connection = self.reader.acquire().await?;
-        authorizer::uninstall(&mut connection).await?;
+        reset(&mut connection).await?;
         if self.in_memory {
             connection.execute("PRAGMA query_only = 1").await?;
         }
@@ -95,7 +95,7 @@ impl Sqlite {
     /// permanently.
     async fn writer(&self) -> Result<Transaction<'static, sqlx::Sqlite>, sqlx::Error> {
         let mut connection = self.writer.acquire().await?;
-        authorizer::uninstall(&mut connection).await?;
+        reset(&mut connection).await?;
         if self.in_memory {
             connection.execute("PRAGMA query_only = 0").await?;
         }
@@ -125,6 +125,27 @@ fn pool(connections: u32) -> SqlitePoolOptions {
     let options =
         SqlitePoolOptions::new().max_connections(connections).acquire_timeout(ACQUIRE_TIMEOUT);
     options.after_connect(|connection, _| Box::pin(limits::set(connection)))
+}
+
+/// Removes what the previous user of a connection left on it.
+async fn reset(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    authorizer::uninstall(connection).await?;
+    abort_flag::uninstall(connection).await?;
+    if connection.is_in_transaction() {
+        end_transaction(connection).await;
+    }
+    Ok(())
+}
+
+/// Ends a transaction that the library counts as open.
+///
+/// SQLite rolls a transaction back by itself when it interrupts a statement that writes. The
+/// library's own `ROLLBACK` then fails, and no further transaction could begin on the connection.
+async fn end_transaction(connection: &mut SqliteConnection) {
+    // Fails if SQLite has a transaction. Either way it has one afterwards.
+    let _ = connection.execute("BEGIN").await;
+    // The library refuses to begin a second transaction, and rolls back what it could not begin.
+    drop(connection.begin_with("BEGIN").await);
 }
 
 fn open_error(name: &str, path: &Path, source: sqlx::Error) -> SqlError {

@@ -33,6 +33,12 @@ impl AbortFlag {
     }
 }
 
+/// Removes the progress handler of the previous user of a connection.
+pub(crate) async fn uninstall(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    connection.lock_handle().await?.remove_progress_handler();
+    Ok(())
+}
+
 /// Guard of a running statement. Dropping it before [`disarm`](Self::disarm) interrupts the
 /// statement.
 pub(crate) struct AbortGuard<'a> {

@@ -312,6 +312,26 @@ async fn statement_timeout_stops_the_statement() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn writer_is_usable_after_a_write_that_timed_out() {
+    let endless = "INSERT INTO item (id, name, price)
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+        SELECT i, 'item ' || i, 1 FROM n";
+    let limits = SqlLimits { timeout_ms: 200, ..SqlLimits::default() };
+    for bench in Bench::all().await {
+        bench.execute(TABLE, &[]).await.unwrap();
+        for _ in 0..2 {
+            let mut transaction = bench.fresh.databases.begin("main", &limits).await.unwrap();
+            assert_eq!(transaction.execute(endless, &[]).await.unwrap_err().code, "timeout");
+            transaction.rollback().await.unwrap();
+        }
+        assert_eq!(bench.count().await, SqlValue::Integer(0));
+        let insert = "INSERT INTO item (id, name, price) VALUES (1, 'a', 1)";
+        bench.execute(insert, &[]).await.unwrap();
+        assert_eq!(bench.count().await, SqlValue::Integer(1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sqlite_readers_do_not_wait_for_the_writer() {
     let bench = Bench::sqlite(SQLITE_FILE).await;
     bench.execute(TABLE, &[]).await.unwrap();
