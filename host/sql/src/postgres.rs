@@ -39,6 +39,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// usable after such a report.
 const SERVER_TIMEOUT_GRACE: Duration = Duration::from_millis(500);
 
+/// The largest timeout that the server accepts. 0 would mean none.
+const MAX_STATEMENT_TIMEOUT_MS: u64 = 2_147_483_647;
+
 /// Acquires the lock that lets only one host at a time create tables, and suppresses the notices
 /// about existing tables. The number is "wattle" in ASCII.
 const ACQUIRE_SCHEMA_LOCK: &str =
@@ -85,12 +88,13 @@ impl Postgres {
     }
 }
 
-/// Returns the statements that begin a transaction. Bytes are always returned in hex, whatever the
-/// default of the server is.
-fn begin_sql(mode: &str, limits: &SqlLimits) -> AssertSqlSafe<String> {
-    let timeout_ms = limits.timeout_ms;
+/// Returns the statements that begin a transaction. Whatever the defaults of the server are, it
+/// reads strings as the checks of statements do, and returns bytes in hex.
+fn begin_sql(mode: &str, timeout_ms: u64) -> AssertSqlSafe<String> {
+    let timeout_ms = timeout_ms.clamp(1, MAX_STATEMENT_TIMEOUT_MS);
     AssertSqlSafe(format!(
-        "BEGIN {mode}; SET LOCAL statement_timeout = {timeout_ms}; SET LOCAL bytea_output = 'hex'"
+        "BEGIN {mode}; SET LOCAL statement_timeout = {timeout_ms}; SET LOCAL bytea_output = 'hex'; \
+         SET LOCAL standard_conforming_strings = on"
     ))
 }
 
@@ -107,7 +111,7 @@ impl Backend for Postgres {
         limits: &SqlLimits,
     ) -> Result<Rows, StatementError> {
         let mut connection = self.pool.acquire().await?;
-        let start = begin_sql("READ ONLY", limits).into_sql_str();
+        let start = begin_sql("READ ONLY", limits.timeout_ms).into_sql_str();
         let mut transaction: Transaction<'_, sqlx::Postgres> =
             Transaction::begin(&mut *connection, Some(start)).await?;
         let mut prepared = PreparedStatements::default();
@@ -134,7 +138,8 @@ impl Backend for Postgres {
 
     async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, StatementError> {
         self.marker_table.get_or_try_init(|| self.create_marker_table()).await?;
-        let transaction = self.pool.begin_with(begin_sql("READ WRITE", limits)).await?;
+        let begin = begin_sql("READ WRITE", limits.timeout_ms);
+        let transaction = self.pool.begin_with(begin).await?;
         Ok(Box::new(PostgresSession {
             transaction,
             prepared: PreparedStatements::default(),

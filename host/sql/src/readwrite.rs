@@ -26,8 +26,9 @@ const CREATE_ONLY_OBJECTS: &[&str] = &["schema"];
 const MODIFIER_KEYWORDS: &[&str] =
     &["global", "local", "or", "recursive", "replace", "temp", "temporary", "unique", "unlogged"];
 
-/// Functions that run dynamic SQL, read or write files, or reach other sessions and servers. A name that ends in `*`
-/// matches every function whose name begins with it.
+/// Functions that run dynamic SQL, change the session, read or write files, or reach other sessions
+/// and servers. Settings of the session change how PostgreSQL reads strings, for example. A name that
+/// ends in `*` matches every function whose name begins with it.
 const FORBIDDEN_FUNCTIONS: &[&str] = &[
     "connectby*",
     "crosstab*",
@@ -54,6 +55,7 @@ const FORBIDDEN_FUNCTIONS: &[&str] = &[
     "query_to_xml*",
     "readfile",
     "schema_to_xml*",
+    "set_config",
     "table_to_xml*",
     "ts_rewrite",
     "ts_stat",
@@ -240,6 +242,7 @@ mod tests {
             ("SELECT query_to_xml('SELECT 1', true, true, '')", "function"),
             ("INSERT INTO notes SELECT pg_read_file ('x')", "function"),
             ("SELECT load_extension('x')", "function"),
+            ("SELECT set_config('standard_conforming_strings', 'off', true)", "function"),
             ("DELETE FROM U&\"\\005fwattle_journal\"", "unicode-escape"),
         ] {
             assert_eq!(rule(text).as_deref(), Some(expected), "{text}");

@@ -98,6 +98,9 @@ impl<'a> Statement<'a> {
             .map_err(|error| invalid(&error.to_string()))?;
         let words: Vec<&Token> =
             tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+        if dialect == Dialect::Postgres {
+            check_tokens(&words)?;
+        }
         check_single(&words)?;
         check_placeholders(&words, parameters.len())?;
         Ok(Self { text, parameters, kind: statement_kind(&words)? })
@@ -106,6 +109,34 @@ impl<'a> Statement<'a> {
 
 fn invalid(reason: &str) -> Failure {
     Failure::new(code::INVALID, format!("the SQL statement cannot be used: {reason}"))
+}
+
+/// Rejects text that PostgreSQL splits into other tokens than the tokenizer, because the checks
+/// would take code behind it for a string or a comment.
+fn check_tokens(words: &[&Token]) -> Result<(), Failure> {
+    for (position, token) in words.iter().enumerate() {
+        let next = words.get(position + 1);
+        let reason = match token {
+            // An operator of PostgreSQL ends where a comment begins.
+            Token::CustomBinaryOperator(operator)
+                if operator.contains("--") || operator.contains("/*") =>
+            {
+                "a comment follows an operator without a space"
+            }
+            Token::QuestionMarkDash if next.is_some_and(|it| it.to_string().starts_with('-')) => {
+                "a comment follows an operator without a space"
+            }
+            // The second part of a string has the escapes of the first.
+            Token::EscapedStringLiteral(_)
+                if matches!(next, Some(Token::SingleQuotedString(_))) =>
+            {
+                "a string with escapes continues on another line"
+            }
+            _ => continue,
+        };
+        return Err(invalid(reason));
+    }
+    Ok(())
 }
 
 fn check_single(words: &[&Token]) -> Result<(), Failure> {
@@ -205,6 +236,33 @@ mod tests {
             "SELECT 1 \0",
         ] {
             assert!(check(text, 0).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn tokens_that_postgresql_reads_differently_are_rejected() {
+        let check = |text: &str| {
+            let limits = SqlLimits::default();
+            let checked = Statement::check(Dialect::Postgres, text, &[], &limits);
+            checked.map(drop).map_err(|failure| failure.code)
+        };
+        for text in [
+            "SELECT 1 <->-- '\n, f() --'",
+            "SELECT 1 ||/* ' */, f() --'",
+            "SELECT a ?-- '\n, f() --'",
+            "SELECT E'a'\n'\\'', f() --'",
+            "SELECT $☃$ ' $☃$, f() --'",
+        ] {
+            assert_eq!(check(text), Err("invalid".to_owned()), "{text}");
+        }
+        for text in [
+            "SELECT 1 +-- '\n2",
+            "SELECT a <-> -- '\nb",
+            "SELECT a ?- b",
+            "SELECT E'a' || E'\\''",
+            "SELECT 'a'\n'b'",
+        ] {
+            assert_eq!(check(text), Ok(()), "{text}");
         }
     }
 
