@@ -1,5 +1,7 @@
 //! The interface that each dialect implements.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use serde_json::Value;
 use wattle_run::grant::SqlRule;
@@ -7,7 +9,7 @@ use wattle_run::hostcall::sql::{Executed, Rows};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::CommitMarker;
 
-use crate::failure::StatementError;
+use crate::failure::{StatementError, is_statement_timeout};
 use crate::migrate::{AppliedMigration, Migration};
 use crate::statement::{Dialect, Statement};
 
@@ -43,11 +45,37 @@ pub(crate) trait Backend: Send + Sync {
     /// Returns the applied migrations of an app, by version.
     async fn applied_migrations(&self, app: &str) -> Result<Vec<AppliedMigration>, sqlx::Error>;
 
-    /// Applies and records a migration atomically. Does nothing if it was recorded meanwhile.
-    async fn apply_migration(&self, app: &str, migration: &Migration) -> Result<(), sqlx::Error>;
+    /// Applies and records a migration atomically. Does nothing if it was recorded meanwhile. A
+    /// migration that does not end within `timeout` is stopped and rolled back.
+    async fn apply_migration(
+        &self,
+        app: &str,
+        migration: &Migration,
+        timeout: Duration,
+    ) -> Result<(), MigrationError>;
 
     /// Closes all connections.
     async fn close(&self);
+}
+
+/// Why a migration was not applied.
+#[derive(Debug)]
+pub(crate) enum MigrationError {
+    /// An error of the database or of the connection.
+    Database(sqlx::Error),
+    /// The migration timed out.
+    TimedOut,
+}
+
+impl From<sqlx::Error> for MigrationError {
+    fn from(error: sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::Database(reason) if is_statement_timeout(reason.as_ref()) => {
+                Self::TimedOut
+            }
+            error => Self::Database(error),
+        }
+    }
 }
 
 /// Returns the statement that writes the marker of a key that was not claimed. `now_ms` is an SQL

@@ -3,29 +3,42 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
+use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 
 use crate::error::SqlError;
+use crate::limit::MIGRATION_TIMEOUT;
 
 /// An `[sql.<name>]` table of the configuration.
 #[derive(Clone)]
 pub struct DatabaseConfig {
     url: String,
     password: Option<String>,
+    migration_timeout: Duration,
 }
 
 impl DatabaseConfig {
     /// Returns a database by its URL: `sqlite:<path>` (relative to the data folder),
     /// `sqlite::memory:` or `postgres://user@host/database`.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), password: None }
+        Self { url: url.into(), password: None, migration_timeout: MIGRATION_TIMEOUT }
     }
 
     /// Sets the password for PostgreSQL. It replaces a password in the URL.
     pub fn with_password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
+    }
+
+    /// Sets the time of one migration. Default: [`MIGRATION_TIMEOUT`].
+    pub fn with_migration_timeout(mut self, timeout: Duration) -> Self {
+        self.migration_timeout = timeout;
+        self
+    }
+
+    pub(crate) fn migration_timeout(&self) -> Duration {
+        self.migration_timeout
     }
 
     /// Returns the file of a SQLite database. Returns `None` for other databases, and for an

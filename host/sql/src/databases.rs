@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::Mutex;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::hostcall::sql::{Rows, SqlValue};
@@ -16,7 +18,7 @@ use crate::checker::Checker;
 use crate::config::{DatabaseConfig, DatabaseUrl};
 use crate::error::SqlError;
 use crate::failure::{OperationContext, StatementError};
-use crate::migrate::{self, Script};
+use crate::migrate::{self, Script, Target};
 use crate::postgres::Postgres;
 use crate::readwrite;
 use crate::sqlite::Sqlite;
@@ -26,8 +28,18 @@ use crate::transaction::OpenTransaction;
 /// Databases by name. Clones share them.
 #[derive(Clone)]
 pub struct Databases {
-    databases: Arc<BTreeMap<String, Box<dyn Backend>>>,
+    databases: Arc<BTreeMap<String, Database>>,
     checker: Checker,
+}
+
+/// A configured database.
+struct Database {
+    backend: Box<dyn Backend>,
+    /// Time of one migration.
+    migration_timeout: Duration,
+    /// Locked while a migration is applied, so that its time does not run while it waits for one
+    /// of another app.
+    migrating: Mutex<()>,
 }
 
 impl Databases {
@@ -41,14 +53,15 @@ impl Databases {
         configs: BTreeMap<String, DatabaseConfig>,
         data_dir: &Path,
     ) -> Result<Self, SqlError> {
-        let mut databases: BTreeMap<String, Box<dyn Backend>> = BTreeMap::new();
+        let mut databases = BTreeMap::new();
         for (name, config) in configs {
             let backend: Box<dyn Backend> = match DatabaseUrl::parse(&name, &config, data_dir)? {
                 DatabaseUrl::SqliteFile(path) => Box::new(Sqlite::open(&name, &path).await?),
                 DatabaseUrl::SqliteMemory => Box::new(Sqlite::in_memory(&name).await?),
                 DatabaseUrl::Postgres(options) => Box::new(Postgres::new(*options)),
             };
-            databases.insert(name, backend);
+            let (migration_timeout, migrating) = (config.migration_timeout(), Mutex::default());
+            databases.insert(name, Database { backend, migration_timeout, migrating });
         }
         Ok(Self { databases: Arc::new(databases), checker: Checker::new() })
     }
@@ -65,7 +78,7 @@ impl Databases {
         database: &str,
         folders: &'a BTreeMap<String, PathBuf>,
     ) -> Result<&'a Path, SqlError> {
-        let dialect = self.configured_database(database)?.dialect().name();
+        let dialect = self.configured_database(database)?.backend.dialect().name();
         let folder = folders.get(dialect).ok_or_else(|| SqlError::NoDialect {
             app: app.to_owned(),
             database: database.to_owned(),
@@ -75,7 +88,9 @@ impl Databases {
     }
 
     /// Applies the pending migrations of an app, and returns their names. The caller reads the
-    /// migration files, since it knows which files it is allowed to read.
+    /// migration files, since it knows which files it is allowed to read, and asks the operator's
+    /// configuration whether the app may change the database. Migrations of one database are
+    /// applied one at a time.
     ///
     /// # Errors
     ///
@@ -87,23 +102,30 @@ impl Databases {
         database: &str,
         scripts: Vec<Script>,
     ) -> Result<Vec<String>, SqlError> {
-        migrate::run(self.configured_database(database)?, app, database, scripts).await
+        let configured = self.configured_database(database)?;
+        let target = Target {
+            backend: configured.backend.as_ref(),
+            name: database,
+            timeout: configured.migration_timeout,
+            turns: &configured.migrating,
+        };
+        migrate::run(target, app, scripts).await
     }
 
-    fn configured_database(&self, database: &str) -> Result<&dyn Backend, SqlError> {
-        let backend = self.databases.get(database).map(AsRef::as_ref);
-        backend.ok_or_else(|| SqlError::UnknownDatabase { name: database.to_owned() })
+    fn configured_database(&self, database: &str) -> Result<&Database, SqlError> {
+        let configured = self.databases.get(database);
+        configured.ok_or_else(|| SqlError::UnknownDatabase { name: database.to_owned() })
     }
 
     /// Closes all connections. Later calls fail.
     pub async fn close(&self) {
-        for backend in self.databases.values() {
-            backend.close().await;
+        for database in self.databases.values() {
+            database.backend.close().await;
         }
     }
 
     fn backend(&self, database: &str) -> Result<&dyn Backend, Failure> {
-        self.databases.get(database).map(AsRef::as_ref).ok_or_else(|| {
+        self.databases.get(database).map(|it| it.backend.as_ref()).ok_or_else(|| {
             Failure::new(
                 code::NOT_FOUND,
                 format!(

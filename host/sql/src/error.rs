@@ -1,6 +1,7 @@
 //! Errors of opening and migrating a database, for operators.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The error of a database that cannot be used as configured, or of its migrations.
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +125,22 @@ pub enum SqlError {
         app: String,
         /// File name without extension.
         migration: String,
+    },
+    /// A migration did not end in time; the transaction was rolled back.
+    #[error(
+        "the migration `{migration}` of app `{app}` was stopped after {timeout:?} and changed \
+         nothing in database `{database}`; make several smaller ones of it, or set a longer \
+         `migration_timeout` under `[sql.{database}]`"
+    )]
+    MigrationTimeout {
+        /// Name of the app.
+        app: String,
+        /// Name of the database.
+        database: String,
+        /// File name without extension.
+        migration: String,
+        /// Time of one migration.
+        timeout: Duration,
     },
     /// A migration or its record failed; the transaction was rolled back.
     #[error("cannot {operation} of app `{app}` on database `{database}`")]

@@ -144,7 +144,7 @@ impl OperationContext<'_> {
 }
 
 /// Returns true if the database reports that it stopped the statement at its timeout.
-fn is_statement_timeout(error: &dyn DatabaseError) -> bool {
+pub(crate) fn is_statement_timeout(error: &dyn DatabaseError) -> bool {
     let code = error.code();
     let code = code.as_deref().unwrap_or_default();
     match error.try_downcast_ref::<PgDatabaseError>() {

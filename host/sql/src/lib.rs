@@ -10,7 +10,8 @@
 //! * `backend`: the interface of a dialect; `sqlite` and `postgres` implement it.
 //! * `transaction`: rules for transactions of both dialects.
 //! * `rows`: reads rows up to the limits.
-//! * [`migrate`]: migrations of apps; [`reader_role`]: PostgreSQL roles that only read.
+//! * [`migrate`]: migrations of apps, with their limits in [`limit`].
+//! * [`reader_role`]: PostgreSQL roles that only read.
 //! * [`error`] for operators, `failure` for guests.
 
 mod backend;
@@ -19,6 +20,7 @@ pub mod config;
 pub mod databases;
 pub mod error;
 mod failure;
+pub mod limit;
 pub mod migrate;
 mod postgres;
 pub mod reader_role;

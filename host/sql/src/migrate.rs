@@ -2,8 +2,11 @@
 //! `_wattle_migrations` of the database records each applied migration with its checksum.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::backend::Backend;
+use tokio::sync::Mutex;
+
+use crate::backend::{Backend, MigrationError};
 use crate::error::SqlError;
 use crate::readwrite;
 
@@ -37,33 +40,51 @@ pub(crate) struct AppliedMigration {
     pub(crate) checksum: String,
 }
 
+/// The database that is migrated.
+pub(crate) struct Target<'a> {
+    pub(crate) backend: &'a dyn Backend,
+    pub(crate) name: &'a str,
+    /// Time of one migration.
+    pub(crate) timeout: Duration,
+    /// Locked while a migration is applied.
+    pub(crate) turns: &'a Mutex<()>,
+}
+
 pub(crate) async fn run(
-    backend: &dyn Backend,
+    target: Target<'_>,
     app: &str,
-    database: &str,
     scripts: Vec<Script>,
 ) -> Result<Vec<String>, SqlError> {
-    let failed = |operation: String| {
-        move |source| SqlError::Migration {
-            operation,
-            app: app.to_owned(),
-            database: database.to_owned(),
-            source,
-        }
-    };
+    let Target { backend, name: database, timeout, turns } = target;
     let available = parse_in_order(scripts)?;
-    let applied = backend
-        .applied_migrations(app)
-        .await
-        .map_err(failed("read the applied migrations".to_owned()))?;
+    let applied = backend.applied_migrations(app).await;
+    let applied = applied.map_err(|source| SqlError::Migration {
+        operation: "read the applied migrations".to_owned(),
+        app: app.to_owned(),
+        database: database.to_owned(),
+        source,
+    })?;
     let pending = pending_migrations(app, database, &available, &applied)?;
     if let Some(migration) = pending.iter().find(|it| readwrite::names_host_table(&it.text)) {
         let (app, migration) = (app.to_owned(), migration.name.clone());
         return Err(SqlError::MigrationHostTable { app, migration });
     }
     for migration in pending {
-        let operation = format!("apply migration `{}`", migration.name);
-        backend.apply_migration(app, migration).await.map_err(failed(operation))?;
+        let _turn = turns.lock().await;
+        let result = backend.apply_migration(app, migration, timeout).await;
+        result.map_err(|error| {
+            let (app, database) = (app.to_owned(), database.to_owned());
+            match error {
+                MigrationError::TimedOut => {
+                    let migration = migration.name.clone();
+                    SqlError::MigrationTimeout { app, database, migration, timeout }
+                }
+                MigrationError::Database(source) => {
+                    let operation = format!("apply migration `{}`", migration.name);
+                    SqlError::Migration { operation, app, database, source }
+                }
+            }
+        })?;
         tracing::info!(app, database, migration = migration.name, "migration applied");
     }
     Ok(pending.iter().map(|migration| migration.name.clone()).collect())

@@ -23,8 +23,8 @@ use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::CommitMarker;
 
 use crate::backend::{
-    Backend, MARKER_DAYS, MAX_CONNECTIONS, SELECT_MARKER, Session, UPDATE_MARKER, insert_marker,
-    parse_marker,
+    Backend, MARKER_DAYS, MAX_CONNECTIONS, MigrationError, SELECT_MARKER, Session, UPDATE_MARKER,
+    insert_marker, parse_marker,
 };
 use crate::failure::{StatementError, with_timeout};
 use crate::migrate::{AppliedMigration, Migration};
@@ -38,6 +38,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Additional time in which the server reports its own statement timeout. The connection stays
 /// usable after such a report.
 const SERVER_TIMEOUT_GRACE: Duration = Duration::from_millis(500);
+
+/// Timeout of creating the host's own tables, in milliseconds. Another host may hold the lock while
+/// it creates them.
+const OWN_TABLES_TIMEOUT_MS: u64 = 30_000;
 
 /// The largest timeout that the server accepts. 0 would mean none.
 const MAX_STATEMENT_TIMEOUT_MS: u64 = 2_147_483_647;
@@ -60,7 +64,7 @@ const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 /// A PostgreSQL database.
 pub(crate) struct Postgres {
     pool: PgPool,
-    marker_table: OnceCell<()>,
+    own_tables: OnceCell<()>,
 }
 
 impl Postgres {
@@ -74,17 +78,32 @@ impl Postgres {
         let pool = pool.after_release(|connection, _| {
             Box::pin(async move { connection.execute("DISCARD ALL").await.map(|_| true) })
         });
-        Self { pool: pool.connect_lazy_with(options), marker_table: OnceCell::new() }
+        Self { pool: pool.connect_lazy_with(options), own_tables: OnceCell::new() }
     }
 
-    async fn create_marker_table(&self) -> Result<(), sqlx::Error> {
-        let mut transaction = self.pool.begin().await?;
+    /// Creates the host's own tables at the first use.
+    async fn ensure_own_tables(&self) -> Result<(), sqlx::Error> {
+        self.own_tables.get_or_try_init(|| self.create_own_tables()).await.map(|&()| ())
+    }
+
+    async fn create_own_tables(&self) -> Result<(), sqlx::Error> {
+        let begin = begin_sql("READ WRITE", OWN_TABLES_TIMEOUT_MS);
+        let mut transaction = self.pool.begin_with(begin).await?;
         transaction.execute(ACQUIRE_SCHEMA_LOCK).await?;
         transaction.execute(MARKER_TABLE).await?;
+        transaction.execute(MIGRATION_TABLE).await?;
         let keep_ms = i64::from(MARKER_DAYS) * 86_400_000;
         let old = format!("DELETE FROM _wattle_journal WHERE at_ms < {NOW_MS} - {keep_ms}");
         transaction.execute(AssertSqlSafe(old)).await?;
         transaction.commit().await
+    }
+
+    /// Ends a session of the server whose statement did not end in time.
+    async fn terminate(&self, pid: i32) {
+        let statement = sqlx::query("SELECT pg_terminate_backend($1)").bind(pid);
+        if let Err(error) = statement.execute(&self.pool).await {
+            tracing::warn!(%error, "a migration that timed out may end with its statement only");
+        }
     }
 }
 
@@ -137,7 +156,7 @@ impl Backend for Postgres {
     }
 
     async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, StatementError> {
-        self.marker_table.get_or_try_init(|| self.create_marker_table()).await?;
+        self.ensure_own_tables().await?;
         let begin = begin_sql("READ WRITE", limits.timeout_ms);
         let transaction = self.pool.begin_with(begin).await?;
         Ok(Box::new(PostgresSession {
@@ -160,10 +179,24 @@ impl Backend for Postgres {
         Ok(rows.into_iter().map(applied).collect())
     }
 
-    async fn apply_migration(&self, app: &str, migration: &Migration) -> Result<(), sqlx::Error> {
-        let mut transaction = self.pool.begin().await?;
-        transaction.execute(ACQUIRE_SCHEMA_LOCK).await?;
-        transaction.execute(MIGRATION_TABLE).await?;
+    async fn apply_migration(
+        &self,
+        app: &str,
+        migration: &Migration,
+        timeout: Duration,
+    ) -> Result<(), MigrationError> {
+        self.ensure_own_tables().await?;
+        let mut connection = self.pool.acquire().await?;
+        // What a migration leaves in its session ends with the session, also if nobody waits for
+        // the migration any more.
+        connection.close_on_drop();
+        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        let begin = begin_sql("READ WRITE", timeout_ms).into_sql_str();
+        let mut transaction: Transaction<'_, sqlx::Postgres> =
+            Transaction::begin(&mut *connection, Some(begin)).await?;
+        let pid = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
+        let pid = pid.fetch_one(&mut *transaction).await?;
+        // Waits for another host that applies the same migration.
         let recorded = sqlx::query(
             "INSERT INTO _wattle_migrations (app, version, name, checksum)
              VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
@@ -176,9 +209,20 @@ impl Backend for Postgres {
         .await?;
         if recorded.rows_affected() == 1 {
             let text = AssertSqlSafe(migration.text.as_str());
-            sqlx::raw_sql(text).execute(&mut *transaction).await?;
+            let work = sqlx::raw_sql(text).execute(&mut *transaction);
+            let allowed = timeout.saturating_add(SERVER_TIMEOUT_GRACE);
+            match tokio::time::timeout(allowed, work).await {
+                Ok(result) => result.map(drop)?,
+                Err(_) => {
+                    // The server times each statement. All of them together took too long.
+                    drop(transaction);
+                    drop(connection.detach());
+                    self.terminate(pid).await;
+                    return Err(MigrationError::TimedOut);
+                }
+            }
         }
-        transaction.commit().await
+        Ok(transaction.commit().await?)
     }
 
     async fn close(&self) {

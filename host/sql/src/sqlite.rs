@@ -21,8 +21,8 @@ use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::CommitMarker;
 
 use crate::backend::{
-    Backend, MARKER_DAYS, MAX_CONNECTIONS, SELECT_MARKER, Session, UPDATE_MARKER, insert_marker,
-    parse_marker,
+    Backend, MARKER_DAYS, MAX_CONNECTIONS, MigrationError, SELECT_MARKER, Session, UPDATE_MARKER,
+    insert_marker, parse_marker,
 };
 use crate::error::SqlError;
 use crate::failure::{StatementError, with_timeout};
@@ -205,7 +205,12 @@ impl Backend for Sqlite {
         Ok(rows.into_iter().map(applied).collect())
     }
 
-    async fn apply_migration(&self, app: &str, migration: &Migration) -> Result<(), sqlx::Error> {
+    async fn apply_migration(
+        &self,
+        app: &str,
+        migration: &Migration,
+        timeout: Duration,
+    ) -> Result<(), MigrationError> {
         let mut transaction = self.writer().await?;
         transaction.execute(MIGRATION_TABLE).await?;
         let recorded = sqlx::query(
@@ -219,11 +224,18 @@ impl Backend for Sqlite {
         .execute(&mut *transaction)
         .await?;
         if recorded.rows_affected() == 1 {
+            let abort_flag = AbortFlag::install(&mut transaction).await?;
             authorizer::install_migration_rule(&mut transaction).await?;
+            let abort_guard = abort_flag.arm();
             let text = AssertSqlSafe(migration.text.as_str());
-            sqlx::raw_sql(text).execute(&mut *transaction).await?;
+            let work = sqlx::raw_sql(text).execute(&mut *transaction);
+            let result = tokio::time::timeout(timeout, work).await;
+            result.map_err(|_| MigrationError::TimedOut)??;
+            abort_guard.disarm();
+            // The migration itself may not commit.
+            authorizer::uninstall(&mut transaction).await?;
         }
-        transaction.commit().await
+        Ok(transaction.commit().await?)
     }
 
     async fn close(&self) {

@@ -110,8 +110,8 @@ pub(super) async fn install_writer_rule(
     set_authorizer(connection, Some(WRITER_RULE), MAX_VALUE_BYTES).await
 }
 
-/// Installs the rule for migrations. It permits the statements that [`install_writer_rule`] permits, and pragmas of the
-/// database.
+/// Installs the rule for migrations. It permits the statements that [`install_writer_rule`] permits
+/// and pragmas of the database, but not to begin or commit a transaction.
 pub(super) async fn install_migration_rule(
     connection: &mut SqliteConnection,
 ) -> Result<(), sqlx::Error> {
@@ -208,6 +208,9 @@ impl Access<'_> {
         let is_elsewhere = !matches!(self.database, "" | "main" | "temp");
         match self.action {
             sqlite::SQLITE_ATTACH | sqlite::SQLITE_DETACH => false,
+            // A migration and its record are one transaction, which the host commits. The host also
+            // rolls it back, possibly while this rule is installed.
+            sqlite::SQLITE_TRANSACTION => !is_migration || self.first == "rollback",
             sqlite::SQLITE_FUNCTION => !is_external(self.second),
             sqlite::SQLITE_PRAGMA => {
                 is_schema_function(Dialect::Sqlite, &format!("pragma_{}", self.first))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use tempfile::TempDir;
 use wattle_kit::postgres::Postgres;
@@ -15,6 +16,7 @@ pub(crate) const SQLITE_MEMORY: &str = "sqlite::memory:";
 pub(crate) struct Fresh {
     pub(crate) databases: Databases,
     pub(crate) dialect: &'static str,
+    config: DatabaseConfig,
     pub(crate) folder: TempDir,
     /// The server of a PostgreSQL database.
     pub(crate) server: Option<Postgres>,
@@ -23,10 +25,15 @@ pub(crate) struct Fresh {
 impl Fresh {
     async fn open(url: &str, server: Option<Postgres>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let configs = BTreeMap::from([("main".to_owned(), DatabaseConfig::new(url))]);
-        let databases = Databases::open(configs, folder.path()).await.unwrap();
+        let config = DatabaseConfig::new(url);
+        let databases = open(&config, folder.path()).await;
         let dialect = databases.dialect("main").await.unwrap();
-        Self { databases, dialect, folder, server }
+        Self { databases, dialect, config, folder, server }
+    }
+
+    /// Opens the database a second time, with another time of one migration.
+    pub(crate) async fn with_migration_timeout(&self, timeout: Duration) -> Databases {
+        open(&self.config.clone().with_migration_timeout(timeout), self.folder.path()).await
     }
 
     /// Creates a SQLite database.
@@ -50,6 +57,11 @@ impl Fresh {
         }
         all
     }
+}
+
+async fn open(config: &DatabaseConfig, folder: &Path) -> Databases {
+    let configs = BTreeMap::from([("main".to_owned(), config.clone())]);
+    Databases::open(configs, folder).await.unwrap()
 }
 
 /// Returns the migrations in a folder.

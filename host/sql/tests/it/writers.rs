@@ -2,6 +2,8 @@
 //! database, creates no unbounded values, and leaves the host's tables intact. A reader role reads
 //! only what it was granted.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
@@ -11,7 +13,7 @@ use wattle_kit::postgres::Postgres;
 use wattle_run::grant::SqlAccess;
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::{CommitMarker, Sql as _};
-use wattle_sql::{DatabaseConfig, ReaderRole, Script};
+use wattle_sql::{DatabaseConfig, ReaderRole, Script, SqlError};
 
 use crate::support::{Fresh, SQLITE_FILE, SQLITE_MEMORY};
 
@@ -36,12 +38,8 @@ impl Bench {
         join_all(Fresh::all(&[SQLITE_FILE, SQLITE_MEMORY]).await.into_iter().map(Self::new)).await
     }
 
-    async fn migrate(&self, texts: &[&str]) -> Result<Vec<String>, wattle_sql::SqlError> {
-        let names = ["0001_notes.sql", "0002_more.sql"];
-        let script =
-            |(text, name): (&&str, &str)| Script { path: name.into(), text: (*text).into() };
-        let scripts = texts.iter().zip(names).map(script).collect();
-        self.fresh.databases.migrate("app", "main", scripts).await
+    async fn migrate(&self, texts: &[&str]) -> Result<Vec<String>, SqlError> {
+        self.fresh.databases.migrate("app", "main", scripts(texts)).await
     }
 
     /// Executes a statement with write access: as a query, and in a transaction.
@@ -63,6 +61,13 @@ impl Bench {
         transaction.execute("UPDATE notes SET text = 'b'", &[]).await.unwrap();
         transaction.rollback().await.unwrap();
     }
+}
+
+/// Returns migrations with these texts.
+fn scripts(texts: &[&str]) -> Vec<Script> {
+    let names = ["0001_notes.sql", "0002_more.sql"];
+    let script = |(text, name): (&&str, &str)| Script { path: name.into(), text: (*text).into() };
+    texts.iter().zip(names).map(script).collect()
 }
 
 const NOTES: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);";
@@ -138,7 +143,13 @@ async fn migrations_cannot_touch_host_tables_or_other_databases() {
         let error = bench.migrate(&[NOTES, "DELETE FROM _wattle_journal;"]).await.unwrap_err();
         assert!(error.to_string().contains("belong to the host"), "{error}");
         if bench.fresh.dialect == "sqlite" {
-            for text in ["ATTACH DATABASE 'other.db' AS other;", "PRAGMA query_only = 0;"] {
+            for text in [
+                "ATTACH DATABASE 'other.db' AS other;",
+                "PRAGMA query_only = 0;",
+                "CREATE TABLE late (id INTEGER); COMMIT;",
+                "ROLLBACK; BEGIN;",
+                "ROLLBACK; CREATE TABLE late (id INTEGER);",
+            ] {
                 assert!(bench.migrate(&[NOTES, text]).await.is_err(), "{text}");
             }
             // Further statements that a migration is allowed to run.
@@ -155,6 +166,36 @@ async fn migrations_cannot_touch_host_tables_or_other_databases() {
             query.unwrap();
             executed.unwrap();
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endless_migration_is_stopped() {
+    let rows = "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n)";
+    let table = "CREATE TABLE late (id INTEGER);";
+    for fresh in Fresh::all(&[SQLITE_FILE]).await {
+        let bench = Bench::new(fresh).await;
+        let hasty = bench.fresh.with_migration_timeout(Duration::from_millis(200)).await;
+        let mut endless = vec![
+            format!("{rows} SELECT count(*) FROM n;"),
+            format!("{table} INSERT INTO notes {rows} SELECT i, 'x' FROM n;"),
+        ];
+        if bench.fresh.dialect == "postgres" {
+            // No statement of it is slow.
+            endless.push("SELECT pg_sleep(0.1);".repeat(100));
+        }
+        for text in &endless {
+            let error = hasty.migrate("app", "main", scripts(&[NOTES, text])).await.unwrap_err();
+            assert!(matches!(error, SqlError::MigrationTimeout { .. }), "{text}: {error}");
+            let hint = "`migration_timeout` under `[sql.main]`";
+            assert!(error.to_string().contains(hint), "{error}");
+            // Writers of this host and of another one go on.
+            let transaction = hasty.begin("main", &limits()).await.unwrap();
+            transaction.rollback().await.unwrap();
+            bench.is_whole().await;
+        }
+        // It changed nothing, and a corrected one is applied.
+        assert_eq!(bench.migrate(&[NOTES, table]).await.unwrap(), ["0002_more"]);
     }
 }
 

@@ -1,0 +1,8 @@
+//! Limits of migrations. A plugin's statements have the limits of the plugin and of its grant.
+
+use std::time::Duration;
+
+/// Time of one migration, if its database has no other limit. A migration takes the one writer of
+/// a SQLite database, or locks tables of PostgreSQL, so that others wait for it. Within this time a
+/// database creates its tables and fills some hundred thousand rows.
+pub const MIGRATION_TIMEOUT: Duration = Duration::from_secs(60);
