@@ -126,6 +126,20 @@ pub enum SqlError {
         /// File name without extension.
         migration: String,
     },
+    /// A migration of PostgreSQL has a statement that is not allowed.
+    #[error(
+        "line {line} of the migration `{migration}` of app `{app}` cannot be applied: {reason}"
+    )]
+    MigrationStatement {
+        /// Name of the app.
+        app: String,
+        /// File name without extension.
+        migration: String,
+        /// Number of the line on which the statement begins.
+        line: usize,
+        /// What is not allowed, and what is.
+        reason: String,
+    },
     /// A migration did not end in time; the transaction was rolled back.
     #[error(
         "the migration `{migration}` of app `{app}` was stopped after {timeout:?} and changed \

@@ -6,3 +6,7 @@ use std::time::Duration;
 /// a SQLite database, or locks tables of PostgreSQL, so that others wait for it. Within this time a
 /// database creates its tables and fills some hundred thousand rows.
 pub const MIGRATION_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Maximum bytes of a statement of a migration of PostgreSQL. Its tokens, which the host checks,
+/// take up to 200 times as much memory.
+pub const MIGRATION_STATEMENT_BYTES: u64 = 1 << 20;

@@ -5,10 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::limit::SqlLimits;
 
 use crate::backend::{Backend, MigrationError};
 use crate::error::SqlError;
+use crate::limit::MIGRATION_STATEMENT_BYTES;
+use crate::postgres::script;
 use crate::readwrite;
+use crate::statement::{Dialect, Statement};
 
 /// The contents of a migration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,10 +70,11 @@ pub(crate) async fn run(
         source,
     })?;
     let pending = pending_migrations(app, database, &available, &applied)?;
-    if let Some(migration) = pending.iter().find(|it| readwrite::names_host_table(&it.text)) {
-        let (app, migration) = (app.to_owned(), migration.name.clone());
-        return Err(SqlError::MigrationHostTable { app, migration });
-    }
+    let bytes: usize = pending.iter().map(|migration| migration.text.len()).sum();
+    block_in_place_in_turn(is_long_parse(bytes), || {
+        pending.iter().try_for_each(|migration| check(backend.dialect(), app, migration))
+    })
+    .await?;
     for migration in pending {
         let _turn = turns.lock().await;
         let result = backend.apply_migration(app, migration, timeout).await;
@@ -88,6 +94,28 @@ pub(crate) async fn run(
         tracing::info!(app, database, migration = migration.name, "migration applied");
     }
     Ok(pending.iter().map(|migration| migration.name.clone()).collect())
+}
+
+/// Checks that a migration does not reach the host's own tables. SQLite itself reports accesses
+/// that the text does not show.
+fn check(dialect: Dialect, app: &str, migration: &Migration) -> Result<(), SqlError> {
+    let (app, name) = (app.to_owned(), migration.name.clone());
+    if readwrite::names_host_table(&migration.text) {
+        return Err(SqlError::MigrationHostTable { app, migration: name });
+    }
+    if dialect == Dialect::Sqlite {
+        return Ok(());
+    }
+    let limits = SqlLimits { statement_bytes: MIGRATION_STATEMENT_BYTES, ..SqlLimits::default() };
+    for statement in script::statements(&migration.text) {
+        let checked = Statement::check(dialect, statement.text, &[], &limits);
+        let checked = checked.and_then(|_| readwrite::check(dialect, statement.text));
+        if let Err(failure) = checked {
+            let (line, reason) = (statement.line, failure.message);
+            return Err(SqlError::MigrationStatement { app, migration: name, line, reason });
+        }
+    }
+    Ok(())
 }
 
 fn parse_in_order(scripts: Vec<Script>) -> Result<Vec<Migration>, SqlError> {

@@ -7,6 +7,7 @@
 //! cannot send several.
 
 mod prepared;
+pub(crate) mod script;
 mod value;
 
 use std::time::Duration;
@@ -14,8 +15,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, PgPool, SqlSafeStr as _};
-use sqlx::{Statement as _, Transaction};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, PgConnection, PgPool};
+use sqlx::{SqlSafeStr as _, Statement as _, Transaction};
 use tokio::sync::OnceCell;
 use wattle_run::grant::SqlRule;
 use wattle_run::hostcall::sql::{Executed, Rows};
@@ -208,11 +209,10 @@ impl Backend for Postgres {
         .execute(&mut *transaction)
         .await?;
         if recorded.rows_affected() == 1 {
-            let text = AssertSqlSafe(migration.text.as_str());
-            let work = sqlx::raw_sql(text).execute(&mut *transaction);
+            let work = execute_script(&mut transaction, &migration.text);
             let allowed = timeout.saturating_add(SERVER_TIMEOUT_GRACE);
             match tokio::time::timeout(allowed, work).await {
-                Ok(result) => result.map(drop)?,
+                Ok(result) => result?,
                 Err(_) => {
                     // The server times each statement. All of them together took too long.
                     drop(transaction);
@@ -228,6 +228,16 @@ impl Backend for Postgres {
     async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+/// Executes the statements of a migration one by one.
+async fn execute_script(connection: &mut PgConnection, text: &str) -> Result<(), sqlx::Error> {
+    for statement in script::statements(text) {
+        // `sqlx` sends it by the extended protocol, which accepts one statement only.
+        let query = sqlx::query(AssertSqlSafe(statement.text)).persistent(false);
+        query.execute(&mut *connection).await?;
+    }
+    Ok(())
 }
 
 /// Converts the error that a table of the host does not exist to `None`.

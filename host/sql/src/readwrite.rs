@@ -1,9 +1,11 @@
-//! Restricts plugins with write access: they can neither use the host's own tables nor define objects that would reach
-//! these tables.
+//! Restricts plugins with write access, and migrations of PostgreSQL: they can neither use the
+//! host's own tables nor define objects that would reach these tables.
 //!
-//! SQLite reports what a statement accesses (`sqlite/authorizer`). PostgreSQL checks only the rights of the host's
-//! role, which include the host's tables. Everything that runs dynamic SQL is therefore rejected, in definitions and in
-//! calls, and the names of the host's tables are rejected anywhere.
+//! SQLite reports what a statement accesses (`sqlite/authorizer`). PostgreSQL checks only the rights
+//! of the host's role, which include the host's tables. Everything that runs dynamic SQL is
+//! therefore rejected, in definitions and in calls, and the names of the host's tables are rejected
+//! anywhere. A role without these rights for migrations alone would not help: a function that a
+//! migration defines runs later as well, as a trigger on a write of a plugin.
 
 use serde_json::json;
 use sqlparser::tokenizer::{Token, Tokenizer, Word};
@@ -14,8 +16,8 @@ use crate::statement::Dialect;
 /// Prefix of the host's own tables, in lower case.
 pub(crate) const HOST_TABLE_PREFIX: &str = "_wattle_";
 
-/// Objects that a plugin is allowed to define. Functions, triggers and rules run SQL that was not checked; roles,
-/// extensions and settings are reserved for the operator.
+/// Objects that a plugin is allowed to define. Functions, triggers and rules run SQL that was not
+/// checked; roles, extensions and settings are reserved for the operator.
 const ALLOWED_OBJECTS: &[&str] =
     &["domain", "index", "materialized", "sequence", "table", "type", "view", "virtual"];
 
@@ -76,7 +78,7 @@ pub(crate) fn check(dialect: Dialect, text: &str) -> Result<(), Failure> {
         tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
     reject_host_tables(&tokens)?;
     reject_escapes(&tokens)?;
-    check_definition(&tokens)?;
+    check_definition(dialect, &tokens)?;
     check_functions(&tokens)
 }
 
@@ -137,7 +139,7 @@ fn is_plain(word: &Word, text: &str) -> bool {
     word.quote_style.is_none() && word.value.eq_ignore_ascii_case(text)
 }
 
-fn check_definition(tokens: &[&Token]) -> Result<(), Failure> {
+fn check_definition(dialect: Dialect, tokens: &[&Token]) -> Result<(), Failure> {
     let Some(verb) = verb(tokens) else { return Ok(()) };
     let mut words = tokens[1..].iter().map_while(|token| match token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_lowercase()),
@@ -149,9 +151,13 @@ fn check_definition(tokens: &[&Token]) -> Result<(), Failure> {
         return Ok(());
     }
     let verb = verb.value.to_uppercase();
+    let rest = match dialect {
+        Dialect::Sqlite => "the rest belongs into a migration of the app",
+        Dialect::Postgres => "the operator defines the rest",
+    };
     let reason = format!(
-        "`{verb} {}` is not available here; a plugin defines tables, indexes, views, sequences and \
-         types, and the rest belongs into a migration of the app",
+        "`{verb} {}` is not available here; an app defines tables, indexes, views, sequences and \
+         types, and {rest}",
         object.to_uppercase()
     );
     Err(denied("definition", &object, &reason))

@@ -170,6 +170,48 @@ async fn migrations_cannot_touch_host_tables_or_other_databases() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn migrations_of_postgresql_define_and_run_no_code() {
+    let server = need!(Postgres::for_test());
+    let bench = Bench::new(Fresh::postgres(server).await).await;
+    for (text, reason) in [
+        ("DO $$ BEGIN EXECUTE 'DELETE FROM _watt' || 'le_journal'; END $$;", "`DO`"),
+        (
+            "CREATE FUNCTION harm() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN EXECUTE 'DELETE FROM _watt' || 'le_journal'; RETURN NULL; END $$;",
+            "`CREATE FUNCTION`",
+        ),
+        ("CREATE TRIGGER t AFTER INSERT ON notes EXECUTE FUNCTION f();", "`CREATE TRIGGER`"),
+        ("CREATE RULE r AS ON INSERT TO notes DO ALSO (SELECT 1; SELECT 2);", "`CREATE RULE`"),
+        ("CREATE EXTENSION dblink;", "`CREATE EXTENSION`"),
+        ("SELECT query_to_xml('DELETE FROM _watt' || 'le_journal', true, true, '');", "`query_to"),
+        ("SELECT set_config('statement_timeout', '0', false);", "`set_config`"),
+        ("SET statement_timeout = 0;", "`SET`"),
+        ("COMMIT;", "`COMMIT`"),
+        ("COPY notes FROM PROGRAM 'true';", "`COPY`"),
+        ("DELETE FROM U&\"\\005fwattle_journal\";", "escapes"),
+        ("SELECT E'a'\n'\\''; DO $a$ BEGIN END $a$; --';", "Unterminated"),
+    ] {
+        let text = format!("-- first\nINSERT INTO notes VALUES (2, 'b');\n{text}");
+        let error = bench.migrate(&[NOTES, &text]).await.unwrap_err();
+        let SqlError::MigrationStatement { line, reason: found, .. } = &error else {
+            panic!("{text}: {error}");
+        };
+        assert!(*line >= 3 && found.contains(reason), "{text}: {error}");
+    }
+    bench.is_whole().await;
+    let long = format!("SELECT '{}';", "x".repeat(1 << 20));
+    let error = bench.migrate(&[NOTES, &long]).await.unwrap_err();
+    assert!(error.to_string().contains("1048576 are allowed"), "{error}");
+
+    // Other statements of the same texts, in which nothing runs.
+    let text = "INSERT INTO notes VALUES (2, $$DO ';'; CREATE FUNCTION f()$$); -- DO;
+        COMMENT ON TABLE notes IS 'SET role; COMMIT;';
+        ALTER TABLE notes ADD COLUMN tag TEXT DEFAULT E'\\';';
+        CREATE VIEW tags AS SELECT tag FROM notes;";
+    assert_eq!(bench.migrate(&[NOTES, text]).await.unwrap(), ["0002_more"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_endless_migration_is_stopped() {
     let rows = "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n)";
     let table = "CREATE TABLE late (id INTEGER);";

@@ -1,0 +1,266 @@
+//! Splits the text of a migration into statements where PostgreSQL does:
+//! <https://www.postgresql.org/docs/current/sql-syntax-lexical.html>.
+//!
+//! The server decides in the end. It receives one statement at a time, by a protocol that refuses
+//! several, so a text that it would split in other places is an error.
+
+/// A statement of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ScriptStatement<'a> {
+    /// Number of the line on which the statement begins.
+    pub(crate) line: usize,
+    /// Text without the semicolon.
+    pub(crate) text: &'a str,
+}
+
+/// Returns the statements of a script, without comments before them.
+pub(crate) fn statements(script: &str) -> Vec<ScriptStatement<'_>> {
+    let mut found = Vec::new();
+    let mut lexer = Lexer { text: script.as_bytes(), at: 0 };
+    let (mut begin, mut counted, mut line) = (None, 0, 1);
+    loop {
+        let at = lexer.at;
+        match lexer.advance() {
+            Some(Piece::Gap) => continue,
+            Some(Piece::Code) => {
+                begin.get_or_insert(at);
+                continue;
+            }
+            Some(Piece::Semicolon) | None => {}
+        }
+        if let Some(begin) = begin.take() {
+            let between = script.get(counted..begin).unwrap_or_default();
+            line += between.matches('\n').count();
+            counted = begin;
+            let text = script.get(begin..at.min(script.len())).unwrap_or_default();
+            found.push(ScriptStatement { line, text });
+        }
+        if at >= script.len() {
+            return found;
+        }
+    }
+}
+
+/// A piece of a script.
+enum Piece {
+    /// Whitespace or a comment.
+    Gap,
+    Semicolon,
+    Code,
+}
+
+struct Lexer<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Lexer<'_> {
+    /// Moves behind the next piece. Returns `None` at the end.
+    fn advance(&mut self) -> Option<Piece> {
+        let first = *self.text.get(self.at)?;
+        match first {
+            b';' => {
+                self.at += 1;
+                return Some(Piece::Semicolon);
+            }
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => {
+                self.at += 1;
+                return Some(Piece::Gap);
+            }
+            b'-' if self.sees(b"--") => {
+                self.skip_line();
+                return Some(Piece::Gap);
+            }
+            b'/' if self.sees(b"/*") => {
+                self.skip_comment();
+                return Some(Piece::Gap);
+            }
+            b'\'' | b'"' => self.skip_quoted(first),
+            b'$' => self.skip_dollar(),
+            _ if begins_name(first) => self.skip_name(),
+            _ => self.at += 1,
+        }
+        Some(Piece::Code)
+    }
+
+    fn sees(&self, wanted: &[u8]) -> bool {
+        self.text[self.at..].starts_with(wanted)
+    }
+
+    fn skip_line(&mut self) {
+        while self.text.get(self.at).is_some_and(|byte| !matches!(byte, b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    /// Skips a comment with the comments inside it.
+    fn skip_comment(&mut self) {
+        let mut depth = 0_usize;
+        while self.at < self.text.len() {
+            if self.sees(b"/*") {
+                depth += 1;
+                self.at += 2;
+            } else if self.sees(b"*/") {
+                depth -= 1;
+                self.at += 2;
+            } else {
+                self.at += 1;
+            }
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Skips a string or a quoted name without escapes. Two quotes stand for one.
+    fn skip_quoted(&mut self, quote: u8) {
+        self.at += 1;
+        while let Some(byte) = self.text.get(self.at) {
+            self.at += 1;
+            if *byte == quote {
+                if self.text.get(self.at) != Some(&quote) {
+                    return;
+                }
+                self.at += 1;
+            }
+        }
+    }
+
+    /// Skips a word. `E` before a quote begins a string with escapes.
+    fn skip_name(&mut self) {
+        let begin = self.at;
+        while self.text.get(self.at).is_some_and(|byte| continues_name(*byte) || *byte == b'$') {
+            self.at += 1;
+        }
+        let is_escape = self.text[begin..self.at].eq_ignore_ascii_case(b"e");
+        if is_escape && self.text.get(self.at) == Some(&b'\'') {
+            self.skip_escaped();
+        }
+    }
+
+    /// Skips a string with escapes, and the parts of it on further lines, which have the same
+    /// escapes.
+    fn skip_escaped(&mut self) {
+        loop {
+            self.at += 1;
+            loop {
+                match self.text.get(self.at) {
+                    None => return,
+                    Some(b'\\') => self.at += 2,
+                    Some(b'\'') => {
+                        self.at += 1;
+                        if self.text.get(self.at) != Some(&b'\'') {
+                            break;
+                        }
+                        self.at += 1;
+                    }
+                    Some(_) => self.at += 1,
+                }
+            }
+            match self.next_part() {
+                Some(at) => self.at = at,
+                None => return,
+            }
+        }
+    }
+
+    /// Returns the place of the next part of a string: a quote behind at least one line break.
+    fn next_part(&self) -> Option<usize> {
+        let mut ahead = Self { text: self.text, at: self.at };
+        let mut is_next_line = false;
+        loop {
+            match ahead.text.get(ahead.at)? {
+                b'\n' | b'\r' => is_next_line = true,
+                b' ' | b'\t' | 0x0b | 0x0c => {}
+                b'-' if ahead.sees(b"--") => {
+                    ahead.skip_line();
+                    continue;
+                }
+                b'\'' if is_next_line => return Some(ahead.at),
+                _ => return None,
+            }
+            ahead.at += 1;
+        }
+    }
+
+    /// Skips `$tag$ ... $tag$`, or a dollar sign that begins no string.
+    fn skip_dollar(&mut self) {
+        let rest = &self.text[self.at + 1..];
+        let name = rest.iter().take_while(|byte| continues_name(**byte)).count();
+        let is_tag = name == 0 || begins_name(rest[0]);
+        if !is_tag || rest.get(name) != Some(&b'$') {
+            self.at += 1;
+            return;
+        }
+        let tag = &self.text[self.at..self.at + name + 2];
+        let body = self.at + tag.len();
+        let end = self.text[body..].windows(tag.len()).position(|window| window == tag);
+        self.at = end.map_or(self.text.len(), |end| body + end + tag.len());
+    }
+}
+
+fn begins_name(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || !byte.is_ascii()
+}
+
+fn continues_name(byte: u8) -> bool {
+    begins_name(byte) || byte.is_ascii_digit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::statements;
+
+    fn split(script: &str) -> Vec<(usize, &str)> {
+        statements(script).iter().map(|it| (it.line, it.text)).collect()
+    }
+
+    #[test]
+    fn statements_end_at_semicolons() {
+        assert!(split(" ;; -- nothing\n/* ; */ ;").is_empty());
+        assert_eq!(
+            split("-- first\nSELECT 1;\n\nSELECT 2 ;SELECT\n3 -- last"),
+            [(2, "SELECT 1"), (4, "SELECT 2 "), (4, "SELECT\n3 -- last")]
+        );
+        assert_eq!(split("SELECT 'é'; SELECT \"ü\""), [(1, "SELECT 'é'"), (1, "SELECT \"ü\"")]);
+    }
+
+    #[test]
+    fn semicolons_in_strings_names_and_comments_end_nothing() {
+        for text in [
+            "SELECT ';', 'it''s;'",
+            "SELECT \";\"\";\"",
+            "SELECT E'\\';', e'\\\\', 1",
+            "SELECT E'a' -- why\n'\\';'",
+            "SELECT $$;$$, $a$ $b$; $a$, a$b$c",
+            "SELECT $é$;$é$",
+            "SELECT 1 /* ; /* ; */ ; */ + 2",
+            "SELECT 1 -- ;\r+ 2",
+            "SELECT name_e';'",
+        ] {
+            let script = format!("{text};SELECT 2");
+            let line = 1 + text.matches('\n').count();
+            assert_eq!(split(&script), [(1, text), (line, "SELECT 2")]);
+        }
+    }
+
+    #[test]
+    fn semicolons_behind_strings_end_a_statement() {
+        for (text, first) in [
+            ("SELECT '\\';SELECT 2", "SELECT '\\'"),
+            ("SELECT 'a'\n'\\';SELECT 2", "SELECT 'a'\n'\\'"),
+            ("SELECT $1$;SELECT 2", "SELECT $1$"),
+            ("SELECT a$b$;SELECT 2", "SELECT a$b$"),
+            ("SELECT E'\\\\';SELECT 2", "SELECT E'\\\\'"),
+        ] {
+            assert_eq!(split(text)[0].1, first, "{text}");
+        }
+    }
+
+    #[test]
+    fn unfinished_texts_are_one_statement() {
+        for text in ["SELECT 'a;", "SELECT \"a;", "SELECT E'\\", "SELECT $a$;", "SELECT 1 /* ;"] {
+            assert_eq!(split(text), [(1, text)]);
+        }
+    }
+}
