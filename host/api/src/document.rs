@@ -40,6 +40,10 @@ pub struct Health {
     /// are recovered and none is set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryDocument>,
+    /// Number of files and folders that could not be loaded, as in `GET /api/v1/problems`. Absent if
+    /// there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problems: Option<usize>,
 }
 
 /// The progress of the recovery of runs that a crash or shutdown interrupted.
@@ -73,4 +77,7 @@ pub struct LoadProblem {
     pub at_ms: i64,
     /// Reason of the failure, and a hint.
     pub message: String,
+    /// The app, if it was read and cannot be used yet: its migrations were not applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
 }

@@ -26,6 +26,7 @@ async fn health() -> Json<Health> {
         // before the store is open.
         instance: String::new(),
         recovery: None,
+        problems: None,
     })
 }
 

@@ -373,7 +373,12 @@ impl Inner {
 
     fn problem(&self, path: &Path, message: String) -> Change {
         let at_ms = self.clock.now_ms();
-        let problem = LoadProblem { path: path.to_owned(), at_ms, message: message.clone() };
+        let problem = LoadProblem {
+            path: path.to_owned(),
+            at_ms,
+            message: message.clone(),
+            app: None,
+        };
         self.catalog.report_problem(problem);
         Change::Problem { path: path.to_owned(), message }
     }

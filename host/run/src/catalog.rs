@@ -20,6 +20,9 @@ pub struct LoadProblem {
     pub at_ms: i64,
     /// What is wrong, and how to fix it.
     pub message: String,
+    /// The app, if it was read and cannot be used yet: its migrations were not applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app: Option<AppName>,
 }
 
 /// The loaded apps. Reads are cheap; writes happen only when a file changes.
@@ -112,8 +115,40 @@ impl Catalog {
         self.lock().problems.remove(path);
     }
 
+    /// Returns the number of problems.
+    pub fn problem_count(&self) -> usize {
+        self.lock().problems.len()
+    }
+
+    /// Returns true if an app was read and no version of it can be used.
+    pub fn is_unavailable(&self, name: &AppName) -> bool {
+        let inner = self.lock();
+        let has_problem = inner.problems.values().any(|it| it.app.as_ref() == Some(name));
+        has_problem && !inner.apps.contains_key(name)
+    }
+
     /// Returns the problems, ordered by path.
     pub fn problems(&self) -> Vec<LoadProblem> {
         self.lock().problems.values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_app_with_a_problem_is_unavailable_until_it_is_cleared() {
+        let catalog = Catalog::new();
+        let [notes, other] = ["notes", "other"].map(|name| AppName::new(name).unwrap());
+        let (path, message) = (PathBuf::from("plugins/notes"), "still at work".to_owned());
+        let problem = LoadProblem { path: path.clone(), at_ms: 1, message, app: None };
+        catalog.report_problem(problem.clone());
+        assert!(!catalog.is_unavailable(&notes));
+        catalog.report_problem(LoadProblem { app: Some(notes.clone()), ..problem });
+        assert!(catalog.is_unavailable(&notes) && !catalog.is_unavailable(&other));
+        assert_eq!(catalog.problem_count(), 1);
+        catalog.clear_problem(&path);
+        assert!(!catalog.is_unavailable(&notes));
     }
 }

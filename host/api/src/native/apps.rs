@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::AppName;
 use wattle_run::app::App;
 
 use crate::document::app::{AppDocument, GraphDocument};
@@ -55,15 +57,25 @@ pub async fn get_graph(
 ///
 /// # Errors
 ///
-/// `not-found` if no app of this name is loaded.
+/// `not-found` if no app of this name is loaded, and `unavailable` if its migrations were not
+/// applied.
 pub(crate) fn find(state: &ApiState, name: &str) -> Result<Arc<App>, Problem> {
-    let parsed = name.parse().ok();
-    parsed.and_then(|name| state.engine.catalog().app(&name)).ok_or_else(|| {
-        Problem::not_found(
-            "app",
-            name,
-            "see `GET /api/v1/apps` for loaded apps and `GET /api/v1/problems` for those that \
-             could not be loaded",
-        )
-    })
+    let catalog = state.engine.catalog();
+    let parsed: Option<AppName> = name.parse().ok();
+    if let Some(app) = parsed.as_ref().and_then(|name| catalog.app(name)) {
+        return Ok(app);
+    }
+    if parsed.is_some_and(|name| catalog.is_unavailable(&name)) {
+        let message = format!(
+            "app `{name}` is unavailable, because its migrations were not applied; the operator \
+             sees the reason at `GET /api/v1/problems`"
+        );
+        return Err(Failure::new(code::UNAVAILABLE, message).retryable().into());
+    }
+    Err(Problem::not_found(
+        "app",
+        name,
+        "see `GET /api/v1/apps` for loaded apps and `GET /api/v1/problems` for those that could \
+         not be loaded",
+    ))
 }

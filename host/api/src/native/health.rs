@@ -10,10 +10,12 @@ use crate::state::ApiState;
 #[utoipa::path(get, path = "/api/v1/health",
     extensions(("x-wattle-access" = json!({ "scope": "none", "share": "control" }))), tag = "host", responses((status = 200, body = Health)))]
 pub async fn health(State(state): State<ApiState>) -> Json<Health> {
+    let problems = state.engine.catalog().problem_count();
     Json(Health {
         status: "ok".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         instance: state.instance.to_string(),
         recovery: RecoveryDocument::of(state.engine.recovery()),
+        problems: (problems > 0).then_some(problems),
     })
 }

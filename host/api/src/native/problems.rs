@@ -20,6 +20,7 @@ pub async fn list_problems(State(state): State<ApiState>, _: OfHost) -> Json<Vec
         path: problem.path.display().to_string(),
         at_ms: problem.at_ms,
         message: problem.message,
+        app: problem.app.map(|name| name.to_string()),
     });
     Json(problems.collect())
 }
