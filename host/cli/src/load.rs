@@ -11,6 +11,7 @@ pub mod facts;
 pub mod file;
 pub mod grants;
 pub mod manifest;
+pub mod migrations;
 mod names;
 mod page;
 mod parts;

@@ -45,6 +45,7 @@ pub fn toml(own: &str, business: &str) -> String {
 url = "{own}"
 [sql.business]
 url = "{business}"
+migrate = ["nl2sql"]
 [apps.nl2sql]
 path = "{app}"
 mount = "/"

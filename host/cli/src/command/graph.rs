@@ -169,6 +169,9 @@ async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
         });
     }
     let manifest = Manifest::read(folder).map_err(Error::Failed)?;
+    for refusal in manifest.refused_migrations(config) {
+        Output::warning(&refusal.to_string());
+    }
     let mut problems = projections::check_files(&manifest, config);
     problems.extend(projections::streams(folder).err().unwrap_or_default());
     if !problems.is_empty() {

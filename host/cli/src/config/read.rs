@@ -201,6 +201,9 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
             add(format!("apps.{name}.mount"), message, "use `/` or a prefix such as `/asset`");
         }
     }
+    for (name, database) in &config.sql {
+        database.check(name, problems);
+    }
     for (name, server) in &config.mcp {
         server.check(name, problems);
     }
@@ -300,8 +303,10 @@ fn listed(names: &[&str]) -> String {
 mod tests {
     use wattle_graph::limit::GraphLimits;
     use wattle_sandbox::CompileLimits;
+    use wattle_sql::limit::MIGRATION_TIMEOUT;
 
     use super::*;
+    use crate::config::{MigrateRule, duration};
 
     fn check(text: &str) -> Result<Config, String> {
         parse(text, Path::new("/base")).map_err(|error| error.to_string())
@@ -321,7 +326,10 @@ mod tests {
             (reader.schema, reader.timeout_ms, reader.rows),
             (true, Some(5_000), Some(10_000))
         );
-        assert!(config.sql["asset"].migrate && !config.sql["business"].migrate);
+        let (asset, business) = (&config.sql["asset"], &config.sql["business"]);
+        assert_eq!(business.migrate, MigrateRule::Nobody);
+        assert!(matches!(&asset.migrate, MigrateRule::Apps(apps) if apps.contains("asset")));
+        assert_eq!(asset.migration_timeout.map(duration), Some(MIGRATION_TIMEOUT));
         assert_eq!(config.tenants["acme"].keys_env.as_deref(), Some("ACME_API_KEYS"));
         let caps = config.caps();
         assert_eq!(config.limits.graphs(), GraphLimits::default());

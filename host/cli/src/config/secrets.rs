@@ -1,4 +1,4 @@
-//! `[secrets]` and `[sql.<name>]`: values from outside of the configuration file.
+//! `[secrets]`: values from outside of the configuration file.
 
 use std::path::{Path, PathBuf};
 
@@ -51,35 +51,6 @@ impl SecretSource {
                 Ok(Secret::Value(text.trim_end_matches(['\r', '\n']).to_owned()))
             }
         }
-    }
-}
-
-/// One `[sql.<name>]`.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SqlConfig {
-    /// `sqlite:<path>`, relative to the data folder, or `postgres://user@host/database`.
-    pub url: String,
-    /// Environment variable with the password.
-    #[serde(default)]
-    pub password_env: Option<String>,
-    /// Whether the migrations of apps are applied. `false` for a database that others maintain.
-    /// Default: true.
-    #[serde(default = "yes")]
-    pub migrate: bool,
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// The URL can contain a password.
-impl std::fmt::Debug for SqlConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SqlConfig")
-            .field("password_env", &self.password_env)
-            .field("migrate", &self.migrate)
-            .finish_non_exhaustive()
     }
 }
 

@@ -11,10 +11,11 @@ use wattle_run::app::{App, GraphVersion, Projections};
 use wattle_run::ports::{Plugin, Sandbox};
 use wattle_sql::{Databases, Script};
 
-use crate::config::Config;
+use crate::config::{Config, MigrateRule};
 use crate::load::facts::PluginFacts;
 use crate::load::file::{self, DOCUMENT_BYTES, MIGRATION_BYTES};
 use crate::load::manifest::{ComponentFiles, FILE, Manifest};
+use crate::load::migrations::{DatabaseMigrations, with_causes};
 use crate::load::parts::Parts;
 use crate::load::{names, page, plugin_file, projections};
 
@@ -77,14 +78,17 @@ impl AppFolder<'_> {
             problems.push(problem);
             None
         });
+        let migrations = if self.is_old { Ok(Vec::new()) } else { self.migrations() };
+        let migrations = migrations.unwrap_or_else(|found| {
+            problems.extend(found);
+            Vec::new()
+        });
         let parts = Parts::gather(self, own, &graphs);
         problems.extend(parts.problems);
         if !problems.is_empty() {
             return Err(problems);
         }
-        if !self.is_old {
-            self.migrate(manifest).await?;
-        }
+        self.migrate(migrations).await?;
         let plugins = parts.plugins;
         let settings = manifest.merged_settings(self.config.apps.get(&manifest.app.name));
         let packs: BTreeMap<_, _> = graphs
@@ -140,40 +144,35 @@ impl AppFolder<'_> {
         if names.is_empty() || self.is_old { Ok(graphs) } else { Err(names) }
     }
 
-    async fn migrate(&self, manifest: &Manifest) -> Result<(), Vec<String>> {
-        let mut problems = Vec::new();
-        let kept_elsewhere =
-            |database: &String| self.config.sql.get(database).is_some_and(|it| !it.migrate);
-        for (database, folders) in &manifest.migrations {
-            if kept_elsewhere(database) {
+    /// Reads the migrations that the host applies.
+    fn migrations(&self) -> Result<Vec<DatabaseMigrations>, Vec<String>> {
+        let refused = self.manifest.refused_migrations(self.config);
+        let mut problems: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        let mut found = Vec::new();
+        for (database, folders) in &self.manifest.migrations {
+            let configured = self.config.sql.get(database);
+            if configured.is_some_and(|it| it.migrate == MigrateRule::Nobody) {
                 continue;
             }
-            match self.migrate_one(database, folders).await {
-                Ok(applied) if applied.is_empty() => {}
-                Ok(applied) => {
-                    let (app, migrations) = (manifest.app.name.as_str(), applied.join(", "));
-                    tracing::info!(app, database, migrations, "migrated");
+            match self.scripts(database, folders) {
+                Ok(scripts) => {
+                    found.push(DatabaseMigrations { database: database.clone(), scripts });
                 }
                 Err(problem) => problems.push(problem),
             }
         }
-        if problems.is_empty() { Ok(()) } else { Err(problems) }
+        if problems.is_empty() { Ok(found) } else { Err(problems) }
     }
 
-    async fn migrate_one(
+    /// Reads the migrations in the folder for the dialect of a database.
+    fn scripts(
         &self,
         database: &str,
         folders: &BTreeMap<String, PathBuf>,
-    ) -> Result<Vec<String>, String> {
+    ) -> Result<Vec<Script>, String> {
         let app = self.manifest.app.name.as_str();
         let folder = self.databases.migration_folder(app, database, folders);
-        let scripts = self.scripts(folder.map_err(|error| chain(&error))?)?;
-        let applied = self.databases.migrate(app, database, scripts).await;
-        applied.map_err(|error| chain(&error))
-    }
-
-    /// Returns the migrations in a folder.
-    fn scripts(&self, folder: &Path) -> Result<Vec<Script>, String> {
+        let folder = folder.map_err(|error| with_causes(&error))?;
         let entries = file::list(self.folder, folder).map_err(|error| error.to_string())?;
         let scripts = entries.iter().filter(|entry| entry.has_ending("sql")).map(|entry| {
             let path = folder.join(entry.path.file_name().unwrap_or_default());
@@ -181,6 +180,22 @@ impl AppFolder<'_> {
             Ok(Script { path, text: text.map_err(|error| error.to_string())? })
         });
         scripts.collect()
+    }
+
+    async fn migrate(&self, migrations: Vec<DatabaseMigrations>) -> Result<(), Vec<String>> {
+        let app = self.manifest.app.name.as_str();
+        let mut problems = Vec::new();
+        for DatabaseMigrations { database, scripts } in migrations {
+            match self.databases.migrate(app, &database, scripts).await {
+                Ok(applied) if applied.is_empty() => {}
+                Ok(applied) => {
+                    let migrations = applied.join(", ");
+                    tracing::info!(app, %database, migrations, "migrated");
+                }
+                Err(error) => problems.push(with_causes(&error)),
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 }
 
@@ -215,15 +230,4 @@ fn check_web(manifest: &Manifest, own: &Plugins) -> Vec<String> {
         )],
         Some(_) => Vec::new(),
     }
-}
-
-/// Formats an error with its causes, because the message of an error does not contain them.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
 }

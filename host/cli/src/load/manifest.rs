@@ -11,6 +11,7 @@ use wattle_run::ports::store::UNBOUND;
 
 use crate::config::{AppConfig, Config, Needs};
 use crate::load::file::{self, FilePlace, MANIFEST_BYTES};
+use crate::load::migrations::{MigrationRequest, NotPermitted};
 
 /// Name of the manifest file.
 pub const FILE: &str = "app.toml";
@@ -143,6 +144,14 @@ impl Manifest {
             (name.clone(), place)
         };
         self.components.iter().map(place).collect()
+    }
+
+    /// Returns the databases that the app would change by its migrations and may not.
+    pub fn refused_migrations(&self, config: &Config) -> Vec<NotPermitted> {
+        let plugins = self.components.keys().collect();
+        let request = MigrationRequest { app: &self.app.name, plugins, needs: &self.needs };
+        let databases = self.migrations.keys();
+        databases.filter_map(|database| request.refusal(database, config)).collect()
     }
 
     /// Returns the settings of the app, overridden by those of the operator.

@@ -19,7 +19,7 @@ use wattle_store::{
 };
 use wattle_telemetry::Telemetry;
 
-use crate::config::{Config, Secret, StoreKind};
+use crate::config::{Config, Secret, StoreKind, duration};
 use crate::data_folder::CACHE_FOLDER;
 use crate::error::Error;
 use crate::load::compiler;
@@ -212,6 +212,9 @@ async fn open_databases(
     let mut databases = BTreeMap::new();
     for (name, sql) in &config.sql {
         let mut database = DatabaseConfig::new(&sql.url);
+        if let Some(timeout) = sql.migration_timeout {
+            database = database.with_migration_timeout(duration(timeout));
+        }
         if let Some(variable) = &sql.password_env {
             match env(variable) {
                 Some(password) => database = database.with_password(password),

@@ -19,6 +19,7 @@ mod help;
 mod hosts;
 mod keys;
 mod loading;
+mod migrations;
 mod native;
 mod principal;
 mod projections;
