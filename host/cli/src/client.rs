@@ -71,15 +71,9 @@ impl Client {
         let host = Box::pin(Host::open(config, Overrides::default())).await?;
         if needs == Needs::Apps {
             host.warnings.iter().for_each(|warning| Output::warning(warning));
-            for change in host.load_apps().await? {
-                match change {
-                    Change::Problem { path, message } => {
-                        Output::warning(&format!("`{}` is not loaded: {message}", path.display()));
-                    }
-                    Change::App { notes, .. } => notes.iter().for_each(|it| Output::warning(it)),
-                    _ => {}
-                }
-            }
+            host.load_apps().await?.iter().for_each(warn);
+            // The process serves nobody else, and without it the migrations would end.
+            host.loader.finish_migrations().await.iter().for_each(warn);
         }
         let router = unguarded_router(host.api_state()?);
         Ok(Self::Local(Box::new(Local { host, router })))
@@ -223,6 +217,17 @@ impl Local {
         let pieces = response.into_body().into_data_stream();
         let pieces = pieces.map_err(move |error| internal(error.to_string()));
         Ok((status, pieces.boxed()))
+    }
+}
+
+/// Prints the problem or the notes of a change.
+fn warn(change: &Change) {
+    match change {
+        Change::Problem { path, message } => {
+            Output::warning(&format!("`{}` is not loaded: {message}", path.display()));
+        }
+        Change::App { notes, .. } => notes.iter().for_each(|it| Output::warning(it)),
+        _ => {}
     }
 }
 

@@ -41,6 +41,7 @@ use crate::load::app_folder::{AppFolder, LoadedApp, Plugins};
 use crate::load::archive::Old;
 use crate::load::file::FilePlace;
 use crate::load::manifest::{ComponentFiles, Manifest};
+use crate::load::migrations::{Migrations, PATIENCE};
 use crate::load::round::Round;
 use crate::load::scan::{Found, Print};
 
@@ -59,6 +60,7 @@ struct Inner {
     loose: LoosePlugins,
     /// Whether only code is loaded: migrations are not applied, and missing tools are not reported.
     code_only: bool,
+    migrations: Migrations,
     /// The files that were loaded last. Locked during a refresh, so that refreshes never overlap.
     seen: Mutex<Seen>,
     sources: std::sync::Mutex<Sources>,
@@ -101,6 +103,19 @@ struct ReadApp {
     manifest: Manifest,
     files: ComponentFiles,
     loaded: LoadedApp,
+}
+
+/// The reason why an app is not loaded.
+struct NotLoaded {
+    message: String,
+    /// The app, if it was read and its migrations were not applied.
+    unavailable: Option<AppName>,
+}
+
+impl From<String> for NotLoaded {
+    fn from(message: String) -> Self {
+        Self { message, unavailable: None }
+    }
 }
 
 /// The result of a refresh for one file or folder.
@@ -231,6 +246,31 @@ impl Loader {
     }
 }
 
+impl Loader {
+    /// Waits until migrations end for which [`Self::refresh`] did not wait, and loads their apps.
+    pub async fn load_migrated(&self) -> Vec<Change> {
+        let inner = &self.inner;
+        inner.migrations.ended().await;
+        let mut seen = inner.seen.lock().await;
+        let apps = inner.migrations.take_ended();
+        Round::new(inner, &mut seen, Vec::new()).load(Vec::new(), &apps).await
+    }
+
+    /// Waits for all migrations, and loads their apps.
+    pub async fn finish_migrations(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        while self.inner.migrations.are_running() {
+            changes.extend(self.load_migrated().await);
+        }
+        changes
+    }
+
+    /// Stops migrations that are at work, which changes nothing in their databases.
+    pub fn stop_migrations(&self) {
+        self.inner.migrations.stop();
+    }
+}
+
 impl Inner {
     fn new(
         config: Arc<Config>,
@@ -241,8 +281,18 @@ impl Inner {
         loose: LoosePlugins,
         code_only: bool,
     ) -> Self {
-        let (seen, sources) = (Mutex::default(), std::sync::Mutex::default());
-        Self { config, catalog, sandbox, databases, clock, loose, code_only, seen, sources }
+        Self {
+            config,
+            catalog,
+            sandbox,
+            databases,
+            clock,
+            loose,
+            code_only,
+            migrations: Migrations::new(PATIENCE),
+            seen: Mutex::default(),
+            sources: std::sync::Mutex::default(),
+        }
     }
 
     /// Removes apps and plugins whose files no longer exist. Returns true if a plugin was removed,
@@ -252,6 +302,7 @@ impl Inner {
         let gone = |path: &Path| !found.contains(path);
         for path in seen.prints.keys().filter(|path| gone(path)).cloned().collect::<Vec<_>>() {
             seen.prints.remove(&path);
+            self.migrations.forget(&path);
             self.catalog.clear_problem(&path);
             if let Some(app) = seen.apps.remove(&path) {
                 self.catalog.remove(&app);
@@ -298,10 +349,30 @@ impl Inner {
         Ok(ReadApp { manifest, files, loaded })
     }
 
-    fn install_app(&self, folder: &Path, app: Result<ReadApp, String>, seen: &mut Seen) -> Change {
+    /// Applies the migrations of an app that was read. The app is not installed before that.
+    async fn migrate_app(
+        &self,
+        folder: &Path,
+        app: Result<ReadApp, String>,
+    ) -> Result<ReadApp, NotLoaded> {
+        let mut app = app?;
+        let name = app.loaded.app.name.clone();
+        let migrations = std::mem::take(&mut app.loaded.migrations);
+        match self.migrations.apply(folder, &self.databases, &name, migrations).await {
+            Ok(()) => Ok(app),
+            Err(message) => Err(NotLoaded { message, unavailable: Some(name) }),
+        }
+    }
+
+    fn install_app(
+        &self,
+        folder: &Path,
+        app: Result<ReadApp, NotLoaded>,
+        seen: &mut Seen,
+    ) -> Change {
         let ReadApp { manifest, files, loaded } = match app {
             Ok(app) => app,
-            Err(message) => return self.problem(folder, message),
+            Err(not_loaded) => return self.report(folder, not_loaded),
         };
         let name = loaded.app.name.clone();
         if let Some(message) = twin(&name, folder, seen) {
@@ -373,15 +444,14 @@ impl Inner {
     }
 
     fn problem(&self, path: &Path, message: String) -> Change {
-        let at_ms = self.clock.now_ms();
-        let problem = LoadProblem {
-            path: path.to_owned(),
-            at_ms,
-            message: message.clone(),
-            app: None,
-        };
-        self.catalog.report_problem(problem);
-        Change::Problem { path: path.to_owned(), message }
+        self.report(path, message.into())
+    }
+
+    fn report(&self, path: &Path, NotLoaded { message, unavailable }: NotLoaded) -> Change {
+        let (path, at_ms) = (path.to_owned(), self.clock.now_ms());
+        let (shown, app) = (message.clone(), unavailable);
+        self.catalog.report_problem(LoadProblem { path: path.clone(), at_ms, message: shown, app });
+        Change::Problem { path, message }
     }
 }
 

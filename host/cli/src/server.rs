@@ -115,6 +115,7 @@ impl Server {
         }
         until(&mut tasks, &stop, async move { listening.keep_certificates().await });
         spawn_sweeps(&mut tasks, &host, &stop);
+        spawn_migrated(&mut tasks, &host, &stop);
         if options.watch {
             spawn_watch(&mut tasks, &host, &stop);
         }
@@ -201,6 +202,16 @@ fn spawn_watch(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>)
     until(tasks, stop, async move {
         if let Err(error) = files::watch(loader, log_change).await {
             tracing::warn!(%error, "changed files are not reloaded");
+        }
+    });
+}
+
+/// Loads apps whose migrations take so long that the start or a reload did not wait for them.
+fn spawn_migrated(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>) {
+    let loader = host.loader.clone();
+    until(tasks, stop, async move {
+        loop {
+            loader.load_migrated().await.iter().for_each(log_change);
         }
     });
 }

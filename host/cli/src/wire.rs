@@ -205,9 +205,10 @@ impl Host {
         self.loader.start(store).await.map_err(Error::Store)
     }
 
-    /// Ends open streams.
+    /// Ends open streams, and stops migrations.
     pub fn begin_stop(&self) {
         self.stop.send_replace(true);
+        self.loader.stop_migrations();
     }
 
     /// Stops the engine, and closes the adapters. Waits for a short time until running supersteps

@@ -36,7 +36,7 @@ pub struct AppFolder<'a> {
     pub config: &'a Config,
     /// Sandbox that loads components.
     pub sandbox: &'a dyn Sandbox,
-    /// Databases to which the migrations are applied.
+    /// Databases, whose dialects decide which migrations are read.
     pub databases: &'a Databases,
     /// Standalone plugins of the plugins folder.
     pub loose: &'a Plugins,
@@ -48,10 +48,12 @@ pub struct LoadedApp {
     pub app: App,
     /// Notes for the operator.
     pub notes: Vec<String>,
+    /// Migrations that must be applied before the app is used.
+    pub migrations: Vec<DatabaseMigrations>,
 }
 
 impl AppFolder<'_> {
-    /// Loads the app. Applies migrations only if everything else is valid.
+    /// Loads the app. Its migrations are only read.
     ///
     /// # Errors
     ///
@@ -88,7 +90,6 @@ impl AppFolder<'_> {
         if !problems.is_empty() {
             return Err(problems);
         }
-        self.migrate(migrations).await?;
         let plugins = parts.plugins;
         let settings = manifest.merged_settings(self.config.apps.get(&manifest.app.name));
         let packs: BTreeMap<_, _> = graphs
@@ -115,7 +116,7 @@ impl AppFolder<'_> {
             projections,
             page,
         };
-        Ok(LoadedApp { app, notes })
+        Ok(LoadedApp { app, notes, migrations })
     }
 
     /// Reads and checks the graphs on a blocking thread: the check compiles every schema of the
@@ -180,22 +181,6 @@ impl AppFolder<'_> {
             Ok(Script { path, text: text.map_err(|error| error.to_string())? })
         });
         scripts.collect()
-    }
-
-    async fn migrate(&self, migrations: Vec<DatabaseMigrations>) -> Result<(), Vec<String>> {
-        let app = self.manifest.app.name.as_str();
-        let mut problems = Vec::new();
-        for DatabaseMigrations { database, scripts } in migrations {
-            match self.databases.migrate(app, &database, scripts).await {
-                Ok(applied) if applied.is_empty() => {}
-                Ok(applied) => {
-                    let migrations = applied.join(", ");
-                    tracing::info!(app, %database, migrations, "migrated");
-                }
-                Err(error) => problems.push(with_causes(&error)),
-            }
-        }
-        if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 }
 

@@ -1,11 +1,25 @@
 //! Migrations of apps. They may do anything to a database, so they need the operator's permission.
+//! They may take long, so they run in tasks of their own, and loading waits for them for a short
+//! time only.
 
-use wattle_graph::id::{AppName, PluginName};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinError;
+use tokio::time::{Instant, timeout_at};
+use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_run::grant::SqlAccess;
-use wattle_sql::Script;
+use wattle_sql::{Databases, Script};
 
 use crate::config::{Config, MigrateRule, Needs};
 use crate::load::grants;
+
+/// Time that loading waits for the migrations of an app. Those of most apps take less than a
+/// second.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The migrations of an app for one database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +108,186 @@ impl MigrationRequest<'_> {
     }
 }
 
+/// The result of migrations: all problems, one message per problem.
+type Outcome = Result<(), Vec<String>>;
+
+/// The migrations of all apps that loading has started, and whose end it has not seen.
+pub(super) struct Migrations {
+    /// Time that loading waits for the migrations of an app.
+    patience: Duration,
+    /// By folder of the app.
+    running: Mutex<BTreeMap<PathBuf, Running>>,
+    /// Notified when migrations end.
+    ended: Arc<Notify>,
+    stop: watch::Sender<bool>,
+}
+
+/// Migrations that were started.
+struct Running {
+    /// Digest of the migrations.
+    plan: Digest,
+    begun: Instant,
+    outcome: watch::Receiver<Option<Outcome>>,
+    /// Whether [`Migrations::take_ended`] has returned their app.
+    is_taken: bool,
+}
+
+impl Migrations {
+    pub(super) fn new(patience: Duration) -> Self {
+        let (running, ended) = (Mutex::default(), Arc::default());
+        Self { patience, running, ended, stop: watch::Sender::new(false) }
+    }
+
+    /// Applies the migrations of the app in a folder, or waits for them if they are at work. If
+    /// they take longer than loading waits, they go on, and [`Self::ended`] tells their end.
+    ///
+    /// # Errors
+    ///
+    /// A message with all problems, or that the migrations are not applied yet.
+    pub(super) async fn apply(
+        &self,
+        folder: &Path,
+        databases: &Databases,
+        app: &AppName,
+        migrations: Vec<DatabaseMigrations>,
+    ) -> Result<(), String> {
+        if migrations.is_empty() {
+            return Ok(());
+        }
+        let plan = digest(&migrations);
+        let work = || apply(databases.clone(), app.clone(), migrations);
+        match self.follow(folder, plan, work).await {
+            Some(outcome) => outcome.map_err(|problems| problems.join("\n")),
+            None => Err(format!(
+                "the migrations of app `{app}` take longer than {} s\n  hint: the app is loaded \
+                 when they are applied; the host stops each after the `migration_timeout` of its \
+                 database",
+                self.patience.as_secs()
+            )),
+        }
+    }
+
+    /// Starts work for a folder, unless the work of the same plan was started and its outcome was
+    /// not returned. Returns the outcome, or `None` if the work takes too long.
+    async fn follow<F>(
+        &self,
+        folder: &Path,
+        plan: Digest,
+        work: impl FnOnce() -> F,
+    ) -> Option<Outcome>
+    where
+        F: Future<Output = Outcome> + Send + 'static,
+    {
+        let known = self.lock().remove(folder).filter(|known| known.plan == plan);
+        let mut running = match known {
+            Some(known) => known,
+            None => self.start(plan, work()),
+        };
+        let end = running.begun + self.patience;
+        let outcome = async {
+            let outcome = running.outcome.wait_for(Option::is_some).await;
+            outcome.map(|outcome| (*outcome).clone())
+        };
+        let outcome = match timeout_at(end, outcome).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Some(Err(vec!["the migrations were aborted".to_owned()])),
+            Err(_) => None,
+        };
+        if outcome.is_none() {
+            self.lock().insert(folder.to_owned(), running);
+        }
+        outcome
+    }
+
+    fn start(&self, plan: Digest, work: impl Future<Output = Outcome> + Send + 'static) -> Running {
+        let (sender, outcome) = watch::channel(None);
+        let (stop, ended) = (self.stop.subscribe(), Arc::clone(&self.ended));
+        let work = tokio::spawn(async move {
+            tokio::select! {
+                outcome = work => outcome,
+                () = stopped(stop) => Err(vec!["the host is stopping".to_owned()]),
+            }
+        });
+        tokio::spawn(async move {
+            let outcome = work.await;
+            let aborted =
+                |error: JoinError| Err(vec![format!("the migrations were aborted: {error}")]);
+            sender.send_replace(Some(outcome.unwrap_or_else(aborted)));
+            ended.notify_one();
+        });
+        Running { plan, begun: Instant::now(), outcome, is_taken: false }
+    }
+
+    /// Waits until migrations end.
+    pub(super) async fn ended(&self) {
+        self.ended.notified().await;
+    }
+
+    /// Returns the folders of apps whose migrations ended after loading had stopped waiting. Each
+    /// is returned once.
+    pub(super) fn take_ended(&self) -> BTreeSet<PathBuf> {
+        let mut folders = BTreeSet::new();
+        for (folder, running) in self.lock().iter_mut() {
+            if !running.is_taken && running.outcome.borrow().is_some() {
+                running.is_taken = true;
+                folders.insert(folder.clone());
+            }
+        }
+        folders
+    }
+
+    /// Returns true if migrations are at work for which loading has stopped waiting.
+    pub(super) fn are_running(&self) -> bool {
+        self.lock().values().any(|running| !running.is_taken)
+    }
+
+    /// Forgets the migrations of an app that was removed. They end by themselves.
+    pub(super) fn forget(&self, folder: &Path) {
+        self.lock().remove(folder);
+    }
+
+    /// Stops all migrations, which changes nothing in their databases.
+    pub(super) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// The lock protects single map operations, so a poisoned map is consistent.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    // An error means that the loader no longer exists.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+async fn apply(databases: Databases, app: AppName, migrations: Vec<DatabaseMigrations>) -> Outcome {
+    let mut problems = Vec::new();
+    for DatabaseMigrations { database, scripts } in migrations {
+        match databases.migrate(app.as_str(), &database, scripts).await {
+            Ok(applied) if applied.is_empty() => {}
+            Ok(applied) => {
+                let migrations = applied.join(", ");
+                tracing::info!(%app, %database, migrations, "migrated");
+            }
+            Err(error) => problems.push(with_causes(&error)),
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
+fn digest(migrations: &[DatabaseMigrations]) -> Digest {
+    let mut lines = String::new();
+    for DatabaseMigrations { database, scripts } in migrations {
+        for Script { path, text } in scripts {
+            let digest = Digest::of(text.as_bytes()).to_hex();
+            lines.push_str(&format!("{database} {} {digest}\n", path.display()));
+        }
+    }
+    Digest::of(lines.as_bytes())
+}
+
 /// Formats an error with its causes, because the message of an error does not contain them.
 pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -107,7 +301,7 @@ pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use tokio::sync::oneshot;
 
     use super::*;
     use crate::config::parse;
@@ -174,5 +368,47 @@ mod tests {
         let refused = named("[\"other\"]");
         let hint = "add `\"shop\"` to `migrate` under `[sql.sales]`";
         assert!(refused[0].to_string().contains(hint), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn slow_migrations_go_on_behind_loading_and_run_once() {
+        let migrations = Migrations::new(Duration::ZERO);
+        let (folder, plan) = (Path::new("plugins/notes"), Digest::of(b"first"));
+        let (release, held) = oneshot::channel::<()>();
+        let slow = || async move {
+            held.await.unwrap();
+            Err(vec!["a table is missing".to_owned()])
+        };
+        assert_eq!(migrations.follow(folder, plan, slow).await, None);
+        assert!(migrations.are_running() && migrations.take_ended().is_empty());
+        release.send(()).unwrap();
+        migrations.ended().await;
+        assert_eq!(migrations.take_ended(), [folder.to_owned()].into());
+        assert!(!migrations.are_running() && migrations.take_ended().is_empty());
+        // Their outcome is what the app is loaded with.
+        let again = || async { panic!("they run again") };
+        let outcome = migrations.follow(folder, plan, again).await;
+        assert_eq!(outcome, Some(Err(vec!["a table is missing".to_owned()])));
+    }
+
+    #[tokio::test]
+    async fn changed_migrations_replace_those_at_work() {
+        let migrations = Migrations::new(Duration::ZERO);
+        let folder = Path::new("plugins/notes");
+        let first = migrations.follow(folder, Digest::of(b"first"), std::future::pending).await;
+        assert_eq!(first, None);
+        let patient = Migrations { patience: PATIENCE, ..migrations };
+        let second = patient.follow(folder, Digest::of(b"second"), || async { Ok(()) }).await;
+        assert_eq!(second, Some(Ok(())));
+        assert!(!patient.are_running());
+    }
+
+    #[tokio::test]
+    async fn migrations_stop_with_the_host() {
+        let migrations = Migrations::new(PATIENCE);
+        migrations.stop();
+        let plan = Digest::of(b"first");
+        let outcome = migrations.follow(Path::new("notes"), plan, std::future::pending).await;
+        assert_eq!(outcome, Some(Err(vec!["the host is stopping".to_owned()])));
     }
 }

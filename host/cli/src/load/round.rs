@@ -1,5 +1,5 @@
 //! One round of loading. Files are loaded concurrently, so that a slow file does not delay the
-//! others.
+//! others. Migrations of an app run beside it.
 //!
 //! Apps are installed in the order of their paths, so that the same files always result in the same
 //! apps. If files take longer than [`PATIENCE`], their apps are installed in the order in which
@@ -13,11 +13,11 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 use wattle_run::ports::Plugin;
 
-use super::{Change, Inner, ReadApp, Seen};
+use super::{Change, Inner, NotLoaded, ReadApp, Seen};
 
 /// Time that apps wait for plugins of the same round, and for each other. Compiling a component of
 /// a few megabytes takes one or two seconds.
@@ -30,8 +30,11 @@ const AT_ONCE: usize = 8;
 /// A file or folder that was read.
 enum Done {
     Plugin(PathBuf, Result<Arc<dyn Plugin>, String>),
-    App(PathBuf, Box<Result<ReadApp, String>>),
+    App(PathBuf, Box<Result<ReadApp, NotLoaded>>),
 }
+
+/// One of the [`AT_ONCE`] places. Dropping it frees the place.
+type Place = Option<OwnedSemaphorePermit>;
 
 /// A round of loading.
 pub(super) struct Round<'a> {
@@ -42,7 +45,7 @@ pub(super) struct Round<'a> {
     /// Apps that are not installed yet.
     waiting: BTreeSet<PathBuf>,
     /// Apps that were read and are not installed yet.
-    read: BTreeMap<PathBuf, Result<ReadApp, String>>,
+    read: BTreeMap<PathBuf, Result<ReadApp, NotLoaded>>,
     /// Whether apps are installed in the order of their paths.
     in_order: bool,
     plugins: usize,
@@ -73,8 +76,12 @@ impl<'a> Round<'a> {
         apps: &BTreeSet<PathBuf>,
     ) -> Vec<Change> {
         for path in plugins {
-            self.start(move |inner| {
-                Box::pin(async move { Done::Plugin(path.clone(), inner.read_plugin(&path).await) })
+            self.start(move |inner, place| {
+                Box::pin(async move {
+                    let plugin = inner.read_plugin(&path).await;
+                    drop(place);
+                    Done::Plugin(path, plugin)
+                })
             });
         }
         self.take(Some(PATIENCE)).await;
@@ -82,9 +89,12 @@ impl<'a> Round<'a> {
             let plugins = self.plugins;
             for folder in apps.clone() {
                 self.waiting.insert(folder.clone());
-                self.start(move |inner| {
+                self.start(move |inner, place| {
                     Box::pin(async move {
                         let app = inner.read_app(&folder).await;
+                        // Migrations need no place: other files are read meanwhile.
+                        drop(place);
+                        let app = inner.migrate_app(&folder, app).await;
                         Done::App(folder, Box::new(app))
                     })
                 });
@@ -99,12 +109,12 @@ impl<'a> Round<'a> {
         }
     }
 
-    fn start(&mut self, work: impl FnOnce(&'a Inner) -> BoxFuture<'a, Done> + Send + 'a) {
+    fn start(&mut self, work: impl FnOnce(&'a Inner, Place) -> BoxFuture<'a, Done> + Send + 'a) {
         let (inner, places) = (self.inner, self.places.clone());
         self.work.push(Box::pin(async move {
             // The semaphore is never closed.
-            let _place = places.acquire().await;
-            work(inner).await
+            let place = places.acquire_owned().await.ok();
+            work(inner, place).await
         }));
     }
 
