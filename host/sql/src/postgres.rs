@@ -47,10 +47,12 @@ const OWN_TABLES_TIMEOUT_MS: u64 = 30_000;
 /// The largest timeout that the server accepts. 0 would mean none.
 const MAX_STATEMENT_TIMEOUT_MS: u64 = 2_147_483_647;
 
-/// Acquires the lock that lets only one host at a time create tables, and suppresses the notices
-/// about existing tables. The number is "wattle" in ASCII.
-const ACQUIRE_SCHEMA_LOCK: &str =
-    "SET LOCAL client_min_messages = warning; SELECT pg_advisory_xact_lock(131260449320037)";
+/// Suppresses the notices about existing tables.
+const HIDE_NOTICES: &str = "SET LOCAL client_min_messages = warning";
+
+/// Acquires the lock that lets only one host at a time create the host's own tables. The number is
+/// "wattle" in ASCII.
+const ACQUIRE_SCHEMA_LOCK: &str = "SELECT pg_advisory_xact_lock(131260449320037)";
 
 const MARKER_TABLE: &str = "CREATE TABLE IF NOT EXISTS _wattle_journal (
     key TEXT PRIMARY KEY, answers TEXT NOT NULL, at_ms BIGINT NOT NULL)";
@@ -90,6 +92,7 @@ impl Postgres {
     async fn create_own_tables(&self) -> Result<(), sqlx::Error> {
         let begin = begin_sql("READ WRITE", OWN_TABLES_TIMEOUT_MS);
         let mut transaction = self.pool.begin_with(begin).await?;
+        transaction.execute(HIDE_NOTICES).await?;
         transaction.execute(ACQUIRE_SCHEMA_LOCK).await?;
         transaction.execute(MARKER_TABLE).await?;
         transaction.execute(MIGRATION_TABLE).await?;
@@ -195,6 +198,7 @@ impl Backend for Postgres {
         let begin = begin_sql("READ WRITE", timeout_ms).into_sql_str();
         let mut transaction: Transaction<'_, sqlx::Postgres> =
             Transaction::begin(&mut *connection, Some(begin)).await?;
+        transaction.execute(HIDE_NOTICES).await?;
         let pid = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
         let pid = pid.fetch_one(&mut *transaction).await?;
         // Waits for another host that applies the same migration.
