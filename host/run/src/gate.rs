@@ -119,6 +119,17 @@ pub trait HostedApp: Send + Sync {
     ) -> Result<ToolOutput, GuestError>;
 }
 
+/// What waits for a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AwaitedBy {
+    /// A superstep: the guest is a node.
+    Superstep,
+    /// A client: the guest is a web handler.
+    Client,
+    /// A guest: this one is a tool, or a node of a subgraph that a guest started.
+    Guest,
+}
+
 /// The gate of one guest call.
 pub struct Gate {
     env: GuestEnv,
@@ -168,6 +179,16 @@ impl Gate {
     /// Returns the app, plugin and tenant of the guest.
     pub fn caller(&self) -> &Caller {
         &self.env.caller
+    }
+
+    /// Returns what waits for the guest.
+    pub fn awaited_by(&self) -> AwaitedBy {
+        match &self.task {
+            _ if self.depth > 0 => AwaitedBy::Guest,
+            Some(task) if task.is_awaited_by_guest => AwaitedBy::Guest,
+            Some(_) => AwaitedBy::Superstep,
+            None => AwaitedBy::Client,
+        }
     }
 
     /// Returns the limits of the guest call. The sandbox enforces them.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use wattle_graph::id::AppName;
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::limit::Limits;
@@ -67,6 +68,7 @@ impl Plugin for WasmPlugin {
 
     async fn reduce(
         &self,
+        _app: &AppName,
         reducer: &str,
         current: Option<Value>,
         updates: Vec<Value>,

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{ChannelName, Digest, PluginName};
+use wattle_graph::id::{AppName, ChannelName, Digest, PluginName};
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::CallError;
@@ -207,6 +207,7 @@ impl Plugin for NativePlugin {
 
     async fn reduce(
         &self,
+        _app: &AppName,
         reducer: &str,
         current: Option<Value>,
         updates: Vec<Value>,

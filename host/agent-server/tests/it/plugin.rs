@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{ChannelName, Digest, PluginName};
+use wattle_graph::id::{AppName, ChannelName, Digest, PluginName};
 use wattle_graph::llm::{Completion, CompletionRequest};
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
@@ -112,6 +112,7 @@ impl Plugin for Closures {
 
     async fn reduce(
         &self,
+        _: &AppName,
         _: &str,
         _: Option<Value>,
         _: Vec<Value>,

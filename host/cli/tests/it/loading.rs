@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use wattle::load::Change;
 use wattle::server::{Server, ServerOptions};
 use wattle::wire::Overrides;
-use wattle_graph::id::PluginName;
+use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::limit::Limits;
@@ -139,12 +139,13 @@ impl Plugin for DescribedPlugin {
 
     async fn reduce(
         &self,
+        app: &AppName,
         reducer: &str,
         current: Option<Value>,
         updates: Vec<Value>,
         limits: &Limits,
     ) -> Result<Value, GuestError> {
-        self.plugin.reduce(reducer, current, updates, limits).await
+        self.plugin.reduce(app, reducer, current, updates, limits).await
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{ChannelName, Digest, PluginName, ThreadId};
+use wattle_graph::id::{AppName, ChannelName, Digest, PluginName, ThreadId};
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::CallError;
@@ -184,6 +184,7 @@ impl Plugin for NativePlugin {
 
     async fn reduce(
         &self,
+        _app: &AppName,
         _reducer: &str,
         _current: Option<Value>,
         _updates: Vec<Value>,

@@ -21,7 +21,8 @@ pub(crate) async fn reduce(
             return Err(Failure::internal(format!("plugin `{plugin}` is not loaded")));
         };
         let limits = &app.grants_of(&plugin).limits;
-        let value = code.reduce(&reducer, current, updates, limits).await.map_err(|ended| {
+        let reduced_value = code.reduce(&app.name, &reducer, current, updates, limits).await;
+        let value = reduced_value.map_err(|ended| {
             let failure = match ended {
                 GuestError::Failure(f)
                 | GuestError::Trap(f)

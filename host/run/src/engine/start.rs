@@ -307,13 +307,9 @@ impl Engine {
         log.wait_durable().await.map_err(|error| self.write_failure(error))?;
         let context =
             self.graph_context(app, graph_version, &record, &run, log, &slot, &lineage.checkpoint);
-        let past = Arc::new(RootSuperstep::new(past, subgraphs, passed));
-        let context = GraphContext {
-            reusable_results,
-            root_superstep: past,
-            tasks: Arc::new(tasks),
-            ..context
-        };
+        let root_superstep = Arc::new(RootSuperstep::new(past, subgraphs, passed));
+        let tasks = Arc::new(tasks);
+        let context = GraphContext { reusable_results, root_superstep, tasks, ..context };
         let driver = Driver::new(context, record, run, lineage, unpersisted);
         Ok(self.spawn(slot, driver))
     }
@@ -444,6 +440,7 @@ impl Engine {
             reusable_results: Arc::default(),
             root_superstep: Arc::default(),
             parent_heartbeat: None,
+            is_awaited_by_guest: false,
             error: None,
             subgraph_runner: &SubgraphDriver,
         }

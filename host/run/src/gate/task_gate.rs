@@ -42,6 +42,9 @@ pub struct TaskGate {
     pub(crate) heartbeat: Arc<TaskHeartbeat>,
     /// Subgraphs that the task started.
     pub(crate) subgraphs: Arc<dyn TaskSubgraphs>,
+    /// True if the graph of the task is a subgraph that a guest started and waits for, or runs
+    /// inside of one.
+    pub(crate) is_awaited_by_guest: bool,
 }
 
 impl TaskGate {
@@ -61,6 +64,7 @@ impl TaskGate {
             reusable_results: self.reusable_results.clone(),
             heartbeat: self.heartbeat.clone(),
             subgraphs: self.subgraphs.clone(),
+            is_awaited_by_guest: self.is_awaited_by_guest,
         })
     }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::event::{Send as SendTask, Write};
-use wattle_graph::id::{Digest, GraphName, NodeName, PluginName, RunId, TaskId, ThreadId};
+use wattle_graph::id::{AppName, Digest, GraphName, NodeName, PluginName, RunId, TaskId, ThreadId};
 
 pub use crate::hostcall::tools::{PluginToolCall, ToolHints, ToolInfo};
 
@@ -248,9 +248,10 @@ pub trait Plugin: Send + Sync {
     async fn handle(&self, request: WebRequest, gate: Arc<Gate>)
     -> Result<WebResponse, GuestError>;
 
-    /// Combines writes with a reducer of the plugin.
+    /// Combines writes with a reducer of the plugin, for an app.
     async fn reduce(
         &self,
+        app: &AppName,
         reducer: &str,
         current: Option<Value>,
         updates: Vec<Value>,

@@ -217,6 +217,7 @@ impl Superstep<'_> {
             reusable_results: Arc::default(),
             root_superstep: Arc::default(),
             parent_heartbeat: None,
+            is_awaited_by_guest: false,
             error: record.handled_failure(meta).map(Arc::new),
             subgraph_runner: &SubgraphDriver,
         }

@@ -168,6 +168,7 @@ fn gate(
         reusable_results: context.reusable_results.clone(),
         subgraphs: Arc::new(StartedSubgraphs::new(context.clone(), heartbeat.clone())),
         heartbeat,
+        is_awaited_by_guest: context.is_awaited_by_guest,
     };
     Gate::for_task(setting, side)
 }

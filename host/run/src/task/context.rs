@@ -66,6 +66,8 @@ pub(crate) struct GraphContext {
     pub root_superstep: Arc<RootSuperstep>,
     /// Heartbeat of the parent task. Heartbeats of this graph's tasks count for it.
     pub parent_heartbeat: Option<Arc<TaskHeartbeat>>,
+    /// True if a guest started this graph, or a graph around it, and waits for it.
+    pub is_awaited_by_guest: bool,
     /// The failure that this graph handles, if it runs as an error handler.
     pub error: Option<Arc<Value>>,
     /// Runs subgraphs.

@@ -92,7 +92,7 @@ impl TaskSubgraphs for StartedSubgraphs {
             let text = format!("the node did not start run `{run}`, so it cannot wait for it");
             Failure::new(code::NOT_FOUND, text)
         })?;
-        let mut context = self.context.clone();
+        let mut context = GraphContext { is_awaited_by_guest: true, ..self.context.clone() };
         if !child.request.context.is_null() {
             let record = ThreadRecord::clone(&context.record);
             context.record = Arc::new(ThreadRecord { context: child.request.context, ..record });

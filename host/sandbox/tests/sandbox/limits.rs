@@ -8,11 +8,11 @@ use wattle_graph::failure::Failure;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
-use crate::{guest, load};
+use crate::{app, guest, load};
 
 async fn reduce(body: &str, updates: Vec<Value>, limits: &Limits) -> Result<Value, GuestError> {
     let plugin = load(guest::reducer(body)).await.unwrap();
-    plugin.reduce("r", None, updates, limits).await
+    plugin.reduce(&app(), "r", None, updates, limits).await
 }
 
 fn limit_of(ended: Result<Value, GuestError>) -> (Value, Failure) {
@@ -154,9 +154,9 @@ async fn result_outside_of_memory_is_a_trap() {
 #[tokio::test]
 async fn dropped_calls_free_their_slots() {
     let plugin = load(guest::reducer("(loop (br 0)) (unreachable)")).await.unwrap();
-    let limits = Limits { cpu_ms: 60_000, ..Limits::default() };
+    let (app, limits) = (app(), Limits { cpu_ms: 60_000, ..Limits::default() });
     for _ in 0..20 {
-        let call = plugin.reduce("r", None, vec![], &limits);
+        let call = plugin.reduce(&app, "r", None, vec![], &limits);
         let ended = tokio::time::timeout(std::time::Duration::from_millis(5), call).await;
         assert!(ended.is_err());
     }
@@ -165,8 +165,8 @@ async fn dropped_calls_free_their_slots() {
 #[tokio::test]
 async fn exhausted_pool_is_a_retryable_host_error() {
     let plugin = load(guest::reducer("(loop (br 0)) (unreachable)")).await.unwrap();
-    let limits = Limits { cpu_ms: 200, ..Limits::default() };
-    let calls = (0..12).map(|_| plugin.reduce("r", None, vec![], &limits));
+    let (app, limits) = (app(), Limits { cpu_ms: 200, ..Limits::default() });
+    let calls = (0..12).map(|_| plugin.reduce(&app, "r", None, vec![], &limits));
     let ended = futures::future::join_all(calls).await;
     let full = ended.iter().filter(|ended| match ended {
         Err(GuestError::Host(failure)) => failure.retryable,

@@ -16,7 +16,7 @@ mod tool;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wattle_graph::id::PluginName;
+use wattle_graph::id::{AppName, PluginName};
 use wattle_run::ports::sandbox::{LoadError, Plugin, Sandbox as _};
 use wattle_sandbox::{SandboxConfig, WasmSandbox};
 
@@ -24,6 +24,11 @@ use wattle_sandbox::{SandboxConfig, WasmSandbox};
 fn sandbox() -> Arc<WasmSandbox> {
     WasmSandbox::new(&SandboxConfig { max_instances: 8, ..SandboxConfig::default() })
         .expect("the sandbox can be set up")
+}
+
+/// Returns the app whose guests the tests call.
+fn app() -> AppName {
+    AppName::new("app").expect("the name is valid")
 }
 
 async fn load(bytes: impl Into<Bytes>) -> Result<Arc<dyn Plugin>, LoadError> {

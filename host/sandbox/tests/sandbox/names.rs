@@ -3,7 +3,7 @@
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
-use crate::{guest, load, load_error};
+use crate::{app, guest, load, load_error};
 
 /// Returns a node plugin whose only node has a name of these bytes, in the notation of the text
 /// format.
@@ -49,7 +49,8 @@ async fn failures_of_guests_are_sanitized() {
     ))
     .await
     .unwrap();
-    let ended = plugin.reduce("r", None, Vec::new(), &Limits::default()).await.unwrap_err();
+    let reduced = plugin.reduce(&app(), "r", None, Vec::new(), &Limits::default()).await;
+    let ended = reduced.unwrap_err();
     let GuestError::Failure(failure) = ended else { panic!("{ended:?}") };
     assert_eq!(failure.code, "limit--X");
     assert_eq!(failure.message, "a[31mb");

@@ -8,7 +8,7 @@ use wattle_run::limit::{self, Limits};
 use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome};
 use wattle_run::stop_flag::StopFlag;
 
-use crate::{guest, load, stub_ports};
+use crate::{app, guest, load, stub_ports};
 
 /// An empty outcome.
 const NOTHING: &str = "(i32.const 512)";
@@ -259,6 +259,6 @@ async fn wasi_output_is_written_with_a_permit_only() {
 #[tokio::test]
 async fn node_plugin_has_no_reducer() {
     let plugin = load(guest::node("", NOTHING)).await.unwrap();
-    let ended = plugin.reduce("r", None, vec![], &Limits::default()).await;
+    let ended = plugin.reduce(&app(), "r", None, vec![], &Limits::default()).await;
     assert!(matches!(ended, Err(GuestError::Host(_))), "{ended:?}");
 }
