@@ -5,6 +5,45 @@ use serde::{Deserialize, Serialize};
 /// Linear memory of a guest. A node that handles JSON needs a few MiB, an image in base64 about 50.
 pub const MEMORY_BYTES: u64 = 64 << 20;
 
+/// Linear memory and tables of all guests of a host together, unless the machine has less than twice as much. The 64
+/// tasks of one superstep may take 4 GiB by their own limits. With this limit the guests of one app hold at most 512
+/// MiB, and a host stays below 1 GB whatever its guests do. A guest that is compiled from Rust begins with 1.1 MiB, so
+/// some 400 nodes of one app execute at once, and some 900 of several apps.
+pub const GUESTS_MEMORY_BYTES: u64 = 1 << 30;
+
+/// Minimum of [`GUESTS_MEMORY_BYTES`] that an operator can set. The guests of one app then hold at most 32 MiB, which a
+/// component of Python needs to start.
+pub const LEAST_GUESTS_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Divisor of the memory of the machine. The quotient bounds the default of [`GUESTS_MEMORY_BYTES`]. The other half is
+/// for the host itself, the store and the rest of the machine.
+pub const MACHINE_MEMORY_DIVISOR: u64 = 2;
+
+/// Divisor of an app's share of the memory of guests. The quotient is kept free of new nodes, of new web handlers and of
+/// guests that hold more than [`SMALL_GUEST_BYTES`]: 64 MiB by default. A guest that has started finds its next few MiB
+/// there, whatever other guests of the app take.
+pub const MEMORY_RESERVE_DIVISOR: u64 = 8;
+
+/// Divisor of an app's share of the memory of guests. The quotient is kept free of tools and of other guests for which a
+/// guest waits: 16 MiB by default. The rest of the reserve is for them, since the guest that waits holds memory and ends
+/// only after them.
+pub const AWAITED_RESERVE_DIVISOR: u64 = 32;
+
+/// Memory of a guest that can use the whole share of its app. Handling a few hundred KiB of JSON takes less.
+pub const SMALL_GUEST_BYTES: u64 = 4 << 20;
+
+/// Guests of an app that wait for memory. As many as there are guest instances by default: more guests than that were
+/// never possible.
+pub const WAITING_GUESTS: usize = 1_000;
+
+/// Time for which a guest waits for memory if a client or another guest waits for it. A node waits as long as its
+/// attempt may take.
+pub const GUEST_MEMORY_WAIT_MS: u64 = 30_000;
+
+/// Divisor of the memory of all guests. The quotient bounds the memory that the slots of ended guests keep for the next
+/// guests, because it is not counted. With a thousand slots each keeps 256 KiB by default, more than most guests write.
+pub const KEPT_MEMORY_DIVISOR: u64 = 4;
+
 /// CPU time of a guest call, without waiting. JSON processing needs far less.
 pub const CPU_MS: u64 = 2_000;
 

@@ -30,6 +30,7 @@ mod engine;
 pub mod error;
 mod export;
 mod guest_error;
+mod guests_memory;
 mod host_state;
 mod import;
 mod import_error;

@@ -1,0 +1,418 @@
+//! The memory of all guests of a host together, in shares of apps.
+//!
+//! Each guest has limits of its own; see [`crate::memory_meter`]. The pool bounds what all guests
+//! hold together. The guests of one app hold at most half of what those of other apps do not hold,
+//! so an app always finds memory. Part of each share is a reserve; see [`Room`].
+//!
+//! The pool counts memory when it grows, and not what a guest may take at most. A guest waits
+//! before it starts, until its first memory fits. The growth of a running guest is granted or
+//! denied at once: guests that hold memory and wait for more would wait for one another.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use wattle_graph::id::AppName;
+use wattle_run::gate::AwaitedBy;
+use wattle_run::limit;
+
+/// The owner of a share.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum MemoryOwner {
+    /// An app, with all of its loaded versions.
+    App(AppName),
+    /// The descriptions that components give of themselves when they are loaded.
+    Descriptions,
+}
+
+/// The part of a share that may be in use after a guest has started or grown. The rest is a
+/// reserve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// For the growth of guests that hold little.
+    Whole,
+    /// For guests to start, if a guest waits for them.
+    Awaited,
+    /// For other guests to start, and for the growth of guests that hold much.
+    Usual,
+}
+
+impl Room {
+    fn to_start(awaited_by: AwaitedBy) -> Self {
+        match awaited_by {
+            AwaitedBy::Guest => Self::Awaited,
+            AwaitedBy::Superstep | AwaitedBy::Client => Self::Usual,
+        }
+    }
+
+    /// Returns the room for a guest that holds `bytes` after its growth.
+    fn to_grow(bytes: u64) -> Self {
+        if bytes <= limit::SMALL_GUEST_BYTES { Self::Whole } else { Self::Usual }
+    }
+
+    fn of(self, share: u64) -> u64 {
+        match self {
+            Self::Whole => share,
+            Self::Awaited => share - share / limit::AWAITED_RESERVE_DIVISOR,
+            Self::Usual => share - share / limit::MEMORY_RESERVE_DIVISOR,
+        }
+    }
+}
+
+/// The pool. Clones share their state.
+#[derive(Clone)]
+pub(crate) struct GuestsMemory(Arc<Pool>);
+
+struct Pool {
+    total: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    used: u64,
+    accounts: HashMap<MemoryOwner, Account>,
+}
+
+#[derive(Default)]
+struct Account {
+    held: u64,
+    /// Guests that wait for [`Room::Awaited`].
+    awaited: VecDeque<Waiter>,
+    /// Guests that wait for [`Room::Usual`].
+    usual: VecDeque<Waiter>,
+}
+
+/// A guest that waits to start.
+struct Waiter {
+    bytes: u64,
+    entry: oneshot::Sender<GuestMemory>,
+}
+
+/// The response to a guest that is to start.
+enum Entry {
+    Started(GuestMemory),
+    Waits(oneshot::Receiver<GuestMemory>),
+    Refused,
+}
+
+impl GuestsMemory {
+    /// Creates a pool of `total` bytes.
+    pub(crate) fn new(total: u64) -> Self {
+        Self(Arc::new(Pool { total, state: Mutex::default() }))
+    }
+
+    /// Returns the number of bytes of all guests together.
+    pub(crate) fn total(&self) -> u64 {
+        self.0.total
+    }
+
+    /// Returns the number of bytes that one guest can hold if no other one exists.
+    pub(crate) fn most_of_one_guest(&self) -> u64 {
+        Room::Usual.of(share(self.0.total, 0))
+    }
+
+    /// Takes the first `bytes` of a guest, at most [`GuestsMemory::most_of_one_guest`]. Waits until
+    /// they fit, behind the guests of the same owner that wait already. Returns `None` if too many
+    /// of them wait, or if a client or a guest has waited too long.
+    pub(crate) async fn enter(
+        &self,
+        owner: MemoryOwner,
+        bytes: u64,
+        awaited_by: AwaitedBy,
+    ) -> Option<GuestMemory> {
+        let waiting = match self.begin(owner, bytes, Room::to_start(awaited_by)) {
+            Entry::Started(memory) => return Some(memory),
+            Entry::Waits(waiting) => waiting,
+            Entry::Refused => return None,
+        };
+        if awaited_by == AwaitedBy::Superstep {
+            return waiting.await.ok();
+        }
+        let longest = Duration::from_millis(limit::GUEST_MEMORY_WAIT_MS);
+        tokio::time::timeout(longest, waiting).await.ok()?.ok()
+    }
+
+    fn begin(&self, owner: MemoryOwner, bytes: u64, room: Room) -> Entry {
+        let mut state = self.lock();
+        let queue = state.queue(&owner, room);
+        queue.retain(|waiter| !waiter.entry.is_closed());
+        let waiting = queue.len();
+        if waiting == 0 && state.take(self.0.total, &owner, bytes, room) {
+            return Entry::Started(self.memory(owner, bytes));
+        }
+        if waiting >= limit::WAITING_GUESTS {
+            return Entry::Refused;
+        }
+        let (entry, waits) = oneshot::channel();
+        state.queue(&owner, room).push_back(Waiter { bytes, entry });
+        Entry::Waits(waits)
+    }
+
+    fn give(&self, owner: &MemoryOwner, bytes: u64) {
+        let mut state = self.lock();
+        state.used -= bytes;
+        if let Some(account) = state.accounts.get_mut(owner) {
+            account.held -= bytes;
+        }
+        let unclaimed = self.admit(&mut state);
+        state.accounts.retain(|_, account| !account.is_idle());
+        drop(state);
+        // Their drop locks the state again.
+        drop(unclaimed);
+    }
+
+    /// Starts the waiting guests that fit, in order. Returns the memory of guests that have stopped
+    /// waiting at this moment.
+    fn admit(&self, state: &mut State) -> Vec<GuestMemory> {
+        let waiting = state.accounts.iter().filter(|(_, account)| account.has_waiters());
+        let owners: Vec<MemoryOwner> = waiting.map(|(owner, _)| owner.clone()).collect();
+        let mut unclaimed = Vec::new();
+        for owner in owners {
+            for room in [Room::Awaited, Room::Usual] {
+                while let Some(bytes) = state.first_waiter(&owner, room)
+                    && state.take(self.0.total, &owner, bytes, room)
+                {
+                    let memory = self.memory(owner.clone(), bytes);
+                    match state.queue(&owner, room).pop_front() {
+                        Some(waiter) => unclaimed.extend(waiter.entry.send(memory).err()),
+                        None => unclaimed.push(memory),
+                    }
+                }
+            }
+        }
+        unclaimed
+    }
+
+    fn memory(&self, owner: MemoryOwner, bytes: u64) -> GuestMemory {
+        GuestMemory { pool: self.clone(), owner, held: AtomicU64::new(bytes) }
+    }
+
+    /// Locks the state and ignores poisoning: no code that can panic runs under the lock.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Takes `bytes` for an owner, if it then uses no more than the room of its share.
+    fn take(&mut self, total: u64, owner: &MemoryOwner, bytes: u64, room: Room) -> bool {
+        let held = self.accounts.get(owner).map_or(0, |account| account.held);
+        let after = held.saturating_add(bytes);
+        if after > room.of(share(total, self.used - held)) {
+            return false;
+        }
+        self.used += bytes;
+        self.accounts.entry(owner.clone()).or_default().held = after;
+        true
+    }
+
+    fn queue(&mut self, owner: &MemoryOwner, room: Room) -> &mut VecDeque<Waiter> {
+        let account = self.accounts.entry(owner.clone()).or_default();
+        match room {
+            Room::Awaited => &mut account.awaited,
+            Room::Whole | Room::Usual => &mut account.usual,
+        }
+    }
+
+    /// Returns the bytes of the first guest that still waits.
+    fn first_waiter(&mut self, owner: &MemoryOwner, room: Room) -> Option<u64> {
+        let queue = self.queue(owner, room);
+        while queue.front().is_some_and(|waiter| waiter.entry.is_closed()) {
+            queue.pop_front();
+        }
+        queue.front().map(|waiter| waiter.bytes)
+    }
+}
+
+impl Account {
+    fn has_waiters(&self) -> bool {
+        !(self.awaited.is_empty() && self.usual.is_empty())
+    }
+
+    fn is_idle(&self) -> bool {
+        self.held == 0 && !self.has_waiters()
+    }
+}
+
+/// Returns how much of `total` one owner can hold while others hold `others`: half of the rest.
+fn share(total: u64, others: u64) -> u64 {
+    total.saturating_sub(others) / 2
+}
+
+/// The memory of one guest. It returns to the pool on drop.
+pub(crate) struct GuestMemory {
+    pool: GuestsMemory,
+    owner: MemoryOwner,
+    held: AtomicU64,
+}
+
+impl GuestMemory {
+    /// Returns true if the guest can hold `bytes` in total, and takes what it does not hold yet.
+    pub(crate) fn grow_to(&self, bytes: u64) -> bool {
+        let held = self.held.load(Ordering::Relaxed);
+        if bytes <= held {
+            return true;
+        }
+        let room = Room::to_grow(bytes);
+        let granted = self.pool.lock().take(self.pool.total(), &self.owner, bytes - held, room);
+        if granted {
+            self.held.store(bytes, Ordering::Relaxed);
+        }
+        granted
+    }
+
+    /// Returns the number of bytes of all guests together.
+    pub(crate) fn total_of_all(&self) -> u64 {
+        self.pool.total()
+    }
+}
+
+impl Drop for GuestMemory {
+    fn drop(&mut self) {
+        self.pool.give(&self.owner, *self.held.get_mut());
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::pin::pin;
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn app(name: &str) -> MemoryOwner {
+        MemoryOwner::App(AppName::new(name).unwrap())
+    }
+
+    /// Starts a guest of an app whose first memory is one MiB. Returns `None` if it waits.
+    fn start(pool: &GuestsMemory, name: &str) -> Option<GuestMemory> {
+        pool.enter(app(name), MIB, AwaitedBy::Superstep).now_or_never().flatten()
+    }
+
+    /// Returns the memory of a guest that holds nothing yet, of a pool of `total` bytes.
+    pub(crate) fn memory_of(total: u64) -> Arc<GuestMemory> {
+        let memory = GuestsMemory::new(total).memory(app("a"), 0);
+        Arc::new(memory)
+    }
+
+    fn used(pool: &GuestsMemory) -> u64 {
+        pool.lock().used
+    }
+
+    #[test]
+    fn an_app_holds_half_of_what_others_leave() {
+        let pool = GuestsMemory::new(64 * MIB);
+        assert_eq!(pool.most_of_one_guest(), 28 * MIB);
+        let (a, b) = (start(&pool, "a").unwrap(), start(&pool, "b").unwrap());
+        // `b` leaves 63 MiB, half of which is the share of `a`. One eighth is the reserve.
+        assert!(a.grow_to(27 * MIB) && !a.grow_to(28 * MIB));
+        // `a` leaves 37 MiB.
+        assert!(b.grow_to(16 * MIB) && !b.grow_to(17 * MIB));
+        assert_eq!(used(&pool), 43 * MIB);
+        drop(a);
+        assert!(b.grow_to(28 * MIB));
+        drop(b);
+        assert_eq!(used(&pool), 0);
+        assert!(pool.lock().accounts.is_empty());
+    }
+
+    #[test]
+    fn the_first_memory_of_a_guest_counts_once() {
+        let pool = GuestsMemory::new(64 * MIB);
+        let guest = start(&pool, "a").unwrap();
+        assert!(guest.grow_to(MIB));
+        assert_eq!(used(&pool), MIB);
+        assert!(guest.grow_to(3 * MIB));
+        assert_eq!(used(&pool), 3 * MIB);
+    }
+
+    #[test]
+    fn a_guest_that_holds_little_grows_into_the_reserve() {
+        let pool = GuestsMemory::new(64 * MIB);
+        let (small, large) = (start(&pool, "a").unwrap(), start(&pool, "a").unwrap());
+        assert!(large.grow_to(27 * MIB) && !large.grow_to(28 * MIB));
+        assert!(small.grow_to(limit::SMALL_GUEST_BYTES));
+        assert!(!small.grow_to(limit::SMALL_GUEST_BYTES + 1));
+    }
+
+    #[tokio::test]
+    async fn nodes_start_in_order_when_memory_returns() {
+        let pool = GuestsMemory::new(64 * MIB);
+        let (small, large) = (start(&pool, "a").unwrap(), start(&pool, "a").unwrap());
+        assert!(large.grow_to(27 * MIB));
+        let mut first = pin!(pool.enter(app("a"), MIB, AwaitedBy::Superstep));
+        let mut second = pin!(pool.enter(app("a"), MIB, AwaitedBy::Superstep));
+        assert!(first.as_mut().now_or_never().is_none());
+        assert!(second.as_mut().now_or_never().is_none());
+        drop(small);
+        assert!(second.as_mut().now_or_never().is_none());
+        let started = first.await.unwrap();
+        assert_eq!(used(&pool), 28 * MIB);
+        drop(large);
+        assert!(second.await.is_some());
+        drop(started);
+        assert_eq!(used(&pool), 0);
+    }
+
+    #[tokio::test]
+    async fn a_guest_for_which_a_guest_waits_starts_in_the_reserve() {
+        let pool = GuestsMemory::new(64 * MIB);
+        let large = start(&pool, "a").unwrap();
+        assert!(large.grow_to(28 * MIB));
+        let enter = |awaited_by| pool.enter(app("a"), MIB, awaited_by).now_or_never().flatten();
+        assert!(enter(AwaitedBy::Superstep).is_none() && enter(AwaitedBy::Client).is_none());
+        assert!(enter(AwaitedBy::Guest).is_some());
+        assert!(start(&pool, "b").is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_waits_for_a_limited_time() {
+        let pool = GuestsMemory::new(64 * MIB);
+        let large = start(&pool, "a").unwrap();
+        assert!(large.grow_to(28 * MIB));
+        assert!(pool.enter(app("a"), MIB, AwaitedBy::Client).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_guest_that_stops_waiting_holds_nobody_up() {
+        let pool = GuestsMemory::new(64 * MIB);
+        let large = start(&pool, "a").unwrap();
+        assert!(large.grow_to(28 * MIB));
+        let mut second = Box::pin(pool.enter(app("a"), MIB, AwaitedBy::Superstep));
+        let mut first = Box::pin(pool.enter(app("a"), 20 * MIB, AwaitedBy::Superstep));
+        assert!(first.as_mut().now_or_never().is_none());
+        assert!(second.as_mut().now_or_never().is_none());
+        drop(first);
+        drop(large);
+        let started = second.await;
+        assert_eq!(used(&pool), MIB);
+        // Memory that was granted to a guest that does not take it returns as well.
+        let more = started.unwrap();
+        assert!(more.grow_to(28 * MIB));
+        let mut unclaimed = Box::pin(pool.enter(app("a"), MIB, AwaitedBy::Superstep));
+        assert!(unclaimed.as_mut().now_or_never().is_none());
+        drop(more);
+        assert_eq!(used(&pool), MIB);
+        drop(unclaimed);
+        assert_eq!(used(&pool), 0);
+    }
+
+    #[test]
+    fn guests_beyond_the_number_that_may_wait_are_refused() {
+        let pool = GuestsMemory::new(64 * MIB);
+        let large = start(&pool, "a").unwrap();
+        assert!(large.grow_to(28 * MIB));
+        let begin = || pool.begin(app("a"), MIB, Room::Usual);
+        let waiting: Vec<Entry> = (0..limit::WAITING_GUESTS).map(|_| begin()).collect();
+        assert!(waiting.iter().all(|entry| matches!(entry, Entry::Waits(_))));
+        assert!(matches!(begin(), Entry::Refused));
+        drop(waiting);
+        assert!(matches!(begin(), Entry::Waits(_)));
+    }
+}
