@@ -1,16 +1,32 @@
 //! Compiled code of a component, ready to be instantiated, without name or description.
 
 use wasmtime::Store;
-use wasmtime::component::{ComponentExportIndex, Instance, InstancePre, TypedFunc};
+use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre, TypedFunc};
 
 use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
 use crate::bindings::wattle::plugin::types;
+use crate::guests_memory::GuestsMemory;
 use crate::host_state::HostState;
+
+/// Bytes of a page of linear memory.
+const WASM_PAGE_BYTES: u64 = 64 << 10;
 
 /// Compiled code with the indexes of its exports.
 pub(crate) struct CompiledComponent {
     pub(crate) pre: InstancePre<HostState>,
     pub(crate) exports: Exports,
+    /// The memory of all guests of the host.
+    pub(crate) guests_memory: GuestsMemory,
+    /// Initial size of the largest memory of an instance, in bytes.
+    pub(crate) first_memory_bytes: u64,
+}
+
+/// Returns the initial size of the largest memory of a component, in bytes.
+pub(crate) fn first_memory_bytes(component: &Component) -> u64 {
+    // A component that imports modules is rejected when it is loaded.
+    let required = component.resources_required();
+    let pages = required.and_then(|required| required.max_initial_memory_size);
+    pages.unwrap_or_default().saturating_mul(WASM_PAGE_BYTES)
 }
 
 /// Indexes of the functions of each exported interface; `None` for an interface that the component

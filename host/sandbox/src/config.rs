@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use wattle_run::limit::{GUESTS_MEMORY_BYTES, LEAST_GUESTS_MEMORY_BYTES, MACHINE_MEMORY_DIVISOR};
+
 pub use crate::compile::{CompileLimits, Compiler};
+use crate::machine_memory;
 
 /// Default maximum number of live guests. A suspended guest takes about 60 KiB, so all of them take
 /// some 60 MiB, and are far below the kernel's limit on memory mappings.
@@ -18,6 +21,10 @@ pub struct SandboxConfig {
     /// Maximum number of live guests, including waiting ones. The kernel's limit on memory mappings
     /// caps it.
     pub max_instances: u32,
+    /// Memory of all guests together, in bytes, at least
+    /// [`LEAST_GUESTS_MEMORY_BYTES`](wattle_run::limit::LEAST_GUESTS_MEMORY_BYTES). Default:
+    /// [`GUESTS_MEMORY_BYTES`], or half of the memory that the process may use if that is less.
+    pub guests_memory_bytes: u64,
 }
 
 /// Length of the key of a cache, in bytes.
@@ -45,6 +52,33 @@ impl std::fmt::Debug for CodeCacheConfig {
 
 impl Default for SandboxConfig {
     fn default() -> Self {
-        Self { cache: None, compiler: Compiler::default(), max_instances: DEFAULT_MAX_INSTANCES }
+        Self {
+            cache: None,
+            compiler: Compiler::default(),
+            max_instances: DEFAULT_MAX_INSTANCES,
+            guests_memory_bytes: guests_memory_bytes(machine_memory::usable_bytes()),
+        }
+    }
+}
+
+/// Returns the default of the memory of all guests on a machine with this much memory, if it is
+/// known.
+fn guests_memory_bytes(machine_bytes: Option<u64>) -> u64 {
+    let part = machine_bytes.map(|machine| machine / MACHINE_MEMORY_DIVISOR);
+    part.map_or(GUESTS_MEMORY_BYTES, |part| {
+        part.clamp(LEAST_GUESTS_MEMORY_BYTES, GUESTS_MEMORY_BYTES)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guests_take_at_most_half_of_a_small_machine() {
+        assert_eq!(guests_memory_bytes(None), GUESTS_MEMORY_BYTES);
+        assert_eq!(guests_memory_bytes(Some(64 << 30)), GUESTS_MEMORY_BYTES);
+        assert_eq!(guests_memory_bytes(Some(1 << 30)), 512 << 20);
+        assert_eq!(guests_memory_bytes(Some(1)), LEAST_GUESTS_MEMORY_BYTES);
     }
 }

@@ -19,8 +19,9 @@ const WASM_STACK_BYTES: usize = 512 << 10;
 /// far more than host functions need. An overflow would abort the process.
 const FIBER_STACK_BYTES: usize = 2 << 20;
 
-/// Memory of a freed slot that stays resident for its next guest, in bytes. It saves page faults.
-const KEEP_RESIDENT_BYTES: usize = 2 << 20;
+/// Maximum memory of a freed slot that stays resident for its next guest, in bytes. It saves page
+/// faults. No guest counts it, so the slots of a large pool keep less; see [`kept_bytes`].
+const KEEP_RESIDENT_BYTES: u64 = 2 << 20;
 
 /// Memory of a freed table that stays resident for its next guest, in bytes.
 const TABLE_KEEP_RESIDENT_BYTES: usize = 4 << 10;
@@ -45,10 +46,14 @@ const MAPPINGS_RESERVED: u64 = 8_000;
 const DEFAULT_MAX_MAPPINGS: u64 = 65_530;
 
 /// Creates an engine for `wanted_instances` guests at once, or for as many as the kernel has room
-/// for, and starts its ticker. The ticker ends with the engine.
-pub(crate) fn create_engine(wanted_instances: u32) -> Result<Engine, Error> {
+/// for, and starts its ticker. The ticker ends with the engine. `guests_memory_bytes` is the limit
+/// of the memory of all guests, which the caller enforces.
+pub(crate) fn create_engine(
+    wanted_instances: u32,
+    guests_memory_bytes: u64,
+) -> Result<Engine, Error> {
     let max_instances = cap_instances(wanted_instances, max_mappings());
-    let engine = Engine::new(&config(max_instances))
+    let engine = Engine::new(&config(max_instances, guests_memory_bytes))
         .map_err(|error| Error::Engine { max_instances, message: format!("{error:#}") })?;
     start_ticker(engine.weak())?;
     Ok(engine)
@@ -60,9 +65,10 @@ pub(crate) fn create_compile_engine() -> wasmtime::Result<Engine> {
     Engine::new(&code_config())
 }
 
-fn config(max_instances: u32) -> Config {
+fn config(max_instances: u32, guests_memory_bytes: u64) -> Config {
     let mut config = code_config();
-    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool_config(max_instances)));
+    let pool = pool_config(max_instances, kept_bytes(max_instances, guests_memory_bytes));
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config
 }
 
@@ -97,7 +103,7 @@ fn disable_nondeterminism(config: &mut Config) {
     config.cranelift_nan_canonicalization(true).shared_memory(false);
 }
 
-fn pool_config(max_instances: u32) -> PoolingAllocationConfig {
+fn pool_config(max_instances: u32, kept_bytes: usize) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(max_instances)
         .total_core_instances(max_instances.saturating_mul(CORE_INSTANCES_PER_GUEST))
@@ -108,10 +114,17 @@ fn pool_config(max_instances: u32) -> PoolingAllocationConfig {
         .max_memories_per_component(MAX_MEMORIES as u32)
         .max_tables_per_component(MAX_TABLES as u32)
         .table_elements(limit::TABLE_ELEMENTS as usize)
-        .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
+        .linear_memory_keep_resident(kept_bytes)
         .table_keep_resident(TABLE_KEEP_RESIDENT_BYTES)
         .pagemap_scan(Enabled::Auto);
     pool
+}
+
+/// Returns the memory of a freed slot that stays resident. All slots together keep a fixed part of
+/// the memory of all guests.
+fn kept_bytes(max_instances: u32, guests_memory_bytes: u64) -> usize {
+    let of_one = guests_memory_bytes / limit::KEPT_MEMORY_DIVISOR / u64::from(max_instances.max(1));
+    of_one.min(KEEP_RESIDENT_BYTES) as usize
 }
 
 /// Caps the number of instances by the mappings that the kernel allows. Returns at least one.
@@ -153,8 +166,17 @@ mod tests {
             engine.precompile_compatibility_hash().hash(&mut hasher);
             hasher.finish()
         };
-        let running = Engine::new(&config(2)).unwrap();
+        let running = Engine::new(&config(2, limit::GUESTS_MEMORY_BYTES)).unwrap();
         assert_eq!(hash(&running), hash(&create_compile_engine().unwrap()));
+    }
+
+    #[test]
+    fn freed_slots_keep_a_part_of_the_memory_of_all_guests() {
+        let all = limit::GUESTS_MEMORY_BYTES;
+        let kept = kept_bytes(1_000, all) as u64;
+        assert!(kept >= 256 << 10 && kept * 1_000 <= all / limit::KEPT_MEMORY_DIVISOR);
+        assert_eq!(kept_bytes(8, all) as u64, KEEP_RESIDENT_BYTES);
+        assert_eq!(kept_bytes(1_000, 0), 0);
     }
 
     #[test]

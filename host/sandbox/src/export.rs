@@ -11,18 +11,22 @@ use std::sync::Arc;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::gate::Gate;
+use wattle_run::gate::{AwaitedBy, Gate};
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
 use crate::compiled::CompiledComponent;
 use crate::guest_error::{self, Callee};
+use crate::guests_memory::{GuestMemory, MemoryOwner};
 use crate::host_state::HostState;
+use crate::memory_meter::{MemoryMeter, allowed_memory};
 
 /// A guest call, ready to start.
 pub(crate) struct GuestCall<'a> {
     pub(crate) code: &'a CompiledComponent,
     pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) owner: MemoryOwner,
+    pub(crate) awaited_by: AwaitedBy,
     pub(crate) limits: &'a Limits,
     pub(crate) callee: Callee<'a>,
 }
@@ -33,15 +37,36 @@ pub(crate) struct GuestInstance<'a> {
     pub(crate) instance: Instance,
     limits: &'a Limits,
     callee: Callee<'a>,
+    /// Declared after the store, so that the memory counts until the store has freed it.
+    _memory: Arc<GuestMemory>,
 }
 
 impl<'a> GuestCall<'a> {
-    /// Instantiates the code.
+    /// Creates a call with a gate.
+    pub(crate) fn with_gate(
+        code: &'a CompiledComponent,
+        gate: Arc<Gate>,
+        limits: &'a Limits,
+        callee: Callee<'a>,
+    ) -> Self {
+        let (owner, awaited_by) = (MemoryOwner::App(gate.caller().app.clone()), gate.awaited_by());
+        Self { code, gate: Some(gate), owner, awaited_by, limits, callee }
+    }
+
+    /// Waits for memory and instantiates the code.
     pub(crate) async fn instantiate(self) -> Result<GuestInstance<'a>, GuestError> {
-        let Self { code, gate, limits, callee } = self;
-        let mut store = HostState::new_store(code.pre.engine(), gate, limits);
+        let Self { code, gate, owner, awaited_by, limits, callee } = self;
+        let allowed = allowed_memory(limits.memory_bytes, &code.guests_memory);
+        let first = code.first_memory_bytes.min(allowed);
+        let Some(memory) = code.guests_memory.enter(owner, first, awaited_by).await else {
+            let total = code.guests_memory.total();
+            return Err(GuestError::Host(guest_error::guests_memory_exhausted(callee, total)));
+        };
+        let memory = Arc::new(memory);
+        let meter = MemoryMeter::new(allowed, memory.clone());
+        let mut store = HostState::new_store(code.pre.engine(), gate, limits, meter);
         match code.pre.instantiate_async(&mut store).await {
-            Ok(instance) => Ok(GuestInstance { store, instance, limits, callee }),
+            Ok(instance) => Ok(GuestInstance { store, instance, limits, callee, _memory: memory }),
             Err(error) => {
                 Err(guest_error::from_wasmtime_error(error, store.data(), limits, callee))
             }

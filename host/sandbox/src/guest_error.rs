@@ -52,8 +52,20 @@ pub(crate) fn from_wasmtime_error(
         Ok(trapped) => return from_trap_reason(trapped, limits, callee),
         Err(error) => error,
     };
-    if let Some(refused) = guest.memory.denied() {
-        return GuestError::Limit(memory_limit_exceeded(&guest.memory, refused, callee));
+    match guest.memory.denied() {
+        Some(LimitedResource::GuestsMemory) => {
+            let total = guest.memory.allowed(LimitedResource::GuestsMemory);
+            return GuestError::Host(guests_memory_exhausted(callee, total));
+        }
+        Some(refused) => {
+            return GuestError::Limit(memory_limit_exceeded(
+                &guest.memory,
+                refused,
+                limits,
+                callee,
+            ));
+        }
+        None => {}
     }
     if error.is::<PoolConcurrencyLimitError>() {
         return GuestError::Host(pool_exhausted(&error, callee));
@@ -108,13 +120,33 @@ pub(crate) fn limit_exceeded(callee: Callee<'_>, limit: &str, allowed: u64, unit
 fn memory_limit_exceeded(
     meter: &MemoryMeter,
     refused: LimitedResource,
+    limits: &Limits,
     callee: Callee<'_>,
 ) -> Failure {
-    let (limit, unit) = match refused {
-        LimitedResource::Memory => ("memory", "bytes of memory"),
-        LimitedResource::Table => ("table", "table elements"),
-    };
-    limit_exceeded(callee, limit, meter.allowed(refused), unit)
+    let allowed = meter.allowed(refused);
+    if refused == LimitedResource::Table {
+        return limit_exceeded(callee, "table", allowed, "table elements");
+    }
+    if allowed == limits.memory_bytes {
+        return limit_exceeded(callee, "memory", allowed, "bytes of memory");
+    }
+    let message = format!(
+        "{callee} needs more than {allowed} bytes of memory, which are as many as a guest of this \
+         host can have; raise `limits.guests_memory` in wattle.toml if it needs more"
+    );
+    let details = json!({ "limit": "memory", "allowed": allowed });
+    Failure::new(code::LIMIT, message).with_details(details)
+}
+
+/// Returns the failure of a guest that does not fit into the memory of all guests now. `total` is
+/// the number of bytes of that memory.
+pub(crate) fn guests_memory_exhausted(callee: Callee<'_>, total: u64) -> Failure {
+    let message = format!(
+        "no memory for {callee}: its share of the {total} bytes for all guests is in use; try \
+         again, run fewer tasks at once, or raise `limits.guests_memory` in wattle.toml"
+    );
+    let details = json!({ "limit": "guests_memory", "allowed": total });
+    Failure::new(code::UNAVAILABLE, message).retryable().with_details(details)
 }
 
 fn pool_exhausted(error: &wasmtime::Error, callee: Callee<'_>) -> Failure {

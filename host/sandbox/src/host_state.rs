@@ -34,16 +34,11 @@ impl HostState {
         engine: &wasmtime::Engine,
         gate: Option<Arc<Gate>>,
         limits: &Limits,
+        memory: MemoryMeter,
     ) -> Store<Self> {
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
-        let guest = Self {
-            gate,
-            table,
-            cpu: CpuMeter::new(limits.cpu_ms),
-            memory: MemoryMeter::new(limits.memory_bytes),
-            wasi: None,
-        };
+        let guest = Self { gate, table, cpu: CpuMeter::new(limits.cpu_ms), memory, wasi: None };
         let mut store = Store::new(engine, guest);
         store.limiter(|guest| &mut guest.memory);
         store.set_hostcall_fuel(usize::try_from(limits.lift_bytes).unwrap_or(usize::MAX));

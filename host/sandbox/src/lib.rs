@@ -6,7 +6,10 @@
 //! * [`sandbox`]: the adapter of the port `Sandbox`; `plugin`: the adapter of the port `Plugin`.
 //! * `load`: from untrusted bytes to compiled code with a description; [`compile`]: the process and
 //!   the limits of compilation; `code_cache`: compiled code on disk.
-//! * `host_state`: the data of a store for one call; `cpu_meter` and `memory_meter`: CPU time and memory of a guest.
+//! * `host_state`: the data of a store for one call; `cpu_meter` and `memory_meter`: CPU time and
+//!   memory of a guest.
+//! * `guests_memory`: the memory of all guests, in shares of apps; `machine_memory`: the memory of
+//!   the machine.
 //! * `export`: one fresh instance, one call, one outcome; `guest_error`: the errors of calls; `sanitize`:
 //!   sanitizes failures of guests.
 //! * `import`: the interfaces that guests import, one per file, each a thin layer over the gate.
@@ -18,6 +21,7 @@
 //! * A guest reaches the host only through its gate. Without a gate every import traps.
 //! * A store serves one call. After a trap, an exceeded limit or a dropped future, nothing of it
 //!   remains.
+//! * The guests of a host hold no more memory than its limit, whatever they do.
 //! * Loading never panics the host and leaves nothing behind, whatever the bytes are.
 
 mod bindings;
@@ -36,6 +40,7 @@ mod import;
 mod import_error;
 mod json;
 mod load;
+mod machine_memory;
 mod memory_meter;
 mod plugin;
 pub mod sandbox;

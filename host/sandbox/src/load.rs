@@ -26,8 +26,9 @@ use wattle_run::ports::sandbox::PluginInfo;
 use crate::bindings::exports::wattle::plugin::{reducer, tool, web};
 use crate::code_cache::CodeCache;
 use crate::compile::{Compiler, CompilerPool};
-use crate::compiled::{CompiledComponent, Exports, NodeExport};
+use crate::compiled::{CompiledComponent, Exports, NodeExport, first_memory_bytes};
 use crate::error::Error;
+use crate::guests_memory::GuestsMemory;
 use crate::host_state::HostState;
 use crate::load::contract::ComponentWorld;
 use crate::load::prepare::{Outline, Prepared};
@@ -46,12 +47,14 @@ struct LoaderInner {
     linker_with_wasi: Linker<HostState>,
     cache: Option<CodeCache>,
     compilers: CompilerPool,
+    guests_memory: GuestsMemory,
 }
 
 impl Loader {
-    /// Creates a loader for an engine.
+    /// Creates a loader for an engine whose guests share `guests_memory`.
     pub(crate) fn new(
         engine: Engine,
+        guests_memory: GuestsMemory,
         cache: Option<CodeCache>,
         compiler: Compiler,
     ) -> Result<Self, Error> {
@@ -68,6 +71,7 @@ impl Loader {
             linker_with_wasi: with_wasi,
             cache,
             compilers,
+            guests_memory,
         })))
     }
 
@@ -150,7 +154,12 @@ impl LoaderInner {
         let pre =
             linker.instantiate_pre(compiled).map_err(|error| rejection::unknown_import(&error))?;
         let exports = find_exports(&pre, contract)?;
-        Ok(CompiledComponent { pre, exports })
+        Ok(CompiledComponent {
+            pre,
+            exports,
+            guests_memory: self.guests_memory.clone(),
+            first_memory_bytes: first_memory_bytes(compiled),
+        })
     }
 }
 

@@ -1,10 +1,15 @@
 //! Limits of a guest's memory and tables, and a record of denied growth.
 //!
-//! A guest that is denied memory traps with `unreachable`. The recorded denial distinguishes that
+//! Growth counts twice: for the guest, and for all guests together ([`crate::guests_memory`]). A
+//! guest that is denied memory traps with `unreachable`. The recorded denial distinguishes that
 //! trap from others.
+
+use std::sync::Arc;
 
 use wasmtime::ResourceLimiter;
 use wattle_run::limit;
+
+use crate::guests_memory::{GuestMemory, GuestsMemory};
 
 /// Maximum number of linear memories of one component. JavaScript needs 3, composed components a
 /// few more.
@@ -14,6 +19,12 @@ pub(crate) const MAX_MEMORIES: usize = 8;
 /// 16.
 pub(crate) const MAX_TABLES: usize = 50;
 
+/// Memory of one element of a table: a pointer.
+const TABLE_ELEMENT_BYTES: u64 = size_of::<usize>() as u64;
+
+/// Memory of the largest tables of one guest.
+const MAX_TABLE_BYTES: u64 = limit::TABLE_ELEMENTS * TABLE_ELEMENT_BYTES;
+
 /// A resource whose growth was denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitedResource {
@@ -21,12 +32,15 @@ pub(crate) enum LimitedResource {
     Memory,
     /// Elements of tables.
     Table,
+    /// Bytes of the memory of all guests.
+    GuestsMemory,
 }
 
 /// The usage of all memories and tables of one guest.
 pub(crate) struct MemoryMeter {
     memory: Usage,
     table: Usage,
+    shared: Arc<GuestMemory>,
     denied: Option<LimitedResource>,
 }
 
@@ -42,27 +56,32 @@ impl Usage {
         Self { used: 0, allowed }
     }
 
-    /// Returns true if growth is granted, and counts it. Growth beyond the maximum that the guest
-    /// itself declares is granted without being counted, since the engine rejects it.
-    fn grow(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> bool {
+    /// Returns the usage after growth, or `None` if the growth is denied. Growth beyond the maximum
+    /// that the guest itself declares is granted without being counted, since the engine rejects
+    /// it.
+    fn after(&self, current: usize, desired: usize, maximum: Option<usize>) -> Option<u64> {
         if maximum.is_some_and(|maximum| desired > maximum) {
-            return true;
+            return Some(self.used);
         }
         let used = self.used.saturating_add(desired.saturating_sub(current) as u64);
-        if used > self.allowed {
-            return false;
-        }
-        self.used = used;
-        true
+        (used <= self.allowed).then_some(used)
     }
+}
+
+/// Returns the limit of a guest's memory under a limit of its own, so that a guest which cannot
+/// have more reaches a limit instead of waiting for others.
+pub(crate) fn allowed_memory(own_limit_bytes: u64, guests_memory: &GuestsMemory) -> u64 {
+    own_limit_bytes.min(guests_memory.most_of_one_guest().saturating_sub(MAX_TABLE_BYTES))
 }
 
 impl MemoryMeter {
     /// Creates a meter for `memory_bytes` bytes of memory and the fixed number of table elements.
-    pub(crate) fn new(memory_bytes: u64) -> Self {
+    /// All of it counts as `shared`.
+    pub(crate) fn new(memory_bytes: u64, shared: Arc<GuestMemory>) -> Self {
         Self {
             memory: Usage::new(memory_bytes),
             table: Usage::new(limit::TABLE_ELEMENTS),
+            shared,
             denied: None,
         }
     }
@@ -77,14 +96,20 @@ impl MemoryMeter {
         match refused {
             LimitedResource::Memory => self.memory.allowed,
             LimitedResource::Table => self.table.allowed,
+            LimitedResource::GuestsMemory => self.shared.total_of_all(),
         }
     }
 
-    fn record_denied(&mut self, granted: bool, what: LimitedResource) -> bool {
-        if !granted {
-            self.denied.get_or_insert(what);
-        }
-        granted
+    /// Returns true if the guest can hold this much memory and these tables among all guests.
+    fn share(&self, memory_bytes: u64, table_elements: u64) -> bool {
+        let table_bytes = table_elements.saturating_mul(TABLE_ELEMENT_BYTES);
+        self.shared.grow_to(memory_bytes.saturating_add(table_bytes))
+    }
+
+    /// Records that a resource was denied.
+    fn deny(&mut self, what: LimitedResource) -> bool {
+        self.denied.get_or_insert(what);
+        false
     }
 }
 
@@ -95,8 +120,14 @@ impl ResourceLimiter for MemoryMeter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let granted = self.memory.grow(current, desired, maximum);
-        Ok(self.record_denied(granted, LimitedResource::Memory))
+        let Some(used) = self.memory.after(current, desired, maximum) else {
+            return Ok(self.deny(LimitedResource::Memory));
+        };
+        if !self.share(used, self.table.used) {
+            return Ok(self.deny(LimitedResource::GuestsMemory));
+        }
+        self.memory.used = used;
+        Ok(true)
     }
 
     fn table_growing(
@@ -105,8 +136,14 @@ impl ResourceLimiter for MemoryMeter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let granted = self.table.grow(current, desired, maximum);
-        Ok(self.record_denied(granted, LimitedResource::Table))
+        let Some(used) = self.table.after(current, desired, maximum) else {
+            return Ok(self.deny(LimitedResource::Table));
+        };
+        if !self.share(self.memory.used, used) {
+            return Ok(self.deny(LimitedResource::GuestsMemory));
+        }
+        self.table.used = used;
+        Ok(true)
     }
 
     fn instances(&self) -> usize {
@@ -125,10 +162,15 @@ impl ResourceLimiter for MemoryMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guests_memory::tests::memory_of;
+
+    fn meter(memory_bytes: u64, of_all: u64) -> MemoryMeter {
+        MemoryMeter::new(memory_bytes, memory_of(of_all))
+    }
 
     #[test]
     fn memories_share_one_limit() {
-        let mut meter = MemoryMeter::new(100);
+        let mut meter = meter(100, 1_000);
         assert!(meter.memory_growing(0, 60, None).unwrap());
         assert!(!meter.memory_growing(0, 60, None).unwrap());
         assert_eq!(meter.denied(), Some(LimitedResource::Memory));
@@ -137,9 +179,28 @@ mod tests {
 
     #[test]
     fn growth_beyond_the_declared_maximum_is_left_to_the_engine() {
-        let mut meter = MemoryMeter::new(100);
+        let mut meter = meter(100, 1_000);
         assert!(meter.memory_growing(0, 90, Some(80)).unwrap());
         assert!(meter.memory_growing(0, 100, None).unwrap());
         assert_eq!(meter.denied(), None);
+    }
+
+    #[test]
+    fn memories_and_tables_count_as_memory_of_all_guests() {
+        let mut meter = meter(1_000, 400);
+        assert!(meter.memory_growing(0, 120, None).unwrap());
+        assert!(!meter.table_growing(0, 11, None).unwrap());
+        assert_eq!(meter.denied(), Some(LimitedResource::GuestsMemory));
+        assert_eq!(meter.allowed(LimitedResource::GuestsMemory), 400);
+        assert!(meter.table_growing(0, 10, None).unwrap());
+        assert!(!meter.memory_growing(120, 121, None).unwrap());
+    }
+
+    #[test]
+    fn no_guest_is_allowed_more_than_it_can_have() {
+        let all = GuestsMemory::new(limit::GUESTS_MEMORY_BYTES);
+        assert_eq!(allowed_memory(limit::MEMORY_BYTES, &all), limit::MEMORY_BYTES);
+        let most = allowed_memory(u64::MAX, &all);
+        assert!(most < all.most_of_one_guest() && most > all.most_of_one_guest() - (1 << 20));
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::id::AppName;
 use wattle_graph::tool::ToolOutput;
-use wattle_run::gate::Gate;
+use wattle_run::gate::{AwaitedBy, Gate};
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{
     GuestError, NodeCall, NodeOutcome, Plugin, PluginInfo, PluginToolCall, WebRequest, WebResponse,
@@ -15,6 +15,7 @@ use wattle_run::ports::sandbox::{
 use crate::compiled::CompiledComponent;
 use crate::export::{self, GuestCall};
 use crate::guest_error::Callee;
+use crate::guests_memory::MemoryOwner;
 use crate::sanitize;
 
 /// A loaded component under a name.
@@ -39,7 +40,7 @@ impl Plugin for WasmPlugin {
         let what = format!("node `{}`", call.node);
         let callee = self.callee(&what);
         let limits = gate.limits().clone();
-        let made = GuestCall { code: &self.code, gate: Some(gate), limits: &limits, callee };
+        let made = GuestCall::with_gate(&self.code, gate, &limits, callee);
         export::node::run(made, call).await.map_err(sanitize::sanitize_error)
     }
 
@@ -51,7 +52,7 @@ impl Plugin for WasmPlugin {
         let what = format!("tool `{}`", call.tool);
         let callee = self.callee(&what);
         let limits = gate.limits().clone();
-        let made = GuestCall { code: &self.code, gate: Some(gate), limits: &limits, callee };
+        let made = GuestCall::with_gate(&self.code, gate, &limits, callee);
         export::tool::run(made, call).await.map_err(sanitize::sanitize_error)
     }
 
@@ -62,13 +63,13 @@ impl Plugin for WasmPlugin {
     ) -> Result<WebResponse, GuestError> {
         let callee = self.callee("the web handler");
         let limits = gate.limits().clone();
-        let made = GuestCall { code: &self.code, gate: Some(gate), limits: &limits, callee };
+        let made = GuestCall::with_gate(&self.code, gate, &limits, callee);
         export::web::run(made, request).await.map_err(sanitize::sanitize_error)
     }
 
     async fn reduce(
         &self,
-        _app: &AppName,
+        app: &AppName,
         reducer: &str,
         current: Option<Value>,
         updates: Vec<Value>,
@@ -76,7 +77,10 @@ impl Plugin for WasmPlugin {
     ) -> Result<Value, GuestError> {
         let what = format!("reducer `{reducer}`");
         let callee = self.callee(&what);
-        let made = GuestCall { code: &self.code, gate: None, limits, callee };
+        let owner = MemoryOwner::App(app.clone());
+        // The guest that started a subgraph waits for the reducers of its channels.
+        let awaited_by = AwaitedBy::Guest;
+        let made = GuestCall { code: &self.code, gate: None, owner, awaited_by, limits, callee };
         export::reduce::run(made, reducer, current, updates).await.map_err(sanitize::sanitize_error)
     }
 }

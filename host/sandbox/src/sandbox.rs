@@ -14,6 +14,7 @@ use crate::compiled::CompiledComponent;
 use crate::config::SandboxConfig;
 use crate::engine;
 use crate::error::Error;
+use crate::guests_memory::GuestsMemory;
 use crate::load::Loader;
 use crate::plugin::WasmPlugin;
 
@@ -40,8 +41,9 @@ impl WasmSandbox {
     /// host itself.
     pub fn new(config: &SandboxConfig) -> Result<Arc<Self>, Error> {
         let cache = config.cache.clone().map(CodeCache::open).transpose()?;
-        let engine = engine::create_engine(config.max_instances)?;
-        let loader = Loader::new(engine, cache, config.compiler.clone())?;
+        let engine = engine::create_engine(config.max_instances, config.guests_memory_bytes)?;
+        let guests_memory = GuestsMemory::new(config.guests_memory_bytes);
+        let loader = Loader::new(engine, guests_memory, cache, config.compiler.clone())?;
         Ok(Arc::new(Self { loader, loaded: Mutex::default() }))
     }
 

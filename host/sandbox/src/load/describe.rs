@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use wattle_graph::id::{NodeName, PluginName};
+use wattle_run::gate::AwaitedBy;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{
     GuestError, NodeInfo, ReducerInfo, ToolHints, ToolInfo, WebRoute,
@@ -14,6 +15,7 @@ use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
 use crate::compiled::CompiledComponent;
 use crate::export::{GuestCall, GuestInstance};
 use crate::guest_error::Callee;
+use crate::guests_memory::MemoryOwner;
 use crate::json::extra_field;
 use crate::load::rejection::{Rejection, missing_export, too_large};
 use crate::load::text::sanitize;
@@ -77,7 +79,8 @@ async fn describe_without_timeout(
 ) -> Result<PluginDescription, Rejection> {
     let limits = Limits { cpu_ms: CPU_MS, lift_bytes: LIFT_BYTES, ..Limits::default() };
     let callee = Callee { plugin: name.as_str(), what: "the description", granted: false };
-    let call = GuestCall { code, gate: None, limits: &limits, callee };
+    let (owner, awaited_by) = (MemoryOwner::Descriptions, AwaitedBy::Client);
+    let call = GuestCall { code, gate: None, owner, awaited_by, limits: &limits, callee };
     let mut live = call.instantiate().await.map_err(from_guest_error)?;
     check_types(&mut live, code)?;
     let done = call_exports(&mut live, code).await;

@@ -4,9 +4,16 @@ use bytes::Bytes;
 use wit_component::StringEncoding;
 use wit_parser::{PackageId, Resolve};
 
-/// Memory and a bump allocator, which every guest has.
-const PRELUDE: &str = r#"
-    (memory (export "memory") 2)
+/// Pages of the memory of a guest.
+const PRELUDE_PAGES: u32 = 2;
+
+/// Returns a memory and a bump allocator, which every guest has.
+fn prelude(pages: u32) -> String {
+    format!(r#"(memory (export "memory") {pages}) {ALLOCATOR}"#)
+}
+
+/// A bump allocator.
+const ALLOCATOR: &str = r#"
     (global $next (mut i32) (i32.const 4096))
     (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
         (local $at i32)
@@ -23,8 +30,14 @@ const PRELUDE: &str = r#"
 /// Returns a reducer plugin. `reducers` lists `r`, and `reduce` has the given body, which leaves
 /// the address of its result. Its parameter 6 is the address of the updates.
 pub(crate) fn reducer(body: &str) -> Bytes {
+    reducer_with(PRELUDE_PAGES, body)
+}
+
+/// Returns a reducer plugin like [`reducer`] whose memory begins with `pages`.
+pub(crate) fn reducer_with(pages: u32, body: &str) -> Bytes {
+    let prelude = prelude(pages);
     let module = format!(
-        r#"(module {PRELUDE}
+        r#"(module {prelude}
             (data (i32.const 64) "r")
             ;; One reducer: name `r`, no doc, nothing extra.
             (data (i32.const 128) "\40\00\00\00\01\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00")
@@ -47,8 +60,9 @@ pub(crate) fn node(imports: &str, body: &str) -> Bytes {
 }
 
 fn node_text(imports: &str, body: &str) -> String {
+    let prelude = prelude(PRELUDE_PAGES);
     format!(
-        r#"(module {imports} {PRELUDE}
+        r#"(module {imports} {prelude}
             (data (i32.const 64) "n{{}}")
             ;; One node: name `n`, no doc, `{{}}` for both schemas, nothing extra.
             (data (i32.const 128) "\40\00\00\00\01\00\00\00\00\00\00\00\00\00\00\00\41\00\00\00\02\00\00\00\41\00\00\00\02\00\00\00\00\00\00\00\00\00\00\00")
@@ -71,8 +85,9 @@ pub(crate) fn tool(extra: &[(&str, &str)], body: &str) -> Bytes {
         texts.push_str(text);
     }
     let (texts, count) = (texts.replace('"', "\\22"), word(extra.len()));
+    let prelude = prelude(PRELUDE_PAGES);
     let module = format!(
-        r#"(module {PRELUDE}
+        r#"(module {prelude}
             (data (i32.const 64) "{texts}")
             (data (i32.const 384) "{fields}")
             ;; One tool: name `t`, no description, schema `{{}}`, nothing invalid, extra fields.

@@ -5,6 +5,7 @@
 
 mod cache;
 mod guest;
+mod guests_memory;
 mod limits;
 mod load;
 mod names;

@@ -1,0 +1,146 @@
+//! Tests of the memory that guests hold together.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures::future::{join, join3};
+use serde_json::{Value, json};
+use wattle_graph::id::AppName;
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::{GuestError, NodeOutcome, Plugin};
+use wattle_run::stop_flag::StopFlag;
+use wattle_sandbox::{SandboxConfig, WasmSandbox};
+
+use crate::{app, guest, load_into, stub_ports};
+
+/// Memory of all guests: an app alone can hold 28 MiB of it, and 4 MiB more in small guests.
+const GUESTS_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Pages of 15 MiB. The memory of one app has room for them once.
+const LARGE_PAGES: u32 = 15 << 4;
+
+/// Pages with which two guests begin, and which leave less than a guest needs to begin: one page of
+/// the 448 that an app can hold.
+const ALMOST_ALL_PAGES: [u32; 2] = [300, 147];
+
+/// Returns a reducer that begins with `pages` and loops until it has used its CPU time.
+fn keeps(pages: u32) -> Bytes {
+    guest::reducer_with(pages, "(loop (br 0)) (unreachable)")
+}
+
+/// Returns a reducer that grows by `pages` and returns. It traps if it cannot grow.
+fn takes(pages: u32) -> Bytes {
+    let grown = format!("(i32.ne (memory.grow (i32.const {pages})) (i32.const -1))");
+    guest::reducer(&format!("{grown} (i32.eqz) (if (then (unreachable))) (i32.const 320)"))
+}
+
+fn sandbox() -> Arc<WasmSandbox> {
+    let config = SandboxConfig {
+        max_instances: 8,
+        guests_memory_bytes: GUESTS_MEMORY_BYTES,
+        ..SandboxConfig::default()
+    };
+    WasmSandbox::new(&config).unwrap()
+}
+
+async fn load(sandbox: &WasmSandbox, bytes: Bytes) -> Arc<dyn Plugin> {
+    load_into(sandbox, bytes).await.unwrap()
+}
+
+async fn reduce(plugin: &Arc<dyn Plugin>, app: &AppName) -> Result<Value, GuestError> {
+    let limits = Limits { cpu_ms: 50, memory_bytes: 1 << 30, ..Limits::default() };
+    plugin.reduce(app, "r", None, vec![], &limits).await
+}
+
+fn limit_of(ended: Result<Value, GuestError>) -> (&'static str, Value) {
+    match ended {
+        Err(GuestError::Limit(failure)) => ("limit", failure.details.unwrap()["limit"].clone()),
+        Err(GuestError::Host(failure)) => {
+            assert!(failure.retryable && failure.code == "unavailable", "{failure}");
+            ("host", failure.details.unwrap()["limit"].clone())
+        }
+        other => panic!("no limit ended the guest: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn guests_of_an_app_share_memory_and_return_it() {
+    let (sandbox, app) = (sandbox(), app());
+    let keeps = load(&sandbox, keeps(LARGE_PAGES)).await;
+    let takes = load(&sandbox, takes(LARGE_PAGES)).await;
+    let (kept, taken) = join(reduce(&keeps, &app), reduce(&takes, &app)).await;
+    assert_eq!(limit_of(kept), ("limit", json!("cpu")));
+    assert_eq!(limit_of(taken), ("host", json!("guests_memory")));
+    assert_eq!(reduce(&takes, &app).await, Ok(json!(1)));
+}
+
+#[tokio::test]
+async fn guests_of_another_app_find_memory() {
+    let (sandbox, app, other) = (sandbox(), app(), AppName::new("other").unwrap());
+    let keeps = load(&sandbox, keeps(LARGE_PAGES)).await;
+    let takes = load(&sandbox, takes(LARGE_PAGES)).await;
+    let (kept, taken) = join(reduce(&keeps, &app), reduce(&takes, &other)).await;
+    assert_eq!(limit_of(kept), ("limit", json!("cpu")));
+    assert_eq!(taken, Ok(json!(1)));
+}
+
+#[tokio::test]
+async fn a_dropped_call_returns_its_memory() {
+    let (sandbox, app) = (sandbox(), app());
+    let keeps = load(&sandbox, keeps(LARGE_PAGES)).await;
+    let takes = load(&sandbox, takes(LARGE_PAGES)).await;
+    tokio::select! {
+        biased;
+        ended = reduce(&keeps, &app) => panic!("the guest ended: {ended:?}"),
+        () = std::future::ready(()) => {}
+    }
+    assert_eq!(reduce(&takes, &app).await, Ok(json!(1)));
+}
+
+#[tokio::test]
+async fn a_guest_that_needs_more_than_one_guest_can_have_exceeds_a_limit() {
+    let body = "(loop
+        (br_if 0 (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) (unreachable)";
+    let grows = load(&sandbox(), guest::reducer(body)).await;
+    let ended = reduce(&grows, &app()).await;
+    let Err(GuestError::Limit(failure)) = ended else { panic!("no limit: {ended:?}") };
+    assert!(failure.message.contains("`limits.guests_memory`"), "{failure}");
+    let details = failure.details.unwrap();
+    assert_eq!(details["limit"], "memory");
+    assert!(details["allowed"].as_u64().unwrap() < GUESTS_MEMORY_BYTES / 2);
+}
+
+#[tokio::test]
+async fn a_guest_waits_until_memory_returns() {
+    let (sandbox, app) = (sandbox(), app());
+    let [first, second] = ALMOST_ALL_PAGES.map(keeps);
+    let (first, second) = (load(&sandbox, first).await, load(&sandbox, second).await);
+    let node = load(&sandbox, guest::node("", "(i32.const 512)")).await;
+    let order = Mutex::new(Vec::new());
+    let keep = async |plugin: &Arc<dyn Plugin>| {
+        assert_eq!(limit_of(reduce(plugin, &app).await), ("limit", json!("cpu")));
+        order.lock().unwrap().push("reducer");
+    };
+    let wait = async {
+        let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+        let ended = node.run_node(stub_ports::call(), gate).await;
+        order.lock().unwrap().push("node");
+        ended
+    };
+    let ((), (), ended) = join3(keep(&first), keep(&second), wait).await;
+    assert_eq!(ended, Ok(NodeOutcome::default()));
+    assert_eq!(order.into_inner().unwrap()[0], "reducer");
+}
+
+#[tokio::test]
+async fn a_guest_that_holds_little_grows_beside_guests_that_hold_all() {
+    let (sandbox, app) = (sandbox(), app());
+    let [first, second] = ALMOST_ALL_PAGES.map(keeps);
+    let (first, second) = (load(&sandbox, first).await, load(&sandbox, second).await);
+    let (little, much) = (load(&sandbox, takes(16)).await, load(&sandbox, takes(80)).await);
+    let holds = join(reduce(&first, &app), reduce(&second, &app));
+    let takes = join(reduce(&little, &app), reduce(&much, &app));
+    let (_, (little, much)) = join(holds, takes).await;
+    assert_eq!(little, Ok(json!(1)));
+    assert_eq!(limit_of(much), ("host", json!("guests_memory")));
+}
