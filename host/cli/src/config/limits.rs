@@ -21,6 +21,9 @@ pub struct LimitsConfig {
     /// Maximum number of guest instances that web handlers and the tools that they call hold.
     /// Default: half of those of the sandbox.
     pub handlers: Option<NonZeroU64>,
+    /// Maximum memory of all guests together. Default: that of the sandbox, which depends on the
+    /// memory of the machine.
+    pub guests_memory: Option<ByteSize>,
     /// Maximum size of a run context as JSON.
     pub run_context: Option<ByteSize>,
     /// Maximum size of the event log of a thread in the store.
@@ -114,6 +117,17 @@ impl LimitsConfig {
             state_bytes: bytes(self.state_bytes, usual.state_bytes),
             step_outcome_bytes: bytes(self.step_outcome_bytes, usual.step_outcome_bytes),
         }
+    }
+
+    /// Returns the maximum memory of all guests together.
+    pub fn guests_memory_bytes(&self) -> u64 {
+        let usual = SandboxConfig::default().guests_memory_bytes;
+        self.guests_memory.map_or(usual, |size| size.0)
+    }
+
+    /// Returns the memory of all guests if it is below its minimum.
+    pub(crate) fn too_little_memory(&self) -> Option<ByteSize> {
+        self.guests_memory.filter(|size| size.0 < limit::LEAST_GUESTS_MEMORY_BYTES)
     }
 
     /// Returns a limit of tasks that exceeds its maximum, if there is one, with its key.

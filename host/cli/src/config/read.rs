@@ -148,6 +148,10 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
         let message = format!("{limit} exceeds the maximum of {most}");
         add(format!("limits.{key}"), message, &format!("set at most {most}"));
     }
+    if let Some(size) = config.limits.too_little_memory() {
+        let message = format!("{size} is less than the minimum of 64MiB");
+        add("limits.guests_memory".into(), message, "set at least 64MiB");
+    }
     if let Some(zone) = &config.clock.time_zone
         && jiff::tz::TimeZone::get(zone).is_err()
     {
@@ -338,6 +342,7 @@ mod tests {
         assert_eq!((caps.thread_blobs, caps.app_blob_bytes), (10_000, Some(64 << 30)));
         assert_eq!(caps.tenant.blob_bytes, Some(16 << 30));
         assert_eq!(config.limits.compile.limits(), CompileLimits::default());
+        assert_eq!(config.limits.guests_memory_bytes(), 1 << 30);
         let own = &caps.tenants["acme"];
         assert_eq!(
             (own.blob_bytes, own.threads, own.bytes),
@@ -369,11 +374,12 @@ mod tests {
     }
 
     #[test]
-    fn limits_above_their_maximum_are_refused() {
+    fn limits_out_of_their_bounds_are_refused() {
         for (limit, part) in [
             ("run_tasks = 10_000_001", "10000001 exceeds the maximum of 10,000,000 tasks"),
             ("state_bytes = \"1GiB\"", "1GiB exceeds the maximum of 512MiB"),
             ("run_context = \"17MiB\"", "17MiB exceeds the maximum of 16MiB"),
+            ("guests_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
         ] {
             let error = check(&format!("[limits]\n{limit}")).unwrap_err();
             assert!(error.contains(part), "{error}");

@@ -261,7 +261,9 @@ pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
     make_private_dir(&cache_dir)?;
     let cache = Some(CodeCacheConfig { directory: cache_dir, key: cache_key(config)? });
     let compiler = compiler::chosen(config.limits.compile.limits());
-    let sandbox = SandboxConfig { cache, compiler, ..SandboxConfig::default() };
+    let guests_memory_bytes = config.limits.guests_memory_bytes();
+    let sandbox =
+        SandboxConfig { cache, compiler, guests_memory_bytes, ..SandboxConfig::default() };
     let sandbox = wattle_sandbox::Sandbox::new(&sandbox)
         .map_err(|error| Error::Setup { what: "the sandbox", message: error.to_string() })?;
     Ok(sandbox)
