@@ -75,6 +75,7 @@ pub const CASES: &[Case] = cases! {
     "blobs", 2, guests::blobs;
     "logs", 2, guests::logs;
     "state", 1, guests::state;
+    "hog", 1, guests::hog;
     "sql", 2, guests::sql;
     "words", 2, guests::words;
     "busy", 1, guests::busy;

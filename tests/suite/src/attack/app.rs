@@ -84,6 +84,16 @@ from = "huge_output"
 to = "huge_output"
 "#;
 
+/// A graph whose tasks take as much memory as they can get.
+const HOGS: &str = r#"
+[graphs.hogs]
+entry = "spread"
+[graphs.hogs.channels.groups]
+[graphs.hogs.nodes.spread]
+goto = ["hog"]
+[graphs.hogs.nodes.hog]
+"#;
+
 /// Returns a graph whose first node sends the tasks of a superstep. They run in the order of the
 /// names of their nodes.
 fn fan_out() -> String {
@@ -157,7 +167,7 @@ http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true
 "#;
 
 fn graphs() -> String {
-    let mut text = [CONDITION, GROW, &fan_out()].concat();
+    let mut text = [CONDITION, GROW, HOGS, &fan_out()].concat();
     for (node, channels) in NODES {
         text.push_str(&format!("\n[graphs.{node}]\nentry = \"{node}\"\n"));
         for channel in *channels {

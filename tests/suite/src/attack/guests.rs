@@ -133,6 +133,25 @@ pub(super) async fn state(host: Arc<Host>) -> Result<()> {
     host.fails_at("grow", json!({ "size": GROWTH_BYTES }), "state_bytes").await
 }
 
+/// Runs as many tasks at once as a superstep may, each of which takes as much memory as it can get.
+/// Each of them reaches its own limit, or the share of its app in the memory of all guests.
+pub(super) async fn hog(host: Arc<Host>) -> Result<()> {
+    let tasks = limit::STEP_CONCURRENCY;
+    let groups = json!([{ "node": "hog", "input": {}, "tasks": tasks }]);
+    let run = host.run(APP, "hogs", json!({ "groups": groups })).await?;
+    ensure!(run["status"] == "failed", "{run}");
+    let thread = run["thread"].as_str().unwrap_or_default();
+    let (_, trace) = host.get(&format!("/api/v1/threads/{thread}/trace")).await?;
+    let steps = trace["runs"][0]["steps"].as_array().into_iter().flatten();
+    let ran = steps.filter_map(|step| step["tasks"].as_array()).flatten();
+    let attempts = ran.filter_map(|task| task["attempts"].as_array()).flatten();
+    let failures: Vec<&str> = attempts.filter_map(|it| it["failure"].as_str()).collect();
+    let having = |part: &str| failures.iter().filter(|failure| failure.contains(part)).count();
+    let (shared, own) = (having("`limits.guests_memory`"), having("bytes of memory"));
+    ensure!(shared > 0 && shared + own == tasks && failures.len() == tasks, "{failures:?}");
+    Ok(())
+}
+
 /// Executes statements with huge values, and statements on the host's own tables.
 pub(super) async fn sql(host: Arc<Host>) -> Result<()> {
     for (statement, code) in [
