@@ -8,6 +8,11 @@ use serde_json::json;
 use crate::failure::{Failure, code};
 use crate::id::GraphName;
 
+/// Maximum weight of the values that the expressions of one template of a projection yield, such as
+/// the content of a file or the data of a message. Each expression may yield a whole state, and a
+/// template may have thousands. As much as the state of a graph may have by default.
+pub const RENDERED_BYTES: u64 = 64 << 20;
+
 /// Maximum size of a JSON Schema, in bytes; approximately the length of its text. Generated schemas
 /// of large types have some ten KiB.
 pub const SCHEMA_BYTES: u64 = 256 << 10;

@@ -3,6 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::expr::expression::{CelExpression, Variables};
+use crate::limit::RENDERED_BYTES;
+use crate::weight::weight;
 
 /// Prefix of a string that is an expression.
 const EXPRESSION_PREFIX: char = '=';
@@ -65,16 +67,34 @@ impl Template {
     }
 
     /// Returns the JSON value of the template, with the results of its expressions. An expression
-    /// that fails yields `null`.
+    /// that fails yields `null`, and so does one whose value exceeds [`RENDERED_BYTES`] with those
+    /// before it.
     pub(super) fn render(&self, variables: &Variables<'_>) -> Value {
+        let mut left = RENDERED_BYTES;
+        self.render_within(variables, &mut left)
+    }
+
+    /// Renders the template with values of at most `left` weight, and subtracts their weight.
+    fn render_within(&self, variables: &Variables<'_>, left: &mut u64) -> Value {
         match self {
             Self::Fixed(value) => value.clone(),
-            Self::Expression(expression) => expression.eval(variables).unwrap_or_default(),
-            Self::List(items) => items.iter().map(|item| item.render(variables)).collect(),
+            Self::Expression(expression) => {
+                let value = expression.eval(variables).unwrap_or_default();
+                match left.checked_sub(weight(&value)) {
+                    Some(rest) => {
+                        *left = rest;
+                        value
+                    }
+                    None => Value::Null,
+                }
+            }
+            Self::List(items) => {
+                items.iter().map(|item| item.render_within(variables, left)).collect()
+            }
             Self::Object(fields) => {
                 let mut object = Map::new();
                 for field in fields {
-                    let value = field.value.render(variables);
+                    let value = field.value.render_within(variables, left);
                     if !(field.is_optional && value.is_null()) {
                         object.insert(field.key.clone(), value);
                     }
@@ -92,5 +112,23 @@ impl Template {
             Self::List(items) => items.iter().any(|item| item.uses(variable)),
             Self::Object(fields) => fields.iter().any(|field| field.value.uses(variable)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_beyond_the_limit_of_a_template_are_null() {
+        let text = "x".repeat(20 << 20);
+        let state = json!(text);
+        let template = json!({ "a": "=state", "b": ["=state", "=state", "=state"], "c": "=1 + 1" });
+        let template = Template::parse(&template, &["state"]).unwrap();
+        let rendered = template.render(&Variables::from([("state", &state)]));
+        assert_eq!((&rendered["a"], &rendered["b"][1]), (&state, &state));
+        assert_eq!((&rendered["b"][2], &rendered["c"]), (&Value::Null, &json!(2)));
     }
 }
