@@ -1,12 +1,19 @@
 //! File projections of apps: `[files.<name>]` in `app.toml`.
 //!
-//! A separate task reads a run after it has ended, so file projections do not disturb runs. File
-//! names depend only on the events, so projecting a run again writes the same files.
+//! A separate task reads a run after it has ended, so file projections do not disturb runs. It has
+//! one file in memory at a time. File names depend only on the events, so projecting a run again
+//! writes the same files.
+//!
+//! * `content`: the content of a file, with blobs; `pretty`: its indentation.
+//! * `write`: one file; `folder`: where files go.
 
+mod content;
 mod folder;
-mod large;
+mod pretty;
 mod write;
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +33,8 @@ use wattle_run::ports::{BlobStore, Ports, Store};
 use wattle_run::tail::range::EventRange;
 
 use crate::config::Config;
+use crate::project::content::FileContent;
+use crate::project::write::WrittenFile;
 use crate::wire::ReadEnv;
 
 /// Maximum number of runs that wait for their files to be written. Reading a run is much faster
@@ -113,41 +122,62 @@ impl Worker {
 
     async fn project(&self, note: &RunSummary) {
         let Some(app) = self.catalog.app(&note.app) else { return };
-        for (name, mapping) in &app.projections.files {
-            let folder = folder::of_files(&self.config, &self.env, &app.name, name, mapping);
-            let Some(folder) = folder else { continue };
+        let folder_of = |(name, mapping): (&String, &Arc<FileProjection>)| {
+            let folder = folder::of_files(&self.config, &self.env, &app.name, name, mapping)?;
+            Some((folder, mapping.clone()))
+        };
+        let mappings: Vec<_> = app.projections.files.iter().filter_map(folder_of).collect();
+        if mappings.is_empty() {
+            return;
+        }
+        for (folder, mapping) in &mappings {
             let run = &note.run;
-            match self.files(note, &app, mapping).await {
-                Ok(files) => write::all(folder, files).await,
-                Err(error) => {
-                    tracing::warn!(%run, %error, "cannot read a run for its file projections");
-                }
+            if let Err(error) = self.write_files(note, &app, (folder, mapping)).await {
+                tracing::warn!(%run, %error, "cannot read a run for its file projections");
             }
         }
     }
 
-    async fn files(
+    /// Writes the files of a run one by one. A file that cannot be written is logged and does not
+    /// affect the others.
+    async fn write_files(
         &self,
         note: &RunSummary,
         app: &App,
-        mapping: &FileProjection,
-    ) -> Result<Vec<(u64, ProjectedFile)>, StoreError> {
+        (folder, mapping): (&Path, &FileProjection),
+    ) -> Result<(), StoreError> {
         let subject: RunInfo = subject(app, note.thread.as_str(), note.run.as_str());
         let mut past = Past::new(self.store.clone(), &self.zone, &note.thread);
         let mut run = RunFileProjector::new(mapping, &subject);
-        let mut files = Vec::new();
         let before = note.first_seq.saturating_sub(1);
         let mut events = EventRange::new(self.store.as_ref(), &note.thread, before, note.last_seq);
         while let Some(page) = events.next().await? {
             for event in page.iter().filter(|event| event.run == note.run) {
-                if let Some(mut file) = project(&mut run, &mut past, event).await {
-                    large::fill(self.blobs.as_ref(), &mut file.content).await;
-                    files.push((event.seq, file));
+                let Some(file) = project(&mut run, &mut past, event).await else { continue };
+                let content = FileContent::read(self.blobs.as_ref(), file.content).await;
+                let path = folder.join(&file.path);
+                match write(path.clone(), event.seq, content, u64::MAX).await {
+                    Ok(_) => {}
+                    Err(error) => {
+                        let path = path.display();
+                        tracing::warn!(%path, %error, "cannot write a file projection");
+                    }
                 }
             }
         }
-        Ok(files)
+        Ok(())
     }
+}
+
+/// Writes a file on the blocking pool.
+async fn write(
+    path: PathBuf,
+    seq: u64,
+    content: FileContent,
+    most: u64,
+) -> io::Result<WrittenFile> {
+    let work = move || write::file(&path, seq, &content, most);
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
 async fn project(

@@ -1,48 +1,64 @@
-//! Writes files atomically.
+//! Writes files atomically, and compares them with what is there. Neither has a whole file in
+//! memory.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-use wattle_graph::mapping::ProjectedFile;
+use crate::project::content::FileContent;
 
-/// Writes files to a folder, each with the sequence number of its event. A failed file is logged
-/// and does not affect the others.
-pub(super) async fn all(folder: PathBuf, files: Vec<(u64, ProjectedFile)>) {
-    let written = tokio::task::spawn_blocking(move || {
-        for (seq, file) in files {
-            let path = folder.join(&file.path);
-            if let Err(error) = write(&path, seq, &file.content) {
-                tracing::warn!(path = %path.display(), %error, "cannot write a file projection");
-            }
-        }
-    });
-    if let Err(error) = written.await {
-        tracing::warn!(%error, "some files of a run were not written");
-    }
+/// A file that has its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WrittenFile {
+    /// Size of the file.
+    pub(super) bytes: u64,
+    /// False if the file had this content before.
+    pub(super) is_new: bool,
 }
 
-fn write(path: &Path, seq: u64, content: &Value) -> io::Result<()> {
-    let mut text = serde_json::to_vec_pretty(content)?;
-    text.push(b'\n');
+/// Writes a file, unless it exists with this content. `seq` is the sequence number of its event.
+///
+/// # Errors
+///
+/// [`ErrorKind::FileTooLarge`] if the file would have more than `most` bytes; errors of the file
+/// system.
+pub(super) fn file(
+    path: &Path,
+    seq: u64,
+    content: &FileContent,
+    most: u64,
+) -> io::Result<WrittenFile> {
     let mut place = path.to_owned();
-    if let Ok(found) = fs::read(&place) {
-        if found == text {
-            return Ok(());
-        }
-        // Another event's file has this name, so the sequence number is added.
-        place = beside(path, seq);
-        if fs::read(&place).is_ok_and(|found| found == text) {
-            return Ok(());
+    match compare(&place, content, most)? {
+        Comparison::Missing => {}
+        Comparison::Same(bytes) => return Ok(WrittenFile { bytes, is_new: false }),
+        Comparison::Different => {
+            // Another event's file has this name, so the sequence number is added.
+            place = beside(path, seq);
+            if let Comparison::Same(bytes) = compare(&place, content, most)? {
+                return Ok(WrittenFile { bytes, is_new: false });
+            }
         }
     }
     if let Some(folder) = place.parent() {
         fs::create_dir_all(folder)?;
     }
     let draft = place.with_extension("draft");
-    fs::write(&draft, text)?;
-    fs::rename(&draft, &place)
+    let renamed = write(&draft, content, most).and_then(|bytes| {
+        fs::rename(&draft, &place)?;
+        Ok(WrittenFile { bytes, is_new: true })
+    });
+    renamed.inspect_err(|_| {
+        // The first error is reported. A draft that stays is overwritten by the next attempt.
+        let _ = fs::remove_file(&draft);
+    })
+}
+
+/// Writes a content to a new file and returns its size.
+fn write(path: &Path, content: &FileContent, most: u64) -> io::Result<u64> {
+    let mut out = CountedWriter { out: BufWriter::new(File::create(path)?), bytes: 0, most };
+    content.write_to(&mut out)?;
+    Ok(out.bytes)
 }
 
 fn beside(path: &Path, seq: u64) -> PathBuf {
@@ -53,26 +69,125 @@ fn beside(path: &Path, seq: u64) -> PathBuf {
     }
 }
 
+/// A file in comparison with a content.
+enum Comparison {
+    /// The file does not exist, or cannot be read.
+    Missing,
+    /// The file has the content, with this number of bytes.
+    Same(u64),
+    /// The file has another content.
+    Different,
+}
+
+fn compare(path: &Path, content: &FileContent, most: u64) -> io::Result<Comparison> {
+    let Ok(found) = File::open(path) else { return Ok(Comparison::Missing) };
+    let out = ComparingWriter(BufReader::new(found));
+    let mut out = CountedWriter { out, bytes: 0, most };
+    match content.write_to(&mut out) {
+        Ok(()) if out.out.is_at_end() => Ok(Comparison::Same(out.bytes)),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => Err(error),
+        Ok(()) | Err(_) => Ok(Comparison::Different),
+    }
+}
+
+/// A writer that counts bytes and fails above a limit.
+struct CountedWriter<W> {
+    out: W,
+    bytes: u64,
+    most: u64,
+}
+
+impl<W: Write> Write for CountedWriter<W> {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        if self.bytes.saturating_add(part.len() as u64) > self.most {
+            return Err(ErrorKind::FileTooLarge.into());
+        }
+        let written = self.out.write(part)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A writer that keeps nothing, and fails at the first byte that a file does not have.
+struct ComparingWriter(BufReader<File>);
+
+impl ComparingWriter {
+    fn is_at_end(&mut self) -> bool {
+        self.0.fill_buf().is_ok_and(<[u8]>::is_empty)
+    }
+}
+
+impl Write for ComparingWriter {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        let found = self.0.fill_buf()?;
+        let length = found.len().min(part.len());
+        if (length == 0 && !part.is_empty()) || found[..length] != part[..length] {
+            return Err(io::Error::other("the file has another content"));
+        }
+        self.0.consume(length);
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
-    #[test]
-    fn writing_again_is_idempotent_and_equal_names_get_a_number() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a/b/x.json");
-        for _ in 0..2 {
-            write(&path, 7, &json!({ "n": 1 })).unwrap();
-            write(&path, 1_007, &json!({ "n": 2 })).unwrap();
-        }
-        let mut names: Vec<String> = fs::read_dir(path.parent().unwrap())
+    fn put(path: &Path, seq: u64, n: u64, most: u64) -> io::Result<WrittenFile> {
+        file(path, seq, &json!({ "n": n }).into(), most)
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
             .collect();
         names.sort();
-        assert_eq!(names, ["x-1007.json", "x.json"]);
+        names
+    }
+
+    #[test]
+    fn writing_again_is_idempotent_and_equal_names_get_a_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/x.json");
+        for is_new in [true, false] {
+            let written = WrittenFile { bytes: 13, is_new };
+            assert_eq!(put(&path, 7, 1, 100).unwrap(), written);
+            assert_eq!(put(&path, 1_007, 2, 100).unwrap(), written);
+        }
+        assert_eq!(names(path.parent().unwrap()), ["x-1007.json", "x.json"]);
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\n  \"n\": 1\n}\n");
+    }
+
+    #[test]
+    fn a_file_that_begins_like_another_one_is_another_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.json");
+        for found in ["", "{\n  \"n\": 1\n", "{\n  \"n\": 1\n}\n\n"] {
+            fs::write(&path, found).unwrap();
+            assert!(put(&path, 7, 1, 100).unwrap().is_new, "{found:?}");
+            fs::remove_file(folder.path().join("x-7.json")).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_above_its_limit_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.json");
+        assert_eq!(put(&path, 7, 1, 12).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        assert!(names(folder.path()).is_empty());
+        put(&path, 7, 1, 13).unwrap();
+        assert_eq!(put(&path, 7, 1, 12).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        assert_eq!(names(folder.path()), ["x.json"]);
     }
 }
