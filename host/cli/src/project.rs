@@ -5,14 +5,15 @@
 //! writes the same files.
 //!
 //! * `content`: the content of a file, with blobs; `pretty`: its indentation.
-//! * `write`: one file; `folder`: where files go.
+//! * `write`: one file; `budget`: the limits of a run and of an app; `folder`: where files go.
 
+mod budget;
 mod content;
 mod folder;
 mod pretty;
 mod write;
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ use wattle_graph::mapping::{
     EventContext, FileProjection, ProjectedFile, RunFileProjector, RunInfo,
 };
 use wattle_run::app::App;
+use wattle_run::caps::Caps;
 use wattle_run::catalog::Catalog;
 use wattle_run::ports::observer::{Observer, RunSummary};
 use wattle_run::ports::store::StoreError;
@@ -33,6 +35,7 @@ use wattle_run::ports::{BlobStore, Ports, Store};
 use wattle_run::tail::range::EventRange;
 
 use crate::config::Config;
+use crate::project::budget::{AppUsage, RunBudget};
 use crate::project::content::FileContent;
 use crate::project::write::WrittenFile;
 use crate::wire::ReadEnv;
@@ -95,6 +98,7 @@ pub fn start(
         catalog: catalog.clone(),
         config: config.clone(),
         env: env.clone(),
+        usage: AppUsage::new(ports.clock.clone()),
     };
     runtime.spawn(worker.run(waiting));
     Arc::new(FileProjector { jobs })
@@ -107,10 +111,11 @@ struct Worker {
     catalog: Arc<Catalog>,
     config: Arc<Config>,
     env: ReadEnv,
+    usage: AppUsage,
 }
 
 impl Worker {
-    async fn run(self, mut waiting: mpsc::Receiver<Job>) {
+    async fn run(mut self, mut waiting: mpsc::Receiver<Job>) {
         while let Some(job) = waiting.recv().await {
             match job {
                 Job::Run(note) => self.project(&note).await,
@@ -120,7 +125,7 @@ impl Worker {
         }
     }
 
-    async fn project(&self, note: &RunSummary) {
+    async fn project(&mut self, note: &RunSummary) {
         let Some(app) = self.catalog.app(&note.app) else { return };
         let folder_of = |(name, mapping): (&String, &Arc<FileProjection>)| {
             let folder = folder::of_files(&self.config, &self.env, &app.name, name, mapping)?;
@@ -130,12 +135,30 @@ impl Worker {
         if mappings.is_empty() {
             return;
         }
+        let Caps { run_file_bytes, app_file_bytes, .. } = self.config.caps();
+        let folders = mappings.iter().map(|(folder, _)| folder.clone()).collect();
+        let left = self.usage.left(&app.name, folders, app_file_bytes, run_file_bytes).await;
+        let mut budget = RunBudget::new(run_file_bytes, left);
         for (folder, mapping) in &mappings {
             let run = &note.run;
-            if let Err(error) = self.write_files(note, &app, (folder, mapping)).await {
-                tracing::warn!(%run, %error, "cannot read a run for its file projections");
+            let projection = (folder.as_path(), mapping.as_ref());
+            match self.write_files(note, &app, projection, &mut budget).await {
+                Ok(()) => {}
+                Err(Stopped::Limit(limit)) => {
+                    tracing::warn!(
+                        %run, app = %app.name, limit,
+                        "further files of a run are not written: its files, or those of its app, \
+                         have reached a limit; see `run_file_bytes` and `app_file_bytes` under \
+                         `[limits]`"
+                    );
+                    break;
+                }
+                Err(Stopped::Unreadable(error)) => {
+                    tracing::warn!(%run, %error, "cannot read a run for its file projections");
+                }
             }
         }
+        self.usage.add(&app.name, budget.added);
     }
 
     /// Writes the files of a run one by one. A file that cannot be written is logged and does not
@@ -145,7 +168,8 @@ impl Worker {
         note: &RunSummary,
         app: &App,
         (folder, mapping): (&Path, &FileProjection),
-    ) -> Result<(), StoreError> {
+        budget: &mut RunBudget,
+    ) -> Result<(), Stopped> {
         let subject: RunInfo = subject(app, note.thread.as_str(), note.run.as_str());
         let mut past = Past::new(self.store.clone(), &self.zone, &note.thread);
         let mut run = RunFileProjector::new(mapping, &subject);
@@ -154,10 +178,14 @@ impl Worker {
         while let Some(page) = events.next().await? {
             for event in page.iter().filter(|event| event.run == note.run) {
                 let Some(file) = project(&mut run, &mut past, event).await else { continue };
+                let most = budget.begin_file().map_err(Stopped::Limit)?;
                 let content = FileContent::read(self.blobs.as_ref(), file.content).await;
                 let path = folder.join(&file.path);
-                match write(path.clone(), event.seq, content, u64::MAX).await {
-                    Ok(_) => {}
+                match write(path.clone(), event.seq, content, most).await {
+                    Ok(written) => budget.finish_file(written),
+                    Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+                        return Err(Stopped::Limit(budget.exceeded()));
+                    }
                     Err(error) => {
                         let path = path.display();
                         tracing::warn!(%path, %error, "cannot write a file projection");
@@ -166,6 +194,20 @@ impl Worker {
             }
         }
         Ok(())
+    }
+}
+
+/// Why no further files of a projection are written.
+enum Stopped {
+    /// A limit, by name.
+    Limit(&'static str),
+    /// The events cannot be read.
+    Unreadable(StoreError),
+}
+
+impl From<StoreError> for Stopped {
+    fn from(error: StoreError) -> Self {
+        Self::Unreadable(error)
     }
 }
 

@@ -29,6 +29,10 @@ pub struct Caps {
     pub handler_blob_bytes: u64,
     /// Bytes of the blobs of one app. Unlimited if `None`.
     pub app_blob_bytes: Option<u64>,
+    /// See [`limit::RUN_FILE_BYTES`].
+    pub run_file_bytes: u64,
+    /// See [`limit::APP_FILE_BYTES`].
+    pub app_file_bytes: u64,
     /// Caps of a tenant without an entry in `tenants`.
     pub tenant: TenantCaps,
     /// Caps of single tenants, used in place of `tenant`.
@@ -57,6 +61,8 @@ impl Default for Caps {
             thread_blob_bytes: limit::THREAD_BLOB_BYTES,
             handler_blob_bytes: limit::HANDLER_BLOB_BYTES,
             app_blob_bytes: None,
+            run_file_bytes: limit::RUN_FILE_BYTES,
+            app_file_bytes: limit::APP_FILE_BYTES,
             tenant: TenantCaps::default(),
             tenants: BTreeMap::new(),
         }

@@ -121,6 +121,17 @@ pub const HANDLER_BLOB_BYTES: u64 = 4 << 30;
 /// Minimum bytes that a blob counts. A file occupies at least one block of the disk.
 pub const BLOB_MIN_BYTES: u64 = 4 << 10;
 
+/// Files that the file projections of an app write for one run. Each costs a few operations of the file system.
+pub const RUN_FILES: usize = 10_000;
+
+/// Bytes of the files that the file projections of an app write for one run. As much as a task and its tools may store in
+/// blobs, which become parts of files.
+pub const RUN_FILE_BYTES: u64 = 256 << 20;
+
+/// Bytes of the files of an app in the folders of its file projections, [`BLOB_MIN_BYTES`] each at least. 64 runs that
+/// write as much as they may, or logs of years.
+pub const APP_FILE_BYTES: u64 = 16 << 30;
+
 /// How long a blob without a mention counts. The sweep does not delete it earlier.
 pub const UNMENTIONED_MS: u64 = 3_600_000;
 

@@ -48,6 +48,10 @@ pub struct LimitsConfig {
     pub handler_blob_bytes: Option<ByteSize>,
     /// Maximum total size of the blobs of an app. Default: unlimited.
     pub app_blob_bytes: Option<ByteSize>,
+    /// Maximum total size of the files that an app's file projections write for a run.
+    pub run_file_bytes: Option<ByteSize>,
+    /// Maximum total size of the files of an app's file projections.
+    pub app_file_bytes: Option<ByteSize>,
     /// Limits of the compilation of a component.
     pub compile: CompileConfig,
     /// Limits of a tenant, unless `[tenants.<name>]` overrides them.
@@ -179,6 +183,8 @@ impl Config {
             thread_blob_bytes,
             handler_blob_bytes,
             app_blob_bytes,
+            run_file_bytes,
+            app_file_bytes,
             tenant,
             ..
         } = &self.limits;
@@ -193,6 +199,8 @@ impl Config {
             thread_blob_bytes: bytes(thread_blob_bytes, usual.thread_blob_bytes),
             handler_blob_bytes: bytes(handler_blob_bytes, usual.handler_blob_bytes),
             app_blob_bytes: app_blob_bytes.map(|size| size.0),
+            run_file_bytes: bytes(run_file_bytes, usual.run_file_bytes),
+            app_file_bytes: bytes(app_file_bytes, usual.app_file_bytes),
             tenants: own.collect(),
             tenant,
         }

@@ -340,6 +340,7 @@ mod tests {
         assert_eq!(config.max_handlers(), 500);
         assert_eq!((caps.run_context_bytes, caps.thread_log_bytes), (256 << 10, 1 << 30));
         assert_eq!((caps.thread_blobs, caps.app_blob_bytes), (10_000, Some(64 << 30)));
+        assert_eq!((caps.run_file_bytes, caps.app_file_bytes), (256 << 20, 16 << 30));
         assert_eq!(caps.tenant.blob_bytes, Some(16 << 30));
         assert_eq!(config.limits.compile.limits(), CompileLimits::default());
         assert_eq!(config.limits.guests_memory_bytes(), 1 << 30);

@@ -227,3 +227,15 @@ async fn the_operator_selects_the_folder_of_files() {
     nowhere.server.shutdown().await;
     assert!(!folder.join("local_logs").exists());
 }
+
+#[tokio::test]
+async fn files_beyond_the_limits_of_a_run_or_an_app_are_not_written() {
+    for limit in ["run_file_bytes", "app_file_bytes"] {
+        let fixture = start(&format!("[limits]\n{limit} = \"20B\"\n")).await;
+        let ended = run(&fixture, "t", LOGGED).await;
+        assert_ne!(ended["status"], "failed", "{ended}");
+        let folder = fixture.folder.path().join("data/local_logs");
+        fixture.server.shutdown().await;
+        assert_eq!(files_below(&folder), Vec::<PathBuf>::new(), "{limit}");
+    }
+}

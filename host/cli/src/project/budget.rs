@@ -1,0 +1,189 @@
+//! What the files of a run and of an app may take.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use wattle_graph::id::AppName;
+use wattle_run::limit::{BLOB_MIN_BYTES, MEASURE_INTERVAL_MS, RUN_FILES};
+use wattle_run::ports::Clock;
+
+use crate::project::write::WrittenFile;
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// What the files of one run may still take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RunBudget {
+    files: usize,
+    run_bytes: u64,
+    app_bytes: u64,
+    /// Bytes by which the files of the app have grown.
+    pub(super) added: u64,
+}
+
+impl RunBudget {
+    pub(super) fn new(run_bytes: u64, app_bytes: u64) -> Self {
+        Self { files: RUN_FILES, run_bytes, app_bytes, added: 0 }
+    }
+
+    /// Counts a file that is about to be written, and returns its maximum size.
+    ///
+    /// # Errors
+    ///
+    /// The name of the limit, if the run has as many files as it may.
+    pub(super) fn begin_file(&mut self) -> Result<u64, &'static str> {
+        self.files = self.files.checked_sub(1).ok_or("run_files")?;
+        Ok(self.run_bytes.min(self.app_bytes))
+    }
+
+    /// Counts the bytes of a file. One that is there already counts for the run only, so that a run
+    /// whose files are written again keeps the same files.
+    pub(super) fn finish_file(&mut self, written: WrittenFile) {
+        self.run_bytes = self.run_bytes.saturating_sub(written.bytes);
+        if written.is_new {
+            let bytes = charged(written.bytes);
+            self.app_bytes = self.app_bytes.saturating_sub(bytes);
+            self.added = self.added.saturating_add(bytes);
+        }
+    }
+
+    /// Returns the name of the limit that a file exceeded.
+    pub(super) fn exceeded(&self) -> &'static str {
+        if self.app_bytes < self.run_bytes { "app_file_bytes" } else { "run_file_bytes" }
+    }
+}
+
+/// The bytes of the files of all apps.
+pub(super) struct AppUsage {
+    clock: Arc<dyn Clock>,
+    of: HashMap<AppName, MeasuredBytes>,
+}
+
+struct MeasuredBytes {
+    bytes: u64,
+    measured_ms: u64,
+}
+
+impl AppUsage {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, of: HashMap::new() }
+    }
+
+    /// Returns how many of `allowed` bytes are left to the files of an app in its `folders`.
+    /// Measures the folders on first use, and again if less than `wanted` is left. In between it
+    /// knows only what this host adds.
+    pub(super) async fn left(
+        &mut self,
+        app: &AppName,
+        folders: BTreeSet<PathBuf>,
+        allowed: u64,
+        wanted: u64,
+    ) -> u64 {
+        let now_ms = self.clock.monotonic_ns() / NS_PER_MS;
+        let left = |measured: &MeasuredBytes| allowed.saturating_sub(measured.bytes);
+        if let Some(known) = self.of.get(app)
+            && (left(known) >= wanted || now_ms - known.measured_ms < MEASURE_INTERVAL_MS)
+        {
+            return left(known);
+        }
+        let measured = tokio::task::spawn_blocking(move || bytes_in(&folders, allowed)).await;
+        // A measurement that panics allows nothing more.
+        let measured = MeasuredBytes { bytes: measured.unwrap_or(allowed), measured_ms: now_ms };
+        let left = left(&measured);
+        self.of.insert(app.clone(), measured);
+        left
+    }
+
+    /// Adds bytes to the files of an app.
+    pub(super) fn add(&mut self, app: &AppName, bytes: u64) {
+        if let Some(known) = self.of.get_mut(app) {
+            known.bytes = known.bytes.saturating_add(bytes);
+        }
+    }
+}
+
+/// Returns the bytes that a file counts. A small one occupies a block of the disk.
+fn charged(bytes: u64) -> u64 {
+    bytes.max(BLOB_MIN_BYTES)
+}
+
+/// Returns the bytes of all files in folders, or more than `most` as soon as there are more.
+fn bytes_in(folders: &BTreeSet<PathBuf>, most: u64) -> u64 {
+    // A folder inside of another one is counted with it.
+    let is_outermost =
+        |folder: &&PathBuf| !folder.ancestors().skip(1).any(|above| folders.contains(above));
+    let mut left: Vec<PathBuf> = folders.iter().filter(is_outermost).cloned().collect();
+    let mut bytes = 0_u64;
+    while let Some(folder) = left.pop() {
+        // A folder that does not exist has no files.
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            // Links are not followed.
+            let Ok(found) = entry.metadata() else { continue };
+            if found.is_dir() {
+                left.push(entry.path());
+            } else {
+                bytes = bytes.saturating_add(charged(found.len()));
+            }
+            if bytes > most {
+                return bytes;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_kit::clock::ManualClock;
+
+    use super::*;
+
+    const NEW: WrittenFile = WrittenFile { bytes: 10_000, is_new: true };
+
+    #[test]
+    fn files_count_for_run_and_app() {
+        let mut budget = RunBudget::new(25_000, 100_000);
+        for left in [25_000, 15_000, 5_000] {
+            assert_eq!(budget.begin_file(), Ok(left));
+            budget.finish_file(NEW);
+        }
+        assert_eq!((budget.added, budget.exceeded()), (30_000, "run_file_bytes"));
+        let mut budget = RunBudget::new(100_000, 15_000);
+        budget.finish_file(WrittenFile { is_new: false, ..NEW });
+        assert_eq!((budget.added, budget.begin_file()), (0, Ok(15_000)));
+        budget.finish_file(NEW);
+        assert_eq!((budget.begin_file(), budget.exceeded()), (Ok(5_000), "app_file_bytes"));
+    }
+
+    #[test]
+    fn files_beyond_their_number_are_refused() {
+        let mut budget = RunBudget::new(u64::MAX, u64::MAX);
+        assert!((0..RUN_FILES).all(|_| budget.begin_file().is_ok()));
+        assert_eq!(budget.begin_file(), Err("run_files"));
+    }
+
+    #[tokio::test]
+    async fn files_of_an_app_are_measured_once_until_they_reach_their_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(inner.join("large"), vec![0; 10_000]).unwrap();
+        fs::write(folder.path().join("small"), "x").unwrap();
+        let folders = || BTreeSet::from([folder.path().to_owned(), inner.clone()]);
+        let clock = ManualClock::at_ms(0);
+        let mut usage = AppUsage::new(Arc::new(clock.clone()));
+        let app: AppName = "app".parse().unwrap();
+        let used = 10_000 + BLOB_MIN_BYTES;
+        assert_eq!(usage.left(&app, folders(), 50_000, 20_000).await, 50_000 - used);
+        fs::remove_file(inner.join("large")).unwrap();
+        usage.add(&app, 10_000);
+        assert_eq!(usage.left(&app, folders(), 50_000, 20_000).await, 40_000 - used);
+        // There is too little left, but the measurement is new.
+        assert_eq!(usage.left(&app, folders(), 50_000, 40_000).await, 40_000 - used);
+        clock.advance_ms(u32::try_from(MEASURE_INTERVAL_MS).unwrap());
+        let left = usage.left(&app, folders(), 50_000, 40_000).await;
+        assert_eq!(left, 50_000 - BLOB_MIN_BYTES);
+    }
+}
