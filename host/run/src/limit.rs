@@ -324,6 +324,18 @@ pub const MEMORY_CONDITIONS: usize = 32;
 /// Bytes of the query text of one search of the long-term memory.
 pub const MEMORY_QUERY_BYTES: usize = 4 << 10;
 
+/// Bytes that a document of the long-term memory counts besides its namespace, its key and its JSON: times, checksum and
+/// its place in the tables. So the number of small documents is limited, too.
+pub const MEMORY_ROW_BYTES: u64 = 128;
+
+/// Bytes of the documents of a tenant in the long-term memory, or of those without a tenant. Enough for a million facts
+/// of some KiB.
+pub const MEMORY_TOTAL_BYTES: u64 = 4 << 30;
+
+/// Bytes of the outcomes in the cache of an app, for a tenant or without one. An outcome has at most
+/// [`MEMORY_DOCUMENT_BYTES`]. Beyond the limit outcomes are not cached, which costs their execution and fails nothing.
+pub const APP_CACHE_BYTES: u64 = 1 << 30;
+
 /// Limits of one guest call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

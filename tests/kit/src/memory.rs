@@ -158,6 +158,10 @@ impl<H: Hook> Memory for Hooked<H> {
         self.through("namespaces", &list.prefix, self.below.namespaces(scope, list, now_ms)).await
     }
 
+    async fn usage(&self, scope: &MemoryScope, prefix: &[String]) -> Result<u64, Failure> {
+        self.through("usage", prefix, self.below.usage(scope, prefix)).await
+    }
+
     async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure> {
         self.through("clear", prefix, self.below.clear(scope, prefix)).await
     }

@@ -290,6 +290,10 @@ fn gone() -> Failure {
 
 #[async_trait]
 impl Memory for Gone {
+    async fn usage(&self, _: &MemoryScope, _: &[String]) -> Result<u64, Failure> {
+        Err(gone())
+    }
+
     async fn get(
         &self,
         _: &MemoryScope,

@@ -13,6 +13,8 @@ use wattle_graph::failure::{Failure, code};
 pub use check::check_key;
 pub use filter::parse_filter;
 
+use crate::json::approx_bytes;
+use crate::limit::MEMORY_ROW_BYTES;
 use crate::ports::store::Damage;
 
 /// Matches any one part of a namespace in a pattern.
@@ -70,6 +72,14 @@ pub struct PutItem {
     /// True if each read, and each search that finds the document, restarts the time to live.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refresh_on_read: bool,
+}
+
+impl PutItem {
+    /// Returns the bytes that the document counts in the usage of a memory, approximately.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        let place: usize = self.namespace.iter().chain([&self.key]).map(String::len).sum();
+        MEMORY_ROW_BYTES + place as u64 + approx_bytes(&self.value)
+    }
 }
 
 /// A query for documents.
@@ -219,6 +229,11 @@ pub trait Memory: Send + Sync {
         list: &ListNamespaces,
         now_ms: i64,
     ) -> Result<Vec<Vec<String>>, Failure>;
+
+    /// Returns the bytes of all documents with a namespace prefix, expired ones included that the sweep has not deleted
+    /// yet: of each, the namespace, the key, the document as JSON and [`MEMORY_ROW_BYTES`]. Called often, so an adapter
+    /// should not read all documents each time.
+    async fn usage(&self, scope: &MemoryScope, prefix: &[String]) -> Result<u64, Failure>;
 
     /// Deletes all documents with a namespace prefix. Returns their number, including expired documents.
     async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure>;

@@ -204,6 +204,10 @@ impl BlobStore for StubPorts {
 
 #[async_trait]
 impl Memory for StubPorts {
+    async fn usage(&self, _scope: &MemoryScope, _prefix: &[String]) -> Result<u64, Failure> {
+        Err(unavailable())
+    }
+
     async fn get(
         &self,
         _scope: &MemoryScope,

@@ -27,6 +27,7 @@ mod open;
 mod rebuild;
 mod survey;
 mod table;
+mod usage;
 mod writer;
 
 use std::fmt;
@@ -51,6 +52,7 @@ use crate::longterm::disk::fault::{READ, cannot, closed, failure};
 use crate::longterm::disk::open::FILE;
 pub use crate::longterm::disk::rebuild::EssentialDocuments;
 use crate::longterm::disk::table::{DOCUMENTS, Documents, EXPIRIES};
+use crate::longterm::disk::usage::Usage;
 use crate::longterm::disk::writer::{Change, Command, QUEUE_LIMIT, REMOVED_AT_ONCE, Writer};
 use crate::longterm::path;
 use crate::longterm::record::{Place, Record};
@@ -63,6 +65,7 @@ pub struct RedbMemory(Arc<Inner>);
 
 struct Inner {
     source: Arc<Source>,
+    usage: Arc<Usage>,
     /// `None` only during drop.
     commands: Option<mpsc::Sender<Command>>,
     writer: Option<JoinHandle<()>>,
@@ -103,14 +106,20 @@ impl RedbMemory {
     fn open_as(path: &Path, essential: Option<&EssentialDocuments>) -> Result<Self, Failure> {
         let database = open::open(path, essential).map_err(failure)?;
         let source = Source::new(path.to_owned(), &FILE, database);
-        let source = Arc::new(source);
+        let (source, usage) = (Arc::new(source), Arc::<Usage>::default());
         let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
-        let writer = Writer { source: source.clone(), reopen_at: None, commands: queue };
+        let writer = Writer {
+            source: source.clone(),
+            reopen_at: None,
+            commands: queue,
+            usage: usage.clone(),
+        };
         let writer = std::thread::Builder::new()
             .name("wattle-memory".into())
             .spawn(move || writer.run())
             .map_err(|error| cannot("start its writer thread")(error))?;
-        Ok(Self(Arc::new(Inner { source, commands: Some(commands), writer: Some(writer) })))
+        let (commands, writer) = (Some(commands), Some(writer));
+        Ok(Self(Arc::new(Inner { source, usage, commands, writer })))
     }
 
     /// Checks a file that no process has open, without changing it: compares all pages and all
@@ -315,6 +324,30 @@ impl Memory for RedbMemory {
     ) -> Result<Vec<Vec<String>>, Failure> {
         let (scope, list) = (scope.clone(), list.clone());
         self.read(move |documents| shelf::namespaces(documents, &scope, &list, now_ms)).await
+    }
+
+    async fn usage(&self, scope: &MemoryScope, prefix: &[String]) -> Result<u64, Failure> {
+        let prefix = path::encode(scope, prefix);
+        if let Some(bytes) = self.0.usage.known(&prefix) {
+            return Ok(bytes);
+        }
+        let (source, usage) = (self.0.source.clone(), self.0.usage.clone());
+        let count = move || {
+            let handle = source.handle();
+            let mut counted = Err(closed());
+            let done = guarded("read", || {
+                let begin_read = || handle.begin_read().map_err(while_trying(READ));
+                let (id, transaction) = usage.begin(&prefix, begin_read)?;
+                let documents = Documents::open(&transaction);
+                counted = documents
+                    .and_then(|documents| documents.bytes_in(&path::under(&prefix)))
+                    .map(|bytes| usage.finish(&prefix, id, bytes));
+                Ok(())
+            });
+            done.map_err(failure)?;
+            counted
+        };
+        self.noted(spawn_blocking(count).await.map_err(broken_off)?)
     }
 
     async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure> {

@@ -47,6 +47,15 @@ pub(crate) fn decode(path: &[u8]) -> Result<Vec<String>, Failure> {
     split(path).map(|(_, namespace)| namespace).ok_or_else(broken)
 }
 
+/// Returns the bytes of the scope and of all namespaces that are prefixes of a namespace, itself
+/// included.
+pub(crate) fn prefixes(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == END).map(|(at, _)| at + 1);
+    // The first byte is that of the scope, which may be equal to `END`.
+    let ends = std::iter::once(1).chain(ends.filter(|end| *end > 1));
+    ends.filter_map(|end| path.get(..end))
+}
+
 /// Names a document in messages.
 pub(crate) fn named(path: &[u8], key: &str) -> String {
     match split(path) {
@@ -149,6 +158,17 @@ mod tests {
             let range = under(&encode(&prefix.0, &prefix.1));
             let begins = place.0 == prefix.0 && place.1.starts_with(&prefix.1);
             prop_assert_eq!(range.contains(&encode(&place.0, &place.1)), begins);
+        }
+
+        #[test]
+        fn prefixes_are_those_of_scope_and_parts(scope in scope(), namespace in namespace()) {
+            let path = encode(&scope, &namespace);
+            let all: Vec<&[u8]> = prefixes(&path).collect();
+            for parts in 0..=namespace.len() {
+                prop_assert!(all.contains(&encode(&scope, &namespace[..parts]).as_slice()));
+            }
+            let tags = usize::from(scope.tenant().is_some());
+            prop_assert_eq!(all.len(), 1 + tags + namespace.len());
         }
 
         #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::limit::MEMORY_ROW_BYTES;
 use wattle_run::ports::memory::{Item, PutItem};
 
 use crate::longterm::path;
@@ -26,6 +27,11 @@ pub(crate) struct Record {
     pub refresh_ms: Option<u64>,
     /// The document as JSON.
     pub document: String,
+}
+
+/// Returns the bytes that a document counts.
+pub(crate) fn stored_bytes(path: &[u8], key: &str, document: &str) -> u64 {
+    MEMORY_ROW_BYTES + (path.len() + key.len() + document.len()) as u64
 }
 
 /// The decision about a conditional put or delete.

@@ -14,7 +14,7 @@ use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch,
 use crate::lock::lock;
 use crate::longterm::list::Step;
 use crate::longterm::path;
-use crate::longterm::record::{Place, Record, Swap};
+use crate::longterm::record::{Place, Record, Swap, stored_bytes};
 use crate::longterm::shelf::{self, Shelf, Visit};
 
 /// Long-term memory in the process. Clones share the documents.
@@ -195,6 +195,15 @@ impl Memory for VolatileMemory {
         now_ms: i64,
     ) -> Result<Vec<Vec<String>>, Failure> {
         shelf::namespaces(&*lock(&self.0), scope, list, now_ms)
+    }
+
+    async fn usage(&self, scope: &MemoryScope, prefix: &[String]) -> Result<u64, Failure> {
+        let paths = path::under(&path::encode(scope, prefix));
+        let from = Bound::Included((paths.start, String::new()));
+        let to = Bound::Excluded((paths.end, String::new()));
+        let documents = lock(&self.0);
+        let bytes = documents.0.range((from, to));
+        Ok(bytes.map(|((path, key), record)| stored_bytes(path, key, &record.document)).sum())
     }
 
     async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure> {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use wattle_graph::failure::Failure;
+use wattle_run::limit::MEMORY_ROW_BYTES;
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch, PutItem};
 
@@ -85,6 +86,11 @@ const TOUCH: &str = "
     UPDATE memory SET expires_ms = greatest(expires_ms, $3 + refresh_ms)
     WHERE (path, key) IN (SELECT * FROM unnest($1::bytea[], $2::bytea[]))
         AND expires_ms > $3 AND refresh_ms IS NOT NULL";
+
+const USAGE: &str = "
+    SELECT coalesce(
+        sum($3::bigint + octet_length(path) + octet_length(key) + octet_length(document)), 0)::bigint
+    FROM memory WHERE path >= $1 AND path < $2";
 
 const CLEAR: &str = "
     WITH gone AS (
@@ -340,6 +346,14 @@ impl Memory for PostgresMemory {
                 return Ok(lister.finish());
             }
         }
+    }
+
+    async fn usage(&self, scope: &MemoryScope, prefix: &[String]) -> Result<u64, Failure> {
+        let paths = path::under(&path::encode(scope, prefix));
+        let row_bytes = MEMORY_ROW_BYTES.cast_signed();
+        let usage = || sqlx::query(USAGE).bind(&paths.start).bind(&paths.end).bind(row_bytes);
+        let bytes = count(self.0.row("measure documents", usage).await?)?;
+        Ok(u64::try_from(bytes).unwrap_or_default())
     }
 
     async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure> {

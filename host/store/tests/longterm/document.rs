@@ -2,8 +2,9 @@
 
 use futures::future::join_all;
 use serde_json::json;
+use wattle_run::limit::MEMORY_ROW_BYTES;
 use wattle_run::ports::Memory;
-use wattle_run::ports::memory::{Item, MemoryScope};
+use wattle_run::ports::memory::{Item, MemoryScope, PutItem};
 
 use crate::sample::{NOW_MS, empty, get, item, keys, list, nobody, parts, put, tenant, under};
 
@@ -152,4 +153,35 @@ pub(crate) async fn concurrent_puts_are_all_kept(memory: &dyn Memory) {
     let found = memory.search(&nobody(), &under(&["many"]), NOW_MS).await.unwrap();
     assert_eq!(found.iter().map(|item| item.key.clone()).collect::<Vec<_>>(), keys);
     assert!(found.iter().all(|item| item.value == json!(item.key)));
+}
+
+pub(crate) async fn usage_follows_every_change_under_a_prefix(memory: &dyn Memory) {
+    let usage = async |scope: &MemoryScope, prefix: &[&str]| {
+        memory.usage(scope, &parts(prefix)).await.unwrap()
+    };
+    let of = async |prefix: &[&str]| usage(&nobody(), prefix).await;
+    assert_eq!((of(&[]).await, of(&["a", "b"]).await), (0, 0));
+    put(memory, &["a", "b"], "k", json!("x".repeat(10_000))).await;
+    let large = of(&["a", "b"]).await;
+    assert!((10_000..10_000 + 2 * MEMORY_ROW_BYTES).contains(&large), "{large}");
+    put(memory, &["a", "b"], "k", json!("x".repeat(100))).await;
+    assert_eq!(of(&["a", "b"]).await, large - 9_900);
+    put(memory, &["ab"], "k", json!(1)).await;
+    assert_eq!(of(&[]).await, of(&["a"]).await + of(&["ab"]).await);
+    assert_eq!(usage(&tenant("acme"), &[]).await, 0);
+    memory.put(&tenant("acme"), item(&["a"], "k", json!(1)), NOW_MS).await.unwrap();
+    assert!(usage(&tenant("acme"), &["a"]).await > MEMORY_ROW_BYTES);
+
+    // A prefix that was asked for before has the bytes of one that is asked for now.
+    let keys: Vec<String> = (0..40).map(|key| key.to_string()).collect();
+    join_all(keys.iter().map(|key| put(memory, &["a", "c", "d"], key, json!(key)))).await;
+    let soon = PutItem { ttl_ms: Some(1), ..item(&["a", "c", "d"], "soon", json!(1)) };
+    memory.put(&nobody(), soon, NOW_MS).await.unwrap();
+    memory.delete(&nobody(), &parts(&["a", "c", "d"]), "0").await.unwrap();
+    memory.delete(&nobody(), &parts(&["a", "c", "d"]), "none").await.unwrap();
+    assert_eq!(memory.sweep(NOW_MS + 1).await.unwrap(), 1);
+    assert_eq!(of(&["a"]).await, of(&["a", "b"]).await + of(&["a", "c", "d"]).await);
+    assert_eq!(memory.clear(&nobody(), &parts(&["a", "c"])).await.unwrap(), 39);
+    assert_eq!((of(&["a", "c", "d"]).await, of(&["a", "c"]).await), (0, 0));
+    assert_eq!(of(&["a"]).await, large - 9_900);
 }

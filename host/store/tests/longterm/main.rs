@@ -77,6 +77,7 @@ conformance! {
         tenants_are_isolated
         host_scope_is_isolated
         clear_deletes_exactly_the_prefix
+        usage_follows_every_change_under_a_prefix
         concurrent_puts_are_all_kept;
     expiry:
         expired_documents_are_hidden

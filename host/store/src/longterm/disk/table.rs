@@ -17,7 +17,7 @@ use crate::file::kind::FACT_FORMAT;
 use crate::longterm::disk::fault::{READ, cannot, failure};
 use crate::longterm::list::Step;
 use crate::longterm::path;
-use crate::longterm::record::{Place, Record};
+use crate::longterm::record::{Place, Record, stored_bytes};
 use crate::longterm::shelf::{Shelf, Visit};
 
 /// The format that this code writes, and the newest one that it reads.
@@ -150,6 +150,27 @@ impl Documents {
         let found = get(&self.0, place).map_err(cannot(READ))?;
         found.transpose().map_err(failure)
     }
+
+    /// Returns the bytes of all documents in a range of paths, damaged ones included.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Documents::open`].
+    pub(crate) fn bytes_in(&self, paths: &Range<Vec<u8>>) -> Result<u64, Failure> {
+        let range = (paths.start.as_slice(), "")..(paths.end.as_slice(), "");
+        let mut bytes = 0;
+        for entry in self.0.range(range).map_err(cannot(READ))? {
+            let (place, row) = entry.map_err(cannot(READ))?;
+            bytes += bytes_of(place.value(), row.value());
+        }
+        Ok(bytes)
+    }
+}
+
+/// Returns the bytes that a document counts.
+pub(crate) fn bytes_of((path, key): (&[u8], &str), row: Row<'_>) -> u64 {
+    let (.., document) = row;
+    stored_bytes(path, key, document)
 }
 
 /// Returns a document from a table of a read or a write transaction, or its damage.

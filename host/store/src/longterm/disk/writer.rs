@@ -16,7 +16,8 @@ use crate::error::{backend, while_trying};
 use crate::file::guarded;
 use crate::file::handle::Source;
 use crate::longterm::disk::fault::failure;
-use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, Key, Row, get, row};
+use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, Key, Row, bytes_of, get, row};
+use crate::longterm::disk::usage::{ByteChange, Usage};
 use crate::longterm::record::{Place, Record, Swap};
 
 /// Capacity of the queue; further callers wait. Also the maximum of changes in one commit:
@@ -81,6 +82,8 @@ pub(crate) struct Writer {
     pub reopen_at: Option<Instant>,
     /// The queue.
     pub commands: mpsc::Receiver<Command>,
+    /// The bytes of the documents.
+    pub usage: Arc<Usage>,
 }
 
 impl Writer {
@@ -125,8 +128,10 @@ impl Writer {
             self.source.reopen()?;
         }
         let handle = self.source.handle();
-        let done =
-            guarded(COMMIT, || commit(handle.writing()?, group).map_err(while_trying(COMMIT)));
+        let usage = &self.usage;
+        let done = guarded(COMMIT, || {
+            commit(handle.writing()?, usage, group).map_err(while_trying(COMMIT))
+        });
         drop(handle);
         self.reopen_at = match &done {
             Ok(_) => None,
@@ -143,27 +148,30 @@ impl Writer {
 
 /// Applies all changes in one transaction. Returns the result of each, as [`Command::answer`]
 /// documents it.
-fn commit(database: &Database, group: &[Command]) -> Result<Vec<usize>, Error> {
+fn commit(database: &Database, usage: &Usage, group: &[Command]) -> Result<Vec<usize>, Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
-    let removed = {
+    let (removed, changes) = {
         let mut tables = Tables::open(&transaction)?;
-        group.iter().map(|command| tables.apply(&command.change)).collect::<Result<_, _>>()?
+        let removed = group.iter().map(|command| tables.apply(&command.change));
+        (removed.collect::<Result<Vec<usize>, Error>>()?, tables.changes)
     };
-    transaction.commit()?;
+    usage.commit(changes, move || transaction.commit())?;
     Ok(removed)
 }
 
 struct Tables<'t> {
     documents: Table<'t, Key, Row<'static>>,
     expiries: Table<'t, (i64, &'static [u8], &'static str), ()>,
+    /// Changes of the bytes of documents.
+    changes: Vec<ByteChange>,
 }
 
 impl<'t> Tables<'t> {
     fn open(transaction: &'t WriteTransaction) -> Result<Self, Error> {
         let documents = transaction.open_table(DOCUMENTS)?;
         let expiries = transaction.open_table(EXPIRIES)?;
-        Ok(Self { documents, expiries })
+        Ok(Self { documents, expiries, changes: Vec::new() })
     }
 
     fn apply(&mut self, change: &Change) -> Result<usize, Error> {
@@ -222,13 +230,27 @@ impl<'t> Tables<'t> {
             self.expiries.remove((expires_ms, path, key))?;
         }
         let Some(new) = new else {
-            return Ok(usize::from(self.documents.remove((path, key))?.is_some()));
+            let removed = self.documents.remove((path, key))?;
+            let before = removed.map(|row| bytes_of((path, key), row.value()));
+            self.note_change(path, before, None);
+            return Ok(usize::from(before.is_some()));
         };
-        self.documents.insert((path, key), row((path, key), new))?;
+        let row = row((path, key), new);
+        let replaced = self.documents.insert((path, key), row)?;
+        let before = replaced.map(|old| bytes_of((path, key), old.value()));
+        self.note_change(path, before, Some(bytes_of((path, key), row)));
         if let Some(expires_ms) = new.expires_ms {
             self.expiries.insert((expires_ms, path, key), ())?;
         }
         Ok(0)
+    }
+
+    /// Records how a change of a document changes its bytes. A damaged document counts as well.
+    fn note_change(&mut self, path: &[u8], before: Option<u64>, after: Option<u64>) {
+        let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+        if before != after {
+            self.changes.push((path.to_vec(), after.wrapping_sub(before).cast_signed()));
+        }
     }
 
     fn remove(&mut self, places: &[Place]) -> Result<usize, Error> {
