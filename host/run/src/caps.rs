@@ -33,13 +33,18 @@ pub struct Caps {
     pub run_file_bytes: u64,
     /// See [`limit::APP_FILE_BYTES`].
     pub app_file_bytes: u64,
+    /// Bytes of the documents without a tenant in the long-term memory, and of those of each tenant
+    /// without a cap of its own. See [`limit::MEMORY_TOTAL_BYTES`].
+    pub memory_bytes: u64,
+    /// See [`limit::APP_CACHE_BYTES`].
+    pub app_cache_bytes: u64,
     /// Caps of a tenant without an entry in `tenants`.
     pub tenant: TenantCaps,
     /// Caps of single tenants, used in place of `tenant`.
     pub tenants: BTreeMap<String, TenantCaps>,
 }
 
-/// The caps of a tenant. `None` means unlimited.
+/// The caps of a tenant. `None` means unlimited, unless the field says otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TenantCaps {
     /// Threads.
@@ -49,6 +54,8 @@ pub struct TenantCaps {
     /// Bytes of the blobs that the threads mention, and of those that were stored for the tenant
     /// within [`limit::UNMENTIONED_MS`] and that no thread mentions.
     pub blob_bytes: Option<u64>,
+    /// Bytes of the documents in the long-term memory. [`Caps::memory_bytes`] if `None`.
+    pub memory_bytes: Option<u64>,
 }
 
 impl Default for Caps {
@@ -63,6 +70,8 @@ impl Default for Caps {
             app_blob_bytes: None,
             run_file_bytes: limit::RUN_FILE_BYTES,
             app_file_bytes: limit::APP_FILE_BYTES,
+            memory_bytes: limit::MEMORY_TOTAL_BYTES,
+            app_cache_bytes: limit::APP_CACHE_BYTES,
             tenant: TenantCaps::default(),
             tenants: BTreeMap::new(),
         }
@@ -73,6 +82,11 @@ impl Caps {
     /// Returns the caps of a tenant.
     pub(crate) fn of_tenant(&self, tenant: &str) -> &TenantCaps {
         self.tenants.get(tenant).unwrap_or(&self.tenant)
+    }
+
+    /// Returns the cap of the documents of a tenant, or of those without a tenant.
+    pub(crate) fn memory_bytes_of(&self, tenant: Option<&str>) -> u64 {
+        tenant.and_then(|tenant| self.of_tenant(tenant).memory_bytes).unwrap_or(self.memory_bytes)
     }
 
     /// Checks the size of a run context.
@@ -159,6 +173,38 @@ pub(crate) fn tenant_blobs_full(tenant: &str, used: u64, allowed: u64) -> Failur
          one: delete threads of the tenant, or raise its `limits.blob_bytes` in wattle.toml"
     );
     reached("tenant_blob_bytes", used, allowed, message)
+}
+
+/// Returns the failure for a document that does not fit into the long-term memory of a tenant, or of
+/// no tenant.
+pub(crate) fn memory_full(tenant: Option<&str>, used: u64, allowed: u64) -> Failure {
+    let (whose, limit, key) = match tenant {
+        Some(tenant) => (
+            format!("the documents of tenant `{tenant}` in the long-term memory"),
+            "tenant_memory_bytes",
+            "its `limits.memory_bytes`",
+        ),
+        None => (
+            "the documents without a tenant in the long-term memory".to_owned(),
+            "memory_bytes",
+            "`limits.memory_bytes`",
+        ),
+    };
+    let message = format!(
+        "{whose} take {used} bytes, and {allowed} are allowed with this one: delete documents, give \
+         them a time to live, or raise {key} in wattle.toml"
+    );
+    reached(limit, used, allowed, message)
+}
+
+/// Returns the failure for an outcome that does not fit into the cache of an app.
+pub(crate) fn app_cache_full(app: &AppName, used: u64, allowed: u64) -> Failure {
+    let message = format!(
+        "the cached outcomes of app `{app}` take {used} bytes, and {allowed} are allowed with this \
+         one: clear the cache, give it a `ttl` in the graph, or raise `limits.app_cache_bytes` in \
+         wattle.toml"
+    );
+    reached("app_cache_bytes", used, allowed, message)
 }
 
 /// Returns the failure for a tenant that has as many threads as its cap allows.

@@ -9,6 +9,7 @@ mod answers;
 mod balance;
 mod create;
 mod dispatch;
+mod documents;
 mod drain;
 mod edit;
 mod export;

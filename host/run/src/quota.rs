@@ -5,9 +5,11 @@
 //! usually costs an addition, and a cap may be exceeded by what other hosts add within [`limit::MEASURE_AGE_MS`].
 
 mod blobs;
+mod documents;
 mod meter;
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_graph::failure::Failure;
@@ -19,6 +21,7 @@ use self::meter::RequestTime;
 use crate::caps::{self, Caps};
 use crate::limit;
 use crate::ports::Ports;
+use crate::ports::memory::MemoryScope;
 use crate::ports::store::{Owner, OwnerUsage};
 
 /// What is measured for an owner.
@@ -34,17 +37,26 @@ enum Measure {
     Bytes,
 }
 
+/// Documents that share a cap: those of a scope under a prefix.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct DocumentOwner {
+    scope: MemoryScope,
+    prefix: Vec<String>,
+}
+
 /// The caps of a host and their usage.
 #[derive(Default)]
 pub struct Quotas {
     caps: Caps,
     meters: Mutex<HashMap<(Measure, Owner), Arc<Meter>>>,
+    /// Meters of documents in the long-term memory.
+    document_meters: Mutex<HashMap<DocumentOwner, Arc<Meter>>>,
 }
 
 impl Quotas {
     /// Creates quotas without any usage.
     pub fn new(caps: Caps) -> Self {
-        Self { caps, meters: Mutex::default() }
+        Self { caps, ..Self::default() }
     }
 
     /// Returns the caps.
@@ -52,18 +64,8 @@ impl Quotas {
         &self.caps
     }
 
-    /// No code that can panic runs under this lock.
     fn meter(&self, measure: Measure, owner: &Owner) -> Arc<Meter> {
-        let mut meters = self.meters.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (measure, owner.clone());
-        if let Some(known) = meters.get(&key) {
-            return known.clone();
-        }
-        // Requests can name any number of tenants, so the map is bounded. Discarded usage is measured again.
-        if meters.len() >= limit::METERED_OWNERS {
-            meters.clear();
-        }
-        meters.entry(key).or_default().clone()
+        meter_of(&self.meters, (measure, owner.clone()))
     }
 
     /// Returns the meter for the bytes that a run of a tenant writes, or `None` if they are not capped.
@@ -145,6 +147,19 @@ impl Quotas {
         let handlers = (!is_mentioned).then_some(handlers);
         handlers.into_iter().chain(whole).chain(tenant).collect()
     }
+}
+
+/// Returns the meter of a key. No code that can panic runs under the lock.
+fn meter_of<K: Eq + Hash>(meters: &Mutex<HashMap<K, Arc<Meter>>>, key: K) -> Arc<Meter> {
+    let mut meters = meters.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = meters.get(&key) {
+        return known.clone();
+    }
+    // Requests can name any number of tenants, so the map is bounded. Discarded usage is measured again.
+    if meters.len() >= limit::METERED_OWNERS {
+        meters.clear();
+    }
+    meters.entry(key).or_default().clone()
 }
 
 /// A cap on bytes of blobs.

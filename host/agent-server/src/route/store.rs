@@ -55,8 +55,7 @@ async fn write(
         key: request.key,
         value: Value::Object(request.value),
     };
-    item.check()?;
-    agents.ports().memory.put(&whose(&caller), item, agents.now_ms()).await?;
+    agents.engine().put_document(&whose(&caller), item).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

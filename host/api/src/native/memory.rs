@@ -61,10 +61,7 @@ pub async fn put_memory_item(
     let mut query = Parameters::new(query);
     let whose = query.whose(authority)?;
     query.refuse_others()?;
-    let item = PutItem::from(put);
-    item.check()?;
-    let ports = state.engine.ports();
-    ports.memory.put(&whose, item, ports.clock.now_ms()).await?;
+    state.engine.put_document(&whose, PutItem::from(put)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -52,6 +52,10 @@ pub struct LimitsConfig {
     pub run_file_bytes: Option<ByteSize>,
     /// Maximum total size of the files of an app's file projections.
     pub app_file_bytes: Option<ByteSize>,
+    /// Maximum total size of the documents of a tenant, or of no tenant, in the long-term memory.
+    pub memory_bytes: Option<ByteSize>,
+    /// Maximum total size of the cached outcomes of an app, for each tenant.
+    pub app_cache_bytes: Option<ByteSize>,
     /// Limits of the compilation of a component.
     pub compile: CompileConfig,
     /// Limits of a tenant, unless `[tenants.<name>]` overrides them.
@@ -85,7 +89,7 @@ impl CompileConfig {
     }
 }
 
-/// Limits of a tenant. Default: unlimited.
+/// Limits of a tenant. Default: unlimited, except for documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TenantLimits {
@@ -95,15 +99,19 @@ pub struct TenantLimits {
     pub bytes: Option<ByteSize>,
     /// Maximum total size of the tenant's blobs.
     pub blob_bytes: Option<ByteSize>,
+    /// Maximum total size of the tenant's documents in the long-term memory. Default:
+    /// `limits.memory_bytes`.
+    pub memory_bytes: Option<ByteSize>,
 }
 
 impl TenantLimits {
     fn caps(&self, usual: &TenantCaps) -> TenantCaps {
-        let Self { threads, bytes, blob_bytes } = self;
+        let Self { threads, bytes, blob_bytes, memory_bytes } = self;
         TenantCaps {
             threads: threads.or(usual.threads),
             bytes: bytes.map(|size| size.0).or(usual.bytes),
             blob_bytes: blob_bytes.map(|size| size.0).or(usual.blob_bytes),
+            memory_bytes: memory_bytes.map(|size| size.0).or(usual.memory_bytes),
         }
     }
 }
@@ -185,6 +193,8 @@ impl Config {
             app_blob_bytes,
             run_file_bytes,
             app_file_bytes,
+            memory_bytes,
+            app_cache_bytes,
             tenant,
             ..
         } = &self.limits;
@@ -201,6 +211,8 @@ impl Config {
             app_blob_bytes: app_blob_bytes.map(|size| size.0),
             run_file_bytes: bytes(run_file_bytes, usual.run_file_bytes),
             app_file_bytes: bytes(app_file_bytes, usual.app_file_bytes),
+            memory_bytes: bytes(memory_bytes, usual.memory_bytes),
+            app_cache_bytes: bytes(app_cache_bytes, usual.app_cache_bytes),
             tenants: own.collect(),
             tenant,
         }

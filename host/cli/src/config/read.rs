@@ -341,7 +341,9 @@ mod tests {
         assert_eq!((caps.run_context_bytes, caps.thread_log_bytes), (256 << 10, 1 << 30));
         assert_eq!((caps.thread_blobs, caps.app_blob_bytes), (10_000, Some(64 << 30)));
         assert_eq!((caps.run_file_bytes, caps.app_file_bytes), (256 << 20, 16 << 30));
+        assert_eq!((caps.memory_bytes, caps.app_cache_bytes), (4 << 30, 1 << 30));
         assert_eq!(caps.tenant.blob_bytes, Some(16 << 30));
+        assert_eq!(caps.tenants["acme"].memory_bytes, Some(2 << 30));
         assert_eq!(config.limits.compile.limits(), CompileLimits::default());
         assert_eq!(config.limits.guests_memory_bytes(), 1 << 30);
         let own = &caps.tenants["acme"];

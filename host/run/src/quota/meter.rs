@@ -12,17 +12,28 @@ use crate::ports::Ports;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// The time of a request, and whether other hosts share the store.
+/// The time of a request, and how measurements depend on it.
 #[derive(Clone, Copy)]
 pub(super) struct RequestTime {
     now_ms: u64,
+    /// Whether other hosts share the store.
     is_shared: bool,
+    /// Minimum age of a measurement that is repeated because a request would exceed the cap.
+    interval_ms: u64,
 }
 
 impl RequestTime {
     pub(super) fn of(ports: &Ports) -> Self {
         let now_ms = ports.clock.monotonic_ns() / NS_PER_MS;
-        Self { now_ms, is_shared: ports.store.is_shared() }
+        let is_shared = ports.store.is_shared();
+        Self { now_ms, is_shared, interval_ms: limit::MEASURE_INTERVAL_MS }
+    }
+
+    /// Returns the time of a request for the long-term memory. A memory that no other host shares
+    /// knows its usage, so a request that would exceed the cap always measures it.
+    pub(super) fn of_memory(ports: &Ports) -> Self {
+        let times = Self::of(ports);
+        if times.is_shared { times } else { Self { interval_ms: 0, ..times } }
     }
 }
 
@@ -77,7 +88,7 @@ impl MeterState {
         let Some((_, at)) = self.measured else { return true };
         let age = times.now_ms.saturating_sub(at);
         let would_exceed = self.used().saturating_add(more) > allowed;
-        (would_exceed && age >= limit::MEASURE_INTERVAL_MS)
+        (would_exceed && age >= times.interval_ms)
             || (times.is_shared && age >= limit::MEASURE_AGE_MS)
     }
 }
@@ -153,7 +164,8 @@ mod tests {
                 self.asked.fetch_add(1, Ordering::Relaxed);
                 std::future::ready(Ok(stored))
             };
-            let times = RequestTime { now_ms, is_shared: self.is_shared };
+            let interval_ms = limit::MEASURE_INTERVAL_MS;
+            let times = RequestTime { now_ms, is_shared: self.is_shared, interval_ms };
             self.meter.charge(1, 10, times, mentioned, measure).await.unwrap().is_ok()
         }
 

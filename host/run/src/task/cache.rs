@@ -144,7 +144,9 @@ impl CacheEntry {
         let Self { scope, namespace, key, ttl_ms } = self;
         let item = PutItem { namespace, key, value: json!(kept), ttl_ms, refresh_on_read: false };
         item.check()?;
-        context.ports.memory.put(&scope, item, context.ports.clock.now_ms()).await
+        let app = &context.app.name;
+        let documents = (scope, self::namespace(app, None, None));
+        context.quotas.put_cached(&context.ports, app, documents, item).await
     }
 }
 

@@ -18,7 +18,8 @@ impl Effect for GetDocument {
 impl Effect for PutDocument {
     async fn perform(&self, context: &EffectContext<'_>) -> Result<(), CallError> {
         self.0.check()?;
-        Ok(context.ports.memory.put(&scope(context), self.0.clone(), now_ms(context)).await?)
+        let quotas = &context.env.quotas;
+        Ok(quotas.put_document(context.ports, &scope(context), self.0.clone()).await?)
     }
 }
 

@@ -4,6 +4,7 @@
 mod blobs;
 mod context;
 mod log;
+mod memory;
 mod messages;
 mod questions;
 mod state;
