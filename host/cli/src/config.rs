@@ -32,7 +32,6 @@ use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_model::ModelConfig;
 use wattle_run::ports::store::{PruneStrategy, ThreadTtl};
-use wattle_sql::DatabaseConfig;
 use wattle_store::BLOBS_FOLDER;
 
 pub use self::apps::{AppConfig, FilesConfig};
@@ -254,7 +253,7 @@ impl Config {
 
     /// Returns the host's own files and folders in the data folder.
     pub(crate) fn own_files(&self) -> OwnFiles {
-        let databases = self.sql.values().map(|sql| DatabaseConfig::new(&sql.url));
+        let databases = self.sql.values().map(SqlConfig::database);
         let files = databases.filter_map(|database| database.sqlite_file(&self.data));
         OwnFiles::new(&self.data, files, &self.plugins)
     }

@@ -9,6 +9,7 @@ use sqlx::postgres::PgConnectOptions;
 
 use crate::error::SqlError;
 use crate::limit::MIGRATION_TIMEOUT;
+use crate::sqlite::limits::FILE_BYTES;
 
 /// An `[sql.<name>]` table of the configuration.
 #[derive(Clone)]
@@ -16,13 +17,15 @@ pub struct DatabaseConfig {
     url: String,
     password: Option<String>,
     migration_timeout: Duration,
+    max_bytes: u64,
 }
 
 impl DatabaseConfig {
     /// Returns a database by its URL: `sqlite:<path>` (relative to the data folder),
     /// `sqlite::memory:` or `postgres://user@host/database`.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), password: None, migration_timeout: MIGRATION_TIMEOUT }
+        let (url, password) = (url.into(), None);
+        Self { url, password, migration_timeout: MIGRATION_TIMEOUT, max_bytes: FILE_BYTES }
     }
 
     /// Sets the password for PostgreSQL. It replaces a password in the URL.
@@ -39,6 +42,16 @@ impl DatabaseConfig {
 
     pub(crate) fn migration_timeout(&self) -> Duration {
         self.migration_timeout
+    }
+
+    /// Sets the maximum size of the file of a SQLite database. Default: 16 GiB.
+    pub fn with_max_bytes(mut self, max_bytes: u64) -> Self {
+        self.max_bytes = max_bytes;
+        self
+    }
+
+    pub(crate) fn max_bytes(&self) -> u64 {
+        self.max_bytes
     }
 
     /// Returns the file of a SQLite database. Returns `None` for other databases, and for an

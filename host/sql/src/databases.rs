@@ -56,7 +56,9 @@ impl Databases {
         let mut databases = BTreeMap::new();
         for (name, config) in configs {
             let backend: Box<dyn Backend> = match DatabaseUrl::parse(&name, &config, data_dir)? {
-                DatabaseUrl::SqliteFile(path) => Box::new(Sqlite::open(&name, &path).await?),
+                DatabaseUrl::SqliteFile(path) => {
+                    Box::new(Sqlite::open(&name, &path, config.max_bytes()).await?)
+                }
                 DatabaseUrl::SqliteMemory => Box::new(Sqlite::in_memory(&name).await?),
                 DatabaseUrl::Postgres(options) => Box::new(Postgres::new(*options)),
             };

@@ -197,21 +197,22 @@ fn postgres_code(state: &str) -> &'static str {
 /// Maps a primary result code: <https://www.sqlite.org/rescode.html>.
 fn sqlite_code(number: i32) -> &'static str {
     match number & 0xff {
-        5 | 6 | 10 | 13 | 14 | 15 => code::UNAVAILABLE,
+        5 | 6 | 10 | 14 | 15 => code::UNAVAILABLE,
         8 | 23 => code::DENIED,
         9 => code::TIMEOUT,
-        7 | 18 => code::LIMIT,
+        7 | 13 | 18 => code::LIMIT,
         19 => code::CONFLICT,
         2 | 11 | 26 => code::INTERNAL,
         _ => code::INVALID,
     }
 }
 
-/// Returns the limit that a result code of SQLite reports: memory of all databases, or the length
-/// of one value.
+/// Returns the limit that a result code of SQLite reports: memory of all databases, the size of the
+/// file, or the length of one value. A full disk has the result code of a full file.
 fn sqlite_limit(number: i32) -> Option<&'static str> {
     match number & 0xff {
         7 => Some("sql.memory"),
+        13 => Some("sql.file_bytes"),
         18 => Some("sql.value_bytes"),
         _ => None,
     }

@@ -2,7 +2,7 @@
 
 mod abort_flag;
 mod authorizer;
-mod limits;
+pub(crate) mod limits;
 mod value;
 
 use std::path::Path;
@@ -58,7 +58,7 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    pub(crate) async fn open(name: &str, path: &Path) -> Result<Self, SqlError> {
+    pub(crate) async fn open(name: &str, path: &Path, max_bytes: u64) -> Result<Self, SqlError> {
         if let Some(folder) = path.parent() {
             let created = tokio::fs::create_dir_all(folder).await;
             created.map_err(|source| SqlError::File { path: folder.to_owned(), source })?;
@@ -66,7 +66,13 @@ impl Sqlite {
         let options = connect_options().filename(path).create_if_missing(true);
         let options =
             options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
-        let writer = pool(1).connect_with(options).await;
+        let writer = pool(1).after_connect(move |connection, _| {
+            Box::pin(async move {
+                limits::set(connection).await?;
+                limits::limit_file(connection, max_bytes).await
+            })
+        });
+        let writer = writer.connect_with(options).await;
         let writer = writer.map_err(|source| open_error(name, path, source))?;
         let reader = pool(MAX_CONNECTIONS).connect_lazy_with(
             connect_options().filename(path).read_only(true).pragma("query_only", "1"),

@@ -10,7 +10,7 @@ use wattle_run::ports::Sql as _;
 use wattle_run::ports::sandbox::LoadError;
 use wattle_run::ports::store::DamageReport;
 use wattle_sandbox::SandboxConfig;
-use wattle_sql::{DatabaseConfig, Databases};
+use wattle_sql::Databases;
 
 use crate::client::{Client, server_of};
 use crate::config::{self, Config, Secret, StoreDatabase, StoreKind};
@@ -273,7 +273,7 @@ fn secrets(config: &Config, env: &ReadEnv, report: &mut Report) {
 async fn databases(config: &Config, env: &ReadEnv, report: &mut Report) {
     for (name, sql) in &config.sql {
         let check = format!("database {name}");
-        let mut database = DatabaseConfig::new(&sql.url);
+        let mut database = sql.database();
         if let Some(password) = sql.password_env.as_ref().and_then(|variable| env(variable)) {
             database = database.with_password(password);
         }

@@ -8,8 +8,10 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::AppName;
+use wattle_sql::DatabaseConfig;
 
 use crate::config::read::ConfigProblem;
+use crate::config::{ByteSize, duration};
 
 /// One `[sql.<name>]`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -27,9 +29,24 @@ pub struct SqlConfig {
     /// [`MIGRATION_TIMEOUT`](wattle_sql::limit::MIGRATION_TIMEOUT).
     #[serde(default)]
     pub migration_timeout: Option<HumanDuration>,
+    /// Maximum size of the file of a SQLite database.
+    #[serde(default)]
+    pub max_size: Option<ByteSize>,
 }
 
 impl SqlConfig {
+    /// Returns the database without its password.
+    pub fn database(&self) -> DatabaseConfig {
+        let mut database = DatabaseConfig::new(&self.url);
+        if let Some(timeout) = self.migration_timeout {
+            database = database.with_migration_timeout(duration(timeout));
+        }
+        match self.max_size {
+            Some(size) => database.with_max_bytes(size.0),
+            None => database,
+        }
+    }
+
     /// Adds the problems of the section.
     pub(super) fn check(&self, name: &str, problems: &mut Vec<ConfigProblem>) {
         if self.migration_timeout.is_some_and(|time| time.as_ms() == 0) {
@@ -37,6 +54,13 @@ impl SqlConfig {
                 key: format!("sql.{name}.migration_timeout"),
                 message: "with 0, no migration would be applied".into(),
                 hint: Some("write a time such as `5m`".into()),
+            });
+        }
+        if self.max_size.is_some() && !self.url.starts_with("sqlite:") {
+            problems.push(ConfigProblem {
+                key: format!("sql.{name}.max_size"),
+                message: "only the file of a SQLite database has a maximum size".into(),
+                hint: Some("remove the key".into()),
             });
         }
     }
@@ -49,6 +73,7 @@ impl fmt::Debug for SqlConfig {
             .field("password_env", &self.password_env)
             .field("migrate", &self.migrate)
             .field("migration_timeout", &self.migration_timeout)
+            .field("max_size", &self.max_size)
             .finish_non_exhaustive()
     }
 }
@@ -120,5 +145,17 @@ mod tests {
     fn a_time_of_zero_is_refused() {
         let error = rule("true\nmigration_timeout = \"0s\"").unwrap_err();
         assert!(error.contains("`sql.notes.migration_timeout`"), "{error}");
+    }
+
+    #[test]
+    fn only_sqlite_databases_have_a_maximum_size() {
+        let config = |url: &str| {
+            let text = format!("[sql.a]\nurl = \"{url}\"\nmax_size = \"1GiB\"");
+            parse(&text, Path::new("/")).map_err(|error| error.to_string())
+        };
+        let size = config("sqlite:a.db").unwrap().sql["a"].max_size;
+        assert_eq!(size, Some(ByteSize(1 << 30)));
+        let error = config("postgres://u@h/d").unwrap_err();
+        assert!(error.contains("`sql.a.max_size`: only the file of a SQLite database"), "{error}");
     }
 }

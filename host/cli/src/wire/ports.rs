@@ -11,7 +11,7 @@ use wattle_net::{NetConfig, OutboundHttp, Secrets};
 use wattle_run::ports::observer::Observers;
 use wattle_run::ports::{BlobLinks, BlobStore, Clock, Memory, Model, Net, Ports, Sandbox, Store};
 use wattle_sandbox::{CodeCacheConfig, SandboxConfig};
-use wattle_sql::{DatabaseConfig, Databases};
+use wattle_sql::Databases;
 use wattle_store::sweep::{Mentions, Sweepable};
 use wattle_store::{
     EssentialDocuments, FileBlobs, MemoryBlobs, MemoryStore, PostgresConfig, PostgresStore,
@@ -19,7 +19,7 @@ use wattle_store::{
 };
 use wattle_telemetry::Telemetry;
 
-use crate::config::{Config, Secret, StoreKind, duration};
+use crate::config::{Config, Secret, StoreKind};
 use crate::data_folder::CACHE_FOLDER;
 use crate::error::Error;
 use crate::load::compiler;
@@ -211,10 +211,7 @@ async fn open_databases(
 ) -> Result<Databases, Error> {
     let mut databases = BTreeMap::new();
     for (name, sql) in &config.sql {
-        let mut database = DatabaseConfig::new(&sql.url);
-        if let Some(timeout) = sql.migration_timeout {
-            database = database.with_migration_timeout(duration(timeout));
-        }
+        let mut database = sql.database();
         if let Some(variable) = &sql.password_env {
             match env(variable) {
                 Some(password) => database = database.with_password(password),

@@ -14,12 +14,19 @@ use sqlx::{Executor as _, SqliteConnection};
 /// returned.
 pub(super) const MAX_VALUE_BYTES: c_int = 16 << 20;
 
+/// Maximum bytes of the file of a database, if the operator sets no other. Plugins with write access
+/// fill it, and the host's store is usually on the same disk.
+pub(crate) const FILE_BYTES: u64 = 16 << 30;
+
 /// Maximum memory of all SQLite databases of the process: page caches and working memory of
 /// statements. Beyond it, statements fail with `limit`.
 const MAX_MEMORY_BYTES: u64 = 512 << 20;
 
 /// Above this size SQLite releases cached pages before it allocates more memory.
 const MEMORY_SOFT_BYTES: u64 = 384 << 20;
+
+/// Maximum pages of a file that SQLite supports.
+const MAX_PAGES: u64 = 4_294_967_294;
 
 /// Limits in addition to the length of a value.
 const LIMITS: &[(c_int, c_int)] = &[
@@ -54,4 +61,19 @@ pub(super) async fn set(connection: &mut SqliteConnection) -> Result<(), sqlx::E
         unsafe { sqlite::sqlite3_limit(database, *limit, *value) };
     }
     Ok(())
+}
+
+/// Limits the size of the file of a new connection that writes. A file that is larger already does
+/// not grow, and what is deleted in it makes room. SQLite reports a file at its limit as it reports
+/// a full disk.
+pub(super) async fn limit_file(
+    connection: &mut SqliteConnection,
+    max_bytes: u64,
+) -> Result<(), sqlx::Error> {
+    let page_bytes: i64 =
+        sqlx::query_scalar("PRAGMA page_size").fetch_one(&mut *connection).await?;
+    let pages = max_bytes / page_bytes.unsigned_abs().max(1);
+    let pages = pages.clamp(1, MAX_PAGES);
+    let limit = format!("PRAGMA max_page_count = {pages}");
+    connection.execute(sqlx::AssertSqlSafe(limit)).await.map(drop)
 }

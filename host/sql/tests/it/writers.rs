@@ -2,6 +2,7 @@
 //! database, creates no unbounded values, and leaves the host's tables intact. A reader role reads
 //! only what it was granted.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -13,7 +14,7 @@ use wattle_kit::postgres::Postgres;
 use wattle_run::grant::SqlAccess;
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::{CommitMarker, Sql as _};
-use wattle_sql::{DatabaseConfig, ReaderRole, Script, SqlError};
+use wattle_sql::{DatabaseConfig, Databases, ReaderRole, Script, SqlError};
 
 use crate::support::{Fresh, SQLITE_FILE, SQLITE_MEMORY};
 
@@ -278,6 +279,30 @@ async fn sqlite_memory_is_limited() {
     assert_eq!(failure.details.unwrap()["limit"], "sql.memory");
     drop(transaction);
     bench.is_whole().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_files_are_limited_and_deleted_rows_make_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = DatabaseConfig::new(SQLITE_FILE).with_max_bytes(1 << 20);
+    let configs = BTreeMap::from([("main".to_owned(), config)]);
+    let databases = Databases::open(configs, folder.path()).await.unwrap();
+    let write = async |text: &str| {
+        let mut transaction = databases.begin("main", &limits()).await?;
+        transaction.execute(text, &[]).await?;
+        transaction.commit(None).await
+    };
+    write(NOTES.trim_end_matches(';')).await.unwrap();
+    // Eight rows of 100 KB fit, and eight more do not.
+    let fill = "INSERT INTO notes (text) WITH RECURSIVE n (i) AS
+        (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 8)
+        SELECT CAST(zeroblob(100000) AS TEXT) FROM n";
+    write(fill).await.unwrap();
+    let failure = write(fill).await.unwrap_err();
+    assert_eq!(failure.code, "limit", "{failure}");
+    assert_eq!(failure.details.unwrap()["limit"], "sql.file_bytes");
+    write("DELETE FROM notes").await.unwrap();
+    write(fill).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
