@@ -1,5 +1,7 @@
-//! JSON from outside of the host: its nesting limit, its approximate size, and [its lenient parser](lenient).
+//! JSON from outside of the host: its nesting limit, its approximate size, [its bounded parser](bounded) and [its lenient
+//! parser](lenient).
 
+pub mod bounded;
 pub mod lenient;
 
 use std::io;

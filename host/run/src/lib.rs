@@ -16,7 +16,7 @@
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
 //! * [`export`]: one thread as one file.
 //! * [`metadata`]: the size limit of metadata.
-//! * [`json`]: JSON from outside of the host, with a lenient parser.
+//! * [`json`]: JSON from outside of the host, with a bounded and lenient parser.
 //! * `driver`: the superstep loop of one run. `task`: the attempts of one node. [`stop_flag`]: the
 //!   flag that ends a run. [`blocking`]: moves long work off the runtime's shared threads.
 //!   [`schemas`]: a cache of compiled schemas.

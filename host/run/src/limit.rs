@@ -203,6 +203,15 @@ pub const INTERRUPT_PAYLOAD_BYTES: usize = 1 << 20;
 /// Levels of nesting in JSON from guests, models and clients. The log adds some levels, and JSON readers stop at 128.
 pub const JSON_DEPTH: usize = 100;
 
+/// Levels of nesting in a message of a service or a body of a request, which contains a value of [`JSON_DEPTH`] levels
+/// within some levels of its own.
+pub const JSON_MESSAGE_DEPTH: usize = JSON_DEPTH + 16;
+
+/// Bytes in memory of the values and keys of one message of a service or one body of a request, without their texts; see
+/// `wattle_graph::weight`. A number in a list takes 36 times the memory of its text. As many bytes as a state may have by
+/// default, so that a larger value could not be stored anyway.
+pub const JSON_VALUES_BYTES: u64 = 64 << 20;
+
 /// Bytes of a run context as JSON. The record of a thread contains it, so lists and searches read the contexts of all
 /// threads, and every task gets a copy. Settings of a caller have some KiB; documents belong into the input.
 pub const RUN_CONTEXT_BYTES: u64 = 256 << 10;

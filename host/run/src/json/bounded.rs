@@ -1,0 +1,522 @@
+//! Bounded parsing of JSON from services and clients.
+//!
+//! A parsed value takes up to 36 times the memory of its text: a number in a list has two bytes of
+//! text and takes [`VALUE_BYTES`]. [`Bounded`] wraps a deserializer and counts each value before it
+//! is created. At the limits of its [`JsonBudget`] it fails, so that a text of any content takes
+//! bounded memory and time.
+//!
+//! Values that serde buffers (`untagged`, `flatten`, `tag`) count when they are buffered, and not
+//! again when they are read from the buffer. Values that are skipped take no memory and do not
+//! count.
+
+use std::cell::Cell;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
+};
+use serde_json::json;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::weight::{NAME_BYTES, VALUE_BYTES};
+
+use crate::limit::{JSON_MESSAGE_DEPTH, JSON_VALUES_BYTES};
+
+/// The limit that a document exceeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JsonLimit {
+    /// The values and keys take more than this number of bytes, see [`JSON_VALUES_BYTES`].
+    #[error("its values take more than {0} bytes of memory")]
+    Values(u64),
+    /// See [`JSON_MESSAGE_DEPTH`].
+    #[error("it is nested deeper than {} levels", JSON_MESSAGE_DEPTH)]
+    Depth,
+}
+
+impl JsonLimit {
+    /// Returns the failure for a document: `limit`, or `invalid` for its depth, as for the depth of
+    /// other values. `what` names the document, and `hint` says what to do.
+    #[must_use]
+    pub fn to_failure(self, what: &str, hint: &str) -> Failure {
+        let message = format!("{what} cannot be read: {self}; {hint}");
+        match self {
+            Self::Values(allowed) => Failure::new(code::LIMIT, message)
+                .with_details(json!({ "limit": "json_values_bytes", "allowed": allowed })),
+            Self::Depth => Failure::new(code::INVALID, message),
+        }
+    }
+}
+
+/// Why a text cannot be parsed.
+#[derive(Debug, thiserror::Error)]
+pub enum JsonError {
+    /// The text is not JSON, or not of the wanted type.
+    #[error("it is not JSON: {0}")]
+    Syntax(serde_json::Error),
+    /// The document exceeds a limit.
+    #[error(transparent)]
+    Limit(#[from] JsonLimit),
+}
+
+/// What the values of documents may take, and what they take so far. Several documents share a
+/// budget if they are in memory together.
+#[derive(Debug)]
+pub struct JsonBudget {
+    allowed_bytes: u64,
+    used: Cell<Used>,
+    /// Levels around the value that is being read.
+    depth: Cell<usize>,
+    /// The limit at which the last document failed.
+    exceeded: Cell<Option<JsonLimit>>,
+}
+
+/// The memory of the values so far, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    /// Values and keys, without their texts.
+    values: u64,
+    /// The texts of values and keys.
+    texts: u64,
+}
+
+impl Default for JsonBudget {
+    fn default() -> Self {
+        Self::new(JSON_VALUES_BYTES)
+    }
+}
+
+impl JsonBudget {
+    /// Creates a budget of bytes for values and keys. Their texts do not count against it: they are
+    /// never longer than the text that is parsed.
+    #[must_use]
+    pub fn new(allowed_bytes: u64) -> Self {
+        let used = Cell::new(Used::default());
+        Self { allowed_bytes, used, depth: Cell::new(0), exceeded: Cell::new(None) }
+    }
+
+    /// Parses a document.
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`]. What a failed document took does not count any more.
+    pub fn parse<'t, T: Deserialize<'t>>(&self, text: &'t str) -> Result<T, JsonError> {
+        self.read(serde_json::Deserializer::from_str(text))
+    }
+
+    /// Parses a document from bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse).
+    pub fn parse_slice<'t, T: Deserialize<'t>>(&self, bytes: &'t [u8]) -> Result<T, JsonError> {
+        self.read(serde_json::Deserializer::from_slice(bytes))
+    }
+
+    fn read<'t, T, R>(&self, mut text: serde_json::Deserializer<R>) -> Result<T, JsonError>
+    where
+        T: Deserialize<'t>,
+        R: serde_json::de::Read<'t>,
+    {
+        let before = self.used.get();
+        let read = T::deserialize(self.bound(&mut text));
+        let read = read.and_then(|value| text.end().map(|()| value));
+        read.map_err(|error| {
+            let exceeded = self.exceeded();
+            self.used.set(before);
+            exceeded.map_or(JsonError::Syntax(error), JsonError::Limit)
+        })
+    }
+
+    /// Wraps the deserializer of a document, which counts as a value itself.
+    pub fn bound<D>(&self, deserializer: D) -> Bounded<'_, D> {
+        self.depth.set(0);
+        self.exceeded.set(None);
+        let mut used = self.used.get();
+        used.values = used.values.saturating_add(VALUE_BYTES);
+        self.used.set(used);
+        Bounded { inner: deserializer, budget: self }
+    }
+
+    /// Returns the limit at which the last document failed, or `None` if it did not fail at a
+    /// limit. For errors of other types, such as those of a wrapper around [`Bounded`].
+    pub fn exceeded(&self) -> Option<JsonLimit> {
+        self.exceeded.get()
+    }
+
+    /// Forgets all documents, because none of them is in memory any more.
+    pub fn clear(&self) {
+        self.used.set(Used::default());
+        self.exceeded.set(None);
+    }
+
+    /// Returns the memory that the documents take, in bytes, as `wattle_graph::weight` counts it.
+    pub fn weight(&self) -> u64 {
+        let Used { values, texts } = self.used.get();
+        values.saturating_add(texts)
+    }
+
+    fn fail<E: Error>(&self, exceeded: JsonLimit) -> E {
+        self.exceeded.set(Some(exceeded));
+        E::custom(exceeded)
+    }
+
+    fn add_values<E: Error>(&self, bytes: u64) -> Result<(), E> {
+        let mut used = self.used.get();
+        used.values = used.values.saturating_add(bytes);
+        if used.values > self.allowed_bytes {
+            return Err(self.fail(JsonLimit::Values(self.allowed_bytes)));
+        }
+        self.used.set(used);
+        Ok(())
+    }
+
+    fn add_text(&self, bytes: usize) {
+        let mut used = self.used.get();
+        used.texts = used.texts.saturating_add(bytes as u64);
+        self.used.set(used);
+    }
+
+    /// Runs a closure one level deeper.
+    fn nested<T, E: Error>(&self, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let depth = self.depth.get();
+        if depth == JSON_MESSAGE_DEPTH {
+            return Err(self.fail(JsonLimit::Depth));
+        }
+        self.depth.set(depth + 1);
+        let read = read();
+        self.depth.set(depth);
+        read
+    }
+}
+
+/// Wraps a deserializer, and all that it passes on, so that each value counts against a budget.
+#[derive(Debug)]
+pub struct Bounded<'b, T> {
+    inner: T,
+    budget: &'b JsonBudget,
+}
+
+macro_rules! as_it_is {
+    ($($method:ident($($argument:ident: $kind:ty),*);)*) => {$(
+        fn $method<V: Visitor<'de>>(
+            self,
+            $($argument: $kind,)*
+            visitor: V,
+        ) -> Result<V::Value, D::Error> {
+            let Self { inner, budget } = self;
+            inner.$method($($argument,)* Bounded { inner: visitor, budget })
+        }
+    )*};
+}
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Bounded<'_, D> {
+    type Error = D::Error;
+
+    as_it_is! {
+        deserialize_any();
+        deserialize_bool();
+        deserialize_i8();
+        deserialize_i16();
+        deserialize_i32();
+        deserialize_i64();
+        deserialize_i128();
+        deserialize_u8();
+        deserialize_u16();
+        deserialize_u32();
+        deserialize_u64();
+        deserialize_u128();
+        deserialize_f32();
+        deserialize_f64();
+        deserialize_char();
+        deserialize_str();
+        deserialize_string();
+        deserialize_bytes();
+        deserialize_byte_buf();
+        deserialize_option();
+        deserialize_unit();
+        deserialize_unit_struct(name: &'static str);
+        deserialize_newtype_struct(name: &'static str);
+        deserialize_seq();
+        deserialize_tuple(length: usize);
+        deserialize_tuple_struct(name: &'static str, length: usize);
+        deserialize_map();
+        deserialize_struct(name: &'static str, fields: &'static [&'static str]);
+        deserialize_enum(name: &'static str, variants: &'static [&'static str]);
+        deserialize_identifier();
+        deserialize_ignored_any();
+    }
+
+    fn is_human_readable(&self) -> bool {
+        self.inner.is_human_readable()
+    }
+}
+
+macro_rules! scalars {
+    ($($method:ident: $value:ty,)*) => {$(
+        fn $method<E: Error>(self, value: $value) -> Result<V::Value, E> {
+            self.inner.$method(value)
+        }
+    )*};
+}
+
+macro_rules! texts {
+    ($($method:ident: $value:ty,)*) => {$(
+        fn $method<E: Error>(self, value: $value) -> Result<V::Value, E> {
+            self.budget.add_text(value.len());
+            self.inner.$method(value)
+        }
+    )*};
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Bounded<'_, V> {
+    type Value = V::Value;
+
+    scalars! {
+        visit_bool: bool, visit_i64: i64, visit_i128: i128, visit_u64: u64, visit_u128: u128,
+        visit_f64: f64,
+    }
+
+    texts! {
+        visit_str: &str, visit_borrowed_str: &'de str, visit_string: String, visit_bytes: &[u8],
+        visit_borrowed_bytes: &'de [u8], visit_byte_buf: Vec<u8>,
+    }
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.expecting(f)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<V::Value, E> {
+        self.inner.visit_none()
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
+        self.inner.visit_unit()
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
+        let Self { inner, budget } = self;
+        inner.visit_some(Bounded { inner: value, budget })
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
+        let Self { inner, budget } = self;
+        inner.visit_newtype_struct(Bounded { inner: value, budget })
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<V::Value, A::Error> {
+        let Self { inner, budget } = self;
+        budget.nested(|| inner.visit_seq(Bounded { inner: list, budget }))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<V::Value, A::Error> {
+        let Self { inner, budget } = self;
+        budget.nested(|| inner.visit_map(Bounded { inner: object, budget }))
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, value: A) -> Result<V::Value, A::Error> {
+        let Self { inner, budget } = self;
+        budget.nested(|| inner.visit_enum(Bounded { inner: value, budget }))
+    }
+}
+
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Bounded<'_, A> {
+    type Error = A::Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, A::Error> {
+        self.inner.next_element_seed(Counted { seed, bytes: VALUE_BYTES, budget: self.budget })
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.inner.size_hint()
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Bounded<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        self.inner.next_key_seed(Counted { seed, bytes: NAME_BYTES, budget: self.budget })
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
+        self.inner.next_value_seed(Counted { seed, bytes: VALUE_BYTES, budget: self.budget })
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.inner.size_hint()
+    }
+}
+
+impl<'de, 'b, A: EnumAccess<'de>> EnumAccess<'de> for Bounded<'b, A> {
+    type Error = A::Error;
+    type Variant = Bounded<'b, A::Variant>;
+
+    fn variant_seed<T: DeserializeSeed<'de>>(
+        self,
+        seed: T,
+    ) -> Result<(T::Value, Self::Variant), A::Error> {
+        let Self { inner, budget } = self;
+        let (name, variant) = inner.variant_seed(Counted { seed, bytes: NAME_BYTES, budget })?;
+        Ok((name, Bounded { inner: variant, budget }))
+    }
+}
+
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Bounded<'_, A> {
+    type Error = A::Error;
+
+    fn unit_variant(self) -> Result<(), A::Error> {
+        self.inner.unit_variant()
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, A::Error> {
+        let Self { inner, budget } = self;
+        inner.newtype_variant_seed(Counted { seed, bytes: VALUE_BYTES, budget })
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(
+        self,
+        length: usize,
+        visitor: V,
+    ) -> Result<V::Value, A::Error> {
+        let Self { inner, budget } = self;
+        inner.tuple_variant(length, Bounded { inner: visitor, budget })
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, A::Error> {
+        let Self { inner, budget } = self;
+        inner.struct_variant(fields, Bounded { inner: visitor, budget })
+    }
+}
+
+/// The seed of a value or a key, which takes memory in addition to its text.
+struct Counted<'b, T> {
+    seed: T,
+    bytes: u64,
+    budget: &'b JsonBudget,
+}
+
+impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Counted<'_, T> {
+    type Value = T::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<T::Value, D::Error> {
+        let Self { seed, bytes, budget } = self;
+        budget.add_values::<D::Error>(bytes)?;
+        seed.deserialize(Bounded { inner: value, budget })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use serde_json::Value;
+    use wattle_graph::weight::weight;
+
+    use super::*;
+
+    fn limit(read: Result<Value, JsonError>) -> JsonLimit {
+        match read {
+            Err(JsonError::Limit(exceeded)) => exceeded,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn nested(levels: usize) -> String {
+        format!("{}{}", "[".repeat(levels), "]".repeat(levels))
+    }
+
+    #[test]
+    fn values_and_keys_count_and_texts_do_not() {
+        // The list with three numbers, and the object with two fields.
+        for (text, bytes) in [
+            ("[0,0,0]", 4 * VALUE_BYTES),
+            (r#"{"a":"xxxxxxxx","b":[]}"#, 3 * VALUE_BYTES + 2 * NAME_BYTES),
+        ] {
+            assert!(JsonBudget::new(bytes).parse::<Value>(text).is_ok(), "{text}");
+            let read = JsonBudget::new(bytes - 1).parse(text);
+            assert_eq!(limit(read), JsonLimit::Values(bytes - 1), "{text}");
+        }
+        let long = format!("\"{}\"", "x".repeat(1_000));
+        assert!(JsonBudget::new(0).parse::<Value>(&long).is_ok());
+    }
+
+    #[test]
+    fn text_after_the_limit_is_not_read() {
+        let broken = format!("[{}oops", "0,".repeat(1_000));
+        let read = limit(JsonBudget::new(1_000 * VALUE_BYTES).parse(&broken));
+        assert_eq!(read, JsonLimit::Values(1_000 * VALUE_BYTES));
+        let failure = read.to_failure("the body", "send less");
+        let details = failure.details.unwrap();
+        assert_eq!((&*failure.code, &details["limit"]), ("limit", &json!("json_values_bytes")));
+    }
+
+    #[test]
+    fn nesting_stops_at_the_limit() {
+        let deepest = nested(JSON_MESSAGE_DEPTH);
+        assert!(JsonBudget::default().parse::<Value>(&deepest).is_ok());
+        let budget = JsonBudget::default();
+        let read = limit(budget.parse(&nested(JSON_MESSAGE_DEPTH + 1)));
+        assert_eq!(read, JsonLimit::Depth);
+        assert!(budget.parse::<Value>(&deepest).is_ok(), "the next document begins anew");
+        assert_eq!(read.to_failure("the body", "flatten it").code, "invalid");
+    }
+
+    #[test]
+    fn documents_share_a_budget_until_they_fail() {
+        let budget = JsonBudget::new(5 * VALUE_BYTES);
+        assert!(budget.parse::<Value>("[0,0]").is_ok());
+        assert!(matches!(budget.parse::<Value>("[0"), Err(JsonError::Syntax(_))));
+        assert!(budget.parse::<Value>("[0]").is_ok(), "the document that failed is gone");
+        assert_eq!(limit(budget.parse("[0]")), JsonLimit::Values(5 * VALUE_BYTES));
+        budget.clear();
+        assert!(budget.parse::<Value>("[0,0]").is_ok());
+    }
+
+    #[test]
+    fn fields_of_types_count_as_values_do() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Typed {
+            list: Option<Vec<Value>>,
+            choice: Choice,
+        }
+        #[derive(Debug, PartialEq, Deserialize)]
+        enum Choice {
+            Many(BTreeMap<String, Value>),
+        }
+        let text = r#"{"list":[1,[2]],"choice":{"Many":{"a":[3,4]}},"skipped":[5,6,7,8,9]}"#;
+        let budget = JsonBudget::default();
+        let choice = Choice::Many([("a".to_owned(), json!([3, 4]))].into());
+        let expected = Typed { list: Some(vec![json!(1), json!([2])]), choice };
+        assert_eq!(budget.parse::<Typed>(text).unwrap(), expected);
+        let skipped = VALUE_BYTES + NAME_BYTES + 7;
+        let whole = json!({ "list": [1, [2]], "choice": { "Many": { "a": [3, 4] } } });
+        assert_eq!(budget.weight(), weight(&whole) + skipped);
+    }
+
+    proptest! {
+        #[test]
+        fn bounded_values_are_those_of_the_parser(text in r#"[\[\]{}",:a1\\. ]{0,16}"#) {
+            let budget = JsonBudget::default();
+            match (budget.parse::<Value>(&text), serde_json::from_str::<Value>(&text)) {
+                (Ok(bounded), Ok(expected)) => {
+                    prop_assert_eq!(&bounded, &expected);
+                    // A key that occurs twice counts twice.
+                    prop_assert!(budget.weight() >= weight(&expected));
+                }
+                (Err(JsonError::Syntax(_)), Err(_)) => {}
+                (bounded, expected) => prop_assert!(false, "{bounded:?}, {expected:?}"),
+            }
+        }
+    }
+}
