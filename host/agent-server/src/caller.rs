@@ -9,12 +9,11 @@ use wattle_api::native::asked_by::AskedBy;
 use wattle_api::native::scope::{Authority, Scope};
 use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
-use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::agents::Agents;
 use crate::fault::Fault;
-use crate::wire::request::parse;
+use crate::wire::request::parse_within;
 
 /// The tenant and the principal of a request.
 #[derive(Clone, Debug)]
@@ -105,9 +104,9 @@ impl<T: DeserializeOwned> FromRequest<Agents> for Body<T> {
     type Rejection = Fault;
 
     async fn from_request(request: Request, agents: &Agents) -> Result<Self, Fault> {
-        let bytes = body::read(request, agents.api().config.body_limit_bytes).await?;
-        let is_long = is_long_parse(bytes.len());
-        Ok(Self(block_in_place_in_turn(is_long, || parse(&bytes)).await?))
+        let body = body::read(request, agents.api().config.body_limit_bytes).await?;
+        let read = body.parse(|bytes, budget| parse_within(bytes, budget).map_err(Fault::from));
+        read.await.map(Self)
     }
 }
 

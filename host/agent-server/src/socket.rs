@@ -18,6 +18,7 @@ use wattle_api::guard::open::Slot;
 use wattle_api::traffic::Cut;
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 
 use crate::agents::Agents;
 use crate::caller::Caller;
@@ -258,7 +259,8 @@ impl Session {
     async fn answer(&mut self, text: &[u8]) -> Option<Value> {
         // An invalid command counts against the rate limit as well, because it was read.
         let taken = self.pass.budget.as_ref().map_or(Ok(()), Budget::take);
-        let command = match Command::parse(text) {
+        let read = block_in_place_in_turn(is_long_parse(text.len()), || Command::parse(text));
+        let command = match read.await {
             Ok(command) => command,
             Err(refusal) => return Some(refusal.answer(None)),
         };

@@ -115,7 +115,7 @@ async fn handle(
         params,
         query,
         headers,
-        body: body::read(request, state.config.body_limit_bytes).await?,
+        body: body::read(request, state.config.body_limit_bytes).await?.into_bytes(),
         tenant: asked.tenant.clone(),
     };
     let (stopping, app, state) = (state.stopping.clone(), app.clone(), state.clone());

@@ -13,12 +13,14 @@ use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 use wattle_graph::failure::code;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::json::bounded::{JsonBudget, JsonLimit};
 use wattle_run::json::lenient;
+use wattle_run::limit::JSON_VALUES_BYTES;
 
 use self::objects::Objects;
 use crate::guard::BodyLimit;
 use crate::guard::lease::BodyLease;
-use crate::guard::limits::full;
+use crate::guard::limits::{BODY_VALUES_FACTOR, full};
 use crate::problem::{Problem, api_code};
 use crate::state::ApiState;
 
@@ -51,13 +53,51 @@ async fn read_json<T: DeserializeOwned>(request: Request, state: &ApiState) -> R
             "send the body as JSON with the header `content-type: application/json`",
         ));
     }
-    let bytes = read(request, state.config.body_limit_bytes).await?;
-    block_in_place_in_turn(is_long_parse(bytes.len()), || parse(&bytes)).await
+    let body = read(request, state.config.body_limit_bytes).await?;
+    body.parse(parse_within).await
 }
 
 fn is_json(media_type: &str) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence == "application/json" || essence.ends_with("+json")
+}
+
+/// A whole body. It counts against the limit of its caller until the response is made.
+pub struct ReceivedBody {
+    bytes: Bytes,
+    /// What the values of the body may take, in bytes.
+    values_bytes: u64,
+    lease: Option<BodyLease>,
+}
+
+impl ReceivedBody {
+    /// Returns the bytes.
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+
+    /// Parses JSON. From then on, its values count against the limit of the caller, and the bytes
+    /// no longer do. `parse` takes the bytes, and the budget for what it makes of them.
+    ///
+    /// # Errors
+    ///
+    /// Those of `parse`; `unavailable` if the bodies of all requests exceed the limit of the host.
+    pub async fn parse<T, E: From<Problem>>(
+        self,
+        parse: impl FnOnce(&[u8], &JsonBudget) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let Self { bytes, values_bytes, lease } = self;
+        let parsed = block_in_place_in_turn(is_long_parse(bytes.len()), || {
+            let budget = JsonBudget::new(values_bytes);
+            parse(&bytes, &budget).map(|parsed| (parsed, budget.weight()))
+        });
+        let (parsed, weight) = parsed.await?;
+        drop(bytes);
+        if lease.is_some_and(|lease| !lease.replace(weight as usize)) {
+            return Err(full("bytes of request bodies").into());
+        }
+        Ok(parsed)
+    }
 }
 
 /// Reads a whole body of at most `limit_bytes` bytes, or fewer if the API key of the request has a
@@ -68,7 +108,9 @@ fn is_json(media_type: &str) -> bool {
 /// `too-large` above the limit, `invalid` if the client disconnects before the end, `timeout` (408)
 /// if the body arrives too slowly, `unavailable` if the bodies of all requests exceed the limit of
 /// the host.
-pub async fn read(request: Request, limit_bytes: usize) -> Result<Bytes, Problem> {
+pub async fn read(request: Request, limit_bytes: usize) -> Result<ReceivedBody, Problem> {
+    let values_bytes = (limit_bytes as u64).saturating_mul(BODY_VALUES_FACTOR);
+    let values_bytes = values_bytes.max(JSON_VALUES_BYTES);
     let own = request.extensions().get::<BodyLimit>().map(|own| own.0);
     let is_own = own.is_some_and(|own| own < limit_bytes);
     let limit_bytes = own.unwrap_or(limit_bytes).min(limit_bytes);
@@ -96,7 +138,7 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<Bytes, Problem
         }
         bytes.extend_from_slice(&chunk);
     }
-    Ok(bytes.into())
+    Ok(ReceivedBody { bytes: bytes.into(), values_bytes, lease })
 }
 
 fn broken_off(error: &axum::Error) -> Problem {
@@ -133,18 +175,42 @@ fn too_large(limit_bytes: usize, is_of_key: bool) -> Problem {
     Problem::new(api_code::TOO_LARGE, detail)
 }
 
+/// Parses JSON within the default budget, see [`parse_within`].
+///
+/// # Errors
+///
+/// As for [`parse_within`].
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    parse_within(bytes, &JsonBudget::default())
+}
+
 /// Parses JSON. A lone surrogate in a string is replaced, see [`lenient::parse_request`].
 ///
 /// # Errors
 ///
-/// `invalid`, with the field, line and column in `details`.
-pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    lenient::parse_request(bytes, document)
+/// `invalid`, with the field, line and column in `details`; `limit` if the values exceed the
+/// budget.
+pub fn parse_within<T: DeserializeOwned>(bytes: &[u8], budget: &JsonBudget) -> Result<T, Problem> {
+    lenient::parse_request(bytes, budget, |bytes| document(bytes, budget))
 }
 
-fn document<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+impl From<JsonLimit> for Problem {
+    fn from(exceeded: JsonLimit) -> Self {
+        let hint = match exceeded {
+            JsonLimit::Values(_) => {
+                "send fewer values, or put large data into a text or a blob; a higher \
+                 `server.body_limit` in wattle.toml raises this limit as well"
+            }
+            JsonLimit::Depth => "flatten it, or send the inner value as a text",
+        };
+        exceeded.to_failure("the request body", hint).into()
+    }
+}
+
+fn document<T: DeserializeOwned>(bytes: &[u8], budget: &JsonBudget) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let parsed = serde_path_to_error::deserialize(Objects(&mut deserializer)).map_err(|error| {
+    let bounded = Objects(budget.bound(&mut deserializer));
+    let parsed = serde_path_to_error::deserialize(bounded).map_err(|error| {
         let field = error.path().to_string();
         let inner = error.into_inner();
         invalid(&field, inner.line(), inner.column(), &inner.to_string())
@@ -197,6 +263,19 @@ mod tests {
         let problem =
             parse::<Sample>(br#"{"input": {"\ud83d": 1, "count": "\ude00"}}"#).unwrap_err();
         assert_eq!(problem.details.as_ref().unwrap()["field"], "input.count");
+    }
+
+    #[test]
+    fn body_with_too_many_values_is_rejected() {
+        let budget = JsonBudget::new(10_000);
+        let numbers = format!("{{\"input\": [{}oops", "0,".repeat(1_000));
+        let problem = parse_within::<Value>(numbers.as_bytes(), &budget).unwrap_err();
+        assert_eq!((problem.status, &*problem.code), (422, code::LIMIT));
+        assert_eq!(problem.details.as_ref().unwrap()["limit"], "json_values_bytes");
+        assert!(problem.detail.contains("more than 10000 bytes"), "{}", problem.detail);
+        let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
+        let problem = parse::<Value>(deep.as_bytes()).unwrap_err();
+        assert_eq!((problem.status, &*problem.code), (400, code::INVALID));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use rmcp::model::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use wattle_run::json::bounded::JsonError;
 use wattle_run::json::lenient;
 
 use crate::check::NOTES_TARGET;
@@ -48,14 +49,13 @@ impl Normalizer {
     ///
     /// # Errors
     ///
-    /// Returns an error if it is not JSON.
-    pub(crate) fn parse(&self, bytes: &[u8]) -> Result<Value, serde_json::Error> {
-        let read = lenient::parse_bytes(bytes).or_else(|error| {
-            let read = lenient::parse_message(bytes).map_err(|_| error)?;
+    /// Returns an error if it is not JSON, or exceeds a limit.
+    pub(crate) fn parse(&self, bytes: &[u8]) -> Result<Value, JsonError> {
+        let (read, is_replaced) = lenient::parse_message(bytes)?;
+        if is_replaced {
             self.note("a number that JSON cannot represent is read as `null`");
-            Ok(read)
-        });
-        read.map(lenient::join_surrogates_in)
+        }
+        Ok(lenient::join_surrogates_in(read))
     }
 
     /// Normalizes a message, and redacts the secrets of the server in it.

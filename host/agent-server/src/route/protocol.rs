@@ -21,6 +21,7 @@ use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::v1::HEARTBEAT;
 use wattle_project::agent_server::v2::StreamEvent;
+use wattle_run::json::bounded::JsonBudget;
 
 use crate::agents::Agents;
 use crate::caller::{Body, Caller, Place};
@@ -63,7 +64,8 @@ async fn commands(
 ) -> Result<Response, Fault> {
     let thread = thread(&agents, &caller, &id).await?;
     let body = wattle_api::body::read(request, agents.api().config.body_limit_bytes).await?;
-    let command = match Command::parse(&body) {
+    let read = |bytes: &[u8], budget: &JsonBudget| Ok(Command::parse_within(bytes, budget));
+    let command = match body.parse::<_, Fault>(read).await? {
         Ok(command) => command,
         Err(refusal) => {
             return Ok((StatusCode::BAD_REQUEST, Json(refusal.answer(None))).into_response());

@@ -7,6 +7,7 @@ mod params;
 
 use serde_json::{Value, json};
 use wattle_api::body::objects::Objects;
+use wattle_run::json::bounded::{JsonBudget, JsonError, JsonLimit};
 use wattle_run::json::lenient;
 
 pub use self::params::{
@@ -86,17 +87,36 @@ impl Refusal {
     }
 }
 
+impl From<JsonLimit> for Refusal {
+    fn from(exceeded: JsonLimit) -> Self {
+        Self::new(Code::InvalidArgument, format!("the command cannot be read: {exceeded}"))
+    }
+}
+
 impl Command {
+    /// Parses a command within the default budget, see [`parse_within`](Self::parse_within).
+    ///
+    /// # Errors
+    ///
+    /// As for [`parse_within`](Self::parse_within).
+    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+        Self::parse_within(bytes, &JsonBudget::default())
+    }
+
     /// Parses a command. Unpaired surrogates in it are accepted, see [`lenient::parse_request`].
     ///
     /// # Errors
     ///
-    /// [`Code::InvalidArgument`] if the message is not a command.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+    /// [`Code::InvalidArgument`] if the message is not a command, or exceeds the budget.
+    pub fn parse_within(bytes: &[u8], budget: &JsonBudget) -> Result<Self, Refusal> {
         let invalid = |why: String| Refusal::new(Code::InvalidArgument, why);
-        let mut document: Value = lenient::parse_request(bytes, |bytes| {
-            serde_json::from_slice(bytes)
-                .map_err(|error| invalid(format!("a command must be valid JSON: {error}")))
+        let mut document: Value = lenient::parse_request(bytes, budget, |bytes| {
+            budget.parse_slice(bytes).map_err(|error| match error {
+                JsonError::Syntax(error) => {
+                    invalid(format!("a command must be valid JSON: {error}"))
+                }
+                JsonError::Limit(exceeded) => exceeded.into(),
+            })
         })?;
         let id = document.get("id").and_then(Value::as_u64);
         let method = document.get("method").and_then(Value::as_str).map(str::to_owned);

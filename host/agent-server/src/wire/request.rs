@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use wattle_api::body::objects::Objects;
 use wattle_project::agent_server::mode::UnknownMode;
 use wattle_project::agent_server::v2::SubscriptionError;
+use wattle_run::json::bounded::{JsonBudget, JsonLimit};
 use wattle_run::json::lenient;
 
 pub use self::assistant::{
@@ -61,20 +62,35 @@ impl From<SubscriptionError> for Invalid {
     }
 }
 
+impl From<JsonLimit> for Invalid {
+    fn from(exceeded: JsonLimit) -> Self {
+        Self::Schema(format!("the request cannot be read: {exceeded}"))
+    }
+}
+
+/// Parses the body of a request within the default budget, see [`parse_within`].
+///
+/// # Errors
+///
+/// As for [`parse_within`].
+pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
+    parse_within(body, &JsonBudget::default())
+}
+
 /// Parses the body of a request. An empty body is read as an empty object. Unpaired surrogates are
 /// accepted, see [`lenient::parse_request`].
 ///
 /// # Errors
 ///
-/// [`Invalid::Schema`], with the path of the invalid value.
-pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
+/// [`Invalid::Schema`], with the path of the invalid value, or with the limit of the budget.
+pub fn parse_within<T: DeserializeOwned>(body: &[u8], budget: &JsonBudget) -> Result<T, Invalid> {
     let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
-    lenient::parse_request(body, read)
+    lenient::parse_request(body, budget, |body| read(body, budget))
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
+fn read<T: DeserializeOwned>(body: &[u8], budget: &JsonBudget) -> Result<T, Invalid> {
     let mut document = serde_json::Deserializer::from_slice(body);
-    let read = serde_path_to_error::deserialize(Objects(&mut document));
+    let read = serde_path_to_error::deserialize(Objects(budget.bound(&mut document)));
     let read = read.map_err(|error| {
         let place = error.path().to_string();
         let what = error.into_inner();

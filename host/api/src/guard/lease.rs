@@ -45,6 +45,13 @@ impl BodyLease {
         is_taken
     }
 
+    /// Replaces the bytes of the lease. Returns false, and holds none, if the limit does not permit
+    /// them.
+    pub(crate) fn replace(&self, bytes: usize) -> bool {
+        self.release();
+        self.grow(bytes)
+    }
+
     /// Releases all bytes.
     pub(crate) fn release(&self) {
         self.0.release();
@@ -84,6 +91,8 @@ mod tests {
         assert!(small.grow(25));
         drop(small);
         assert!(large.grow(50));
+        assert!(large.replace(10) && lease(&other).grow(45));
+        assert!(!large.replace(51) && lease(&other).grow(50), "it holds nothing");
     }
 
     #[test]

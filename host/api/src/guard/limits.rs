@@ -61,6 +61,10 @@ pub const ALL_BODY_BYTES: usize = 256 << 20;
 /// `server.body_limit` is large.
 pub const LARGEST_BODIES: usize = 4;
 
+/// Factor of `server.body_limit`. The product is the memory that the values of one body may take, if
+/// it is more than [`JSON_VALUES_BYTES`](wattle_run::limit::JSON_VALUES_BYTES).
+pub const BODY_VALUES_FACTOR: u64 = 4;
+
 /// Seconds in `Retry-After` for a caller with too many open requests. The host does not know when
 /// one of them ends.
 pub const OPEN_RETRY_SECONDS: u64 = 1;

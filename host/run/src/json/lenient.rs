@@ -8,10 +8,15 @@
 //! A byte order mark before a document is skipped. Programs on Windows write one.
 //!
 //! A [`parse_message`] may contain numbers that JSON does not have.
+//!
+//! A document that cannot be parsed is mended and parsed once more if it has something to mend. A document that exceeds
+//! a limit is not.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
+
+use crate::json::bounded::{JsonBudget, JsonError, JsonLimit};
 
 /// Private-use character for the first surrogate, `\ud800`. The characters for all 2,048 surrogates end with the last
 /// code point of Unicode's last plane, which is for private use.
@@ -29,53 +34,92 @@ const LOW_SURROGATES: std::ops::Range<u32> = 0xdc00..0xe000;
 ///
 /// # Errors
 ///
-/// Errors of the JSON parser. A lone surrogate is not an error.
-pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    let stand_in = |half, text: &mut String| text.extend(to_private_use(half));
-    serde_json::from_str(text).or_else(|error| match replace_surrogates(text, stand_in) {
-        Some(text) => serde_json::from_str(&text),
-        None => Err(error),
-    })
+/// [`JsonError`]. A lone surrogate is not an error.
+pub fn parse(text: &str) -> Result<Value, JsonError> {
+    parse_within(text, &JsonBudget::default())
+}
+
+/// Parses a document within a budget that it shares with others.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_within(text: &str, budget: &JsonBudget) -> Result<Value, JsonError> {
+    parse_or_mend(text, budget, with_private_use)
 }
 
 /// Parses a document from bytes. Invalid UTF-8 becomes U+FFFD.
 ///
 /// # Errors
 ///
-/// As [`parse_bytes`].
-pub fn parse_bytes(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+/// As [`parse`].
+pub fn parse_bytes(bytes: &[u8]) -> Result<Value, JsonError> {
     parse(&String::from_utf8_lossy(bytes))
 }
 
 /// Parses a document that a client sent. If `parse` fails, it is called again with every lone surrogate replaced by
-/// U+FFFD. JavaScript clients send lone surrogates when they cut a text within a character.
+/// U+FFFD. JavaScript clients send lone surrogates when they cut a text within a character. `parse` wraps its
+/// deserializer with the [budget](JsonBudget::bound).
 ///
 /// Lines and columns in an error of `parse` refer to the original document.
 ///
 /// # Errors
 ///
-/// Those of `parse`.
-pub fn parse_request<T, E>(bytes: &[u8], parse: impl Fn(&[u8]) -> Result<T, E>) -> Result<T, E> {
-    parse(bytes).or_else(|error| match replace_lone_surrogates(bytes) {
-        Some(text) => parse(text.as_bytes()),
-        None => Err(error),
-    })
+/// The limit of the budget if `parse` fails at it, or else the error of `parse`.
+pub fn parse_request<T, E: From<JsonLimit>>(
+    bytes: &[u8],
+    budget: &JsonBudget,
+    parse: impl Fn(&[u8]) -> Result<T, E>,
+) -> Result<T, E> {
+    let error = match parse(bytes) {
+        Ok(parsed) => return Ok(parsed),
+        Err(error) => error,
+    };
+    if let Some(exceeded) = budget.exceeded() {
+        return Err(exceeded.into());
+    }
+    let Some(mended) = replace_lone_surrogates(bytes) else { return Err(error) };
+    budget.clear();
+    parse(mended.as_bytes()).map_err(|error| budget.exceeded().map_or(error, E::from))
 }
 
 /// Parses a message of a program from bytes, as [`parse_bytes`] does. Numbers that JSON does not have become `null`:
 /// Python writes `NaN` and `Infinity`, and a number may be out of range. Completions of models are not parsed this way,
-/// since the model can be called again.
+/// since the model can be called again. Returns the message, and whether a number was replaced.
 ///
 /// # Errors
 ///
 /// As [`parse_bytes`].
-pub fn parse_message(bytes: &[u8]) -> Result<Value, serde_json::Error> {
-    let text = String::from_utf8_lossy(bytes);
-    parse(&text).or_else(|error| match with_finite_numbers(&text) {
-        Some(text) => parse(&text),
-        None => Err(error),
-    })
+pub fn parse_message(bytes: &[u8]) -> Result<(Value, bool), JsonError> {
+    let mut is_replaced = false;
+    let mend = |text: &str| {
+        let finite = with_finite_numbers(text);
+        is_replaced = finite.is_some();
+        with_private_use(finite.as_deref().unwrap_or(text)).or(finite)
+    };
+    let message = parse_or_mend(&String::from_utf8_lossy(bytes), &JsonBudget::default(), mend)?;
+    Ok((message, is_replaced))
+}
+
+/// Parses a document, and if that fails, what `mend` makes of it.
+fn parse_or_mend(
+    text: &str,
+    budget: &JsonBudget,
+    mend: impl FnOnce(&str) -> Option<String>,
+) -> Result<Value, JsonError> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    match budget.parse(text) {
+        Err(JsonError::Syntax(error)) => match mend(text) {
+            Some(mended) => budget.parse(&mended),
+            None => Err(JsonError::Syntax(error)),
+        },
+        parsed => parsed,
+    }
+}
+
+/// Replaces lone surrogates by private-use characters. Returns `None` if there are none.
+fn with_private_use(text: &str) -> Option<String> {
+    replace_surrogates(text, |half, text| text.extend(to_private_use(half)))
 }
 
 /// Replaces numbers that are not finite by `null`. Returns `None` if there are none.
@@ -231,6 +275,8 @@ pub fn join_surrogates_in(value: Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -254,10 +300,11 @@ mod tests {
 
     #[test]
     fn requests_replace_lone_surrogates_and_keep_positions() {
-        fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
-            serde_json::from_slice(bytes)
+        fn read_bytes(bytes: &[u8]) -> Result<Value, JsonError> {
+            let budget = JsonBudget::default();
+            parse_request(bytes, &budget, |bytes| budget.parse_slice(bytes))
         }
-        let read = |text: &str| parse_request(text.as_bytes(), parse);
+        let read = |text: &str| read_bytes(text.as_bytes());
         assert_eq!(
             read(r#""\ude00\ud83d\ude00 \ud83d!""#).unwrap(),
             json!("\u{fffd}\u{1f600} \u{fffd}!")
@@ -268,9 +315,21 @@ mod tests {
             read("[\"\\ud83d\", \"\u{10f83d}\"]").unwrap(),
             json!(["\u{fffd}", "\u{10f83d}"])
         );
-        let error = read(r#"["\ud83d", x]"#).unwrap_err();
+        let Err(JsonError::Syntax(error)) = read(r#"["\ud83d", x]"#) else { panic!() };
         assert_eq!((error.line(), error.column()), (1, 12));
-        assert!(parse_request(b"\"a\xff\"", parse).is_err());
+        assert!(read_bytes(b"\"a\xff\"").is_err());
+    }
+
+    #[test]
+    fn document_above_the_limit_is_not_parsed_again() {
+        let calls = Cell::new(0);
+        let budget = JsonBudget::new(1);
+        let read: Result<Value, JsonError> = parse_request(br#"["\ud83d", 0]"#, &budget, |bytes| {
+            calls.set(calls.get() + 1);
+            budget.parse_slice(bytes)
+        });
+        assert!(matches!(read, Err(JsonError::Limit(_))), "{read:?}");
+        assert_eq!(calls.get(), 1);
     }
 
     #[test]
@@ -292,9 +351,9 @@ mod tests {
             r#"{"a": [NaN,-Infinity, 1e400], "NaN": "say \"NaN\", NaN", "b": -1.5e3, "c": true}"#;
         let expected =
             json!({"a": [null, null, null], "NaN": "say \"NaN\", NaN", "b": -1500.0, "c": true});
-        assert_eq!(parse_message(text.as_bytes()).unwrap(), expected);
+        assert_eq!(parse_message(text.as_bytes()).unwrap(), (expected, true));
         assert_eq!(
-            parse_message(b"[NaN, \"\\ud83d\"]").map(join_surrogates_in).unwrap(),
+            parse_message(b"[NaN, \"\\ud83d\"]").map(|(read, _)| join_surrogates_in(read)).unwrap(),
             json!([null, "\u{fffd}"])
         );
         assert!(parse_bytes(text.as_bytes()).is_err());

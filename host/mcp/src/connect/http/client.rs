@@ -151,7 +151,7 @@ impl NormalizingClient {
             unexpected(if is_page(&body) {
                 "it responds with a web page; check `url`".to_owned()
             } else {
-                format!("its response is not JSON: {error}")
+                format!("its response cannot be read: {error}")
             })
         })?;
         let messages =
@@ -463,11 +463,11 @@ impl ErrorResponse {
 
     fn comparable_body(&self) -> Value {
         match lenient::parse_message(&self.body) {
-            Ok(Value::Object(mut fields)) => {
+            Ok((Value::Object(mut fields), _)) => {
                 fields.remove("id");
                 Value::Object(fields)
             }
-            Ok(other) => other,
+            Ok((other, _)) => other,
             Err(_) => String::from_utf8_lossy(&self.body).into(),
         }
     }
