@@ -1,6 +1,7 @@
 //! Arguments of tool calls in the forms that services send.
 
 use serde_json::{Value, json};
+use wattle_run::json::bounded::JsonBudget;
 use wattle_run::json::lenient::{self, SurrogateJoiner};
 
 use crate::provider::provider_state::has_content;
@@ -13,33 +14,39 @@ const EMPTY_OBJECT: &str = "{}";
 const NO_ARGUMENTS: [&str; 3] = [EMPTY_OBJECT, "[]", "null"];
 
 /// Parses arguments that a service sends as a JSON value or as a string that contains one. Absent arguments, `null`
-/// and, from services written in PHP, an empty array mean no arguments.
-pub(super) fn from_json(document: Option<&Value>) -> Value {
+/// and, from services written in PHP, an empty array mean no arguments. All calls of a response share the budget.
+/// Arguments beyond it become their text, see [`from_text`].
+pub(super) fn from_json(document: Option<&Value>, budget: &JsonBudget) -> Value {
     match document {
-        Some(Value::String(text)) => ArgumentsBuffer::from_whole(text).parse(),
-        Some(document) if has_content(document) => lenient::join_surrogates_in(document.clone()),
+        Some(Value::String(text)) => ArgumentsBuffer::from_whole(text).parse(budget),
+        Some(document) if has_content(document) => match budget.count(document) {
+            Ok(()) => lenient::join_surrogates_in(document.clone()),
+            Err(_) => document.to_string().into(),
+        },
         _ => json!({}),
     }
 }
 
-/// Parses arguments from a string. Some services encode them twice. Arguments that are not JSON remain a string, so
-/// that the schema of the tool rejects them and the model learns why.
-fn from_text(text: &str) -> Value {
+/// Parses arguments from a string. Some services encode them twice. Arguments that are not JSON, or beyond the budget,
+/// remain a string, so that the schema of the tool rejects them and the model learns why.
+fn from_text(text: &str, budget: &JsonBudget) -> Value {
     let text = text.trim();
     if text.is_empty() {
         return json!({});
     }
-    let read = match lenient::parse(text) {
-        Ok(Value::String(inner)) => parse_object(&inner),
-        Ok(document) => Some(from_json(Some(&document))),
+    let read = match lenient::parse_within(text, budget) {
+        Ok(Value::String(inner)) => parse_object(&inner, budget),
+        Ok(document) if has_content(&document) => Some(lenient::join_surrogates_in(document)),
+        Ok(_) => Some(json!({})),
         Err(_) => None,
     };
     read.unwrap_or_else(|| text.into())
 }
 
 /// Parses a JSON object; `None` if the text is not one.
-fn parse_object(text: &str) -> Option<Value> {
-    lenient::parse(text.trim()).ok().map(lenient::join_surrogates_in).filter(Value::is_object)
+fn parse_object(text: &str, budget: &JsonBudget) -> Option<Value> {
+    let read = lenient::parse_within(text.trim(), budget).ok();
+    read.map(lenient::join_surrogates_in).filter(Value::is_object)
 }
 
 /// Arguments that arrive in fragments. A possible start of a string that means no arguments is held back: it is not
@@ -93,8 +100,8 @@ impl ArgumentsBuffer {
     }
 
     /// Returns the parsed arguments.
-    pub(super) fn parse(&self) -> Value {
-        from_text(&self.text)
+    pub(super) fn parse(&self, budget: &JsonBudget) -> Value {
+        from_text(&self.text, budget)
     }
 
     fn add(&mut self, piece: &str) -> &str {
@@ -142,7 +149,7 @@ mod tests {
         }
         shown.push_str(arguments.finish());
         assert_eq!(arguments.text(), shown);
-        (shown, arguments.parse())
+        (shown, arguments.parse(&JsonBudget::default()))
     }
 
     #[test]
@@ -174,7 +181,19 @@ mod tests {
     }
 
     #[test]
+    fn arguments_beyond_the_budget_remain_text() {
+        let budget = JsonBudget::new(1_000);
+        let few = ArgumentsBuffer::from_whole("[1, 2]");
+        assert_eq!(few.parse(&budget), json!([1, 2]));
+        let many = format!("[{}1]", "1,".repeat(20));
+        assert_eq!(ArgumentsBuffer::from_whole(&many).parse(&budget), json!(many));
+        assert_eq!(from_json(Some(&json!(vec![1; 21])), &budget), json!(many));
+        assert_eq!(few.parse(&budget), json!([1, 2]), "the others do not count");
+    }
+
+    #[test]
     fn every_form_of_arguments_is_parsed() {
+        let budget = JsonBudget::default();
         for none in [
             None,
             Some(&json!(null)),
@@ -183,10 +202,10 @@ mod tests {
             Some(&json!("[]")),
             Some(&json!("\"{}\"")),
         ] {
-            assert_eq!(from_json(none), json!({}), "{none:?}");
+            assert_eq!(from_json(none, &budget), json!({}), "{none:?}");
         }
-        assert_eq!(from_json(Some(&json!({ "a": 1 }))), json!({ "a": 1 }));
-        assert_eq!(from_json(Some(&json!("{}{\"a\": 1}"))), json!({ "a": 1 }));
+        assert_eq!(from_json(Some(&json!({ "a": 1 })), &budget), json!({ "a": 1 }));
+        assert_eq!(from_json(Some(&json!("{}{\"a\": 1}")), &budget), json!({ "a": 1 }));
     }
 
     #[test]

@@ -134,7 +134,8 @@ pub(super) fn reported_in_response(
 ) -> ProviderError {
     let status = status_of(body).and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    from_error_body(provider, spec, status, "in its response", &HeaderMap::new(), &body.to_string())
+    let (text, body) = (body.to_string(), lenient::join_surrogates_in(body.clone()));
+    from_error_body(provider, spec, status, "in its response", &HeaderMap::new(), body, &text)
 }
 
 /// Returns the HTTP status that an error within a response with a success status represents.
@@ -231,19 +232,23 @@ pub(super) fn from_status(
     headers: &HeaderMap,
     text: &str,
 ) -> ProviderError {
-    from_error_body(provider, spec, status, &format!("status {}", status.as_u16()), headers, text)
+    let place = format!("status {}", status.as_u16());
+    let body = lenient::parse(text).map(lenient::join_surrogates_in).unwrap_or_default();
+    from_error_body(provider, spec, status, &place, headers, body, text)
 }
 
-/// Builds the error that a provider reported. `place` says where the provider reported it.
+/// Builds the error that a provider reported. `place` says where the provider reported it, and `text` is its report as
+/// text.
 fn from_error_body(
     provider: &Provider,
     spec: AttemptSpec<'_>,
     status: StatusCode,
     place: &str,
     headers: &HeaderMap,
+    body: Value,
     text: &str,
 ) -> ProviderError {
-    let body = match lenient::parse(text).map(lenient::join_surrogates_in).unwrap_or_default() {
+    let body = match body {
         // Google's endpoint for OpenAI's format wraps the error in an array.
         Value::Array(errors) => errors.into_iter().next().unwrap_or_default(),
         body => body,

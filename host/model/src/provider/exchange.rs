@@ -11,6 +11,7 @@ use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::json::bounded::JsonError;
 use wattle_run::json::lenient;
 
 use crate::provider::error::{self, ProviderError};
@@ -24,6 +25,9 @@ use crate::sink::CallSink;
 
 /// Maximum bytes of one response. A stream takes hundreds of bytes for a token.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
+
+/// Maximum bytes that are read of a response with an error status. Its message is a sentence.
+const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// Maximum wait for the end of a stream after the output and its usage.
 const STREAM_END_TIMEOUT: Duration = Duration::from_secs(2);
@@ -179,12 +183,22 @@ pub(super) async fn read<A: ResponseBuilder>(
 async fn read_error(
     provider: &Provider,
     spec: AttemptSpec<'_>,
-    response: Response,
+    mut response: Response,
 ) -> ProviderError {
     let (status, headers) = (response.status(), response.headers().clone());
-    // Without the message, the status is still informative.
-    let text = timeout(spec.timeout, response.text()).await.unwrap_or_else(|_| Ok(String::new()));
-    error::from_status(provider, spec, status, &headers, &text.unwrap_or_default())
+    let mut body = Vec::new();
+    let read = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_ERROR_BYTES {
+                body.truncate(MAX_ERROR_BYTES);
+                break;
+            }
+        }
+    };
+    // Without the whole message, the status is still informative.
+    let _ = timeout(spec.timeout, read).await;
+    error::from_status(provider, spec, status, &headers, &String::from_utf8_lossy(&body))
 }
 
 /// A response that is being read.
@@ -343,13 +357,32 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
             return Ok(false);
         }
         match lenient::parse(data) {
-            Ok(document) => {
-                self.push_document(&document)?;
-                Ok(self.builder.progress() == Progress::StreamEnded)
-            }
+            Ok(document) => self.push_event_document(&document),
             Err(_) if self.is_finished() => Ok(false),
-            Err(error) => Err(self.malformed(&format!("an event is not JSON: {error}"))),
+            Err(error) => Err(self.malformed(&format!("an event cannot be read: {error}"))),
         }
+    }
+
+    /// Adds the data of the last event, which lacks its empty line. Data that is not JSON may be incomplete, and is
+    /// ignored. Returns whether the event ends the stream.
+    fn push_last_event(&mut self, data: &str) -> Result<bool, ProviderError> {
+        let data = data.trim();
+        if data == DONE_MARKER {
+            return self.push_event(data);
+        }
+        match lenient::parse(data) {
+            Ok(document) => self.push_event_document(&document),
+            Err(JsonError::Limit(exceeded)) if !self.is_finished() => {
+                Err(self.malformed(&format!("an event cannot be read: {exceeded}")))
+            }
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Adds the document of an event. Returns whether it was the last one.
+    fn push_event_document(&mut self, document: &Value) -> Result<bool, ProviderError> {
+        self.push_document(document)?;
+        Ok(self.builder.progress() == Progress::StreamEnded)
     }
 
     /// Adds a document. Google sends a stream without server-sent events as one array of documents.
@@ -385,8 +418,9 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         match format {
             BodyFormat::Unknown => return Err(self.malformed("it is empty")),
             BodyFormat::Document(document) => {
-                let document = lenient::parse_bytes(&document)
-                    .map_err(|error| self.malformed(&format!("it is not JSON: {error}")))?;
+                let parsed = lenient::parse_bytes(&document);
+                drop(document);
+                let document = parsed.map_err(|error| self.malformed(&error.to_string()))?;
                 self.push_document(&document)?;
                 if self.builder.progress() == Progress::Nothing {
                     return Err(self.no_completion(NO_COMPLETION));
@@ -396,8 +430,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
             BodyFormat::Events(mut events) => {
                 // A last event without its empty line may be incomplete.
                 if let Some(data) = events.finish()
-                    && (data.trim() == DONE_MARKER || lenient::parse(&data).is_ok())
-                    && self.push_event(&data)?
+                    && self.push_last_event(&data)?
                 {
                     return Ok(self.builder.build());
                 }

@@ -15,6 +15,7 @@ use reqwest::header::ACCEPT;
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::json::bounded::JsonBudget;
 use wattle_run::limit::BATCH_CONCURRENCY;
 
 use crate::chat::MAX_IMAGE_BYTES;
@@ -233,8 +234,9 @@ impl ImageApi {
     }
 
     fn read(self, body: &[u8]) -> Result<Vec<ImageBytes>, ImageError> {
-        let document: Value = serde_json::from_slice(body)
-            .map_err(|error| ImageError::Malformed(format!("it is not JSON: {error}")))?;
+        let document: Value = JsonBudget::default()
+            .parse_slice(body)
+            .map_err(|error| ImageError::Malformed(error.to_string()))?;
         match self {
             Self::Imagen => imagen::read(&document),
             Self::Gemini => gemini::read(&document),

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use serde_json::Value;
+use wattle_run::json::bounded::JsonBudget;
 use wattle_run::json::lenient;
 
 use crate::structured::reader::{self, DocumentEnd};
@@ -37,9 +38,11 @@ pub(super) fn documents(text: &str, cut: bool) -> Vec<Result<Value, String>> {
     let mut found = VecDeque::new();
     scan(text, true, cut, &mut found);
     if found.is_empty() {
-        return vec![whole.map_err(|error| format!("it is not JSON: {error}"))];
+        return vec![whole.map_err(|error| error.to_string())];
     }
-    found.into_iter().map(|found| parse(&found?)).collect()
+    // The documents are in memory together.
+    let budget = JsonBudget::default();
+    found.into_iter().map(|found| parse(&found?, &budget)).collect()
 }
 
 /// Returns the text after the reasoning that it starts with.
@@ -127,10 +130,10 @@ fn unescape(text: &str) -> (Option<String>, usize) {
     }
 }
 
-fn parse(strict: &str) -> Result<Value, String> {
-    match lenient::parse(strict).map(lenient::join_surrogates_in) {
+fn parse(strict: &str, budget: &JsonBudget) -> Result<Value, String> {
+    match lenient::parse_within(strict, budget).map(lenient::join_surrogates_in) {
         Ok(value) => Ok(unwrap_single(value)),
-        Err(error) => Err(format!("it is not JSON: {error}")),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Streams without an end.
+//! Responses without an end.
 
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
@@ -20,14 +20,22 @@ const PIECE_BYTES: usize = 20_000;
 /// The head of a streamed response.
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
-/// Calls a service that sends the same event without end. Returns the failure, the number of
-/// deltas, and the bytes that the server sent until the client closed the connection.
+/// The head of an error response.
+const ERROR_HEAD: &str = "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\n\r\n";
+
+/// Calls a service that sends the same event without end.
 async fn endless(kind: &str, piece: &str) -> (Failure, usize, usize) {
+    endless_after(HEAD, kind, piece).await
+}
+
+/// Calls a service that sends a head, and then the same piece without end. Returns the failure, the
+/// number of deltas, and the bytes that the server sent until the client closed the connection.
+async fn endless_after(head: &'static str, kind: &str, piece: &str) -> (Failure, usize, usize) {
     let (sent, bytes) = oneshot::channel();
     let pieces = piece.repeat(1 + 4_096 / piece.len());
     let base = raw_server(move |mut socket| async move {
         let mut count = 0;
-        let _ = socket.write_all(HEAD.as_bytes()).await;
+        let _ = socket.write_all(head.as_bytes()).await;
         while socket.write_all(pieces.as_bytes()).await.is_ok() {
             count += pieces.len();
         }
@@ -81,4 +89,12 @@ async fn stream_with_too_much_output_is_closed() {
         assert!(handed_on > 0 && said <= SAID_BYTES + PIECE_BYTES, "{kind}: {handed_on} pieces");
         assert!(sent < SENT_BYTES, "{kind}: {sent} bytes");
     }
+}
+
+#[tokio::test]
+async fn error_response_without_end_is_closed() {
+    let (failure, handed_on, sent) = endless_after(ERROR_HEAD, "openai", "no, ").await;
+    assert!(failure.message.contains("(status 400): no, no, "), "{failure}");
+    assert_eq!((&*failure.code, handed_on), ("invalid", 0));
+    assert!(sent < SENT_BYTES, "{sent} bytes");
 }

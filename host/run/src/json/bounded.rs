@@ -16,9 +16,9 @@ use serde::Deserialize;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::weight::{NAME_BYTES, VALUE_BYTES};
+use wattle_graph::weight::{NAME_BYTES, VALUE_BYTES, weight};
 
 use crate::limit::{JSON_MESSAGE_DEPTH, JSON_VALUES_BYTES};
 
@@ -125,6 +125,21 @@ impl JsonBudget {
             self.used.set(before);
             exceeded.map_or(JsonError::Syntax(error), JsonError::Limit)
         })
+    }
+
+    /// Counts a value that exists already, with its texts.
+    ///
+    /// # Errors
+    ///
+    /// [`JsonLimit::Values`]. The value does not count then.
+    pub fn count(&self, value: &Value) -> Result<(), JsonLimit> {
+        let mut used = self.used.get();
+        used.values = used.values.saturating_add(weight(value));
+        if used.values > self.allowed_bytes {
+            return Err(JsonLimit::Values(self.allowed_bytes));
+        }
+        self.used.set(used);
+        Ok(())
     }
 
     /// Wraps the deserializer of a document, which counts as a value itself.
@@ -420,8 +435,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
-    use serde_json::Value;
-    use wattle_graph::weight::weight;
 
     use super::*;
 
@@ -480,7 +493,9 @@ mod tests {
         assert!(budget.parse::<Value>("[0]").is_ok(), "the document that failed is gone");
         assert_eq!(limit(budget.parse("[0]")), JsonLimit::Values(5 * VALUE_BYTES));
         budget.clear();
-        assert!(budget.parse::<Value>("[0,0]").is_ok());
+        assert_eq!(budget.count(&json!([0, 0])), Ok(()));
+        assert_eq!(budget.count(&json!([0, 0])), Err(JsonLimit::Values(5 * VALUE_BYTES)));
+        assert!(budget.parse::<Value>("[0]").is_ok(), "the value that failed does not count");
     }
 
     #[test]

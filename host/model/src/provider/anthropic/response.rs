@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 use wattle_graph::llm::{FinishReason, ToolCall, Usage};
+use wattle_run::json::bounded::JsonBudget;
 use wattle_run::json::lenient::{self, SurrogateJoiner};
 
 use crate::provider::arguments::{self, ArgumentsBuffer};
@@ -386,7 +387,7 @@ impl ResponseBuilder for AnthropicResponse<'_> {
     }
 
     fn build(self) -> TurnResponse {
-        let mut draft = MessageBuilder::default();
+        let (mut draft, budget) = (MessageBuilder::default(), JsonBudget::default());
         for mut block in self.blocks {
             let remaining = block.halves.finish();
             let mut fields = json_fields(block.fields);
@@ -414,7 +415,7 @@ impl ResponseBuilder for AnthropicResponse<'_> {
                     let call = ToolCall {
                         id: str_field(&fields, "id").to_owned(),
                         name: str_field(&fields, "name").to_owned(),
-                        arguments: call_arguments(fields.get("input"), &block.arguments),
+                        arguments: call_arguments(fields.get("input"), &block.arguments, &budget),
                     };
                     fields.retain(|name, value| {
                         !KNOWN_FIELDS.contains(&name.as_str()) && has_content(value)
@@ -424,7 +425,8 @@ impl ResponseBuilder for AnthropicResponse<'_> {
                 BlockKind::Opaque => {
                     block.arguments.finish();
                     if !block.arguments.text().is_empty() {
-                        let arguments = call_arguments(fields.get("input"), &block.arguments);
+                        let input = fields.get("input");
+                        let arguments = call_arguments(input, &block.arguments, &budget);
                         fields.insert("input".into(), arguments);
                     }
                     draft.push_opaque(Value::Object(fields));
@@ -443,8 +445,12 @@ impl ResponseBuilder for AnthropicResponse<'_> {
 }
 
 /// Returns the arguments of a tool call: the fragments, or else those of the start event.
-fn call_arguments(begun: Option<&Value>, pieces: &ArgumentsBuffer) -> Value {
-    if pieces.text().is_empty() { arguments::from_json(begun) } else { pieces.parse() }
+fn call_arguments(begun: Option<&Value>, pieces: &ArgumentsBuffer, budget: &JsonBudget) -> Value {
+    if pieces.text().is_empty() {
+        arguments::from_json(begun, budget)
+    } else {
+        pieces.parse(budget)
+    }
 }
 
 fn json_fields(fields: Fields) -> Fields {

@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{FinishReason, ToolCall, Usage};
+use wattle_run::json::bounded::JsonBudget;
 use wattle_run::json::lenient::SurrogateJoiner;
 
 use crate::provider::arguments;
@@ -33,6 +34,8 @@ pub(in crate::provider) struct GeminiResponse<'a> {
     part_count: usize,
     /// Bytes of text, reasoning, tool names and arguments in the draft.
     message_bytes: usize,
+    /// The budget of the arguments of all calls.
+    arguments: JsonBudget,
     /// The size of the provider state so far.
     state_size: StateSize,
     finish_reason: Option<String>,
@@ -57,6 +60,7 @@ impl<'a> GeminiResponse<'a> {
             call_count: 0,
             part_count: 0,
             message_bytes: 0,
+            arguments: JsonBudget::default(),
             state_size: StateSize::default(),
             finish_reason: None,
             output_after_finish: false,
@@ -141,7 +145,7 @@ impl<'a> GeminiResponse<'a> {
             "" => format!("call#{name}#{}", self.call_count),
             id => id.to_owned(),
         };
-        let arguments = arguments::from_json(call.get("args"));
+        let arguments = arguments::from_json(call.get("args"), &self.arguments);
         let shown = match &arguments {
             Value::String(text) => text.clone(),
             arguments => arguments.to_string(),

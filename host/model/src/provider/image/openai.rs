@@ -1,6 +1,7 @@
 //! OpenAI's `images/generations`.
 
 use serde_json::{Map, Value, json};
+use wattle_run::json::bounded::JsonBudget;
 
 use crate::provider::image::{ImageBytes, ImageError, ImagePrompt};
 
@@ -67,7 +68,7 @@ pub(super) fn read(document: &Value) -> Result<Vec<ImageBytes>, ImageError> {
 
 /// Returns the provider's message, if an error says that the image was withheld.
 pub(super) fn withheld(text: &str) -> Option<String> {
-    let error: Value = serde_json::from_str(text).ok()?;
+    let error: Value = JsonBudget::default().parse(text).ok()?;
     let word = |field: &str| error.pointer(field).and_then(Value::as_str);
     let code = word("/error/code").filter(|code| WITHHELD_CODES.contains(code))?;
     Some(word("/error/message").unwrap_or(code).to_owned())

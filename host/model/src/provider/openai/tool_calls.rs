@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 use wattle_graph::llm::ToolCall;
+use wattle_run::json::bounded::JsonBudget;
 
 use crate::provider::arguments::ArgumentsBuffer;
 use crate::provider::openai::extra_fields;
@@ -167,12 +168,13 @@ impl ToolCalls {
 
     /// Moves all calls into a draft. Emits the arguments that were held back.
     pub(super) fn move_into(self, draft: &mut MessageBuilder, sink: &CallSink<'_>) {
+        let budget = JsonBudget::default();
         for (index, mut call) in self.calls.into_iter().enumerate() {
             let rest = call.arguments.finish();
             if call.is_emitted {
                 sink.emit_arguments(index, rest);
             }
-            let arguments = call.arguments.parse();
+            let arguments = call.arguments.parse(&budget);
             let request = ToolCall { id: call.id, name: call.name, arguments };
             draft.push_call(request, call.fields);
         }
