@@ -11,6 +11,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use wattle_graph::failure::{Failure, code};
 use wattle_run::credentials::mask_abbreviated_keys;
+use wattle_run::json::bounded::JsonLimit;
 use wattle_run::limit::JSON_DEPTH;
 
 use crate::connect::BlockedAddress;
@@ -22,6 +23,10 @@ const TOO_MANY_REQUESTS: u16 = 429;
 
 /// HTTP status of an overloaded server, if it has a `retry-after` header.
 const SERVICE_UNAVAILABLE: u16 = 503;
+
+/// JSON-RPC code of the error in place of a response that exceeds a limit of this host. The protocol reserves codes up to
+/// -32000.
+const RESPONSE_EXCEEDS_LIMIT: ErrorCode = ErrorCode(-31_999);
 
 /// The error message of `rmcp` for a request whose session the server lost before it responded. By then `rmcp` has
 /// opened a new session.
@@ -160,8 +165,25 @@ pub(crate) fn is_state_stale(error: &ServiceError) -> bool {
         && reason.is_some_and(|reason| reason == "invalid_request_state")
 }
 
+/// Returns the error in place of a response that exceeds a limit of this host. The server has executed the request, and
+/// the caller learns why there is no result.
+pub(crate) fn exceeding_response(exceeded: JsonLimit) -> ErrorData {
+    let details = exceeded.to_failure("the response", "request less").details;
+    ErrorData::new(RESPONSE_EXCEEDS_LIMIT, format!("{exceeded}; request less"), details)
+}
+
 /// Returns the failure for a JSON-RPC error.
 fn rpc_failure(sanitizer: &Sanitizer, subject: &str, data: &ErrorData) -> Failure {
+    if data.code == RESPONSE_EXCEEDS_LIMIT {
+        let (server, words) = (sanitizer.server_name(), sanitizer.quote(&data.message));
+        let message = format!(
+            "the response of the MCP server `{server}` to {subject} cannot be read: {words}"
+        );
+        return match &data.data {
+            Some(details) => Failure::new(code::LIMIT, message).with_details(details.clone()),
+            None => Failure::new(code::INVALID, message),
+        };
+    }
     let kind = match data.code {
         ErrorCode::INVALID_PARAMS | ErrorCode::INVALID_REQUEST | ErrorCode::PARSE_ERROR => {
             code::INVALID
@@ -312,6 +334,20 @@ mod tests {
                 request_failure(&"graph".into(), "tool `a`", &ServiceError::McpError(data));
             assert_eq!((failure.code.as_str(), failure.retryable), (expected, retryable));
             assert_eq!(failure.message, "the MCP server `graph` refuses tool `a`: no");
+        }
+    }
+
+    #[test]
+    fn response_above_a_limit_names_the_limit() {
+        for (exceeded, code, limit) in [
+            (JsonLimit::Values(72), code::LIMIT, Some("json_values_bytes")),
+            (JsonLimit::Depth, code::INVALID, None),
+        ] {
+            let error = ServiceError::McpError(exceeding_response(exceeded));
+            let failure = request_failure(&"graph".into(), "tool `a`", &error);
+            let details = failure.details.as_ref().and_then(|it| it["limit"].as_str());
+            assert_eq!((failure.code.as_str(), details), (code, limit), "{failure}");
+            assert!(!failure.retryable && failure.message.contains("to tool `a` cannot be read"));
         }
     }
 

@@ -13,7 +13,8 @@
 //!   between the types of the engine and of the protocol.
 //! * `permit`: whether a message with an effect may be sent.
 //! * `normalize`: normalizes messages of servers part by part; `normalize/form` the forms of elicitations.
-//! * `tool_list`: converts a tool list; `tool_result`: converts a tool result.
+//! * `tool_list`: converts a tool list; `tool_result`: converts a tool result; `same_json`: whether a text of a result
+//!   repeats its document.
 //! * [`check`]: the report of `wattle mcp check`.
 //! * [`parse`]: parses responses without a connection, for tests.
 //! * `failure`: converts errors to failures; `sanitizer`: quotes text of a server in messages.
@@ -41,6 +42,7 @@ mod normalize;
 pub mod parse;
 mod permit;
 mod running_call;
+mod same_json;
 mod sanitizer;
 mod server;
 pub mod servers;

@@ -11,6 +11,7 @@ use wattle_graph::tool::ToolOutput;
 use wattle_run::limit::JSON_DEPTH;
 
 use crate::failure;
+use crate::same_json::is_json_of;
 
 /// Base64 encodes three bytes as four characters.
 const BASE64_CHARS: usize = 4;
@@ -75,8 +76,7 @@ const MAX_COMPARED_BYTES: usize = 16 << 20;
 /// Returns true if the texts contain the structured content: one text is its JSON, or each of its values occurs in a
 /// text.
 fn contains_content(texts: &[String], document: &Value) -> bool {
-    if texts.iter().any(|text| serde_json::from_str::<Value>(text).is_ok_and(|it| it == *document))
-    {
+    if texts.iter().any(|text| is_json_of(text, document)) {
         return true;
     }
     let mut values = Vec::new();

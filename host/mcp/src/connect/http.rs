@@ -1,6 +1,7 @@
 //! Servers over streamable HTTP.
 
 mod client;
+mod events;
 
 use std::collections::HashMap;
 use std::fmt;

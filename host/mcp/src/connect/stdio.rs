@@ -15,12 +15,14 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use secrecy::ExposeSecret as _;
-use tokio::io::{
-    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex,
-};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Empty, empty};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::json::bounded::{JsonError, JsonLimit};
 
 use crate::calls::Calls;
 use crate::config::StdioConfig;
@@ -31,15 +33,17 @@ use crate::sanitizer::Sanitizer;
 /// Longest line of the standard error that is logged as one line.
 const MAX_LINE_BYTES: u64 = 4096;
 
-/// Buffer of the pipe between the normalizer and the transport.
-const PIPE_BYTES: usize = 64 << 10;
+/// Messages that wait for the session, in addition to the one that is read.
+const WAITING_MESSAGES: usize = 1;
 
 /// Wait for the exit of the process after each step of the shutdown.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A server process and its transport.
 pub(super) struct StdioTransport {
-    transport: AsyncRwTransport<RoleClient, DuplexStream, ChildStdin>,
+    /// Sends messages to the process. What the process sends is parsed once, in [`forward_messages`].
+    outgoing: AsyncRwTransport<RoleClient, Empty, ChildStdin>,
+    incoming: mpsc::Receiver<RxJsonRpcMessage<RoleClient>>,
     /// Calls in progress on the session.
     calls: Calls,
     /// `None` once the process has exited.
@@ -80,10 +84,10 @@ pub(super) fn spawn(
         return Err(unable(&"it has no standard streams"));
     };
     tokio::spawn(forward_stderr(normalizer.sanitizer().clone(), complaints));
-    let (read, write) = duplex(PIPE_BYTES);
-    tokio::spawn(forward_messages(output, write, normalizer));
-    let (transport, calls) = (AsyncRwTransport::new(read, input), calls.clone());
-    Ok(StdioTransport { transport, calls, process_group: Some(group) })
+    let (messages, incoming) = mpsc::channel(WAITING_MESSAGES);
+    tokio::spawn(forward_messages(output, messages, normalizer));
+    let (outgoing, calls) = (AsyncRwTransport::new(empty(), input), calls.clone());
+    Ok(StdioTransport { outgoing, incoming, calls, process_group: Some(group) })
 }
 
 impl Transport<RoleClient> for StdioTransport {
@@ -95,13 +99,13 @@ impl Transport<RoleClient> for StdioTransport {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let permit = self.calls.take_permit(&message);
         let mut sent: BoxFuture<'static, Result<(), Self::Error>> =
-            self.transport.send(message).boxed();
+            self.outgoing.send(message).boxed();
         // A message that is partly written counts as sent: the server reads whole messages only.
         async move { permit.send(sent.as_mut()).await? }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        let message = self.transport.receive().await;
+        let message = self.incoming.recv().await;
         if message.is_none() {
             self.calls.connection_lost().cancel();
         }
@@ -109,7 +113,7 @@ impl Transport<RoleClient> for StdioTransport {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.transport.close().await?;
+        self.outgoing.close().await?;
         let Some(group) = &mut self.process_group else { return Ok(()) };
         if timeout(EXIT_TIMEOUT, group.wait()).await.is_err() {
             #[cfg(unix)]
@@ -141,9 +145,13 @@ impl Drop for StdioTransport {
     }
 }
 
-/// Normalizes messages and forwards them to the transport. Lines that are not messages are logged: many servers print
-/// to their standard output.
-async fn forward_messages(output: ChildStdout, mut to: DuplexStream, normalizer: Normalizer) {
+/// Parses and normalizes messages, and forwards them to the session. Lines that are not messages are logged: many servers
+/// print to their standard output. A message that exceeds a limit ends the session, since its request is unknown.
+async fn forward_messages(
+    output: ChildStdout,
+    to: mpsc::Sender<RxJsonRpcMessage<RoleClient>>,
+    normalizer: Normalizer,
+) {
     let sanitizer = normalizer.sanitizer();
     let server = sanitizer.server_name();
     let mut output = BufReader::new(output);
@@ -162,23 +170,48 @@ async fn forward_messages(output: ChildStdout, mut to: DuplexStream, normalizer:
             );
             return;
         }
-        let read = normalizer.parse(&line).ok();
-        let Some(messages) = read.and_then(normalize::split_messages) else {
-            let text = sanitizer.quote(&String::from_utf8_lossy(&line));
-            if !text.is_empty() {
-                tracing::info!(server, "{text}");
+        let is_long = is_long_parse(line.len());
+        match block_in_place_in_turn(is_long, || parse_line(&normalizer, &line)).await {
+            Ok(Some(messages)) => {
+                for message in messages {
+                    if to.send(message).await.is_err() {
+                        return;
+                    }
+                }
             }
-            continue;
-        };
-        for mut message in messages {
-            normalizer.normalize(&mut message);
-            let mut line = message.to_string();
-            line.push('\n');
-            if to.write_all(line.as_bytes()).await.is_err() {
+            Ok(None) => {
+                let text = sanitizer.quote(&String::from_utf8_lossy(&line));
+                if !text.is_empty() {
+                    tracing::info!(server, "{text}");
+                }
+            }
+            Err(exceeded) => {
+                tracing::warn!(server, "a message of an MCP server cannot be read: {exceeded}");
                 return;
             }
         }
     }
+}
+
+/// Parses and normalizes the messages of a line. Returns `None` if the line is no message. Messages that the protocol
+/// does not define are left out.
+fn parse_line(
+    normalizer: &Normalizer,
+    line: &[u8],
+) -> Result<Option<Vec<RxJsonRpcMessage<RoleClient>>>, JsonLimit> {
+    let document = match normalizer.parse(line) {
+        Ok(document) => document,
+        Err(JsonError::Syntax(_)) => return Ok(None),
+        Err(JsonError::Limit(exceeded)) => return Err(exceeded),
+    };
+    let server = normalizer.sanitizer().server_name();
+    let parse = |mut message: Value| {
+        normalizer.normalize(&mut message);
+        let parsed = serde_json::from_value(message);
+        parsed.inspect_err(|error| tracing::debug!(server, %error, "unknown message")).ok()
+    };
+    let messages = normalize::split_messages(document);
+    Ok(messages.map(|messages| messages.into_iter().filter_map(parse).collect()))
 }
 
 /// Logs the standard error of the process until its end.

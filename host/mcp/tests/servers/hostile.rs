@@ -154,6 +154,20 @@ async fn deep_results_are_rejected() {
 }
 
 #[tokio::test]
+async fn response_above_a_limit_of_messages_names_the_limit() {
+    let patch = |result: &mut Value| {
+        let deep = (0..120).fold(json!([]), |inner, _| json!([inner]));
+        result["structuredContent"] = json!({ "deep": deep });
+    };
+    let hostile = hostile("tools/call", Misdeed::Patch(patch), SOON).await;
+    let failure = call(&hostile.servers, "echo", json!({ "text": "a" })).await.unwrap_err();
+    assert_eq!((&*failure.code, failure.retryable), ("invalid", false), "{failure}");
+    assert!(failure.message.contains("deeper than 116 levels"), "{failure}");
+    assert_eq!(hostile.asked.load(Ordering::SeqCst), 1, "it is not called again");
+    assert!(!list(&hostile.servers).await.unwrap().is_empty(), "the server can still be used");
+}
+
+#[tokio::test]
 async fn endless_responses_are_abandoned() {
     for (head, piece) in [
         (JSON, "                                                                "),

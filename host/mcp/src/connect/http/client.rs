@@ -14,9 +14,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
+use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
-use futures::{Stream, StreamExt as _};
 use reqwest::header::{
     ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
 };
@@ -32,10 +31,14 @@ use rmcp::transport::streamable_http_client::{
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 use tokio::time::{sleep, timeout};
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::json::bounded::JsonError;
 use wattle_run::json::lenient;
 
 use crate::calls::Calls;
 use crate::connect::MAX_MESSAGE_BYTES;
+use crate::connect::http::events;
+use crate::failure::exceeding_response;
 use crate::normalize::{self, Normalizer};
 use crate::permit::SendPermit;
 
@@ -135,11 +138,31 @@ impl NormalizingClient {
         let form = response.headers().get(CONTENT_TYPE).and_then(|form| form.to_str().ok());
         if form.is_some_and(|form| form.starts_with("text/event-stream")) {
             let events =
-                SseStream::from_bytes_stream(limit_event_size(response, event_bytes)).boxed();
-            return Ok(StreamableHttpPostResponse::Sse(self.normalized(events), given));
+                SseStream::from_bytes_stream(events::limit_size(response, event_bytes)).boxed();
+            let events = self.normalized(events, Some(request.id.clone()));
+            return Ok(StreamableHttpPostResponse::Sse(events, given));
         }
         let body = read_body(response, MAX_MESSAGE_BYTES).await?;
-        let messages = self.normalizer.parse(&body).map(normalize::split_messages);
+        let read = || self.read_response(&request.id, status, &body, given);
+        block_in_place_in_turn(is_long_parse(body.len()), read).await
+    }
+
+    /// Reads the body of a response to a request.
+    fn read_response(
+        &self,
+        id: &RequestId,
+        status: StatusCode,
+        body: &[u8],
+        given: Option<String>,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        let messages = match self.normalizer.parse(body) {
+            Err(JsonError::Limit(exceeded)) => {
+                let error = exceeding_response(exceeded);
+                let message = ServerJsonRpcMessage::error(error, Some(id.clone()));
+                return Ok(StreamableHttpPostResponse::Json(message, given));
+            }
+            parsed => parsed.map(normalize::split_messages),
+        };
         // These statuses announce a later response, but some servers send the response with them.
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             let last = messages.as_ref().ok().and_then(|it| it.as_ref()?.last());
@@ -148,7 +171,7 @@ impl NormalizingClient {
             }
         }
         let messages = messages.map_err(|error| {
-            unexpected(if is_page(&body) {
+            unexpected(if is_page(body) {
                 "it responds with a web page; check `url`".to_owned()
             } else {
                 format!("its response cannot be read: {error}")
@@ -156,7 +179,7 @@ impl NormalizingClient {
         })?;
         let messages =
             messages.ok_or_else(|| unexpected("its response is not a message".to_owned()))?;
-        self.parse_response(&request.id, messages, given)
+        self.parse_response(id, messages, given)
     }
 
     /// Normalizes the messages of a response. Several messages become an event stream.
@@ -175,7 +198,8 @@ impl NormalizingClient {
             answer["id"] = serde_json::to_value(id)?;
         }
         if messages.len() > 1 {
-            let events = messages.iter().map(|message| Ok(message_event(Sse::default(), message)));
+            let events = messages.iter();
+            let events = events.map(|message| Ok(events::with_message(Sse::default(), message)));
             let events: Vec<Result<Sse, SseError>> = events.collect();
             return Ok(StreamableHttpPostResponse::Sse(stream::iter(events).boxed(), given));
         }
@@ -324,31 +348,29 @@ impl NormalizingClient {
         Err(unexpected(format!("it responds with status {}{hint}{colon}{words}", status.as_u16())))
     }
 
-    /// Normalizes the messages of an event stream and puts each into a separate event. An event that is not a message
-    /// is unchanged.
+    /// Normalizes the messages of an event stream and puts each into a separate event. `id` is the request to which the
+    /// stream responds.
     fn normalized(
         &self,
         events: BoxStream<'static, Result<Sse, SseError>>,
+        id: Option<RequestId>,
     ) -> BoxStream<'static, Result<Sse, SseError>> {
         let normalizer = self.normalizer.clone();
         let mend = move |read: Result<Sse, SseError>| {
-            let data = read.as_ref().ok().and_then(|event| event.data.as_deref());
-            let document = data.and_then(|data| normalizer.parse(data.as_bytes()).ok());
-            let messages = document.and_then(normalize::split_messages);
-            let events: Vec<Result<Sse, SseError>> = match (read, messages) {
-                (Ok(place), Some(messages)) => {
-                    let place = Sse { data: None, ..place };
-                    let mended = messages.into_iter().map(|mut message| {
-                        normalizer.normalize(&mut message);
-                        Ok(message_event(place.clone(), &message))
-                    });
-                    mended.collect()
-                }
-                (read, _) => vec![read],
-            };
-            stream::iter(events)
+            let (normalizer, id) = (normalizer.clone(), id.clone());
+            async move {
+                let events = match read {
+                    Ok(event) => {
+                        let bytes = event.data.as_ref().map_or(0, String::len);
+                        let normalize = || events::normalize_event(&normalizer, event, id.as_ref());
+                        block_in_place_in_turn(is_long_parse(bytes), normalize).await
+                    }
+                    Err(error) => vec![Err(error)],
+                };
+                stream::iter(events)
+            }
         };
-        events.flat_map(mend).boxed()
+        events.then(mend).flatten().boxed()
     }
 }
 
@@ -429,17 +451,12 @@ impl StreamableHttpClient for NormalizingClient {
             headers,
             event_bytes,
         );
-        Ok(self.normalized(events.await?))
+        Ok(self.normalized(events.await?, None))
     }
 }
 
 fn unexpected(text: String) -> Error {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(text))
-}
-
-/// Returns an event with a message.
-fn message_event(place: Sse, message: &Value) -> Sse {
-    Sse { data: Some(message.to_string()), ..place }
 }
 
 /// An HTTP error response.
@@ -525,29 +542,6 @@ fn may_mean_unknown_session(status: StatusCode, headers: &HeaderMap) -> bool {
         StatusCode::UNAUTHORIZED => !headers.contains_key(WWW_AUTHENTICATE),
         _ => false,
     }
-}
-
-/// Returns the bytes of an event stream. Fails if one event exceeds `event_bytes`.
-fn limit_event_size(
-    response: Response,
-    event_bytes: usize,
-) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
-    let (mut bytes, mut last) = (0, 0);
-    response.bytes_stream().map(move |chunk| {
-        let chunk = chunk.map_err(std::io::Error::other)?;
-        for byte in &chunk {
-            // An empty line ends an event. Lines end with LF or CR LF.
-            let is_end = matches!((last, byte), (b'\n', b'\n' | b'\r') | (b'\r', b'\r'));
-            bytes = if is_end { 0 } else { bytes + 1 };
-            last = *byte;
-        }
-        if bytes > event_bytes {
-            return Err(std::io::Error::other(format!(
-                "an event has more than {event_bytes} bytes"
-            )));
-        }
-        Ok(chunk)
-    })
 }
 
 async fn read_body(mut response: Response, limit: usize) -> Result<Vec<u8>, Error> {

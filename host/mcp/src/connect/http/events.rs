@@ -1,0 +1,104 @@
+//! The events of a response over HTTP.
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _};
+use reqwest::Response;
+use rmcp::model::{RequestId, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_client::SseError;
+use serde_json::{Value, json};
+use sse_stream::Sse;
+use wattle_run::json::bounded::JsonError;
+
+use crate::failure::exceeding_response;
+use crate::normalize::{self, Normalizer};
+
+/// Normalizes the messages of an event and puts each into a separate event. An event that is not a message is unchanged.
+/// An error takes the place of a message that exceeds a limit, or nothing if the event belongs to no request.
+pub(super) fn normalize_event(
+    normalizer: &Normalizer,
+    event: Sse,
+    request: Option<&RequestId>,
+) -> Vec<Result<Sse, SseError>> {
+    let Some(data) = &event.data else { return vec![Ok(event)] };
+    let document = match normalizer.parse(data.as_bytes()) {
+        Ok(document) => document,
+        Err(JsonError::Syntax(_)) => return vec![Ok(event)],
+        Err(JsonError::Limit(exceeded)) => {
+            normalizer.note(&format!("a message cannot be read: {exceeded}"));
+            let Some(id) = request.cloned() else { return Vec::new() };
+            let error = ServerJsonRpcMessage::error(exceeding_response(exceeded), Some(id));
+            return vec![Ok(with_message(event, &json!(error)))];
+        }
+    };
+    let Some(messages) = normalize::split_messages(document) else { return vec![Ok(event)] };
+    let place = Sse { data: None, ..event };
+    let normalized = messages.into_iter().map(|mut message| {
+        normalizer.normalize(&mut message);
+        Ok(with_message(place.clone(), &message))
+    });
+    normalized.collect()
+}
+
+/// Replaces the data of an event by a message.
+pub(super) fn with_message(event: Sse, message: &Value) -> Sse {
+    Sse { data: Some(message.to_string()), ..event }
+}
+
+/// Returns the bytes of an event stream. Fails if one event exceeds `event_bytes`.
+pub(super) fn limit_size(
+    response: Response,
+    event_bytes: usize,
+) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
+    let (mut bytes, mut last) = (0, 0);
+    response.bytes_stream().map(move |chunk| {
+        let chunk = chunk.map_err(std::io::Error::other)?;
+        for byte in &chunk {
+            // An empty line ends an event. Lines end with LF or CR LF.
+            let is_end = matches!((last, byte), (b'\n', b'\n' | b'\r') | (b'\r', b'\r'));
+            bytes = if is_end { 0 } else { bytes + 1 };
+            last = *byte;
+        }
+        if bytes > event_bytes {
+            return Err(std::io::Error::other(format!(
+                "an event has more than {event_bytes} bytes"
+            )));
+        }
+        Ok(chunk)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(data: &str) -> Sse {
+        Sse { id: Some("7".to_owned()), data: Some(data.to_owned()), ..Sse::default() }
+    }
+
+    fn normalized(data: &str, request: Option<&RequestId>) -> Vec<Value> {
+        let events = normalize_event(&Normalizer::new("graph"), event(data), request).into_iter();
+        let data = |event: Result<Sse, SseError>| event.unwrap().data.unwrap();
+        events.map(|event| serde_json::from_str(&data(event)).unwrap()).collect()
+    }
+
+    #[test]
+    fn message_that_exceeds_a_limit_becomes_the_error_of_its_request() {
+        let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
+        let deep = format!("{{\"id\":1,\"result\":{{\"structuredContent\":{deep}}}}}");
+        let answered = normalized(&deep, Some(&RequestId::Number(1)));
+        assert_eq!(answered.len(), 1);
+        assert_eq!((&answered[0]["id"], answered[0].get("result")), (&json!(1), None));
+        let message = answered[0]["error"]["message"].as_str().unwrap();
+        assert!(message.contains("116 levels"), "{message}");
+        assert_eq!(normalized(&deep, None), Vec::<Value>::new());
+    }
+
+    #[test]
+    fn other_events_are_unchanged() {
+        for other in [event("ready"), event(""), Sse { data: None, ..event("") }] {
+            let events = normalize_event(&Normalizer::new("graph"), other.clone(), None);
+            let events: Vec<Sse> = events.into_iter().map(Result::unwrap).collect();
+            assert_eq!(events, [other]);
+        }
+    }
+}
