@@ -84,6 +84,7 @@ pub const CASES: &[Case] = cases! {
     "silent-streams", 1, clients::silent_streams;
     "sockets", 2, clients::sockets;
     "hosts", 2, clients::hosts;
+    "body-numbers", 1, clients::body_numbers;
     // A client that keeps what it takes.
     "handlers", 1, crowd::handlers;
     "waiting-runs", 1, crowd::waiting_runs;
@@ -92,10 +93,12 @@ pub const CASES: &[Case] = cases! {
     "model-deltas", 2, services::model_deltas;
     "model-endless", 2, services::model_endless;
     "model-large", 1, services::model_large;
+    "model-numbers", 1, services::model_numbers;
     "tool-schema", 2, services::tool_schema;
     "tool-endless", 2, services::tool_endless;
     "tool-deep", 2, services::tool_deep;
     "tool-pages", 2, services::tool_pages;
+    "tool-numbers", 2, services::tool_numbers;
     // An attacker who may write to the plugins folder.
     "files", 1, files::many_and_half;
 };

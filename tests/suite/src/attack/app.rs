@@ -23,11 +23,12 @@ pub const HONEST: &str = "honest";
 pub const AT_ONCE: usize = 8;
 
 /// Models whose completions never end or are too large.
-pub const MODELS: [&str; 4] = ["comments", "deltas", "endless", "large"];
+pub const MODELS: [&str; 5] = ["comments", "deltas", "endless", "large", "numbers"];
 
 /// MCP servers. The first has a tool whose schema doubles; the others send an endless output, an
-/// output that is too deep, or an endless tool list. An app with the server's name calls its tools.
-pub const TOOL_SERVERS: [&str; 4] = ["shape", "endless", "deep", "pages"];
+/// output that is too deep, an endless tool list, or a result of numbers. An app with the server's
+/// name calls its tools.
+pub const TOOL_SERVERS: [&str; 5] = ["shape", "endless", "deep", "pages", "numbers"];
 
 /// Graphs with one node each, and the channels of the node.
 const NODES: &[(&str, &[&str])] = &[
@@ -61,7 +62,11 @@ cases = [{ when = "state.op.exists(a, state.op.exists(b, a + b < 0))", to = "cou
 entry = "counter"
 [graphs.typed.channels.number]
 [graphs.typed.channels.value]
-schema = { type = "array", items = { anyOf = [{ type = "string" }, { type = "integer" }] } }
+schema.type = "array"
+schema.items.anyOf = [
+    { type = "string" }, { type = "boolean" }, { type = "null" },
+    { type = "array" }, { type = "object" }, { type = "integer" },
+]
 [graphs.typed.nodes.counter]
 
 [graphs.honest]
@@ -128,7 +133,7 @@ doc = "misbehaves on request"
 [components]
 misdeeds = "misdeeds.wasm"
 [needs]
-llm = ["chat", "comments", "deltas", "endless", "large"]
+llm = ["chat", "comments", "deltas", "endless", "large", "numbers"]
 http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true }]
 sql = [{ database = "notes", access = "read-write" }]
 tools = ["misdeeds/doubled"]
@@ -228,8 +233,8 @@ pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
     }
     for name in TOOL_SERVERS {
         // A call without an end takes the whole timeout. A list without an end is to be cut by the
-        // number of its pages.
-        let time = if name == "pages" { "30s" } else { "2s" };
+        // number of its pages, and a result of numbers by the memory of its values.
+        let time = if matches!(name, "pages" | "numbers") { "30s" } else { "2s" };
         text.push_str(&format!(
             "[mcp.{name}]\nurl = \"{base}/mcp/{name}\"\nprivate = true\ntimeout = \"{time}\"\n"
         ));

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 
 use super::app::APP;
 use super::host::Host;
+use super::hostile::numbers;
 use super::until;
 
 /// Connections with an incomplete request head.
@@ -26,6 +27,12 @@ const CLOSED_FOR_ROOM: &str = "wattle_http_cut_total{reason=\"room\"}";
 
 /// Event streams that no client reads.
 const STREAMS: usize = 500;
+
+/// Bytes of numbers in a body, fewer than the host reads. Their values take 36 times as much memory.
+const NUMBERS_BYTES: usize = 15 << 20;
+
+/// Bodies with numbers that are sent together.
+const NUMBER_BODIES: usize = 4;
 
 /// Repetitions of the two frames that one WebSocket sends.
 const MESSAGES: usize = 2_000;
@@ -135,5 +142,18 @@ pub(super) async fn hosts(host: Arc<Host>) -> Result<()> {
     let request = "GET /api/v1/threads HTTP/1.1\r\nhost: localhost\r\nhost: evil\r\n\r\n";
     let code = status(&mut send(&host, request).await?).await?;
     ensure!([400, 421].contains(&code), "two hosts: {code}");
+    Ok(())
+}
+
+/// Starts runs whose inputs are short enough and have values that take 0.5 GB each.
+pub(super) async fn body_numbers(host: Arc<Host>) -> Result<()> {
+    let numbers = numbers(NUMBERS_BYTES);
+    let start = format!("{{\"graph\":\"honest\",\"input\":{{\"number\":{numbers}}}}}");
+    let path = format!("/api/v1/apps/{APP}/runs");
+    let refused = (0..NUMBER_BODIES).map(|_| host.post_text(&path, start.clone()));
+    for (code, refused) in try_join_all(refused).await? {
+        let limit = &refused["details"]["limit"];
+        ensure!(code == 422 && limit == "json_values_bytes", "{code}: {refused}");
+    }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use reqwest::Client;
+use reqwest::{Body, Client};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::sync::Mutex;
@@ -170,7 +170,7 @@ impl Host {
     /// # Errors
     ///
     /// If the request fails.
-    pub async fn post_text(&self, path: &str, body: &'static str) -> Result<(u16, Value)> {
+    pub async fn post_text(&self, path: &str, body: impl Into<Body>) -> Result<(u16, Value)> {
         let request = self.attacker.post(self.url(path)).body(body);
         answer(request.header("content-type", "application/json")).await
     }

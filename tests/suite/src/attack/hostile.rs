@@ -1,4 +1,5 @@
-//! Services whose responses are endless, too large or too deep: model providers and MCP servers.
+//! Services whose responses are endless, too large, too deep or too many values: model providers and
+//! MCP servers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,6 +13,13 @@ use tokio::task::JoinHandle;
 
 /// Bytes of a completion that is too large, more than the host reads.
 const LARGE_BYTES: usize = 80 << 20;
+
+/// Bytes of numbers in a completion, fewer than the host reads. Their values take 36 times as much
+/// memory.
+const MODEL_NUMBERS_BYTES: usize = 48 << 20;
+
+/// Bytes of numbers in the output of a tool, fewer than the host reads.
+const TOOL_NUMBERS_BYTES: usize = 15 << 20;
 
 /// Bytes of one delta of an endless completion.
 const PIECE_BYTES: usize = 4_000;
@@ -85,6 +93,13 @@ async fn answer(socket: TcpStream, pages: &AtomicU64) -> std::io::Result<()> {
                 .await
         }
         ["large", ..] => large(&mut socket).await,
+        ["numbers", ..] => {
+            let numbers = numbers(MODEL_NUMBERS_BYTES);
+            let completion = format!(
+                "{{\"choices\":[{{\"message\":{{\"content\":\"x\"}},\"logprobs\":{numbers}}}]}}"
+            );
+            say(&mut socket, "200 OK", &completion).await
+        }
         ["mcp", server] => tools(&mut socket, server, &request, pages).await,
         _ => say(&mut socket, "404 Not Found", "{}").await,
     }
@@ -137,6 +152,11 @@ async fn large(socket: &mut BufReader<TcpStream>) -> std::io::Result<()> {
     socket.write_all(b"\"}}]}").await
 }
 
+/// Returns a list of numbers with this many bytes of text.
+pub fn numbers(bytes: usize) -> String {
+    format!("[{}0]", "0,".repeat(bytes / 2))
+}
+
 /// Responds as an MCP server of the protocol version with a handshake.
 async fn tools(
     socket: &mut BufReader<TcpStream>,
@@ -173,6 +193,15 @@ async fn tools(
             let answer = format!(
                 "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"content\":{text},\
                  \"structuredContent\":{{\"deep\":{deep}}}}}}}",
+                request["id"]
+            );
+            return say(socket, "200 OK", &answer).await;
+        }
+        ("tools/call", "numbers") => {
+            let numbers = numbers(TOOL_NUMBERS_BYTES);
+            let answer = format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"content\":{text},\
+                 \"structuredContent\":{{\"numbers\":{numbers}}}}}}}",
                 request["id"]
             );
             return say(socket, "200 OK", &answer).await;

@@ -42,6 +42,11 @@ pub(super) async fn model_large(host: Arc<Host>) -> Result<()> {
     given_up(&host, "large", "it has more than 67108864 bytes").await
 }
 
+/// Calls a model whose completion is short enough and has values that take 1.7 GB.
+pub(super) async fn model_numbers(host: Arc<Host>) -> Result<()> {
+    given_up(&host, "numbers", "its values take more than 67108864 bytes").await
+}
+
 /// Calls a tool and returns its result.
 async fn call(host: &Host, server: &str, tool: &str) -> Result<Value> {
     let input = json!({ "call": { "tool": format!("mcp:{server}/{tool}"), "arguments": {} } });
@@ -81,5 +86,15 @@ pub(super) async fn tool_pages(host: Arc<Host>) -> Result<()> {
     ensure!(answer["text"] == "well", "{answer}");
     let pages = host.listed_pages();
     ensure!(pages == PAGES, "the host read {pages} pages of the list, and not {PAGES}");
+    Ok(())
+}
+
+/// Calls a tool whose output is short enough and has values that take 0.5 GB.
+pub(super) async fn tool_numbers(host: Arc<Host>) -> Result<()> {
+    let refused = call(&host, "numbers", "plain").await?;
+    let failure = &refused["failure"];
+    let message = failure["message"].as_str().unwrap_or_default();
+    let is_limit = failure["code"] == "limit" && message.contains("its values take more than");
+    ensure!(is_limit, "the output was not given up: {refused}");
     Ok(())
 }

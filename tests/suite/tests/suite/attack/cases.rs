@@ -27,6 +27,7 @@
 //! | endless description of a plugin | `host/sandbox/tests/sandbox/load.rs` |
 //! | completions that are empty, endless or too large | `model-comments`, `model-deltas`, `model-endless`, `model-large`, `host/model/tests/routes/endless.rs` |
 //! | MCP servers with endless or too deep outputs, or an endless tool list | `tool-endless`, `tool-deep`, `tool-pages`, `host/mcp/tests/servers/hostile.rs` |
+//! | short JSON whose values take much memory | `model-numbers`, `tool-numbers`, `body-numbers`, `host/run/src/json/bounded.rs` |
 //! | compiled code that was changed | `super::cache`, `host/sandbox/tests/sandbox/cache.rs` |
 //! | WebSockets that send without end, or never read | `sockets`, `super::sockets` |
 //! | name that resolves differently the second time | `host/net/src/resolver.rs` |
@@ -68,16 +69,19 @@ withstands! {
     silent_streams: "silent-streams",
     sockets: "sockets",
     hosts: "hosts",
+    body_numbers: "body-numbers",
     handlers: "handlers",
     waiting_runs: "waiting-runs",
     model_comments: "model-comments",
     model_deltas: "model-deltas",
     model_endless: "model-endless",
     model_large: "model-large",
+    model_numbers: "model-numbers",
     tool_schema: "tool-schema",
     tool_endless: "tool-endless",
     tool_deep: "tool-deep",
     tool_pages: "tool-pages",
+    tool_numbers: "tool-numbers",
     files: "files",
 }
 

@@ -14,6 +14,9 @@ entry = "ask_shaped"
 [graphs.ask.nodes.ask_shaped]
 "#;
 
+/// Numbers in an array, more than one validation may visit, and fewer than a body may have.
+const LARGE: u32 = 600_000;
+
 /// Returns a graph with a channel of this schema.
 fn with_channel(schema: &str) -> String {
     format!(
@@ -58,6 +61,7 @@ async fn validation_of_an_answer_has_a_budget_of_steps() {
     let server = calm::start(ASK).await;
     let schema = json!({ "type": "array", "items": { "anyOf": [
         { "type": "string" }, { "type": "array", "items": { "type": "string" } },
+        { "type": "boolean" }, { "type": "null" }, { "type": "object" }, { "const": "c" },
     ] } });
     let run = server.run("misdeeds", "ask", json!({ "schema": schema })).await;
     assert_eq!(run["status"], "interrupted", "{run}");
@@ -68,7 +72,7 @@ async fn validation_of_an_answer_has_a_budget_of_steps() {
         let server = &server;
         async move { server.post(&path, &body).await }
     };
-    let large: Vec<u32> = (0..1_500_000).collect();
+    let large: Vec<u32> = (0..LARGE).collect();
     let (refused, ()) = tokio::join!(answer(json!(large)), calm::honest_run(&server));
     assert_eq!(refused.body["code"], "limit", "{refused:?}");
     assert_eq!(refused.body["details"]["limit"], "schema_steps", "{refused:?}");
@@ -114,10 +118,12 @@ async fn an_app_with_a_schema_that_doubles_is_refused_and_others_load() {
 #[tokio::test]
 async fn validation_of_a_channel_has_a_budget_of_steps() {
     let server = calm::start(&with_channel(
-        "{ type = \"array\", items = { anyOf = [{ type = \"string\" }, { type = \"integer\" }] } }",
+        "{ type = \"array\", items = { anyOf = [{ type = \"string\" }, { type = \"boolean\" }, \
+         { type = \"null\" }, { type = \"array\" }, { type = \"object\" }, \
+         { type = \"integer\" }] } }",
     ))
     .await;
-    let large: Vec<u32> = (0..1_500_000).collect();
+    let large: Vec<u32> = (0..LARGE).collect();
     let start = json!({ "graph": "typed", "input": { "value": large }, "wait": true });
     let refused = server.post("/api/v1/apps/misdeeds/runs", &start).await;
     assert_eq!(refused.body["code"], "limit", "{refused:?}");
