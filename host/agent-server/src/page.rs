@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
+use wattle_api::response::write_json;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::json::approx_bytes;
 
@@ -58,7 +59,7 @@ impl Page {
         if self.documents > 0 {
             self.text.push(b',');
         }
-        serde_json::to_writer(&mut self.text, document).map_err(|error| {
+        write_json(&mut self.text, document).map_err(|error| {
             Failure::internal(format!("an item of the response cannot be written: {error}"))
         })?;
         if self.documents > 0 && self.text.len() > self.most_bytes {

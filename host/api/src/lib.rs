@@ -15,6 +15,7 @@
 //!   signed links to blobs, which need no key.
 //! * [`detached`]: futures that complete even if their client disconnects.
 //! * [`traffic`]: counts of connections and of rejected requests.
+//! * [`response`]: JSON responses of any size.
 //! * [`problem`]: failures as `application/problem+json`, with the table of statuses.
 //! * [`error`]: errors of the setup of the API.
 //! * [`waiting`]: responses of a host that is starting.
@@ -31,6 +32,7 @@ pub mod native;
 pub mod openapi;
 pub mod problem;
 pub mod projection;
+pub mod response;
 pub mod state;
 pub mod stream;
 pub mod traffic;

@@ -3,13 +3,13 @@
 mod about;
 mod find;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
+use wattle_api::response::Json;
 use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{ThreadQuery, ThreadRecord};
 

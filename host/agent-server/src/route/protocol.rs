@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
+use axum::Extension;
 use axum::body::Body as HttpBody;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use axum::{Extension, Json};
 use bytes::Bytes;
 use futures::stream;
 use utoipa_axum::router::OpenApiRouter;
@@ -17,6 +17,7 @@ use utoipa_axum::routes;
 use wattle_api::guard::BodyLimit;
 use wattle_api::guard::budget::Budget;
 use wattle_api::guard::open::Slot;
+use wattle_api::response::Json;
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::v1::HEARTBEAT;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
+use wattle_api::response::Json;
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::mode::Mode;
 use wattle_run::ports::store::ThreadRecord;

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use axum::Json;
 use axum::extract::State;
 use serde_json::{Value, json};
+use wattle_api::response::Json;
 use wattle_graph::event::Write;
 use wattle_graph::id::{AppName, ChannelName, GraphName, Namespace, NodeName};
 use wattle_graph::step::{Edit, EditAs};

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
+use wattle_api::response::Json;
 use wattle_graph::id::RunId;
 use wattle_project::agent_server::mode::Mode;
 use wattle_run::ports::store::ThreadRecord;

@@ -1,11 +1,11 @@
 //! The store of LangGraph clients: items in the long-term memory of the caller's tenant.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use wattle_api::response::Json;
 use wattle_run::limit::MEMORY_RESULTS;
 use wattle_run::ports::memory::{
     ListNamespaces, MemoryScope, MemorySearch, PutItem, check_key, parse_filter,

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
+use wattle_api::response::Json;
 use wattle_graph::id::ThreadId;
 use wattle_run::engine::threads::{NewThread, UpdateThread};
 use wattle_run::hostcall::runs::RunService as _;

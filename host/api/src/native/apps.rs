@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Path, State};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::AppName;
@@ -10,6 +9,7 @@ use wattle_run::app::App;
 
 use crate::document::app::{AppDocument, GraphDocument};
 use crate::problem::{Problem, ProblemDocument};
+use crate::response::Json;
 use crate::state::ApiState;
 
 /// Lists the loaded apps.

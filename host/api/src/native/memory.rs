@@ -1,6 +1,5 @@
 //! The long-term memory of a tenant: the tenant of the request, or one that the operator names.
 
-use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use wattle_graph::failure::code;
@@ -16,6 +15,7 @@ use crate::document::memory::{
 use crate::native::scope::{Authority, check_tenant};
 use crate::native::threads::page_size;
 use crate::problem::{Problem, ProblemDocument};
+use crate::response::Json;
 use crate::state::ApiState;
 
 /// Reads a document of the long-term memory.

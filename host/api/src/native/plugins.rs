@@ -1,6 +1,5 @@
 //! Plugins of loaded apps, and standalone plugins.
 
-use axum::Json;
 use axum::extract::{Path, State};
 use wattle_run::app::App;
 use wattle_run::grant::Grants;
@@ -9,6 +8,7 @@ use wattle_run::ports::Plugin;
 use crate::document::plugin::PluginDocument;
 use crate::native::scope::OfHost;
 use crate::problem::{Problem, ProblemDocument};
+use crate::response::Json;
 use crate::state::ApiState;
 
 /// Lists the plugins of all apps. A plugin that several apps use is listed once for each app,

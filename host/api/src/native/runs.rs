@@ -1,6 +1,5 @@
 //! Runs: start, resume, read, wait, cancel.
 
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -16,6 +15,7 @@ use crate::native::apps;
 use crate::native::asked_by::AskedBy;
 use crate::native::scope::Scope;
 use crate::problem::{Problem, ProblemDocument};
+use crate::response::Json;
 use crate::state::ApiState;
 
 /// Starts a run of one of the app's graphs, on a new or an existing thread. A thread has one

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use serde::Deserialize;
@@ -26,6 +25,7 @@ use crate::native::runs;
 use crate::native::scope::Scope;
 use crate::native::threads::{invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
+use crate::response::Json;
 use crate::state::ApiState;
 
 /// Path segment that selects the current checkpoint.

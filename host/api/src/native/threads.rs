@@ -1,6 +1,5 @@
 //! Threads, with their state and trace.
 
-use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
@@ -16,6 +15,7 @@ use crate::document::Page;
 use crate::document::thread::{ThreadDocument, ThreadSummary};
 use crate::native::scope::{Authority, Scope, parse_thread};
 use crate::problem::{Problem, ProblemDocument};
+use crate::response::Json;
 use crate::state::ApiState;
 use crate::trace;
 

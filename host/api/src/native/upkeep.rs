@@ -1,6 +1,5 @@
 //! Maintenance of threads: calls in doubt, migrations, copies, prunes, exports.
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
@@ -24,6 +23,7 @@ use crate::native::asked_by::AskedBy;
 use crate::native::scope::{Authority, Scope, not_the_tenants};
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
+use crate::response::Json;
 use crate::state::ApiState;
 
 /// Lists the pending calls of a thread: calls that were started and have no result. They are in

@@ -1,8 +1,8 @@
 //! The graph of an assistant: its drawing, and its schemas with those of its subgraphs.
 
-use axum::Json;
 use axum::extract::State;
 use serde_json::{Map, Value, json};
+use wattle_api::response::Json;
 use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{GraphName, NodeName};
 use wattle_run::app::{App, GraphVersion};

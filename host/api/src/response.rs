@@ -1,0 +1,115 @@
+//! JSON responses.
+
+use std::io;
+
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use wattle_graph::failure::code;
+use wattle_run::blocking::{block_in_place_if, is_long_parse};
+
+use crate::problem::Problem;
+
+/// A JSON response of any size. See [`write_json`].
+#[derive(Clone, Copy, Debug)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        let mut text = Vec::new();
+        match write_json(&mut text, &self.0) {
+            Ok(()) => {
+                let json = HeaderValue::from_static("application/json");
+                ([(header::CONTENT_TYPE, json)], text).into_response()
+            }
+            Err(error) => {
+                let detail = format!("the response cannot be written: {error}");
+                Problem::new(code::INTERNAL, detail).into_response()
+            }
+        }
+    }
+}
+
+/// Appends a document as JSON. A long document is written off the threads that all requests share.
+/// Its length is known only at its end, so a document that turns out to be long begins again there.
+///
+/// # Errors
+///
+/// Those of the document. The text is then incomplete.
+pub fn write_json(text: &mut Vec<u8>, document: &impl Serialize) -> serde_json::Result<()> {
+    let begin = text.len();
+    match serde_json::to_writer(Short { text: &mut *text, begin }, document) {
+        // The writer has no other error.
+        Err(error) if error.is_io() => {
+            text.truncate(begin);
+            block_in_place_if(true, || serde_json::to_writer(text, document))
+        }
+        written => written,
+    }
+}
+
+/// Fails when a document becomes long. Writing takes about as long as parsing.
+struct Short<'t> {
+    text: &'t mut Vec<u8>,
+    begin: usize,
+}
+
+impl io::Write for Short<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if is_long_parse(self.text.len() - self.begin + bytes.len()) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use axum::body::to_bytes;
+    use serde::Serializer;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn documents_of_any_length_are_written() {
+        for document in [json!(null), json!("x".repeat(300 << 10)), json!(vec![1; 200_000])] {
+            let response = Json(&document).into_response();
+            assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+            let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), document);
+            let mut text = b"[1,".to_vec();
+            write_json(&mut text, &document).unwrap();
+            assert_eq!(text, format!("[1,{document}").as_bytes());
+        }
+    }
+
+    /// A long text that waits for another task of the runtime each time it is written.
+    struct Meeting;
+
+    impl Serialize for Meeting {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let written = serializer.serialize_str(&"x".repeat(300 << 10))?;
+            let (tell, told) = channel();
+            tokio::spawn(async move { tell.send(()) });
+            told.recv().unwrap();
+            Ok(written)
+        }
+    }
+
+    /// The task that the document waits for needs the only thread of the runtime.
+    #[test]
+    fn long_documents_are_written_off_the_shared_threads() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
+        let runtime = runtime.unwrap();
+        let written = runtime.spawn(async { Json(Meeting).into_response().status() });
+        assert_eq!(runtime.block_on(written).unwrap(), 200);
+    }
+}
