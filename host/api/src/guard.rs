@@ -39,6 +39,7 @@ use crate::state::{ApiConfig, ApiState};
 pub use self::admission::BodyLimit;
 pub(crate) use self::admission::Ledger;
 pub use self::keyring::keys_place;
+pub use self::lease::ResponseLease;
 pub use self::quotas::network_of;
 pub use self::refusal::Form;
 
@@ -66,10 +67,13 @@ pub async fn check(State(gate): State<Gate>, mut request: Request, next: Next) -
     let answer = match refuse(&state.config, &request) {
         Some(problem) => Refusal::from(problem).answer(form, &path),
         None if origin.is_some() && cors::is_preflight(&request) => cors::preflight(),
-        None => match admission::admit(&state, &access, &mut request).await {
-            Ok(admitted) => admitted.answer(request, next).await,
-            Err(refusal) => refusal.answer(form, &path),
-        },
+        None => {
+            let answered = match admission::admit(&state, &access, &mut request).await {
+                Ok(admitted) => admitted.answer(request, next).await,
+                Err(refusal) => Err(refusal),
+            };
+            answered.unwrap_or_else(|refusal| refusal.answer(form, &path))
+        }
     };
     match origin {
         Some(origin) => cors::allow(answer, origin),

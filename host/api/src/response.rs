@@ -1,14 +1,31 @@
-//! JSON responses.
+//! Responses of any size: their JSON, and the pieces in which they are sent.
 
 use std::io;
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use serde::Serialize;
 use wattle_graph::failure::code;
 use wattle_run::blocking::{block_in_place_if, is_long_parse};
 
 use crate::problem::Problem;
+
+/// Size of the pieces of a response, in bytes. A connection asks for the next one when it has sent
+/// most of those before.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// Marks a response whose bytes are in memory anyway, such as a file of a page. It is in the
+/// extensions of the response.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SharedBytes;
+
+/// Takes the next piece of a response; `None` after the last one. A piece is a copy, because one that
+/// refers to the whole response would keep it in memory until the piece is sent.
+pub fn next_piece(rest: &mut Bytes) -> Option<Bytes> {
+    let piece = rest.split_to(rest.len().min(PIECE_BYTES));
+    (!piece.is_empty()).then(|| Bytes::copy_from_slice(&piece))
+}
 
 /// A JSON response of any size. See [`write_json`].
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +105,17 @@ mod tests {
             let mut text = b"[1,".to_vec();
             write_json(&mut text, &document).unwrap();
             assert_eq!(text, format!("[1,{document}").as_bytes());
+        }
+    }
+
+    #[test]
+    fn pieces_are_the_whole_response() {
+        for length in [0, 1, PIECE_BYTES, 3 * PIECE_BYTES + 1] {
+            let whole = Bytes::from((0..length).map(|at| at as u8).collect::<Vec<_>>());
+            let mut rest = whole.clone();
+            let pieces: Vec<Bytes> = std::iter::from_fn(|| next_piece(&mut rest)).collect();
+            assert_eq!(pieces.concat(), whole);
+            assert!(pieces.iter().all(|piece| piece.len() <= PIECE_BYTES));
         }
     }
 

@@ -23,10 +23,12 @@ pub enum Cut {
     Requests,
     /// Request bodies exceeded their memory limit.
     Bodies,
+    /// Responses that were not read exceeded their memory limit.
+    Responses,
 }
 
 /// All reasons with their labels in metrics.
-const CUTS: [(Cut, &str); 9] = [
+const CUTS: [(Cut, &str); 10] = [
     (Cut::Head, "head"),
     (Cut::Stop, "stop"),
     (Cut::Body, "body"),
@@ -36,6 +38,7 @@ const CUTS: [(Cut, &str); 9] = [
     (Cut::Connections, "connections"),
     (Cut::Requests, "requests"),
     (Cut::Bodies, "bodies"),
+    (Cut::Responses, "responses"),
 ];
 
 /// The last line of metrics in the OpenMetrics format.

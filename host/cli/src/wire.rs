@@ -157,7 +157,7 @@ impl Host {
             origins: server.origins.clone(),
             keys: keys.iter().map(|key| ApiConfig::key(key)).collect(),
             needs_keys: self.config.public_address().is_some(),
-            limits: (&server.limits).into(),
+            limits: server.limits.to_limits(self.config.limits.graphs().state_bytes),
             tenant_keys: self.tenant_keys(),
             default_tenant: server.default_tenant.clone(),
             body_limit_bytes: usize::try_from(server.body_limit.0).unwrap_or(usize::MAX),

@@ -12,6 +12,7 @@ use wattle_run::page::{IMMUTABLE_PREFIX, IndexDocument, Page, PageFile};
 
 use crate::app_route::pattern;
 use crate::problem::Problem;
+use crate::response::SharedBytes;
 
 /// The Content Security Policy of a page. A page can load only its own files, and can send requests
 /// only to its own origin. Inline scripts and styles, plug-ins and embedding in a frame are
@@ -121,7 +122,9 @@ fn answer_file(name: &str, file: &PageFile, request: &HeaderMap) -> Response {
     let mut response = if is_known {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        Body::from(bytes).into_response()
+        let mut response = Body::from(bytes).into_response();
+        response.extensions_mut().insert(SharedBytes);
+        response
     };
     let headers = response.headers_mut();
     if !is_known {

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use axum::body::HttpBody as _;
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::middleware::Next;
@@ -16,8 +17,8 @@ use crate::guard::budget::Budget;
 use crate::guard::holder::Holder;
 use crate::guard::key;
 use crate::guard::keyring::Keyring;
-use crate::guard::lease::{BodyLease, body_bytes};
-use crate::guard::limits::OPEN_RETRY_SECONDS;
+use crate::guard::lease::{BodyLease, ResponseLease, Responses, body_bytes};
+use crate::guard::limits::{OPEN_RETRY_SECONDS, full};
 use crate::guard::open::{OpenRequests, Slot, Subject, hold, too_many};
 use crate::guard::quotas::{Quotas, address_of};
 use crate::guard::refusal::Refusal;
@@ -33,6 +34,8 @@ pub(crate) struct Ledger {
     open: OpenRequests,
     /// Bytes of request bodies in memory.
     bodies: Pool<Subject>,
+    /// Bytes of complete responses in memory.
+    responses: Responses,
 }
 
 impl Ledger {
@@ -43,6 +46,7 @@ impl Ledger {
             quotas: Quotas::new(limits),
             open: OpenRequests::new(limits),
             bodies: Pool::new(body_bytes(config.body_limit_bytes)),
+            responses: Responses::new(limits.response_bytes),
         }
     }
 }
@@ -51,19 +55,24 @@ impl Ledger {
 pub(super) struct Admitted {
     /// The slot of the request; `None` if the request is not counted.
     slot: Option<Slot>,
-    /// The bytes of the body; `None` if the request is not counted.
-    lease: Option<BodyLease>,
+    /// The bytes of the body and of the response; `None` if the request is not counted.
+    leases: Option<(BodyLease, ResponseLease)>,
 }
 
 impl Admitted {
-    /// Runs the handler, and holds the slot until the response is sent.
-    pub(super) async fn answer(self, request: Request, next: Next) -> Response {
+    /// Runs the handler. Holds the slot until the streamed response is sent, or the bytes of a
+    /// complete response until they are sent.
+    pub(super) async fn answer(self, request: Request, next: Next) -> Result<Response, Refusal> {
+        let is_safe = request.method().is_safe();
         let answer = next.run(request).await;
+        let Some((body, response)) = self.leases else { return Ok(hold(self.slot, answer)) };
         // The handler has read the body. The streamed response can take hours longer.
-        if let Some(lease) = &self.lease {
-            lease.release();
+        body.release();
+        // A complete response occupies memory, but no slot.
+        if answer.body().size_hint().exact().is_some() {
+            return response.hold(answer, is_safe).map_err(Refusal::from);
         }
-        hold(self.slot, answer)
+        Ok(hold(self.slot, answer))
     }
 }
 
@@ -79,7 +88,7 @@ pub(super) async fn admit(
     request: &mut Request,
 ) -> Result<Admitted, Refusal> {
     let need = access.need(request);
-    let Some(scope) = need.scope else { return Ok(Admitted { slot: None, lease: None }) };
+    let Some(scope) = need.scope else { return Ok(Admitted { slot: None, leases: None }) };
     let is_link = is_link(request.method(), request.uri().path());
     let holder = holder(state, request.headers(), address_of(request), is_link).await?;
     let ledger = &state.ledger;
@@ -98,12 +107,15 @@ pub(super) async fn admit(
     let revocable = record.map(|record| (state.clone(), record.digest));
     let rate = holder.as_ref().and_then(Holder::rate);
     request.extensions_mut().insert(Budget::new(state, subject.clone(), rate));
-    let lease = BodyLease::new(&ledger.bodies, &subject, &state.traffic);
+    let body = BodyLease::new(&ledger.bodies, &subject, &state.traffic);
+    let response = ledger.responses.reserve(&subject, need.share, &state.traffic);
+    let response = response.map_err(|_| full("bytes of responses that were not read"))?;
     let slot = ledger.open.open(subject, need.share, revocable);
     let slot = slot.map_err(|why| too_many_open(state, why))?;
     let extensions = request.extensions_mut();
     extensions.insert(slot.clone());
-    extensions.insert(lease.clone());
+    extensions.insert(body.clone());
+    extensions.insert(response.clone());
     if let Some(user) = user {
         extensions.insert(user);
     }
@@ -117,7 +129,7 @@ pub(super) async fn admit(
         }
         extensions.insert(holder);
     }
-    Ok(Admitted { slot: Some(slot), lease: Some(lease) })
+    Ok(Admitted { slot: Some(slot), leases: Some((body, response)) })
 }
 
 /// Returns the key of a request. Returns `None` if the request has none and needs none.

@@ -65,6 +65,22 @@ pub const LARGEST_BODIES: usize = 4;
 /// it is more than [`JSON_VALUES_BYTES`](wattle_run::limit::JSON_VALUES_BYTES).
 pub const BODY_VALUES_FACTOR: u64 = 4;
 
+/// Default maximum number of bytes of all complete responses that are not sent yet. A caller that reads
+/// nothing keeps them in memory until its connection is closed.
+pub const ALL_RESPONSE_BYTES: usize = 256 << 20;
+
+/// Minimum value of [`Limits::response_bytes`]. Below it, a few open requests would take all of it.
+pub const LEAST_RESPONSE_BYTES: u64 = 1 << 20;
+
+/// Minimum number of responses with a state of the maximum size that fit in memory together. Applies
+/// if `limits.state_bytes` is large.
+pub const LARGEST_RESPONSES: usize = 4;
+
+/// Number of bytes that each open request reserves for its response. Most responses are smaller, so a
+/// request that was carried out does not lose its response. Without this room, a request is rejected
+/// before it does anything.
+pub const RESPONSE_RESERVE_BYTES: usize = 16 << 10;
+
 /// Seconds in `Retry-After` for a caller with too many open requests. The host does not know when
 /// one of them ends.
 pub const OPEN_RETRY_SECONDS: u64 = 1;
@@ -87,6 +103,9 @@ pub struct Limits {
     pub open: usize,
     /// Maximum number of open requests of all callers; see [`ALL_OPEN_REQUESTS`].
     pub all_open: usize,
+    /// Maximum number of bytes of all complete responses that are not sent yet; see
+    /// [`ALL_RESPONSE_BYTES`].
+    pub response_bytes: usize,
 }
 
 impl Default for Limits {
@@ -96,6 +115,7 @@ impl Default for Limits {
             address_rate: None,
             open: OPEN_REQUESTS,
             all_open: ALL_OPEN_REQUESTS,
+            response_bytes: ALL_RESPONSE_BYTES,
         }
     }
 }

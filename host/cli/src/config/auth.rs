@@ -1,10 +1,12 @@
 //! `[auth]` and `[tenants]`: API keys. `[server.limits]`: limits of callers.
 
 use serde::Deserialize;
-use wattle_api::guard::limits::{ALL_OPEN_REQUESTS, Limits, OPEN_REQUESTS};
+use wattle_api::guard::limits::{
+    ALL_OPEN_REQUESTS, ALL_RESPONSE_BYTES, LARGEST_RESPONSES, Limits, OPEN_REQUESTS,
+};
 use wattle_api::guard::rate::Rate;
 
-use crate::config::TenantLimits;
+use crate::config::{ByteSize, TenantLimits};
 
 /// `[auth]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -37,19 +39,33 @@ pub struct CallerLimits {
     /// Maximum number of open requests of all callers. Default: 4,096, or four times `open` if that
     /// is more.
     pub all_open: Option<usize>,
+    /// Maximum total size of complete responses that are not sent yet. Default: 256 MiB, or four
+    /// times `limits.state_bytes` if that is more.
+    pub response_bytes: Option<ByteSize>,
 }
 
 impl Default for CallerLimits {
     fn default() -> Self {
-        Self { rate: None, address_rate: None, open: OPEN_REQUESTS, all_open: None }
+        Self {
+            rate: None,
+            address_rate: None,
+            open: OPEN_REQUESTS,
+            all_open: None,
+            response_bytes: None,
+        }
     }
 }
 
-impl From<&CallerLimits> for Limits {
-    fn from(limits: &CallerLimits) -> Self {
-        let CallerLimits { rate, address_rate, open, all_open } = *limits;
+impl CallerLimits {
+    /// Returns the limits of a host whose states have at most this size.
+    pub fn to_limits(&self, state_bytes: u64) -> Limits {
+        let Self { rate, address_rate, open, all_open, response_bytes } = *self;
         let all_open = all_open.unwrap_or_else(|| ALL_OPEN_REQUESTS.max(open.saturating_mul(4)));
-        Self { key_rate: rate, address_rate, open, all_open }
+        let response_bytes = response_bytes.map_or_else(
+            || ALL_RESPONSE_BYTES.max((state_bytes as usize).saturating_mul(LARGEST_RESPONSES)),
+            |size| size.0 as usize,
+        );
+        Limits { key_rate: rate, address_rate, open, all_open, response_bytes }
     }
 }
 

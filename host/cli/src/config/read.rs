@@ -10,6 +10,7 @@ use figment::providers::{Env, Format as _, Toml};
 use figment::value::{Dict, Value};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use wattle_api::guard::limits::LEAST_RESPONSE_BYTES;
 use wattle_api::native::scope::check_tenant;
 
 use crate::config::{Config, DEFAULT_FILE};
@@ -151,6 +152,12 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
     if let Some(size) = config.limits.too_little_memory() {
         let message = format!("{size} is less than the minimum of 64MiB");
         add("limits.guests_memory".into(), message, "set at least 64MiB");
+    }
+    if let Some(size) = config.server.limits.response_bytes
+        && size.0 < LEAST_RESPONSE_BYTES
+    {
+        let message = format!("{size} is too small for the responses of all callers");
+        add("server.limits.response_bytes".into(), message, "set at least 1MiB");
     }
     if let Some(zone) = &config.clock.time_zone
         && jiff::tz::TimeZone::get(zone).is_err()
@@ -387,6 +394,12 @@ mod tests {
             let error = check(&format!("[limits]\n{limit}")).unwrap_err();
             assert!(error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn limits_below_their_minimum_are_refused() {
+        let error = check("[server.limits]\nresponse_bytes = \"1023KiB\"").unwrap_err();
+        assert!(error.contains("1023KiB is too small"), "{error}");
     }
 
     #[test]

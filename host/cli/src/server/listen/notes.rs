@@ -69,7 +69,7 @@ fn told(cut: Cut) -> &'static str {
         Cut::Connections => "a connection was refused: `server.connections` allows no more",
         Cut::Idle => "closed an idle connection",
         Cut::Stop => "the head of a request was incomplete when the host stopped",
-        Cut::Body | Cut::Requests | Cut::Bodies => "a connection was closed",
+        Cut::Body | Cut::Requests | Cut::Bodies | Cut::Responses => "a connection was closed",
     }
 }
 
