@@ -9,6 +9,8 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::{Stream, stream};
 use serde_json::Value;
+use wattle_api::guard::ResponseLease;
+use wattle_api::response::{next_piece, write_json};
 use wattle_run::hostcall::runs::RunRef;
 
 use crate::agents::Agents;
@@ -21,34 +23,67 @@ const SIGN_OF_LIFE: Bytes = Bytes::from_static(b"\n");
 
 type Ending = Pin<Box<dyn Future<Output = Option<Value>> + Send>>;
 
+/// What a response has not sent yet.
+enum Rest {
+    /// The run has not ended.
+    Ending(Ending, Option<Presence>),
+    /// The rest of the values.
+    Values(Bytes),
+}
+
 /// Returns a response with the values of a run, which completes when the run has ended. If the host
-/// shuts down earlier, the body is aborted. Clients then repeat the request at the path in the
-/// `Location` header.
-pub(crate) fn wait(agents: &Agents, run: RunRef, presence: Option<Presence>) -> Response {
+/// shuts down earlier, or the responses that the caller has not read leave no room for the values,
+/// the body is aborted. Clients then repeat the request at the path in the `Location` header.
+pub(crate) fn wait(
+    agents: &Agents,
+    run: RunRef,
+    presence: Option<Presence>,
+    lease: Option<ResponseLease>,
+) -> Response {
     let agents = agents.clone();
     let ending: Ending = Box::pin(async move { ended(&agents, run).await });
     let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    (headers, Body::from_stream(body(ending, presence))).into_response()
+    (headers, Body::from_stream(body(ending, presence, lease))).into_response()
 }
 
-fn body(ending: Ending, presence: Option<Presence>) -> impl Stream<Item = io::Result<Bytes>> {
-    stream::unfold(Some((ending, presence)), |state| async move {
-        let (mut ending, mut presence) = state?;
-        tokio::select! {
-            biased;
-            value = &mut ending => {
-                if let Some(presence) = &mut presence {
-                    presence.end();
+fn body(
+    ending: Ending,
+    presence: Option<Presence>,
+    lease: Option<ResponseLease>,
+) -> impl Stream<Item = io::Result<Bytes>> {
+    stream::unfold((Rest::Ending(ending, presence), lease), |(rest, lease)| async move {
+        let mut values = match rest {
+            Rest::Values(values) => values,
+            Rest::Ending(mut ending, mut presence) => tokio::select! {
+                biased;
+                value = &mut ending => {
+                    if let Some(presence) = &mut presence {
+                        presence.end();
+                    }
+                    match written(value, lease.as_ref()) {
+                        Ok(values) => values,
+                        Err(error) => return Some((Err(error), (Rest::Values(Bytes::new()), lease))),
+                    }
                 }
-                let document = value.map(|value| value.to_string().into());
-                let stopped = || io::Error::other("the host is shutting down");
-                Some((document.ok_or_else(stopped), None))
-            }
-            () = tokio::time::sleep(HEARTBEAT) => {
-                Some((Ok(SIGN_OF_LIFE), Some((ending, presence))))
-            }
-        }
+                () = tokio::time::sleep(HEARTBEAT) => {
+                    return Some((Ok(SIGN_OF_LIFE), (Rest::Ending(ending, presence), lease)));
+                }
+            },
+        };
+        let piece = next_piece(&mut values)?;
+        Some((Ok(piece), (Rest::Values(values), lease)))
     })
+}
+
+/// Returns the values of a run as JSON, and makes room for them.
+fn written(values: Option<Value>, lease: Option<&ResponseLease>) -> io::Result<Bytes> {
+    let values = values.ok_or_else(|| io::Error::other("the host is shutting down"))?;
+    let mut text = Vec::new();
+    write_json(&mut text, &values)?;
+    if lease.is_some_and(|lease| !lease.grow_to(text.len())) {
+        return Err(io::Error::other("the caller has too many bytes of responses to read"));
+    }
+    Ok(text.into())
 }
 
 /// Adds the headers `Content-Location`, the path of the run, and `Location`, the path at which a

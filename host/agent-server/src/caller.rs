@@ -5,6 +5,7 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 use wattle_api::body;
+use wattle_api::guard::ResponseLease;
 use wattle_api::native::asked_by::AskedBy;
 use wattle_api::native::scope::{Authority, Scope};
 use wattle_graph::id::ThreadId;
@@ -15,13 +16,15 @@ use crate::agents::Agents;
 use crate::fault::Fault;
 use crate::wire::request::parse_within;
 
-/// The tenant and the principal of a request.
+/// The tenant and the principal of a request, and the room for its response.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// The tenant; `None` if the request names none.
     pub(crate) tenant: Option<String>,
     /// The principal that events record.
     pub(crate) principal: Option<Principal>,
+    /// The bytes of the response; `None` for a router without guards.
+    pub(crate) response: Option<ResponseLease>,
 }
 
 impl FromRequestParts<Agents> for Caller {
@@ -30,14 +33,15 @@ impl FromRequestParts<Agents> for Caller {
     async fn from_request_parts(parts: &mut Parts, agents: &Agents) -> Result<Self, Fault> {
         let scope = Scope::from_request_parts(parts, agents.api()).await?;
         let AskedBy(principal) = AskedBy::from_request_parts(parts, agents.api()).await?;
-        Ok(Self { tenant: scope.tenant, principal })
+        let response = parts.extensions.get().cloned();
+        Ok(Self { tenant: scope.tenant, principal, response })
     }
 }
 
 impl Caller {
     /// Returns a caller for requests of the server itself, such as the runs of crons.
     pub(crate) fn of(tenant: Option<String>) -> Self {
-        Self { tenant, principal: None }
+        Self { tenant, principal: None, response: None }
     }
 
     /// Finds a thread that the caller may access. Returns `None` if no such thread exists.

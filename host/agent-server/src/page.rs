@@ -8,6 +8,8 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
+use wattle_api::guard::ResponseLease;
+use wattle_api::guard::limits::full;
 use wattle_api::response::write_json;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::json::approx_bytes;
@@ -27,9 +29,12 @@ const STATES: usize = 10_000;
 const STATES_BYTES: u64 = 256 << 20;
 
 /// A JSON array as the body of a response. The items are serialized one by one, so that only one
-/// item at a time also exists in its unserialized form.
+/// item at a time also exists in its unserialized form. Its bytes count as those of a response from
+/// the first item on.
 #[derive(Debug)]
 pub(crate) struct Page {
+    /// `None` for a router without guards.
+    lease: Option<ResponseLease>,
     text: Vec<u8>,
     documents: usize,
     most_bytes: usize,
@@ -37,12 +42,12 @@ pub(crate) struct Page {
 
 impl Page {
     /// Creates an empty array.
-    pub(crate) fn new() -> Self {
-        Self::of(ANSWER_BYTES)
+    pub(crate) fn new(lease: Option<ResponseLease>) -> Self {
+        Self::of(lease, ANSWER_BYTES)
     }
 
-    fn of(most_bytes: usize) -> Self {
-        Self { text: vec![b'['], documents: 0, most_bytes }
+    fn of(lease: Option<ResponseLease>, most_bytes: usize) -> Self {
+        Self { lease, text: vec![b'['], documents: 0, most_bytes }
     }
 
     /// Returns the number of items.
@@ -54,7 +59,8 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// 422 if the array becomes too large.
+    /// 422 if the array becomes too large; 503 if the responses that the caller has not read leave
+    /// no room for it.
     pub(crate) fn push(&mut self, document: &impl Serialize) -> Result<(), Fault> {
         if self.documents > 0 {
             self.text.push(b',');
@@ -64,6 +70,9 @@ impl Page {
         })?;
         if self.documents > 0 && self.text.len() > self.most_bytes {
             return Err(self.too_large());
+        }
+        if self.lease.as_ref().is_some_and(|lease| !lease.grow_to(self.text.len())) {
+            return Err(full("bytes of responses that were not read").into());
         }
         self.documents += 1;
         Ok(())
@@ -127,7 +136,7 @@ mod tests {
             (vec![json!({ "a": 1 })], json!([{ "a": 1 }])),
             (vec![json!(1), json!(null)], json!([1, null])),
         ] {
-            let mut page = Page::new();
+            let mut page = Page::new(None);
             for document in &documents {
                 page.push(document).unwrap();
             }
@@ -140,12 +149,12 @@ mod tests {
     #[test]
     fn page_has_one_document_of_any_size_or_several_up_to_a_limit() {
         let large = json!("x".repeat(90));
-        let mut page = Page::of(100);
+        let mut page = Page::of(None, 100);
         page.push(&large).unwrap();
         let refused = page.push(&large).unwrap_err();
         assert_eq!(refused.status().as_u16(), 422);
         assert!(refused.detail().contains("`limit` to 1 or less"), "{}", refused.detail());
-        let mut alone = Page::of(10);
+        let mut alone = Page::of(None, 10);
         alone.push(&large).unwrap();
     }
 

@@ -347,7 +347,7 @@ async fn versions(
     let wanted = Value::Object(request.metadata.unwrap_or_default());
     let found = all.into_iter().filter(|it| holds(&it.metadata.clone().into(), &wanted));
     let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
-    let mut page = Page::new();
+    let mut page = Page::new(caller.response.clone());
     for version in found.skip(request.offset.unwrap_or(0)).take(limit) {
         page.push(&version)?;
     }

@@ -58,7 +58,7 @@ pub(super) async fn cancelled(
     let wait = query.flag("wait")?;
     cancel(agents, &run.asked.reference(), forget, caller.principal.as_ref()).await?;
     if wait {
-        return Ok(answer::wait(agents, run.asked.reference(), None));
+        return Ok(answer::wait(agents, run.asked.reference(), None, caller.response.clone()));
     }
     Ok(StatusCode::ACCEPTED.into_response())
 }

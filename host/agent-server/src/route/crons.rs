@@ -312,7 +312,7 @@ async fn search(
     let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
     let fields = request.select.as_deref();
     let tells_now = fields.is_some_and(|fields| fields.iter().any(|field| field == NOW));
-    let mut page = Page::new();
+    let mut page = Page::new(caller.response.clone());
     for cron in found.iter().skip(offset).take(limit) {
         let mut shown = view::select(cron, fields, FIELDS)?;
         if tells_now {

@@ -51,7 +51,7 @@ pub(super) async fn get(
         select: Some(query.list("select")),
         ..HistoryRequest::default()
     };
-    read(&agents, &record, request).await
+    read(&agents, &caller, &record, request).await
 }
 
 /// Lists the states in the history of a thread that match a filter, newest first.
@@ -68,11 +68,12 @@ pub(super) async fn post(
     Body(request): Body<HistoryRequest>,
 ) -> Result<Page, Fault> {
     let record = caller.thread(&agents, &id).await?;
-    read(&agents, &record, request).await
+    read(&agents, &caller, &record, request).await
 }
 
 async fn read(
     agents: &Agents,
+    caller: &Caller,
     record: &ThreadRecord,
     request: HistoryRequest,
 ) -> Result<Page, Fault> {
@@ -80,11 +81,11 @@ async fn read(
     let before = before.map(|id| point_of(record, id)).transpose()?;
     let place = request.checkpoint.map(|checkpoint| checkpoint.checkpoint_ns);
     let Some(mut filter) = filter(record, request.metadata.unwrap_or_default()) else {
-        return Ok(Page::new());
+        return Ok(Page::new(caller.response.clone()));
     };
     own_run(agents, record, &mut filter).await?;
     if record.is_unbound() {
-        return Ok(Page::new());
+        return Ok(Page::new(caller.response.clone()));
     }
     let mut query = HistoryQuery {
         namespace: namespace_of(place.as_deref().unwrap_or_default()),
@@ -94,7 +95,7 @@ async fn read(
     };
     let fields = request.select.unwrap_or_default();
     let wanted = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
-    let mut states = Page::new();
+    let mut states = Page::new(caller.response.clone());
     match before {
         Some(Point::Made(id)) => {
             query.before = Some(id);

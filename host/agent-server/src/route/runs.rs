@@ -98,9 +98,10 @@ pub(super) async fn wait(
     Place(id): Place<String>,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
+    let lease = caller.response.clone();
     let Asked { run, presence } = begin(&agents, caller, id, Arc::new(request)).await?;
     let place = place(&run);
-    Ok(placed(answer::wait(&agents, run.reference(), presence), &place, Some("join")))
+    Ok(placed(answer::wait(&agents, run.reference(), presence, lease), &place, Some("join")))
 }
 
 /// Creates a run and streams its events.
@@ -209,7 +210,7 @@ pub(super) async fn list(
     let limit = query.number("limit")?.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
     let fields = query.list("select");
     let mut listed = Listed::new(&agents, &thread);
-    let mut page = Page::new();
+    let mut page = Page::new(caller.response.clone());
     while page.len() < limit
         && let Some(run) = listed.next().await?
     {
@@ -290,14 +291,19 @@ pub(super) async fn join(
 ) -> Result<Response, Fault> {
     let thread = caller.thread(&agents, &id).await?;
     let run = KnownRun::find(&agents, &thread, &run).await?;
-    joined(&agents, run, &query)
+    joined(&agents, &caller, run, &query)
 }
 
 /// Returns a response that waits for the result of a run, with the path of the run.
-pub(super) fn joined(agents: &Agents, run: KnownRun, query: &Query) -> Result<Response, Fault> {
-    let place = place(&run.asked);
+pub(super) fn joined(
+    agents: &Agents,
+    caller: &Caller,
+    run: KnownRun,
+    query: &Query,
+) -> Result<Response, Fault> {
+    let (place, lease) = (place(&run.asked), caller.response.clone());
     let presence = watching(agents, &run, query)?;
-    Ok(placed(answer::wait(agents, run.asked.reference(), presence), &place, Some("join")))
+    Ok(placed(answer::wait(agents, run.asked.reference(), presence, lease), &place, Some("join")))
 }
 
 fn watching(agents: &Agents, run: &KnownRun, query: &Query) -> Result<Option<Presence>, Fault> {

@@ -101,7 +101,7 @@ pub(super) async fn search(
     // One more thread than the page contains shows whether there is a next page.
     let found = wanted.with_values(&agents, found, offset.saturating_add(limit + 1)).await?;
     let total = found.len();
-    let mut page = Page::new();
+    let mut page = Page::new(caller.response.clone());
     for record in found.iter().skip(offset).take(limit) {
         page.push(&shown(&agents, record, request.select.as_deref(), &extract).await?)?;
     }

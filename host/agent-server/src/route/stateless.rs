@@ -106,9 +106,10 @@ pub(super) async fn wait(
     caller: Caller,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
+    let lease = caller.response.clone();
     let Asked { run, presence } = begin(&agents, caller, Arc::new(request)).await?;
     let place = place(&run);
-    Ok(placed(answer::wait(&agents, run.reference(), presence), &place, Some("join")))
+    Ok(placed(answer::wait(&agents, run.reference(), presence, lease), &place, Some("join")))
 }
 
 /// Creates a stateless run and streams its events.
@@ -205,7 +206,7 @@ pub(super) async fn join(
     query: Query,
 ) -> Result<Response, Fault> {
     let (_, run) = find(&agents, &caller, &id).await?;
-    joined(&agents, run, &query)
+    joined(&agents, &caller, run, &query)
 }
 
 /// Streams the events of a run.

@@ -56,7 +56,7 @@ pub(super) async fn search(
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let (total, offset) = (found.len(), request.offset.unwrap_or(0));
     let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
-    let mut page = Page::new();
+    let mut page = Page::new(caller.response.clone());
     for assistant in found.iter().skip(offset).take(limit) {
         page.push(&view::select(assistant, request.select.as_deref(), FIELDS)?)?;
     }
