@@ -14,6 +14,9 @@ const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const CONTINUATION: u8 = 9;
 
+/// The setting of the bytes that the server may send on a stream before the client asks for more.
+const INITIAL_WINDOW_SIZE: u16 = 4;
+
 /// Flags of a frame with headers: `END_STREAM` and `END_HEADERS`.
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
@@ -26,10 +29,20 @@ pub(super) struct Http2(TcpStream);
 
 impl Http2 {
     pub(super) async fn open(address: SocketAddr) -> Self {
+        Self::open_with(address, &[]).await
+    }
+
+    /// Opens a connection whose client reads no byte of any response.
+    pub(super) async fn open_without_window(address: SocketAddr) -> Self {
+        let setting = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &0_u32.to_be_bytes()].concat();
+        Self::open_with(address, &setting).await
+    }
+
+    async fn open_with(address: SocketAddr, settings: &[u8]) -> Self {
         let mut socket = TcpStream::connect(address).await.unwrap();
         socket.write_all(PREFACE).await.unwrap();
         let mut http2 = Self(socket);
-        http2.frame(SETTINGS, 0, 0, &[]).await.unwrap();
+        http2.frame(SETTINGS, 0, 0, settings).await.unwrap();
         http2
     }
 

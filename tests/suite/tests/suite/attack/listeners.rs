@@ -218,6 +218,42 @@ async fn clients_that_do_not_read_are_disconnected() {
     assert!(metric(&server, "wattle_http_connections").await < 10);
 }
 
+/// Waits until a condition holds.
+async fn until(holds: impl AsyncFn() -> bool) {
+    let looks = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(SOON, looks).await.expect("it holds in time");
+}
+
+#[tokio::test]
+async fn responses_that_a_client_does_not_read_are_limited() {
+    // One caller has half of it, which is room for two states and some small responses.
+    let server = with_thread("[server.limits]\nresponse_bytes = \"4MiB\"").await;
+    run(&server, LARGE_BYTES).await;
+    let state = "/api/v1/threads/t/state";
+    server.get(state).await.expect(200);
+
+    let mut http2 = Http2::open_without_window(server.running.addr).await;
+    for stream in 0..10 {
+        http2.headers(2 * stream + 1, state).await.unwrap();
+    }
+    until(async || metric(&server, &cut("responses")).await == 8).await;
+    let refused = server.get(state).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (503, "1"));
+    // Small responses and the control plane have room.
+    server.run("misdeeds", "large", json!({ "size": 1 })).await;
+    for path in ["/healthz", "/metrics", "/api/v1/threads"] {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+
+    // The end of the connection frees all of it.
+    drop(http2);
+    until(async || server.get(state).await.status == 200).await;
+}
+
 #[tokio::test]
 async fn http2_is_supported_and_limited() {
     let server = start("streams = 10").await;
