@@ -92,6 +92,10 @@ pub const CORE_INSTANCES: u32 = 50;
 /// since a reader of a whole log makes one round trip to a shared store for each page.
 pub const PAGE_EVENTS: usize = 256;
 
+/// Bytes of JSON of the events of a log that are read at a time. An event with more bytes is read alone. Pages of usual
+/// events are far smaller; 256 outcomes of tasks could have a gigabyte for each client of a stream.
+pub const PAGE_EVENT_BYTES: u64 = 4 << 20;
+
 /// Memory of the compiled schemas in a cache, in bytes. The engine has a cache, and the adapter of
 /// models has another one. A schema of 20 KiB without patterns takes about 1 MiB, and each pattern
 /// counts one to two MiB, which matching it may take.

@@ -58,7 +58,7 @@ pub(crate) async fn scan(
     // One more, because `run` itself may be the newest.
     let newest = store.newest_runs(thread, 0, limit::REUSE_SCAN_RUNS + 1).await?;
     let Some(first) = first_seq(&newest, run) else { return Ok(search) };
-    let mut events = EventRange::new(store, thread, first.saturating_sub(1), u64::MAX);
+    let mut events = EventRange::new(store, thread, first.saturating_sub(1), head.last_seq);
     while let Some(page) = events.next().await? {
         for event in &page {
             search.apply(event);

@@ -33,8 +33,9 @@
 //! * Each event is returned once, in the order of sequence numbers. An event that becomes durable after a read ends the
 //!   next wait, even if the wait starts later.
 //! * Both methods are cancel safe: dropping their futures loses no event.
-//! * A tail holds one page in memory ([`PAGE_EVENTS`](crate::limit::PAGE_EVENTS)), which it shares with all tails at
-//!   the same position of the thread ([`pages`]).
+//! * A tail holds one page in memory ([`PAGE_EVENTS`](crate::limit::PAGE_EVENTS),
+//!   [`PAGE_EVENT_BYTES`](crate::limit::PAGE_EVENT_BYTES)), which it shares with all tails at the same position of the
+//!   thread ([`pages`]).
 //!
 //! A log that does not grow, or that is read only to its current end, needs no tail: [`range`] reads it in pages of the
 //! same size.

@@ -9,6 +9,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::io;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -141,6 +142,28 @@ impl Packer {
         }
         self.mentions.extend(sight.blobs.into_iter().map(|blob| blob.0));
         Ok(json)
+    }
+}
+
+/// Returns the length of a stored record in bytes of JSON, without holding the JSON in memory.
+pub(crate) fn json_bytes<T: Serialize + ?Sized>(record: &T) -> u64 {
+    let mut count = ByteCount(0);
+    // It was written before, so it can be written again.
+    let _ = serde_json::to_writer(&mut count, record);
+    count.0
+}
+
+/// A writer that counts bytes.
+struct ByteCount(u64);
+
+impl io::Write for ByteCount {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -20,6 +20,7 @@
 //! * `plan`: what a prune, a deletion of runs or a copy keeps; `tail`: when a growing list is
 //!   stored as a full value.
 //! * `pending`: the pending runs of a store that one process opens.
+//! * `page`: the limits of what one read of a list returns.
 //! * `place`: the names of folders beside the file of a store.
 //! * `lease`: the leases of a store that one process opens.
 //! * `file`: redb files, which may be damaged or fail.
@@ -37,6 +38,7 @@ mod lock;
 pub mod longterm;
 pub mod memory;
 mod mention;
+mod page;
 mod pending;
 mod place;
 mod plan;

@@ -236,7 +236,7 @@ impl State {
         rules::refuse_running(&thread.head.record)?;
         let points = thread.outlines().into_iter().filter_map(|outline| outline.checkpoint);
         let mentioned = points.map(|point| point.run);
-        let events = thread.events(0, usize::MAX).into_iter().map(|event| event.run);
+        let events = thread.events_after(0).map(|event| event.run.clone());
         let all = mentioned.chain(events).chain(thread.runs.iter().cloned());
         let names: HashMap<RunId, RunId> = all.map(|run| (run.clone(), run_id(&run))).collect();
         let (record, runs) = plan::copied(&thread.head.record, self.runs(thread), to, &names);

@@ -20,6 +20,7 @@ mod rewrite;
 mod rows;
 mod schema;
 mod seal;
+mod size;
 mod stage;
 mod state;
 mod upkeep;

@@ -77,7 +77,8 @@ pub fn delete_thread(thread_id: &str) -> Result<(), Failure> {
 pub const PAGE_EVENTS: u32 = 256;
 
 /// Returns at most `limit` events of a thread after a sequence number, as JSON, and never more than
-/// [`PAGE_EVENTS`]. [`Event::read`] converts them.
+/// [`PAGE_EVENTS`]. Fewer are returned if they are large; only an empty list is the end of the log.
+/// [`Event::read`] converts them.
 pub fn events(thread_id: &str, after: u64, limit: u32) -> Result<Vec<Value>, Failure> {
     host::runs::events(thread_id, after, limit)
 }

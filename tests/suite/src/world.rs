@@ -331,7 +331,16 @@ impl World {
     ///
     /// If the store fails.
     pub async fn events(&self, thread: &ThreadId) -> Vec<Event> {
-        self.engine.events(thread, 0, usize::MAX).await.expect("the log can be read")
+        let mut events: Vec<Event> = Vec::new();
+        loop {
+            let after = events.last().map_or(0, |event| event.seq);
+            let page = self.engine.events(thread, after, usize::MAX).await;
+            let page = page.expect("the log can be read");
+            if page.is_empty() {
+                return events;
+            }
+            events.extend(page);
+        }
     }
 
     /// Returns the number of matching events of a thread.

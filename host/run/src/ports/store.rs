@@ -458,7 +458,10 @@ pub trait Store: Send + Sync {
         query: &CheckpointQuery,
     ) -> Result<Vec<CheckpointTuple>, StoreError>;
 
-    /// Returns events after a sequence number, oldest first, at most `limit`.
+    /// Returns events after a sequence number, oldest first: at most `limit`, with at most
+    /// [`PAGE_EVENT_BYTES`](crate::limit::PAGE_EVENT_BYTES) of JSON. The first event may have more, and is then returned
+    /// alone, so every reader makes progress. A page that is shorter than `limit` may have a successor: the log ends at
+    /// [`ThreadHead::last_seq`], and in any case at an empty page.
     async fn events(
         &self,
         thread: &ThreadId,

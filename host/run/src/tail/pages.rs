@@ -26,7 +26,7 @@ use crate::ports::store::{Store, ThreadHead};
 pub(super) struct EventPage {
     /// The thread before the events were read; `None` if it does not exist.
     pub(super) head: Option<ThreadHead>,
-    /// Events in order, at most [`PAGE_EVENTS`].
+    /// Events in order, at most [`PAGE_EVENTS`]. Without any, the thread has no event after the position.
     pub(super) events: Vec<Arc<Event>>,
 }
 

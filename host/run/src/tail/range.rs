@@ -19,7 +19,8 @@ pub struct EventRange<'a> {
 
 impl<'a> EventRange<'a> {
     /// Creates a reader of the events after a sequence number, up to and including `last`. With
-    /// [`u64::MAX`] as `last` it reads the log to its end.
+    /// [`u64::MAX`] as `last` it reads the log to its end, and needs one more read to notice the end
+    /// than with the sequence number of the newest event.
     pub fn new(store: &'a dyn Store, thread: &'a ThreadId, after: u64, last: u64) -> Self {
         Self { store, thread, after, last }
     }
@@ -37,11 +38,8 @@ impl<'a> EventRange<'a> {
         }
         let limit = left.min(PAGE_EVENTS);
         let mut page = self.store.events(self.thread, self.after, limit).await?;
-        // A page that is not full is the last one.
-        self.after = match page.last() {
-            Some(last) if page.len() == limit => last.seq,
-            _ => self.last,
-        };
+        // A page of large events is shorter than the limit, so only an empty page ends the log.
+        self.after = page.last().map_or(self.last, |last| last.seq);
         // The sequence numbers of a pruned log have gaps.
         page.retain(|event| event.seq <= self.last);
         Ok((!page.is_empty()).then_some(page))

@@ -18,6 +18,7 @@ use crate::disk::head::Head;
 use crate::disk::link::Link;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::value::Loader;
+use crate::page::EventPage;
 use crate::query::checkpoint_matches;
 
 /// Maximum size of the events since a checkpoint that are read together, in bytes of JSON. They may
@@ -25,7 +26,7 @@ use crate::query::checkpoint_matches;
 /// Ten thousand tasks of 6 KB fit.
 pub const PENDING_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Returns the events after a sequence number, oldest first.
+/// See [`Store::events`](wattle_run::ports::Store::events).
 pub(crate) fn events(
     snapshot: &Snapshot,
     thread: &ThreadId,
@@ -35,27 +36,26 @@ pub(crate) fn events(
     let Some(head) = snapshot.head(thread)? else {
         return Ok(Vec::new());
     };
-    let mut events = Vec::new();
+    let mut page = EventPage::new(limit);
     let mut after = after.max(head.pruned_seq);
     // One pass is mostly enough. Further passes are needed where events were dropped.
     let mut width = limit as u64;
-    while events.len() < limit && after < head.last_seq {
+    while !page.is_full() && after < head.last_seq {
         let until = after.saturating_add(width).min(head.last_seq);
-        events.extend(between(snapshot, &head, after, until)?);
+        add_between(snapshot, &head, (after, until), &mut page)?;
         after = until;
         width = width.saturating_mul(2);
     }
-    events.truncate(limit);
-    Ok(events)
+    Ok(page.into_events())
 }
 
-/// Returns the events after a sequence number, up to another.
-fn between(
+/// Adds the events after a sequence number, up to another, to a page.
+fn add_between(
     snapshot: &Snapshot,
     head: &Head,
-    after: u64,
-    until: u64,
-) -> Result<Vec<Event>, StoreError> {
+    (after, until): (u64, u64),
+    page: &mut EventPage,
+) -> Result<(), StoreError> {
     let newest = snapshot.mark(head.number, until)?.unwrap_or(head.frame);
     let mut frames = Vec::new();
     for step in walk(snapshot, newest) {
@@ -67,12 +67,15 @@ fn between(
             frames.push((number, header));
         }
     }
-    let mut events = Vec::new();
     for (number, header) in frames.into_iter().rev() {
-        events.extend(load(snapshot, number, header)?.events::<Event>()?);
+        if page.is_full() {
+            break;
+        }
+        if let Some(packed) = load(snapshot, number, header)?.packed_events()? {
+            page.add(packed, &(after + 1..=until))?;
+        }
     }
-    events.retain(|event| event.seq > after && event.seq <= until);
-    Ok(events)
+    Ok(())
 }
 
 /// Returns batches from a frame on, oldest first, up to about `bytes` bytes.

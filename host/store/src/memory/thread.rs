@@ -8,14 +8,16 @@ use serde_json::Value;
 use wattle_graph::checkpoint::{Checkpoint, ListDelta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId, ThreadId};
+use wattle_run::limit::PAGE_EVENT_BYTES;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, SealReport, StoreError, ThreadHead,
     ThreadRecord,
 };
 
-use crate::codec::Packer;
+use crate::codec::{Packer, json_bytes};
 use crate::error::{corrupt, invalid};
 use crate::memory::frame::{Frame, Part, Stored};
+use crate::page::PageBuilder;
 use crate::plan::Outline;
 use crate::query::checkpoint_matches;
 use crate::rules::{self, Standing};
@@ -216,10 +218,24 @@ impl Thread {
         self.values.get(&(channel.clone(), version))
     }
 
-    pub(super) fn events(&self, after: u64, limit: usize) -> Vec<Event> {
+    /// Returns all events after a sequence number.
+    pub(super) fn events_after(&self, after: u64) -> impl Iterator<Item = &Event> {
         let first = self.frames.partition_point(|frame| frame.last_seq <= after);
         let events = self.frames.iter().skip(first).flat_map(|frame| &frame.events);
-        events.filter(|event| event.seq > after).take(limit).cloned().collect()
+        events.filter(move |event| event.seq > after)
+    }
+
+    /// See [`Store::events`](wattle_run::ports::Store::events).
+    pub(super) fn events(&self, after: u64, limit: usize) -> Vec<Event> {
+        let mut page = PageBuilder::new(limit, PAGE_EVENT_BYTES);
+        for event in self.events_after(after) {
+            let bytes = json_bytes(event);
+            if !page.fits(bytes) {
+                break;
+            }
+            page.push(event.clone(), bytes);
+        }
+        page.into_items()
     }
 
     pub(super) fn checkpoint(

@@ -12,8 +12,10 @@ use wattle_run::ports::store::{
 
 use crate::codec::unpack;
 use crate::error::corrupt;
+use crate::page::EventPage;
 use crate::postgres::head::{HEAD, checkpoint_id, record, thread_head};
 use crate::postgres::link::{Begun, Link, while_trying};
+use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::stage::status_word;
 use crate::postgres::value;
 use crate::query::checkpoint_matches;
@@ -39,11 +41,24 @@ const PENDING: &str = "
     SELECT base, events FROM batches
     WHERE thread = $1 AND base = ANY($2) AND events IS NOT NULL ORDER BY place";
 
-const EVENTS: &str = "
-    SELECT last_seq, events FROM batches
-    WHERE thread = (SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL)
-        AND last_seq > $2 AND events IS NOT NULL
-    ORDER BY last_seq LIMIT $3";
+/// Selects the first batch after an event, and those after it while all of them together have at
+/// most `$4` bytes of JSON.
+const EVENTS: &str = concat!(
+    "SELECT last_seq, events FROM (
+        SELECT last_seq, events, row_number() OVER log AS nth,
+            (sum(",
+    record_bytes!("events"),
+    ") OVER log)::bigint AS bytes
+        FROM (
+            SELECT last_seq, events, ",
+    record_start!("events"),
+    " AS start FROM batches
+            WHERE thread = (SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL)
+                AND last_seq > $2 AND events IS NOT NULL
+            ORDER BY last_seq LIMIT $3) AS page
+        WINDOW log AS (ORDER BY last_seq)) AS page
+    WHERE bytes <= $4 OR nth = 1 ORDER BY last_seq"
+);
 
 const THREADS: &str = "
     SELECT record FROM threads
@@ -170,25 +185,27 @@ pub(super) async fn events(
     after: u64,
     limit: usize,
 ) -> Result<Vec<Event>, StoreError> {
-    let mut found: Vec<Event> = Vec::new();
+    let mut page = EventPage::new(limit);
     let mut after = i64::try_from(after).unwrap_or(i64::MAX);
-    let newest = after;
-    while found.len() < limit {
-        let page = (limit - found.len()).min(EVENT_PAGE);
-        let read =
-            || sqlx::query(EVENTS).bind(thread.as_str().as_bytes()).bind(after).bind(count(page));
+    let seqs = after.cast_unsigned().saturating_add(1)..=u64::MAX;
+    while !page.is_full() {
+        let batches = page.left().min(EVENT_PAGE);
+        let bytes_left = i64::try_from(page.bytes_left()).unwrap_or(i64::MAX);
+        let read = || {
+            let read = sqlx::query(EVENTS).bind(thread.as_str().as_bytes()).bind(after);
+            read.bind(count(batches)).bind(bytes_left)
+        };
         let rows = link.rows("read events", read).await?;
         for row in &rows {
-            let events: Vec<Event> = unpack("events", bytes(row, "events")?)?;
-            found.extend(events.into_iter().filter(|event| event.seq > newest.cast_unsigned()));
+            page.add(bytes(row, "events")?, &seqs)?;
             after = row.try_get("last_seq").map_err(|error| corrupt("events", error))?;
         }
-        if rows.len() < page {
+        // The log ends here, or further batches do not fit.
+        if rows.len() < batches {
             break;
         }
     }
-    found.truncate(limit);
-    Ok(found)
+    Ok(page.into_events())
 }
 
 /// Returns the number of a thread that exists.

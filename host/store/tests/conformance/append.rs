@@ -142,8 +142,8 @@ pub(crate) async fn large_values_round_trip(store: &dyn Store) {
     let tuple = read(store, &thread, None).await.unwrap();
     assert!(tuple.checkpoint.state() == json!({ "a": value, "b": 1 }));
     let read = store.events(&thread, 0, 10).await.unwrap();
-    assert!(read[0] == event(1, value));
-    assert_eq!(seqs(&read), [1, 2]);
+    assert!(read == [event(1, value)]);
+    assert_eq!(seqs(&store.events(&thread, 1, 10).await.unwrap()), [2]);
 }
 
 pub(crate) async fn too_deep_values_are_refused(store: &dyn Store) {

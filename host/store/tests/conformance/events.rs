@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 use wattle_graph::event::{Event, EventKind};
+use wattle_run::limit::PAGE_EVENT_BYTES;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::Batch;
 
-use crate::sample::{append, batch, checkpoint, create, events, id, seqs, thread_id};
+use crate::sample::{append, batch, checkpoint, create, event, events, id, seqs, thread_id};
 
 pub(crate) async fn events_are_paged(store: &dyn Store) {
     assert!(store.events(&thread_id("missing"), 0, 9).await.unwrap().is_empty());
@@ -27,6 +28,39 @@ pub(crate) async fn events_are_paged(store: &dyn Store) {
     for (after, limit, expected) in pages {
         let page = store.events(&thread, after, limit).await.unwrap();
         assert_eq!(seqs(&page), expected, "{limit} after {after}");
+    }
+}
+
+pub(crate) async fn pages_are_bounded_in_bytes(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let third = "x".repeat(PAGE_EVENT_BYTES as usize / 3);
+    let larger = "x".repeat(PAGE_EVENT_BYTES as usize + 1);
+    let batches: [(u64, &[&str]); 6] = [
+        (1, &["a", "b", "c"]),
+        (4, &[&third, &third, &third, &third]),
+        (8, &[&third]),
+        (9, &[&third]),
+        (10, &[&larger]),
+        (11, &["d"]),
+    ];
+    for (first, texts) in batches {
+        let events = (first..).zip(texts).map(|(seq, text)| event(seq, json!(text))).collect();
+        append(store, &thread, Batch { events, ..Batch::default() }).await.unwrap();
+    }
+    let (mut pages, mut after) = (Vec::new(), 0);
+    loop {
+        let page = store.events(&thread, after, 256).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        let bytes: usize = page.iter().map(|it| serde_json::to_vec(it).unwrap().len()).sum();
+        assert!(bytes as u64 <= PAGE_EVENT_BYTES || page.len() == 1, "{bytes} bytes");
+        pages.push(seqs(&page));
+    }
+    assert_eq!(pages.concat(), (1..=11).collect::<Vec<_>>(), "{pages:?}");
+    let others: [(u64, &[u64]); 3] = [(5, &[6, 7]), (9, &[10]), (10, &[11])];
+    for (after, expected) in others {
+        let page = store.events(&thread, after, 256).await.unwrap();
+        assert_eq!(seqs(&page), expected, "after {after}");
     }
 }
 

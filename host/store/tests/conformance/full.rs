@@ -16,7 +16,7 @@ use wattle_run::ports::store::{Batch, LeaseHolder, PendingQuery, QueueCondition,
 use wattle_store::{RedbMemory, RedbStore};
 
 use crate::pending::{asked, begins, begun, names};
-use crate::sample::{append, create, event, events, seqs, thread_id};
+use crate::sample::{all_events, append, create, event, events, seqs, thread_id};
 
 const FOLDER: &str = "WATTLE_STORE_FULL_FOLDER";
 
@@ -89,7 +89,7 @@ async fn on_a_full_disk() {
     let holder = LeaseHolder("host".into());
     is_about_the_file(&store.acquire_lease(&other, &holder).await.unwrap_err());
     for _ in 0..3 {
-        let read = store.events(&thread, 0, usize::MAX).await.unwrap();
+        let read = all_events(&store, &thread).await;
         assert_eq!(seqs(&read), (1..=newest).collect::<Vec<_>>());
         assert!(store.thread_snapshot(&other).await.unwrap().is_some());
     }

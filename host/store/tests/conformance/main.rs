@@ -140,6 +140,7 @@ conformance! {
         watch_receives_the_copy;
     events:
         events_are_paged
+        pages_are_bounded_in_bytes
         events_of_every_kind_round_trip
         events_of_a_long_thread_are_found
         watch_receives_the_newest_event

@@ -135,6 +135,19 @@ pub(crate) async fn read(
     store.checkpoint(thread, &Namespace::root(), number.map(id)).await.unwrap()
 }
 
+/// Reads all events of a thread, page by page.
+pub(crate) async fn all_events(store: &dyn Store, thread: &ThreadId) -> Vec<Event> {
+    let mut events: Vec<Event> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event.seq);
+        let page = store.events(thread, after, usize::MAX).await.unwrap();
+        if page.is_empty() {
+            return events;
+        }
+        events.extend(page);
+    }
+}
+
 pub(crate) fn seqs(events: &[Event]) -> Vec<u64> {
     events.iter().map(|event| event.seq).collect()
 }

@@ -115,11 +115,10 @@ fn events(session: &Session) -> Result<Vec<Value>, Failure> {
     loop {
         let after = session.event_cursor + events.len() as u64;
         let page = runs::events(&session.id, after, PAGE)?;
-        let is_last = page.len() < PAGE as usize;
-        events.extend(page);
-        if is_last {
+        if page.is_empty() {
             return Ok(events);
         }
+        events.extend(page);
     }
 }
 

@@ -89,12 +89,11 @@ pub(crate) fn events(thread_id: &str, after: u64) -> Result<Option<Vec<Event>>, 
             Err(failure) if failure.code == code::NOT_FOUND => return Ok(None),
             page => page?,
         };
-        let is_last = page.len() < PAGE as usize;
+        if page.is_empty() {
+            return Ok(Some(events));
+        }
         for event in page {
             events.push(read(&event)?);
-        }
-        if is_last {
-            return Ok(Some(events));
         }
     }
 }

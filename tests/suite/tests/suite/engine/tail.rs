@@ -14,7 +14,7 @@ use wattle_graph::id::{Namespace, NodeName, RunId, TaskId, ThreadId};
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::threads::NewThread;
 use wattle_run::hostcall::runs::{RunRef, RunService as _};
-use wattle_run::limit::PAGE_EVENTS;
+use wattle_run::limit::{PAGE_EVENT_BYTES, PAGE_EVENTS};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, RunRecord, StoreError, ThreadRecord, ThreadStatus};
 use wattle_run::tail::range::EventRange;
@@ -276,6 +276,29 @@ async fn a_long_log_is_read_in_pages() {
     assert_eq!((log.reads(), tail.head().unwrap().last_seq), (before, last as u64));
     tail.seek(0);
     assert_eq!(read(&mut tail).await.0, all);
+}
+
+#[tokio::test]
+async fn large_events_are_read_in_short_pages() {
+    let log = Log::new().await;
+    let data = json!("x".repeat(PAGE_EVENT_BYTES as usize / 2));
+    let large = |seq| {
+        let mut event = event(seq, "a");
+        if let EventKind::Custom(custom) = &mut event.kind {
+            custom.data = data.clone();
+        }
+        event
+    };
+    log.write(Batch { events: (1..=4).map(large).collect(), ..Batch::default() }).await;
+    let mut tail = log.tail(None, Until::Deleted);
+    assert_eq!(read(&mut tail).await, (vec![1, 2, 3, 4], TailItem::CaughtUp));
+    assert_eq!((log.reads(), log.store.largest.load(Ordering::SeqCst)), (4, 1));
+    let mut range = EventRange::new(log.store.as_ref(), &log.record.id, 0, 4);
+    for seq in 1..=4 {
+        assert_eq!(range.next().await.unwrap().unwrap()[0].seq, seq);
+    }
+    assert_eq!(range.next().await.unwrap(), None);
+    assert_eq!(log.reads(), 8, "a known end needs no further read");
 }
 
 #[tokio::test]

@@ -1,0 +1,245 @@
+//! Pages of lists: as many items as fit into a number of items and into bytes of JSON.
+
+use std::ops::RangeInclusive;
+
+use serde::Deserialize;
+use wattle_graph::event::Event;
+use wattle_run::limit::PAGE_EVENT_BYTES;
+use wattle_run::ports::store::StoreError;
+
+use crate::codec::{plain, plain_bytes, unpack};
+use crate::error::corrupt;
+
+const EVENTS: &str = "events";
+
+/// The rest of a list of JSON after its last element.
+const LIST_END: &[u8] = b"]";
+
+/// A page that is being read.
+#[derive(Debug)]
+pub(crate) struct PageBuilder<T> {
+    items: Vec<T>,
+    /// Number of further items that fit.
+    left: usize,
+    /// Bytes of further items that fit.
+    bytes_left: u64,
+    /// Whether the list has an item that is not in the page.
+    is_cut: bool,
+}
+
+impl<T> PageBuilder<T> {
+    /// Creates an empty page for at most `limit` items of at most `bytes` bytes together.
+    pub(crate) fn new(limit: usize, bytes: u64) -> Self {
+        Self { items: Vec::new(), left: limit, bytes_left: bytes, is_cut: false }
+    }
+
+    /// Returns whether the next item of the list fits, which has `bytes` bytes. The first item fits
+    /// whatever its size. If the item does not fit, the page is complete.
+    pub(crate) fn fits(&mut self, bytes: u64) -> bool {
+        let has_room = self.items.is_empty() || bytes <= self.bytes_left;
+        self.is_cut |= self.left == 0 || !has_room;
+        !self.is_cut
+    }
+
+    /// Adds an item that fits.
+    pub(crate) fn push(&mut self, item: T, bytes: u64) {
+        self.items.push(item);
+        self.left = self.left.saturating_sub(1);
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+    }
+
+    /// Returns whether no further item fits.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_cut || self.left == 0
+    }
+
+    /// Returns the items.
+    pub(crate) fn into_items(self) -> Vec<T> {
+        self.items
+    }
+}
+
+/// A page of the events of a log that is being read from packed lists of events.
+#[derive(Debug)]
+pub(crate) struct EventPage(PageBuilder<Event>);
+
+impl EventPage {
+    /// Creates an empty page for at most `limit` events.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self(PageBuilder::new(limit, PAGE_EVENT_BYTES))
+    }
+
+    /// Returns how many further events fit into the number of the page.
+    pub(crate) fn left(&self) -> usize {
+        self.0.left
+    }
+
+    /// Returns how many bytes of further events fit.
+    pub(crate) fn bytes_left(&self) -> u64 {
+        self.0.bytes_left
+    }
+
+    /// Returns whether no further event fits.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.is_full()
+    }
+
+    /// Adds those events of a packed list that have one of the sequence numbers, as many as fit.
+    /// Lists are added in the order of the log. Their size is known before they are decoded.
+    pub(crate) fn add(
+        &mut self,
+        packed: &[u8],
+        seqs: &RangeInclusive<u64>,
+    ) -> Result<(), StoreError> {
+        let Self(page) = self;
+        let mut bytes = plain_bytes(packed);
+        if bytes > page.bytes_left {
+            if page.items.is_empty() {
+                return self.add_part(packed, seqs);
+            }
+            page.is_cut = true;
+            return Ok(());
+        }
+        for event in unpack::<Vec<Event>>(EVENTS, packed)? {
+            if seqs.contains(&event.seq) {
+                // The first event takes the bytes of the whole list.
+                let bytes = std::mem::take(&mut bytes);
+                if !page.fits(bytes) {
+                    break;
+                }
+                page.push(event, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds events of a list that is larger than a page. Decodes only those that fit.
+    fn add_part(&mut self, packed: &[u8], seqs: &RangeInclusive<u64>) -> Result<(), StoreError> {
+        let Self(page) = self;
+        let json = plain(EVENTS, packed)?;
+        for element in (Elements { rest: &json }) {
+            let (seq, json) = element?;
+            if seqs.contains(&seq) {
+                let bytes = json.len() as u64;
+                if !page.fits(bytes) {
+                    break;
+                }
+                let event = serde_json::from_slice(json).map_err(|error| corrupt(EVENTS, error))?;
+                page.push(event, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the events.
+    pub(crate) fn into_events(self) -> Vec<Event> {
+        self.0.into_items()
+    }
+}
+
+/// Iterates over the elements of a JSON list of events without decoding them. Each comes with its
+/// sequence number.
+struct Elements<'a> {
+    /// The part of the list that was not read, with the bracket or the comma before it.
+    rest: &'a [u8],
+}
+
+/// An event of which only the sequence number is decoded.
+#[derive(Deserialize)]
+struct Numbered {
+    seq: u64,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Result<(u64, &'a [u8]), StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // `serde_json` writes lists without white space.
+        let element = match std::mem::replace(&mut self.rest, LIST_END) {
+            b"]" | b"[]" => return None,
+            [b'[' | b',', element @ ..] => element,
+            _ => return Some(Err(corrupt(EVENTS, "they are not a list of JSON"))),
+        };
+        let mut values = serde_json::Deserializer::from_slice(element).into_iter::<Numbered>();
+        let numbered = match values.next() {
+            Some(Ok(numbered)) => numbered,
+            Some(Err(error)) => return Some(Err(corrupt(EVENTS, error))),
+            None => return Some(Err(corrupt(EVENTS, "their list has no end"))),
+        };
+        let (json, rest) = element.split_at(values.byte_offset());
+        self.rest = rest;
+        Some(Ok((numbered.seq, json)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::codec::Packer;
+
+    /// Returns the packed list of events with the given sequence numbers, each with a text of
+    /// `length` bytes.
+    fn packed(seqs: RangeInclusive<u64>, length: usize) -> Vec<u8> {
+        let event = |seq| {
+            json!({
+                "seq": seq, "at_ms": 1, "run": "r", "type": "custom", "task": "t", "node": "n",
+                "name": "a, ]} \"b\"", "data": ["x".repeat(length), [seq]],
+            })
+        };
+        let events: Vec<_> = seqs.map(event).collect();
+        Packer::default().pack(&events).unwrap()
+    }
+
+    fn read(lists: &[Vec<u8>], limit: usize, seqs: &RangeInclusive<u64>) -> Vec<u64> {
+        let mut page = EventPage::new(limit);
+        for list in lists {
+            if !page.is_full() {
+                page.add(list, seqs).unwrap();
+            }
+        }
+        page.into_events().iter().map(|event| event.seq).collect()
+    }
+
+    #[test]
+    fn small_lists_fill_a_page_up_to_its_limit() {
+        let lists = [packed(1..=3, 10), packed(4..=6, 10)];
+        assert_eq!(read(&lists, 9, &(1..=9)), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(read(&lists, 4, &(1..=9)), [1, 2, 3, 4]);
+        assert_eq!(read(&lists, 9, &(3..=5)), [3, 4, 5]);
+        assert_eq!(read(&lists, 0, &(1..=9)), [0; 0]);
+    }
+
+    #[test]
+    fn large_list_is_read_in_parts() {
+        let third = PAGE_EVENT_BYTES as usize / 3;
+        let list = [packed(1..=5, third)];
+        assert_eq!(read(&list, 9, &(1..=9)), [1, 2]);
+        assert_eq!(read(&list, 9, &(3..=9)), [3, 4]);
+        assert_eq!(read(&list, 1, &(3..=9)), [3]);
+        assert_eq!(read(&list, 9, &(5..=9)), [5]);
+        assert_eq!(read(&list, 9, &(2..=2)), [2]);
+        let small_first = [packed(1..=1, 10), packed(2..=6, third)];
+        assert_eq!(read(&small_first, 9, &(1..=9)), [1], "the large list is left to the next page");
+    }
+
+    #[test]
+    fn event_that_is_larger_than_a_page_is_read_alone() {
+        let lists = [packed(1..=1, PAGE_EVENT_BYTES as usize + 1), packed(2..=2, 10)];
+        assert_eq!(read(&lists, 9, &(1..=9)), [1]);
+        assert_eq!(read(&lists[1..], 9, &(2..=9)), [2]);
+    }
+
+    #[test]
+    fn elements_of_a_damaged_list_are_an_error() {
+        let elements = |json: &'static str| Elements { rest: json.as_bytes() };
+        let seqs = |json| elements(json).map(|it| it.unwrap().0).collect::<Vec<_>>();
+        assert_eq!(seqs("[]"), [0; 0]);
+        assert_eq!(seqs(r#"[{"seq":1},{"a":"]","seq":2}]"#), [1, 2]);
+        for damaged in ["", "1", "[", r#"[{"seq":1}"#, r#"[{"seq":1},"#, r#"[{"seq":1},{"a":1}]"#] {
+            let last = elements(damaged).last();
+            assert!(last.is_some_and(|it| it.is_err()), "{damaged}");
+        }
+    }
+}

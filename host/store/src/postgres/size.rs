@@ -1,0 +1,27 @@
+//! Sizes that the server computes, so that it does not send rows that exceed the limit of a read.
+
+/// The SQL expression for the first bytes of the packed record in a column. They contain the length
+/// of its JSON. The server reads no more of a value that it stores outside of its row.
+macro_rules! record_start {
+    ($column:literal) => {
+        concat!("substring(", $column, " FROM 1 FOR 5)")
+    };
+}
+
+/// The SQL expression for the length of the packed record in a column, in bytes of JSON. The column
+/// `start` has the `record_start` of the record.
+macro_rules! record_bytes {
+    ($column:literal) => {
+        concat!(
+            "CASE WHEN octet_length(start) = 5 AND get_byte(start, 0) = 1
+                THEN get_byte(start, 1) + (get_byte(start, 2) << 8) + (get_byte(start, 3) << 16)
+                    + (get_byte(start, 4)::bigint << 24)
+                ELSE octet_length(",
+            $column,
+            ") END"
+        )
+    };
+}
+
+pub(super) use record_bytes;
+pub(super) use record_start;
