@@ -96,6 +96,11 @@ pub const PAGE_EVENTS: usize = 256;
 /// events are far smaller; 256 outcomes of tasks could have a gigabyte for each client of a stream.
 pub const PAGE_EVENT_BYTES: u64 = 4 << 20;
 
+/// Bytes of JSON of the checkpoints that are read at a time, unless one alone has more: their metadata, values and
+/// events. A client gets the history of a thread in pages of this size, and each state counts in full. Fifty states of
+/// some hundred KiB fit.
+pub const HISTORY_BYTES: u64 = 32 << 20;
+
 /// Memory of the compiled schemas in a cache, in bytes. The engine has a cache, and the adapter of
 /// models has another one. A schema of 20 KiB without patterns takes about 1 MiB, and each pattern
 /// counts one to two MiB, which matching it may take.

@@ -29,6 +29,8 @@ pub struct HistoryQuery {
     pub filter: BTreeMap<String, Value>,
     /// Maximum number of checkpoints. Unlimited if `None`.
     pub limit: Option<usize>,
+    /// True to leave out the channel values, which are then not read.
+    pub without_states: bool,
 }
 
 /// The state of a thread, or of a subgraph, at one of its checkpoints.
@@ -54,7 +56,7 @@ pub struct StateView {
     pub version: Option<Digest>,
     /// Time of the checkpoint, milliseconds since 1970.
     pub at_ms: i64,
-    /// Channel values.
+    /// Channel values; `null` in a history without states.
     pub values: Value,
     /// Channels that the checkpoint changed.
     pub changed: Vec<ChannelName>,

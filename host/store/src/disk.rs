@@ -46,9 +46,9 @@ use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, DamageReport, LeaseEpoch,
-    LeaseHolder, MentionPage, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions,
-    PruneStrategy, RunRecord, SealReport, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord,
-    ThreadSnapshot, Ticket,
+    LeaseHolder, ListPage, MentionPage, Owner, OwnerUsage, PendingQuery, PendingRun,
+    PinnedVersions, PruneStrategy, RunRecord, SealReport, Store, StoreError, ThreadHead,
+    ThreadQuery, ThreadRecord, ThreadSnapshot, Ticket,
 };
 
 use crate::error::backend;
@@ -353,7 +353,7 @@ impl Store for RedbStore {
         &self,
         thread: &ThreadId,
         query: &CheckpointQuery,
-    ) -> Result<Vec<CheckpointTuple>, StoreError> {
+    ) -> Result<ListPage<CheckpointTuple>, StoreError> {
         let (thread, query) = (thread.clone(), query.clone());
         self.0.read(move |snapshot| history::checkpoints(snapshot, &thread, &query)).await
     }

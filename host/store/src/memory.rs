@@ -20,9 +20,9 @@ use wattle_run::limit::ORPHANED_PAGE;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
-    LeaseHolder, LiveHost, MentionPage, Notification, Owner, OwnerUsage, PendingQuery, PendingRun,
-    PinnedVersions, PruneStrategy, RunRecord, SealReport, Store, StoreError, ThreadHead,
-    ThreadQuery, ThreadRecord, ThreadStatus, Ticket,
+    LeaseHolder, ListPage, LiveHost, MentionPage, Notification, Owner, OwnerUsage, PendingQuery,
+    PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, Store, StoreError,
+    ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus, Ticket,
 };
 
 use crate::codec::Packer;
@@ -440,8 +440,9 @@ impl Store for MemoryStore {
         &self,
         thread: &ThreadId,
         query: &CheckpointQuery,
-    ) -> Result<Vec<CheckpointTuple>, StoreError> {
-        Ok(self.read(thread, |thread| thread.checkpoints(query)).unwrap_or_default())
+    ) -> Result<ListPage<CheckpointTuple>, StoreError> {
+        let found = self.read(thread, |thread| thread.checkpoints(query));
+        Ok(found.unwrap_or_else(ListPage::empty))
     }
 
     async fn events(

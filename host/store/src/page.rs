@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use serde::Deserialize;
 use wattle_graph::event::Event;
 use wattle_run::limit::PAGE_EVENT_BYTES;
-use wattle_run::ports::store::StoreError;
+use wattle_run::ports::store::{ListPage, StoreError};
 
 use crate::codec::{plain, plain_bytes, unpack};
 use crate::error::corrupt;
@@ -36,7 +36,7 @@ impl<T> PageBuilder<T> {
     /// Returns whether the next item of the list fits, which has `bytes` bytes. The first item fits
     /// whatever its size. If the item does not fit, the page is complete.
     pub(crate) fn fits(&mut self, bytes: u64) -> bool {
-        let has_room = self.items.is_empty() || bytes <= self.bytes_left;
+        let has_room = self.is_empty() || bytes <= self.bytes_left;
         self.is_cut |= self.left == 0 || !has_room;
         !self.is_cut
     }
@@ -48,9 +48,34 @@ impl<T> PageBuilder<T> {
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
     }
 
+    /// Returns whether the page has no item.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     /// Returns whether no further item fits.
     pub(crate) fn is_full(&self) -> bool {
         self.is_cut || self.left == 0
+    }
+
+    /// Completes the page before the end of the list.
+    pub(crate) fn cut(&mut self) {
+        self.is_cut = true;
+    }
+
+    /// Returns how many further items fit into the number of the page.
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Returns how many bytes of further items fit, if the page has an item.
+    pub(crate) fn bytes_left(&self) -> u64 {
+        self.bytes_left
+    }
+
+    /// Returns the page. It is the last one unless it was cut.
+    pub(crate) fn finish(self) -> ListPage<T> {
+        ListPage { items: self.items, is_last: !self.is_cut }
     }
 
     /// Returns the items.
@@ -71,12 +96,12 @@ impl EventPage {
 
     /// Returns how many further events fit into the number of the page.
     pub(crate) fn left(&self) -> usize {
-        self.0.left
+        self.0.left()
     }
 
     /// Returns how many bytes of further events fit.
     pub(crate) fn bytes_left(&self) -> u64 {
-        self.0.bytes_left
+        self.0.bytes_left()
     }
 
     /// Returns whether no further event fits.
@@ -94,10 +119,10 @@ impl EventPage {
         let Self(page) = self;
         let mut bytes = plain_bytes(packed);
         if bytes > page.bytes_left {
-            if page.items.is_empty() {
+            if page.is_empty() {
                 return self.add_part(packed, seqs);
             }
-            page.is_cut = true;
+            page.cut();
             return Ok(());
         }
         for event in unpack::<Vec<Event>>(EVENTS, packed)? {

@@ -38,9 +38,9 @@ use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
-    LeaseHolder, LiveHost, MentionPage, Notification, Owner, OwnerUsage, PendingQuery, PendingRun,
-    PinnedVersions, PruneStrategy, RunRecord, SealReport, Store, StoreError, ThreadHead,
-    ThreadQuery, ThreadRecord, ThreadSnapshot, Ticket,
+    LeaseHolder, ListPage, LiveHost, MentionPage, Notification, Owner, OwnerUsage, PendingQuery,
+    PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, Store, StoreError,
+    ThreadHead, ThreadQuery, ThreadRecord, ThreadSnapshot, Ticket,
 };
 
 use crate::proof::Proof;
@@ -283,7 +283,7 @@ impl Store for PostgresStore {
         &self,
         thread: &ThreadId,
         query: &CheckpointQuery,
-    ) -> Result<Vec<CheckpointTuple>, StoreError> {
+    ) -> Result<ListPage<CheckpointTuple>, StoreError> {
         history::checkpoints(&self.0.link, thread, query).await
     }
 

@@ -135,7 +135,7 @@ impl Bench {
         let mut taken = Vec::new();
         for _ in 0..times {
             let started = Instant::now();
-            let length = self.store.checkpoints(thread, &query).await?.len();
+            let length = self.store.checkpoints(thread, &query).await?.items.len();
             taken.push(milliseconds(started));
             ensure!(length >= limit.unwrap_or(self.order.turns), "only {length} checkpoints");
         }

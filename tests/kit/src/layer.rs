@@ -12,9 +12,9 @@ use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
-    LeaseHolder, LiveHost, MentionPage, Notification, Owner, OwnerUsage, PendingQuery, PendingRun,
-    PinnedVersions, PruneStrategy, RunRecord, SealReport, StoreError, ThreadHead, ThreadQuery,
-    ThreadRecord, Ticket,
+    LeaseHolder, ListPage, LiveHost, MentionPage, Notification, Owner, OwnerUsage, PendingQuery,
+    PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, StoreError, ThreadHead,
+    ThreadQuery, ThreadRecord, Ticket,
 };
 
 /// A layer over a store. Calls pass to the inner store by default.
@@ -272,10 +272,10 @@ impl<L: Layer> Store for Layered<L> {
         &self,
         thread: &ThreadId,
         query: &CheckpointQuery,
-    ) -> Result<Vec<CheckpointTuple>, StoreError> {
+    ) -> Result<ListPage<CheckpointTuple>, StoreError> {
         self.reading("checkpoints").await?;
         let found = self.below().checkpoints(thread, query).await?;
-        self.seen("checkpoints", found.len());
+        self.seen("checkpoints", found.items.len());
         Ok(found)
     }
 

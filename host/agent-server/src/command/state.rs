@@ -17,8 +17,8 @@ use crate::wire::command::{Code, GetState, ListCheckpoints, Refusal};
 /// Default number of checkpoints in a reply.
 const PAGE: usize = 10;
 
-/// Maximum number of checkpoints in a reply. Each checkpoint is read with its whole state, and all
-/// of them are in memory together, although the reply does not contain the states.
+/// Maximum number of checkpoints in a reply. They are read without their states, but with the events
+/// since then.
 const LARGEST_PAGE: usize = 100;
 
 /// Separator of the levels of a namespace.
@@ -63,6 +63,7 @@ pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result
         before: before.map_err(|fault| no_checkpoint(&fault))?,
         filter: BTreeMap::new(),
         limit: Some(params.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE)),
+        without_states: true,
     };
     let past = target.agents.engine().history(&record.id, query).await;
     let past = past.map_err(|failure| refused(&failure.into()))?;
@@ -80,7 +81,7 @@ pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result
             "metadata": metadata,
         })
     };
-    let points: Vec<Value> = past.iter().map(point).collect();
+    let points: Vec<Value> = past.items.iter().map(point).collect();
     Ok(json!({ "checkpoints": points }))
 }
 

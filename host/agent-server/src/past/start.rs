@@ -3,12 +3,12 @@
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Event, EventKind, RunReason};
 use wattle_graph::id::{CheckpointId, Namespace};
-use wattle_run::ports::store::{CheckpointQuery, RunRecord, StoreError};
+use wattle_run::ports::store::{CheckpointParts, CheckpointQuery, RunRecord, StoreError};
 
 use crate::agents::Agents;
 
-/// Number of checkpoints in the first read of the search. Each is read with its whole state. A run
-/// that has just started has written one checkpoint, and continues from the one before it.
+/// Number of checkpoints in the first read of the search. A run that has just started has written
+/// one checkpoint, and continues from the one before it.
 const FIRST_PAGE: usize = 2;
 
 /// Maximum number of checkpoints in one read. Each read doubles the number until this limit.
@@ -36,19 +36,19 @@ pub(super) async fn start(
             return Ok(from);
         }
     }
-    let mut query = CheckpointQuery { namespace: Some(root), ..CheckpointQuery::default() };
+    let parts = CheckpointParts::Meta;
+    let mut query = CheckpointQuery { namespace: Some(root), parts, ..CheckpointQuery::default() };
     let mut limit = FIRST_PAGE;
     loop {
         query.limit = Some(limit);
         let page = store.checkpoints(thread, &query).await?;
-        query.before = page.last().map(|tuple| tuple.checkpoint.meta.id);
-        let is_last = page.len() < limit;
-        for tuple in page {
+        query.before = page.items.last().map(|tuple| tuple.checkpoint.meta.id);
+        for tuple in page.items {
             if is_before(agents, run, &tuple.checkpoint).await? {
                 return Ok(Some(tuple.checkpoint.meta.id));
             }
         }
-        if is_last {
+        if page.is_last {
             return Ok(None);
         }
         limit = (limit * 2).min(LARGEST_PAGE);

@@ -92,6 +92,7 @@ async fn read(
         before: None,
         filter,
         limit: None,
+        without_states: false,
     };
     let fields = request.select.unwrap_or_default();
     let wanted = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
@@ -109,10 +110,9 @@ async fn read(
         None => {}
     }
     while states.len() < wanted {
-        let limit = READ.min(wanted - states.len());
-        query.limit = Some(limit);
-        let views = agents.engine().history(&record.id, query.clone()).await?;
-        for view in &views {
+        query.limit = Some(READ.min(wanted - states.len()));
+        let page = agents.engine().history(&record.id, query.clone()).await?;
+        for view in &page.items {
             // The states before inputs count against the limit, too.
             if states.len() == wanted {
                 break;
@@ -124,8 +124,8 @@ async fn read(
                 states.push(&view::selected(&state, &fields)?)?;
             }
         }
-        match views.last() {
-            Some(oldest) if views.len() == limit => query.before = Some(oldest.checkpoint),
+        match page.items.last() {
+            Some(oldest) if !page.is_last => query.before = Some(oldest.checkpoint),
             _ => break,
         }
     }
@@ -144,7 +144,7 @@ async fn input(
         limit: Some(1),
         ..query.clone()
     };
-    let found = agents.engine().history(&record.id, only).await?.pop();
+    let found = agents.engine().history(&record.id, only).await?.items.pop();
     Ok(found.filter(|view| view.checkpoint == id && view.source == CheckpointSource::Input))
 }
 

@@ -44,7 +44,8 @@ const AS_COPY: &str = "__copy__";
 pub struct HistoryFilter {
     /// Only checkpoints older than the one with this number.
     before: Option<u64>,
-    /// Maximum number of checkpoints, up to 500; 50 by default.
+    /// Maximum number of checkpoints, up to 500; 50 by default. Fewer are returned if they have more
+    /// than 32 MiB: only an empty list is the end of the history.
     limit: Option<usize>,
     /// True to include the state of each checkpoint.
     state: bool,
@@ -75,8 +76,9 @@ pub async fn get_history(
         before: filter.before.map(CheckpointId),
         filter: filter.filter.as_deref().map_or(Ok(BTreeMap::new()), facts)?,
         limit: Some(page_size(filter.limit)),
+        without_states: !filter.state,
     };
-    let views = state.engine.history(&record.id, query).await?.into_iter();
+    let views = state.engine.history(&record.id, query).await?.items.into_iter();
     Ok(Json(views.map(|view| CheckpointDocument::new(view, filter.state)).collect()))
 }
 

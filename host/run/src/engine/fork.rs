@@ -269,9 +269,8 @@ impl Engine {
         loop {
             let store = &self.0.ports.store;
             let page = store.checkpoints(&head.record.id, &query).await.map_err(store_failure)?;
-            query.before = page.last().map(|tuple| tuple.checkpoint.meta.id);
-            let is_last = page.len() < PAGE_CHECKPOINTS;
-            for tuple in page {
+            query.before = page.items.last().map(|tuple| tuple.checkpoint.meta.id);
+            for tuple in page.items {
                 if let Some((event, called)) = find_call_event(&tuple, call)? {
                     let (seq, namespace, called) =
                         (event.seq, event.namespace.clone(), called.clone());
@@ -279,7 +278,7 @@ impl Engine {
                     return Ok((tuple, OverriddenCall { seq, namespace, called, result, at_ms }));
                 }
             }
-            if is_last {
+            if page.is_last {
                 return Err(call_not_found(head, call));
             }
         }

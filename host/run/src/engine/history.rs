@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use wattle_graph::definition::SubgraphState;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::{Failure, code};
@@ -14,7 +15,10 @@ use super::{Engine, thread_not_found};
 use crate::app::{App, GraphVersion};
 use crate::hostcall::runs::PendingInterrupt;
 use crate::limit;
-use crate::ports::store::{CheckpointQuery, CheckpointTuple, ThreadHead, ThreadRecord};
+use crate::ports::store::{
+    CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, Store, StoreError, ThreadHead,
+    ThreadRecord,
+};
 use crate::time_travel::{HistoryQuery, StateView, TaskView};
 use crate::unpersisted_events;
 use crate::view::{self, Subgraphs, store_failure};
@@ -50,7 +54,9 @@ impl Engine {
         self.state_view(&head, &code, tuple).await
     }
 
-    /// Returns the states of a thread at its checkpoints, newest first.
+    /// Returns the states of a thread at its checkpoints, newest first: a page of at most
+    /// [`HISTORY_BYTES`](limit::HISTORY_BYTES), unless the first state alone has more. Without
+    /// states, no channel values are read.
     ///
     /// # Errors
     ///
@@ -59,23 +65,29 @@ impl Engine {
         &self,
         thread: &ThreadId,
         query: HistoryQuery,
-    ) -> Result<Vec<StateView>, Failure> {
+    ) -> Result<ListPage<StateView>, Failure> {
         check_namespace(&query.namespace)?;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let has_states = !query.without_states;
         let query = CheckpointQuery {
             namespace: Some(query.namespace),
             before: query.before,
             filter: query.filter,
             limit: query.limit,
+            parts: if has_states { CheckpointParts::All } else { CheckpointParts::WithoutValues },
         };
         let store = self.0.ports.store.as_ref();
-        let tuples = store.checkpoints(thread, &query).await.map_err(store_failure)?;
+        let page = store.checkpoints(thread, &query).await.map_err(store_failure)?;
         let code = self.loaded_code(&head.record);
-        let mut views = Vec::with_capacity(tuples.len());
-        for tuple in tuples {
-            views.push(self.state_view(&head, &code, tuple).await?);
+        let mut items = Vec::with_capacity(page.items.len());
+        for tuple in page.items {
+            let mut view = self.state_view(&head, &code, tuple).await?;
+            if !has_states {
+                view.values = Value::Null;
+            }
+            items.push(view);
         }
-        Ok(views)
+        Ok(ListPage { items, is_last: page.is_last })
     }
 
     /// Returns a checkpoint of the root graph.
@@ -157,7 +169,7 @@ impl Engine {
         let root = Namespace::root();
         let meta = &tuple.checkpoint.meta;
         let whole = match meta.parent_graphs.get(&root).filter(|_| !meta.namespace.is_root()) {
-            Some(above) => store.checkpoint(thread, &root, Some(*above)).await,
+            Some(above) => checkpoint_without_values(store, thread, *above).await,
             None if stands_here => {
                 unpersisted_events::with_earlier_events(store, tuple.clone(), thread)
                     .await
@@ -167,6 +179,23 @@ impl Engine {
         };
         Ok(whole.map_err(store_failure)?.map(|tuple| tuple.events).unwrap_or_default())
     }
+}
+
+/// Returns a checkpoint of the root graph with the events since then, and without its values.
+async fn checkpoint_without_values(
+    store: &dyn Store,
+    thread: &ThreadId,
+    id: CheckpointId,
+) -> Result<Option<CheckpointTuple>, StoreError> {
+    let query = CheckpointQuery {
+        namespace: Some(Namespace::root()),
+        before: Some(CheckpointId(id.0.saturating_add(1))),
+        limit: Some(1),
+        parts: CheckpointParts::WithoutValues,
+        ..CheckpointQuery::default()
+    };
+    let found = store.checkpoints(thread, &query).await?.items.pop();
+    Ok(found.filter(|tuple| tuple.checkpoint.meta.id == id))
 }
 
 /// Rejects a namespace that is deeper than any subgraph, before its levels are traversed.

@@ -5,6 +5,7 @@
 
 mod error;
 mod host;
+mod list;
 mod maintenance;
 mod notification;
 mod options;
@@ -29,6 +30,7 @@ use crate::ports::blob::BlobRef;
 
 pub use self::error::StoreError;
 pub use self::host::{HostReport, LiveHost};
+pub use self::list::{CheckpointParts, ListPage};
 pub use self::maintenance::{CompactionReport, Damage, DamageReport, PinnedVersions};
 pub use self::notification::Notification;
 pub use self::options::{Durability, RunOptions};
@@ -298,6 +300,8 @@ pub struct CheckpointQuery {
     pub filter: BTreeMap<String, Value>,
     /// Maximum number of checkpoints. Unlimited if `None`.
     pub limit: Option<usize>,
+    /// The parts that are read.
+    pub parts: CheckpointParts,
 }
 
 /// Threads, checkpoints and event logs.
@@ -451,12 +455,14 @@ pub trait Store: Send + Sync {
         id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError>;
 
-    /// Returns checkpoints of a thread, newest first.
+    /// Returns checkpoints of a thread, newest first, with about [`HISTORY_BYTES`](crate::limit::HISTORY_BYTES) of JSON
+    /// at most. Each counts all of its values, also those that it shares with others. The next page is that
+    /// [before](CheckpointQuery::before) the last checkpoint.
     async fn checkpoints(
         &self,
         thread: &ThreadId,
         query: &CheckpointQuery,
-    ) -> Result<Vec<CheckpointTuple>, StoreError>;
+    ) -> Result<ListPage<CheckpointTuple>, StoreError>;
 
     /// Returns events after a sequence number, oldest first: at most `limit`, with at most
     /// [`PAGE_EVENT_BYTES`](crate::limit::PAGE_EVENT_BYTES) of JSON. The first event may have more, and is then returned

@@ -27,8 +27,9 @@ use wattle_run::ports::sandbox::NodeCall;
 use wattle_run::ports::sql::SqlTransaction;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, LeaseEpoch, LeaseHolder,
-    MentionPage, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
-    RunRecord, SealReport, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket,
+    ListPage, MentionPage, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions,
+    PruneStrategy, RunRecord, SealReport, StoreError, ThreadHead, ThreadQuery, ThreadRecord,
+    Ticket,
 };
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{
@@ -435,8 +436,8 @@ impl Store for StubPorts {
         &self,
         _thread: &ThreadId,
         _query: &CheckpointQuery,
-    ) -> Result<Vec<CheckpointTuple>, StoreError> {
-        Ok(Vec::new())
+    ) -> Result<ListPage<CheckpointTuple>, StoreError> {
+        Ok(ListPage::empty())
     }
 
     async fn events(

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Values};
 use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
+use wattle_run::limit::HISTORY_BYTES;
 use wattle_run::ports::store::{
-    BatchPage, CheckpointQuery, CheckpointTuple, StoreError, StoredBatch, StoredValue,
-    ThreadSnapshot,
+    BatchPage, CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, StoreError,
+    StoredBatch, StoredValue, ThreadSnapshot,
 };
 
 use crate::codec::{plain_bytes, unpack};
@@ -18,7 +19,7 @@ use crate::disk::head::Head;
 use crate::disk::link::Link;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::value::Loader;
-use crate::page::EventPage;
+use crate::page::{EventPage, PageBuilder};
 use crate::query::checkpoint_matches;
 
 /// Maximum size of the events since a checkpoint that are read together, in bytes of JSON. They may
@@ -161,26 +162,28 @@ pub(crate) fn checkpoint(
     let selection = Selection {
         oldest: id,
         limit: 1,
+        parts: CheckpointParts::All,
         header: |header: &Header| {
             header.namespace == namespace.as_str() && (id.is_none() || header.checkpoint == id)
         },
         meta: |_: &CheckpointMeta| true,
     };
-    Ok(select(snapshot, thread, &selection)?.pop())
+    Ok(select(snapshot, thread, &selection)?.items.pop())
 }
 
-/// Returns the checkpoints that match, newest first.
+/// See [`Store::checkpoints`](wattle_run::ports::Store::checkpoints).
 pub(crate) fn checkpoints(
     snapshot: &Snapshot,
     thread: &ThreadId,
     query: &CheckpointQuery,
-) -> Result<Vec<CheckpointTuple>, StoreError> {
+) -> Result<ListPage<CheckpointTuple>, StoreError> {
     let namespace = query.namespace.as_ref();
     // Checked in the header, so that newer checkpoints are not loaded.
     let is_before = |id: CheckpointId| query.before.is_none_or(|before| id < before);
     let selection = Selection {
         oldest: None,
         limit: query.limit.unwrap_or(usize::MAX),
+        parts: query.parts,
         header: |header: &Header| {
             namespace.is_none_or(|namespace| namespace.as_str() == header.namespace)
                 && header.checkpoint.is_none_or(is_before)
@@ -190,11 +193,12 @@ pub(crate) fn checkpoints(
     select(snapshot, thread, &selection)
 }
 
-/// Which checkpoints a walk selects.
+/// Which checkpoints a walk selects, and what it reads of them.
 struct Selection<H, M> {
     /// The walk ends at this checkpoint.
     oldest: Option<CheckpointId>,
     limit: usize,
+    parts: CheckpointParts,
     /// Filter on the header, which needs no decoding.
     header: H,
     meta: M,
@@ -204,21 +208,22 @@ fn select<H, M>(
     snapshot: &Snapshot,
     thread: &ThreadId,
     selection: &Selection<H, M>,
-) -> Result<Vec<CheckpointTuple>, StoreError>
+) -> Result<ListPage<CheckpointTuple>, StoreError>
 where
     H: Fn(&Header) -> bool,
     M: Fn(&CheckpointMeta) -> bool,
 {
-    let mut tuples = Vec::new();
+    let mut page = PageBuilder::new(selection.limit, HISTORY_BYTES);
     let Some(head) = snapshot.head(thread)? else {
-        return Ok(tuples);
+        return Ok(page.finish());
     };
     let mut loader = Loader::new(snapshot);
     // The events of a checkpoint are newer than the checkpoint, so the walk passes all of them
     // before it.
     let mut pending: HashMap<CheckpointId, Vec<Seen>> = HashMap::new();
     for step in walk(snapshot, head.frame) {
-        if tuples.len() >= selection.limit {
+        if page.is_full() {
+            page.cut();
             break;
         }
         let (number, header) = step?;
@@ -227,7 +232,7 @@ where
         let mut seen = Seen::Header(number, header);
         // A frame with a checkpoint and events is loaded once.
         let frame = if is_wanted { Some(seen.frame(snapshot)?) } else { None };
-        if let Some(base) = seen.base_of_events() {
+        if let Some(base) = seen.base_of_events().filter(|_| selection.parts.has_events()) {
             pending.entry(base).or_default().push(seen);
         }
         let Some(id) = checkpoint else { continue };
@@ -235,15 +240,27 @@ where
         if let Some(frame) = frame {
             let meta: CheckpointMeta = frame.meta()?;
             if (selection.meta)(&meta) {
-                let events = pending_of(snapshot, thread, id, events)?;
-                tuples.push(tuple(&mut loader, (number, frame), meta, events)?);
+                let mut bytes = plain_bytes(frame.packed_meta()?);
+                let (events, events_bytes) = pending_of(snapshot, thread, id, events)?;
+                bytes = bytes.saturating_add(events_bytes);
+                let mut values = Values::new();
+                if selection.parts.has_values() {
+                    let (loaded, values_bytes) = loader.channels(number, &frame, &meta)?;
+                    values = loaded;
+                    bytes = bytes.saturating_add(values_bytes);
+                }
+                if !page.fits(bytes) {
+                    break;
+                }
+                let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
+                page.push(CheckpointTuple { checkpoint, events }, bytes);
             }
         }
         if selection.oldest.is_some_and(|oldest| id <= oldest) {
             break;
         }
     }
-    Ok(tuples)
+    Ok(page.finish())
 }
 
 /// A frame that the walk has passed.
@@ -273,14 +290,14 @@ impl Seen {
     }
 }
 
-/// Returns the events of the frames that belong to a checkpoint. Their size is checked before any
-/// is decoded.
+/// Returns the events of the frames that belong to a checkpoint, and their size in bytes of JSON.
+/// The size is checked before any event is decoded.
 fn pending_of(
     snapshot: &Snapshot,
     thread: &ThreadId,
     checkpoint: CheckpointId,
     pending: Vec<Seen>,
-) -> Result<Vec<Event>, StoreError> {
+) -> Result<(Vec<Event>, u64), StoreError> {
     let (mut frames, mut bytes) = (Vec::with_capacity(pending.len()), 0);
     for mut seen in pending.into_iter().rev() {
         let frame = seen.frame(snapshot)?;
@@ -295,18 +312,7 @@ fn pending_of(
     for frame in frames {
         events.extend(frame.events::<Event>()?);
     }
-    Ok(events)
-}
-
-fn tuple(
-    loader: &mut Loader<'_, Snapshot>,
-    (number, frame): (u64, Rc<Frame>),
-    meta: CheckpointMeta,
-    events: Vec<Event>,
-) -> Result<CheckpointTuple, StoreError> {
-    let values = loader.channels(number, &frame, &meta)?;
-    let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
-    Ok(CheckpointTuple { checkpoint, events })
+    Ok((events, bytes))
 }
 
 #[cfg(test)]
@@ -347,7 +353,7 @@ mod tests {
         };
         let snapshot = Snapshot::newest(&store.0.source).unwrap().for_a_glance();
         let found = checkpoints(&snapshot, &thread, &query);
-        let found = found.unwrap().into_iter().map(|tuple| tuple.checkpoint.meta.id.0);
+        let found = found.unwrap().items.into_iter().map(|tuple| tuple.checkpoint.meta.id.0);
         assert_eq!(found.collect::<Vec<_>>(), [3, 2]);
     }
 }

@@ -9,7 +9,7 @@ use wattle_graph::checkpoint::{CheckpointMeta, Values};
 use wattle_graph::id::{ChannelName, CheckpointId};
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::unpack;
+use crate::codec::{plain_bytes, unpack};
 use crate::disk::chain::{Log, load_at};
 use crate::disk::frame::{Frame, Places};
 use crate::disk::link::{Extent, Link};
@@ -19,10 +19,21 @@ const VALUE: &str = "channel value";
 
 /// A channel in a frame, decoded.
 #[derive(Debug)]
-enum Piece {
+struct Piece {
+    content: Content,
+    /// Length in bytes of JSON.
+    bytes: u64,
+}
+
+#[derive(Debug)]
+enum Content {
     Whole(Arc<Value>),
     Tail(Link, Vec<Value>),
 }
+
+/// A value with its length in bytes of JSON. The length of a list is that of the pieces from which
+/// it was built.
+type Measured = (Arc<Value>, u64);
 
 /// Number of a frame, and a channel in it.
 type Spot = (u64, ChannelName);
@@ -33,7 +44,7 @@ pub(crate) struct Loader<'a, L> {
     /// The frame that was read last: the channels of one version are in one frame.
     last: Option<(u64, Rc<Frame>)>,
     pieces: HashMap<Spot, Option<Arc<Piece>>>,
-    values: HashMap<Spot, Option<Arc<Value>>>,
+    values: HashMap<Spot, Option<Measured>>,
 }
 
 /// Returns the number of the frame with a version of a checkpoint's channels.
@@ -75,13 +86,14 @@ impl<'a, L: Log> Loader<'a, L> {
         Self { log, last: None, pieces: HashMap::new(), values: HashMap::new() }
     }
 
-    /// Loads the values of all channels of the checkpoint in a frame.
+    /// Loads the values of all channels of the checkpoint in a frame. Returns them with their total
+    /// length in bytes of JSON.
     pub(crate) fn channels(
         &mut self,
         number: u64,
         frame: &Rc<Frame>,
         meta: &CheckpointMeta,
-    ) -> Result<Values, StoreError> {
+    ) -> Result<(Values, u64), StoreError> {
         let places = frame.places()?;
         self.last = Some((number, frame.clone()));
         // Ordered by frame, so that each frame is read once.
@@ -91,13 +103,14 @@ impl<'a, L: Log> Loader<'a, L> {
         }
         // The newest frame comes first, because it is already loaded.
         spots.sort_unstable_by(|a, b| b.cmp(a));
-        let mut values = Values::new();
+        let (mut values, mut bytes) = (Values::new(), 0_u64);
         for (place, version, channel) in spots {
-            if let Some(value) = self.value(place, version, channel)? {
+            if let Some((value, own)) = self.measured(place, version, channel)? {
                 values.insert(channel.clone(), value);
+                bytes = bytes.saturating_add(own);
             }
         }
-        Ok(values)
+        Ok((values, bytes))
     }
 
     /// Loads the value of a channel from the frame `place`; `None` if there is none.
@@ -107,28 +120,42 @@ impl<'a, L: Log> Loader<'a, L> {
         version: CheckpointId,
         channel: &ChannelName,
     ) -> Result<Option<Arc<Value>>, StoreError> {
+        Ok(self.measured(place, version, channel)?.map(|(value, _)| value))
+    }
+
+    fn measured(
+        &mut self,
+        place: u64,
+        version: CheckpointId,
+        channel: &ChannelName,
+    ) -> Result<Option<Measured>, StoreError> {
         let spot = (place, channel.clone());
         if let Some(value) = self.values.get(&spot) {
             return Ok(value.clone());
         }
         let value = match self.piece(place, version, channel)?.as_deref() {
             None => None,
-            Some(Piece::Whole(value)) => Some(value.clone()),
-            Some(Piece::Tail(link, items)) => Some(self.list(place, channel, *link, items)?),
+            Some(Piece { content: Content::Whole(value), bytes }) => Some((value.clone(), *bytes)),
+            Some(Piece { content: Content::Tail(link, items), bytes }) => {
+                let (list, before) = self.list(place, channel, *link, items)?;
+                Some((list, bytes.saturating_add(before)))
+            }
         };
         self.values.insert(spot, value.clone());
         Ok(value)
     }
 
-    /// Builds a list from its newest delta back to the last full value.
+    /// Builds a list from its newest delta back to the last full value. Returns it with the length
+    /// of the pieces before that delta.
     fn list(
         &mut self,
         place: u64,
         channel: &ChannelName,
         link: Link,
         items: &[Value],
-    ) -> Result<Arc<Value>, StoreError> {
+    ) -> Result<Measured, StoreError> {
         let mut list: Vec<Value> = items.iter().rev().cloned().collect();
+        let mut bytes = 0_u64;
         // The list is built backwards: `wanted` items are still missing.
         let (mut place, mut link, mut wanted) = (place, link, link.keep as usize);
         while wanted > 0 {
@@ -139,21 +166,22 @@ impl<'a, L: Log> Loader<'a, L> {
             let piece = self.piece(link.place, link.base, channel)?;
             let piece =
                 piece.ok_or_else(|| corrupt(VALUE, "the base of a list delta is missing"))?;
-            let (kept, items) = match &*piece {
-                Piece::Whole(value) => (0, value.as_array().map_or(&[][..], Vec::as_slice)),
-                Piece::Tail(link, items) => (link.keep as usize, items.as_slice()),
+            bytes = bytes.saturating_add(piece.bytes);
+            let (kept, items) = match &piece.content {
+                Content::Whole(value) => (0, value.as_array().map_or(&[][..], Vec::as_slice)),
+                Content::Tail(link, items) => (link.keep as usize, items.as_slice()),
             };
             if kept + items.len() < wanted {
                 return Err(corrupt(VALUE, "the base of a list delta is too short"));
             }
             list.extend(items[..wanted.saturating_sub(kept)].iter().rev().cloned());
             wanted = wanted.min(kept);
-            if let Piece::Tail(next, _) = &*piece {
+            if let Content::Tail(next, _) = &piece.content {
                 (place, link) = (link.place, *next);
             }
         }
         list.reverse();
-        Ok(Arc::new(Value::Array(list)))
+        Ok((Arc::new(Value::Array(list)), bytes))
     }
 
     fn piece(
@@ -175,10 +203,13 @@ impl<'a, L: Log> Loader<'a, L> {
         }
         let piece = match frame.part(channel)? {
             None => None,
-            Some(part) => Some(Arc::new(match part.link {
-                Some(link) => Piece::Tail(link, unpack(VALUE, part.packed)?),
-                None => Piece::Whole(Arc::new(unpack(VALUE, part.packed)?)),
-            })),
+            Some(part) => {
+                let content = match part.link {
+                    Some(link) => Content::Tail(link, unpack(VALUE, part.packed)?),
+                    None => Content::Whole(Arc::new(unpack(VALUE, part.packed)?)),
+                };
+                Some(Arc::new(Piece { content, bytes: plain_bytes(part.packed) }))
+            }
         };
         self.pieces.insert(spot, piece.clone());
         Ok(piece)

@@ -8,10 +8,11 @@ use serde_json::Value;
 use wattle_graph::checkpoint::{Checkpoint, ListDelta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId, ThreadId};
-use wattle_run::limit::PAGE_EVENT_BYTES;
+use wattle_run::json::approx_bytes;
+use wattle_run::limit::{HISTORY_BYTES, PAGE_EVENT_BYTES};
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, SealReport, StoreError, ThreadHead,
-    ThreadRecord,
+    Batch, BatchPage, CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, SealReport,
+    StoreError, ThreadHead, ThreadRecord,
 };
 
 use crate::codec::{Packer, json_bytes};
@@ -248,15 +249,24 @@ impl Thread {
             Some(id) => self.stored(id).filter(is_of),
             None => self.newest_first(Bound::Unbounded).find(is_of),
         };
-        stored.map(|stored| self.tuple(stored))
+        stored.map(|stored| self.tuple(stored, CheckpointParts::All))
     }
 
-    pub(super) fn checkpoints(&self, query: &CheckpointQuery) -> Vec<CheckpointTuple> {
+    /// See [`Store::checkpoints`](wattle_run::ports::Store::checkpoints).
+    pub(super) fn checkpoints(&self, query: &CheckpointQuery) -> ListPage<CheckpointTuple> {
         let before = query.before.map_or(Bound::Unbounded, Bound::Excluded);
         let matching = self.newest_first(before);
         let matching = matching.filter(|stored| checkpoint_matches(query, &stored.meta));
-        let limit = query.limit.unwrap_or(usize::MAX);
-        matching.take(limit).map(|stored| self.tuple(stored)).collect()
+        let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), HISTORY_BYTES);
+        for stored in matching {
+            let tuple = self.tuple(stored, query.parts);
+            let bytes = tuple_bytes(&tuple);
+            if !page.fits(bytes) {
+                break;
+            }
+            page.push(tuple, bytes);
+        }
+        page.finish()
     }
 
     pub(super) fn batches(&self, from: Option<u64>, bytes: usize) -> BatchPage {
@@ -317,17 +327,27 @@ impl Thread {
         ids.filter_map(|(id, _)| self.stored(*id))
     }
 
-    fn tuple(&self, stored: &Stored) -> CheckpointTuple {
+    fn tuple(&self, stored: &Stored, parts: CheckpointParts) -> CheckpointTuple {
         let meta = &stored.meta;
         let value = |(name, version): (&ChannelName, &CheckpointId)| {
             Some((name.clone(), self.value(name, *version)?.clone()))
         };
-        let values = meta.versions.iter().filter_map(value).collect();
-        let pending = self.pending.get(&meta.id).into_iter().flatten();
+        let versions = meta.versions.iter().filter(|_| parts.has_values());
+        let values = versions.filter_map(value).collect();
+        let pending = self.pending.get(&meta.id).filter(|_| parts.has_events());
+        let pending = pending.into_iter().flatten();
         let frames = pending.filter_map(|position| self.frames.get(*position));
         CheckpointTuple {
             checkpoint: Checkpoint { meta: meta.clone(), values, list_deltas: BTreeMap::new() },
             events: frames.flat_map(|frame| &frame.events).cloned().collect(),
         }
     }
+}
+
+/// Returns the approximate length of a checkpoint with its events, in bytes of JSON.
+fn tuple_bytes(tuple: &CheckpointTuple) -> u64 {
+    let CheckpointTuple { checkpoint: Checkpoint { meta, values, .. }, events } = tuple;
+    let values = values.values().map(|value| approx_bytes(value));
+    let events = events.iter().map(json_bytes);
+    json_bytes(meta) + values.sum::<u64>() + events.sum::<u64>()
 }

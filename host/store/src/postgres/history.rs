@@ -7,7 +7,8 @@ use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Values};
 use wattle_graph::event::Event;
 use wattle_graph::id::{AppName, CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::store::{
-    CheckpointQuery, CheckpointTuple, RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord,
+    CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, RunRecord, StoreError, ThreadHead,
+    ThreadQuery, ThreadRecord,
 };
 
 use crate::codec::unpack;
@@ -147,7 +148,7 @@ pub(super) async fn step_by_step(
     let Some(number) = number(&mut snapshot, thread).await? else { return Ok(None) };
     let selection = Selection { namespace: Some(namespace), before: None, id };
     let metas = metas(&mut snapshot, number, &selection, 1).await?;
-    Ok(tuples(&mut snapshot, number, metas).await?.pop())
+    Ok(tuples(&mut snapshot, number, metas, CheckpointParts::All).await?.pop())
 }
 
 /// See [`Store::checkpoints`](wattle_run::ports::Store::checkpoints).
@@ -155,9 +156,9 @@ pub(super) async fn checkpoints(
     link: &Link,
     thread: &ThreadId,
     query: &CheckpointQuery,
-) -> Result<Vec<CheckpointTuple>, StoreError> {
+) -> Result<ListPage<CheckpointTuple>, StoreError> {
     let mut snapshot = link.snapshot("list checkpoints").await?;
-    let Some(number) = number(&mut snapshot, thread).await? else { return Ok(Vec::new()) };
+    let Some(number) = number(&mut snapshot, thread).await? else { return Ok(ListPage::empty()) };
     let limit = query.limit.unwrap_or(usize::MAX);
     let namespace = query.namespace.as_ref();
     let mut selection = Selection { namespace, before: query.before, id: None };
@@ -168,14 +169,15 @@ pub(super) async fn checkpoints(
         selection.before = Some(oldest.id);
         matching.extend(page.into_iter().filter(|meta| checkpoint_matches(query, meta)));
     }
+    let is_last = matching.len() < limit;
     matching.truncate(limit);
-    let mut found = Vec::with_capacity(matching.len());
+    let mut items = Vec::with_capacity(matching.len());
     let mut matching = matching.into_iter().peekable();
     while matching.peek().is_some() {
         let page = matching.by_ref().take(VALUE_PAGE).collect();
-        found.extend(tuples(&mut snapshot, number, page).await?);
+        items.extend(tuples(&mut snapshot, number, page, query.parts).await?);
     }
-    Ok(found)
+    Ok(ListPage { items, is_last })
 }
 
 /// See [`Store::events`](wattle_run::ports::Store::events).
@@ -250,14 +252,17 @@ async fn tuples(
     snapshot: &mut Begun,
     number: i64,
     metas: Vec<CheckpointMeta>,
+    parts: CheckpointParts,
 ) -> Result<Vec<CheckpointTuple>, StoreError> {
     let wanted: BTreeSet<value::Version> = metas
         .iter()
+        .filter(|_| parts.has_values())
         .flat_map(|meta| &meta.versions)
         .map(|(channel, version)| (channel.clone(), *version))
         .collect();
     let loaded = value::load(snapshot, number, &wanted).await?;
-    let mut pending = pending(snapshot, number, &metas).await?;
+    let mut pending =
+        if parts.has_events() { pending(snapshot, number, &metas).await? } else { BTreeMap::new() };
     let tuple = |meta: CheckpointMeta| {
         let value = |(channel, version): (&_, &CheckpointId)| {
             let value = loaded.get(&(Clone::clone(channel), *version))?;

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::id::{Namespace, ThreadId};
+use wattle_run::limit::HISTORY_BYTES;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, CheckpointQuery, CheckpointTuple};
+use wattle_run::ports::store::{
+    Batch, CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage,
+};
 
 use crate::sample::{append, batch, checkpoint, create, events, id, run_id, seqs, thread_id};
 
@@ -32,8 +35,8 @@ async fn history(store: &dyn Store) -> ThreadId {
 }
 
 async fn list(store: &dyn Store, query: CheckpointQuery) -> Vec<u64> {
-    let tuples = store.checkpoints(&thread_id("t"), &query).await.unwrap();
-    tuples.iter().map(|tuple| tuple.checkpoint.meta.id.0).collect()
+    let page = store.checkpoints(&thread_id("t"), &query).await.unwrap();
+    page.items.iter().map(|tuple| tuple.checkpoint.meta.id.0).collect()
 }
 
 fn filter<const N: usize>(facts: [(&str, Value); N]) -> CheckpointQuery {
@@ -46,7 +49,8 @@ pub(crate) async fn newest_checkpoints_come_first(store: &dyn Store) {
     assert_eq!(list(store, CheckpointQuery::default()).await, [8, 7, 6, 5, 4, 3, 2, 1]);
     for empty in ["other", "missing"] {
         let query = CheckpointQuery::default();
-        assert!(store.checkpoints(&thread_id(empty), &query).await.unwrap().is_empty());
+        let page = store.checkpoints(&thread_id(empty), &query).await.unwrap();
+        assert_eq!(page, ListPage::empty());
     }
 }
 
@@ -89,12 +93,51 @@ pub(crate) async fn hostile_filter_keys_match_nothing(store: &dyn Store) {
     assert_eq!(list(store, filter([("source", json!(null))])).await, [0; 0]);
 }
 
+pub(crate) async fn checkpoint_pages_are_bounded_in_bytes(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let text = json!("x".repeat(HISTORY_BYTES as usize / 5 * 2));
+    // Two channels fit into a page, three do not.
+    let channels: [(&[&str], &[(&str, u64)]); 5] = [
+        (&["a"], &[]),
+        (&["b"], &[("a", 1)]),
+        (&["c"], &[("a", 1), ("b", 2)]),
+        (&[], &[("a", 1), ("b", 2)]),
+        (&[], &[]),
+    ];
+    for (number, (changed, older)) in (1..).zip(channels) {
+        let changed: Vec<_> = changed.iter().map(|name| (*name, text.clone())).collect();
+        append(store, &thread, batch(checkpoint(number, None, &changed, older))).await.unwrap();
+    }
+    append(store, &thread, Batch { base: Some(id(5)), ..events(1, 2) }).await.unwrap();
+    let ids = |page: &ListPage<CheckpointTuple>| {
+        page.items.iter().map(|tuple| tuple.checkpoint.meta.id.0).collect::<Vec<_>>()
+    };
+    let (mut query, mut pages) = (CheckpointQuery::default(), Vec::new());
+    loop {
+        let page = store.checkpoints(&thread, &query).await.unwrap();
+        query.before = page.items.last().map(|tuple| tuple.checkpoint.meta.id);
+        pages.push(ids(&page));
+        if page.is_last {
+            break;
+        }
+    }
+    assert_eq!(pages, [vec![5, 4], vec![3], vec![2], vec![1]]);
+    for parts in [CheckpointParts::WithoutValues, CheckpointParts::Meta] {
+        let query = CheckpointQuery { parts, ..CheckpointQuery::default() };
+        let page = store.checkpoints(&thread, &query).await.unwrap();
+        assert_eq!((ids(&page), page.is_last), (vec![5, 4, 3, 2, 1], true));
+        assert!(page.items.iter().all(|tuple| tuple.checkpoint.values.is_empty()));
+        let expected: &[u64] = if parts.has_events() { &[1, 2] } else { &[] };
+        assert_eq!(seqs(&page.items[0].events), expected);
+    }
+}
+
 pub(crate) async fn pending_events_are_listed(store: &dyn Store) {
     let thread = history(store).await;
     append(store, &thread, Batch { base: Some(id(8)), ..events(1, 2) }).await.unwrap();
     append(store, &thread, Batch { base: Some(id(3)), ..events(3, 3) }).await.unwrap();
-    let tuples = store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap();
-    for tuple in tuples {
+    let page = store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap();
+    for tuple in page.items {
         let expected: &[u64] = match tuple.checkpoint.meta.id.0 {
             8 => &[1, 2],
             3 => &[3],
@@ -106,7 +149,7 @@ pub(crate) async fn pending_events_are_listed(store: &dyn Store) {
 
 pub(crate) async fn every_filter_combination_matches_the_plain_list(store: &dyn Store) {
     let thread = history(store).await;
-    let plain = store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap();
+    let plain = store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap().items;
     let namespaces = [None, Some(Namespace::root()), Some(Namespace::new("child"))];
     let filters = [None, Some(("parity", json!("even"))), Some(("run", json!("second")))];
     for namespace in &namespaces {
@@ -120,8 +163,9 @@ pub(crate) async fn every_filter_combination_matches_the_plain_list(store: &dyn 
                         before,
                         filter: filter.collect(),
                         limit,
+                        ..CheckpointQuery::default()
                     };
-                    let answer = store.checkpoints(&thread, &query).await.unwrap();
+                    let answer = store.checkpoints(&thread, &query).await.unwrap().items;
                     assert_eq!(answer, expected(&plain, &query), "{query:?}");
                 }
             }

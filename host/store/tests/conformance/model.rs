@@ -129,7 +129,7 @@ impl NewCheckpoint {
     ) -> wattle_graph::checkpoint::Checkpoint {
         let newest = head.and_then(|head| head.last_checkpoint).map_or(0, |id| id.0);
         let query = CheckpointQuery::default();
-        let earlier = store.checkpoints(thread, &query).await.unwrap();
+        let earlier = store.checkpoints(thread, &query).await.unwrap().items;
         let from = earlier.get(self.from as usize).map(|tuple| &tuple.checkpoint);
         let parent = from.map(|checkpoint| &checkpoint.meta);
         let mut changed = Vec::new();

@@ -62,7 +62,7 @@ pub(crate) async fn three_runs(store: &dyn Store, name: &str) -> ThreadId {
 }
 
 pub(crate) async fn all(store: &dyn Store, thread: &ThreadId) -> Vec<CheckpointTuple> {
-    store.checkpoints(thread, &CheckpointQuery::default()).await.unwrap()
+    store.checkpoints(thread, &CheckpointQuery::default()).await.unwrap().items
 }
 
 fn numbers(tuples: &[CheckpointTuple]) -> Vec<u64> {

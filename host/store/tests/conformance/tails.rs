@@ -43,7 +43,7 @@ pub(crate) async fn every_version_of_a_list_round_trips(store: &dyn Store) {
     for (number, version) in (1..).zip(&versions) {
         assert_eq!(list_at(store, &thread, number).await, json!(version), "version {number}");
     }
-    let all = store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap();
+    let all = store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap().items;
     let listed: Vec<Value> =
         all.iter().rev().map(|tuple| tuple.checkpoint.state()["list"].clone()).collect();
     assert_eq!(json!(listed), json!(versions));

@@ -270,7 +270,7 @@ fn paying() -> NativePlugin {
 /// Returns ids and parents of the stored checkpoints, oldest first.
 async fn stored(world: &World, thread: &ThreadId) -> Vec<(u64, Option<u64>)> {
     let store = &world.engine.ports().store;
-    let tuples = store.checkpoints(thread, &CheckpointQuery::default()).await.unwrap();
+    let tuples = store.checkpoints(thread, &CheckpointQuery::default()).await.unwrap().items;
     let ids = tuples.iter().rev().map(|tuple| &tuple.checkpoint.meta);
     ids.map(|meta| (meta.id.0, meta.parent.map(|id| id.0))).collect()
 }

@@ -55,7 +55,7 @@ fn request(ttl: ThreadTtl) -> StartRun {
 
 async fn checkpoints(world: &World, thread: &wattle_graph::id::ThreadId) -> usize {
     let store = &world.engine.ports().store;
-    store.checkpoints(thread, &CheckpointQuery::default()).await.unwrap().len()
+    store.checkpoints(thread, &CheckpointQuery::default()).await.unwrap().items.len()
 }
 
 #[tokio::test]

@@ -138,7 +138,7 @@ async fn a_subgraph_has_its_own_history_and_no_run() {
     let runs = |kind: &EventKind| matches!(kind, EventKind::RunStarted(_) | EventKind::RunEnded(_));
     assert!(places(&world, thread, runs).await.iter().all(Namespace::is_root));
     let query = CheckpointQuery { namespace: Some(child), ..CheckpointQuery::default() };
-    let history = world.engine.ports().store.checkpoints(thread, &query).await.unwrap();
+    let history = world.engine.ports().store.checkpoints(thread, &query).await.unwrap().items;
     let newest = &history[0].checkpoint;
     assert_eq!(newest.state()["own"], json!(1));
     assert_eq!(newest.meta.parent_graphs.keys().collect::<Vec<_>>(), [&Namespace::root()]);

@@ -72,7 +72,7 @@ async fn state(world: &World, thread: &ThreadId, checkpoint: Option<u64>) -> Sta
 }
 
 async fn history(world: &World, thread: &ThreadId, query: HistoryQuery) -> Vec<StateView> {
-    world.engine.history(thread, query).await.expect("the history can be read")
+    world.engine.history(thread, query).await.expect("the history can be read").items
 }
 
 fn at_checkpoint(thread: &ThreadId, checkpoint: u64, input: Option<Value>) -> ForkThread {
@@ -149,6 +149,9 @@ async fn history_shows_finished_and_next_tasks() {
     let older =
         HistoryQuery { before: Some(now.checkpoint), limit: Some(1), ..HistoryQuery::default() };
     assert_eq!(history(&world, thread, older).await, [all[1].clone()]);
+    let without = HistoryQuery { without_states: true, ..HistoryQuery::default() };
+    let stateless = all.iter().map(|view| StateView { values: json!(null), ..view.clone() });
+    assert_eq!(history(&world, thread, without).await, stateless.collect::<Vec<_>>());
     let other = world.engine.state(thread, &Namespace::root(), Some(CheckpointId(99))).await;
     assert_eq!(other.unwrap_err().code, code::NOT_FOUND);
 }

@@ -33,7 +33,7 @@ async fn a_picture_of_8_mib_is_a_blob_and_not_in_checkpoints_or_events() {
     let piece = &image[1_000_000..1_000_200];
     let events = serde_json::to_string(&store.events(&thread, 0, usize::MAX).await.unwrap());
     assert!(!events.unwrap().contains(piece));
-    for tuple in store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap() {
+    for tuple in store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap().items {
         assert!(!format!("{tuple:?}").contains(piece));
     }
     let requests = server.model_requests("vision");

@@ -323,7 +323,7 @@ impl Stage {
 
     async fn history(&self) -> Seen {
         let history = self.world.engine.history(&self.thread(), HistoryQuery::default()).await;
-        Seen::history(&history.unwrap())
+        Seen::history(&history.unwrap().items)
     }
 
     async fn verify(&self) -> Seen {
