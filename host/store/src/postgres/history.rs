@@ -3,22 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+use tokio::task::spawn_blocking;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Values};
 use wattle_graph::event::Event;
 use wattle_graph::id::{AppName, CheckpointId, Namespace, RunId, ThreadId};
+use wattle_run::limit::HISTORY_BYTES;
 use wattle_run::ports::store::{
     CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, RunRecord, StoreError, ThreadHead,
     ThreadQuery, ThreadRecord,
 };
 
-use crate::codec::unpack;
-use crate::error::corrupt;
-use crate::page::EventPage;
+use crate::codec::{plain_bytes, unpack};
+use crate::error::{backend, corrupt};
+use crate::page::{EventPage, PageBuilder};
 use crate::postgres::head::{HEAD, checkpoint_id, record, thread_head};
 use crate::postgres::link::{Begun, Link, while_trying};
 use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::stage::status_word;
-use crate::postgres::value;
+use crate::postgres::value::{self, Chains};
 use crate::query::checkpoint_matches;
 
 /// Checkpoints whose `CheckpointMeta` one statement reads.
@@ -32,15 +35,41 @@ const EVENT_PAGE: usize = 128;
 
 const NUMBER: &str = "SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL";
 
-const CHECKPOINTS: &str = "
-    SELECT checkpoint, meta FROM batches
-    WHERE thread = $1 AND checkpoint IS NOT NULL AND ($2::bytea IS NULL OR namespace = $2)
-        AND ($3::bigint IS NULL OR checkpoint < $3) AND ($4::bigint IS NULL OR checkpoint = $4)
-    ORDER BY checkpoint DESC LIMIT $5";
+/// Selects the newest checkpoint, and those before it while all of them together have at most `$6`
+/// bytes of JSON.
+const CHECKPOINTS: &str = concat!(
+    "SELECT meta FROM (
+        SELECT checkpoint, meta, row_number() OVER newest AS nth,
+            (sum(",
+    record_bytes!("meta"),
+    ") OVER newest)::bigint AS bytes
+        FROM (
+            SELECT checkpoint, meta, ",
+    record_start!("meta"),
+    " AS start FROM batches
+            WHERE thread = $1 AND checkpoint IS NOT NULL
+                AND ($2::bytea IS NULL OR namespace = $2)
+                AND ($3::bigint IS NULL OR checkpoint < $3)
+                AND ($4::bigint IS NULL OR checkpoint = $4)
+            ORDER BY checkpoint DESC LIMIT $5) AS page
+        WINDOW newest AS (ORDER BY checkpoint DESC)) AS page
+    WHERE bytes <= $6 OR nth = 1 ORDER BY checkpoint DESC"
+);
 
-const PENDING: &str = "
-    SELECT base, events FROM batches
-    WHERE thread = $1 AND base = ANY($2) AND events IS NOT NULL ORDER BY place";
+/// Selects the events since checkpoints. Sends those of the checkpoint `$4`, and those of the next
+/// ones while all of them together have at most `$3` bytes of JSON.
+const PENDING: &str = concat!(
+    "SELECT base, CASE WHEN bytes <= $3 OR base = $4 THEN events END AS events FROM (
+        SELECT base, place, events, (sum(",
+    record_bytes!("events"),
+    ") OVER (ORDER BY base DESC))::bigint AS bytes
+        FROM (
+            SELECT base, place, events, ",
+    record_start!("events"),
+    " AS start FROM batches
+            WHERE thread = $1 AND base = ANY($2) AND events IS NOT NULL OFFSET 0) AS page) AS page
+    ORDER BY place"
+);
 
 /// Selects the first batch after an event, and those after it while all of them together have at
 /// most `$4` bytes of JSON.
@@ -148,7 +177,9 @@ pub(super) async fn step_by_step(
     let Some(number) = number(&mut snapshot, thread).await? else { return Ok(None) };
     let selection = Selection { namespace: Some(namespace), before: None, id };
     let metas = metas(&mut snapshot, number, &selection, 1).await?;
-    Ok(tuples(&mut snapshot, number, metas, CheckpointParts::All).await?.pop())
+    let mut page = PageBuilder::new(1, HISTORY_BYTES);
+    add_tuples(&mut snapshot, number, metas, CheckpointParts::All, &mut page).await?;
+    Ok(page.into_items().pop())
 }
 
 /// See [`Store::checkpoints`](wattle_run::ports::Store::checkpoints).
@@ -158,26 +189,24 @@ pub(super) async fn checkpoints(
     query: &CheckpointQuery,
 ) -> Result<ListPage<CheckpointTuple>, StoreError> {
     let mut snapshot = link.snapshot("list checkpoints").await?;
-    let Some(number) = number(&mut snapshot, thread).await? else { return Ok(ListPage::empty()) };
-    let limit = query.limit.unwrap_or(usize::MAX);
+    let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), HISTORY_BYTES);
+    let Some(number) = number(&mut snapshot, thread).await? else { return Ok(page.finish()) };
     let namespace = query.namespace.as_ref();
     let mut selection = Selection { namespace, before: query.before, id: None };
-    let mut matching = Vec::new();
-    while matching.len() < limit {
-        let page = metas(&mut snapshot, number, &selection, META_PAGE).await?;
-        let Some(oldest) = page.last() else { break };
+    while !page.is_full() {
+        let metas = metas(&mut snapshot, number, &selection, META_PAGE).await?;
+        let Some((oldest, _)) = metas.last() else { return Ok(page.finish()) };
         selection.before = Some(oldest.id);
-        matching.extend(page.into_iter().filter(|meta| checkpoint_matches(query, meta)));
+        let matching = metas.into_iter().filter(|(meta, _)| checkpoint_matches(query, meta));
+        let mut matching = matching.peekable();
+        while matching.peek().is_some() && !page.is_full() {
+            let wanted = page.left().min(VALUE_PAGE);
+            let group: Vec<Meta> = matching.by_ref().take(wanted).collect();
+            add_tuples(&mut snapshot, number, group, query.parts, &mut page).await?;
+        }
     }
-    let is_last = matching.len() < limit;
-    matching.truncate(limit);
-    let mut items = Vec::with_capacity(matching.len());
-    let mut matching = matching.into_iter().peekable();
-    while matching.peek().is_some() {
-        let page = matching.by_ref().take(VALUE_PAGE).collect();
-        items.extend(tuples(&mut snapshot, number, page, query.parts).await?);
-    }
-    Ok(ListPage { items, is_last })
+    page.cut();
+    Ok(page.finish())
 }
 
 /// See [`Store::events`](wattle_run::ports::Store::events).
@@ -192,7 +221,7 @@ pub(super) async fn events(
     let seqs = after.cast_unsigned().saturating_add(1)..=u64::MAX;
     while !page.is_full() {
         let batches = page.left().min(EVENT_PAGE);
-        let bytes_left = i64::try_from(page.bytes_left()).unwrap_or(i64::MAX);
+        let bytes_left = size(page.bytes_left());
         let read = || {
             let read = sqlx::query(EVENTS).bind(thread.as_str().as_bytes()).bind(after);
             read.bind(count(batches)).bind(bytes_left)
@@ -226,13 +255,17 @@ struct Selection<'a> {
     id: Option<CheckpointId>,
 }
 
-/// Reads the `CheckpointMeta` of checkpoints, newest first.
+/// A `CheckpointMeta` with its length in bytes of JSON.
+type Meta = (CheckpointMeta, u64);
+
+/// Reads the `CheckpointMeta` of checkpoints, newest first: at most `limit`, and at least one if
+/// there is one.
 async fn metas(
     snapshot: &mut Begun,
     number: i64,
     selection: &Selection<'_>,
     limit: usize,
-) -> Result<Vec<CheckpointMeta>, StoreError> {
+) -> Result<Vec<Meta>, StoreError> {
     // An id that does not fit the column is greater than all stored ids.
     let signed = |id: CheckpointId| i64::try_from(id.0).unwrap_or(i64::MAX);
     let rows = sqlx::query(CHECKPOINTS)
@@ -241,62 +274,164 @@ async fn metas(
         .bind(selection.before.map(signed))
         .bind(selection.id.map(signed))
         .bind(count(limit))
+        .bind(size(HISTORY_BYTES))
         .fetch_all(&mut **snapshot)
         .await
         .map_err(while_trying("read checkpoints"))?;
-    rows.iter().map(|row| unpack("checkpoint", bytes(row, "meta")?)).collect()
+    rows.iter().map(meta).collect()
 }
 
-/// Reads the values and the pending events of checkpoints.
-async fn tuples(
+fn meta(row: &PgRow) -> Result<Meta, StoreError> {
+    let packed = bytes(row, "meta")?;
+    Ok((unpack("checkpoint", packed)?, plain_bytes(packed)))
+}
+
+/// Reads the values and the pending events of checkpoints, newest first. Adds to a page as many of
+/// them as fit. Their sizes are known before they are decoded.
+async fn add_tuples(
     snapshot: &mut Begun,
     number: i64,
-    metas: Vec<CheckpointMeta>,
+    mut metas: Vec<Meta>,
     parts: CheckpointParts,
-) -> Result<Vec<CheckpointTuple>, StoreError> {
-    let wanted: BTreeSet<value::Version> = metas
-        .iter()
-        .filter(|_| parts.has_values())
-        .flat_map(|meta| &meta.versions)
-        .map(|(channel, version)| (channel.clone(), *version))
-        .collect();
-    let loaded = value::load(snapshot, number, &wanted).await?;
-    let mut pending =
-        if parts.has_events() { pending(snapshot, number, &metas).await? } else { BTreeMap::new() };
-    let tuple = |meta: CheckpointMeta| {
-        let value = |(channel, version): (&_, &CheckpointId)| {
-            let value = loaded.get(&(Clone::clone(channel), *version))?;
-            Some((Clone::clone(channel), value.clone()))
-        };
-        let values: Values = meta.versions.iter().filter_map(value).collect();
-        let events = pending.remove(&meta.id).unwrap_or_default();
-        CheckpointTuple {
-            checkpoint: Checkpoint { meta, values, list_deltas: BTreeMap::new() },
-            events,
+    page: &mut PageBuilder<CheckpointTuple>,
+) -> Result<(), StoreError> {
+    let all = metas.len();
+    // The first checkpoint of a page fits whatever its size.
+    let first = metas.first().map(|(meta, _)| meta.id).filter(|_| page.is_empty());
+    let mut pending = Pending::default();
+    if parts.has_events() && !metas.is_empty() {
+        pending = Pending::read(snapshot, number, &metas, first, page.bytes_left()).await?;
+        metas.truncate(pending.complete(&metas));
+    }
+    let mut chains = Chains::default();
+    while parts.has_values() && !metas.is_empty() {
+        let is_first = first.is_some() && metas.len() == 1;
+        let most = if is_first { u64::MAX } else { page.bytes_left() };
+        match Chains::read(snapshot, number, &versions_of(&metas), most).await? {
+            Some(read) => {
+                chains = read;
+                break;
+            }
+            None if is_first => return Err(corrupt("value", "the server did not send it")),
+            None => metas.truncate(metas.len() / 2),
         }
-    };
-    Ok(metas.into_iter().map(tuple).collect())
+    }
+    let (mut group, mut bytes_left) = (Vec::with_capacity(metas.len()), page.bytes_left());
+    for (meta, own_bytes) in metas {
+        let versions = versions(&meta).map(|version| chains.bytes(&version));
+        let bytes = own_bytes
+            .saturating_add(versions.fold(0, u64::saturating_add))
+            .saturating_add(pending.bytes(meta.id));
+        if bytes > bytes_left && first != Some(meta.id) {
+            break;
+        }
+        bytes_left = bytes_left.saturating_sub(bytes);
+        group.push((meta, bytes));
+    }
+    let is_cut = group.len() < all;
+    // Large values take long to decode.
+    let decoded = spawn_blocking(move || tuples(group, &chains, &pending)).await;
+    for (tuple, bytes) in decoded.map_err(|error| backend("read checkpoints", error))?? {
+        page.push(tuple, bytes);
+    }
+    if is_cut {
+        page.cut();
+    }
+    Ok(())
 }
 
-async fn pending(
-    snapshot: &mut Begun,
-    number: i64,
-    metas: &[CheckpointMeta],
-) -> Result<BTreeMap<CheckpointId, Vec<Event>>, StoreError> {
-    let bases: Vec<i64> = metas.iter().map(|meta| meta.id.0.cast_signed()).collect();
-    let rows = sqlx::query(PENDING)
-        .bind(number)
-        .bind(bases)
-        .fetch_all(&mut **snapshot)
-        .await
-        .map_err(while_trying("read pending events"))?;
-    let mut pending: BTreeMap<CheckpointId, Vec<Event>> = BTreeMap::new();
-    for row in &rows {
-        let base = checkpoint_id(row, "base").map_err(|error| corrupt("batch", error))?;
-        let events: Vec<Event> = unpack("events", bytes(row, "events")?)?;
-        pending.entry(base.unwrap_or_default()).or_default().extend(events);
+/// Returns the versions of the channels of a checkpoint.
+fn versions(meta: &CheckpointMeta) -> impl Iterator<Item = value::Version> {
+    meta.versions.iter().map(|(channel, version)| (channel.clone(), *version))
+}
+
+fn versions_of(metas: &[Meta]) -> BTreeSet<value::Version> {
+    metas.iter().flat_map(|(meta, _)| versions(meta)).collect()
+}
+
+/// Decodes checkpoints with their values and pending events.
+fn tuples(
+    metas: Vec<Meta>,
+    chains: &Chains,
+    pending: &Pending,
+) -> Result<Vec<(CheckpointTuple, u64)>, StoreError> {
+    let loaded = chains.decode(&versions_of(&metas))?;
+    let tuple = |(meta, bytes): Meta| {
+        let value = |version: value::Version| {
+            let value = loaded.get(&version)?.clone();
+            Some((version.0, value))
+        };
+        let values: Values = versions(&meta).filter_map(value).collect();
+        let events = pending.decode(meta.id)?;
+        let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
+        Ok((CheckpointTuple { checkpoint, events }, bytes))
+    };
+    metas.into_iter().map(tuple).collect()
+}
+
+/// The events since checkpoints, not decoded.
+#[derive(Default)]
+struct Pending {
+    /// Batches in order, and their length in bytes of JSON.
+    batches: BTreeMap<CheckpointId, (Vec<PgRow>, u64)>,
+    /// Checkpoints whose events the server did not send.
+    omitted: BTreeSet<CheckpointId>,
+}
+
+impl Pending {
+    /// Reads the events since checkpoints, of the newest ones as long as they have at most `most`
+    /// bytes of JSON. Those of `first` may have more.
+    async fn read(
+        snapshot: &mut Begun,
+        number: i64,
+        metas: &[Meta],
+        first: Option<CheckpointId>,
+        most: u64,
+    ) -> Result<Self, StoreError> {
+        let bases: Vec<i64> = metas.iter().map(|(meta, _)| meta.id.0.cast_signed()).collect();
+        let rows = sqlx::query(PENDING)
+            .bind(number)
+            .bind(bases)
+            .bind(size(most))
+            .bind(first.map(|first| first.0.cast_signed()))
+            .fetch_all(&mut **snapshot)
+            .await
+            .map_err(while_trying("read pending events"))?;
+        let mut pending = Self::default();
+        for row in rows {
+            let base = checkpoint_id(&row, "base").map_err(|error| corrupt("batch", error))?;
+            let base = base.unwrap_or_default();
+            let packed: Option<&[u8]> =
+                row.try_get("events").map_err(|error| corrupt("events", error))?;
+            let Some(bytes) = packed.map(plain_bytes) else {
+                pending.omitted.insert(base);
+                continue;
+            };
+            let (batches, sum) = pending.batches.entry(base).or_default();
+            *sum = sum.saturating_add(bytes);
+            batches.push(row);
+        }
+        Ok(pending)
     }
-    Ok(pending)
+
+    /// Returns the number of checkpoints, newest first, whose events the server sent.
+    fn complete(&self, metas: &[Meta]) -> usize {
+        let omitted = metas.iter().position(|(meta, _)| self.omitted.contains(&meta.id));
+        omitted.unwrap_or(metas.len())
+    }
+
+    /// Returns the length of the events since a checkpoint in bytes of JSON.
+    fn bytes(&self, base: CheckpointId) -> u64 {
+        self.batches.get(&base).map_or(0, |(_, bytes)| *bytes)
+    }
+
+    fn decode(&self, base: CheckpointId) -> Result<Vec<Event>, StoreError> {
+        let mut events = Vec::new();
+        for row in self.batches.get(&base).into_iter().flat_map(|(batches, _)| batches) {
+            events.extend(unpack::<Vec<Event>>("events", bytes(row, "events")?)?);
+        }
+        Ok(events)
+    }
 }
 
 /// Reads a column of packed bytes.
@@ -309,4 +444,8 @@ pub(super) fn bytes<'r>(
 
 fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn size(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }

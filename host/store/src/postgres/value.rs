@@ -11,22 +11,35 @@ use wattle_graph::checkpoint::ListDelta;
 use wattle_graph::id::{ChannelName, CheckpointId};
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::unpack;
+use crate::codec::{plain_bytes, unpack};
 use crate::error::{backend, corrupt};
 use crate::postgres::facts::text;
 use crate::postgres::head::{checkpoint_id, number};
 use crate::postgres::link::{Begun, while_trying};
+use crate::postgres::size::{record_bytes, record_start};
 
-/// All list deltas of a chain lie between its full value and the wanted version.
-const CHAINS: &str = "
-    SELECT value.channel, value.version, value.value, value.base, value.keep, value.items
+/// All list deltas of a chain lie between its full value and the wanted version. Sends no value if
+/// all of them together have more than `$4` bytes of JSON.
+const CHAINS: &str = concat!(
+    "SELECT channel, version, CASE WHEN bytes <= $4 THEN value END AS value, base, keep, items
     FROM (
-        SELECT channel, root, max(version) AS last
-        FROM unnest($2::bytea[], $3::bigint[]) AS wanted (channel, version)
-        JOIN channel_values USING (channel, version)
-        WHERE thread = $1 GROUP BY channel, root) AS chain
-    JOIN channel_values AS value ON value.thread = $1 AND value.channel = chain.channel
-        AND value.version BETWEEN chain.root AND chain.last";
+        SELECT channel, version, value, base, keep, items, (sum(",
+    record_bytes!("value"),
+    ") OVER ())::bigint AS bytes
+        FROM (
+            SELECT value.channel, value.version, value.value, value.base, value.keep,
+                value.items, ",
+    record_start!("value.value"),
+    " AS start
+            FROM (
+                SELECT channel, root, max(version) AS last
+                FROM unnest($2::bytea[], $3::bigint[]) AS wanted (channel, version)
+                JOIN channel_values USING (channel, version)
+                WHERE thread = $1 GROUP BY channel, root) AS chain
+            JOIN channel_values AS value ON value.thread = $1 AND value.channel = chain.channel
+                AND value.version BETWEEN chain.root AND chain.last
+            OFFSET 0) AS link) AS link"
+);
 
 const OPERATION: &str = "read values";
 
@@ -42,26 +55,71 @@ pub(super) async fn load(
     thread: i64,
     wanted: &BTreeSet<Version>,
 ) -> Result<Loaded, StoreError> {
-    if wanted.is_empty() {
-        return Ok(Loaded::new());
-    }
-    let rows = sqlx::query(CHAINS)
-        .bind(thread)
-        .bind(wanted.iter().map(|(channel, _)| channel.as_str().as_bytes()).collect::<Vec<_>>())
-        .bind(wanted.iter().map(|(_, version)| version.0.cast_signed()).collect::<Vec<_>>())
-        .fetch_all(&mut **transaction)
-        .await
-        .map_err(while_trying(OPERATION))?;
+    let chains = Chains::read(transaction, thread, wanted, u64::MAX).await?;
+    let chains = chains.ok_or_else(|| corrupt("value", "the server did not send it"))?;
     // Large values take long to decode.
     let wanted = wanted.clone();
-    let loaded = spawn_blocking(move || {
-        let mut links = HashMap::with_capacity(rows.len());
-        for row in &rows {
-            links.insert(version(row)?, link(row)?);
+    let loaded = spawn_blocking(move || chains.decode(&wanted)).await;
+    loaded.map_err(|error| backend(OPERATION, error))?
+}
+
+/// The delta chains of values, not decoded.
+#[derive(Default)]
+pub(super) struct Chains {
+    rows: Vec<PgRow>,
+    /// Length in bytes of JSON, and base, of each full value or list delta.
+    pieces: HashMap<Version, (u64, Option<CheckpointId>)>,
+}
+
+impl Chains {
+    /// Reads the chains of values. Returns `None` if they have more than `most` bytes of JSON.
+    pub(super) async fn read(
+        transaction: &mut Begun,
+        thread: i64,
+        wanted: &BTreeSet<Version>,
+        most: u64,
+    ) -> Result<Option<Self>, StoreError> {
+        if wanted.is_empty() {
+            return Ok(Some(Self::default()));
         }
-        put_together(&links, &wanted)
-    });
-    loaded.await.map_err(|error| backend(OPERATION, error))?
+        let rows = sqlx::query(CHAINS)
+            .bind(thread)
+            .bind(wanted.iter().map(|(channel, _)| channel.as_str().as_bytes()).collect::<Vec<_>>())
+            .bind(wanted.iter().map(|(_, version)| version.0.cast_signed()).collect::<Vec<_>>())
+            .bind(i64::try_from(most).unwrap_or(i64::MAX))
+            .fetch_all(&mut **transaction)
+            .await
+            .map_err(while_trying(OPERATION))?;
+        let mut pieces = HashMap::with_capacity(rows.len());
+        for row in &rows {
+            let Some(Link { packed, tail, .. }) = link(row)? else { return Ok(None) };
+            pieces.insert(version(row)?, (plain_bytes(packed), tail.map(|tail| tail.base)));
+        }
+        Ok(Some(Self { rows, pieces }))
+    }
+
+    /// Returns the length of a value in bytes of JSON; that of a list is the length of its chain.
+    pub(super) fn bytes(&self, version: &Version) -> u64 {
+        let (mut at, mut sum) = (version.clone(), 0_u64);
+        while let Some((bytes, base)) = self.pieces.get(&at) {
+            sum = sum.saturating_add(*bytes);
+            // A base is older than its deltas, unless it is damaged.
+            let Some(base) = base.filter(|base| *base < at.1) else { break };
+            at.1 = base;
+        }
+        sum
+    }
+
+    /// Decodes values. Omits versions without a value.
+    pub(super) fn decode(&self, wanted: &BTreeSet<Version>) -> Result<Loaded, StoreError> {
+        let mut links = HashMap::with_capacity(self.rows.len());
+        for row in &self.rows {
+            if let Some(link) = link(row)? {
+                links.insert(version(row)?, link);
+            }
+        }
+        put_together(&links, wanted)
+    }
 }
 
 /// A stored full value or list delta.
@@ -81,17 +139,20 @@ fn version(row: &PgRow) -> Result<Version, StoreError> {
     read().map_err(|error: sqlx::Error| corrupt("value", error))
 }
 
-fn link(row: &PgRow) -> Result<Link<'_>, StoreError> {
+/// Decodes a full value or a list delta. Returns `None` if the server did not send it.
+fn link(row: &PgRow) -> Result<Option<Link<'_>>, StoreError> {
     let read = || {
+        let packed: Option<&[u8]> = row.try_get("value")?;
+        let Some(packed) = packed else { return Ok(None) };
         let base = checkpoint_id(row, "base")?;
         let keep: Option<i64> = row.try_get("keep")?;
         let keep = keep.map(u32::try_from).transpose();
         let keep = keep.map_err(|error| sqlx::Error::Decode(error.into()))?;
-        Ok(Link {
-            packed: row.try_get("value")?,
+        Ok(Some(Link {
+            packed,
             tail: base.zip(keep).map(|(base, keep)| ListDelta { base, prefix_len: keep }),
             items: row.try_get::<Option<i64>, _>("items")?.map(i64::cast_unsigned),
-        })
+        }))
     };
     read().map_err(|error: sqlx::Error| corrupt("value", error))
 }

@@ -156,6 +156,7 @@ conformance! {
         namespace_before_and_limit_restrict_the_list
         all_filters_must_match
         hostile_filter_keys_match_nothing
+        checkpoint_pages_are_bounded_in_bytes
         pending_events_are_listed
         every_filter_combination_matches_the_plain_list;
     long:
