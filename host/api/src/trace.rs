@@ -6,7 +6,7 @@ use wattle_project::trace::{Trace, Tracer};
 use wattle_run::engine::Engine;
 use wattle_run::tail::range::EventRange;
 
-/// Reads the log of a thread page by page and builds its trace.
+/// Reads the log of a thread page by page and builds its trace. Stops where the trace is too large.
 ///
 /// # Errors
 ///
@@ -15,8 +15,8 @@ pub(crate) async fn read(engine: &Engine, thread: &ThreadId) -> Result<Trace, Fa
     let mut tracer = Tracer::default();
     let mut events = EventRange::new(engine.ports().store.as_ref(), thread, 0, u64::MAX);
     while let Some(page) = events.next().await? {
-        for event in &page {
-            tracer.take(event);
+        if !page.iter().all(|event| tracer.take(event)) {
+            break;
         }
     }
     Ok(tracer.finish(thread))

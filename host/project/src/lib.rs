@@ -10,6 +10,7 @@
 //! * [`agent_server`]: the streams of the Agent Server protocol, and what its responses share with
 //!   them.
 //! * [`ai_sdk`] and [`ag_ui`]: the transcript as the streams of these two protocols.
+//! * [`limit`]: the limits of projections.
 //! * [`spans`]: a run as spans of a trace.
 //! * [`trace`]: a thread as a tree of runs, supersteps, tasks, attempts and host calls.
 
@@ -17,6 +18,7 @@ pub mod ag_ui;
 pub mod agent_server;
 pub mod ai_sdk;
 pub mod conversation;
+pub mod limit;
 pub mod spans;
 pub mod trace;
 pub mod transcript;

@@ -24,6 +24,9 @@ pub struct Trace {
     pub changes: Vec<ChangeTrace>,
     /// Sums over all runs.
     pub totals: Totals,
+    /// True if the trace ends before the newest event of the thread, because it would be too large.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 /// Sums over the runs of a thread.

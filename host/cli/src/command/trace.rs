@@ -37,6 +37,9 @@ fn render(trace: &Trace) -> String {
     branches.sort_by_key(|(at_ms, _)| *at_ms);
     let branches: Vec<Branch> = branches.into_iter().map(|(_, branch)| branch).collect();
     draw(&branches, "", &mut text);
+    if trace.truncated {
+        text.push_str("the thread has more events, for which the trace is too large\n");
+    }
     let totals = trace.totals;
     text.push_str(&format!(
         "{} host calls, {} of them to models, {} tokens in, {} out",

@@ -9,9 +9,12 @@ use wattle_graph::event::{
     Called, Checkpointed, Decision, Event, EventKind, Migrated, RunReason, RunStarted, Settled,
     TaskFailed, TaskFinished, TaskStarted,
 };
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, Digest, Namespace, RunId, TaskId, ThreadId};
 use wattle_graph::principal::Principal;
+use wattle_graph::weight::weight;
 
+use crate::limit::{TRACE_BYTES, TRACE_ENTRIES};
 use crate::trace::{
     AnswerTrace, AttemptTrace, CallTrace, ChangeTrace, GraphTrace, RunTrace, StepTrace, TaskTrace,
     Totals, Trace,
@@ -31,17 +34,32 @@ pub struct Tracer {
     totals: Totals,
     /// Successful calls of each task. A re-execution of the task replays them.
     answered: BTreeMap<TaskId, BTreeSet<(Vec<u32>, u32)>>,
+    /// Number of entries.
+    entries: usize,
+    /// Approximate length of all texts in bytes.
+    bytes: u64,
+    truncated: bool,
 }
 
 impl Tracer {
     /// Returns the trace of the events so far.
     pub fn finish(self, thread: &ThreadId) -> Trace {
-        let Self { runs, changes, totals, .. } = self;
-        Trace { thread: thread.to_string(), runs, changes, totals }
+        let Self { runs, changes, totals, truncated, .. } = self;
+        Trace { thread: thread.to_string(), runs, changes, totals, truncated }
     }
 
-    /// Applies the next event.
-    pub fn take(&mut self, event: &Event) {
+    /// Applies the next event. Returns false if the trace is too large for further events. It is
+    /// truncated then, and also ignores all later events.
+    pub fn take(&mut self, event: &Event) -> bool {
+        self.truncated |= self.entries >= TRACE_ENTRIES || self.bytes >= TRACE_BYTES;
+        if !self.truncated {
+            self.bytes = self.bytes.saturating_add(text_bytes(&event.kind));
+            self.add(event);
+        }
+        !self.truncated
+    }
+
+    fn add(&mut self, event: &Event) {
         let at_ms = event.at_ms;
         match &event.kind {
             EventKind::RunStarted(started) => self.run_started(&event.run, at_ms, started),
@@ -65,7 +83,7 @@ impl Tracer {
                     ..CallTrace::default()
                 };
                 if let Some(attempt) = self.attempt(event, &started.task) {
-                    put_call(&mut attempt.calls, &started.scope, call);
+                    self.entries += put_call(&mut attempt.calls, &started.scope, call);
                 }
             }
             EventKind::Called(called) => self.called(event, called),
@@ -73,6 +91,7 @@ impl Tracer {
                 if let Some(attempt) = self.attempt(event, &asked.task) {
                     attempt.outcome = "asked".into();
                     attempt.questions.push(asked.interrupt.to_string());
+                    self.entries += 1;
                 }
             }
             EventKind::Answered(answered) => {
@@ -82,6 +101,7 @@ impl Tracer {
                         answer: answered.answer.clone(),
                         principal: answered.principal.as_ref().map(Into::into),
                     });
+                    self.entries += 1;
                 }
             }
             EventKind::Checkpointed(made) => {
@@ -139,12 +159,14 @@ impl Tracer {
             change: EDITED.to_owned(),
             ..change(event, summary, made.principal.as_ref())
         });
+        self.entries += 1;
     }
 
     fn changed(&mut self, event: &Event, summary: String, principal: Option<&Principal>) {
         // A policy settles calls while a run is active.
         if self.run(&event.run).is_none() {
             self.changes.push(change(event, summary, principal));
+            self.entries += 1;
         }
     }
 
@@ -162,15 +184,18 @@ impl Tracer {
             principal: started.principal.as_ref().map(Into::into),
             ..RunTrace::default()
         });
+        self.entries += 1;
     }
 
     fn task_started(&mut self, event: &Event, started: &TaskStarted) {
         let replayed = self.answered.get(&started.task).map_or(0, BTreeSet::len);
         let Some(steps) = self.steps(event) else { return };
+        let mut added = 1;
         let step = match steps.iter().position(|step| step.step == started.step) {
             Some(index) => index,
             None => {
                 steps.push(StepTrace { step: started.step, ..StepTrace::default() });
+                added += 1;
                 steps.len() - 1
             }
         };
@@ -183,6 +208,7 @@ impl Tracer {
                     node: started.node.to_string(),
                     ..TaskTrace::default()
                 });
+                added += 1;
                 tasks.len() - 1
             }
         };
@@ -193,6 +219,7 @@ impl Tracer {
             replayed,
             ..AttemptTrace::default()
         });
+        self.entries += added;
     }
 
     fn task_finished(&mut self, event: &Event, finished: &TaskFinished) {
@@ -239,14 +266,17 @@ impl Tracer {
             failure: called.result.as_ref().err().map(ToString::to_string),
             calls: Vec::new(),
         };
-        if let Some(attempt) = self.attempt(event, &called.task) {
-            put_call(&mut attempt.calls, &called.scope, call);
-        }
+        let added = match self.attempt(event, &called.task) {
+            Some(attempt) => put_call(&mut attempt.calls, &called.scope, call),
+            None => 1,
+        };
+        self.entries += added;
     }
 
     fn message(&mut self, event: &Event, task: &TaskId, text: String) {
         if let Some(attempt) = self.attempt(event, task) {
             attempt.messages.push(text);
+            self.entries += 1;
         }
     }
 
@@ -323,16 +353,20 @@ fn latest(
 }
 
 /// Inserts a call below the call that `scope` identifies, in the order of call numbers. The start
-/// and the end of a call share one entry.
-fn put_call(calls: &mut Vec<CallTrace>, scope: &[u32], call: CallTrace) {
+/// and the end of a call share one entry. Returns the number of new entries.
+fn put_call(calls: &mut Vec<CallTrace>, scope: &[u32], call: CallTrace) -> usize {
     let number = scope.first().copied().unwrap_or(call.call);
     let place = calls.binary_search_by_key(&number, |known| known.call);
     match (scope, place) {
         ([], Ok(index)) => {
             let inner = std::mem::take(&mut calls[index].calls);
             calls[index] = CallTrace { calls: inner, ..call };
+            0
         }
-        ([], Err(index)) => calls.insert(index, call),
+        ([], Err(index)) => {
+            calls.insert(index, call);
+            1
+        }
         ([_, rest @ ..], Ok(index)) => put_call(&mut calls[index].calls, rest, call),
         ([outer, rest @ ..], Err(index)) => {
             // The outer call started in an earlier execution.
@@ -342,10 +376,31 @@ fn put_call(calls: &mut Vec<CallTrace>, scope: &[u32], call: CallTrace) {
                 started_ms: call.started_ms,
                 ..CallTrace::default()
             };
-            put_call(&mut outer.calls, rest, call);
+            let added = put_call(&mut outer.calls, rest, call);
             calls.insert(index, outer);
+            1 + added
         }
     }
+}
+
+/// Returns the approximate length of the texts that a trace takes from an event, in bytes.
+fn text_bytes(kind: &EventKind) -> u64 {
+    let failed = |failure: &Failure| failure.message.len();
+    let texts = match kind {
+        EventKind::RunEnded(ended) => ended.failure.as_ref().map_or(0, failed),
+        EventKind::TaskFailed(task) => failed(&task.failure),
+        EventKind::CallStarted(started) => started.summary.len(),
+        EventKind::Called(called) => {
+            called.summary.len() + called.result.as_ref().err().map_or(0, failed)
+        }
+        EventKind::Checkpointed(made) => made.changed.iter().map(|it| it.as_str().len()).sum(),
+        EventKind::Progress(progress) => progress.message.len(),
+        EventKind::Log(log) => log.message.len(),
+        EventKind::Custom(custom) => custom.name.len(),
+        EventKind::Answered(answered) => return weight(&answered.answer),
+        _ => 0,
+    };
+    texts as u64
 }
 
 fn json_bytes(value: &impl Serialize) -> usize {
@@ -361,229 +416,4 @@ fn word(value: &impl Serialize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn build(log: &[Event]) -> Trace {
-        let mut tracer = Tracer::default();
-        for event in log {
-            tracer.take(event);
-        }
-        tracer.finish(&ThreadId::new("thread").unwrap())
-    }
-
-    fn event(seq: u64, run: &str, kind: serde_json::Value) -> Event {
-        let mut document = json!({ "seq": seq, "at_ms": 1_000 + seq * 10, "run": run });
-        document.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
-        serde_json::from_value(document).unwrap()
-    }
-
-    fn call(seq: u64, run: &str, call: u32) -> Event {
-        let digest = "0".repeat(64);
-        event(
-            seq,
-            run,
-            json!({
-                "type": "called", "task": "t1", "node": "extract", "call": call,
-                "function": "llm.complete", "digest": digest, "request": { "route": "chat" },
-                "result": { "Ok": { "text": "hi" } }, "started_ms": 1_020, "duration_us": 5_000,
-                "summary": "chat (small)", "tokens": { "input": 12, "output": 3 }, "batch": call,
-            }),
-        )
-    }
-
-    fn started(seq: u64, run: &str, attempt: u32) -> Event {
-        event(
-            seq,
-            run,
-            json!({
-                "type": "task_started", "task": "t1", "node": "extract", "step": 1, "attempt": attempt,
-            }),
-        )
-    }
-
-    #[test]
-    fn calls_of_a_tool_are_below_its_call() {
-        let within = |seq, scope: serde_json::Value, number, function: &str| {
-            let mut event = serde_json::to_value(call(seq, "r1", number)).unwrap();
-            event["scope"] = scope;
-            event["function"] = function.into();
-            serde_json::from_value::<Event>(event).unwrap()
-        };
-        let log = [
-            run_started(1, "r1", "input"),
-            started(2, "r1", 1),
-            within(3, json!([0]), 1, "http.send"),
-            within(4, json!([0]), 0, "llm.complete"),
-            within(5, json!([]), 0, "tools.call"),
-        ];
-        let trace = build(&log);
-        let calls = &trace.runs[0].steps[0].tasks[0].attempts[0].calls;
-        assert_eq!((calls.len(), calls[0].function.as_str()), (1, "tools.call"));
-        let inner: Vec<&str> = calls[0].calls.iter().map(|call| call.function.as_str()).collect();
-        assert_eq!(inner, ["llm.complete", "http.send"]);
-    }
-
-    fn run_started(seq: u64, run: &str, reason: &str) -> Event {
-        event(
-            seq,
-            run,
-            json!({
-                "type": "run_started", "graph": "g", "digest": "0".repeat(64), "reason": reason,
-            }),
-        )
-    }
-
-    #[test]
-    fn subgraphs_are_below_their_task() {
-        let within = |mut event: Event, namespace: &str, task: &str| {
-            event.namespace = Namespace::new(namespace);
-            match &mut event.kind {
-                EventKind::TaskStarted(started) => started.task = TaskId::new(task).unwrap(),
-                EventKind::Called(called) => called.task = TaskId::new(task).unwrap(),
-                _ => {}
-            }
-            event
-        };
-        let log = [
-            run_started(1, "r1", "input"),
-            started(2, "r1", 1),
-            within(started(3, "r1", 1), "extract:t1", "t2"),
-            within(started(4, "r1", 1), "extract:t1|extract", "t3"),
-            within(call(5, "r1", 0), "extract:t1|extract", "t3"),
-            within(started(6, "r1", 1), "extract:t1.0", "t4"),
-        ];
-        let trace = build(&log);
-        let outer = &trace.runs[0].steps[0].tasks[0].attempts[0];
-        let names: Vec<&str> = outer.graphs.iter().map(|graph| graph.namespace.as_str()).collect();
-        assert_eq!(names, ["extract:t1", "extract:t1.0"]);
-        let middle = &outer.graphs[0].steps[0].tasks[0];
-        let inner = &middle.attempts[0].graphs[0].steps[0].tasks[0];
-        assert_eq!((middle.task.as_str(), inner.task.as_str()), ("t2", "t3"));
-        assert_eq!(inner.attempts[0].calls.len(), 1);
-        assert_eq!((trace.runs[0].steps.len(), trace.totals.calls), (1, 1));
-    }
-
-    #[test]
-    fn a_log_becomes_a_tree() {
-        let log = [
-            run_started(1, "r1", "input"),
-            started(2, "r1", 1),
-            event(
-                3,
-                "r1",
-                json!({
-                    "type": "call_started", "task": "t1", "call": 0, "function": "llm.complete",
-                    "summary": "chat",
-                }),
-            ),
-            call(4, "r1", 0),
-            event(
-                5,
-                "r1",
-                json!({
-                    "type": "asked", "interrupt": "q", "task": "t1", "node": "extract", "call": 1,
-                    "payload": {},
-                }),
-            ),
-            event(6, "r1", json!({ "type": "run_ended", "status": "interrupted" })),
-            run_started(7, "r2", "resume"),
-            started(8, "r2", 1),
-            event(
-                9,
-                "r2",
-                json!({
-                    "type": "task_finished", "task": "t1", "node": "extract", "base": 0,
-                    "writes": [{ "channel": "x", "value": "y" }], "duration_us": 900,
-                }),
-            ),
-            event(10, "r2", json!({ "type": "run_ended", "status": "completed" })),
-        ];
-        insta::assert_json_snapshot!(build(&log));
-    }
-
-    #[test]
-    fn principals_are_shown() {
-        let by = |name: &str, mut kind: serde_json::Value| {
-            kind["principal"] = json!({ "key": name, "user": "jane" });
-            kind
-        };
-        let started = json!({
-            "type": "run_started", "graph": "g", "digest": "0".repeat(64), "reason": "resume",
-        });
-        let answered = json!({ "type": "answered", "interrupt": "q", "task": "t", "answer": 1 });
-        let ended = json!({ "type": "run_ended", "status": "cancelled" });
-        let settled = json!({
-            "type": "settled", "task": "t", "call": 2, "decision": { "kind": "retry" }, "by": "",
-        });
-        let made = json!({
-            "type": "checkpointed", "checkpoint": 4, "step": 1, "source": "update",
-            "changed": ["x"], "next": [],
-        });
-        let migrated = json!({ "type": "migrated", "from": "0".repeat(64), "to": "1".repeat(64) });
-        let log = [
-            event(1, "r1", by("start", started)),
-            event(2, "r1", by("answer", answered)),
-            event(3, "r1", by("cancel", ended)),
-            event(4, "e1", by("edit", made.clone())),
-            event(5, "e2", by("settle", settled)),
-            event(6, "e3", by("move", migrated)),
-            event(7, "e3", made),
-        ];
-        let trace = build(&log);
-        let key = |principal: &Option<crate::trace::PrincipalTrace>| {
-            let principal = principal.as_ref().unwrap();
-            assert_eq!(principal.user.as_deref(), Some("jane"));
-            principal.key.clone().unwrap()
-        };
-        let run = &trace.runs[0];
-        assert_eq!(key(&run.principal), "start");
-        assert_eq!(key(&run.answers[0].principal), "answer");
-        assert_eq!(key(&run.cancelled_by), "cancel");
-        let told = trace.changes.iter().map(|it| (it.seq, it.change.as_str(), it.summary.as_str()));
-        let told: Vec<_> = told.collect();
-        assert_eq!(told[0], (4, "edited", "checkpoint 4 -> x"));
-        assert_eq!(told[1], (5, "settled", "call 2 of task t: retry"));
-        assert_eq!(told[2], (6, "migrated", "from 000000000000 to 111111111111"));
-        let keys: Vec<_> = trace.changes.iter().map(|it| key(&it.principal)).collect();
-        assert_eq!(keys, ["edit", "settle", "move"]);
-    }
-
-    #[test]
-    fn reused_result_is_not_a_model_call() {
-        let mut again = serde_json::to_value(call(6, "r2", 0)).unwrap();
-        again["reused"] = 3.into();
-        again.as_object_mut().unwrap().remove("tokens");
-        let log = [
-            run_started(1, "r1", "input"),
-            started(2, "r1", 1),
-            call(3, "r1", 0),
-            run_started(4, "r2", "input"),
-            started(5, "r2", 1),
-            serde_json::from_value(again).unwrap(),
-        ];
-        let trace = build(&log);
-        let call = &trace.runs[1].steps[0].tasks[0].attempts[0].calls[0];
-        assert_eq!((call.reused, call.input_tokens), (Some(3), None));
-        assert_eq!((trace.totals.calls, trace.totals.model_calls), (2, 1));
-        assert_eq!(trace.totals.input_tokens, 12);
-    }
-
-    #[test]
-    fn recovery_does_not_add_a_run() {
-        let log = [
-            run_started(1, "r1", "input"),
-            started(2, "r1", 1),
-            call(3, "r1", 0),
-            run_started(4, "r1", "recovery"),
-            started(5, "r1", 1),
-        ];
-        let trace = build(&log);
-        assert_eq!(trace.runs.len(), 1);
-        assert_eq!(trace.runs[0].recoveries, 1);
-        let attempts = &trace.runs[0].steps[0].tasks[0].attempts;
-        assert_eq!((attempts.len(), attempts[1].replayed), (2, 1));
-    }
-}
+mod tests;
