@@ -24,6 +24,7 @@ use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
 use crate::caps;
 use crate::limit;
+pub use crate::log::batch_size::event_memory_bytes;
 pub(crate) use crate::log::heartbeat::{Heartbeats, ThreadLease};
 use crate::log::interrupt_count::InterruptCount;
 use crate::log::log_size::LogSize;
@@ -323,7 +324,7 @@ impl ThreadLog {
     /// Appends a log message to the buffer. The caller flushes when [`Self::is_flush_due`].
     pub(crate) fn push_message(&self, message: Log) {
         let event = self.push(EventKind::Log(message));
-        self.buffer().message_bytes += batch_size::event_memory_bytes(&event);
+        self.buffer().message_bytes += event_memory_bytes(&event);
     }
 
     /// Returns true if [`limit::LOG_BUFFER_BYTES`] of log messages are buffered.

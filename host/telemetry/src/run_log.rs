@@ -5,6 +5,7 @@ use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_project::spans::Run;
+use wattle_run::log::event_memory_bytes;
 use wattle_run::ports::Store;
 use wattle_run::ports::observer::RunSummary;
 use wattle_run::ports::store::StoreError;
@@ -12,6 +13,10 @@ use wattle_run::tail::range::EventRange;
 
 /// Maximum number of events read per run. The trace of a longer run is truncated.
 const MAX_EVENTS: usize = 50_000;
+
+/// Bytes in memory of the events read per run. The trace of a larger run is truncated. Spans have
+/// at most some KiB of each value.
+const MAX_EVENT_BYTES: u64 = 64 << 20;
 
 /// The log of a run.
 #[derive(Clone, Debug)]
@@ -64,11 +69,15 @@ pub async fn read_run(
     let mut events = EventRange::new(store, &note.thread, before, note.last_seq);
     let ours =
         |event: &Event| event.run == note.run && !matches!(event.kind, EventKind::Streamed(_));
-    while let Some(page) = events.next().await? {
-        record.events.extend(page.into_iter().filter(ours));
-        if record.events.len() >= MAX_EVENTS {
-            record.truncated = true;
-            break;
+    let mut bytes = 0_u64;
+    'log: while let Some(page) = events.next().await? {
+        for event in page.into_iter().filter(ours) {
+            bytes = bytes.saturating_add(event_memory_bytes(&event));
+            if record.events.len() == MAX_EVENTS || bytes > MAX_EVENT_BYTES {
+                record.truncated = true;
+                break 'log;
+            }
+            record.events.push(event);
         }
     }
     if states {

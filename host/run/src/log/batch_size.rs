@@ -32,7 +32,8 @@ pub(super) fn memory_bytes(batch: &Batch) -> u64 {
 }
 
 /// Returns the approximate size of an event in memory, in bytes.
-pub(super) fn event_memory_bytes(event: &Event) -> u64 {
+#[must_use]
+pub fn event_memory_bytes(event: &Event) -> u64 {
     Measure(weight).event(event)
 }
 

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
+use wattle_telemetry::run_log::read_run;
 
-use crate::support::{config, log, named, note, spans, standin, tell};
+use crate::support::{config, log, named, note, spans, standin, store, tell};
 
 #[tokio::test]
 async fn run_becomes_a_trace_of_tasks_and_calls() {
@@ -162,4 +163,18 @@ async fn metrics_count_runs_calls_and_tokens() {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
     assert!(text.ends_with("# EOF\n"));
+}
+
+#[tokio::test]
+async fn large_run_is_truncated() {
+    // Each list takes 7.2 MB in memory.
+    let large = json!({
+        "type": "custom", "task": "t1", "node": "agent", "name": "list", "data": vec![0; 100_000],
+    });
+    let log = vec![large; 12];
+    let store = store(&log).await;
+    let read = read_run(store.as_ref(), note(log.len()), false).await.unwrap();
+    assert_eq!((read.events.len(), read.truncated), (9, true));
+    let read = read_run(store.as_ref(), note(9), false).await.unwrap();
+    assert_eq!((read.events.len(), read.truncated), (9, false));
 }
