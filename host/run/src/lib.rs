@@ -26,6 +26,7 @@
 //! * `result_reuse`: unused results of cancelled runs, which the next run may reuse.
 //! * [`tail`]: the reader of a log that grows.
 //! * [`text`]: text of strangers, escaped for people.
+//! * [`thread_walk`]: reads all threads, page by page.
 //! * [`unpersisted`]: rebuilds unpersisted checkpoints from the event log.
 
 pub mod app;
@@ -55,6 +56,7 @@ pub mod stop_flag;
 pub mod tail;
 mod task;
 pub mod text;
+pub mod thread_walk;
 pub mod time_travel;
 pub mod unpersisted;
 mod unpersisted_events;

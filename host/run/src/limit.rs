@@ -166,9 +166,16 @@ pub const RECOVERY_BYTES: u64 = 64 << 20;
 /// Pending runs of a thread. Each request for a run reads all of them.
 pub const THREAD_PENDING_RUNS: usize = 1_000;
 
-/// Records of orphaned threads that are read at once. One record may have [`METADATA_BYTES`] of metadata and, by
-/// default, [`RUN_CONTEXT_BYTES`] of context.
+/// Orphaned threads that are read at once.
 pub const ORPHANED_PAGE: usize = 256;
+
+/// Bytes in memory of the threads or runs in one page of a list, unless a single one has more; see
+/// `wattle_graph::weight`. A thread may have [`METADATA_BYTES`] of metadata, and a pending run the input of a request. A
+/// store that is read over a network sends about as many bytes.
+pub const LIST_BYTES: u64 = 4 << 20;
+
+/// Threads that a reader of all threads reads at once. A thread without metadata takes some hundred bytes.
+pub const WALK_THREADS: usize = 1_000;
 
 /// Time limit of the recovery of one run after a start. A thread that takes longer is set aside, so that it does not
 /// block the recovery of others.
@@ -221,8 +228,8 @@ pub const JSON_MESSAGE_DEPTH: usize = JSON_DEPTH + 16;
 /// default, so that a larger value could not be stored anyway.
 pub const JSON_VALUES_BYTES: u64 = 64 << 20;
 
-/// Bytes of a run context as JSON. The record of a thread contains it, so lists and searches read the contexts of all
-/// threads, and every task gets a copy. Settings of a caller have some KiB; documents belong into the input.
+/// Bytes of a run context as JSON. The record of a thread contains it, and every task gets a copy. Settings of a caller
+/// have some KiB; documents belong into the input.
 pub const RUN_CONTEXT_BYTES: u64 = 256 << 10;
 
 /// What [`RUN_CONTEXT_BYTES`] may be set to at most: as many bytes as the input of a run may have. The text of a guest is

@@ -46,9 +46,9 @@ use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, DamageReport, LeaseEpoch,
-    LeaseHolder, ListPage, MentionPage, Owner, OwnerUsage, PendingQuery, PendingRun,
-    PinnedVersions, PruneStrategy, RunRecord, SealReport, Store, StoreError, ThreadHead,
-    ThreadQuery, ThreadRecord, ThreadSnapshot, Ticket,
+    LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner, OwnerUsage, PendingQuery,
+    PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, Store, StoreError,
+    ThreadHead, ThreadQuery, ThreadSnapshot, ThreadSummary, Ticket,
 };
 
 use crate::error::backend;
@@ -290,12 +290,12 @@ impl Store for RedbStore {
         &self,
         _holder: &LeaseHolder,
         after: Option<&ThreadId>,
-    ) -> Result<Vec<ThreadRecord>, StoreError> {
+    ) -> Result<Vec<OrphanedThread>, StoreError> {
         let after = after.cloned();
         self.0.read(move |snapshot| snapshot.running(after.as_ref())).await
     }
 
-    async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
+    async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
         let query = query.clone();
         self.0.read(move |snapshot| snapshot.threads(&query)).await
     }

@@ -16,22 +16,23 @@ use async_trait::async_trait;
 use tokio::sync::{broadcast, watch};
 use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
-use wattle_run::limit::ORPHANED_PAGE;
+use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
-    LeaseHolder, ListPage, LiveHost, MentionPage, Notification, Owner, OwnerUsage, PendingQuery,
-    PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, Store, StoreError,
-    ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus, Ticket,
+    LeaseHolder, ListPage, LiveHost, MentionPage, Notification, OrphanedThread, Owner, OwnerUsage,
+    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, Store,
+    StoreError, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus, ThreadSummary, Ticket,
 };
 
 use crate::codec::Packer;
 use crate::error::invalid;
 use crate::lease::{Leases, elapsed};
 use crate::lock::lock;
+use crate::page::PageBuilder;
 use crate::pending::{Pending, check_new};
 use crate::plan::{self, Plan};
-use crate::query::{Summary, page, thread_matches};
+use crate::query::{Summary, in_order, thread_matches};
 use crate::rules;
 use crate::sweep::Mentions;
 use crate::watches::Watches;
@@ -359,22 +360,31 @@ impl Store for MemoryStore {
         &self,
         _holder: &LeaseHolder,
         after: Option<&ThreadId>,
-    ) -> Result<Vec<ThreadRecord>, StoreError> {
+    ) -> Result<Vec<OrphanedThread>, StoreError> {
         let state = lock(&self.state);
         let running = state.threads.values().map(|thread| &thread.head.record).filter(|record| {
             record.status == ThreadStatus::Running && after.is_none_or(|after| record.id > *after)
         });
         let mut running: Vec<&ThreadRecord> = running.collect();
         running.sort_unstable_by_key(|record| &record.id);
-        Ok(running.into_iter().take(ORPHANED_PAGE).cloned().collect())
+        Ok(running.into_iter().take(ORPHANED_PAGE).map(OrphanedThread::from).collect())
     }
 
-    async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
+    async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
         let state = lock(&self.state);
         let all = state.threads.values().map(|thread| &thread.head.record);
         let all = all.map(|record| (Summary::from(record), record));
         let matching = all.filter(|(summary, _)| thread_matches(query, summary)).collect();
-        Ok(page(query, matching).map(|(_, record)| record.clone()).collect())
+        let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), LIST_BYTES);
+        for (_, record) in in_order(query, matching) {
+            let thread = ThreadSummary::from(record);
+            let bytes = thread.memory_bytes();
+            if !page.fits(bytes) {
+                break;
+            }
+            page.push(thread, bytes);
+        }
+        Ok(page.finish())
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

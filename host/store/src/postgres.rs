@@ -38,9 +38,9 @@ use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
-    LeaseHolder, ListPage, LiveHost, MentionPage, Notification, Owner, OwnerUsage, PendingQuery,
-    PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, Store, StoreError,
-    ThreadHead, ThreadQuery, ThreadRecord, ThreadSnapshot, Ticket,
+    LeaseHolder, ListPage, LiveHost, MentionPage, Notification, OrphanedThread, Owner, OwnerUsage,
+    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, Store,
+    StoreError, ThreadHead, ThreadQuery, ThreadSnapshot, ThreadSummary, Ticket,
 };
 
 use crate::proof::Proof;
@@ -204,7 +204,7 @@ impl Store for PostgresStore {
         &self,
         holder: &LeaseHolder,
         after: Option<&ThreadId>,
-    ) -> Result<Vec<ThreadRecord>, StoreError> {
+    ) -> Result<Vec<OrphanedThread>, StoreError> {
         lease::abandoned(&self.0.link, holder, after).await
     }
 
@@ -233,7 +233,7 @@ impl Store for PostgresStore {
         Box::pin(state::latest(&self.0.link, thread)).await
     }
 
-    async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
+    async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
         history::threads(&self.0.link, query).await
     }
 

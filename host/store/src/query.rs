@@ -5,8 +5,8 @@ use serde_json::Value;
 use wattle_graph::checkpoint::{CheckpointMeta, CheckpointSource};
 use wattle_graph::id::{AppName, Digest, ThreadId};
 use wattle_run::ports::store::{
-    CheckpointQuery, Owner, PinnedVersions, StoreError, ThreadQuery, ThreadRecord, ThreadStatus,
-    ThreadTtl,
+    CheckpointQuery, Owner, PinnedVersions, StoreError, ThreadOrder, ThreadQuery, ThreadRecord,
+    ThreadStatus, ThreadTtl,
 };
 
 /// The fields of a thread record that queries compare. A scan does not build the rest of the
@@ -73,17 +73,18 @@ pub(crate) fn note_pin(pinned: &mut PinnedVersions, pin: Result<Pin, StoreError>
     }
 }
 
-/// Returns the page of matching threads by newest update, then by id, each with the value that came
-/// with its summary.
-pub(crate) fn page<T>(
+/// Returns matching threads in the order of a query and from its offset on, each with the value that
+/// came with its summary.
+pub(crate) fn in_order<T>(
     query: &ThreadQuery,
     mut matching: Vec<(Summary, T)>,
 ) -> impl Iterator<Item = (ThreadId, T)> {
-    matching
-        .sort_by(|(a, _), (b, _)| b.updated_ms.cmp(&a.updated_ms).then_with(|| a.id.cmp(&b.id)));
-    let limit = query.limit.unwrap_or(usize::MAX);
-    let page = matching.into_iter().skip(query.offset).take(limit);
-    page.map(|(summary, known)| (summary.id, known))
+    matching.sort_by(|(a, _), (b, _)| match query.order {
+        ThreadOrder::Update => b.updated_ms.cmp(&a.updated_ms).then_with(|| a.id.cmp(&b.id)),
+        ThreadOrder::Id => a.id.cmp(&b.id),
+    });
+    let listed = matching.into_iter().skip(query.offset);
+    listed.map(|(summary, known)| (summary.id, known))
 }
 
 /// Returns true if a thread matches a query, apart from its page.
@@ -93,6 +94,7 @@ pub(crate) fn thread_matches(query: &ThreadQuery, thread: &Summary) -> bool {
         && query.tenant.as_ref().is_none_or(|tenant| thread.tenant.as_ref() == Some(tenant))
         && query.expires_by_ms.is_none_or(|by| thread.expires_ms.is_some_and(|at| at <= by))
         && query.ttl_ended_by_ms.is_none_or(|by| thread.ttl_ends_ms().is_some_and(|at| at <= by))
+        && query.after.as_ref().is_none_or(|after| thread.id > *after)
 }
 
 /// Returns true if a checkpoint matches a query, apart from its limit.

@@ -12,9 +12,9 @@ use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
-    LeaseHolder, ListPage, LiveHost, MentionPage, Notification, Owner, OwnerUsage, PendingQuery,
-    PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, StoreError, ThreadHead,
-    ThreadQuery, ThreadRecord, Ticket,
+    LeaseHolder, ListPage, LiveHost, MentionPage, Notification, OrphanedThread, Owner, OwnerUsage,
+    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, StoreError,
+    ThreadHead, ThreadQuery, ThreadSummary, Ticket,
 };
 
 /// A layer over a store. Calls pass to the inner store by default.
@@ -95,7 +95,7 @@ pub trait Layer: Send + Sync {
         &self,
         holder: &LeaseHolder,
         after: Option<&ThreadId>,
-    ) -> Result<Vec<ThreadRecord>, StoreError> {
+    ) -> Result<Vec<OrphanedThread>, StoreError> {
         self.below().orphaned_threads(holder, after).await
     }
 
@@ -190,7 +190,7 @@ impl<L: Layer> Store for Layered<L> {
         &self,
         holder: &LeaseHolder,
         after: Option<&ThreadId>,
-    ) -> Result<Vec<ThreadRecord>, StoreError> {
+    ) -> Result<Vec<OrphanedThread>, StoreError> {
         self.0.abandoned(holder, after).await
     }
 
@@ -208,10 +208,10 @@ impl<L: Layer> Store for Layered<L> {
         Ok(found)
     }
 
-    async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
+    async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
         self.reading("threads").await?;
         let found = self.below().threads(query).await?;
-        self.seen("threads", found.len());
+        self.seen("threads", found.items.len());
         Ok(found)
     }
 

@@ -24,7 +24,7 @@ use super::{Engine, EngineInner, new_run_id, thread_not_found};
 use crate::hostcall::runs::RunRef;
 use crate::limit;
 use crate::ports::Ports;
-use crate::ports::store::{LEASE_MS, StoreError, ThreadHead, ThreadRecord, ThreadStatus};
+use crate::ports::store::{LEASE_MS, OrphanedThread, StoreError, ThreadHead, ThreadStatus};
 use crate::view::store_failure;
 
 /// Maximum number of concurrent recoveries. Each waits for the store several times before its run
@@ -118,20 +118,6 @@ impl RecoveryState {
     }
 }
 
-/// A thread with an orphaned run. The record of a thread may be large, so a scan keeps only this.
-#[derive(Clone)]
-struct OrphanedThread {
-    thread: ThreadId,
-    run: Option<RunId>,
-    updated_ms: i64,
-}
-
-impl From<ThreadRecord> for OrphanedThread {
-    fn from(record: ThreadRecord) -> Self {
-        Self { thread: record.id, run: record.run, updated_ms: record.updated_ms }
-    }
-}
-
 /// Outcome of an attempt to recover a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecoveryOutcome {
@@ -219,10 +205,10 @@ impl Engine {
             let holder = self.0.leases.holder();
             let found = self.0.ports.store.orphaned_threads(holder, after.as_ref()).await?;
             let Some(last) = found.last() else { break };
-            after = Some(last.id.clone());
+            after = Some(last.thread.clone());
             let is_wanted =
-                |record: &ThreadRecord| !self.is_active(&record.id) && self.is_due(&record.id);
-            cuts.extend(found.into_iter().filter(is_wanted).map(OrphanedThread::from));
+                |cut: &OrphanedThread| !self.is_active(&cut.thread) && self.is_due(&cut.thread);
+            cuts.extend(found.into_iter().filter(is_wanted));
         }
         cuts.sort_by(|one, other| {
             (one.updated_ms, &one.thread).cmp(&(other.updated_ms, &other.thread))
@@ -340,7 +326,7 @@ impl Engine {
             self.clear_set_aside(thread);
             return Ok(RecoveryOutcome::NotNeeded);
         }
-        Ok(self.recover_or_set_aside(record.into()).await)
+        Ok(self.recover_or_set_aside((&record).into()).await)
     }
 
     async fn recover_or_set_aside(&self, cut: OrphanedThread) -> RecoveryOutcome {

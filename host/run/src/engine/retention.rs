@@ -11,8 +11,9 @@ use wattle_graph::id::{RunId, ThreadId};
 use super::{Engine, new_run_id, thread_not_found};
 use crate::ports::store::{
     Batch, CompactionReport, PruneStrategy, SealReport, ThreadHead, ThreadQuery, ThreadRecord,
-    ThreadStatus,
+    ThreadStatus, ThreadSummary,
 };
+use crate::thread_walk::ThreadWalk;
 use crate::view::store_failure;
 
 impl Engine {
@@ -31,14 +32,17 @@ impl Engine {
             expires_by_ms: Some(self.now_ms()),
             ..ThreadQuery::default()
         };
+        let mut walk = ThreadWalk::new(self.0.ports.store.as_ref(), query);
         let mut deleted = 0;
-        for record in self.find_threads(&query).await {
-            let Ok(_slot) = self.claim(&record.id, new_run_id()).await else { continue };
-            match self.unexpired_thread(&record.id).await {
-                Ok(None) => deleted += 1,
-                Ok(Some(_)) => {}
-                Err(failure) => {
-                    tracing::error!(thread = %record.id, %failure, "cannot delete expired thread");
+        while let Some(threads) = next_threads(&mut walk).await {
+            for ThreadSummary { id: thread, .. } in threads {
+                let Ok(_slot) = self.claim(&thread, new_run_id()).await else { continue };
+                match self.unexpired_thread(&thread).await {
+                    Ok(None) => deleted += 1,
+                    Ok(Some(_)) => {}
+                    Err(failure) => {
+                        tracing::error!(%thread, %failure, "cannot delete expired thread");
+                    }
                 }
             }
         }
@@ -47,25 +51,21 @@ impl Engine {
 
     async fn sweep_ttl(&self) -> usize {
         let query = ThreadQuery { ttl_ended_by_ms: Some(self.now_ms()), ..ThreadQuery::default() };
+        let mut walk = ThreadWalk::new(self.0.ports.store.as_ref(), query);
         let mut changed = 0;
-        for record in self.find_threads(&query).await {
-            match self.apply_ttl(&record.id).await {
-                Ok(true) => changed += 1,
-                Ok(false) => {}
-                Err(failure) if failure.code == code::BUSY => {}
-                Err(failure) => {
-                    tracing::error!(thread = %record.id, %failure, "cannot apply the time to live");
+        while let Some(threads) = next_threads(&mut walk).await {
+            for ThreadSummary { id: thread, .. } in threads {
+                match self.apply_ttl(&thread).await {
+                    Ok(true) => changed += 1,
+                    Ok(false) => {}
+                    Err(failure) if failure.code == code::BUSY => {}
+                    Err(failure) => {
+                        tracing::error!(%thread, %failure, "cannot apply the time to live");
+                    }
                 }
             }
         }
         changed
-    }
-
-    async fn find_threads(&self, query: &ThreadQuery) -> Vec<ThreadRecord> {
-        self.0.ports.store.threads(query).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "cannot list expired threads");
-            Vec::new()
-        })
     }
 
     /// Applies the time to live of a thread. Checks it again under the lease, because the thread
@@ -186,4 +186,13 @@ impl Engine {
     pub(super) fn now_ms(&self) -> i64 {
         self.0.ports.clock.now_ms()
     }
+}
+
+/// Returns the next threads of a sweep. An error of the store ends the sweep; the next sweep begins
+/// with the first thread.
+async fn next_threads(walk: &mut ThreadWalk<'_>) -> Option<Vec<ThreadSummary>> {
+    walk.next().await.unwrap_or_else(|error| {
+        tracing::error!(%error, "cannot list expired threads");
+        None
+    })
 }

@@ -30,7 +30,10 @@ use crate::ports::blob::BlobRef;
 
 pub use self::error::StoreError;
 pub use self::host::{HostReport, LiveHost};
-pub use self::list::{CheckpointParts, ListPage};
+pub use self::list::{
+    CheckpointParts, CheckpointQuery, ListPage, OrphanedThread, ThreadOrder, ThreadQuery,
+    ThreadSummary,
+};
 pub use self::maintenance::{CompactionReport, Damage, DamageReport, PinnedVersions};
 pub use self::notification::Notification;
 pub use self::options::{Durability, RunOptions};
@@ -270,40 +273,6 @@ pub struct ThreadSnapshot {
     pub run: Option<RunRecord>,
 }
 
-/// A query of threads, newest update first.
-#[derive(Clone, Debug, Default)]
-pub struct ThreadQuery {
-    /// Only threads of this app.
-    pub app: Option<AppName>,
-    /// Only threads with this status.
-    pub status: Option<ThreadStatus>,
-    /// Only threads of this tenant.
-    pub tenant: Option<String>,
-    /// Only threads that expire at or before this time.
-    pub expires_by_ms: Option<i64>,
-    /// Only threads whose time to live has ended at this time.
-    pub ttl_ended_by_ms: Option<i64>,
-    /// Maximum number of threads. Unlimited if `None`.
-    pub limit: Option<usize>,
-    /// Number of threads to skip.
-    pub offset: usize,
-}
-
-/// A query of the checkpoints of a thread, newest first.
-#[derive(Clone, Debug, Default)]
-pub struct CheckpointQuery {
-    /// Only checkpoints of this subgraph, or of the root graph. All graphs if `None`.
-    pub namespace: Option<Namespace>,
-    /// Only checkpoints before this one.
-    pub before: Option<CheckpointId>,
-    /// Conditions that must all hold: `source`, `step`, `run` or a metadata key with the given value.
-    pub filter: BTreeMap<String, Value>,
-    /// Maximum number of checkpoints. Unlimited if `None`.
-    pub limit: Option<usize>,
-    /// The parts that are read.
-    pub parts: CheckpointParts,
-}
-
 /// Threads, checkpoints and event logs.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -365,13 +334,13 @@ pub trait Store: Send + Sync {
     /// Returns threads with status `running` whose lease no other live holder has. A run among them that the calling
     /// engine does not execute is orphaned. A store that only one process opens may return all running threads.
     ///
-    /// The threads are ordered by id: at most [`ABANDONED_PAGE`](crate::limit::ORPHANED_PAGE) after `after`, since a
-    /// record may be large.
+    /// The threads are ordered by id: at most [`ORPHANED_PAGE`](crate::limit::ORPHANED_PAGE) after `after`. An empty
+    /// page is the end.
     async fn orphaned_threads(
         &self,
         holder: &LeaseHolder,
         after: Option<&ThreadId>,
-    ) -> Result<Vec<ThreadRecord>, StoreError>;
+    ) -> Result<Vec<OrphanedThread>, StoreError>;
 
     /// Returns the time until the next lease of another holder expires, if that holder sends no further heartbeat.
     /// Returns `None` if no other holder is live.
@@ -418,8 +387,9 @@ pub trait Store: Send + Sync {
         Ok(Some(ThreadSnapshot { head, tuple, run }))
     }
 
-    /// Returns threads, newest update first.
-    async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError>;
+    /// Returns threads that match a query, with at most [`LIST_BYTES`](crate::limit::LIST_BYTES) together.
+    /// [`ThreadWalk`](crate::thread_walk::ThreadWalk) reads all of them.
+    async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError>;
 
     /// Returns a run.
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;

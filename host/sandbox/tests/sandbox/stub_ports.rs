@@ -27,9 +27,9 @@ use wattle_run::ports::sandbox::NodeCall;
 use wattle_run::ports::sql::SqlTransaction;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, LeaseEpoch, LeaseHolder,
-    ListPage, MentionPage, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions,
-    PruneStrategy, RunRecord, SealReport, StoreError, ThreadHead, ThreadQuery, ThreadRecord,
-    Ticket,
+    ListPage, MentionPage, OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun,
+    PinnedVersions, PruneStrategy, RunRecord, SealReport, StoreError, ThreadHead, ThreadQuery,
+    ThreadSummary, Ticket,
 };
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{
@@ -382,12 +382,12 @@ impl Store for StubPorts {
         &self,
         _holder: &LeaseHolder,
         _after: Option<&ThreadId>,
-    ) -> Result<Vec<ThreadRecord>, StoreError> {
+    ) -> Result<Vec<OrphanedThread>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn threads(&self, _query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
-        Ok(Vec::new())
+    async fn threads(&self, _query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
+        Ok(ListPage::empty())
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

@@ -242,7 +242,7 @@ mod tests {
             drop(open_checked(&path, checked_bytes).unwrap());
             assert!(dir.path().join("wattle.redb.damaged-1").exists());
             let store = RedbStore::open(&path).unwrap();
-            let whole = store.threads(&ThreadQuery::default()).await.unwrap().len();
+            let whole = store.threads(&ThreadQuery::default()).await.unwrap().items.len();
             let damaged = store.find_damage().await.unwrap().damaged;
             assert_eq!(whole + damaged.len(), THREADS, "{damaged:?}");
             assert!(damaged.iter().any(|damage| damage.subject == "thread `thread-007`"));

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableError};
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{Digest, RunId, ThreadId};
-use wattle_run::limit::ORPHANED_PAGE;
+use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
 use wattle_run::ports::store::{
-    PinnedVersions, RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus,
+    ListPage, OrphanedThread, PinnedVersions, RunRecord, StoreError, ThreadHead, ThreadOrder,
+    ThreadQuery, ThreadRecord, ThreadStatus, ThreadSummary,
 };
 
 use crate::codec::{named, packed, read};
@@ -22,8 +23,9 @@ use crate::disk::table::{
 };
 use crate::error::{backend, corrupt, while_trying};
 use crate::file::handle::{Handle, Source};
+use crate::page::PageBuilder;
 use crate::pending::Pending;
-use crate::query::{Summary, note_pin, page, thread_matches};
+use crate::query::{Summary, in_order, note_pin, thread_matches};
 
 pub(crate) const READ: &str = "read";
 
@@ -255,33 +257,59 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Returns the threads that match. Without a limit, each record is read once. A thread with a
-    /// damaged record is logged and left out, so that it does not hide the others.
-    pub(crate) fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
+    /// See [`Store::threads`](wattle_run::ports::Store::threads). A thread with a damaged record is
+    /// logged and left out, so that it does not hide the others.
+    pub(crate) fn threads(
+        &self,
+        query: &ThreadQuery,
+    ) -> Result<ListPage<ThreadSummary>, StoreError> {
+        match query.order {
+            ThreadOrder::Update => self.threads_by_update(query),
+            ThreadOrder::Id => self.threads_by_id(query),
+        }
+    }
+
+    fn threads_by_update(
+        &self,
+        query: &ThreadQuery,
+    ) -> Result<ListPage<ThreadSummary>, StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
-        let mut matching: Vec<(Summary, Option<ThreadRecord>)> = Vec::new();
+        let mut matching = Vec::new();
         for entry in records.iter().map_err(while_trying(READ))? {
             let (key, packed) = entry.map_err(while_trying(READ))?;
-            let place = (IN_RECORDS, key.value());
-            let summary: Summary = match read(RECORD, place, packed.value()) {
-                Ok(summary) => summary,
-                Err(error) => {
-                    tracing::error!(%error, "damaged thread is not listed");
-                    continue;
-                }
-            };
-            if thread_matches(query, &summary) {
-                let is_wanted = query.limit.is_none();
-                let record = is_wanted.then(|| read(RECORD, place, packed.value())).transpose()?;
-                matching.push((summary, record));
+            let matches = matching_thread(query, key.value(), packed.value());
+            matching.extend(matches.map(|summary| (summary, ())));
+        }
+        let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), LIST_BYTES);
+        for (id, ()) in in_order(query, matching) {
+            let key = id.as_str().as_bytes();
+            let packed = records.get(key).map_err(while_trying(READ))?;
+            let packed = packed.ok_or_else(|| corrupt(named(RECORD, key), "it is missing"))?;
+            if !add_thread(&mut page, key, packed.value())? {
+                break;
             }
         }
-        let page = page(query, matching);
-        let read = |(id, known): (ThreadId, Option<ThreadRecord>)| match known {
-            Some(record) => Ok(record),
-            None => self.record(&id).map(|(record, _)| record),
-        };
-        page.map(read).collect()
+        Ok(page.finish())
+    }
+
+    /// Reads no further than to the end of the page.
+    fn threads_by_id(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
+        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), LIST_BYTES);
+        let mut skipped = 0;
+        let all = records.range::<&[u8]>(behind(query.after.as_ref()));
+        for entry in all.map_err(while_trying(READ))? {
+            let (key, packed) = entry.map_err(while_trying(READ))?;
+            if matching_thread(query, key.value(), packed.value()).is_none() {
+                continue;
+            }
+            if skipped < query.offset {
+                skipped += 1;
+            } else if !add_thread(&mut page, key.value(), packed.value())? {
+                break;
+            }
+        }
+        Ok(page.finish())
     }
 
     /// Returns the versions to which threads are pinned.
@@ -300,21 +328,14 @@ impl Snapshot {
     pub(crate) fn running(
         &self,
         after: Option<&ThreadId>,
-    ) -> Result<Vec<ThreadRecord>, StoreError> {
+    ) -> Result<Vec<OrphanedThread>, StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
         let running = ThreadQuery { status: Some(ThreadStatus::Running), ..ThreadQuery::default() };
-        let behind = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str().as_bytes()));
-        let range = records.range::<&[u8]>((behind, Bound::Unbounded));
         let mut found = Vec::new();
-        for entry in range.map_err(while_trying(READ))? {
+        for entry in records.range::<&[u8]>(behind(after)).map_err(while_trying(READ))? {
             let (key, packed) = entry.map_err(while_trying(READ))?;
-            let place = (IN_RECORDS, key.value());
-            match read::<Summary>(RECORD, place, packed.value()) {
-                Ok(summary) if thread_matches(&running, &summary) => {
-                    found.push(read(RECORD, place, packed.value())?);
-                }
-                Ok(_) => {}
-                Err(error) => tracing::error!(%error, "damaged thread is not listed"),
+            if matching_thread(&running, key.value(), packed.value()).is_some() {
+                found.push(read(RECORD, (IN_RECORDS, key.value()), packed.value())?);
             }
             if found.len() == ORPHANED_PAGE {
                 break;
@@ -469,6 +490,38 @@ impl Snapshot {
         blobs.retain(|digest| raw.contains(digest.as_bytes()));
         Ok(())
     }
+}
+
+/// Returns the keys after a thread.
+fn behind(after: Option<&ThreadId>) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    let first = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str().as_bytes()));
+    (first, Bound::Unbounded)
+}
+
+/// Returns the summary of a stored record if it matches a query. Logs a damaged record.
+fn matching_thread(query: &ThreadQuery, key: &[u8], stored: &[u8]) -> Option<Summary> {
+    match read::<Summary>(RECORD, (IN_RECORDS, key), stored) {
+        Ok(summary) => thread_matches(query, &summary).then_some(summary),
+        Err(error) => {
+            tracing::error!(%error, "damaged thread is not listed");
+            None
+        }
+    }
+}
+
+/// Adds a stored record to a page, without its run context. Returns false if it does not fit.
+fn add_thread(
+    page: &mut PageBuilder<ThreadSummary>,
+    key: &[u8],
+    stored: &[u8],
+) -> Result<bool, StoreError> {
+    let thread: ThreadSummary = read(RECORD, (IN_RECORDS, key), stored)?;
+    let bytes = thread.memory_bytes();
+    let fits = page.fits(bytes);
+    if fits {
+        page.push(thread, bytes);
+    }
+    Ok(fits)
 }
 
 /// Reads the record of a run in the list of a thread.

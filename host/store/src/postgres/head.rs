@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::de::DeserializeOwned;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use wattle_graph::id::{CheckpointId, Digest, ThreadId};
@@ -94,7 +95,7 @@ pub(super) fn thread_head(row: &PgRow) -> Result<ThreadHead, StoreError> {
     };
     let read = read().map_err(|error: sqlx::Error| corrupt("thread", error));
     let (last_seq, last_checkpoint, current, pruned_seq, (seal, pruned_seal, log_bytes)) = read?;
-    let record = record(row)?;
+    let record: ThreadRecord = record(row)?;
     Ok(ThreadHead {
         record,
         last_seq,
@@ -107,8 +108,8 @@ pub(super) fn thread_head(row: &PgRow) -> Result<ThreadHead, StoreError> {
     })
 }
 
-/// Decodes the packed record of a row.
-pub(super) fn record(row: &PgRow) -> Result<ThreadRecord, StoreError> {
+/// Decodes the packed record of a row, or a part of it.
+pub(super) fn record<T: DeserializeOwned>(row: &PgRow) -> Result<T, StoreError> {
     let packed: &[u8] = row.try_get("record").map_err(|error| corrupt("thread", error))?;
     unpack("thread", packed)
 }

@@ -8,10 +8,10 @@ use tokio::task::spawn_blocking;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Values};
 use wattle_graph::event::Event;
 use wattle_graph::id::{AppName, CheckpointId, Namespace, RunId, ThreadId};
-use wattle_run::limit::HISTORY_BYTES;
+use wattle_run::limit::{HISTORY_BYTES, LIST_BYTES};
 use wattle_run::ports::store::{
     CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, RunRecord, StoreError, ThreadHead,
-    ThreadQuery, ThreadRecord,
+    ThreadOrder, ThreadQuery, ThreadSummary,
 };
 
 use crate::codec::{plain_bytes, unpack};
@@ -90,12 +90,35 @@ const EVENTS: &str = concat!(
     WHERE bytes <= $4 OR nth = 1 ORDER BY last_seq"
 );
 
-const THREADS: &str = "
-    SELECT record FROM threads
-    WHERE record IS NOT NULL AND ($1::text IS NULL OR app = $1)
-        AND ($2::text IS NULL OR status = $2) AND ($3::bytea IS NULL OR tenant = $3)
-        AND ($4::bigint IS NULL OR expires_ms <= $4) AND ($5::bigint IS NULL OR ttl_ends_ms <= $5)
-    ORDER BY updated_ms DESC, id LIMIT $6 OFFSET $7";
+/// Selects threads in an order, and the number of those that match within the limit. Sends the first
+/// record, and those after it while all of them together have at most `$9` bytes.
+macro_rules! threads {
+    ($order:literal) => {
+        concat!(
+            "SELECT record, listed FROM (
+                SELECT record, count(*) OVER () AS listed, row_number() OVER page AS nth,
+                    sum(octet_length(record)) OVER page AS bytes
+                FROM (
+                    SELECT id, updated_ms, record FROM threads
+                    WHERE record IS NOT NULL AND id > $8 AND ($1::text IS NULL OR app = $1)
+                        AND ($2::text IS NULL OR status = $2)
+                        AND ($3::bytea IS NULL OR tenant = $3)
+                        AND ($4::bigint IS NULL OR expires_ms <= $4)
+                        AND ($5::bigint IS NULL OR ttl_ends_ms <= $5)
+                    ORDER BY ",
+            $order,
+            " LIMIT $6 OFFSET $7) AS thread
+                WINDOW page AS (ORDER BY ",
+            $order,
+            ")) AS thread
+            WHERE bytes <= $9 OR nth = 1 ORDER BY nth"
+        )
+    };
+}
+
+const THREADS: &str = threads!("updated_ms DESC, id");
+
+const THREADS_BY_ID: &str = threads!("id");
 
 const RUN: &str = "SELECT record FROM runs WHERE id = $1";
 
@@ -123,18 +146,48 @@ pub(super) async fn thread(
 pub(super) async fn threads(
     link: &Link,
     query: &ThreadQuery,
-) -> Result<Vec<ThreadRecord>, StoreError> {
+) -> Result<ListPage<ThreadSummary>, StoreError> {
+    // No id is empty.
+    let after = query.after.as_ref().map_or(&[][..], |after| after.as_str().as_bytes());
+    // One more than the limit shows whether the list goes on.
+    let limit = query.limit.map(|limit| count(limit.saturating_add(1)));
     let list = || {
-        sqlx::query(THREADS)
+        let statement = match query.order {
+            ThreadOrder::Update => THREADS,
+            ThreadOrder::Id => THREADS_BY_ID,
+        };
+        sqlx::query(statement)
             .bind(query.app.as_ref().map(AppName::as_str))
             .bind(query.status.map(status_word))
             .bind(query.tenant.as_ref().map(String::as_bytes))
             .bind(query.expires_by_ms)
             .bind(query.ttl_ended_by_ms)
-            .bind(query.limit.map(count))
+            .bind(limit)
             .bind(count(query.offset))
+            .bind(after)
+            .bind(size(LIST_BYTES))
     };
-    link.rows("list threads", list).await?.iter().map(record).collect()
+    let rows = link.rows("list threads", list).await?;
+    let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), LIST_BYTES);
+    for row in &rows {
+        let thread: ThreadSummary = record(row)?;
+        let bytes = thread.memory_bytes();
+        if !page.fits(bytes) {
+            break;
+        }
+        page.push(thread, bytes);
+    }
+    if is_cut(&rows)? {
+        page.cut();
+    }
+    Ok(page.finish())
+}
+
+/// Returns whether the server did not send all rows of a list.
+fn is_cut(rows: &[PgRow]) -> Result<bool, StoreError> {
+    let Some(row) = rows.first() else { return Ok(false) };
+    let listed: i64 = row.try_get("listed").map_err(|error| corrupt("list", error))?;
+    Ok(count(rows.len()) < listed)
 }
 
 /// See [`Store::run`](wattle_run::ports::Store::run).

@@ -5,9 +5,9 @@ use std::time::Duration;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use wattle_graph::id::ThreadId;
-use wattle_run::limit::ORPHANED_PAGE;
+use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
 use wattle_run::ports::store::{
-    HostReport, LeaseEpoch, LeaseHolder, LiveHost, StoreError, ThreadRecord,
+    HostReport, LeaseEpoch, LeaseHolder, LiveHost, OrphanedThread, StoreError,
 };
 
 use crate::error::backend;
@@ -65,13 +65,21 @@ const LEASED: &str = "
 
 /// Selects running threads that no other live host has leased. The status
 /// [`ThreadStatus::Running`](wattle_run::ports::store::ThreadStatus) is a literal, so that the
-/// server uses the partial index on running threads.
+/// server uses the partial index on running threads. Sends the first record, and those after it
+/// while all of them together have at most `$4` bytes.
 const ABANDONED: &str = "
-    SELECT record FROM threads WHERE record IS NOT NULL AND status = 'running'
-        AND ($2::bytea IS NULL OR id > $2)
-        AND NOT EXISTS (
-            SELECT 1 FROM living WHERE living.holder = threads.holder AND living.holder <> $1)
-    ORDER BY id LIMIT $3";
+    SELECT record FROM (
+        SELECT id, record, row_number() OVER page AS nth,
+            sum(octet_length(record)) OVER page AS bytes
+        FROM (
+            SELECT id, record FROM threads WHERE record IS NOT NULL AND status = 'running'
+                AND ($2::bytea IS NULL OR id > $2)
+                AND NOT EXISTS (
+                    SELECT 1 FROM living
+                    WHERE living.holder = threads.holder AND living.holder <> $1)
+            ORDER BY id LIMIT $3) AS thread
+        WINDOW page AS (ORDER BY id)) AS thread
+    WHERE bytes <= $4 OR nth = 1 ORDER BY id";
 
 /// Selects the time until the next lease of another host expires, in milliseconds. The time is
 /// rounded up, so that a caller that waits this long finds the lease expired.
@@ -227,10 +235,14 @@ pub(super) async fn abandoned(
     link: &Link,
     holder: &LeaseHolder,
     after: Option<&ThreadId>,
-) -> Result<Vec<ThreadRecord>, StoreError> {
+) -> Result<Vec<OrphanedThread>, StoreError> {
     let after = after.map(|after| after.as_str().as_bytes());
     let limit = i64::try_from(ORPHANED_PAGE).unwrap_or(i64::MAX);
-    let list = || sqlx::query(ABANDONED).bind(holder.0.as_bytes()).bind(after).bind(limit);
+    let most = i64::try_from(LIST_BYTES).unwrap_or(i64::MAX);
+    let list = || {
+        let list = sqlx::query(ABANDONED).bind(holder.0.as_bytes()).bind(after);
+        list.bind(limit).bind(most)
+    };
     link.rows("list orphaned runs", list).await?.iter().map(record).collect()
 }
 

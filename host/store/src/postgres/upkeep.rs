@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlSafeStr as _};
 use wattle_graph::id::{Digest, ThreadId};
+use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     CompactionReport, MentionPage, Owner, OwnerUsage, PinnedVersions, StoreError,
@@ -53,11 +54,19 @@ const MENTIONED: &str = "
 /// Threads whose mentions one statement reads. Most threads have few.
 const MENTIONED_THREADS: i64 = 256;
 
+/// Sends the first record, and those after it while all of them together have at most `$3` bytes.
 const PINNED: &str = "
-    SELECT id, record FROM threads
-    WHERE record IS NOT NULL AND ($1::bytea IS NULL OR id > $1) ORDER BY id LIMIT $2";
+    SELECT id, record FROM (
+        SELECT id, record, row_number() OVER page AS nth,
+            sum(octet_length(record)) OVER page AS bytes
+        FROM (
+            SELECT id, record FROM threads
+            WHERE record IS NOT NULL AND ($1::bytea IS NULL OR id > $1)
+            ORDER BY id LIMIT $2) AS thread
+        WINDOW page AS (ORDER BY id)) AS thread
+    WHERE bytes <= $3 OR nth = 1 ORDER BY id";
 
-/// Records that one statement reads. A record may have 64 KiB of metadata.
+/// Records that one statement reads.
 const PINNED_THREADS: i64 = 256;
 
 const UNMENTIONED: &str = "
@@ -172,7 +181,10 @@ pub(super) async fn pinned(link: &Link) -> Result<PinnedVersions, StoreError> {
     let mut pinned = PinnedVersions { is_complete: true, ..PinnedVersions::default() };
     let mut after: Option<Vec<u8>> = None;
     loop {
-        let page = || sqlx::query(PINNED).bind(after.as_deref()).bind(PINNED_THREADS);
+        let page = || {
+            let page = sqlx::query(PINNED).bind(after.as_deref()).bind(PINNED_THREADS);
+            page.bind(i64::try_from(LIST_BYTES).unwrap_or(i64::MAX))
+        };
         let rows = link.rows(OPERATION, page).await?;
         for row in &rows {
             let record: &[u8] = row.try_get(1).map_err(while_trying(OPERATION))?;

@@ -37,7 +37,7 @@ async fn backup_during_appends_is_consistent() {
     let survey = RedbStore::survey_file(folder.join("wattle.redb")).unwrap();
     assert_eq!((survey.threads, survey.damaged.len()), (30, 0), "{:?}", survey.damaged);
     let copy = RedbStore::open(folder.join("wattle.redb")).unwrap();
-    assert_eq!(copy.threads(&ThreadQuery::default()).await.unwrap().len(), 30);
+    assert_eq!(copy.threads(&ThreadQuery::default()).await.unwrap().items.len(), 30);
     for thread in &before {
         let newest = copy.thread(thread).await.unwrap().unwrap().last_seq;
         assert!((20..=60).contains(&newest), "{newest}");

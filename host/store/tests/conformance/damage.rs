@@ -347,7 +347,7 @@ async fn changed_byte_sets_one_thread_aside() {
     let refused = append(&store, &broken, events(2, 2)).await.unwrap_err();
     assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused}");
     let listed = store.threads(&ThreadQuery::default()).await.unwrap();
-    assert_eq!(listed.len(), 19);
+    assert_eq!(listed.items.len(), 19);
     assert!(dir.path().join("wattle.redb.damaged-1").exists());
     let named = store.find_damage().await.unwrap().damaged;
     assert_eq!(named.len(), 1, "{named:?}");

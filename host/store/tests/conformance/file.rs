@@ -45,7 +45,7 @@ async fn threads_survive_a_reopen() {
     assert_eq!(store.thread(&thread).await.unwrap(), head);
     assert_eq!(read(&store, &thread, None).await, tuple);
     assert_eq!(store.run(&run_id("r")).await.unwrap(), Some(run(&thread, "r")));
-    assert_eq!(store.threads(&ThreadQuery::default()).await.unwrap().len(), 2);
+    assert_eq!(store.threads(&ThreadQuery::default()).await.unwrap().items.len(), 2);
     assert_eq!(*store.watch(&thread).borrow(), 200);
     // The next batch continues where the last process stopped, channels included.
     store.delete_thread(&thread_id("gone")).await.unwrap();

@@ -204,6 +204,7 @@ conformance! {
     thread:
         records_are_replaced
         threads_are_listed_by_update
+        thread_pages_are_bounded_in_bytes
         running_threads_are_listed_in_pages
         versions_are_listed_once
         runs_are_listed_oldest_first

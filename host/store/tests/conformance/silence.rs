@@ -56,13 +56,13 @@ async fn runs_of_dead_hosts_are_listed(server: &Server) {
     let silent = "UPDATE holders SET beat = beat - interval '41 s' WHERE holder = 'a'";
     server.meddle("cut", silent).await;
     assert_eq!(b.next_lease_expiry(&holder("b")).await.unwrap(), None);
-    let cut: Vec<_> =
-        b.orphaned_threads(&holder("b"), None).await.unwrap().into_iter().map(|it| it.id).collect();
+    let cut = b.orphaned_threads(&holder("b"), None).await.unwrap().into_iter();
+    let cut: Vec<_> = cut.map(|it| it.thread).collect();
     assert_eq!(cut, std::slice::from_ref(&thread));
     b.acquire_lease(&thread, &holder("b")).await.unwrap();
     assert_eq!(b.orphaned_threads(&holder("a"), None).await.unwrap(), []);
-    let own: Vec<_> =
-        b.orphaned_threads(&holder("b"), None).await.unwrap().into_iter().map(|it| it.id).collect();
+    let own = b.orphaned_threads(&holder("b"), None).await.unwrap().into_iter();
+    let own: Vec<_> = own.map(|it| it.thread).collect();
     assert_eq!(
         own,
         std::slice::from_ref(&thread),

@@ -4,14 +4,16 @@ use serde_json::json;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, ThreadId};
-use wattle_run::limit::ORPHANED_PAGE;
+use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, LeaseHolder, PinnedVersions, StoreError, ThreadQuery, ThreadRecord, ThreadStatus,
+    Batch, LeaseHolder, PinnedVersions, StoreError, ThreadOrder, ThreadQuery, ThreadRecord,
+    ThreadStatus, ThreadSummary,
 };
+use wattle_run::thread_walk::ThreadWalk;
 
 use crate::sample::{
-    append, batch, checkpoint, create, events, read, record, run, run_id, thread_id,
+    append, batch, checkpoint, create, events, noise, read, record, run, run_id, thread_id,
 };
 
 async fn write(store: &dyn Store, record: ThreadRecord) {
@@ -67,8 +69,8 @@ pub(crate) async fn threads_are_listed_by_update(store: &dyn Store) {
         write(store, record).await;
     }
     let list = async |query: ThreadQuery| {
-        let threads = store.threads(&query).await.unwrap();
-        threads.iter().map(|record| record.id.to_string()).collect::<Vec<_>>().concat()
+        let threads = store.threads(&query).await.unwrap().items;
+        threads.iter().map(|thread| thread.id.to_string()).collect::<Vec<_>>().concat()
     };
     let all = ThreadQuery::default;
     assert_eq!(list(all()).await, "bdac");
@@ -79,6 +81,59 @@ pub(crate) async fn threads_are_listed_by_update(store: &dyn Store) {
     assert_eq!(list(ThreadQuery { tenant: Some("acme".into()), ..all() }).await, "d");
     assert_eq!(list(ThreadQuery { expires_by_ms: Some(50), ..all() }).await, "a");
     assert_eq!(list(ThreadQuery { expires_by_ms: Some(49), ..all() }).await, "");
+    let by_id = || ThreadQuery { order: ThreadOrder::Id, ..all() };
+    assert_eq!(list(by_id()).await, "abcd");
+    assert_eq!(list(ThreadQuery { after: Some(thread_id("b")), ..by_id() }).await, "cd");
+    assert_eq!(list(ThreadQuery { after: Some(thread_id("d")), ..by_id() }).await, "");
+    assert_eq!(list(ThreadQuery { offset: 1, limit: Some(2), ..by_id() }).await, "bc");
+    for (limit, is_last) in [(3, false), (4, true), (5, true)] {
+        for query in [all(), by_id()] {
+            let page = store.threads(&ThreadQuery { limit: Some(limit), ..query }).await.unwrap();
+            assert_eq!(page.is_last, is_last, "{limit} of 4");
+        }
+    }
+}
+
+pub(crate) async fn thread_pages_are_bounded_in_bytes(store: &dyn Store) {
+    let part = LIST_BYTES as usize * 3 / 8;
+    let notes = [part, part, part, LIST_BYTES as usize + 1, 1];
+    for ((name, updated_ms), bytes) in ["a", "b", "c", "d", "e"].into_iter().zip(1..).zip(notes) {
+        let mut record = record(&thread_id(name));
+        (record.status, record.updated_ms) = (ThreadStatus::Running, -updated_ms);
+        record.context = json!(noise(200_000));
+        record.metadata.insert("note".into(), json!("x".repeat(bytes)));
+        write(store, record).await;
+    }
+    let names = |threads: &[ThreadSummary]| {
+        let bytes: u64 = threads.iter().map(ThreadSummary::memory_bytes).sum();
+        assert!(bytes <= LIST_BYTES || threads.len() == 1, "{bytes} bytes");
+        threads.iter().map(|thread| thread.id.to_string()).collect::<Vec<_>>().concat()
+    };
+    for order in [ThreadOrder::Update, ThreadOrder::Id] {
+        let (mut query, mut pages) = (ThreadQuery { order, ..ThreadQuery::default() }, Vec::new());
+        loop {
+            let page = store.threads(&query).await.unwrap();
+            query.offset += page.items.len();
+            pages.push(names(&page.items));
+            if page.is_last {
+                break;
+            }
+        }
+        assert_eq!(pages.concat(), "abcde", "{pages:?}");
+        assert!(pages.contains(&"d".to_owned()), "{pages:?}");
+    }
+    let (mut walk, mut walked) = (ThreadWalk::new(store, ThreadQuery::default()), String::new());
+    while let Some(threads) = walk.next().await.unwrap() {
+        walked.push_str(&names(&threads));
+    }
+    let (mut orphaned, mut after) = (String::new(), None);
+    loop {
+        let page = store.orphaned_threads(&LeaseHolder("h".into()), after.as_ref()).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(last.thread.clone());
+        orphaned.extend(page.iter().map(|it| it.thread.as_str()));
+    }
+    assert_eq!((walked.as_str(), orphaned.as_str()), ("abcde", "abcde"));
 }
 
 pub(crate) async fn runs_are_listed_oldest_first(store: &dyn Store) {
@@ -156,7 +211,7 @@ pub(crate) async fn deletion_covers_everything_of_one_thread(store: &dyn Store) 
     assert_eq!(store.run(&run_id("gone-1")).await.unwrap(), None);
     assert_eq!(store.stored_bytes(&gone).await.unwrap(), 0);
     let left = store.threads(&ThreadQuery::default()).await.unwrap();
-    assert_eq!(left, [record(&keep)]);
+    assert_eq!(left.items, [ThreadSummary::from(&record(&keep))]);
     assert_eq!(store.events(&keep, 0, 1000).await.unwrap().len(), 100);
     assert_eq!(store.runs(&keep).await.unwrap().len(), 100);
     let oldest = read(store, &keep, Some(1)).await.unwrap();
@@ -204,8 +259,8 @@ pub(crate) async fn running_threads_are_listed_in_pages(store: &dyn Store) {
         let page = store.orphaned_threads(&LeaseHolder("h".into()), after.as_ref()).await.unwrap();
         assert!(page.len() <= ORPHANED_PAGE);
         let Some(last) = page.last() else { break };
-        after = Some(last.id.clone());
-        found.extend(page.into_iter().map(|record| record.id));
+        after = Some(last.thread.clone());
+        found.extend(page.into_iter().map(|orphaned| orphaned.thread));
     }
     let at_work: Vec<ThreadId> =
         all.iter().enumerate().filter(|(place, _)| *place != 3).map(|(_, id)| id.clone()).collect();

@@ -92,7 +92,7 @@ pub async fn compete(order: Order) -> Result<()> {
 
 async fn is_at_work(engine: &Engine) -> Result<bool> {
     let threads = engine.ports().store.threads(&ThreadQuery::default()).await?;
-    Ok(threads.iter().any(|thread| engine.is_active(&thread.id)))
+    Ok(threads.items.iter().any(|thread| engine.is_active(&thread.id)))
 }
 
 fn engine(store: Arc<PostgresStore>, order: &Order) -> Result<Engine> {

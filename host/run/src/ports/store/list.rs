@@ -1,4 +1,13 @@
-//! Lists that a store reads page by page.
+//! Lists that a store reads page by page: their queries and their items.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, ThreadId};
+use wattle_graph::weight::weight;
+
+use super::{ThreadRecord, ThreadStatus};
 
 /// A page of a list. It ends at the limit of its query, or before an item with which it would take too much memory. Its
 /// first item may be of any size, so every reader makes progress.
@@ -15,6 +24,124 @@ impl<T> ListPage<T> {
     #[must_use]
     pub fn empty() -> Self {
         Self { items: Vec::new(), is_last: true }
+    }
+}
+
+/// The order of a list of threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThreadOrder {
+    /// By the time of the last update, newest first.
+    #[default]
+    Update,
+    /// By id. A reader of all threads continues after the last thread of a page, also while threads change.
+    Id,
+}
+
+/// A query of threads.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadQuery {
+    /// Only threads of this app.
+    pub app: Option<AppName>,
+    /// Only threads with this status.
+    pub status: Option<ThreadStatus>,
+    /// Only threads of this tenant.
+    pub tenant: Option<String>,
+    /// Only threads that expire at or before this time.
+    pub expires_by_ms: Option<i64>,
+    /// Only threads whose time to live has ended at this time.
+    pub ttl_ended_by_ms: Option<i64>,
+    /// Only threads with ids after this one.
+    pub after: Option<ThreadId>,
+    /// Order of the list.
+    pub order: ThreadOrder,
+    /// Maximum number of threads. Unlimited if `None`.
+    pub limit: Option<usize>,
+    /// Number of threads to skip.
+    pub offset: usize,
+}
+
+/// A query of the checkpoints of a thread, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct CheckpointQuery {
+    /// Only checkpoints of this subgraph, or of the root graph. All graphs if `None`.
+    pub namespace: Option<Namespace>,
+    /// Only checkpoints before this one.
+    pub before: Option<CheckpointId>,
+    /// Conditions that must all hold: `source`, `step`, `run` or a metadata key with the given value.
+    pub filter: BTreeMap<String, Value>,
+    /// Maximum number of checkpoints. Unlimited if `None`.
+    pub limit: Option<usize>,
+    /// The parts that are read.
+    pub parts: CheckpointParts,
+}
+
+/// A thread in a list: its record without the run context, which may be large.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadSummary {
+    /// The thread.
+    pub id: ThreadId,
+    /// The app of the thread.
+    pub app: AppName,
+    /// The graph of the thread.
+    pub graph: GraphName,
+    /// Current status.
+    pub status: ThreadStatus,
+    /// The newest run.
+    pub run: Option<RunId>,
+    /// Time of creation, milliseconds since 1970.
+    pub created_ms: i64,
+    /// Time of the last update, milliseconds since 1970.
+    pub updated_ms: i64,
+    /// Time of expiry, milliseconds since 1970.
+    pub expires_ms: Option<i64>,
+    /// Tenant that owns the thread.
+    pub tenant: Option<String>,
+    /// Metadata of the client.
+    #[serde(default)]
+    pub metadata: BTreeMap<String, Value>,
+}
+
+impl ThreadSummary {
+    /// Returns the approximate size in memory, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let metadata = self.metadata.iter().map(|(name, value)| name.len() as u64 + weight(value));
+        size_of::<Self>() as u64 + metadata.sum::<u64>()
+    }
+}
+
+impl From<&ThreadRecord> for ThreadSummary {
+    fn from(record: &ThreadRecord) -> Self {
+        Self {
+            id: record.id.clone(),
+            app: record.app.clone(),
+            graph: record.graph.clone(),
+            status: record.status,
+            run: record.run.clone(),
+            created_ms: record.created_ms,
+            updated_ms: record.updated_ms,
+            expires_ms: record.expires_ms,
+            tenant: record.tenant.clone(),
+            metadata: record.metadata.clone(),
+        }
+    }
+}
+
+/// A thread whose run is orphaned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrphanedThread {
+    /// The thread.
+    #[serde(rename = "id")]
+    pub thread: ThreadId,
+    /// The orphaned run.
+    pub run: Option<RunId>,
+    /// Time of the last update of the thread, milliseconds since 1970.
+    pub updated_ms: i64,
+}
+
+impl From<&ThreadRecord> for OrphanedThread {
+    fn from(record: &ThreadRecord) -> Self {
+        Self { thread: record.id.clone(), run: record.run.clone(), updated_ms: record.updated_ms }
     }
 }
 

@@ -105,7 +105,7 @@ async fn interrupted_threads_use_no_memory() {
     let each = after.saturating_sub(before) / THREADS as u64;
     assert!(each < THREAD_BYTES, "{each} bytes per thread");
     let waiting = ThreadQuery { status: Some(ThreadStatus::Interrupted), ..ThreadQuery::default() };
-    let waiting = world.engine.ports().store.threads(&waiting).await.unwrap();
+    let waiting = world.engine.ports().store.threads(&waiting).await.unwrap().items;
     assert_eq!(waiting.len(), WARM + THREADS);
     let last = world.answer(&waiting[0].id, json!("yes")).await;
     assert_eq!((last.outcome, &last.state["out"]), (RunOutcome::Completed, &json!("yes")));

@@ -15,7 +15,7 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::hostcall::runs::{CreateRun, Multitask, RunOutcome, RunRef, RunService};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, LeaseEpoch, LeaseHolder, RunOptions, RunRecord, StoreError, ThreadRecord, Ticket,
+    Batch, LeaseEpoch, LeaseHolder, OrphanedThread, RunOptions, RunRecord, StoreError, Ticket,
 };
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
@@ -57,7 +57,7 @@ impl Layer for SlowLook {
         &self,
         holder: &LeaseHolder,
         after: Option<&ThreadId>,
-    ) -> Result<Vec<ThreadRecord>, StoreError> {
+    ) -> Result<Vec<OrphanedThread>, StoreError> {
         let passed = self.gates.pass("abandoned").await;
         passed.map_err(|failure| StoreError::Backend {
             operation: "list orphaned runs",

@@ -271,7 +271,7 @@ async fn a_fork_into_a_new_thread_does_not_change_the_old_one() {
         ForkThread { into: ForkInto::Copy { thread: None }, ..at_checkpoint(thread, 9, None) };
     assert_eq!(world.engine.fork(nowhere).await.unwrap_err().code, code::NOT_FOUND);
     let threads = world.engine.ports().store.threads(&Default::default()).await.unwrap();
-    assert_eq!(threads.len(), 2, "a fork that failed leaves no copy");
+    assert_eq!(threads.items.len(), 2, "a fork that failed leaves no copy");
 }
 
 const TWO: &str = r#"

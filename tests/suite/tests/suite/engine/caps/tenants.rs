@@ -66,7 +66,7 @@ fn is_full(refused: Result<impl std::fmt::Debug, Failure>, limit: &str) {
 }
 
 async fn threads(world: &World) -> usize {
-    world.engine.ports().store.threads(&ThreadQuery::default()).await.unwrap().len()
+    world.engine.ports().store.threads(&ThreadQuery::default()).await.unwrap().items.len()
 }
 
 fn new(tenant: &str) -> NewThread {

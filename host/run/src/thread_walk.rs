@@ -1,0 +1,38 @@
+//! Reads all threads of a query, page by page.
+
+use crate::limit::WALK_THREADS;
+use crate::ports::store::{Store, StoreError, ThreadOrder, ThreadQuery, ThreadSummary};
+
+/// Reads the threads that match a query in the order of their ids. A thread that exists during the
+/// whole walk is returned once, whatever changes meanwhile.
+pub struct ThreadWalk<'a> {
+    store: &'a dyn Store,
+    query: ThreadQuery,
+    is_over: bool,
+}
+
+impl<'a> ThreadWalk<'a> {
+    /// Creates a reader of the threads that match a query. Limit, offset and order of the query are
+    /// ignored.
+    #[must_use]
+    pub fn new(store: &'a dyn Store, query: ThreadQuery) -> Self {
+        let (order, limit) = (ThreadOrder::Id, Some(WALK_THREADS));
+        Self { store, query: ThreadQuery { order, limit, offset: 0, ..query }, is_over: false }
+    }
+
+    /// Returns the next page, with at least one thread. Returns `None` after the last thread.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub async fn next(&mut self) -> Result<Option<Vec<ThreadSummary>>, StoreError> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let page = self.store.threads(&self.query).await?;
+        let last = page.items.last().map(|thread| thread.id.clone());
+        self.is_over = page.is_last || last.is_none();
+        self.query.after = last;
+        Ok((!page.items.is_empty()).then_some(page.items))
+    }
+}
