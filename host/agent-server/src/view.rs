@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::code;
-use wattle_graph::id::{CheckpointId, Namespace, RunId};
+use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_project::agent_server::failure::error_of;
 use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_run::hostcall::runs::RunService as _;
@@ -47,11 +47,11 @@ pub(crate) fn run_lens(agents: &Agents, record: &ThreadRecord, asked: &AskedRun)
 
 /// Returns the status of a thread. A thread with a pending run is busy, whatever status its record
 /// has.
-pub(crate) fn status(agents: &Agents, record: &ThreadRecord) -> ThreadStatus {
-    if agents.engine().has_known_pending(&record.id) {
+pub(crate) fn status(agents: &Agents, thread: &ThreadId, stands: Stands) -> ThreadStatus {
+    if agents.engine().has_known_pending(thread) {
         return ThreadStatus::Busy;
     }
-    record.status.into()
+    stands.into()
 }
 
 /// Describes a thread, with its current state, as JSON.
@@ -67,7 +67,7 @@ pub(crate) async fn thread_at(
     state: Option<StateView>,
 ) -> Result<Thread, Fault> {
     let mut thread = Thread::new(&lens(agents, record), record, state.as_ref());
-    thread.status = status(agents, record);
+    thread.status = status(agents, &record.id, record.status);
     if record.status == Stands::Error
         && let Some(view) = agents.engine().thread(&record.id).await?
     {

@@ -11,7 +11,8 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 use wattle_api::response::Json;
 use wattle_run::ports::memory::MemoryScope;
-use wattle_run::ports::store::{ThreadQuery, ThreadRecord};
+use wattle_run::ports::store::{ThreadQuery, ThreadSummary};
+use wattle_run::thread_walk::ThreadWalk;
 
 use crate::agents::Agents;
 use crate::assistants::{self, kept, made, of_graph};
@@ -309,15 +310,17 @@ async fn take_away(
     let doc = own(agents, caller, id).await?.doc;
     if with_threads {
         let all = ThreadQuery { tenant: caller.tenant.clone(), ..ThreadQuery::default() };
-        let threads = agents.ports().store.threads(&all).await?;
-        let is_its = |it: &ThreadRecord| {
+        let mut walk = ThreadWalk::new(agents.ports().store.as_ref(), all);
+        let is_its = |it: &ThreadSummary| {
             // An operator sees the threads of all tenants. Ids are unique only within a tenant, so
             // the tenants are compared.
             it.tenant == caller.tenant
                 && it.metadata.get(ASSISTANT_ID).is_some_and(|id| *id == doc.id.as_str())
         };
-        for thread in threads.into_iter().filter(is_its) {
-            remove(agents, thread).await?;
+        while let Some(threads) = walk.next().await? {
+            for thread in threads.into_iter().filter(is_its) {
+                remove(agents, thread.id, thread.tenant).await?;
+            }
         }
     }
     Ok(doc.forget(agents.ports(), &scope(caller)).await?)

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::{PendingQuery, PendingRun, ThreadQuery, ThreadStatus};
+use wattle_run::thread_walk::ThreadWalk;
 
 use crate::agents::Agents;
 use crate::answer;
@@ -153,12 +154,13 @@ async fn in_status(
             status: Some(ThreadStatus::Running),
             ..ThreadQuery::default()
         };
-        let threads = agents.ports().store.threads(&query).await?;
-        meant.extend(
-            threads
-                .into_iter()
-                .filter_map(|thread| Some(RunRef { thread: thread.id, run: thread.run? })),
-        );
+        let mut walk = ThreadWalk::new(agents.ports().store.as_ref(), query);
+        while let Some(threads) = walk.next().await? {
+            let runs = threads.into_iter();
+            meant.extend(
+                runs.filter_map(|thread| Some(RunRef { thread: thread.id, run: thread.run? })),
+            );
+        }
     }
     Ok(meant)
 }

@@ -1,9 +1,9 @@
 //! Searches for threads.
 //!
-//! The store filters by tenant and status. Metadata is compared in this module, with the records
-//! that the store lists. If a request names only a few ids, these threads are read one by one.
-//! Values are compared thread by thread, in order, until the page is full or the limit of states is
-//! reached.
+//! The store filters by tenant and status. Metadata is compared in this module, with the pages that
+//! the store lists. Of a thread that matches, only what threads are sorted by is kept. If a request
+//! names only a few ids, these threads are read one by one. Values are compared thread by thread,
+//! in order, until the page is full or the limit of states is reached.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -15,7 +15,8 @@ use serde_json::{Map, Value, json};
 use wattle_api::guard::open::Slot;
 use wattle_api::traffic::Cut;
 use wattle_graph::id::{Namespace, ThreadId};
-use wattle_run::ports::store::{ThreadQuery, ThreadRecord, ThreadStatus as Stands};
+use wattle_run::ports::store::{ThreadQuery, ThreadRecord, ThreadStatus as Stands, ThreadSummary};
+use wattle_run::thread_walk::ThreadWalk;
 
 use crate::agents::Agents;
 use crate::caller::{Body, Caller};
@@ -35,7 +36,7 @@ pub(super) const PAGE: usize = 10;
 const LARGEST_PAGE: usize = 1_000;
 
 /// Maximum number of ids for which each thread is read separately. For more ids, all threads are
-/// listed, which is a single request to a remote store.
+/// listed, which takes a remote store a request for each thousand threads.
 const NAMED: usize = 100;
 
 /// Fields that `select` accepts.
@@ -94,18 +95,22 @@ pub(super) async fn search(
         values: request.values.as_ref(),
         status: request.status,
     };
-    let mut found = wanted.records(&agents, &caller).await?;
+    let mut found = wanted.found(&agents, &caller).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
     let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
     // One more thread than the page contains shows whether there is a next page.
-    let found = wanted.with_values(&agents, found, offset.saturating_add(limit + 1)).await?;
-    let total = found.len();
-    let mut page = Page::new(caller.response.clone());
-    for record in found.iter().skip(offset).take(limit) {
-        page.push(&shown(&agents, record, request.select.as_deref(), &extract).await?)?;
+    let most = offset.saturating_add(limit + 1);
+    let found = wanted.with_values(&agents, &caller, found, most).await?;
+    let (total, of_page) = (found.len(), found.iter().skip(offset).take(limit));
+    let (mut page, listed) = (Page::new(caller.response.clone()), of_page.len());
+    for thread in of_page {
+        // A thread that was deleted meanwhile is left out.
+        if let Some(record) = record(&agents, &caller, &thread.id).await? {
+            page.push(&shown(&agents, &record, request.select.as_deref(), &extract).await?)?;
+        }
     }
-    Ok((pagination(total, offset, page.len()), page))
+    Ok((pagination(total, offset, listed), page))
 }
 
 /// Counts a search that reads states as another request than one of the control plane, which would
@@ -155,8 +160,23 @@ pub(super) async fn count(
         values: request.values.as_ref(),
         status: request.status,
     };
-    let found = wanted.records(&agents, &caller).await?;
-    Ok(Json(wanted.with_values(&agents, found, usize::MAX).await?.len()))
+    let found = wanted.found(&agents, &caller).await?;
+    Ok(Json(wanted.with_values(&agents, &caller, found, usize::MAX).await?.len()))
+}
+
+/// A thread that matches a search, with what threads are sorted by.
+struct Found {
+    id: ThreadId,
+    status: Stands,
+    created_ms: i64,
+    updated_ms: i64,
+}
+
+impl From<ThreadSummary> for Found {
+    fn from(thread: ThreadSummary) -> Self {
+        let ThreadSummary { id, status, created_ms, updated_ms, .. } = thread;
+        Self { id, status, created_ms, updated_ms }
+    }
 }
 
 struct Wanted<'r> {
@@ -168,25 +188,36 @@ struct Wanted<'r> {
 
 impl Wanted<'_> {
     /// Returns the threads that match all conditions except those on values.
-    async fn records(&self, agents: &Agents, caller: &Caller) -> Result<Vec<ThreadRecord>, Fault> {
+    async fn found(&self, agents: &Agents, caller: &Caller) -> Result<Vec<Found>, Fault> {
         let ids = self.ids.map(|ids| ids.iter().map(String::as_str).collect::<HashSet<_>>());
-        let mut found = match &ids {
-            Some(ids) if ids.len() <= NAMED => named(agents, caller, ids).await?,
-            _ => self.listed(agents, caller).await?,
-        };
-        let is_named = |id: &str| ids.as_ref().is_none_or(|ids| ids.contains(id));
-        found.retain(|record| is_named(record.id.as_str()) && self.has_facts(agents, record));
+        let mut found = Vec::new();
+        match &ids {
+            Some(ids) if ids.len() <= NAMED => {
+                // Invalid ids name no thread.
+                for id in ids.iter().filter_map(|id| ThreadId::new(*id).ok()) {
+                    let thread = record(agents, caller, &id).await?;
+                    let thread = thread.map(|record| ThreadSummary::from(&record));
+                    found.extend(thread.filter(|it| self.has_facts(agents, it)).map(Found::from));
+                }
+            }
+            _ => {
+                let query = ThreadQuery {
+                    tenant: caller.tenant.clone(),
+                    // A thread with a pending run is busy, whatever status it has in the store.
+                    status: self.status.and_then(store_status),
+                    ..ThreadQuery::default()
+                };
+                let mut walk = ThreadWalk::new(agents.ports().store.as_ref(), query);
+                let is_named = |id: &str| ids.as_ref().is_none_or(|ids| ids.contains(id));
+                while let Some(threads) = walk.next().await? {
+                    let matching = threads.into_iter().filter(|thread| {
+                        is_named(thread.id.as_str()) && self.has_facts(agents, thread)
+                    });
+                    found.extend(matching.map(Found::from));
+                }
+            }
+        }
         Ok(found)
-    }
-
-    async fn listed(&self, agents: &Agents, caller: &Caller) -> Result<Vec<ThreadRecord>, Fault> {
-        let query = ThreadQuery {
-            tenant: caller.tenant.clone(),
-            // A thread with a pending run is busy, whatever status it has in the store.
-            status: self.status.and_then(store_status),
-            ..ThreadQuery::default()
-        };
-        Ok(agents.ports().store.threads(&query).await?)
     }
 
     /// Returns at most `most` threads that contain the values. Each comparison reads the state of a
@@ -194,48 +225,46 @@ impl Wanted<'_> {
     async fn with_values(
         &self,
         agents: &Agents,
-        found: Vec<ThreadRecord>,
+        caller: &Caller,
+        found: Vec<Found>,
         most: usize,
-    ) -> Result<Vec<ThreadRecord>, Fault> {
+    ) -> Result<Vec<Found>, Fault> {
         let Some(values) = self.values.filter(|values| !values.is_empty()) else {
             return Ok(found);
         };
         let (mut with_values, mut looks) = (Vec::new(), Looks::default());
-        for record in found {
+        for thread in found {
             if with_values.len() == most {
                 break;
             }
-            if has_values(agents, &record, values, &mut looks).await? {
-                with_values.push(record);
+            if has_values(agents, caller, &thread.id, values, &mut looks).await? {
+                with_values.push(thread);
             }
         }
         Ok(with_values)
     }
 
-    fn has_facts(&self, agents: &Agents, record: &ThreadRecord) -> bool {
-        let is_shown = !record.metadata.contains_key(TEMPORARY);
-        let stands = self.status.is_none_or(|status| view::status(agents, record) == status);
+    fn has_facts(&self, agents: &Agents, thread: &ThreadSummary) -> bool {
+        let is_shown = !thread.metadata.contains_key(TEMPORARY);
+        let status = || view::status(agents, &thread.id, thread.status);
+        let stands = self.status.is_none_or(|wanted| status() == wanted);
         let facts = self.metadata.is_none_or(|wanted| {
             wanted.iter().all(|(name, value)| {
-                record.metadata.get(name).is_some_and(|known| holds(known, value))
+                thread.metadata.get(name).is_some_and(|known| holds(known, value))
             })
         });
         is_shown && stands && facts
     }
 }
 
-/// Returns the threads with the given ids that the caller may access. Skips invalid ids.
-async fn named(
+/// Returns a thread that the caller may access.
+async fn record(
     agents: &Agents,
     caller: &Caller,
-    ids: &HashSet<&str>,
-) -> Result<Vec<ThreadRecord>, Fault> {
-    let mut found = Vec::with_capacity(ids.len());
-    for id in ids.iter().filter_map(|id| ThreadId::new(*id).ok()) {
-        let head = agents.ports().store.thread(&id).await?;
-        found.extend(head.map(|head| head.record).filter(|record| caller.may_see(record)));
-    }
-    Ok(found)
+    id: &ThreadId,
+) -> Result<Option<ThreadRecord>, Fault> {
+    let head = agents.ports().store.thread(id).await?;
+    Ok(head.map(|head| head.record).filter(|record| caller.may_see(record)))
 }
 
 /// Returns the status by which the store filters. Returns `None` if several statuses of the store
@@ -261,21 +290,25 @@ pub(super) fn holds(known: &Value, wanted: &Value) -> bool {
 
 async fn has_values(
     agents: &Agents,
-    record: &ThreadRecord,
+    caller: &Caller,
+    id: &ThreadId,
     wanted: &Map<String, Value>,
     looks: &mut Looks,
 ) -> Result<bool, Fault> {
     // Pending tasks have not changed the values, so only the checkpoint is read.
-    let latest = agents.ports().store.thread_snapshot(&record.id).await?;
-    let Some(tuple) = latest.and_then(|latest| latest.tuple) else { return Ok(false) };
+    let latest = agents.ports().store.thread_snapshot(id).await?;
+    let latest = latest.filter(|latest| caller.may_see(&latest.head.record));
+    let Some((head, tuple)) = latest.and_then(|latest| Some((latest.head, latest.tuple?))) else {
+        return Ok(false);
+    };
     let state = tuple.checkpoint.state();
     looks.count(&state)?;
-    let values = view::lens(agents, record).values(&state);
+    let values = view::lens(agents, &head.record).values(&state);
     Ok(wanted.iter().all(|(name, value)| values.get(name).is_some_and(|it| holds(it, value))))
 }
 
-fn sort(found: &mut [ThreadRecord], by: Option<&str>, order: SortOrder) -> Result<(), Fault> {
-    let compare: fn(&ThreadRecord, &ThreadRecord) -> Ordering = match by.unwrap_or("updated_at") {
+fn sort(found: &mut [Found], by: Option<&str>, order: SortOrder) -> Result<(), Fault> {
+    let compare: fn(&Found, &Found) -> Ordering = match by.unwrap_or("updated_at") {
         "thread_id" => |one, other| one.id.cmp(&other.id),
         "created_at" => |one, other| one.created_ms.cmp(&other.created_ms),
         "updated_at" | "state_updated_at" => |one, other| one.updated_ms.cmp(&other.updated_ms),

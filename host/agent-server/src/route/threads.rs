@@ -159,20 +159,23 @@ pub(super) async fn delete(
         return Ok(StatusCode::NO_CONTENT);
     }
     let record = caller?.thread(&agents, &id).await?;
-    remove(&agents, record).await?;
+    remove(&agents, record.id, record.tenant).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes a thread with its runs. Pending and running runs are cancelled.
-pub(super) async fn remove(agents: &Agents, record: ThreadRecord) -> Result<(), Fault> {
+/// Deletes a thread of a tenant with its runs. Pending and running runs are cancelled.
+pub(super) async fn remove(
+    agents: &Agents,
+    thread: ThreadId,
+    tenant: Option<String>,
+) -> Result<(), Fault> {
     let own = agents.clone();
-    whole(agents, Box::pin(async move { take_away(&own, record).await })).await
-}
-
-async fn take_away(agents: &Agents, record: ThreadRecord) -> Result<(), Fault> {
-    remove_thread(agents, &record.id).await?;
-    old::forget(agents.ports(), record.tenant.as_ref(), &record.id).await?;
-    forget_of_thread(agents, record.tenant.as_ref(), record.id.as_str()).await
+    let work = async move {
+        remove_thread(&own, &thread).await?;
+        old::forget(own.ports(), tenant.as_ref(), &thread).await?;
+        forget_of_thread(&own, tenant.as_ref(), thread.as_str()).await
+    };
+    whole(agents, Box::pin(work)).await
 }
 
 /// Copies a thread with its history.
@@ -224,17 +227,17 @@ pub(super) async fn prune(
     let mut found = BTreeMap::new();
     for id in &request.thread_ids {
         let known = caller.find_thread(&agents, id).await?;
-        found.extend(known.map(|record| (record.id.clone(), record)));
+        found.extend(known.map(|record| (record.id, record.tenant)));
     }
     let pruned = found.len();
-    for record in found.into_values() {
+    for (thread, tenant) in found {
         if keeps {
             let own = agents.clone();
             let keep = PruneStrategy::KeepLatest;
-            let work = async move { Ok(own.engine().prune(&record.id, keep).await?) };
+            let work = async move { Ok(own.engine().prune(&thread, keep).await?) };
             whole(&agents, Box::pin(work)).await?;
         } else {
-            remove(&agents, record).await?;
+            remove(&agents, thread, tenant).await?;
         }
     }
     Ok(Json(json!({ "pruned_count": pruned })))

@@ -9,7 +9,7 @@ use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::Write;
 use wattle_run::engine::recover::SetAside;
 use wattle_run::hostcall::runs::ThreadView;
-use wattle_run::ports::store::{ThreadRecord, ThreadStatus};
+use wattle_run::ports::store::{self, ThreadRecord, ThreadStatus};
 use wattle_run::time_travel::{StateView, TaskView};
 
 use crate::document::run::{FailureDocument, QuestionDocument};
@@ -144,18 +144,18 @@ pub struct TaskDocument {
     pub namespace: Option<String>,
 }
 
-impl From<ThreadRecord> for ThreadSummary {
-    fn from(record: ThreadRecord) -> Self {
+impl From<store::ThreadSummary> for ThreadSummary {
+    fn from(thread: store::ThreadSummary) -> Self {
         Self {
-            thread: record.id.into(),
-            app: record.app.into(),
-            graph: record.graph.into(),
-            status: record.status,
-            run: record.run.map(Into::into),
-            created_ms: record.created_ms,
-            updated_ms: record.updated_ms,
-            expires_ms: record.expires_ms,
-            metadata: record.metadata,
+            thread: thread.id.into(),
+            app: thread.app.into(),
+            graph: thread.graph.into(),
+            status: thread.status,
+            run: thread.run.map(Into::into),
+            created_ms: thread.created_ms,
+            updated_ms: thread.updated_ms,
+            expires_ms: thread.expires_ms,
+            metadata: thread.metadata,
         }
     }
 }
@@ -186,10 +186,10 @@ impl From<ThreadView> for ThreadDocument {
 
 impl ThreadDocument {
     /// Describes a thread whose run is set aside, without its state.
-    pub fn set_aside(record: ThreadRecord, aside: SetAside) -> Self {
+    pub fn set_aside(record: &ThreadRecord, aside: SetAside) -> Self {
         Self {
             version: record.version.to_hex(),
-            summary: record.into(),
+            summary: store::ThreadSummary::from(record).into(),
             state: Value::Null,
             next: Vec::new(),
             interrupts: Vec::new(),

@@ -52,20 +52,17 @@ pub async fn list_threads(
     filter: Result<Query<ThreadFilter>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Page<ThreadSummary>>, Problem> {
     let Query(filter) = filter.map_err(invalid_query)?;
-    let limit = page_size(filter.limit);
     let query = ThreadQuery {
         app: filter.app,
         status: filter.status,
         tenant: scope.tenant,
-        expires_by_ms: None,
-        ttl_ended_by_ms: None,
-        limit: Some(limit + 1),
+        limit: Some(page_size(filter.limit)),
         offset: filter.offset,
+        ..ThreadQuery::default()
     };
-    let mut threads = state.engine.ports().store.threads(&query).await?;
-    let next_offset = (threads.len() > limit).then(|| filter.offset.saturating_add(limit));
-    threads.truncate(limit);
-    Ok(Json(Page { items: threads.into_iter().map(Into::into).collect(), next_offset }))
+    let page = state.engine.ports().store.threads(&query).await?;
+    let next_offset = (!page.is_last).then(|| filter.offset.saturating_add(page.items.len()));
+    Ok(Json(Page { items: page.items.into_iter().map(Into::into).collect(), next_offset }))
 }
 
 /// Describes a thread: status, state, pending interrupts.
@@ -82,7 +79,7 @@ pub async fn get_thread(
 ) -> Result<Json<ThreadDocument>, Problem> {
     let record = scope.thread(&state, &id).await?;
     if let Some(aside) = state.engine.set_aside(&record.id) {
-        return Ok(Json(ThreadDocument::set_aside(record, aside)));
+        return Ok(Json(ThreadDocument::set_aside(&record, aside)));
     }
     Ok(Json(view(&state, &scope, &id).await?.into()))
 }
