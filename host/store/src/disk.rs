@@ -15,6 +15,7 @@ mod head;
 mod history;
 mod intake;
 mod link;
+mod list;
 mod migrate;
 mod open;
 mod owner;

@@ -2,36 +2,28 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableError};
-use wattle_graph::event::RunStatus;
 use wattle_graph::id::{Digest, RunId, ThreadId};
-use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
-use wattle_run::ports::store::{
-    ListPage, OrphanedThread, PinnedVersions, RunRecord, StoreError, ThreadHead, ThreadOrder,
-    ThreadQuery, ThreadRecord, ThreadStatus, ThreadSummary,
-};
+use wattle_run::ports::store::{PinnedVersions, RunRecord, StoreError, ThreadHead, ThreadRecord};
 
 use crate::codec::{named, packed, read};
 use crate::disk::chain::{Log, missing};
 use crate::disk::head::Head;
 use crate::disk::table::{
-    ASIDE, FACTS, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS, PENDING, RECORDS,
-    RUNS, THREAD_RUNS,
+    ASIDE, FACTS, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS, RECORDS, RUNS,
+    THREAD_RUNS,
 };
 use crate::error::{backend, corrupt, while_trying};
 use crate::file::handle::{Handle, Source};
-use crate::page::PageBuilder;
-use crate::pending::Pending;
-use crate::query::{Summary, in_order, note_pin, thread_matches};
+use crate::query::note_pin;
 
 pub(crate) const READ: &str = "read";
 
 pub(crate) const RECORD: &str = "thread record";
 
-const RUN: &str = "run record";
+pub(crate) const RUN: &str = "run record";
 
 /// Returns the thread of a key; `None` if the key is no valid id.
 pub(crate) fn thread_of(key: &[u8]) -> Option<ThreadId> {
@@ -257,61 +249,6 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// See [`Store::threads`](wattle_run::ports::Store::threads). A thread with a damaged record is
-    /// logged and left out, so that it does not hide the others.
-    pub(crate) fn threads(
-        &self,
-        query: &ThreadQuery,
-    ) -> Result<ListPage<ThreadSummary>, StoreError> {
-        match query.order {
-            ThreadOrder::Update => self.threads_by_update(query),
-            ThreadOrder::Id => self.threads_by_id(query),
-        }
-    }
-
-    fn threads_by_update(
-        &self,
-        query: &ThreadQuery,
-    ) -> Result<ListPage<ThreadSummary>, StoreError> {
-        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
-        let mut matching = Vec::new();
-        for entry in records.iter().map_err(while_trying(READ))? {
-            let (key, packed) = entry.map_err(while_trying(READ))?;
-            let matches = matching_thread(query, key.value(), packed.value());
-            matching.extend(matches.map(|summary| (summary, ())));
-        }
-        let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), LIST_BYTES);
-        for (id, ()) in in_order(query, matching) {
-            let key = id.as_str().as_bytes();
-            let packed = records.get(key).map_err(while_trying(READ))?;
-            let packed = packed.ok_or_else(|| corrupt(named(RECORD, key), "it is missing"))?;
-            if !add_thread(&mut page, key, packed.value())? {
-                break;
-            }
-        }
-        Ok(page.finish())
-    }
-
-    /// Reads no further than to the end of the page.
-    fn threads_by_id(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
-        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
-        let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), LIST_BYTES);
-        let mut skipped = 0;
-        let all = records.range::<&[u8]>(behind(query.after.as_ref()));
-        for entry in all.map_err(while_trying(READ))? {
-            let (key, packed) = entry.map_err(while_trying(READ))?;
-            if matching_thread(query, key.value(), packed.value()).is_none() {
-                continue;
-            }
-            if skipped < query.offset {
-                skipped += 1;
-            } else if !add_thread(&mut page, key.value(), packed.value())? {
-                break;
-            }
-        }
-        Ok(page.finish())
-    }
-
     /// Returns the versions to which threads are pinned.
     pub(crate) fn pinned(&self) -> Result<PinnedVersions, StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
@@ -323,55 +260,12 @@ impl Snapshot {
         Ok(pinned)
     }
 
-    /// Returns a page of the running threads after a thread, in the order of their ids. A thread
-    /// with a damaged record is logged and left out.
-    pub(crate) fn running(
-        &self,
-        after: Option<&ThreadId>,
-    ) -> Result<Vec<OrphanedThread>, StoreError> {
-        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
-        let running = ThreadQuery { status: Some(ThreadStatus::Running), ..ThreadQuery::default() };
-        let mut found = Vec::new();
-        for entry in records.range::<&[u8]>(behind(after)).map_err(while_trying(READ))? {
-            let (key, packed) = entry.map_err(while_trying(READ))?;
-            if matching_thread(&running, key.value(), packed.value()).is_some() {
-                found.push(read(RECORD, (IN_RECORDS, key.value()), packed.value())?);
-            }
-            if found.len() == ORPHANED_PAGE {
-                break;
-            }
-        }
-        Ok(found)
-    }
-
     /// Returns the record of a run.
     pub(crate) fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
         let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
         let key = run.as_str().as_bytes();
         let packed = runs.get(key).map_err(while_trying(READ))?;
         packed.map(|packed| read(RUN, (IN_RUNS, key), packed.value())).transpose()
-    }
-
-    /// Returns the pending runs in order. A run with a damaged id or record is logged and left out;
-    /// a survey finds the damage in its thread.
-    pub(crate) fn pending_runs(&self) -> Result<Pending, StoreError> {
-        let table = self.transaction.open_table(PENDING).map_err(while_trying(READ))?;
-        let mut pending = Pending::default();
-        for entry in table.iter().map_err(while_trying(READ))? {
-            let (key, place) = entry.map_err(while_trying(READ))?;
-            let Some(run) = run_of(key.value()) else {
-                tracing::error!(run = named(RUN, key.value()), "pending run has an invalid id");
-                continue;
-            };
-            match self.run(&run) {
-                Ok(Some(record)) if record.status == RunStatus::Pending => {
-                    pending.put(place.value(), &record);
-                }
-                Ok(_) => tracing::error!(%run, "run in the table of pending runs is not pending"),
-                Err(error) => tracing::error!(%run, %error, "pending run cannot be read"),
-            }
-        }
-        Ok(pending)
     }
 
     /// Returns the key of a run in the list of its thread.
@@ -490,38 +384,6 @@ impl Snapshot {
         blobs.retain(|digest| raw.contains(digest.as_bytes()));
         Ok(())
     }
-}
-
-/// Returns the keys after a thread.
-fn behind(after: Option<&ThreadId>) -> (Bound<&[u8]>, Bound<&[u8]>) {
-    let first = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str().as_bytes()));
-    (first, Bound::Unbounded)
-}
-
-/// Returns the summary of a stored record if it matches a query. Logs a damaged record.
-fn matching_thread(query: &ThreadQuery, key: &[u8], stored: &[u8]) -> Option<Summary> {
-    match read::<Summary>(RECORD, (IN_RECORDS, key), stored) {
-        Ok(summary) => thread_matches(query, &summary).then_some(summary),
-        Err(error) => {
-            tracing::error!(%error, "damaged thread is not listed");
-            None
-        }
-    }
-}
-
-/// Adds a stored record to a page, without its run context. Returns false if it does not fit.
-fn add_thread(
-    page: &mut PageBuilder<ThreadSummary>,
-    key: &[u8],
-    stored: &[u8],
-) -> Result<bool, StoreError> {
-    let thread: ThreadSummary = read(RECORD, (IN_RECORDS, key), stored)?;
-    let bytes = thread.memory_bytes();
-    let fits = page.fits(bytes);
-    if fits {
-        page.push(thread, bytes);
-    }
-    Ok(fits)
 }
 
 /// Reads the record of a run in the list of a thread.
