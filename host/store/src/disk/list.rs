@@ -1,18 +1,23 @@
 //! Lists of threads and of pending runs.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use redb::ReadableTable;
+use serde::Deserialize;
+use serde_json::Value;
 use wattle_graph::event::RunStatus;
-use wattle_graph::id::ThreadId;
+use wattle_graph::id::{AppName, RunId, ThreadId};
+use wattle_graph::principal::Principal;
 use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
 use wattle_run::ports::store::{
-    ListPage, OrphanedThread, StoreError, ThreadOrder, ThreadQuery, ThreadStatus, ThreadSummary,
+    ListPage, OrphanedThread, RunKind, RunOptions, RunRecord, RunSpec, StoreError, ThreadOrder,
+    ThreadQuery, ThreadStatus, ThreadSummary,
 };
 
 use crate::codec::{named, read};
 use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot, run_of};
-use crate::disk::table::{IN_RECORDS, PENDING, RECORDS};
+use crate::disk::table::{IN_RECORDS, IN_RUNS, PENDING, RECORDS, RUNS};
 use crate::error::{corrupt, while_trying};
 use crate::page::PageBuilder;
 use crate::pending::Pending;
@@ -95,8 +100,8 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Returns the pending runs in order. A run with a damaged id or record is logged and left out;
-    /// a survey finds the damage in its thread.
+    /// Returns the pending runs in order, without reading their inputs. A run with a damaged id or
+    /// record is logged and left out; a survey finds the damage in its thread.
     pub(crate) fn pending_runs(&self) -> Result<Pending, StoreError> {
         let table = self.transaction.open_table(PENDING).map_err(while_trying(READ))?;
         let mut pending = Pending::default();
@@ -106,7 +111,7 @@ impl Snapshot {
                 tracing::error!(run = named(RUN, key.value()), "pending run has an invalid id");
                 continue;
             };
-            match self.run(&run) {
+            match self.pending_run(key.value()) {
                 Ok(Some(record)) if record.status == RunStatus::Pending => {
                     pending.put(place.value(), &record);
                 }
@@ -115,6 +120,16 @@ impl Snapshot {
             }
         }
         Ok(pending)
+    }
+
+    /// Reads the record of a pending run without its input.
+    fn pending_run(&self, key: &[u8]) -> Result<Option<RunRecord>, StoreError> {
+        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
+        let Some(stored) = runs.get(key).map_err(while_trying(READ))? else {
+            return Ok(None);
+        };
+        let record: PendingRecord = read(RUN, (IN_RUNS, key), stored.value())?;
+        Ok(Some(record.into_record()))
     }
 }
 
@@ -148,4 +163,53 @@ fn add_thread(
         page.push(thread, bytes);
     }
     Ok(fits)
+}
+
+/// The fields of a record that a list of pending runs needs. The input of the run is not decoded.
+#[derive(Deserialize)]
+struct PendingRecord {
+    id: RunId,
+    thread: ThreadId,
+    status: RunStatus,
+    started_ms: i64,
+    spec: Option<PendingSpec>,
+}
+
+#[derive(Deserialize)]
+struct PendingSpec {
+    app: AppName,
+    due_ms: i64,
+    principal: Option<Principal>,
+}
+
+impl PendingRecord {
+    /// Returns the record without the other fields.
+    fn into_record(self) -> RunRecord {
+        let spec = |spec: PendingSpec| RunSpec {
+            kind: RunKind::Continue,
+            app: spec.app,
+            graph: None,
+            context: Value::Null,
+            metadata: BTreeMap::new(),
+            due_ms: spec.due_ms,
+            ttl: None,
+            client: Value::Null,
+            principal: spec.principal,
+        };
+        RunRecord {
+            id: self.id,
+            thread: self.thread,
+            first_seq: 0,
+            status: self.status,
+            failure: None,
+            created_ms: None,
+            started_ms: self.started_ms,
+            ended_ms: None,
+            reopen: None,
+            options: RunOptions::default(),
+            first_step: None,
+            origin: None,
+            spec: self.spec.map(spec).map(Box::new),
+        }
+    }
 }
