@@ -169,9 +169,9 @@ pub const THREAD_PENDING_RUNS: usize = 1_000;
 /// Orphaned threads that are read at once.
 pub const ORPHANED_PAGE: usize = 256;
 
-/// Bytes in memory of the threads or runs in one page of a list, unless a single one has more; see
-/// `wattle_graph::weight`. A thread may have [`METADATA_BYTES`] of metadata, and a pending run the input of a request. A
-/// store that is read over a network sends about as many bytes.
+/// Bytes of the threads or runs in one page of a list, unless a single one has more: in memory (see
+/// `wattle_graph::weight`), or of JSON for whole records of runs. A thread may have [`METADATA_BYTES`] of metadata, and a
+/// pending run the input of a request. A store that is read over a network sends about as many bytes.
 pub const LIST_BYTES: u64 = 4 << 20;
 
 /// Threads that a reader of all threads reads at once. A thread without metadata takes some hundred bytes.

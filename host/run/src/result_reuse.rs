@@ -17,7 +17,7 @@ use wattle_graph::tool::ToolRequest;
 use crate::hostcall::HostCall;
 use crate::json::approx_bytes;
 use crate::limit;
-use crate::ports::store::{RunRecord, Store, StoreError, ThreadHead};
+use crate::ports::store::{RunSummary, Store, StoreError, ThreadHead};
 use crate::tail::range::EventRange;
 
 /// Functions whose results cost money and that have no effect outside.
@@ -56,7 +56,14 @@ pub(crate) async fn scan(
         }
     }
     // One more, because `run` itself may be the newest.
-    let newest = store.newest_runs(thread, 0, limit::REUSE_SCAN_RUNS + 1).await?;
+    let most = limit::REUSE_SCAN_RUNS + 1;
+    let mut newest: Vec<RunSummary> = Vec::new();
+    let mut is_last = false;
+    while !is_last && newest.len() < most {
+        let page = store.newest_runs(thread, newest.len(), most - newest.len()).await?;
+        is_last = page.is_last || page.items.is_empty();
+        newest.extend(page.items.iter().map(RunSummary::from));
+    }
     let Some(first) = first_seq(&newest, run) else { return Ok(search) };
     let mut events = EventRange::new(store, thread, first.saturating_sub(1), head.last_seq);
     while let Some(page) = events.next().await? {
@@ -69,7 +76,7 @@ pub(crate) async fn scan(
 
 /// Returns the sequence number at which the cancelled runs start that directly precede a run;
 /// `None` if there is none. `newest` is ordered from the newest to the oldest run.
-fn first_seq(newest: &[RunRecord], run: &RunId) -> Option<u64> {
+fn first_seq(newest: &[RunSummary], run: &RunId) -> Option<u64> {
     let before = newest.iter().filter(|known| known.id != *run);
     let cancelled = before.take_while(|known| known.status == RunStatus::Cancelled);
     cancelled.take(limit::REUSE_SCAN_RUNS).last().map(|first| first.first_seq)

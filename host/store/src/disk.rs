@@ -48,8 +48,8 @@ use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, DamageReport, LeaseEpoch,
     LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner, OwnerUsage, PendingQuery,
-    PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, Store, StoreError,
-    ThreadHead, ThreadQuery, ThreadSnapshot, ThreadSummary, Ticket,
+    PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary, SealReport, Store,
+    StoreError, ThreadHead, ThreadQuery, ThreadSnapshot, ThreadSummary, Ticket,
 };
 
 use crate::error::backend;
@@ -325,9 +325,14 @@ impl Store for RedbStore {
         Ok(lock(&self.0.pending).list(query))
     }
 
-    async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
+    async fn runs(
+        &self,
+        thread: &ThreadId,
+        skip: usize,
+        limit: usize,
+    ) -> Result<ListPage<RunSummary>, StoreError> {
         let thread = thread.clone();
-        self.0.read(move |snapshot| snapshot.runs(&thread)).await
+        self.0.read(move |snapshot| snapshot.oldest_runs(&thread, skip, limit)).await
     }
 
     async fn newest_runs(
@@ -335,7 +340,7 @@ impl Store for RedbStore {
         thread: &ThreadId,
         skip: usize,
         limit: usize,
-    ) -> Result<Vec<RunRecord>, StoreError> {
+    ) -> Result<ListPage<RunRecord>, StoreError> {
         let thread = thread.clone();
         self.0.read(move |snapshot| snapshot.newest_runs(&thread, skip, limit)).await
     }

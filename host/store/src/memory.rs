@@ -21,11 +21,11 @@ use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
     LeaseHolder, ListPage, LiveHost, MentionPage, Notification, OrphanedThread, Owner, OwnerUsage,
-    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, Store,
-    StoreError, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus, ThreadSummary, Ticket,
+    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary, SealReport,
+    Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus, ThreadSummary, Ticket,
 };
 
-use crate::codec::Packer;
+use crate::codec::{Packer, json_bytes};
 use crate::error::invalid;
 use crate::lease::{Leases, elapsed};
 use crate::lock::lock;
@@ -420,9 +420,24 @@ impl Store for MemoryStore {
         Ok(lock(&self.state).pending.list(query))
     }
 
-    async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
+    async fn runs(
+        &self,
+        thread: &ThreadId,
+        skip: usize,
+        limit: usize,
+    ) -> Result<ListPage<RunSummary>, StoreError> {
         let state = lock(&self.state);
-        Ok(state.threads.get(thread).map(|thread| state.runs(thread)).unwrap_or_default())
+        let runs = state.threads.get(thread).map_or(&[][..], |thread| &thread.runs);
+        let mut page = PageBuilder::new(limit, LIST_BYTES);
+        for record in runs.iter().skip(skip).filter_map(|run| state.runs.get(run)) {
+            let run = RunSummary::from(record);
+            let bytes = run.memory_bytes();
+            if !page.fits(bytes) {
+                break;
+            }
+            page.push(run, bytes);
+        }
+        Ok(page.finish())
     }
 
     async fn newest_runs(
@@ -430,11 +445,18 @@ impl Store for MemoryStore {
         thread: &ThreadId,
         skip: usize,
         limit: usize,
-    ) -> Result<Vec<RunRecord>, StoreError> {
+    ) -> Result<ListPage<RunRecord>, StoreError> {
         let state = lock(&self.state);
         let runs = state.threads.get(thread).map_or(&[][..], |thread| &thread.runs);
-        let newest = runs.iter().rev().skip(skip).take(limit);
-        Ok(newest.filter_map(|run| state.runs.get(run)).cloned().collect())
+        let mut page = PageBuilder::new(limit, LIST_BYTES);
+        for record in runs.iter().rev().skip(skip).filter_map(|run| state.runs.get(run)) {
+            let bytes = json_bytes(record);
+            if !page.fits(bytes) {
+                break;
+            }
+            page.push(record.clone(), bytes);
+        }
+        Ok(page.finish())
     }
 
     async fn checkpoint(

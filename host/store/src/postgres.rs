@@ -39,8 +39,8 @@ use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
     LeaseHolder, ListPage, LiveHost, MentionPage, Notification, OrphanedThread, Owner, OwnerUsage,
-    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, Store,
-    StoreError, ThreadHead, ThreadQuery, ThreadSnapshot, ThreadSummary, Ticket,
+    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary, SealReport,
+    Store, StoreError, ThreadHead, ThreadQuery, ThreadSnapshot, ThreadSummary, Ticket,
 };
 
 use crate::proof::Proof;
@@ -257,8 +257,13 @@ impl Store for PostgresStore {
         pending::list(&self.0.link, query).await
     }
 
-    async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
-        history::runs(&self.0.link, thread).await
+    async fn runs(
+        &self,
+        thread: &ThreadId,
+        skip: usize,
+        limit: usize,
+    ) -> Result<ListPage<RunSummary>, StoreError> {
+        history::runs(&self.0.link, thread, skip, limit).await
     }
 
     async fn newest_runs(
@@ -266,7 +271,7 @@ impl Store for PostgresStore {
         thread: &ThreadId,
         skip: usize,
         limit: usize,
-    ) -> Result<Vec<RunRecord>, StoreError> {
+    ) -> Result<ListPage<RunRecord>, StoreError> {
         history::newest_runs(&self.0.link, thread, skip, limit).await
     }
 

@@ -13,8 +13,8 @@ use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, HostReport, LeaseEpoch,
     LeaseHolder, ListPage, LiveHost, MentionPage, Notification, OrphanedThread, Owner, OwnerUsage,
-    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, SealReport, StoreError,
-    ThreadHead, ThreadQuery, ThreadSummary, Ticket,
+    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary, SealReport,
+    StoreError, ThreadHead, ThreadQuery, ThreadSummary, Ticket,
 };
 
 /// A layer over a store. Calls pass to the inner store by default.
@@ -237,10 +237,15 @@ impl<L: Layer> Store for Layered<L> {
         Ok(found)
     }
 
-    async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
+    async fn runs(
+        &self,
+        thread: &ThreadId,
+        skip: usize,
+        limit: usize,
+    ) -> Result<ListPage<RunSummary>, StoreError> {
         self.reading("runs").await?;
-        let found = self.below().runs(thread).await?;
-        self.seen("runs", found.len());
+        let found = self.below().runs(thread, skip, limit).await?;
+        self.seen("runs", found.items.len());
         Ok(found)
     }
 
@@ -249,10 +254,10 @@ impl<L: Layer> Store for Layered<L> {
         thread: &ThreadId,
         skip: usize,
         limit: usize,
-    ) -> Result<Vec<RunRecord>, StoreError> {
+    ) -> Result<ListPage<RunRecord>, StoreError> {
         self.reading("newest_runs").await?;
         let found = self.below().newest_runs(thread, skip, limit).await?;
-        self.seen("newest_runs", found.len());
+        self.seen("newest_runs", found.items.len());
         Ok(found)
     }
 

@@ -17,9 +17,12 @@ use crate::export::{
     OperatorPolicy,
 };
 use crate::ports::blob::BlobRef;
-use crate::ports::store::{StoredBatch, ThreadHead, ThreadRecord, ThreadStatus};
+use crate::ports::store::{RunRecord, StoredBatch, ThreadHead, ThreadRecord, ThreadStatus};
 use crate::ports::{BlobStore, Store};
 use crate::view::store_failure;
+
+/// Runs that are read at once, so that one page has the runs of most threads.
+const EXPORTED_RUNS: usize = 10_000;
 
 /// Bytes of batches that are read at once.
 const PAGE_BYTES: usize = 4 << 20;
@@ -29,7 +32,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `not-found`; `busy` while a run is active, because its further events would be missing;
+    /// `not-found`; `busy` while a run is active, because its further events would be missing, or if
+    /// runs come or go while a long list of runs is read;
     /// `unavailable` if the code is requested and not available. An item of the stream is an error
     /// if the store fails during the export.
     pub async fn export(
@@ -74,7 +78,7 @@ impl Engine {
         parts: ExportParts,
     ) -> Result<ExportHeader, Failure> {
         let record = &head.record;
-        let runs = self.0.ports.store.runs(&record.id).await.map_err(store_failure)?;
+        let runs = self.runs_without_input(&record.id).await?;
         let code = app.map(|app| CodeDigests {
             app: app.name.clone(),
             graphs: app
@@ -102,6 +106,35 @@ impl Engine {
         })
     }
 
+    /// Returns the runs of a thread, oldest first. Those that have not started come without their
+    /// inputs, which are not part of the log.
+    async fn runs_without_input(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, Failure> {
+        let store = &self.0.ports.store;
+        let mut runs: Vec<RunRecord> = Vec::new();
+        let mut is_last = false;
+        while !is_last {
+            let page = store.newest_runs(thread, runs.len(), EXPORTED_RUNS).await;
+            let page = page.map_err(store_failure)?;
+            if let Some(last) = runs.last() {
+                // A run that came or went meanwhile has moved the others in the list.
+                let found = store.newest_runs(thread, runs.len() - 1, 1).await;
+                let found = found.map_err(store_failure)?.items;
+                if found.first().is_none_or(|run| run.id != last.id) {
+                    return Err(changed(thread));
+                }
+            }
+            is_last = page.is_last || page.items.is_empty();
+            for mut run in page.items {
+                if !run.has_started() {
+                    run.spec = run.spec.map(|spec| Box::new(spec.without_input()));
+                }
+                runs.push(run);
+            }
+        }
+        runs.reverse();
+        Ok(runs)
+    }
+
     /// Returns the lines with the code of an app, and with its grants and settings.
     async fn code_lines(&self, app: &Arc<App>, record: &ThreadRecord) -> Result<Vec<u8>, Failure> {
         let source = self.0.catalog.source().ok_or_else(|| code_unavailable(record))?;
@@ -119,6 +152,11 @@ impl Engine {
         text.extend(json_line(&ExportLine::Rules(Box::new(rules)))?);
         Ok(text)
     }
+}
+
+fn changed(thread: &ThreadId) -> Failure {
+    let text = format!("the runs of thread `{thread}` changed during the export; export it again");
+    Failure::new(code::BUSY, text)
 }
 
 fn code_unavailable(record: &ThreadRecord) -> Failure {

@@ -321,9 +321,8 @@ impl Engine {
         let (store, mut unbegun, mut skip) = (&self.0.ports.store, Vec::new(), 0);
         loop {
             let page = store.newest_runs(thread, skip, PAGE).await.map_err(store_failure)?;
-            let is_last = page.len() < PAGE;
-            skip += page.len();
-            for record in page {
+            skip += page.items.len();
+            for record in page.items {
                 if record.has_started() && record.id != *run {
                     return Ok(Vec::new());
                 }
@@ -331,7 +330,7 @@ impl Engine {
                     unbegun.push(record);
                 }
             }
-            if is_last {
+            if page.is_last {
                 unbegun.reverse();
                 return Ok(unbegun);
             }

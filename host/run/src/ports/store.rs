@@ -31,8 +31,8 @@ use crate::ports::blob::BlobRef;
 pub use self::error::StoreError;
 pub use self::host::{HostReport, LiveHost};
 pub use self::list::{
-    CheckpointParts, CheckpointQuery, ListPage, OrphanedThread, ThreadOrder, ThreadQuery,
-    ThreadSummary,
+    CheckpointParts, CheckpointQuery, ListPage, OrphanedThread, RunSummary, ThreadOrder,
+    ThreadQuery, ThreadSummary,
 };
 pub use self::maintenance::{CompactionReport, Damage, DamageReport, PinnedVersions};
 pub use self::notification::Notification;
@@ -406,16 +406,23 @@ pub trait Store: Send + Sync {
     /// Returns pending runs in the order of their requests.
     async fn pending(&self, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError>;
 
-    /// Returns the runs of a thread, oldest first.
-    async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError>;
+    /// Returns runs of a thread, oldest first: at most `limit` after the first `skip`, with at most
+    /// [`LIST_BYTES`](crate::limit::LIST_BYTES) together.
+    async fn runs(
+        &self,
+        thread: &ThreadId,
+        skip: usize,
+        limit: usize,
+    ) -> Result<ListPage<RunSummary>, StoreError>;
 
-    /// Returns runs of a thread, newest first: at most `limit` after the first `skip`. Reads no others.
+    /// Returns runs of a thread with their requests, newest first: at most `limit` after the first `skip`, with at most
+    /// [`LIST_BYTES`](crate::limit::LIST_BYTES) of JSON. Reads no others.
     async fn newest_runs(
         &self,
         thread: &ThreadId,
         skip: usize,
         limit: usize,
-    ) -> Result<Vec<RunRecord>, StoreError>;
+    ) -> Result<ListPage<RunRecord>, StoreError>;
 
     /// Returns a checkpoint with the events since then. Without an id it is the newest one of the namespace.
     async fn checkpoint(

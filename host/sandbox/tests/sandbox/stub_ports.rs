@@ -28,8 +28,8 @@ use wattle_run::ports::sql::SqlTransaction;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, CompactionReport, LeaseEpoch, LeaseHolder,
     ListPage, MentionPage, OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun,
-    PinnedVersions, PruneStrategy, RunRecord, SealReport, StoreError, ThreadHead, ThreadQuery,
-    ThreadSummary, Ticket,
+    PinnedVersions, PruneStrategy, RunRecord, RunSummary, SealReport, StoreError, ThreadHead,
+    ThreadQuery, ThreadSummary, Ticket,
 };
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{
@@ -410,8 +410,13 @@ impl Store for StubPorts {
         Ok(Vec::new())
     }
 
-    async fn runs(&self, _thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
-        Ok(Vec::new())
+    async fn runs(
+        &self,
+        _thread: &ThreadId,
+        _skip: usize,
+        _limit: usize,
+    ) -> Result<ListPage<RunSummary>, StoreError> {
+        Ok(ListPage::empty())
     }
 
     async fn newest_runs(
@@ -419,8 +424,8 @@ impl Store for StubPorts {
         _thread: &ThreadId,
         _skip: usize,
         _limit: usize,
-    ) -> Result<Vec<RunRecord>, StoreError> {
-        Ok(Vec::new())
+    ) -> Result<ListPage<RunRecord>, StoreError> {
+        Ok(ListPage::empty())
     }
 
     async fn checkpoint(

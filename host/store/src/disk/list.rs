@@ -1,4 +1,4 @@
-//! Lists of threads and of pending runs.
+//! Lists of threads and runs, in pages.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -11,13 +11,13 @@ use wattle_graph::id::{AppName, RunId, ThreadId};
 use wattle_graph::principal::Principal;
 use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
 use wattle_run::ports::store::{
-    ListPage, OrphanedThread, RunKind, RunOptions, RunRecord, RunSpec, StoreError, ThreadOrder,
-    ThreadQuery, ThreadStatus, ThreadSummary,
+    ListPage, OrphanedThread, RunKind, RunOptions, RunRecord, RunSpec, RunSummary, StoreError,
+    ThreadOrder, ThreadQuery, ThreadStatus, ThreadSummary,
 };
 
-use crate::codec::{named, read};
-use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot, run_of};
-use crate::disk::table::{IN_RECORDS, IN_RUNS, PENDING, RECORDS, RUNS};
+use crate::codec::{named, packed, plain_bytes, read};
+use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot, run_of, run_of_thread};
+use crate::disk::table::{IN_RECORDS, IN_RUNS, PENDING, RECORDS, RUNS, THREAD_RUNS};
 use crate::error::{corrupt, while_trying};
 use crate::page::PageBuilder;
 use crate::pending::Pending;
@@ -130,6 +130,69 @@ impl Snapshot {
         };
         let record: PendingRecord = read(RUN, (IN_RUNS, key), stored.value())?;
         Ok(Some(record.into_record()))
+    }
+
+    /// See [`Store::runs`](wattle_run::ports::Store::runs).
+    pub(crate) fn oldest_runs(
+        &self,
+        thread: &ThreadId,
+        skip: usize,
+        limit: usize,
+    ) -> Result<ListPage<RunSummary>, StoreError> {
+        let mut page = PageBuilder::new(limit, LIST_BYTES);
+        let Some(head) = self.head(thread)? else {
+            return Ok(page.finish());
+        };
+        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
+        let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
+        let all = (head.number, 0)..=(head.number, u64::MAX);
+        for entry in thread_runs.range(all).map_err(while_trying(READ))?.skip(skip) {
+            let (_, id) = entry.map_err(while_trying(READ))?;
+            if page.is_full() {
+                page.cut();
+                break;
+            }
+            let run = run_of_thread(&runs, id.value(), thread, |run: &RunSummary| &run.thread)?;
+            let bytes = run.memory_bytes();
+            if !page.fits(bytes) {
+                break;
+            }
+            page.push(run, bytes);
+        }
+        Ok(page.finish())
+    }
+
+    /// See [`Store::newest_runs`](wattle_run::ports::Store::newest_runs). The size of a record is
+    /// known before it is decoded.
+    pub(crate) fn newest_runs(
+        &self,
+        thread: &ThreadId,
+        skip: usize,
+        limit: usize,
+    ) -> Result<ListPage<RunRecord>, StoreError> {
+        let mut page = PageBuilder::new(limit, LIST_BYTES);
+        let Some(head) = self.head(thread)? else {
+            return Ok(page.finish());
+        };
+        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
+        let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
+        let all = (head.number, 0)..=(head.number, u64::MAX);
+        for entry in thread_runs.range(all).map_err(while_trying(READ))?.rev().skip(skip) {
+            let (_, id) = entry.map_err(while_trying(READ))?;
+            if page.is_full() {
+                page.cut();
+                break;
+            }
+            let stored = runs.get(id.value()).map_err(while_trying(READ))?;
+            let stored = stored.ok_or_else(|| corrupt(named(RUN, id.value()), "it is missing"))?;
+            let bytes = plain_bytes(packed(RUN, (IN_RUNS, id.value()), stored.value())?);
+            if !page.fits(bytes) {
+                break;
+            }
+            let run = run_of_thread(&runs, id.value(), thread, |run: &RunRecord| &run.thread)?;
+            page.push(run, bytes);
+        }
+        Ok(page.finish())
     }
 }
 

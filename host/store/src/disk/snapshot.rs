@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableError};
+use serde::de::DeserializeOwned;
 use wattle_graph::id::{Digest, RunId, ThreadId};
 use wattle_run::ports::store::{PinnedVersions, RunRecord, StoreError, ThreadHead, ThreadRecord};
 
@@ -327,31 +328,9 @@ impl Snapshot {
         let all = (head.number, 0)..=(head.number, u64::MAX);
         for entry in thread_runs.range(all).map_err(while_trying(READ))? {
             let (_, id) = entry.map_err(while_trying(READ))?;
-            see(run_of_thread(&runs, id.value(), thread)?)?;
+            see(run_of_thread(&runs, id.value(), thread, |run: &RunRecord| &run.thread)?)?;
         }
         Ok(())
-    }
-
-    /// Returns runs of a thread, newest first, after the first `skip`.
-    pub(crate) fn newest_runs(
-        &self,
-        thread: &ThreadId,
-        skip: usize,
-        limit: usize,
-    ) -> Result<Vec<RunRecord>, StoreError> {
-        let Some(head) = self.head(thread)? else {
-            return Ok(Vec::new());
-        };
-        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
-        let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
-        let mut records = Vec::new();
-        let all = (head.number, 0)..=(head.number, u64::MAX);
-        let all = thread_runs.range(all).map_err(while_trying(READ))?;
-        for entry in all.rev().skip(skip).take(limit) {
-            let (_, id) = entry.map_err(while_trying(READ))?;
-            records.push(run_of_thread(&runs, id.value(), thread)?);
-        }
-        Ok(records)
     }
 
     /// Returns the frame of the first mark at or after the event `seq`; `None` after the last mark.
@@ -386,17 +365,18 @@ impl Snapshot {
     }
 }
 
-/// Reads the record of a run in the list of a thread.
-fn run_of_thread(
+/// Reads the record of a run in the list of a thread, or a part of it. `owner` is its thread.
+pub(crate) fn run_of_thread<T: DeserializeOwned>(
     runs: &ReadOnlyTable<&'static [u8], &'static [u8]>,
     id: &[u8],
     thread: &ThreadId,
-) -> Result<RunRecord, StoreError> {
+    owner: impl Fn(&T) -> &ThreadId,
+) -> Result<T, StoreError> {
     let packed = runs.get(id).map_err(while_trying(READ))?;
     let packed = packed.ok_or_else(|| corrupt(named(RUN, id), "it is missing"))?;
-    let record: RunRecord = read(RUN, (IN_RUNS, id), packed.value())?;
-    if record.thread != *thread {
-        let message = format!("it belongs to thread `{}`, not `{thread}`", record.thread);
+    let record: T = read(RUN, (IN_RUNS, id), packed.value())?;
+    if owner(&record) != thread {
+        let message = format!("it belongs to thread `{}`, not `{thread}`", owner(&record));
         return Err(corrupt(named(RUN, id), message));
     }
     Ok(record)

@@ -10,8 +10,8 @@ use wattle_graph::event::Event;
 use wattle_graph::id::{AppName, CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::limit::{HISTORY_BYTES, LIST_BYTES};
 use wattle_run::ports::store::{
-    CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, RunRecord, StoreError, ThreadHead,
-    ThreadOrder, ThreadQuery, ThreadSummary,
+    CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, RunRecord, RunSummary, StoreError,
+    ThreadHead, ThreadOrder, ThreadQuery, ThreadSummary,
 };
 
 use crate::codec::{plain_bytes, unpack};
@@ -122,15 +122,32 @@ const THREADS_BY_ID: &str = threads!("id");
 
 const RUN: &str = "SELECT record FROM runs WHERE id = $1";
 
-const RUNS: &str = "
-    SELECT record FROM runs
-    WHERE thread = (SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL)
-    ORDER BY place";
+/// Selects runs of a thread in an order, and their number within the limit. Sends the first record,
+/// and those after it while all of them together have at most `$4` bytes.
+macro_rules! runs {
+    ($order:literal) => {
+        concat!(
+            "SELECT record, listed FROM (
+                SELECT record, count(*) OVER () AS listed, row_number() OVER page AS nth,
+                    sum(octet_length(record)) OVER page AS bytes
+                FROM (
+                    SELECT place, record FROM runs
+                    WHERE thread = (
+                        SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL)
+                    ORDER BY ",
+            $order,
+            " LIMIT $2 OFFSET $3) AS run
+                WINDOW page AS (ORDER BY ",
+            $order,
+            ")) AS run
+            WHERE bytes <= $4 OR nth = 1 ORDER BY nth"
+        )
+    };
+}
 
-const NEWEST_RUNS: &str = "
-    SELECT record FROM runs
-    WHERE thread = (SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL)
-    ORDER BY place DESC LIMIT $2 OFFSET $3";
+const RUNS: &str = runs!("place");
+
+const NEWEST_RUNS: &str = runs!("place DESC");
 
 /// See [`Store::thread`](wattle_run::ports::Store::thread).
 pub(super) async fn thread(
@@ -198,10 +215,26 @@ pub(super) async fn run(link: &Link, run: &RunId) -> Result<Option<RunRecord>, S
 }
 
 /// See [`Store::runs`](wattle_run::ports::Store::runs).
-pub(super) async fn runs(link: &Link, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
-    let list = || sqlx::query(RUNS).bind(thread.as_str().as_bytes());
-    let rows = link.rows("list runs", list).await?;
-    rows.iter().map(|row| unpack("run", bytes(row, "record")?)).collect()
+pub(super) async fn runs(
+    link: &Link,
+    thread: &ThreadId,
+    skip: usize,
+    limit: usize,
+) -> Result<ListPage<RunSummary>, StoreError> {
+    let rows = rows_of_runs(link, RUNS, thread, skip, limit).await?;
+    let mut page = PageBuilder::new(limit, LIST_BYTES);
+    for row in &rows {
+        let run: RunSummary = unpack("run", bytes(row, "record")?)?;
+        let bytes = run.memory_bytes();
+        if !page.fits(bytes) {
+            break;
+        }
+        page.push(run, bytes);
+    }
+    if is_cut(&rows)? {
+        page.cut();
+    }
+    Ok(page.finish())
 }
 
 /// See [`Store::newest_runs`](wattle_run::ports::Store::newest_runs).
@@ -210,13 +243,36 @@ pub(super) async fn newest_runs(
     thread: &ThreadId,
     skip: usize,
     limit: usize,
-) -> Result<Vec<RunRecord>, StoreError> {
+) -> Result<ListPage<RunRecord>, StoreError> {
+    let rows = rows_of_runs(link, NEWEST_RUNS, thread, skip, limit).await?;
+    let mut page = PageBuilder::new(limit, LIST_BYTES);
+    for row in &rows {
+        let packed = bytes(row, "record")?;
+        let bytes = plain_bytes(packed);
+        if !page.fits(bytes) {
+            break;
+        }
+        page.push(unpack("run", packed)?, bytes);
+    }
+    if is_cut(&rows)? {
+        page.cut();
+    }
+    Ok(page.finish())
+}
+
+/// Selects runs of a thread: one more than the limit, which shows whether the list goes on.
+async fn rows_of_runs(
+    link: &Link,
+    statement: &'static str,
+    thread: &ThreadId,
+    skip: usize,
+    limit: usize,
+) -> Result<Vec<PgRow>, StoreError> {
     let list = || {
-        let list = sqlx::query(NEWEST_RUNS).bind(thread.as_str().as_bytes());
-        list.bind(count(limit)).bind(count(skip))
+        let list = sqlx::query(statement).bind(thread.as_str().as_bytes());
+        list.bind(count(limit.saturating_add(1))).bind(count(skip)).bind(size(LIST_BYTES))
     };
-    let rows = link.rows("list runs", list).await?;
-    rows.iter().map(|row| unpack("run", bytes(row, "record")?)).collect()
+    link.rows("list runs", list).await
 }
 
 /// Reads a checkpoint with several statements.

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use wattle_graph::event::RunStatus;
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, ThreadId};
 use wattle_graph::weight::weight;
 
-use super::{ThreadRecord, ThreadStatus};
+use super::{RunRecord, ThreadRecord, ThreadStatus};
 
 /// A page of a list. It ends at the limit of its query, or before an item with which it would take too much memory. Its
 /// first item may be of any size, so every reader makes progress.
@@ -142,6 +144,104 @@ pub struct OrphanedThread {
 impl From<&ThreadRecord> for OrphanedThread {
     fn from(record: &ThreadRecord) -> Self {
         Self { thread: record.id.clone(), run: record.run.clone(), updated_ms: record.updated_ms }
+    }
+}
+
+/// A run in a list: its record without the request, whose input may be large.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(from = "StoredRun")]
+pub struct RunSummary {
+    /// The run.
+    pub id: RunId,
+    /// Thread of the run.
+    pub thread: ThreadId,
+    /// Sequence number of the first event; 0 without events.
+    pub first_seq: u64,
+    /// Status of the run.
+    pub status: RunStatus,
+    /// Failure, if the run failed.
+    pub failure: Option<Failure>,
+    /// Time of the request, milliseconds since 1970.
+    pub created_ms: i64,
+    /// The time before which the run does not start, milliseconds since 1970.
+    pub due_ms: i64,
+    /// Time of the start, milliseconds since 1970; `None` if the run has not started.
+    pub started_ms: Option<i64>,
+    /// Time of the end, milliseconds since 1970; `None` before the end.
+    pub ended_ms: Option<i64>,
+    /// The original of this run in the thread that was copied first, if this run is a copy.
+    pub origin: Option<RunId>,
+}
+
+impl RunSummary {
+    /// Returns the original of this run, or the run itself if it is not a copy.
+    #[must_use]
+    pub fn origin(&self) -> &RunId {
+        self.origin.as_ref().unwrap_or(&self.id)
+    }
+
+    /// Returns the approximate size in memory, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let failed = |failure: &Failure| {
+            failure.message.len() as u64 + failure.details.as_ref().map_or(0, weight)
+        };
+        size_of::<Self>() as u64 + self.failure.as_ref().map_or(0, failed)
+    }
+}
+
+/// The fields of the record of a run that a summary needs. A store decodes nothing else.
+#[derive(Deserialize)]
+struct StoredRun {
+    id: RunId,
+    thread: ThreadId,
+    #[serde(default)]
+    first_seq: u64,
+    status: RunStatus,
+    failure: Option<Failure>,
+    created_ms: Option<i64>,
+    started_ms: i64,
+    ended_ms: Option<i64>,
+    origin: Option<RunId>,
+    spec: Option<StoredSpec>,
+}
+
+#[derive(Deserialize)]
+struct StoredSpec {
+    due_ms: i64,
+}
+
+impl From<StoredRun> for RunSummary {
+    fn from(run: StoredRun) -> Self {
+        Self {
+            created_ms: run.created_ms.unwrap_or(run.started_ms),
+            due_ms: run.spec.map_or(run.started_ms, |spec| spec.due_ms),
+            started_ms: (run.first_seq > 0).then_some(run.started_ms),
+            id: run.id,
+            thread: run.thread,
+            first_seq: run.first_seq,
+            status: run.status,
+            failure: run.failure,
+            ended_ms: run.ended_ms,
+            origin: run.origin,
+        }
+    }
+}
+
+impl From<&RunRecord> for RunSummary {
+    fn from(record: &RunRecord) -> Self {
+        Self {
+            id: record.id.clone(),
+            thread: record.thread.clone(),
+            first_seq: record.first_seq,
+            status: record.status,
+            failure: record.failure.clone(),
+            created_ms: record.created_ms(),
+            due_ms: record.due_ms(),
+            started_ms: record.has_started().then_some(record.started_ms),
+            ended_ms: record.ended_ms,
+            origin: record.origin.clone(),
+        }
     }
 }
 
