@@ -106,7 +106,7 @@ async fn content(store: &RedbStore, thread: &ThreadId) -> Result<String, StoreEr
     let latest = store.thread_snapshot(thread).await?;
     let events = store.events(thread, 0, usize::MAX).await?;
     let past = store.events(thread, 100, 5).await?;
-    let runs = store.runs(thread).await?;
+    let runs = store.newest_runs(thread, 0, usize::MAX).await?;
     let checkpoints = store.checkpoints(thread, &Default::default()).await?;
     Ok(format!("{latest:?} {events:?} {past:?} {runs:?} {checkpoints:?}"))
 }

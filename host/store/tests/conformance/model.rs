@@ -12,11 +12,12 @@ use tempfile::TempDir;
 use wattle_graph::id::{Namespace, RunId, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, CheckpointQuery, PruneStrategy, StoreError, ThreadHead, ThreadQuery,
+    Batch, CheckpointQuery, ListPage, PruneStrategy, RunSummary, StoreError, ThreadHead,
+    ThreadQuery,
 };
 use wattle_store::{MemoryStore, RedbStore};
 
-use crate::sample::{checkpoint, events, id, record, run, run_id, tail, thread_id};
+use crate::sample::{all_runs, checkpoint, events, id, record, run, run_id, tail, thread_id};
 
 const THREADS: [&str; 3] = ["a", "b", "\0"];
 const NAMESPACES: [&str; 2] = ["", "child"];
@@ -268,12 +269,17 @@ async fn agree(memory: &MemoryStore, file: &dyn Store) -> Result<(), TestCaseErr
         let heads = (memory.thread(&thread).await.unwrap(), file.thread(&thread).await.unwrap());
         let heads = (unsealed(heads.0), unsealed(heads.1));
         prop_assert_eq!(&heads.0, &heads.1);
-        let runs = file.runs(&thread).await.unwrap();
-        prop_assert_eq!(memory.runs(&thread).await.unwrap(), runs.clone());
+        let runs = all_runs(file, &thread).await;
+        prop_assert_eq!(all_runs(memory, &thread).await, runs.clone());
         for skip in 0..=runs.len() {
-            let newest: Vec<_> = runs.iter().rev().skip(skip).take(2).cloned().collect();
-            prop_assert_eq!(memory.newest_runs(&thread, skip, 2).await.unwrap(), newest.clone());
-            prop_assert_eq!(file.newest_runs(&thread, skip, 2).await.unwrap(), newest);
+            let items: Vec<_> = runs.iter().rev().skip(skip).take(2).cloned().collect();
+            let newest = ListPage { items, is_last: skip + 2 >= runs.len() };
+            prop_assert_eq!(&memory.newest_runs(&thread, skip, 2).await.unwrap(), &newest);
+            prop_assert_eq!(&file.newest_runs(&thread, skip, 2).await.unwrap(), &newest);
+            let items: Vec<_> = runs.iter().skip(skip).take(2).map(RunSummary::from).collect();
+            let oldest = ListPage { items, is_last: skip + 2 >= runs.len() };
+            prop_assert_eq!(&memory.runs(&thread, skip, 2).await.unwrap(), &oldest);
+            prop_assert_eq!(&file.runs(&thread, skip, 2).await.unwrap(), &oldest);
         }
         for after in 0..heads.0.as_ref().map_or(1, |head| head.last_seq + 1) {
             for limit in [1, 3, 1000] {

@@ -16,7 +16,7 @@ use wattle_run::ports::store::{Batch, PendingQuery, PruneStrategy, SealReport};
 use wattle_store::RedbStore;
 
 use crate::pending::{asked, names};
-use crate::sample::{append, batch, checkpoint, events, id, read, run, seqs, thread_id};
+use crate::sample::{all_runs, append, batch, checkpoint, events, id, read, run, seqs, thread_id};
 
 fn unpacked(dir: &Path) -> PathBuf {
     unpack(dir, include_bytes!("old/format-1.redb.lz4"))
@@ -48,7 +48,7 @@ async fn format_1_file_is_read() {
     let child = store.checkpoint(&thread, &Namespace::new("child:1"), None).await.unwrap().unwrap();
     assert_eq!(child.checkpoint.state(), json!({ "inner": { "deep": [null, true] } }));
     assert!(store.mentions(&thread, picture).await.unwrap());
-    assert_eq!(store.runs(&thread).await.unwrap(), [run(&thread, "run")]);
+    assert_eq!(all_runs(&store, &thread).await, [run(&thread, "run")]);
     let back = thread_id("back");
     assert_eq!(store.thread(&back).await.unwrap().unwrap().current, Some(id(1)));
     assert_eq!(seqs(&store.events(&back, 66, 9).await.unwrap()), [67, 68, 69, 70]);
@@ -69,7 +69,7 @@ async fn format_2_file_is_read_and_written() {
     let state = json!({ "a": "a1", "list": [1, 2, 3], "picture": picture.to_string() });
     assert_eq!(tuple.checkpoint.state(), state);
     assert_eq!(seqs(&tuple.events), [5]);
-    assert_eq!(store.runs(&thread).await.unwrap(), [run(&thread, "run")]);
+    assert_eq!(all_runs(&store, &thread).await, [run(&thread, "run")]);
     let before = store.verify(&thread).await.unwrap().unwrap();
     assert_eq!((before.sealed_after, before.last_seq), (0, 5));
     let mut next = checkpoint(3, Some(2), &[("list", json!([1, 2, 3, 4]))], &[("a", 1)]);
@@ -100,7 +100,7 @@ async fn format_3_file_is_read_and_written() {
         thread_id("00000000-0000-4000-8000-000000000001"),
         thread_id("00000000-0000-4000-8000-000000000002"),
     );
-    let runs = store.runs(&thread).await.unwrap();
+    let runs = all_runs(&store, &thread).await;
     assert_eq!((runs.len(), runs[0].created_ms, runs[0].spec.is_some()), (1, None, false));
     assert!(runs[0].has_started());
     let head = store.thread(&thread).await.unwrap().unwrap();

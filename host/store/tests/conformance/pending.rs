@@ -11,7 +11,9 @@ use wattle_run::ports::store::{
     Batch, LeaseHolder, PendingQuery, PruneStrategy, QueueCondition, RunRecord, StoreError,
 };
 
-use crate::sample::{append, batch, checkpoint, create, events, from, run, run_id, thread_id};
+use crate::sample::{
+    all_runs, append, batch, checkpoint, create, events, from, run, run_id, thread_id,
+};
 
 /// Returns the record of a pending run with a due time.
 pub(crate) fn asked(thread: &ThreadId, run: &str, due_ms: i64) -> RunRecord {
@@ -69,7 +71,7 @@ pub(crate) async fn pending_runs_keep_their_order(store: &dyn Store) {
     let behind = PendingQuery { after: Some(places[1].position), ..all() };
     assert_eq!(names(store, behind).await, ["r2", "r4"]);
     // Pending runs are among the runs of their thread.
-    let runs = store.runs(&one).await.unwrap();
+    let runs = all_runs(store, &one).await;
     assert_eq!(runs[0], asked(&one, "r3", 5));
     assert_eq!(runs.len(), 3);
     assert_eq!(store.run(&run_id("r1")).await.unwrap(), Some(asked(&other, "r1", 1)));
@@ -141,7 +143,7 @@ pub(crate) async fn pending_run_begins_once(store: &dyn Store) {
     let facts = Batch { run: Some(ended(&second)), ..Batch::default() };
     append(store, &thread, facts).await.unwrap();
     // Runs keep their positions among all runs of the thread.
-    let runs = store.runs(&thread).await.unwrap();
+    let runs = all_runs(store, &thread).await;
     assert_eq!(runs, [first, ended(&second)]);
 }
 
@@ -158,8 +160,7 @@ pub(crate) async fn dequeued_run_never_begins(store: &dyn Store) {
         let begin = append(store, &thread, begins(&begun(run, 7), QueueCondition::Pending)).await;
         assert!(matches!(begin, Err(StoreError::OutOfTurn { .. })), "{begin:?}");
     }
-    assert_eq!(store.runs(&thread).await.unwrap(), [ended(&first)]);
-    assert_eq!(store.newest_runs(&thread, 0, 9).await.unwrap(), [ended(&first)]);
+    assert_eq!(all_runs(store, &thread).await, [ended(&first)]);
     assert_eq!(store.run(&second.id).await.unwrap(), None);
     assert_eq!(names(store, all()).await, [""; 0]);
     // The id of the run can be used again.
@@ -181,7 +182,7 @@ pub(crate) async fn due_run_begins_before_new_runs(store: &dyn Store) {
     assert_eq!(store.run(&run_id("after")).await.unwrap(), None);
     append(store, &thread, begins(&begun(&later, 10), QueueCondition::Pending)).await.unwrap();
     append(store, &thread, direct("after", 11)).await.unwrap();
-    let runs = store.runs(&thread).await.unwrap();
+    let runs = all_runs(store, &thread).await;
     let names: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
     assert_eq!(names, ["first", "later", "before", "after"]);
     let none = Batch { queue_condition: QueueCondition::Free, ..events(1, 1) };
@@ -221,7 +222,7 @@ pub(crate) async fn pending_runs_survive_pruning_and_are_not_copied(store: &dyn 
         .await
         .unwrap();
     assert_eq!(names(store, of(&thread_id("copy"))).await, [""; 0]);
-    assert_eq!(store.runs(&thread_id("copy")).await.unwrap().len(), 2);
+    assert_eq!(all_runs(store, &thread_id("copy")).await.len(), 2);
     store.delete_thread(&thread).await.unwrap();
     assert_eq!(names(store, all()).await, [""; 0]);
     assert_eq!(store.run(&run_id("last")).await.unwrap(), None);

@@ -13,7 +13,8 @@ use wattle_run::ports::store::{
 };
 
 use crate::sample::{
-    append, batch, checkpoint, create, event, events, id, read, record, run, run_id, seqs, tail,
+    all_runs, append, batch, checkpoint, create, event, events, id, read, record, run, run_id, seqs,
+    tail,
 };
 
 fn of(run: &str, mut checkpoint: Checkpoint) -> Checkpoint {
@@ -70,7 +71,7 @@ fn numbers(tuples: &[CheckpointTuple]) -> Vec<u64> {
 }
 
 async fn run_ids(store: &dyn Store, thread: &ThreadId) -> Vec<RunId> {
-    store.runs(thread).await.unwrap().into_iter().map(|run| run.id).collect()
+    all_runs(store, thread).await.into_iter().map(|run| run.id).collect()
 }
 
 pub(crate) async fn deleting_a_run_deletes_its_events_and_checkpoints(store: &dyn Store) {
@@ -87,7 +88,7 @@ pub(crate) async fn deleting_a_run_deletes_its_events_and_checkpoints(store: &dy
     assert_eq!(left[1].checkpoint, before[2].checkpoint);
     assert_eq!(seqs(&left[1].events), [2], "without the first event of the deleted run");
     assert_eq!(run_ids(store, &thread).await, [run_id("t one"), run_id("t three")]);
-    let newest = store.newest_runs(&thread, 1, 2).await.unwrap();
+    let newest = store.newest_runs(&thread, 1, 2).await.unwrap().items;
     assert_eq!(newest.into_iter().map(|run| run.id).collect::<Vec<_>>(), [run_id("t one")]);
     assert_eq!(store.run(&run_id("t two")).await.unwrap(), None);
     assert_eq!(seqs(&store.events(&thread, 0, 99).await.unwrap()), [1, 2, 6]);

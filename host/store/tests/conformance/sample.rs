@@ -148,6 +148,19 @@ pub(crate) async fn all_events(store: &dyn Store, thread: &ThreadId) -> Vec<Even
     }
 }
 
+/// Reads all runs of a thread, oldest first.
+pub(crate) async fn all_runs(store: &dyn Store, thread: &ThreadId) -> Vec<RunRecord> {
+    let mut runs = Vec::new();
+    loop {
+        let page = store.newest_runs(thread, runs.len(), usize::MAX).await.unwrap();
+        runs.extend(page.items);
+        if page.is_last {
+            runs.reverse();
+            return runs;
+        }
+    }
+}
+
 pub(crate) fn seqs(events: &[Event]) -> Vec<u64> {
     events.iter().map(|event| event.seq).collect()
 }

@@ -7,13 +7,14 @@ use wattle_graph::id::{AppName, Digest, ThreadId};
 use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, LeaseHolder, PinnedVersions, StoreError, ThreadOrder, ThreadQuery, ThreadRecord,
-    ThreadStatus, ThreadSummary,
+    Batch, LeaseHolder, ListPage, PinnedVersions, RunSummary, StoreError, ThreadOrder, ThreadQuery,
+    ThreadRecord, ThreadStatus, ThreadSummary,
 };
 use wattle_run::thread_walk::ThreadWalk;
 
 use crate::sample::{
-    append, batch, checkpoint, create, events, noise, read, record, run, run_id, thread_id,
+    all_runs, append, batch, checkpoint, create, events, from, noise, read, record, run, run_id,
+    thread_id,
 };
 
 async fn write(store: &dyn Store, record: ThreadRecord) {
@@ -148,10 +149,14 @@ pub(crate) async fn runs_are_listed_oldest_first(store: &dyn Store) {
     ended.ended_ms = Some(8);
     append(store, &thread, Batch { run: Some(ended.clone()), ..Batch::default() }).await.unwrap();
     let expected = [ended.clone(), run(&thread, "a"), run(&thread, "m")];
-    assert_eq!(store.runs(&thread).await.unwrap(), expected);
+    assert_eq!(all_runs(store, &thread).await, expected);
+    let items = expected.iter().map(RunSummary::from).collect();
+    assert_eq!(store.runs(&thread, 0, 9).await.unwrap(), ListPage { items, is_last: true });
+    let page = store.runs(&thread, 1, 1).await.unwrap();
+    assert_eq!((page.items[0].id.as_str(), page.items.len(), page.is_last), ("a", 1, false));
     assert_eq!(store.run(&run_id("z")).await.unwrap(), Some(ended));
     assert_eq!(store.run(&run_id("missing")).await.unwrap(), None);
-    assert!(store.runs(&thread_id("missing")).await.unwrap().is_empty());
+    assert_eq!(store.runs(&thread_id("missing"), 0, 9).await.unwrap(), ListPage::empty());
 }
 
 pub(crate) async fn newest_runs_are_read_in_pages(store: &dyn Store) {
@@ -164,14 +169,53 @@ pub(crate) async fn newest_runs_are_read_in_pages(store: &dyn Store) {
     }
     let newest = async |skip, limit| {
         let runs = store.newest_runs(&thread, skip, limit).await.unwrap();
-        runs.into_iter().map(|run| run.id.to_string()).collect::<Vec<_>>().concat()
+        runs.items.into_iter().map(|run| run.id.to_string()).collect::<Vec<_>>().concat()
     };
     assert_eq!(newest(0, 2).await, "bm");
     assert_eq!(newest(1, 2).await, "ma");
     assert_eq!(newest(3, usize::MAX).await, "z");
     assert_eq!(newest(4, 1).await, "");
     assert_eq!(newest(0, 0).await, "");
-    assert!(store.newest_runs(&thread_id("missing"), 0, 9).await.unwrap().is_empty());
+    assert_eq!(store.newest_runs(&thread_id("missing"), 0, 9).await.unwrap(), ListPage::empty());
+    for (limit, is_last) in [(3, false), (4, true), (5, true)] {
+        assert_eq!(store.newest_runs(&thread, 0, limit).await.unwrap().is_last, is_last);
+    }
+}
+
+pub(crate) async fn run_pages_are_bounded_in_bytes(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let part = LIST_BYTES as usize * 3 / 8;
+    let sizes = [part, part, part, LIST_BYTES as usize + 1, 1];
+    for (name, bytes) in ["e", "d", "c", "b", "a"].into_iter().zip(sizes) {
+        let input = json!({ "text": "x".repeat(bytes) });
+        let spec = json!({ "kind": { "kind": "start", "input": input }, "app": "x", "due_ms": 7 });
+        let mut run = run(&thread, name);
+        (run.status, run.spec) = (RunStatus::Pending, Some(from(spec)));
+        run.failure = (name == "c").then(|| Failure::internal("x".repeat(LIST_BYTES as usize)));
+        assert!(store.enqueue(&run).await.unwrap());
+    }
+    let mut pages: Vec<String> = Vec::new();
+    loop {
+        let skip = pages.concat().len();
+        let page = store.newest_runs(&thread, skip, 9).await.unwrap();
+        pages.push(page.items.iter().map(|run| run.id.to_string()).collect::<Vec<_>>().concat());
+        if page.is_last {
+            break;
+        }
+    }
+    assert_eq!(pages, ["a", "b", "c", "de"]);
+    // Summaries have no inputs. A failure may be large.
+    let (mut pages, mut skip) = (Vec::new(), 0);
+    loop {
+        let page = store.runs(&thread, skip, 9).await.unwrap();
+        assert!(page.items.iter().all(|run| run.due_ms == 7));
+        skip += page.items.len();
+        pages.push(page.items.iter().map(|run| run.id.to_string()).collect::<Vec<_>>().concat());
+        if page.is_last {
+            break;
+        }
+    }
+    assert_eq!(pages, ["ed", "c", "ba"]);
 }
 
 pub(crate) async fn run_belongs_to_one_thread(store: &dyn Store) {
@@ -207,13 +251,13 @@ pub(crate) async fn deletion_covers_everything_of_one_thread(store: &dyn Store) 
     assert_eq!(store.thread(&gone).await.unwrap(), None);
     assert_eq!(read(store, &gone, None).await, None);
     assert!(store.events(&gone, 0, 9).await.unwrap().is_empty());
-    assert!(store.runs(&gone).await.unwrap().is_empty());
+    assert!(all_runs(store, &gone).await.is_empty());
     assert_eq!(store.run(&run_id("gone-1")).await.unwrap(), None);
     assert_eq!(store.stored_bytes(&gone).await.unwrap(), 0);
     let left = store.threads(&ThreadQuery::default()).await.unwrap();
     assert_eq!(left.items, [ThreadSummary::from(&record(&keep))]);
     assert_eq!(store.events(&keep, 0, 1000).await.unwrap().len(), 100);
-    assert_eq!(store.runs(&keep).await.unwrap().len(), 100);
+    assert_eq!(all_runs(store, &keep).await.len(), 100);
     let oldest = read(store, &keep, Some(1)).await.unwrap();
     assert_eq!(oldest.checkpoint.state(), json!({ "a": "keep" }));
 }
@@ -238,7 +282,7 @@ pub(crate) async fn deleted_thread_id_can_be_reused(store: &dyn Store) {
     let head = store.thread(&thread).await.unwrap().unwrap();
     assert_eq!((head.last_seq, head.last_checkpoint.map(|id| id.0)), (1, Some(1)));
     assert_eq!(read(store, &thread, Some(7)).await, None);
-    assert_eq!(store.runs(&thread).await.unwrap().len(), 1);
+    assert_eq!(all_runs(store, &thread).await.len(), 1);
 }
 
 pub(crate) async fn running_threads_are_listed_in_pages(store: &dyn Store) {

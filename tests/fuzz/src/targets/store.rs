@@ -80,7 +80,7 @@ async fn compare(store: &RedbStore, contents: &[String]) -> usize {
 async fn content(store: &RedbStore, thread: &ThreadId) -> Result<String, StoreError> {
     let latest = store.thread_snapshot(thread).await?;
     let events = store.events(thread, 0, usize::MAX).await?;
-    let runs = store.runs(thread).await?;
+    let runs = store.newest_runs(thread, 0, usize::MAX).await?;
     let checkpoints = store.checkpoints(thread, &Default::default()).await?;
     store.verify(thread).await?;
     Ok(format!("{latest:?} {events:?} {runs:?} {checkpoints:?}"))

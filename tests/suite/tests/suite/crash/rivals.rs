@@ -205,7 +205,9 @@ impl Trial {
 
     async fn have_all_ended(&self, threads: &[ThreadId]) {
         for thread in threads {
-            while self.store.runs(thread).await.unwrap()[0].status == RunStatus::Running {
+            while self.store.runs(thread, 0, 1).await.unwrap().items[0].status
+                == RunStatus::Running
+            {
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -256,7 +258,7 @@ impl Trial {
             let hosts: BTreeSet<&str> = within.map(|it| it.host.as_str()).collect();
             assert!(hosts.len() <= 1, "{hosts:?} both had the thread; {}", shown());
         }
-        let runs = self.store.runs(thread).await.unwrap();
+        let runs = self.store.runs(thread, 0, 1).await.unwrap().items;
         assert_eq!(runs[0].status, RunStatus::Completed, "{:?}; {}", runs[0].failure, shown());
         self.store.verify(thread).await.unwrap();
         seen.payments += payments.len();
