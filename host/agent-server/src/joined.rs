@@ -33,6 +33,9 @@ use crate::wire::request::Modes;
 /// Event name of frames at the start and the end of a run.
 const METADATA: &str = "metadata";
 
+/// Number of runs that are read at a time.
+const RUNS: usize = 1_000;
+
 /// Event name of frames with a state that a client changed.
 const STATE_UPDATE: &str = "state_update";
 
@@ -125,10 +128,16 @@ impl Joined {
         let end = EventId::end_of(last_seq);
         // A number above the last event comes from a deleted thread with the same id.
         let after = after.map_or(end, |after| if after <= end { after } else { 0 });
-        let runs = store.runs(&thread.id).await?;
-        let known = runs.iter().map(|run| run.first_seq);
         // First event of the run that contains the next event, or of the last run before it.
-        let first = known.filter(|first| *first <= EventId::seq_of(after)).max().unwrap_or(1);
+        let (mut first, mut skip, mut is_last) = (1, 0, false);
+        while !is_last {
+            let page = store.runs(&thread.id, skip, RUNS).await?;
+            let known = page.items.iter().map(|run| run.first_seq);
+            let before = known.filter(|first| *first <= EventId::seq_of(after));
+            first = before.fold(first, u64::max);
+            skip += page.items.len();
+            is_last = page.is_last || page.items.is_empty();
+        }
         let (tenant, before) = (thread.tenant.clone(), first.saturating_sub(1));
         Ok(Self {
             agents: agents.clone(),

@@ -104,7 +104,7 @@ async fn take_back(agents: &Agents, thread: &ThreadId) {
 /// Returns whether a thread has a run. For the thread of a cron run, another host may have created
 /// the run in the meantime.
 async fn has_runs(agents: &Agents, thread: &ThreadId) -> Result<bool, Fault> {
-    Ok(!agents.ports().store.newest_runs(thread, 0, 1).await?.is_empty())
+    Ok(!agents.ports().store.newest_runs(thread, 0, 1).await?.items.is_empty())
 }
 
 /// Returns the empty thread that another host created for the same run of a cron and left without

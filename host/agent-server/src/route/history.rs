@@ -29,6 +29,9 @@ const LARGEST_PAGE: usize = 1_000;
 /// Number of states that are read at a time. All of them are in memory.
 const READ: usize = 16;
 
+/// Number of runs that are read at a time.
+const RUNS: usize = 1_000;
+
 /// Lists the history of a thread, newest first.
 #[utoipa::path(get, path = "/threads/{id}/history",
     operation_id = "agent_get_history", tag = "agent-threads",
@@ -180,9 +183,16 @@ async fn own_run(
         return Ok(());
     }
     let Some(named) = filter.get_mut("run") else { return Ok(()) };
-    let runs = agents.ports().store.runs(&record.id).await?;
-    if let Some(run) = runs.iter().find(|run| *named == run.origin().as_str()) {
-        *named = run.id.as_str().into();
+    let (store, mut skip) = (&agents.ports().store, 0);
+    loop {
+        let page = store.runs(&record.id, skip, RUNS).await?;
+        if let Some(run) = page.items.iter().find(|run| *named == run.origin().as_str()) {
+            *named = run.id.as_str().into();
+            return Ok(());
+        }
+        if page.is_last || page.items.is_empty() {
+            return Ok(());
+        }
+        skip += page.items.len();
     }
-    Ok(())
 }

@@ -32,10 +32,10 @@ impl<'a> Listed<'a> {
     pub(crate) async fn next(&mut self) -> Result<Option<KnownRun>, Fault> {
         if self.records.is_empty() && !self.is_over {
             let store = &self.agents.ports().store;
-            let records = store.newest_runs(&self.thread.id, self.read, READ).await?;
-            self.read += records.len();
-            self.is_over = records.len() < READ;
-            self.records = records.into();
+            let page = store.newest_runs(&self.thread.id, self.read, READ).await?;
+            self.read += page.items.len();
+            self.is_over = page.is_last || page.items.is_empty();
+            self.records = page.items.into();
         }
         match self.records.pop_front() {
             Some(record) => KnownRun::of(self.agents, self.thread, record).await.map(Some),

@@ -10,7 +10,7 @@ use wattle_graph::failure::Failure;
 use wattle_run::hostcall::runs::{
     EndedRun, Multitask, OnFailure, PendingInterrupt, RunOutcome, RunRef,
 };
-use wattle_run::ports::store::RunRecord;
+use wattle_run::ports::store::{RunRecord, RunSummary};
 
 use crate::document::options::OptionsDocument;
 
@@ -214,21 +214,27 @@ impl From<EndedRun> for RunDocument {
     }
 }
 
-impl From<RunRecord> for RunDocument {
-    fn from(record: RunRecord) -> Self {
-        let is_pending = record.status == RunStatus::Pending;
+impl From<RunSummary> for RunDocument {
+    fn from(run: RunSummary) -> Self {
+        let is_pending = run.status == RunStatus::Pending;
         Self {
-            created_ms: Some(record.created_ms()),
-            due_ms: is_pending.then(|| record.due_ms()),
-            started_ms: record.has_started().then_some(record.started_ms),
-            run: record.id.into(),
-            thread: record.thread.into(),
-            status: record.status,
-            failure: record.failure.map(Into::into),
+            created_ms: Some(run.created_ms),
+            due_ms: is_pending.then_some(run.due_ms),
+            started_ms: run.started_ms,
+            run: run.id.into(),
+            thread: run.thread.into(),
+            status: run.status,
+            failure: run.failure.map(Into::into),
             interrupts: Vec::new(),
             next: Vec::new(),
             state: None,
-            ended_ms: record.ended_ms,
+            ended_ms: run.ended_ms,
         }
+    }
+}
+
+impl From<RunRecord> for RunDocument {
+    fn from(record: RunRecord) -> Self {
+        RunSummary::from(&record).into()
     }
 }

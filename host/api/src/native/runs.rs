@@ -1,9 +1,11 @@
 //! Runs: start, resume, read, wait, cancel.
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 use serde_json::Value;
+use utoipa::IntoParams;
 use wattle_graph::failure::code;
 use wattle_graph::id::{GraphName, IdError, ThreadId};
 use wattle_run::hostcall::runs::{CreateRun, ResumeRun, RunRef, RunService};
@@ -14,6 +16,7 @@ use crate::document::run::{ResumeDocument, RunDocument, StartDocument};
 use crate::native::apps;
 use crate::native::asked_by::AskedBy;
 use crate::native::scope::Scope;
+use crate::native::threads::{LARGEST_PAGE, invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
 use crate::state::ApiState;
@@ -115,10 +118,21 @@ pub async fn resume_thread(
     answer(&state, run, request.wait).await
 }
 
+/// Selects the runs to list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RunFilter {
+    /// Maximum number of runs, up to 500, which is the default. Only an empty list is the end.
+    limit: Option<usize>,
+    /// Number of runs to skip.
+    offset: usize,
+}
+
 /// Lists the runs of a thread, oldest first.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/runs",
     extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "runs",
-    params(("thread" = String, Path, description = "id of the thread")),
+    params(("thread" = String, Path, description = "id of the thread"), RunFilter),
     responses(
         (status = 200, body = Vec<RunDocument>),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
@@ -126,10 +140,13 @@ pub async fn list_runs(
     State(state): State<ApiState>,
     scope: Scope,
     Path(id): Path<String>,
+    filter: Result<Query<RunFilter>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Vec<RunDocument>>, Problem> {
+    let Query(filter) = filter.map_err(invalid_query)?;
     let record = scope.thread(&state, &id).await?;
-    let runs = state.engine.ports().store.runs(&record.id).await?;
-    Ok(Json(runs.into_iter().map(Into::into).collect()))
+    let limit = page_size(filter.limit.or(Some(LARGEST_PAGE)));
+    let page = state.engine.ports().store.runs(&record.id, filter.offset, limit).await?;
+    Ok(Json(page.items.into_iter().map(Into::into).collect()))
 }
 
 /// Describes a run.

@@ -23,7 +23,7 @@ use crate::trace;
 const DEFAULT_PAGE: usize = 50;
 
 /// Maximum number of items in a page. The limit is low, because states can be large.
-const LARGEST_PAGE: usize = 500;
+pub(crate) const LARGEST_PAGE: usize = 500;
 
 /// Selects the threads to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]

@@ -13,8 +13,8 @@ use wattle_run::ports::store::{
 };
 
 use crate::sample::{
-    all_runs, append, batch, checkpoint, create, event, events, id, read, record, run, run_id, seqs,
-    tail,
+    all_runs, append, batch, checkpoint, create, event, events, id, read, record, run, run_id,
+    seqs, tail,
 };
 
 fn of(run: &str, mut checkpoint: Checkpoint) -> Checkpoint {

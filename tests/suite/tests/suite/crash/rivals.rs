@@ -205,8 +205,7 @@ impl Trial {
 
     async fn have_all_ended(&self, threads: &[ThreadId]) {
         for thread in threads {
-            while self.store.runs(thread, 0, 1).await.unwrap().items[0].status
-                == RunStatus::Running
+            while self.store.runs(thread, 0, 1).await.unwrap().items[0].status == RunStatus::Running
             {
                 tokio::time::sleep(PAUSE).await;
             }
