@@ -10,7 +10,7 @@
 //! * [`honest`]: the checks of an honest caller.
 //! * [`host`]: the real binary in a process of its own, with one configuration for all cases.
 //! * [`app`]: the app of the attackers, and the configuration.
-//! * `guests`, `clients`, `crowd`, `services`, `files`: the strikes, by attacker.
+//! * `guests`, `clients`, `crowd`, `readers`, `services`, `files`: the strikes, by attacker.
 //! * [`poison`]: a store with runs that cannot be recovered.
 //! * [`killed`]: a store whose host was killed amid thousands of tasks.
 //! * [`hostile`]: services whose responses are endless, too large or too deep.
@@ -25,6 +25,7 @@ pub mod host;
 pub mod hostile;
 pub mod killed;
 pub mod poison;
+mod readers;
 mod services;
 
 use std::sync::Arc;
@@ -85,6 +86,8 @@ pub const CASES: &[Case] = cases! {
     "sockets", 2, clients::sockets;
     "hosts", 2, clients::hosts;
     "body-numbers", 1, clients::body_numbers;
+    "large-events", 1, readers::large_events;
+    "history", 1, readers::history;
     // A client that keeps what it takes.
     "handlers", 1, crowd::handlers;
     "waiting-runs", 1, crowd::waiting_runs;

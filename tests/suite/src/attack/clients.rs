@@ -38,7 +38,7 @@ const NUMBER_BODIES: usize = 4;
 const MESSAGES: usize = 2_000;
 
 /// Opens a connection and sends bytes.
-async fn send(host: &Host, bytes: &str) -> Result<TcpStream> {
+pub(super) async fn send(host: &Host, bytes: &str) -> Result<TcpStream> {
     let mut socket = host.connect().await?;
     socket.write_all(bytes.as_bytes()).await?;
     Ok(socket)
@@ -53,7 +53,7 @@ async fn send_part(host: &Host, bytes: &str) -> Result<TcpStream> {
 }
 
 /// Reads the status of the response.
-async fn status(socket: &mut TcpStream) -> Result<u16> {
+pub(super) async fn status(socket: &mut TcpStream) -> Result<u16> {
     let mut head = [0; 12];
     socket.read_exact(&mut head).await?;
     Ok(std::str::from_utf8(&head[9..])?.parse()?)

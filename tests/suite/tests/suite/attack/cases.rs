@@ -23,6 +23,8 @@
 //! | `Host` headers that name another host | `hosts`, `host/api/src/guard.rs` |
 //! | web handlers that call the host without end, or that wait, also for clients that have left | `handlers`, `tests/suite/tests/suite/engine/handlers.rs` |
 //! | runs of one caller that take all places and wait for more | `waiting-runs`, `tests/suite/tests/suite/engine/turns.rs` |
+//! | readers at many positions of a log with large events | `large-events`, `pages_are_bounded_in_bytes` of the stores |
+//! | history of large states | `history`, `checkpoint_pages_are_bounded_in_bytes` of the stores |
 //! | streams that no client reads | `silent-streams`, `super::callers`, `super::listeners` |
 //! | endless description of a plugin | `host/sandbox/tests/sandbox/load.rs` |
 //! | completions that are empty, endless or too large | `model-comments`, `model-deltas`, `model-endless`, `model-large`, `host/model/tests/routes/endless.rs` |
@@ -70,6 +72,8 @@ withstands! {
     sockets: "sockets",
     hosts: "hosts",
     body_numbers: "body-numbers",
+    large_events: "large-events",
+    history: "history",
     handlers: "handlers",
     waiting_runs: "waiting-runs",
     model_comments: "model-comments",
