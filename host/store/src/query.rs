@@ -73,8 +73,8 @@ pub(crate) fn note_pin(pinned: &mut PinnedVersions, pin: Result<Pin, StoreError>
     }
 }
 
-/// Returns matching threads in the order of a query and from its offset on, each with the value that
-/// came with its summary.
+/// Returns matching threads in the order of a query and from its offset on, each with the value
+/// that came with its summary.
 pub(crate) fn in_order<T>(
     query: &ThreadQuery,
     mut matching: Vec<(Summary, T)>,

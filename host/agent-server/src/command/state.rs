@@ -17,8 +17,8 @@ use crate::wire::command::{Code, GetState, ListCheckpoints, Refusal};
 /// Default number of checkpoints in a reply.
 const PAGE: usize = 10;
 
-/// Maximum number of checkpoints in a reply. They are read without their states, but with the events
-/// since then.
+/// Maximum number of checkpoints in a reply. They are read without their states, but with the
+/// events since then.
 const LARGEST_PAGE: usize = 100;
 
 /// Separator of the levels of a namespace.

@@ -90,8 +90,8 @@ const EVENTS: &str = concat!(
     WHERE bytes <= $4 OR nth = 1 ORDER BY last_seq"
 );
 
-/// Selects threads in an order, and the number of those that match within the limit. Sends the first
-/// record, and those after it while all of them together have at most `$9` bytes.
+/// Selects threads in an order, and the number of those that match within the limit. Sends the
+/// first record, and those after it while all of them together have at most `$9` bytes.
 macro_rules! threads {
     ($order:literal) => {
         concat!(
