@@ -13,6 +13,14 @@ use crate::id::GraphName;
 /// template may have thousands. As much as the state of a graph may have by default.
 pub const RENDERED_BYTES: u64 = 64 << 20;
 
+/// Maximum size of the texts that `with_files` of all nodes of one document add, in bytes. A text
+/// counts once for each key, because each key gets a copy. The prompts of an app have some ten KiB.
+pub const DOCUMENT_TEXT_BYTES: usize = 4 << 20;
+
+/// Maximum number of problems of one document that are reported. Nobody reads more at once, and a
+/// document of the largest size could have millions.
+pub const DOCUMENT_PROBLEMS: usize = 1_000;
+
 /// Maximum size of a JSON Schema, in bytes; approximately the length of its text. Generated schemas
 /// of large types have some ten KiB.
 pub const SCHEMA_BYTES: u64 = 256 << 10;

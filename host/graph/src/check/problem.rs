@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::check::source::SourceDocument;
+use crate::limit::DOCUMENT_PROBLEMS;
 
 /// One problem of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,16 +36,23 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Collects the problems of one file.
+/// Collects the problems of one file, up to [`DOCUMENT_PROBLEMS`].
 pub(super) struct Problems<'s> {
     file: &'s str,
     source: &'s SourceDocument,
     found: Vec<Problem>,
+    /// True if a problem was left out.
+    has_more: bool,
 }
 
 impl<'s> Problems<'s> {
     pub(super) fn new(file: &'s str, source: &'s SourceDocument) -> Self {
-        Self { file, source, found: Vec::new() }
+        Self { file, source, found: Vec::new(), has_more: false }
+    }
+
+    /// Returns true if further problems are left out. Checks of many pairs can end then.
+    pub(super) fn is_full(&self) -> bool {
+        self.has_more
     }
 
     /// Adds a problem at `path`. Equal problems are reported once.
@@ -63,16 +71,33 @@ impl<'s> Problems<'s> {
     }
 
     fn push(&mut self, path: String, message: String, hint: Option<String>) {
+        if self.has_more {
+            return;
+        }
         let line = self.source.line(&path);
         let problem = Problem { file: self.file.to_owned(), line, path, message, hint };
-        if !self.found.contains(&problem) {
+        if self.found.contains(&problem) {
+            return;
+        }
+        if self.found.len() < DOCUMENT_PROBLEMS {
             self.found.push(problem);
+        } else {
+            self.has_more = true;
         }
     }
 
     /// Returns all problems by line as an error, if there are any.
     pub(super) fn finish(mut self) -> Result<(), Vec<Problem>> {
         self.found.sort_by_key(|problem| problem.line);
+        if self.has_more {
+            self.found.push(Problem {
+                file: self.file.to_owned(),
+                line: None,
+                path: String::new(),
+                message: format!("more than {DOCUMENT_PROBLEMS} problems; the others are left out"),
+                hint: Some("correct these first".to_owned()),
+            });
+        }
         if self.found.is_empty() { Ok(()) } else { Err(self.found) }
     }
 }

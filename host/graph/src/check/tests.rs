@@ -1,6 +1,7 @@
 //! Snapshots of the problems of documents.
 
 mod subgraphs;
+mod sums;
 
 use std::collections::BTreeMap;
 
