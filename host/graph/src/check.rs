@@ -1,6 +1,7 @@
 //! Turns a definition into a checked [`Graph`], and reports all problems at once.
 
 mod build;
+mod declaration;
 mod edges;
 mod nodes;
 mod parse;

@@ -8,6 +8,7 @@ mod retry;
 mod timeout;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -167,8 +168,9 @@ pub struct Node {
     pub on_error: Option<NodeName>,
     /// Whether the node runs only once no other task is triggered.
     pub defer: bool,
-    /// Channels that the node reads; `None` for the whole state.
-    pub reads: Option<BTreeSet<ChannelName>>,
+    /// Channels that the node reads; `None` for the whole state. Nodes with the same function share
+    /// the set.
+    pub reads: Option<Arc<BTreeSet<ChannelName>>>,
     /// Configuration of the node; `null` if there is none.
     pub config: Value,
     /// Description of the node, from the graph or else from the plugin.

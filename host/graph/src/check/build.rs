@@ -1,12 +1,14 @@
 //! Builds checked graphs from their definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::channel::{Channel, Reducer};
+use crate::check::declaration::{Declaration, Declarations};
 use crate::check::parse::{ParsedDocument, ParsedGraph};
-use crate::check::plugin_schemas::{NodeSchema, PluginSchemas};
+use crate::check::plugin_schemas::PluginSchemas;
 use crate::check::problem::Problems;
 use crate::check::subgraphs::{self, CheckedSubgraph, CheckedSubgraphs};
 use crate::check::{edges, nodes, reachability, schemas};
@@ -23,8 +25,8 @@ pub(super) struct CheckContext<'d> {
     pub(super) parsed: &'d ParsedGraph,
     /// All graphs of the document.
     pub(super) graphs: &'d BTreeSet<&'d GraphName>,
-    /// Schemas that plugins declare for their nodes.
-    pub(super) node_schemas: BTreeMap<NodeName, NodeSchema>,
+    /// What the nodes declare.
+    pub(super) declarations: BTreeMap<NodeName, Arc<Declaration>>,
 }
 
 impl CheckContext<'_> {
@@ -75,6 +77,7 @@ pub(super) fn graphs(
 ) -> Vec<Graph> {
     let names: BTreeSet<&GraphName> = document.graphs.keys().collect();
     let mut subgraphs = CheckedSubgraphs::new();
+    let mut declarations = Declarations::new(plugins);
     let mut graphs = Vec::with_capacity(names.len());
     for (name, parsed) in subgraphs::topological_order(document, problems) {
         let path = format!("graphs.{name}");
@@ -83,9 +86,10 @@ pub(super) fn graphs(
             def: &parsed.def,
             parsed,
             graphs: &names,
-            node_schemas: BTreeMap::new(),
+            declarations: BTreeMap::new(),
         };
-        let Some(graph) = graph(name, &mut ctx, plugins, &subgraphs, problems) else { continue };
+        let graph = graph(name, &mut ctx, &mut declarations, &subgraphs, problems);
+        let Some(graph) = graph else { continue };
         let subgraph =
             CheckedSubgraph { parsed, writes: schemas::writes(&ctx), digest: graph.digest };
         subgraphs.insert(name, subgraph);
@@ -99,13 +103,13 @@ pub(super) fn graphs(
 fn graph(
     name: &GraphName,
     ctx: &mut CheckContext<'_>,
-    plugins: &dyn PluginSchemas,
+    declarations: &mut Declarations<'_>,
     subgraphs: &CheckedSubgraphs<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Graph> {
     let context = context(ctx, problems);
-    let channels = channels(ctx, plugins, problems);
-    let nodes = nodes::nodes(ctx, plugins, subgraphs, problems);
+    let channels = channels(ctx, declarations.plugins, problems);
+    let nodes = nodes::nodes(ctx, declarations, subgraphs, problems);
     check_limits(ctx, problems);
     let entry = edges::entry(ctx, problems);
     let edges = edges::edges(ctx, problems);

@@ -1,35 +1,37 @@
 //! Checks nodes, and builds them with the default policies of the graph.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::check::build::{CheckContext, quoted_names};
-use crate::check::plugin_schemas::{NodeSchema, PluginSchemas};
+use crate::check::declaration::{Declaration, Declarations};
 use crate::check::problem::Problems;
-use crate::check::subgraphs::{self, CheckedSubgraphs};
+use crate::check::subgraphs::{self, CheckedSubgraphs, SubgraphDeclarations};
 use crate::check::{policies, schemas};
 use crate::definition::NodeDef;
 use crate::graph::{Node, NodeKind, RetryPolicy, TimeoutPolicy};
 use crate::id::{END, NodeName};
 
-/// Checks and builds the nodes of a graph. Adds what plugins declare for them to `ctx.node_schemas`.
+/// Checks and builds the nodes of a graph. Adds what they declare to `ctx.declarations`.
 pub(super) fn nodes(
     ctx: &mut CheckContext<'_>,
-    plugins: &dyn PluginSchemas,
+    declarations: &mut Declarations<'_>,
     subgraphs: &CheckedSubgraphs<'_>,
     problems: &mut Problems<'_>,
 ) -> BTreeMap<NodeName, Node> {
     policies::check_defaults(ctx, problems);
     let mut nodes = BTreeMap::new();
+    let mut of_subgraphs = SubgraphDeclarations::new();
     for (name, def) in &ctx.def.nodes {
         let path = format!("{}.nodes.{name}", ctx.path);
         check(ctx, &path, name, def, problems);
         let made = match &def.graph {
-            Some(_) => subgraph_body(ctx, &path, def, subgraphs, problems),
-            None => plugin_body(&path, name, def, plugins, problems),
+            Some(_) => subgraph_body(ctx, &path, def, subgraphs, &mut of_subgraphs, problems),
+            None => plugin_body(&path, name, def, declarations, problems),
         };
-        let Some((body, node_schema)) = made else { continue };
-        nodes.insert(name.clone(), node(ctx, name, def, body, &node_schema));
-        ctx.node_schemas.insert(name.clone(), node_schema);
+        let Some((body, declared)) = made else { continue };
+        nodes.insert(name.clone(), node(ctx, name, def, body, &declared));
+        ctx.declarations.insert(name.clone(), declared);
     }
     nodes
 }
@@ -39,7 +41,7 @@ fn node(
     name: &NodeName,
     def: &NodeDef,
     body: NodeKind,
-    node_schema: &NodeSchema,
+    declared: &Declaration,
 ) -> Node {
     let defaults = &ctx.def.defaults;
     let retry = if def.retry.is_empty() { &defaults.retry } else { &def.retry };
@@ -53,9 +55,9 @@ fn node(
         cache: cache.and_then(policies::cache),
         on_error: policies::on_error(ctx.def, name).cloned(),
         defer: def.defer,
-        reads: schemas::reads(&node_schema.input_schema),
+        reads: declared.reads(),
         config: def.with.clone().unwrap_or_default(),
-        doc: if def.doc.is_empty() { node_schema.doc.clone() } else { def.doc.clone() },
+        doc: if def.doc.is_empty() { declared.doc().to_owned() } else { def.doc.clone() },
     }
 }
 
@@ -80,9 +82,10 @@ fn plugin_body(
     path: &str,
     name: &NodeName,
     def: &NodeDef,
-    plugins: &dyn PluginSchemas,
+    declarations: &mut Declarations<'_>,
     problems: &mut Problems<'_>,
-) -> Option<(NodeKind, NodeSchema)> {
+) -> Option<(NodeKind, Arc<Declaration>)> {
+    let plugins = declarations.plugins;
     if def.state.is_some() {
         let message = "only a subgraph node can have `state`";
         problems.add_with_hint(format!("{path}.state"), message, "add `graph = \"...\"`");
@@ -97,12 +100,12 @@ fn plugin_body(
         problems.add(path, format!("there is no plugin `{plugin}`"));
         return None;
     }
-    let Some(node_schema) = plugins.node(&plugin, &export) else {
+    let Some(declared) = declarations.node(&plugin, &export) else {
         problems.add(path, format!("plugin `{plugin}` has no node `{export}`"));
         return None;
     };
-    schemas::check_config(path, def.with.as_ref(), node_schema.config_schema.as_ref(), problems);
-    Some((NodeKind::Plugin { plugin, export }, node_schema))
+    schemas::check_config(path, def.with.as_ref(), &declared, problems);
+    Some((NodeKind::Plugin { plugin, export }, declared))
 }
 
 /// Checks a node that is a graph of the document. Returns `None` if the document has no such graph.
@@ -111,8 +114,9 @@ fn subgraph_body(
     path: &str,
     def: &NodeDef,
     subgraphs: &CheckedSubgraphs<'_>,
+    known: &mut SubgraphDeclarations,
     problems: &mut Problems<'_>,
-) -> Option<(NodeKind, NodeSchema)> {
+) -> Option<(NodeKind, Arc<Declaration>)> {
     let graph = def.graph.as_ref()?;
     if !ctx.graphs.contains(graph) {
         problems.add_with_hint(
@@ -122,7 +126,8 @@ fn subgraph_body(
         );
         return None;
     }
-    let node_schema = subgraphs::check_subgraph_node(ctx, path, def, graph, subgraphs, problems)?;
+    let declared =
+        subgraphs::check_subgraph_node(ctx, path, def, graph, subgraphs, known, problems)?;
     let body = NodeKind::Graph { graph: graph.clone(), state: def.state.unwrap_or_default() };
-    Some((body, node_schema))
+    Some((body, declared))
 }

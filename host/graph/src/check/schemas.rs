@@ -6,28 +6,23 @@ use serde_json::Value;
 
 use crate::channel::{Channel, Reducer};
 use crate::check::build::CheckContext;
+use crate::check::declaration::{Declaration, distinct};
 use crate::check::problem::Problems;
 use crate::definition::{BranchMode, BuiltInReducer, ChannelDef, ReducerDef};
 use crate::event::Write;
 use crate::graph::is_end;
 use crate::id::{ChannelName, NodeName};
-use crate::schema::Schema;
 
 /// Maximum number of problems that are reported for one configuration.
 const CONFIG_VIOLATIONS: usize = 100;
 
-/// Returns the channels that a node reads by its input schema; `None` for the whole state.
-pub(super) fn reads(input_schema: &Value) -> Option<BTreeSet<ChannelName>> {
-    let properties = input_schema.get("properties")?.as_object()?;
-    Some(properties.keys().filter_map(|name| ChannelName::new(name).ok()).collect())
-}
+/// Maximum number of nodes that a problem about several nodes names.
+const NAMED_NODES: usize = 10;
 
 /// Returns the channels that the nodes of a graph declare as written.
 pub(super) fn writes(ctx: &CheckContext<'_>) -> BTreeSet<ChannelName> {
-    let names = ctx
-        .node_schemas
-        .values()
-        .flat_map(|node_schema| properties(&node_schema.output_schema).keys());
+    let declared = distinct(&ctx.declarations).into_iter();
+    let names = declared.flat_map(|(declaration, _)| declaration.outputs().keys());
     names.filter_map(|name| ChannelName::new(name).ok()).collect()
 }
 
@@ -43,13 +38,13 @@ pub(super) fn incompatible_types(one: &Value, other: &Value) -> Option<(String, 
 pub(super) fn check_config(
     path: &str,
     config: Option<&Value>,
-    schema: Option<&Value>,
+    declared: &Declaration,
     problems: &mut Problems<'_>,
 ) {
-    let Some(schema) = schema else { return };
+    let Some(schema) = declared.config() else { return };
     let path = format!("{path}.with");
     let empty = Value::Object(serde_json::Map::new());
-    let found = match Schema::compile(schema) {
+    let found = match schema {
         Err(error) => vec![format!("the plugin's configuration schema is invalid: {error}")],
         Ok(schema) => match schema.violations(config.unwrap_or(&empty), CONFIG_VIOLATIONS) {
             Err(exceeded) => vec![format!("the plugin's configuration schema: {exceeded}")],
@@ -63,16 +58,15 @@ pub(super) fn check_config(
 
 /// Checks the schemas of all nodes, and the writers of each channel within a superstep.
 pub(super) fn check(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
-    for (node, node_schema) in &ctx.node_schemas {
-        let path = format!("{}.nodes.{node}", ctx.path);
-        for name in
-            properties(&node_schema.input_schema).keys().filter(|name| !ctx.has_channel(name))
-        {
-            let message = format!("node `{node}` reads unknown channel `{name}`");
-            problems.add_with_hint(&path, message, ctx.channel_hint());
-        }
-        for (name, schema) in properties(&node_schema.output_schema) {
-            check_output(ctx, &path, node, name, schema, problems);
+    for (declaration, nodes) in distinct(&ctx.declarations) {
+        let mismatches = mismatches(ctx, declaration);
+        for node in nodes {
+            for mismatch in &mismatches {
+                if problems.is_full() {
+                    return;
+                }
+                mismatch.report(ctx, node, problems);
+            }
         }
     }
     let waits = |name: &NodeName| ctx.def.nodes.get(name).is_some_and(|node| node.defer);
@@ -84,29 +78,49 @@ pub(super) fn check(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
     }
 }
 
-fn check_output(
-    ctx: &CheckContext<'_>,
-    path: &str,
-    node: &NodeName,
-    name: &str,
-    schema: &Value,
-    problems: &mut Problems<'_>,
-) {
-    let Some(channel) = ctx.def.channels.get(name) else {
-        if !ctx.has_channel(name) {
-            let message = format!("node `{node}` writes unknown channel `{name}`");
-            problems.add_with_hint(path, message, ctx.channel_hint());
+/// A difference between what a node declares and the channels of its graph.
+enum Mismatch<'d> {
+    Reads(&'d str),
+    Writes(&'d str),
+    Type { channel: &'d str, writes: String, holds: String },
+}
+
+impl Mismatch<'_> {
+    fn report(&self, ctx: &CheckContext<'_>, node: &NodeName, problems: &mut Problems<'_>) {
+        let path = format!("{}.nodes.{node}", ctx.path);
+        let (verb, name) = match self {
+            Self::Reads(name) => ("reads", name),
+            Self::Writes(name) => ("writes", name),
+            Self::Type { channel, writes, holds } => {
+                let message = format!(
+                    "node `{node}` writes {writes} to channel `{channel}`, which holds {holds}"
+                );
+                problems.add(path, message);
+                return;
+            }
+        };
+        let message = format!("node `{node}` {verb} unknown channel `{name}`");
+        problems.add_with_hint(path, message, ctx.channel_hint());
+    }
+}
+
+fn mismatches<'d>(ctx: &CheckContext<'_>, declaration: &'d Declaration) -> Vec<Mismatch<'d>> {
+    let names = declaration.inputs().keys().filter(|name| !ctx.has_channel(name));
+    let mut found: Vec<Mismatch<'d>> = names.map(|name| Mismatch::Reads(name)).collect();
+    for (name, schema) in declaration.outputs() {
+        let Some(channel) = ctx.def.channels.get(name.as_str()) else {
+            if !ctx.has_channel(name) {
+                found.push(Mismatch::Writes(name));
+            }
+            continue;
+        };
+        if write_replaces_value(&channel.reducer)
+            && let Some((writes, holds)) = incompatible_types(schema, &channel.schema)
+        {
+            found.push(Mismatch::Type { channel: name, writes, holds });
         }
-        return;
-    };
-    if !write_replaces_value(&channel.reducer) {
-        return;
     }
-    if let Some((writes, holds)) = incompatible_types(schema, &channel.schema) {
-        let message =
-            format!("node `{node}` writes {writes} to channel `{name}`, which holds {holds}");
-        problems.add(path, message);
-    }
+    found
 }
 
 /// Returns true if a write has the type of the whole channel value, and not the type of one of its
@@ -182,22 +196,27 @@ fn check_concurrent_writes(
     group: &BTreeSet<NodeName>,
     problems: &mut Problems<'_>,
 ) {
-    let mut writers: BTreeMap<&str, Vec<&NodeName>> = BTreeMap::new();
-    for node in group.iter().filter(|node| !is_end(node)) {
-        let Some(node_schema) = ctx.node_schemas.get(node) else { continue };
-        for name in properties(&node_schema.output_schema).keys() {
-            writers.entry(name).or_default().push(node);
+    let nodes = group.iter().filter(|node| !is_end(node));
+    let declared = distinct(nodes.filter_map(|node| Some((node, ctx.declarations.get(node)?))));
+    let mut writers: BTreeMap<&str, Vec<&[&NodeName]>> = BTreeMap::new();
+    for (declaration, nodes) in &declared {
+        for name in declaration.outputs().keys().filter(|name| has_one_value(ctx, name)) {
+            writers.entry(name).or_default().push(nodes);
         }
     }
-    for (name, nodes) in writers.into_iter().filter(|(_, nodes)| nodes.len() > 1) {
-        let single = [
-            ReducerDef::BuiltIn(BuiltInReducer::Last),
-            ReducerDef::BuiltIn(BuiltInReducer::Ephemeral),
-        ];
-        if !ctx.def.channels.get(name).is_some_and(|channel| single.contains(&channel.reducer)) {
+    for (name, nodes) in writers {
+        if problems.is_full() {
+            return;
+        }
+        let count: usize = nodes.iter().map(|nodes| nodes.len()).sum();
+        if count < 2 {
             continue;
         }
-        let listed: Vec<String> = nodes.iter().map(|node| format!("`{node}`")).collect();
+        let mut nodes: Vec<&NodeName> = nodes.concat();
+        nodes.sort();
+        let named = nodes.iter().take(NAMED_NODES).map(|node| format!("`{node}`"));
+        let more = (count > NAMED_NODES).then(|| format!("{} more", count - NAMED_NODES));
+        let listed: Vec<String> = named.chain(more).collect();
         problems.add_with_hint(
             format!("{}.channels.{name}", ctx.path),
             format!(
@@ -210,10 +229,11 @@ fn check_concurrent_writes(
     }
 }
 
-fn properties(schema: &Value) -> &serde_json::Map<String, Value> {
-    static NONE: std::sync::LazyLock<serde_json::Map<String, Value>> =
-        std::sync::LazyLock::new(serde_json::Map::new);
-    schema.get("properties").and_then(Value::as_object).unwrap_or(&NONE)
+/// Returns true if a channel accepts one write in a superstep.
+fn has_one_value(ctx: &CheckContext<'_>, name: &str) -> bool {
+    const SINGLE: [ReducerDef; 2] =
+        [ReducerDef::BuiltIn(BuiltInReducer::Last), ReducerDef::BuiltIn(BuiltInReducer::Ephemeral)];
+    ctx.def.channels.get(name).is_some_and(|channel| SINGLE.contains(&channel.reducer))
 }
 
 /// Returns the types of a schema; `None` if it names no type.

@@ -1,10 +1,12 @@
 //! Checks subgraphs: graphs that run as nodes of other graphs of the document.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use crate::check::build::CheckContext;
+use crate::check::declaration::Declaration;
 use crate::check::parse::{ParsedDocument, ParsedGraph};
 use crate::check::plugin_schemas::NodeSchema;
 use crate::check::problem::Problems;
@@ -22,6 +24,9 @@ pub(super) struct CheckedSubgraph<'d> {
 
 /// The graphs that are already checked, by name.
 pub(super) type CheckedSubgraphs<'d> = BTreeMap<&'d GraphName, CheckedSubgraph<'d>>;
+
+/// What the subgraphs of one graph declare. All nodes that run a subgraph share its declaration.
+pub(super) type SubgraphDeclarations = BTreeMap<GraphName, Arc<Declaration>>;
 
 /// Returns the subgraphs of a graph.
 fn subgraphs_of(def: &GraphDef) -> impl Iterator<Item = &GraphName> {
@@ -81,17 +86,18 @@ fn report_cycles(mut left: BTreeMap<&GraphName, &ParsedGraph>, problems: &mut Pr
     }
 }
 
-/// Checks a node that runs a subgraph. Returns schemas whose `properties` name the channels that
-/// the subgraph reads and writes. Returns `None` if the subgraph could not be checked, for example
-/// in a cycle.
+/// Checks a node that runs a subgraph. Returns a declaration that names the channels that the
+/// subgraph reads and writes, from `known` if it is there. Returns `None` if the subgraph could not
+/// be checked, for example in a cycle.
 pub(super) fn check_subgraph_node(
     ctx: &CheckContext<'_>,
     path: &str,
     def: &NodeDef,
     graph: &GraphName,
     subgraphs: &CheckedSubgraphs<'_>,
+    known: &mut SubgraphDeclarations,
     problems: &mut Problems<'_>,
-) -> Option<NodeSchema> {
+) -> Option<Arc<Declaration>> {
     let fields = [
         ("plugin", def.plugin.is_some()),
         ("node", def.node.is_some()),
@@ -122,16 +128,21 @@ pub(super) fn check_subgraph_node(
     for (name, (own, other)) in &shared {
         check_channel(path, graph, name, own, other, problems);
     }
+    if let Some(declared) = known.get(graph) {
+        return Some(declared.clone());
+    }
     let names = |names: &mut dyn Iterator<Item = &ChannelName>| -> Value {
         names.map(|name| (name.to_string(), json!({}))).collect::<Map<_, _>>().into()
     };
     let written = &mut subgraph.writes.iter().filter(|name| shared.contains_key(name));
-    Some(NodeSchema {
+    let declared = Arc::new(Declaration::new(NodeSchema {
         doc: child.doc.clone(),
         input_schema: json!({ "properties": names(&mut shared.keys().copied()) }),
         output_schema: json!({ "properties": names(written) }),
         config_schema: None,
-    })
+    }));
+    known.insert(graph.clone(), declared.clone());
+    Some(declared)
 }
 
 /// Reports a channel that both graphs have with different reducers or incompatible types.

@@ -76,7 +76,8 @@ fn graph_can_run_as_a_node() {
     let research = &graphs[2].nodes()["research"];
     let inner = graphs[1].name.clone();
     assert_eq!(research.body, NodeKind::Graph { graph: inner, state: SubgraphState::Own });
-    let reads: Vec<&str> = research.reads.iter().flatten().map(ChannelName::as_str).collect();
+    let reads = research.reads.as_deref().into_iter().flatten();
+    let reads: Vec<&str> = reads.map(ChannelName::as_str).collect();
     assert_eq!((reads, research.doc.as_str()), (vec!["found", "question"], "Looks things up."));
 }
 

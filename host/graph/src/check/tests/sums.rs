@@ -1,20 +1,26 @@
 //! Documents whose parts are small and add up.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use super::*;
 use crate::check::DOCUMENT_LIMIT_BYTES;
 use crate::limit::{DOCUMENT_PROBLEMS, DOCUMENT_TEXT_BYTES};
 
-/// An app with the node `a`, each of whose text files has the largest size.
+/// An app whose nodes read the channel `c`, and whose text files have the largest size.
 #[derive(Default)]
 struct LargeTexts {
     reads: Cell<usize>,
+    /// How often a declaration was read.
+    declared: Cell<usize>,
 }
 
 impl PluginSchemas for LargeTexts {
     fn node(&self, _: &PluginName, _: &str) -> Option<NodeSchema> {
-        Some(NodeSchema::default())
+        self.declared.set(self.declared.get() + 1);
+        let input_schema = json!({ "properties": { "c": {} } });
+        let config_schema = Some(json!({ "type": "object" }));
+        Some(NodeSchema { input_schema, config_schema, ..NodeSchema::default() })
     }
 
     fn has_plugin(&self, _: &PluginName) -> bool {
@@ -39,7 +45,16 @@ impl PluginSchemas for LargeTexts {
 fn with_texts(keys: usize) -> String {
     let files: String = (0..keys).map(|key| format!("k{key} = \"p\"\n")).collect();
     let node = |name: &str| format!("[graphs.g.nodes.{name}.with_files]\n{files}");
-    format!("[graphs.g]\nentry = [\"a\", \"b\"]\n{}{}", node("a"), node("b"))
+    format!("[graphs.g]\nentry = [\"a\", \"b\"]\nchannels.c = {{}}\n{}{}", node("a"), node("b"))
+}
+
+/// Returns a graph with nodes `n00`, `n01` and so on, which run in one superstep.
+fn with_nodes(count: usize) -> String {
+    let names: Vec<String> = (0..count).map(|number| format!("n{number:02}")).collect();
+    let entry: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    let nodes: String = names.iter().map(|name| format!("{name}.node = \"a\"\n")).collect();
+    let entry = entry.join(", ");
+    format!("[graphs.g]\nentry = [{entry}]\nchannels.c = {{}}\n[graphs.g.nodes]\n{nodes}")
 }
 
 #[test]
@@ -63,4 +78,26 @@ fn the_reported_problems_are_limited() {
     assert_eq!(found.len(), DOCUMENT_PROBLEMS + 1);
     let last = found.last().unwrap().to_string();
     assert!(last.contains("more than 1000 problems"), "{last}");
+}
+
+#[test]
+fn nodes_of_one_export_share_its_declaration() {
+    const NODES: usize = 1_000;
+    let text = with_nodes(NODES);
+    let app = LargeTexts::default();
+    let graph = check_toml("graph.toml", &text, &app).unwrap().remove(0);
+    assert_eq!((graph.nodes().len(), app.declared.get()), (NODES, 1));
+    let mut reads = graph.nodes().values().map(|node| node.reads.as_ref().unwrap());
+    let first = reads.next().unwrap();
+    assert!(reads.all(|others| Arc::ptr_eq(first, others)));
+}
+
+#[test]
+fn a_problem_about_many_nodes_names_some_of_them() {
+    let output = json!({ "properties": { "c": {} } });
+    let app = App::default().with("a", json!({}), output);
+    let text = with_nodes(12);
+    let found = problems(&text, &app);
+    assert!(found.contains("nodes `n00` and `n01` and"), "{found}");
+    assert!(found.contains("and `n09` and 2 more run in the same superstep"), "{found}");
 }

@@ -1,0 +1,102 @@
+//! What plugins declare for the nodes of a document.
+//!
+//! Thousands of nodes can run one export, whose schemas can have megabytes. All of them share one
+//! [`Declaration`], and its configuration schema is compiled once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Map, Value};
+
+use crate::check::plugin_schemas::{NodeSchema, PluginSchemas};
+use crate::id::{ChannelName, PluginName};
+use crate::schema::Schema;
+
+/// What a node declares: the schemas of its plugin, or those of its subgraph.
+pub(super) struct Declaration {
+    schema: NodeSchema,
+    reads: Option<Arc<BTreeSet<ChannelName>>>,
+    config: OnceLock<Result<Schema, String>>,
+}
+
+impl Declaration {
+    pub(super) fn new(schema: NodeSchema) -> Self {
+        let reads = reads(&schema.input_schema).map(Arc::new);
+        Self { schema, reads, config: OnceLock::new() }
+    }
+
+    /// Returns the description of the node.
+    pub(super) fn doc(&self) -> &str {
+        &self.schema.doc
+    }
+
+    /// Returns the schemas of the channels that the node reads, by name.
+    pub(super) fn inputs(&self) -> &Map<String, Value> {
+        properties(&self.schema.input_schema)
+    }
+
+    /// Returns the schemas of the channels that the node writes, by name.
+    pub(super) fn outputs(&self) -> &Map<String, Value> {
+        properties(&self.schema.output_schema)
+    }
+
+    /// Returns the channels that the node reads; `None` for the whole state.
+    pub(super) fn reads(&self) -> Option<Arc<BTreeSet<ChannelName>>> {
+        self.reads.clone()
+    }
+
+    /// Returns the compiled schema of the configuration, or the reason why it cannot be compiled.
+    /// `None` if the plugin declares none.
+    pub(super) fn config(&self) -> Option<&Result<Schema, String>> {
+        let schema = self.schema.config_schema.as_ref()?;
+        let compile = || Schema::compile(schema).map_err(|error| error.to_string());
+        Some(self.config.get_or_init(compile))
+    }
+}
+
+fn reads(input_schema: &Value) -> Option<BTreeSet<ChannelName>> {
+    let properties = input_schema.get("properties")?.as_object()?;
+    Some(properties.keys().filter_map(|name| ChannelName::new(name).ok()).collect())
+}
+
+fn properties(schema: &Value) -> &Map<String, Value> {
+    static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+    schema.get("properties").and_then(Value::as_object).unwrap_or(&NONE)
+}
+
+/// The declarations of the exports that the nodes of a document run.
+pub(super) struct Declarations<'p> {
+    pub(super) plugins: &'p dyn PluginSchemas,
+    known: BTreeMap<(PluginName, String), Option<Arc<Declaration>>>,
+}
+
+impl<'p> Declarations<'p> {
+    pub(super) fn new(plugins: &'p dyn PluginSchemas) -> Self {
+        Self { plugins, known: BTreeMap::new() }
+    }
+
+    /// Returns what a plugin declares for a node; `None` if the plugin has no such node.
+    pub(super) fn node(&mut self, plugin: &PluginName, export: &str) -> Option<Arc<Declaration>> {
+        let plugins = self.plugins;
+        let known = self.known.entry((plugin.clone(), export.to_owned()));
+        let declare = || plugins.node(plugin, export).map(|it| Arc::new(Declaration::new(it)));
+        known.or_insert_with(declare).clone()
+    }
+}
+
+/// Returns each of the declarations once, with the nodes that share it.
+pub(super) fn distinct<'d, N>(
+    all: impl IntoIterator<Item = (N, &'d Arc<Declaration>)>,
+) -> Vec<(&'d Declaration, Vec<N>)> {
+    let mut found: Vec<(&'d Declaration, Vec<N>)> = Vec::new();
+    let mut places: BTreeMap<*const Declaration, usize> = BTreeMap::new();
+    for (node, declaration) in all {
+        let declared: &'d Declaration = declaration;
+        let place = *places.entry(Arc::as_ptr(declaration)).or_insert_with(|| {
+            found.push((declared, Vec::new()));
+            found.len() - 1
+        });
+        found[place].1.push(node);
+    }
+    found
+}
