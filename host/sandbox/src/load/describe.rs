@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use wattle_graph::id::{NodeName, PluginName};
+use wattle_graph::limit::SCHEMA_BYTES;
+use wattle_graph::weight::weight;
 use wattle_run::gate::AwaitedBy;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{
@@ -28,6 +30,14 @@ const WALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum size of the description, in bytes.
 const LIFT_BYTES: u64 = 4 << 20;
+
+/// Maximum [weight](wattle_graph::weight) of all schemas of a description, in bytes. The host has
+/// them in memory as long as the plugin is loaded. Those of the bundled plugins take less than one
+/// MiB.
+const SCHEMAS_WEIGHT: u64 = 16 << 20;
+
+/// Maximum length of the hints of a tool, in bytes. Longer ones are ignored.
+const MAX_HINTS_BYTES: usize = 1 << 10;
 
 /// Maximum number of nodes, tools, reducers or routes of one plugin.
 const MAX_ITEMS: usize = 1_000;
@@ -85,9 +95,14 @@ async fn describe_without_timeout(
     check_types(&mut live, code)?;
     let done = call_exports(&mut live, code).await;
     let raw = live.finish(done).map_err(from_guest_error)?;
+    let mut schemas = Schemas { left: SCHEMAS_WEIGHT };
+    let nodes = |node| into_node(node, &mut schemas);
+    let nodes = convert_unique("nodes", raw.nodes, nodes, |node| &node.name)?;
+    let tools = |tool| into_tool(tool, &mut schemas);
+    let tools = convert_unique("tools", raw.tools, tools, |tool| &tool.name)?;
     Ok(PluginDescription {
-        nodes: convert_unique("nodes", raw.nodes, into_node, |node| &node.name)?,
-        tools: convert_unique("tools", raw.tools, into_tool, |tool| &tool.name)?,
+        nodes,
+        tools,
         reducers: convert_unique("reducers", raw.reducers, into_reducer, |reducer| &reducer.name)?,
         routes: into_routes(raw.routes)?,
     })
@@ -163,7 +178,7 @@ fn invalid_description(message: &str) -> Rejection {
 fn convert_unique<A, B>(
     what: &str,
     items: Vec<A>,
-    convert: fn(A) -> Result<B, Rejection>,
+    convert: impl FnMut(A) -> Result<B, Rejection>,
     name: fn(&B) -> &String,
 ) -> Result<Vec<B>, Rejection> {
     if items.len() > MAX_ITEMS {
@@ -179,17 +194,17 @@ fn convert_unique<A, B>(
     }
 }
 
-fn into_node(info: node::NodeInfo) -> Result<NodeInfo, Rejection> {
+fn into_node(info: node::NodeInfo, schemas: &mut Schemas) -> Result<NodeInfo, Rejection> {
     let name =
         NodeName::new(&info.name).map_err(|error| invalid_description(&error.to_string()))?;
     check_ascii("node", name.as_str())?;
     let config_schema = extra_field(&info.extra, "config-schema");
     Ok(NodeInfo {
         config_schema: config_schema
-            .map(|text| parse_schema(text, &info.name, "config-schema"))
+            .map(|text| schemas.parse(text, &info.name, "config-schema"))
             .transpose()?,
-        input_schema: parse_schema(&info.input_schema, &info.name, "input-schema")?,
-        output_schema: parse_schema(&info.output_schema, &info.name, "output-schema")?,
+        input_schema: schemas.parse(&info.input_schema, &info.name, "input-schema")?,
+        output_schema: schemas.parse(&info.output_schema, &info.name, "output-schema")?,
         name: name.into(),
         doc: sanitize(&info.doc, MAX_DOC_CHARS),
     })
@@ -209,7 +224,7 @@ fn check_ascii(what: &str, name: &str) -> Result<(), Rejection> {
     }
 }
 
-fn into_tool(info: tool::ToolInfo) -> Result<ToolInfo, Rejection> {
+fn into_tool(info: tool::ToolInfo, schemas: &mut Schemas) -> Result<ToolInfo, Rejection> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !(1..=MAX_NAME_CHARS).contains(&info.name.len()) || !info.name.chars().all(allowed) {
         let name = sanitize(&info.name, MAX_NAME_CHARS);
@@ -218,11 +233,14 @@ fn into_tool(info: tool::ToolInfo) -> Result<ToolInfo, Rejection> {
         )));
     }
     Ok(ToolInfo {
-        arguments_schema: parse_schema(&info.arguments_schema, &info.name, "arguments-schema")?,
+        arguments_schema: schemas.parse(&info.arguments_schema, &info.name, "arguments-schema")?,
         name: info.name,
         description: sanitize(&info.description, MAX_DOC_CHARS),
         accepts_invalid: info.accepts_invalid,
-        hints: extra_field(&info.extra, "hints").map(into_hints).unwrap_or_default(),
+        hints: extra_field(&info.extra, "hints")
+            .filter(|text| text.len() <= MAX_HINTS_BYTES)
+            .map(into_hints)
+            .unwrap_or_default(),
         reference: None,
         unavailable: None,
     })
@@ -278,14 +296,63 @@ fn into_route(route: web::Route) -> Result<WebRoute, Rejection> {
     )))
 }
 
-fn parse_schema(text: &str, name: &str, field: &str) -> Result<Value, Rejection> {
-    let schema: Value = serde_json::from_str(text).map_err(|error| {
-        invalid_description(&format!("`{field}` of `{name}` is not a valid JSON document: {error}"))
-    })?;
-    match schema {
-        Value::Object(_) | Value::Bool(_) => Ok(schema),
-        _ => Err(invalid_description(&format!(
-            "`{field}` of `{name}` is not a JSON Schema: it is not an object"
-        ))),
+/// The schemas of a description.
+struct Schemas {
+    /// The weight that further schemas may have.
+    left: u64,
+}
+
+impl Schemas {
+    /// Parses a schema that has at most [`SCHEMA_BYTES`]. A longer one does not compile, and a value
+    /// takes many times the memory of its text.
+    fn parse(&mut self, text: &str, name: &str, field: &str) -> Result<Value, Rejection> {
+        let bytes = text.len() as u64;
+        if bytes > SCHEMA_BYTES {
+            return Err(too_large(&format!("bytes of `{field}` of `{name}`"), bytes, SCHEMA_BYTES));
+        }
+        let schema: Value = serde_json::from_str(text).map_err(|error| {
+            invalid_description(&format!(
+                "`{field}` of `{name}` is not a valid JSON document: {error}"
+            ))
+        })?;
+        if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
+            return Err(invalid_description(&format!(
+                "`{field}` of `{name}` is not a JSON Schema: it is not an object"
+            )));
+        }
+        match self.left.checked_sub(weight(&schema)) {
+            Some(left) => self.left = left,
+            None => {
+                let used = SCHEMAS_WEIGHT - self.left + weight(&schema);
+                return Err(too_large("bytes of memory for schemas", used, SCHEMAS_WEIGHT));
+            }
+        }
+        Ok(schema)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Text that is not JSON shows that it is not parsed: it would be rejected with `describe`.
+    #[test]
+    fn a_long_schema_is_not_parsed() {
+        let mut schemas = Schemas { left: SCHEMAS_WEIGHT };
+        let long = "0,".repeat(SCHEMA_BYTES as usize);
+        let rejection = schemas.parse(&long, "n", "input-schema").unwrap_err();
+        assert_eq!(rejection.code, "limit");
+        assert!(rejection.message.contains("`input-schema` of `n`"), "{}", rejection.message);
+        assert_eq!(schemas.parse("0,", "n", "input-schema").unwrap_err().code, "describe");
+    }
+
+    #[test]
+    fn schemas_share_one_limit_of_memory() {
+        let mut schemas = Schemas { left: SCHEMAS_WEIGHT };
+        let schema = format!("{{ \"enum\": [{}0] }}", "0,".repeat(SCHEMA_BYTES as usize / 2 - 20));
+        assert!(schemas.parse(&schema, "n", "input-schema").is_ok());
+        let rejection = schemas.parse(&schema, "n", "output-schema").unwrap_err();
+        assert_eq!(rejection.code, "limit");
+        assert!(rejection.message.contains("memory for schemas"), "{}", rejection.message);
     }
 }
