@@ -13,12 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::Engine;
 
 use crate::load::Rejection;
 use crate::load::prepare::{Prepared, prepare};
 use crate::load::rejection;
+
+/// CPU-time limit of a brief compilation. Most components need one or two seconds.
+pub const BRIEF_CPU: Duration = Duration::from_secs(5);
 
 /// Default CPU-time limit for compiling one component, over all threads. A component of Python,
 /// with 18 MiB, needs some 15 seconds; a debug build of the host needs twice that.
@@ -36,6 +39,10 @@ pub const DEFAULT_MEMORY_BYTES: u64 = 4 << 30;
 /// Maximum number of concurrent compilations, even on a machine with more cores. Each may use its
 /// whole memory limit.
 const MAX_CONCURRENT: usize = 4;
+
+/// Number of concurrent compilations on a machine with fewer cores. The host keeps two slow
+/// components busy at once, and a third place is for the others.
+const MIN_CONCURRENT: usize = 3;
 
 /// Limits for the compilation of one component.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +78,17 @@ pub enum Compiler {
     },
 }
 
+/// The reason why a component was not compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CompileError {
+    /// The component is not a plugin, or exceeds a limit of size or memory.
+    Refused(Rejection),
+    /// The compilation takes more CPU time than the limit.
+    OutOfTime(Rejection),
+    /// The compiling process failed or took too long, so another attempt may succeed.
+    Failed(Rejection),
+}
+
 /// Compiles components, several of them concurrently.
 pub(crate) struct CompilerPool {
     compiler: Compiler,
@@ -80,7 +98,8 @@ pub(crate) struct CompilerPool {
 impl CompilerPool {
     pub(crate) fn new(compiler: Compiler) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { compiler, slots: Arc::new(Semaphore::new(cores.min(MAX_CONCURRENT))) }
+        let slots = cores.clamp(MIN_CONCURRENT, MAX_CONCURRENT);
+        Self { compiler, slots: Arc::new(Semaphore::new(slots)) }
     }
 
     /// Checks and compiles a component. Waits until a slot is free.
@@ -88,18 +107,44 @@ impl CompilerPool {
         &self,
         engine: &Engine,
         bytes: Bytes,
-    ) -> Result<Prepared, Rejection> {
-        let _place =
-            self.slots.acquire().await.map_err(|_| rejection::invalid("the host stops"))?;
+    ) -> Result<Prepared, CompileError> {
+        let _slot = self.slot().await?;
         match &self.compiler {
             Compiler::InProcess => {
                 let engine = engine.clone();
                 let work = tokio::task::spawn_blocking(move || prepare(&engine, &bytes));
-                work.await.unwrap_or_else(|error| Err(rejection::panicked(&error)))
+                let done = work.await.unwrap_or_else(|error| Err(rejection::panicked(&error)));
+                done.map_err(CompileError::Refused)
             }
             Compiler::Process { program, arguments, limits } => {
                 process::compile(program, arguments, limits, bytes).await
             }
         }
+    }
+
+    /// Checks and compiles a component. Returns `None` if that takes more than [`BRIEF_CPU`], and a
+    /// full compilation may take more. A compilation in this process has no limit.
+    pub(crate) async fn compile_briefly(
+        &self,
+        engine: &Engine,
+        bytes: Bytes,
+    ) -> Result<Option<Prepared>, CompileError> {
+        match &self.compiler {
+            Compiler::Process { program, arguments, limits } if limits.cpu > BRIEF_CPU => {
+                let _slot = self.slot().await?;
+                let limits = CompileLimits { cpu: BRIEF_CPU, ..limits.clone() };
+                match process::compile(program, arguments, &limits, bytes).await {
+                    Err(CompileError::OutOfTime(_)) => Ok(None),
+                    done => done.map(Some),
+                }
+            }
+            _ => self.compile(engine, bytes).await.map(Some),
+        }
+    }
+
+    async fn slot(&self) -> Result<SemaphorePermit<'_>, CompileError> {
+        // The semaphore is never closed.
+        let slot = self.slots.acquire().await;
+        slot.map_err(|_| CompileError::Failed(rejection::invalid("the host stops")))
     }
 }

@@ -3,7 +3,8 @@
 //! # Layout
 //!
 //! * [`config`]: settings of the sandbox; `engine`: setup of wasmtime, and its ticker.
-//! * [`sandbox`]: the adapter of the port `Sandbox`; `plugin`: the adapter of the port `Plugin`.
+//! * [`sandbox`]: the adapter of the port `Sandbox`; `plugin`: the adapter of the port `Plugin`;
+//!   `refused`: components that are not compiled again.
 //! * `load`: from untrusted bytes to compiled code with a description; [`compile`]: the process and
 //!   the limits of compilation; `code_cache`: compiled code on disk.
 //! * `host_state`: the data of a store for one call; `cpu_meter` and `memory_meter`: CPU time and
@@ -43,6 +44,7 @@ mod load;
 mod machine_memory;
 mod memory_meter;
 mod plugin;
+mod refused;
 pub mod sandbox;
 mod sanitize;
 mod wasi;

@@ -21,11 +21,11 @@ use bytes::Bytes;
 use wasmtime::Engine;
 use wasmtime::component::{Component, InstancePre, Linker};
 use wattle_graph::id::{Digest, PluginName};
-use wattle_run::ports::sandbox::PluginInfo;
+use wattle_run::ports::sandbox::{LoadEffort, PluginInfo};
 
 use crate::bindings::exports::wattle::plugin::{reducer, tool, web};
 use crate::code_cache::CodeCache;
-use crate::compile::{Compiler, CompilerPool};
+use crate::compile::{CompileError, Compiler, CompilerPool};
 use crate::compiled::{CompiledComponent, Exports, NodeExport, first_memory_bytes};
 use crate::error::Error;
 use crate::guests_memory::GuestsMemory;
@@ -34,6 +34,34 @@ use crate::load::contract::ComponentWorld;
 use crate::load::prepare::{Outline, Prepared};
 pub(crate) use crate::load::rejection::Rejection;
 use crate::{code_cache, import, wasi};
+
+/// A component that was loaded, with its description.
+pub(crate) type Loaded = (Arc<CompiledComponent>, PluginInfo);
+
+/// The reason why a component was not loaded.
+pub(crate) struct LoadFailure {
+    pub(crate) rejection: Rejection,
+    /// True if every attempt to compile these bytes ends with this rejection.
+    pub(crate) is_final: bool,
+}
+
+impl From<CompileError> for LoadFailure {
+    fn from(error: CompileError) -> Self {
+        match error {
+            CompileError::Refused(rejection) | CompileError::OutOfTime(rejection) => {
+                Self { rejection, is_final: true }
+            }
+            CompileError::Failed(rejection) => Self { rejection, is_final: false },
+        }
+    }
+}
+
+/// A rejection before or after the compilation is cheap to find again.
+impl From<Rejection> for LoadFailure {
+    fn from(rejection: Rejection) -> Self {
+        Self { rejection, is_final: false }
+    }
+}
 
 /// Loads components. Cheap to clone.
 #[derive(Clone)]
@@ -75,19 +103,36 @@ impl Loader {
         })))
     }
 
-    /// Checks, compiles and describes a file.
+    /// Checks, compiles and describes a file. Returns `None` if that takes more than `effort`.
     pub(crate) async fn load(
         &self,
         name: &PluginName,
         bytes: Bytes,
         digest: Digest,
-    ) -> Result<(Arc<CompiledComponent>, PluginInfo), Rejection> {
+        effort: LoadEffort,
+    ) -> Result<Option<Loaded>, LoadFailure> {
         // A file of the wrong kind is rejected without a compiler.
         file_kind::detect(&bytes)?;
-        let (outline, compiled) = match self.load_cached(digest).await? {
-            Some(found) => found,
-            None => self.compile(bytes, digest).await?,
+        if let Some(found) = self.load_cached(digest).await? {
+            return Ok(Some(self.describe(name, digest, found).await?));
+        }
+        let parts = &self.0;
+        let prepared = match effort {
+            LoadEffort::Cached => None,
+            LoadEffort::Brief => parts.compilers.compile_briefly(&parts.engine, bytes).await?,
+            LoadEffort::Full => Some(parts.compilers.compile(&parts.engine, bytes).await?),
         };
+        let Some(prepared) = prepared else { return Ok(None) };
+        let found = self.keep(prepared, digest).await?;
+        Ok(Some(self.describe(name, digest, found).await?))
+    }
+
+    async fn describe(
+        &self,
+        name: &PluginName,
+        digest: Digest,
+        (outline, compiled): (Outline, Component),
+    ) -> Result<Loaded, Rejection> {
         let code = self.0.link(&compiled, &outline.contract)?;
         let Outline { contract, manifest, size_bytes } = outline;
         let described = describe::describe(&code, name).await?;
@@ -116,13 +161,13 @@ impl Loader {
         .await
     }
 
-    async fn compile(
+    /// Loads compiled code, and writes it to the cache.
+    async fn keep(
         &self,
-        bytes: Bytes,
+        prepared: Prepared,
         digest: Digest,
     ) -> Result<(Outline, Component), Rejection> {
-        let parts = &self.0;
-        let Prepared { outline, code } = parts.compilers.compile(&parts.engine, bytes).await?;
+        let Prepared { outline, code } = prepared;
         self.blocking(move |parts| {
             let compiled = code_cache::load_compiled(&parts.engine, &code)?;
             if let Some(cache) = &parts.cache {

@@ -1,13 +1,13 @@
 //! The adapter of the port `Sandbox`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use wattle_graph::id::{Digest, PluginName};
 use wattle_run::ports;
-use wattle_run::ports::sandbox::{LoadError, Plugin, PluginInfo};
+use wattle_run::ports::sandbox::{LoadEffort, LoadError, Plugin, PluginInfo};
 
 use crate::code_cache::CodeCache;
 use crate::compiled::CompiledComponent;
@@ -15,8 +15,9 @@ use crate::config::SandboxConfig;
 use crate::engine;
 use crate::error::Error;
 use crate::guests_memory::GuestsMemory;
-use crate::load::Loader;
+use crate::load::{LoadFailure, Loader, rejection};
 use crate::plugin::WasmPlugin;
+use crate::refused::RefusedComponents;
 
 /// Implements the port `Sandbox` with wasmtime.
 pub struct WasmSandbox {
@@ -24,6 +25,8 @@ pub struct WasmSandbox {
     /// Loaded code, by digest. Apps share plugins, and a reload often reads the same bytes. Code
     /// that no plugin uses is not kept.
     loaded: Mutex<HashMap<Digest, LoadedPlugin>>,
+    /// Components whose compilation failed. It is not repeated.
+    refused: Mutex<RefusedComponents>,
 }
 
 struct LoadedPlugin {
@@ -44,7 +47,7 @@ impl WasmSandbox {
         let engine = engine::create_engine(config.max_instances, config.guests_memory_bytes)?;
         let guests_memory = GuestsMemory::new(config.guests_memory_bytes);
         let loader = Loader::new(engine, guests_memory, cache, config.compiler.clone())?;
-        Ok(Arc::new(Self { loader, loaded: Mutex::default() }))
+        Ok(Arc::new(Self { loader, loaded: Mutex::default(), refused: Mutex::default() }))
     }
 
     fn lookup(&self, digest: Digest) -> Option<(Arc<CompiledComponent>, PluginInfo)> {
@@ -59,19 +62,47 @@ impl WasmSandbox {
         loaded.retain(|_, known| known.code.strong_count() > 0);
         loaded.insert(info.digest, known);
     }
+
+    /// Locks the refused components and ignores poisoning: no other code runs under the lock.
+    fn refused(&self) -> MutexGuard<'_, RefusedComponents> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[async_trait]
 impl ports::Sandbox for WasmSandbox {
     async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
+        let loaded = self.load_within(name, bytes, LoadEffort::Full).await?;
+        // A full load ends with a plugin or with an error.
+        loaded.ok_or_else(|| rejection::invalid("it was not compiled").into_load_error(name))
+    }
+
+    async fn load_within(
+        &self,
+        name: &PluginName,
+        bytes: Bytes,
+        effort: LoadEffort,
+    ) -> Result<Option<Arc<dyn Plugin>>, LoadError> {
         let digest = Digest::of(&bytes);
         if let Some((code, info)) = self.lookup(digest) {
             let info = PluginInfo { name: name.clone(), ..info };
-            return Ok(Arc::new(WasmPlugin { info, code }));
+            return Ok(Some(Arc::new(WasmPlugin { info, code })));
         }
-        let loaded = self.loader.load(name, bytes, digest).await;
-        let (code, info) = loaded.map_err(|rejection| rejection.into_load_error(name))?;
-        self.insert(&code, &info);
-        Ok(Arc::new(WasmPlugin { info, code }))
+        if let Some(rejection) = self.refused().get(digest) {
+            return Err(rejection.into_load_error(name));
+        }
+        match self.loader.load(name, bytes, digest, effort).await {
+            Ok(None) => Ok(None),
+            Ok(Some((code, info))) => {
+                self.insert(&code, &info);
+                Ok(Some(Arc::new(WasmPlugin { info, code })))
+            }
+            Err(LoadFailure { rejection, is_final }) => {
+                if is_final {
+                    self.refused().insert(digest, rejection.clone());
+                }
+                Err(rejection.into_load_error(name))
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@
 //!   request log
 //! * [`replay`]: transcripts of unusual services as text files, and servers that replay them
 //! * [`oddity`]: JSON values with one changed part, for property tests
+//! * [`slow_component`]: components that keep a compiler busy for minutes
 //! * [`picture`]: small valid PNG files that contain a text and are padded to any size
 //! * [`configuration`]: the configurations of applications, with stand-ins for services
 //! * [`damage`]: damage to files, as by a faulty disk
@@ -38,6 +39,7 @@ pub mod picture;
 pub mod postgres;
 pub mod process;
 pub mod replay;
+pub mod slow_component;
 pub mod standin;
 
 pub use wattle_needs::{self as needs, need};

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wattle::load::compiler::by_program;
+use wattle::load::compiler::{VERB, by_program};
 use wattle_graph::id::PluginName;
+use wattle_kit::slow_component::slow_component;
 use wattle_run::ports::Sandbox as _;
-use wattle_run::ports::sandbox::LoadError;
+use wattle_run::ports::sandbox::{LoadEffort, LoadError};
 use wattle_sandbox::{CompileLimits, Compiler, SandboxConfig, WasmSandbox};
 
 /// An empty component: `(component)`.
@@ -88,4 +89,82 @@ async fn a_program_that_cannot_compile_is_reported() {
         assert_eq!(error.code, "invalid", "{error}");
         assert!(error.message.contains("the process that compiles it failed"), "{error}");
     }
+}
+
+/// A sandbox whose compiler is a shell script, and the number of times that the script has run.
+struct Scripted {
+    sandbox: Arc<WasmSandbox>,
+    folder: tempfile::TempDir,
+}
+
+impl Scripted {
+    fn new(script: &str, limits: CompileLimits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!("echo >> '{}'; {script}", folder.path().join("runs").display());
+        let compiler = Compiler::Process {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script, "sh".into()],
+            limits,
+        };
+        Self { sandbox: sandbox(compiler), folder }
+    }
+
+    /// Loads a component within an effort. Returns the code of the error, or whether the component
+    /// was loaded.
+    async fn load(&self, bytes: &[u8], effort: LoadEffort) -> Result<bool, &'static str> {
+        let (name, bytes) = (PluginName::new("guest").unwrap(), bytes.to_vec().into());
+        let loaded = self.sandbox.load_within(&name, bytes, effort).await;
+        loaded.map(|plugin| plugin.is_some()).map_err(|error| error.code)
+    }
+
+    fn runs(&self) -> usize {
+        let runs = std::fs::read_to_string(self.folder.path().join("runs"));
+        runs.unwrap_or_default().lines().count()
+    }
+}
+
+/// Returns a script that compiles.
+fn compile() -> String {
+    format!("exec '{}' {VERB} \"$@\"", env!("CARGO_BIN_EXE_wattle"))
+}
+
+#[tokio::test]
+async fn a_component_that_does_not_compile_is_compiled_once() {
+    let refused = Scripted::new(&compile(), CompileLimits::default());
+    let limits = CompileLimits { cpu: Duration::from_secs(1), ..CompileLimits::default() };
+    let slow = Scripted::new(&compile(), limits);
+    let (other, slow_bytes) = (shipped(), slow_component(0));
+    for (scripted, bytes, code) in
+        [(&refused, EMPTY, "missing-export"), (&slow, &slow_bytes[..], "limit")]
+    {
+        for _ in 0..3 {
+            assert_eq!(scripted.load(bytes, LoadEffort::Full).await, Err(code));
+            assert_eq!(scripted.runs(), 1);
+        }
+        // An attempt without a compilation knows the component as well.
+        assert_eq!(scripted.load(bytes, LoadEffort::Cached).await, Err(code));
+    }
+    // The process failed, and not the component.
+    let failed = Scripted::new("exit 1", CompileLimits::default());
+    for runs in 1..3 {
+        assert_eq!(failed.load(&other, LoadEffort::Full).await, Err("invalid"));
+        assert_eq!(failed.runs(), runs);
+    }
+}
+
+#[tokio::test]
+async fn a_brief_load_of_a_slow_component_gives_up() {
+    // The system ends a process that has used its CPU time with a signal.
+    let slow = Scripted::new("kill -KILL $$", CompileLimits::default());
+    let bytes = shipped();
+    assert_eq!(slow.load(&bytes, LoadEffort::Cached).await, Ok(false));
+    assert_eq!(slow.runs(), 0);
+    assert_eq!(slow.load(&bytes, LoadEffort::Brief).await, Ok(false));
+    assert_eq!(slow.load(&bytes, LoadEffort::Brief).await, Ok(false));
+    assert_eq!(slow.runs(), 2);
+    assert_eq!(slow.load(&bytes, LoadEffort::Full).await, Err("limit"));
+    assert_eq!(slow.runs(), 3);
+    let fast = Scripted::new(&compile(), CompileLimits::default());
+    assert_eq!(fast.load(&bytes, LoadEffort::Cached).await, Ok(false));
+    assert_eq!(fast.load(&bytes, LoadEffort::Brief).await, Ok(true));
 }

@@ -25,6 +25,28 @@ pub trait Sandbox: Send + Sync {
     /// reads its description. Called when a file appears or changes. Must leave nothing behind on
     /// failure, for any bytes.
     async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError>;
+
+    /// Loads a plugin like [`Sandbox::load`], but returns `None` if that takes more than `effort`.
+    /// By default every load is as cheap as one without a compilation.
+    async fn load_within(
+        &self,
+        name: &PluginName,
+        bytes: Bytes,
+        _effort: LoadEffort,
+    ) -> Result<Option<Arc<dyn Plugin>>, LoadError> {
+        self.load(name, bytes).await.map(Some)
+    }
+}
+
+/// The work that a load may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LoadEffort {
+    /// The component is not compiled: its code is in memory or in a cache.
+    Cached,
+    /// The component is compiled if that takes few seconds of CPU time.
+    Brief,
+    /// The component is compiled within all limits of the sandbox.
+    Full,
 }
 
 /// The error for a file that is not a valid plugin. The hint says how to fix it.

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
-use crate::compile::CompileLimits;
 use crate::compile::worker::WorkerHeader;
+use crate::compile::{CompileError, CompileLimits};
 use crate::load::Rejection;
 use crate::load::prepare::Prepared;
 
@@ -37,7 +37,7 @@ pub(super) async fn compile(
     arguments: &[String],
     limits: &CompileLimits,
     bytes: Bytes,
-) -> Result<Prepared, Rejection> {
+) -> Result<Prepared, CompileError> {
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -48,24 +48,24 @@ pub(super) async fn compile(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let child = command.spawn().map_err(|error| process_failed(&error.to_string()))?;
+    let failed = |error: io::Error| process_failed(&error.to_string());
+    let child = command.spawn().map_err(failed)?;
     let done = tokio::time::timeout(limits.wall, communicate(child, bytes)).await;
     let Ok(done) = done else {
-        return Err(limit_exceeded("seconds", limits.wall.as_secs()));
+        // The machine may have been busy.
+        return Err(CompileError::Failed(limit_exceeded("seconds", limits.wall.as_secs())));
     };
-    let ProcessOutput { status, stdout: out, stderr: complaint } =
-        done.map_err(|error| process_failed(&error.to_string()))?;
+    let ProcessOutput { status, stdout: out, stderr: complaint } = done.map_err(failed)?;
     if !status.success() {
         return Err(exit_error(status, &complaint, limits));
     }
     if out.len() as u64 > MAX_CODE_BYTES {
-        return Err(limit_exceeded("bytes of code", MAX_CODE_BYTES));
+        return Err(CompileError::Refused(limit_exceeded("bytes of code", MAX_CODE_BYTES)));
     }
-    match parse_output(&out) {
-        Ok(Ok(prepared)) => Ok(prepared),
-        Ok(Err(rejection)) if is_out_of_memory(&rejection.message) => Err(out_of_memory(limits)),
-        Ok(Err(rejection)) => Err(rejection),
-        Err(error) => Err(process_failed(&error.to_string())),
+    match parse_output(&out).map_err(failed)? {
+        Ok(prepared) => Ok(prepared),
+        Err(rejection) if is_out_of_memory(&rejection.message) => Err(out_of_memory(limits)),
+        Err(rejection) => Err(CompileError::Refused(rejection)),
     }
 }
 
@@ -118,12 +118,13 @@ fn parse_output(out: &[u8]) -> io::Result<Result<Prepared, Rejection>> {
     })
 }
 
-fn exit_error(status: ExitStatus, complaint: &str, limits: &CompileLimits) -> Rejection {
+fn exit_error(status: ExitStatus, complaint: &str, limits: &CompileLimits) -> CompileError {
     if is_out_of_memory(complaint) {
         return out_of_memory(limits);
     }
     if was_out_of_time(status) {
-        return limit_exceeded("seconds of CPU time", limits.cpu.as_secs().max(1));
+        let seconds = limits.cpu.as_secs().max(1);
+        return CompileError::OutOfTime(limit_exceeded("seconds of CPU time", seconds));
     }
     process_failed(&format!("it ended with {status}: {}", complaint.trim()))
 }
@@ -149,8 +150,8 @@ fn was_out_of_time(_status: ExitStatus) -> bool {
     false
 }
 
-fn out_of_memory(limits: &CompileLimits) -> Rejection {
-    limit_exceeded("bytes of memory", limits.memory_bytes)
+fn out_of_memory(limits: &CompileLimits) -> CompileError {
+    CompileError::Refused(limit_exceeded("bytes of memory", limits.memory_bytes))
 }
 
 fn limit_exceeded(unit: &str, allowed: u64) -> Rejection {
@@ -161,12 +162,12 @@ fn limit_exceeded(unit: &str, allowed: u64) -> Rejection {
     )
 }
 
-fn process_failed(message: &str) -> Rejection {
-    Rejection::new(
+fn process_failed(message: &str) -> CompileError {
+    CompileError::Failed(Rejection::new(
         "invalid",
         &format!("the process that compiles it failed: {message}"),
         "load it again; if the same happens, please report it together with the file",
-    )
+    ))
 }
 
 #[cfg(test)]
