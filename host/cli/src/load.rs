@@ -10,6 +10,7 @@ mod exported;
 pub mod facts;
 pub mod file;
 pub mod grants;
+pub mod limits;
 pub mod manifest;
 pub mod migrations;
 mod names;
@@ -43,7 +44,7 @@ use crate::load::file::FilePlace;
 use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::{Migrations, PATIENCE};
 use crate::load::round::Round;
-use crate::load::scan::{Found, Print};
+use crate::load::scan::{Print, Snapshot};
 
 /// A loader of apps and plugins. Cheap to clone.
 #[derive(Clone)]
@@ -227,21 +228,23 @@ impl Loader {
     pub async fn refresh(&self) -> Vec<Change> {
         let inner = &self.inner;
         let mut seen = inner.seen.lock().await;
-        let found = scan::scan(&inner.config);
+        let found = scan::snapshot(&inner.config);
         let mut changes = Vec::new();
         let plugin_gone = inner.forget_missing(&mut seen, &found, &mut changes);
-        for (path, message) in &found.unusable {
-            if seen.is_other(path, scan::print_of_file(path)) {
-                changes.push(inner.problem(path, message.clone()));
+        for (path, (print, message)) in found.unusable {
+            if seen.is_other(&path, print) {
+                changes.push(inner.problem(&path, message));
             }
         }
-        let mut plugins: Vec<PathBuf> = found.plugins.into_iter().collect();
-        plugins.retain(|plugin| seen.is_other(plugin, scan::print_of_file(plugin)));
-        let mut apps = found.apps;
+        let changed = |(path, print): (PathBuf, Print)| seen.is_other(&path, print).then_some(path);
+        let plugins: Vec<PathBuf> = found.plugins.into_iter().filter_map(changed).collect();
         let plugins_changed = plugin_gone || !plugins.is_empty();
-        apps.retain(|folder| {
-            seen.is_other(folder, scan::print_of_app(&inner.config, folder)) || plugins_changed
-        });
+        let mut apps = BTreeSet::new();
+        for (folder, files) in found.apps {
+            if seen.is_other(&folder, files.print) || plugins_changed {
+                apps.insert(folder);
+            }
+        }
         Round::new(inner, &mut seen, changes).load(plugins, &apps).await
     }
 }
@@ -297,7 +300,7 @@ impl Inner {
 
     /// Removes apps and plugins whose files no longer exist. Returns true if a plugin was removed,
     /// because apps that use the plugin must then be loaded again.
-    fn forget_missing(&self, seen: &mut Seen, found: &Found, changes: &mut Vec<Change>) -> bool {
+    fn forget_missing(&self, seen: &mut Seen, found: &Snapshot, changes: &mut Vec<Change>) -> bool {
         let mut plugin_gone = false;
         let gone = |path: &Path| !found.contains(path);
         for path in seen.prints.keys().filter(|path| gone(path)).cloned().collect::<Vec<_>>() {

@@ -258,7 +258,7 @@ pub const REUSE_BYTES: u64 = 32 << 20;
 /// Tasks of one superstep that one run executes concurrently.
 pub const STEP_CONCURRENCY: usize = 64;
 
-/// Files of an app's page, with their compressed forms. A built page has some dozens.
+/// Files and folders of an app's page, compressed forms counted. A built page has some dozens.
 pub const PAGE_FILES: usize = 1_000;
 
 /// Bytes of all files of an app's page, with their compressed forms. They are in memory while the app is loaded. A page

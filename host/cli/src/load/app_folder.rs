@@ -13,7 +13,8 @@ use wattle_sql::{Databases, Script};
 
 use crate::config::{Config, MigrateRule};
 use crate::load::facts::PluginFacts;
-use crate::load::file::{self, DOCUMENT_BYTES, MIGRATION_BYTES};
+use crate::load::file::{self, DOCUMENT_BYTES, Entry, FileError, MIGRATION_BYTES, TotalSize};
+use crate::load::limits::MIGRATIONS_BYTES;
 use crate::load::manifest::{ComponentFiles, FILE, Manifest};
 use crate::load::migrations::{DatabaseMigrations, with_causes};
 use crate::load::parts::Parts;
@@ -149,13 +150,14 @@ impl AppFolder<'_> {
     fn migrations(&self) -> Result<Vec<DatabaseMigrations>, Vec<String>> {
         let refused = self.manifest.refused_migrations(self.config);
         let mut problems: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        let mut total = TotalSize::new("the migrations of the app", MIGRATIONS_BYTES);
         let mut found = Vec::new();
         for (database, folders) in &self.manifest.migrations {
             let configured = self.config.sql.get(database);
             if configured.is_some_and(|it| it.migrate == MigrateRule::Nobody) {
                 continue;
             }
-            match self.scripts(database, folders) {
+            match self.scripts(database, folders, &mut total) {
                 Ok(scripts) => {
                     found.push(DatabaseMigrations { database: database.clone(), scripts });
                 }
@@ -170,17 +172,28 @@ impl AppFolder<'_> {
         &self,
         database: &str,
         folders: &BTreeMap<String, PathBuf>,
+        total: &mut TotalSize,
     ) -> Result<Vec<Script>, String> {
         let app = self.manifest.app.name.as_str();
         let folder = self.databases.migration_folder(app, database, folders);
         let folder = folder.map_err(|error| with_causes(&error))?;
-        let entries = file::list(self.folder, folder).map_err(|error| error.to_string())?;
-        let scripts = entries.iter().filter(|entry| entry.has_ending("sql")).map(|entry| {
+        self.scripts_in(folder, total).map_err(|error| error.to_string())
+    }
+
+    /// Reads the migrations in a folder. No file is read if their sizes exceed `total`: files of any
+    /// size can take no place on the disk.
+    fn scripts_in(&self, folder: &Path, total: &mut TotalSize) -> Result<Vec<Script>, FileError> {
+        let mut entries = file::list(self.folder, folder)?;
+        entries.retain(|entry| entry.has_ending("sql"));
+        let mut listed = total.clone();
+        entries.iter().try_for_each(|entry| listed.add(entry.bytes))?;
+        let script = |entry: &Entry| {
             let path = folder.join(entry.path.file_name().unwrap_or_default());
-            let text = file::read_text(self.folder, &path, MIGRATION_BYTES);
-            Ok(Script { path, text: text.map_err(|error| error.to_string())? })
-        });
-        scripts.collect()
+            let text = file::read_text(self.folder, &path, MIGRATION_BYTES)?;
+            total.add(text.len() as u64)?;
+            Ok(Script { path, text })
+        };
+        entries.iter().map(script).collect()
     }
 }
 

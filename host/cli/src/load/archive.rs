@@ -13,13 +13,16 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use wattle_graph::id::{AppName, Digest, PluginName};
+use wattle_graph::limit::DOCUMENT_TEXT_BYTES;
 use wattle_run::app::App;
 use wattle_run::export::{CodeFile, CompressedBytes};
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::config::{Config, StoreKind};
 use crate::data_folder::VERSIONS_FOLDER;
-use crate::load::file::{self, COMPONENT_BYTES, DOCUMENT_BYTES, FilePlace, MANIFEST_BYTES};
+use crate::load::file::{
+    self, COMPONENT_BYTES, DOCUMENT_BYTES, FilePlace, MANIFEST_BYTES, TotalSize,
+};
 use crate::load::manifest::{self, ComponentFiles, Manifest};
 use crate::load::texts;
 
@@ -168,8 +171,10 @@ fn gather(
     if let Some(graphs) = graphs {
         let text = read(graphs, DOCUMENT_BYTES)?;
         files.push(code_file(graphs, text.clone().into_bytes()));
+        let mut total = TotalSize::new("the texts of its graphs", DOCUMENT_TEXT_BYTES as u64);
         for path in texts::named(&text) {
             let bytes = texts::read(folder, &path).map_err(|message| invalid(&message))?;
+            total.add(bytes.len() as u64).map_err(|error| invalid(&error.to_string()))?;
             files.push(code_file(&path, bytes.into_bytes()));
         }
     }

@@ -78,6 +78,27 @@ pub enum FileError {
         /// Maximum number of entries.
         limit: usize,
     },
+    /// A folder and its subfolders have too many entries.
+    #[error(
+        "`{path}` and its subfolders have more than {limit} files and folders\n  hint: move what \
+         does not belong there elsewhere"
+    )]
+    TooManyBelow {
+        /// The folder.
+        path: PathBuf,
+        /// Maximum number of entries.
+        limit: usize,
+    },
+    /// Several files are too large together.
+    #[error(
+        "{what} have more than {limit} bytes together\n  hint: make them smaller, or remove some"
+    )]
+    TooLargeTogether {
+        /// The files.
+        what: String,
+        /// Maximum size in bytes.
+        limit: u64,
+    },
     /// The file changed while it was read.
     #[error(
         "`{path}` changed while it was read\n  hint: write the new file beside it and rename it \
@@ -168,6 +189,33 @@ pub fn read(folder: &Path, path: &Path, limit: u64) -> Result<Vec<u8>, FileError
 pub fn read_text(folder: &Path, path: &Path, limit: u64) -> Result<String, FileError> {
     let bytes = read(folder, path, limit)?;
     String::from_utf8(bytes).map_err(|_| FileError::NotText { path: folder.join(path) })
+}
+
+/// The size of several files that are read together.
+#[derive(Clone, Debug)]
+pub struct TotalSize {
+    what: String,
+    limit: u64,
+    left: u64,
+}
+
+impl TotalSize {
+    /// Begins with no file. `what` names the files in the error.
+    pub fn new(what: impl Into<String>, limit: u64) -> Self {
+        Self { what: what.into(), limit, left: limit }
+    }
+
+    /// Adds the size of a file.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::TooLargeTogether`].
+    pub fn add(&mut self, bytes: u64) -> Result<(), FileError> {
+        let too_large =
+            || FileError::TooLargeTogether { what: self.what.clone(), limit: self.limit };
+        self.left = self.left.checked_sub(bytes).ok_or_else(too_large)?;
+        Ok(())
+    }
 }
 
 fn read_whole(mut file: File, shown: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
@@ -293,7 +341,7 @@ mod walk {
 
     use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 
-    use super::{Component, FILE, File, FileError, Path, unreadable, wrong_kind};
+    use crate::load::file::{Component, FILE, File, FileError, Path, unreadable, wrong_kind};
 
     /// Opens a file by resolving its path from a folder one component at a time.
     pub(super) fn open(folder: &Path, parts: &[&Path]) -> Result<File, FileError> {
@@ -335,7 +383,7 @@ mod walk {
 
 #[cfg(not(unix))]
 mod walk {
-    use super::{FILE, File, FileError, Path, unreadable, wrong_kind};
+    use crate::load::file::{FILE, File, FileError, Path, unreadable, wrong_kind};
 
     /// Opens a file by resolving its path from a folder one component at a time.
     pub(super) fn open(folder: &Path, parts: &[&Path]) -> Result<File, FileError> {

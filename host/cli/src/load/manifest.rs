@@ -11,6 +11,7 @@ use wattle_run::ports::store::UNBOUND;
 
 use crate::config::{AppConfig, Config, Needs};
 use crate::load::file::{self, FilePlace, MANIFEST_BYTES};
+use crate::load::limits::APP_COMPONENTS;
 use crate::load::migrations::{MigrationRequest, NotPermitted};
 
 /// Name of the manifest file.
@@ -123,6 +124,12 @@ impl Manifest {
                 "the app name `{UNBOUND}` is reserved for threads without a graph"
             ));
         }
+        if manifest.components.len() > APP_COMPONENTS {
+            return Err(format!(
+                "`[components]` has more than {APP_COMPONENTS} components\n  hint: put several \
+                 nodes into one component, or split the app"
+            ));
+        }
         Ok(manifest)
     }
 
@@ -210,5 +217,18 @@ mod tests {
         let error = Manifest::parse("[app]\nname = \"a\"\nversion = \"1\"\ncolour = 1\n");
         let error = error.unwrap_err();
         assert!(error.starts_with("line 4: ") && error.contains("colour"), "{error}");
+    }
+
+    #[test]
+    fn the_number_of_components_is_limited() {
+        let manifest = |components: usize| {
+            let lines = (0..components).map(|number| format!("c{number} = \"c.wasm\"\n"));
+            let lines: String = lines.collect();
+            let head = "[app]\nname = \"a\"\nversion = \"1\"\n[components]\n";
+            Manifest::parse(&format!("{head}{lines}"))
+        };
+        assert_eq!(manifest(APP_COMPONENTS).unwrap().components.len(), APP_COMPONENTS);
+        let error = manifest(APP_COMPONENTS + 1).unwrap_err();
+        assert!(error.contains("more than 32 components"), "{error}");
     }
 }

@@ -130,8 +130,8 @@ struct Listed {
 }
 
 fn list(app: &Path, folder: &Path) -> Result<Vec<Listed>, String> {
-    let mut listed = Vec::new();
-    list_below(app, folder, "", LEVELS, &mut listed)?;
+    let (mut listed, mut entries) = (Vec::new(), 0);
+    list_below(app, folder, "", LEVELS, &mut listed, &mut entries)?;
     Ok(listed)
 }
 
@@ -141,6 +141,7 @@ fn list_below(
     prefix: &str,
     levels: u32,
     listed: &mut Vec<Listed>,
+    entries: &mut usize,
 ) -> Result<(), String> {
     if levels == 0 {
         return Err(format!("the page has more than {LEVELS} levels of folders"));
@@ -154,14 +155,17 @@ fn list_below(
             )
         })?;
         let path = format!("{prefix}{name}");
+        // Folders count as well: without a file, they could be nested without end.
+        *entries += 1;
+        if *entries > limit::PAGE_FILES {
+            return Err(format!("the page has more than {} files and folders", limit::PAGE_FILES));
+        }
         if entry.kind.is_dir() {
-            list_below(app, &folder.join(name), &format!("{path}/"), levels - 1, listed)?;
+            let prefix = format!("{path}/");
+            list_below(app, &folder.join(name), &prefix, levels - 1, listed, entries)?;
         } else {
             // An entry that is not a regular file is rejected when it is read.
             listed.push(Listed { name: path, bytes: entry.bytes });
-        }
-        if listed.len() > limit::PAGE_FILES {
-            return Err(format!("the page has more than {} files", limit::PAGE_FILES));
         }
     }
     Ok(())

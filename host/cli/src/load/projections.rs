@@ -11,7 +11,8 @@ use wattle_run::app::Projections;
 use crate::config::Config;
 use crate::data_folder::OwnFiles;
 use crate::load::app_folder::AppFolder;
-use crate::load::file::{self, DOCUMENT_BYTES};
+use crate::load::file::{self, DOCUMENT_BYTES, TotalSize};
+use crate::load::limits::STREAMS_BYTES;
 use crate::load::manifest::{FILE, Manifest};
 
 /// Folder of an app's stream formats.
@@ -113,12 +114,19 @@ pub fn streams(folder: &Path) -> Result<BTreeMap<String, Arc<StreamProjection>>,
         return Ok(streams);
     }
     let entries = file::list(folder, Path::new(STREAMS));
+    let mut total = TotalSize::new(format!("the files of `{STREAMS}`"), STREAMS_BYTES);
     for entry in entries.map_err(|error| vec![error.to_string()])? {
         let name = entry.path.file_stem().and_then(|name| name.to_str());
         let Some(name) = name.filter(|_| entry.has_ending("toml")) else { continue };
         let path = Path::new(STREAMS).join(entry.path.file_name().unwrap_or_default());
         let text = file::read_text(folder, &path, DOCUMENT_BYTES);
         let text = text.map_err(|error| error.to_string());
+        if let Ok(text) = &text
+            && let Err(error) = total.add(text.len() as u64)
+        {
+            problems.push(error.to_string());
+            break;
+        }
         match text.and_then(|text| StreamProjection::parse(&text)) {
             Ok(stream) => drop(streams.insert(name.to_owned(), Arc::new(stream))),
             Err(reason) => problems.push(format!("{STREAMS}/{name}.toml: {reason}")),

@@ -5,8 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use wattle_graph::id::AppName;
+
 use crate::config::Config;
 use crate::load::file::{self, Entry, FileError, FilePlace};
+use crate::load::limits::{APP_ENTRIES, SEARCHED_ENTRIES};
 use crate::load::manifest::{self, Manifest};
 use crate::load::page;
 
@@ -20,10 +23,6 @@ const APP_LEVELS: u32 = 3;
 /// Folder of installed npm packages. It contains thousands of files, but no apps or plugins.
 const PACKAGES: &str = "node_modules";
 
-/// Maximum number of entries of the plugins folder and its subfolders that are searched. Cargo's
-/// target folder has a few thousand entries at this depth.
-const SEARCHED: usize = 50_000;
-
 /// The apps and plugins that were found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
@@ -33,20 +32,66 @@ pub(super) struct Found {
     pub(super) plugins: BTreeSet<PathBuf>,
     /// Paths that are not searched, with the reason.
     pub(super) unusable: BTreeMap<PathBuf, String>,
-    /// Number of searched entries.
+    /// Number of searched entries of the plugins folder.
     searched: usize,
-}
-
-impl Found {
-    /// Returns true if a scan has found the path.
-    pub(super) fn contains(&self, path: &Path) -> bool {
-        self.apps.contains(path) || self.plugins.contains(path) || self.unusable.contains_key(path)
-    }
 }
 
 /// Fingerprint: size and modification time of each relevant file. Files with equal fingerprints are
 /// regarded as equal.
 pub(super) type Print = BTreeMap<PathBuf, Option<(u64, SystemTime)>>;
+
+/// Apps and plugins with their fingerprints.
+#[derive(Debug, Default)]
+pub(super) struct Snapshot {
+    /// Standalone `.wasm` files.
+    pub(super) plugins: BTreeMap<PathBuf, Print>,
+    /// Folders with an `app.toml`.
+    pub(super) apps: BTreeMap<PathBuf, AppFiles>,
+    /// Paths that are not loaded, with their fingerprints and the reason.
+    pub(super) unusable: BTreeMap<PathBuf, (Print, String)>,
+}
+
+impl Snapshot {
+    /// Returns true if the scan has found the path.
+    pub(super) fn contains(&self, path: &Path) -> bool {
+        self.apps.contains_key(path)
+            || self.plugins.contains_key(path)
+            || self.unusable.contains_key(path)
+    }
+}
+
+/// The files of an app.
+#[derive(Debug)]
+pub(super) struct AppFiles {
+    pub(super) print: Print,
+    /// Name of the app; `None` if its manifest is invalid.
+    pub(super) name: Option<AppName>,
+}
+
+/// Finds apps and plugins, and takes the fingerprints of their files. An app with too many files is
+/// unusable.
+pub(super) fn snapshot(config: &Config) -> Snapshot {
+    let Found { apps, plugins, unusable, mut searched } = scan(config);
+    let root = canonical(&config.plugins);
+    let plugins = plugins.into_iter().map(|path| (path.clone(), print_of_file(&path))).collect();
+    let unusable = unusable.into_iter();
+    let unusable = unusable.map(|(path, why)| (path.clone(), (print_of_file(&path), why)));
+    let mut snapshot = Snapshot { plugins, unusable: unusable.collect(), apps: BTreeMap::new() };
+    for folder in apps {
+        // The operator names other folders one by one.
+        let mut elsewhere = 0;
+        let is_inside = folder.starts_with(&root);
+        let all = if is_inside { &mut searched } else { &mut elsewhere };
+        match files_of_app(config, &folder, all) {
+            Ok(files) => drop(snapshot.apps.insert(folder, files)),
+            Err(why) => {
+                let print = print_of_file(&folder);
+                snapshot.unusable.insert(folder, (print, why));
+            }
+        }
+    }
+    snapshot
+}
 
 /// Finds apps and plugins in the plugins folder, and apps with a `path` in `[apps.<name>]`.
 pub(super) fn scan(config: &Config) -> Found {
@@ -84,12 +129,8 @@ fn search(folder: &Path, levels: u32, found: &mut Found) {
         }
     };
     found.searched += entries.len();
-    if found.searched > SEARCHED {
-        let message = format!(
-            "the plugins folder has more than {SEARCHED} files and folders, and this one is not \
-             searched\n  hint: move what is neither an app nor a plugin elsewhere"
-        );
-        found.unusable.insert(folder.to_owned(), message);
+    if found.searched > SEARCHED_ENTRIES {
+        found.unusable.insert(folder.to_owned(), not_searched());
         return;
     }
     for Entry { path, kind, .. } in entries {
@@ -111,6 +152,13 @@ fn search(folder: &Path, levels: u32, found: &mut Found) {
     }
 }
 
+fn not_searched() -> String {
+    format!(
+        "the plugins folder has more than {SEARCHED_ENTRIES} files and folders, and this one is \
+         not searched\n  hint: move what is neither an app nor a plugin elsewhere"
+    )
+}
+
 /// Returns true if a folder or file is hidden, or contains installed packages.
 fn is_skipped(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -129,30 +177,60 @@ pub(super) fn print_of_file(path: &Path) -> Print {
     print
 }
 
-/// Returns the fingerprint of an app: its files, those of its page, and components in other
-/// folders.
-pub(super) fn print_of_app(config: &Config, folder: &Path) -> Print {
+/// Returns the name and the fingerprint of an app: its files, those of its page, and components in
+/// other folders. Adds the entries of its folder to `searched`.
+fn files_of_app(config: &Config, folder: &Path, searched: &mut usize) -> Result<AppFiles, String> {
+    let most_of_app = *searched + APP_ENTRIES;
+    let most = most_of_app.min(SEARCHED_ENTRIES);
     let mut print = Print::new();
-    add_folder(&mut print, folder, APP_LEVELS);
-    if let Ok(manifest) = Manifest::read(folder) {
+    if *searched <= most {
+        let added = add_folder(&mut print, folder, APP_LEVELS, searched, most);
+        added.map_err(|error| error.to_string())?;
+    }
+    if *searched > most_of_app {
+        let (path, limit) = (folder.to_owned(), APP_ENTRIES);
+        return Err(FileError::TooManyBelow { path, limit }.to_string());
+    }
+    if *searched > most {
+        return Err(not_searched());
+    }
+    let manifest = Manifest::read(folder).ok();
+    if let Some(manifest) = &manifest {
         for file in manifest.component_files(folder, config).values() {
             add(&mut print, &file.path());
         }
         let page = manifest.page.iter().flat_map(|table| page::files_of(folder, table));
         page.for_each(|file| add(&mut print, &file));
     }
-    print
+    Ok(AppFiles { print, name: manifest.map(|manifest| manifest.app.name) })
 }
 
-fn add_folder(print: &mut Print, folder: &Path, levels: u32) {
-    for Entry { path, kind, .. } in file::entries(folder).unwrap_or_default() {
+/// Adds the files of a folder, and its entries to `searched`, until these are more than `most`.
+fn add_folder(
+    print: &mut Print,
+    folder: &Path,
+    levels: u32,
+    searched: &mut usize,
+    most: usize,
+) -> Result<(), FileError> {
+    let entries = match file::entries(folder) {
+        Err(error @ FileError::TooMany { .. }) => return Err(error),
+        // A folder that cannot be read has no fingerprint. Loading its files reports the reason.
+        entries => entries.unwrap_or_default(),
+    };
+    *searched += entries.len();
+    for Entry { path, kind, .. } in entries {
+        if *searched > most {
+            break;
+        }
         let ending = path.extension().and_then(|it| it.to_str());
         if kind.is_dir() && levels > 1 && !is_skipped(&path) {
-            add_folder(print, &path, levels - 1);
+            add_folder(print, &path, levels - 1, searched, most)?;
         } else if matches!(ending, Some("toml" | "wasm" | "sql" | "md" | "txt")) {
             add(print, &path);
         }
     }
+    Ok(())
 }
 
 /// Adds a file. A symbolic link of the operator has the fingerprint of its target, because the
@@ -184,8 +262,32 @@ mod tests {
         let found = scan(&config);
         assert_eq!((found.apps.len(), found.plugins.len()), (2, 2));
         let folder = found.apps.first().unwrap();
-        let before = print_of_app(&config, folder);
+        let print = || snapshot(&config).apps[folder].print.clone();
+        let before = print();
+        assert_eq!(before, print());
         fs::write(folder.join("app.toml"), "# changed").unwrap();
-        assert_ne!(print_of_app(&config, folder), before);
+        assert_ne!(print(), before);
+    }
+
+    #[test]
+    fn an_app_with_too_many_entries_is_unusable() {
+        let base = tempfile::tempdir().unwrap();
+        let app = |name: &str| base.path().join("plugins").join(name);
+        for name in ["few", "many"] {
+            fs::create_dir_all(app(name)).unwrap();
+            fs::write(app(name).join("app.toml"), "").unwrap();
+        }
+        let half = APP_ENTRIES / 2;
+        for folder in ["a", "b"] {
+            fs::create_dir_all(app("many").join(folder)).unwrap();
+            for number in 0..half {
+                fs::write(app("many").join(folder).join(number.to_string()), "").unwrap();
+            }
+        }
+        let found = snapshot(&Config::in_folder(base.path()));
+        let names: Vec<_> = found.apps.keys().filter_map(|path| path.file_name()).collect();
+        assert_eq!(names, ["few"]);
+        let (_, why) = found.unusable.values().next().unwrap();
+        assert!(why.contains("more than 10000 files and folders"), "{why}");
     }
 }

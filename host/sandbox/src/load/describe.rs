@@ -303,8 +303,8 @@ struct Schemas {
 }
 
 impl Schemas {
-    /// Parses a schema that has at most [`SCHEMA_BYTES`]. A longer one does not compile, and a value
-    /// takes many times the memory of its text.
+    /// Parses a schema that has at most [`SCHEMA_BYTES`]. A longer one does not compile, and values
+    /// take many times the memory of their text.
     fn parse(&mut self, text: &str, name: &str, field: &str) -> Result<Value, Rejection> {
         let bytes = text.len() as u64;
         if bytes > SCHEMA_BYTES {
@@ -349,7 +349,8 @@ mod tests {
     #[test]
     fn schemas_share_one_limit_of_memory() {
         let mut schemas = Schemas { left: SCHEMAS_WEIGHT };
-        let schema = format!("{{ \"enum\": [{}0] }}", "0,".repeat(SCHEMA_BYTES as usize / 2 - 20));
+        let numbers = "0,".repeat(SCHEMA_BYTES as usize / 2 - 20);
+        let schema = format!("{{ \"enum\": [{numbers}0] }}");
         assert!(schemas.parse(&schema, "n", "input-schema").is_ok());
         let rejection = schemas.parse(&schema, "n", "output-schema").unwrap_err();
         assert_eq!(rejection.code, "limit");

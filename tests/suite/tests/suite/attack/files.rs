@@ -97,6 +97,56 @@ async fn only_plain_files_of_the_folder_are_loaded() {
     calm::check(server).await;
 }
 
+/// Each part is below its limit, and sparse files take no place on the disk.
+#[tokio::test]
+async fn parts_of_an_app_are_limited_together() {
+    const KEYS: usize = 20_000;
+    let setup = Setup::misdeeds(calm::HONEST).await;
+    let plugins = setup.place.plugins();
+    let sparse = |path: &str, bytes: u64| {
+        let path = plugins.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        File::create(path).unwrap().set_len(bytes).unwrap();
+    };
+    app(&setup, "tables", "", "[migrations.store]\nsqlite = \"migrations\"");
+    for number in 0..1_000 {
+        sparse(&format!("tables/migrations/{number:04}_x.sql"), 16 << 20);
+    }
+    app(&setup, "streams", "", "");
+    for number in 0..1_000 {
+        sparse(&format!("streams/streams/{number}.toml"), 256 << 10);
+    }
+    app(&setup, "texts", "", "");
+    sparse("texts/p", 256 << 10);
+    let keys: String = (0..KEYS).map(|key| format!("{key}=\"p\"\n")).collect();
+    let graph = format!("{}[graphs.honest.nodes.counter.with_files]\n{keys}", calm::HONEST);
+    setup.place.write("plugins/texts/graph.toml", graph);
+    app(&setup, "parts", "", "");
+    let parts: String = (0..1_000).map(|part| format!("c{part} = \"parts.wasm\"\n")).collect();
+    let manifest = format!("[app]\nname = \"parts\"\nversion = \"1\"\n[components]\n{parts}");
+    setup.place.write("plugins/parts/app.toml", manifest);
+    app(&setup, "page", "", "[page]\ntitle = \"Page\"\nfolder = \"page\"");
+    for number in 0..1_001 {
+        fs::create_dir_all(plugins.join(format!("page/page/{number}"))).unwrap();
+    }
+
+    let setup = setup.with("[sql.store]\nurl = \"sqlite:store.db\"\n");
+    let server = setup.start().await;
+    let all = problems(&server).await;
+    for (path, expected) in [
+        ("tables", "the migrations of the app have more than 67108864 bytes together"),
+        ("streams", "the files of `streams` have more than 4194304 bytes together"),
+        ("texts", "the texts of `with_files` have more than 4194304 bytes together"),
+        ("parts", "more than 32 components"),
+        ("page", "the page has more than 1000 files and folders"),
+    ] {
+        let message = of(&all, path);
+        assert!(message.contains(expected), "{path}: {message}\n{all:?}");
+    }
+    assert_eq!(all.len(), 5, "{all:?}");
+    calm::check(server).await;
+}
+
 #[tokio::test]
 async fn many_new_files_are_checked_and_reported() {
     let setup = Setup::misdeeds(calm::HONEST).await;

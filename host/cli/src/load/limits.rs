@@ -1,0 +1,22 @@
+//! Limits of what an app or the plugins folder may have in sum, each with its reason.
+//!
+//! The limits of single files are in [`file`](super::file).
+
+/// Maximum size of all stream descriptions of an app, in bytes. They stay in memory as long as the
+/// app is loaded. Those of the bundled apps have a few KiB.
+pub const STREAMS_BYTES: u64 = 4 << 20;
+
+/// Maximum size of all migrations of an app, in bytes. Those of one database are in memory together
+/// until they are applied.
+pub const MIGRATIONS_BYTES: u64 = 64 << 20;
+
+/// Maximum number of components of an app. Each of the bundled apps has one.
+pub const APP_COMPONENTS: usize = 32;
+
+/// Maximum number of files and folders in the folder of an app, at the depth that is watched. Each
+/// refresh reads their sizes and times.
+pub const APP_ENTRIES: usize = 10_000;
+
+/// Maximum number of files and folders of the plugins folder with its subfolders, those of apps
+/// included, that are searched. Cargo's target folder has a few thousand at this depth.
+pub const SEARCHED_ENTRIES: usize = 50_000;
