@@ -16,24 +16,28 @@ pub mod migrations;
 mod names;
 mod page;
 mod parts;
+mod pinned;
 pub mod plugin_file;
 pub mod projections;
 mod round;
 mod scan;
 mod texts;
+mod versions;
 pub mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
+use tokio::runtime::Handle;
 use tokio::sync::Mutex;
+use tokio::task::JoinSet;
 use wattle_api::app_route::mount;
 use wattle_api::state::LoosePlugins;
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_run::app::App;
 use wattle_run::catalog::{Catalog, LoadProblem};
-use wattle_run::ports::store::{StoreError, ThreadRecord};
+use wattle_run::ports::store::StoreError;
 use wattle_run::ports::{Clock, Plugin, Sandbox, Store};
 use wattle_sql::Databases;
 
@@ -45,6 +49,7 @@ use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::{Migrations, PATIENCE};
 use crate::load::round::Round;
 use crate::load::scan::{Print, Snapshot};
+use crate::load::versions::Versions;
 
 /// A loader of apps and plugins. Cheap to clone.
 #[derive(Clone)]
@@ -65,9 +70,14 @@ struct Inner {
     /// The files that were loaded last. Locked during a refresh, so that refreshes never overlap.
     seen: Mutex<Seen>,
     sources: std::sync::Mutex<Sources>,
+    versions: Versions,
+    /// Runtime on which the loader was created. Work in the background runs there.
+    runtime: Handle,
+    /// Work in the background.
+    tasks: std::sync::Mutex<JoinSet<()>>,
 }
 
-/// Locations of the files of installed apps, by digest of the app.
+/// Locations of the files of installed apps that are not archived, by digest of the app.
 type Sources = BTreeMap<Digest, Source>;
 
 /// The location of the files of an app.
@@ -157,6 +167,10 @@ pub enum Change {
 
 impl Loader {
     /// Creates a loader. It loads nothing until [`Self::start`] or [`Self::refresh`].
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime.
     pub fn new(
         config: Arc<Config>,
         catalog: Arc<Catalog>,
@@ -183,24 +197,12 @@ impl Loader {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Loads the version to which a thread is pinned. Returns false if the version is not archived.
-    pub async fn load_version(&self, thread: &ThreadRecord) -> bool {
-        let inner = &self.inner;
-        for old in archive::kept(&inner.config, thread) {
-            if inner.install_old(&old).await.is_some() {
-                return true;
-            }
-        }
-        false
-    }
-
     /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.inner.config
     }
 
-    /// Loads everything at the start. Installs archived versions with pinned threads first, so that
-    /// new threads get the versions in the folders.
+    /// Loads everything at the start. Archived versions are loaded when a thread needs them.
     ///
     /// # Errors
     ///
@@ -208,20 +210,15 @@ impl Loader {
     pub async fn start(&self, store: &dyn Store) -> Result<Vec<Change>, StoreError> {
         let inner = &self.inner;
         let pinned = store.pinned_versions().await?;
-        let (needed, rest) = archive::parted(&inner.config, &pinned.versions);
-        if pinned.is_complete && store.damaged_threads().await?.is_empty() {
-            archive::delete(rest);
-        }
-        let mut old_apps = BTreeSet::new();
-        for old in needed {
-            old_apps.extend(inner.install_old(&old).await);
-        }
-        let changes = self.refresh().await;
-        let seen = inner.seen.lock().await;
-        for name in old_apps.iter().filter(|name| !seen.apps.values().any(|it| it == *name)) {
-            inner.catalog.remove(name);
-        }
-        Ok(changes)
+        let is_complete = pinned.is_complete && store.damaged_threads().await?.is_empty();
+        inner.find_archived(is_complete.then_some(pinned.versions)).await;
+        Ok(self.refresh().await)
+    }
+
+    /// Stops the work in the background.
+    pub async fn close(&self) {
+        let mut tasks = std::mem::take(&mut *self.inner.tasks());
+        tasks.shutdown().await;
     }
 
     /// Loads everything that is new or has changed since the last refresh.
@@ -295,7 +292,22 @@ impl Inner {
             migrations: Migrations::new(PATIENCE),
             seen: Mutex::default(),
             sources: std::sync::Mutex::default(),
+            versions: Versions::default(),
+            runtime: Handle::current(),
+            tasks: std::sync::Mutex::default(),
         }
+    }
+
+    /// Locks the tasks and ignores poisoning: no code that can panic runs under the lock.
+    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs work in the background until it ends or the loader is closed.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_on(work, &self.runtime);
     }
 
     /// Removes apps and plugins whose files no longer exist. Returns true if a plugin was removed,
@@ -394,9 +406,16 @@ impl Inner {
         self.catalog.clear_problem(folder);
         let loose = seen.plugin_files(&self.config);
         let files = files.into_iter().chain(loose).collect();
-        archive::keep(&self.config, &app, &manifest, folder, &files);
-        let source = Source { manifest, folder: folder.to_owned(), files };
-        self.sources().insert(app.digest, source);
+        match archive::keep(&self.config, &app, &manifest, folder, &files) {
+            Some(archived) => {
+                let versions = app.graphs.values().map(|graph| (app.name.clone(), graph.version));
+                self.versions.insert(versions, &archived);
+            }
+            None => {
+                let source = Source { manifest, folder: folder.to_owned(), files };
+                self.sources().insert(app.digest, source);
+            }
+        }
         Change::App { name, notes: loaded.notes }
     }
 
@@ -413,19 +432,7 @@ impl Inner {
         AppFolder { folder, manifest, files, is_old, config, sandbox, databases, loose }
     }
 
-    /// Installs an archived version and returns the name of its app. A failure is logged.
-    async fn install_old(&self, old: &Old) -> Option<AppName> {
-        match self.load_old(old).await {
-            Ok(app) => Some(self.catalog.install(app).name.clone()),
-            Err(messages) => {
-                let (folder, why) = (old.folder.display(), messages.join("\n"));
-                tracing::error!(%folder, "an archived version cannot be loaded: {why}");
-                None
-            }
-        }
-    }
-
-    /// Loads an archived version for the threads that are pinned to it.
+    /// Loads an archived version for the threads that are pinned to it, or the code of an export.
     async fn load_old(&self, old: &Old) -> Result<App, Vec<String>> {
         let manifest = old.manifest().map_err(|message| vec![message])?;
         let (own, others) = old.files(&manifest);

@@ -215,6 +215,7 @@ impl Host {
     /// end. Aborts the remaining runs; another host or the next start recovers them.
     pub async fn close(self) {
         self.begin_stop();
+        self.loader.close().await;
         self.engine.shutdown(CLOSE_GRACE).await;
         self.files.finish().await;
         self.tools.close().await;

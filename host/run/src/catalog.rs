@@ -1,14 +1,25 @@
 //! The loaded apps, and the graph versions that threads are pinned to.
+//!
+//! Apps are loaded while the host serves. An app that is loaded for the first time is unavailable
+//! until then, see [`Catalog::check_loading`]. A version that is not the newest one of its app is
+//! loaded when a thread needs it.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
-use wattle_graph::id::{AppName, Digest, GraphName};
+use serde_json::json;
+use tokio::sync::watch;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, Digest, GraphName, PluginName};
 
 use crate::app::{App, GraphVersion};
 use crate::export::CodeSource;
+use crate::limit::PINNED_VERSIONS;
+
+/// Maximum number of apps that a failure names.
+const NAMED_APPS: usize = 10;
 
 /// A file or folder that could not be loaded. The plugin or app that was loaded from the path
 /// before stays in use.
@@ -25,20 +36,72 @@ pub struct LoadProblem {
     pub app: Option<AppName>,
 }
 
+/// What is being loaded from a file or folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LoadingItem {
+    /// An app.
+    App(AppName),
+    /// A standalone plugin.
+    Plugin(PluginName),
+}
+
 /// The loaded apps. Reads are cheap; writes happen only when a file changes.
 #[derive(Default)]
 pub struct Catalog {
     state: Mutex<CatalogState>,
     source: OnceLock<Arc<dyn CodeSource>>,
+    /// Notified when something is loaded, or cannot be loaded.
+    loaded: watch::Sender<()>,
 }
 
 #[derive(Default)]
 struct CatalogState {
     apps: BTreeMap<AppName, Arc<App>>,
-    /// Every graph version that was loaded since the process started, so that threads finish on the
-    /// version they are pinned to.
-    versions: BTreeMap<(AppName, GraphName, Digest), Arc<App>>,
+    /// The versions that were loaded, so that threads finish on the version they are pinned to.
+    versions: BTreeMap<(AppName, GraphName, Digest), PinnedVersion>,
+    /// Number of uses of versions so far.
+    uses: u64,
     problems: BTreeMap<PathBuf, LoadProblem>,
+    loading: BTreeMap<PathBuf, LoadingItem>,
+}
+
+struct PinnedVersion {
+    app: Arc<App>,
+    /// Number of the last use.
+    used: u64,
+}
+
+impl CatalogState {
+    fn add_versions(&mut self, app: &Arc<App>) {
+        self.uses += 1;
+        for (graph, graph_version) in &app.graphs {
+            let key = (app.name.clone(), graph.clone(), graph_version.version);
+            self.versions.insert(key, PinnedVersion { app: app.clone(), used: self.uses });
+        }
+    }
+
+    fn is_newest(&self, app: &App) -> bool {
+        self.apps.get(&app.name).is_some_and(|newest| newest.digest == app.digest)
+    }
+
+    /// Returns the versions that are not the newest of their apps, least recently used first.
+    fn old_versions(&self) -> Vec<Arc<App>> {
+        let mut found: BTreeMap<(&AppName, Digest), (u64, &Arc<App>)> = BTreeMap::new();
+        for version in self.versions.values().filter(|version| !self.is_newest(&version.app)) {
+            let key = (&version.app.name, version.app.digest);
+            let old = found.entry(key).or_insert((version.used, &version.app));
+            old.0 = old.0.max(version.used);
+        }
+        let mut found: Vec<_> = found.into_values().collect();
+        found.sort_by_key(|(used, _)| *used);
+        found.into_iter().map(|(_, app)| app.clone()).collect()
+    }
+
+    /// Returns true if an app is being loaded for the first time.
+    fn is_loading(&self, app: &AppName) -> bool {
+        let is_it = |item: &LoadingItem| matches!(item, LoadingItem::App(name) if name == app);
+        !self.apps.contains_key(app) && self.loading.values().any(is_it)
+    }
 }
 
 impl Catalog {
@@ -52,12 +115,12 @@ impl Catalog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the source of the files of apps. Only the first call has an effect.
+    /// Sets the source of the code of apps. Only the first call has an effect.
     pub fn set_source(&self, source: Arc<dyn CodeSource>) {
         self.source.get_or_init(|| source);
     }
 
-    /// Returns the source of the files of apps, or `None` if it was not set.
+    /// Returns the source of the code of apps, or `None` if it was not set.
     pub fn source(&self) -> Option<Arc<dyn CodeSource>> {
         self.source.get().cloned()
     }
@@ -66,13 +129,33 @@ impl Catalog {
     /// that are pinned to an older version keep that version.
     pub fn install(&self, app: App) -> Arc<App> {
         let app = Arc::new(app);
-        let mut inner = self.lock();
-        for (graph, graph_version) in &app.graphs {
-            let key = (app.name.clone(), graph.clone(), graph_version.version);
-            inner.versions.insert(key, app.clone());
+        {
+            let mut inner = self.lock();
+            inner.add_versions(&app);
+            inner.apps.insert(app.name.clone(), app.clone());
         }
-        inner.apps.insert(app.name.clone(), app.clone());
+        self.unload_versions();
         app
+    }
+
+    /// Adds an older version of an app for the threads that are pinned to it. New runs do not use
+    /// it.
+    pub fn install_version(&self, app: App) -> Arc<App> {
+        let app = Arc::new(app);
+        self.lock().add_versions(&app);
+        self.unload_versions();
+        app
+    }
+
+    /// Removes the least recently used of the older versions that can be loaded again, if there are
+    /// more than [`PINNED_VERSIONS`]. Runs keep the versions that they use.
+    fn unload_versions(&self) {
+        let Some(source) = self.source() else { return };
+        let old = self.lock().old_versions();
+        let surplus = old.len().saturating_sub(PINNED_VERSIONS);
+        for app in old.iter().filter(|app| source.is_archived(app)).take(surplus) {
+            self.lock().versions.retain(|_, version| !Arc::ptr_eq(&version.app, app));
+        }
     }
 
     /// Removes an app, so that no new run uses it. Its versions stay for the threads that are
@@ -91,18 +174,45 @@ impl Catalog {
         self.lock().apps.values().cloned().collect()
     }
 
-    /// Returns the version that a thread is pinned to, or `None` if it was not loaded since the
-    /// process started.
+    /// Returns the version that a thread is pinned to, or `None` if it is not in memory.
     pub fn pinned_version(
         &self,
         app: &AppName,
         graph: &GraphName,
         version: Digest,
     ) -> Option<(Arc<App>, Arc<GraphVersion>)> {
-        let inner = self.lock();
-        let app = inner.versions.get(&(app.clone(), graph.clone(), version))?;
-        let graph_version = app.graphs.get(graph)?;
-        Some((app.clone(), graph_version.clone()))
+        let mut inner = self.lock();
+        inner.uses += 1;
+        let uses = inner.uses;
+        let pinned = inner.versions.get_mut(&(app.clone(), graph.clone(), version))?;
+        pinned.used = uses;
+        let graph_version = pinned.app.graphs.get(graph)?;
+        Some((pinned.app.clone(), graph_version.clone()))
+    }
+
+    /// Returns the version that a thread is pinned to. Loads it if it is archived; returns `None`
+    /// if it is not.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` while the app is loaded for the first time, and if the version takes long to
+    /// load or cannot be loaded.
+    pub async fn load_version(
+        &self,
+        app: &AppName,
+        graph: &GraphName,
+        version: Digest,
+    ) -> Result<Option<(Arc<App>, Arc<GraphVersion>)>, Failure> {
+        if let Some(found) = self.pinned_version(app, graph, version) {
+            return Ok(Some(found));
+        }
+        // The version that is being loaded may be this one.
+        self.check_loading(app)?;
+        let Some(source) = self.source() else { return Ok(None) };
+        if !source.load_version(app, version).await? {
+            return Ok(None);
+        }
+        Ok(self.pinned_version(app, graph, version))
     }
 
     /// Records that a path could not be loaded.
@@ -111,7 +221,7 @@ impl Catalog {
     }
 
     /// Removes the problem of a path that was loaded successfully.
-    pub fn clear_problem(&self, path: &std::path::Path) {
+    pub fn clear_problem(&self, path: &Path) {
         self.lock().problems.remove(path);
     }
 
@@ -131,11 +241,162 @@ impl Catalog {
     pub fn problems(&self) -> Vec<LoadProblem> {
         self.lock().problems.values().cloned().collect()
     }
+
+    /// Records what is being loaded from a path.
+    pub fn begin_loading(&self, path: &Path, item: LoadingItem) {
+        self.lock().loading.insert(path.to_owned(), item);
+    }
+
+    /// Records that nothing is being loaded from a path any more.
+    pub fn end_loading(&self, path: &Path) {
+        if self.lock().loading.remove(path).is_some() {
+            self.loaded.send_replace(());
+        }
+    }
+
+    /// Returns everything that is being loaded: first apps, then plugins, by name.
+    pub fn loading(&self) -> BTreeSet<LoadingItem> {
+        self.lock().loading.values().cloned().collect()
+    }
+
+    /// Returns true if an app is being loaded for the first time.
+    pub fn is_loading(&self, app: &AppName) -> bool {
+        self.lock().is_loading(app)
+    }
+
+    /// Returns the apps that are being loaded for the first time.
+    pub fn loading_apps(&self) -> BTreeSet<AppName> {
+        let inner = self.lock();
+        let apps = inner.loading.values().filter_map(|item| match item {
+            LoadingItem::App(app) if !inner.apps.contains_key(app) => Some(app.clone()),
+            _ => None,
+        });
+        apps.collect()
+    }
+
+    /// Returns a receiver that is notified when something is loaded, or cannot be loaded.
+    pub fn watch_loaded(&self) -> watch::Receiver<()> {
+        self.loaded.subscribe()
+    }
+
+    /// Checks that an app is not being loaded for the first time.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable`, which can be retried, with the app in `details.loading`.
+    pub fn check_loading(&self, app: &AppName) -> Result<(), Failure> {
+        if self.is_loading(app) { Err(still_loading([app])) } else { Ok(()) }
+    }
+
+    /// Checks that no app is being loaded for the first time, for a request whose app is unknown.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable`, which can be retried, with the apps in `details.loading`.
+    pub fn check_all_loaded(&self) -> Result<(), Failure> {
+        let apps = self.loading_apps();
+        if apps.is_empty() { Ok(()) } else { Err(still_loading(&apps)) }
+    }
+}
+
+/// Returns the failure of a request for an app that is being loaded.
+fn still_loading<'a>(apps: impl IntoIterator<Item = &'a AppName>) -> Failure {
+    let named: Vec<&AppName> = apps.into_iter().take(NAMED_APPS).collect();
+    let quoted: Vec<String> = named.iter().map(|app| format!("`{app}`")).collect();
+    let text = format!("the host is still loading app {}; try again", quoted.join(", "));
+    Failure::new(code::UNAVAILABLE, text).retryable().with_details(json!({ "loading": named }))
+}
+
+/// Returns true if a request failed because an app is being loaded.
+pub fn is_still_loading(failure: &Failure) -> bool {
+    let details = failure.details.as_ref();
+    failure.code == code::UNAVAILABLE
+        && details.is_some_and(|details| details.get("loading").is_some())
 }
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
+
     use super::*;
+    use crate::export::CodeFile;
+
+    fn name(text: &str) -> AppName {
+        AppName::new(text).unwrap()
+    }
+
+    fn app(text: &str, digest: usize) -> App {
+        let graph = wattle_graph::check::check_toml(
+            "graph.toml",
+            "[graphs.g]\nentry = 'a'\nnodes.a = {}",
+            &wattle_graph::check::AnyPlugin,
+        );
+        let graph = graph.unwrap().remove(0);
+        let (digest, name) = (Digest::of(&digest.to_le_bytes()), name(text));
+        let graph_version = Arc::new(GraphVersion { graph, version: digest });
+        let graphs = BTreeMap::from([(graph_version.graph.name.clone(), graph_version)]);
+        App { digest, graphs, ..App::empty(name) }
+    }
+
+    fn has(catalog: &Catalog, digest: usize) -> bool {
+        let version = Digest::of(&digest.to_le_bytes());
+        let graph = GraphName::new("g").unwrap();
+        catalog.pinned_version(&name("asset"), &graph, version).is_some()
+    }
+
+    /// Has archived all versions but the first.
+    struct Archive;
+
+    #[async_trait]
+    impl CodeSource for Archive {
+        async fn files(&self, _: &Arc<App>) -> Result<Vec<CodeFile>, Failure> {
+            Ok(Vec::new())
+        }
+
+        fn is_archived(&self, app: &App) -> bool {
+            app.digest != Digest::of(&0_usize.to_le_bytes())
+        }
+
+        async fn load_version(&self, _: &AppName, _: Digest) -> Result<bool, Failure> {
+            Ok(false)
+        }
+    }
+
+    #[test]
+    fn the_least_recently_used_archived_versions_are_unloaded() {
+        let catalog = Catalog::new();
+        catalog.set_source(Arc::new(Archive));
+        for digest in 0..=PINNED_VERSIONS {
+            catalog.install(app("asset", digest));
+        }
+        assert!(has(&catalog, 1), "this is its last use");
+        catalog.install(app("asset", PINNED_VERSIONS + 1));
+        assert!(has(&catalog, 0), "it cannot be loaded again");
+        assert!(has(&catalog, 1));
+        assert!(!has(&catalog, 2));
+        assert!((3..=PINNED_VERSIONS + 1).all(|digest| has(&catalog, digest)));
+        catalog.install_version(app("asset", 2));
+        assert!(has(&catalog, 2) && !has(&catalog, 1));
+        let newest = catalog.app(&name("asset")).unwrap();
+        assert_eq!(newest.digest, Digest::of(&(PINNED_VERSIONS + 1).to_le_bytes()));
+    }
+
+    #[test]
+    fn an_app_is_unavailable_until_it_is_loaded_for_the_first_time() {
+        let (catalog, path) = (Catalog::new(), Path::new("plugins/asset"));
+        let loaded = catalog.watch_loaded();
+        catalog.begin_loading(path, LoadingItem::App(name("asset")));
+        let failure = catalog.check_loading(&name("asset")).unwrap_err();
+        assert!(failure.retryable && is_still_loading(&failure), "{failure:?}");
+        assert_eq!(failure.details, Some(json!({ "loading": ["asset"] })));
+        assert!(catalog.check_all_loaded().is_err());
+        assert!(catalog.check_loading(&name("other")).is_ok());
+        catalog.install(app("asset", 1));
+        assert!(catalog.check_all_loaded().is_ok(), "a newer version is being loaded");
+        assert!(!loaded.has_changed().unwrap());
+        catalog.end_loading(path);
+        assert!(loaded.has_changed().unwrap() && catalog.loading().is_empty());
+    }
 
     #[test]
     fn an_app_with_a_problem_is_unavailable_until_it_is_cleared() {

@@ -6,6 +6,7 @@
 
 mod admission;
 mod answers;
+mod app_code;
 mod balance;
 mod create;
 mod dispatch;

@@ -106,7 +106,7 @@ pub struct BlobFile {
     pub bytes: CompressedBytes,
 }
 
-/// Access to the files of loaded apps.
+/// Access to the files of loaded apps and to archived versions.
 #[async_trait]
 pub trait CodeSource: Send + Sync {
     /// Returns the files of an app in the version that is given.
@@ -115,6 +115,18 @@ pub trait CodeSource: Send + Sync {
     ///
     /// `unavailable` if the files were replaced since the app was loaded.
     async fn files(&self, app: &Arc<App>) -> Result<Vec<CodeFile>, Failure>;
+
+    /// Returns true if [`CodeSource::load_version`] can load the versions of an app again.
+    fn is_archived(&self, app: &App) -> bool;
+
+    /// Adds an archived version of an app to the catalog. Returns false if the version is not
+    /// archived.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` if the version cannot be loaded; retryable if it takes longer than a request
+    /// waits.
+    async fn load_version(&self, app: &AppName, version: Digest) -> Result<bool, Failure>;
 }
 
 /// Any line of an export after the first.

@@ -258,6 +258,10 @@ pub const REUSE_BYTES: u64 = 32 << 20;
 /// Tasks of one superstep that one run executes concurrently.
 pub const STEP_CONCURRENCY: usize = 64;
 
+/// Versions of apps in memory that are not the newest of their app. Beyond the limit, the least recently used ones that are
+/// archived are unloaded, and loaded again when a thread needs them. Each holds the compiled code of its components.
+pub const PINNED_VERSIONS: usize = 100;
+
 /// Files and folders of an app's page, compressed forms counted. A built page has some dozens.
 pub const PAGE_FILES: usize = 1_000;
 

@@ -16,7 +16,6 @@ use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_graph::limit::DOCUMENT_TEXT_BYTES;
 use wattle_run::app::App;
 use wattle_run::export::{CodeFile, CompressedBytes};
-use wattle_run::ports::store::ThreadRecord;
 
 use crate::config::{Config, StoreKind};
 use crate::data_folder::VERSIONS_FOLDER;
@@ -47,6 +46,11 @@ pub(super) struct Old {
 }
 
 impl Old {
+    /// Returns the app and the version of each graph.
+    pub(super) fn versions(&self) -> impl Iterator<Item = (AppName, Digest)> {
+        self.index.versions.iter().map(|version| (self.index.app.clone(), *version))
+    }
+
     /// Returns the components of the app, and those of other plugins that its graphs use.
     pub(super) fn files(&self, manifest: &Manifest) -> (ComponentFiles, ComponentFiles) {
         let place = |name: &PluginName| {
@@ -81,25 +85,27 @@ fn file_of(plugin: &PluginName) -> String {
     format!("{plugin}.wasm")
 }
 
-/// Archives a version that was just installed. A failure is only logged, because the version itself
-/// can be used.
+/// Archives a version that was just installed. Returns its folder. A failure is only logged,
+/// because the version itself can be used.
 pub(super) fn keep(
     config: &Config,
     app: &App,
     manifest: &Manifest,
     folder: &Path,
     files: &ComponentFiles,
-) {
+) -> Option<PathBuf> {
     // With an in-memory store, no thread outlives the process.
     if config.store.kind == StoreKind::Memory {
-        return;
+        return None;
     }
-    if let Err(error) = copy(config, app, manifest, folder, files) {
+    let copied = copy(config, app, manifest, folder, files);
+    let report = |error: io::Error| {
         tracing::warn!(
             app = %app.name, %error,
             "cannot archive the version: its threads cannot resume after it is replaced"
         );
-    }
+    };
+    copied.map_err(report).ok()
 }
 
 fn copy(
@@ -108,10 +114,10 @@ fn copy(
     manifest: &Manifest,
     folder: &Path,
     files: &ComponentFiles,
-) -> io::Result<()> {
+) -> io::Result<PathBuf> {
     let kept = folder_of(config, app);
     if kept.join(INDEX).is_file() {
-        return Ok(());
+        return Ok(kept);
     }
     // The files are written to a draft folder, which is renamed when it is complete.
     let draft = kept.with_extension("draft");
@@ -119,7 +125,8 @@ fn copy(
     let _ = fs::remove_dir_all(&draft);
     unpack(&gather(app, manifest, folder, files)?, &draft)?;
     let _ = fs::remove_dir_all(&kept);
-    fs::rename(&draft, &kept)
+    fs::rename(&draft, &kept)?;
+    Ok(kept)
 }
 
 fn folder_of(config: &Config, app: &App) -> PathBuf {
@@ -244,14 +251,8 @@ pub(super) fn delete(versions: Vec<Old>) {
     }
 }
 
-/// Returns the archived versions to which a thread is pinned.
-pub(super) fn kept(config: &Config, thread: &ThreadRecord) -> Vec<Old> {
-    let is_its =
-        |old: &Old| old.index.app == thread.app && old.index.versions.contains(&thread.version);
-    all(config).into_iter().filter(is_its).collect()
-}
-
-fn all(config: &Config) -> Vec<Old> {
+/// Returns all archived versions.
+pub(super) fn all(config: &Config) -> Vec<Old> {
     let apps = subfolders(&config.data.join(VERSIONS_FOLDER));
     apps.iter().flat_map(|app| subfolders(app)).filter_map(read).collect()
 }

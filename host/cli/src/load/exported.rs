@@ -1,11 +1,12 @@
-//! Code of exports: collects the files of a loaded app, and loads an app from files.
+//! Code of loaded apps and of exports: collects the files of a loaded app, and loads an app from
+//! files.
 
 use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::Digest;
+use wattle_graph::id::{AppName, Digest};
 use wattle_run::app::App;
 use wattle_run::export::{CodeFile, CodeSource, Export};
 
@@ -30,6 +31,15 @@ impl CodeSource for Loader {
                 ),
             )
         })
+    }
+
+    fn is_archived(&self, app: &App) -> bool {
+        let versions = &self.inner.versions;
+        app.graphs.values().any(|graph| versions.folder(&app.name, graph.version).is_some())
+    }
+
+    async fn load_version(&self, app: &AppName, version: Digest) -> Result<bool, Failure> {
+        self.inner.load_for_request(app, version).await
     }
 }
 

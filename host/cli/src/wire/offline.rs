@@ -52,6 +52,7 @@ impl OfflineCode {
         let catalog = Catalog::new();
         let config = Arc::new(config);
         let loader = Loader::for_code(config, catalog.clone(), sandbox, databases, clock.clone());
+        loader.find_archived().await;
         for change in loader.refresh().await {
             if let Change::Problem { path, message } = change {
                 Output::warning(&format!("`{}` is not loaded: {message}", path.display()));
@@ -76,7 +77,8 @@ impl OfflineCode {
         let thread = &export.header.thread;
         let find = || self.catalog.pinned_version(&thread.app, &thread.graph, thread.version);
         if find().is_none() {
-            self.loader.load_version(thread).await;
+            let loaded = self.loader.load_archived(&thread.app, thread.version).await;
+            loaded.map_err(|failure| failure.message)?;
         }
         Ok(find().map(|(app, _)| app))
     }

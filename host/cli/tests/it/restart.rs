@@ -1,12 +1,22 @@
 //! State that survives a restart.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
 use serde_json::json;
 use wattle::config::{Config, StoreKind};
-use wattle::server::Server;
+use wattle::server::{Server, ServerOptions};
+use wattle::wire::Overrides;
+use wattle_graph::id::PluginName;
 use wattle_kit::need;
 use wattle_kit::postgres::Postgres;
+use wattle_run::ports::sandbox::LoadError;
+use wattle_run::ports::{Plugin, Sandbox};
 
 use crate::fixture::{answer, config, options, write_app};
+use crate::native::NativeSandbox;
 
 #[tokio::test]
 async fn an_interrupt_survives_a_restart_and_gets_one_answer() {
@@ -84,5 +94,53 @@ async fn a_thread_continues_on_its_pinned_version() {
     let server = Server::start(config, options()).await.unwrap();
     let versions = folder.path().join("data/versions/greeter");
     assert_eq!(std::fs::read_dir(versions).unwrap().count(), 0);
+    server.shutdown().await;
+}
+
+/// A sandbox that counts the loads of components.
+#[derive(Default)]
+struct Counted {
+    loads: AtomicUsize,
+}
+
+#[async_trait]
+impl Sandbox for Counted {
+    async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        NativeSandbox.load(name, bytes).await
+    }
+}
+
+#[tokio::test]
+async fn an_archived_version_is_loaded_once_a_thread_needs_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    let mut config = config(folder.path(), "");
+    config.store.kind = StoreKind::Redb;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let server = Server::start(config.clone(), options()).await.unwrap();
+    let runs = format!("{}/api/v1/apps/greeter/runs", server.url());
+    for thread in ["one", "two"] {
+        let start = json!({ "input": { "name": "Ada" }, "thread_id": thread, "wait": true });
+        let run = answer(client.post(&runs).json(&start)).await.1;
+        assert_eq!(run["status"], "interrupted", "{run}");
+    }
+    server.shutdown().await;
+
+    std::fs::remove_dir_all(plugins.join("greeter")).unwrap();
+    let counted = Arc::new(Counted::default());
+    let sandbox: Arc<dyn Sandbox> = counted.clone();
+    let overrides = Overrides { sandbox: Some(sandbox), ..Overrides::default() };
+    let server = Server::start(config, ServerOptions { overrides, watch: false }).await.unwrap();
+    assert_eq!(counted.loads.load(Ordering::Relaxed), 0);
+    let resume = async |thread: &str| {
+        let url = format!("{}/api/v1/threads/{thread}/resume", server.url());
+        let resume = json!({ "answers": { "": true }, "wait": true });
+        answer(client.post(url).json(&resume)).await.1
+    };
+    let (one, two) = tokio::join!(resume("one"), resume("two"));
+    assert_eq!((&one["status"], &two["status"]), (&json!("completed"), &json!("completed")));
+    assert_eq!(counted.loads.load(Ordering::Relaxed), 1);
     server.shutdown().await;
 }

@@ -218,7 +218,7 @@ impl Engine {
             return Ok(());
         };
         check_documents(input, context, metadata)?;
-        let (_, graph_version) = self.code_for(head, app, graph.as_ref())?;
+        let (_, graph_version) = self.code_for(head, app, graph.as_ref()).await?;
         options::check(&record.options, &graph_version.graph)?;
         let graph = &graph_version.graph;
         check_context(graph, context).await?;

@@ -17,9 +17,9 @@ use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_graph::principal::Principal;
 use wattle_graph::step::{CheckpointStamp, Edit, edit, edit_reductions, empty_checkpoint};
 
+use super::app_code::select_graph;
 use super::history::check_namespace;
 use super::owner::check_owner;
-use super::start::select_graph;
 use super::threads::bind;
 use super::{Engine, ThreadClaim, new_run_id, thread_not_found};
 use crate::app::{App, GraphVersion};
@@ -131,7 +131,7 @@ impl Engine {
         };
         let version = base.as_ref().and_then(|base| base.meta.version);
         head.record.version = version.unwrap_or(head.record.version);
-        let (app, graph_version) = self.pinned_code(&head.record)?;
+        let (app, graph_version) = self.pinned_code(&head.record).await?;
         Ok(EditTarget { head, app, graph_version, base })
     }
 

@@ -47,7 +47,10 @@ impl Engine {
             return Err(Failure::new(code::BUSY, text));
         }
         let record = &head.record;
-        let version = self.0.catalog.pinned_version(&record.app, &record.graph, record.version);
+        let catalog = &self.0.catalog;
+        let version = catalog.load_version(&record.app, &record.graph, record.version).await;
+        // Without the code, its digests are not in the header.
+        let version = if parts.code { version? } else { version.unwrap_or_default() };
         let app = version.map(|(app, _)| app);
         let header = self.header(&head, app.as_deref(), parts).await?;
         let mut first = json_line(&header)?;

@@ -127,7 +127,7 @@ impl Engine {
         let fork = match &request.from {
             ForkFrom::Checkpoint { checkpoint, input } => {
                 let tuple = self.root_checkpoint(thread, *checkpoint).await?;
-                let ground = self.fork_base(head.clone(), tuple)?;
+                let ground = self.fork_base(head.clone(), tuple).await?;
                 self.fork_at_checkpoint(&ground, &slot, input.as_ref()).await?
             }
             ForkFrom::Input { checkpoint, input } => {
@@ -145,10 +145,14 @@ impl Engine {
     }
 
     /// Returns a checkpoint with the code that made it.
-    fn fork_base(&self, head: ThreadHead, tuple: CheckpointTuple) -> Result<ForkBase, Failure> {
+    async fn fork_base(
+        &self,
+        head: ThreadHead,
+        tuple: CheckpointTuple,
+    ) -> Result<ForkBase, Failure> {
         let version = tuple.checkpoint.meta.version.unwrap_or(head.record.version);
         let record = ThreadRecord { version, ..head.record.clone() };
-        let (app, graph_version) = self.pinned_code(&record)?;
+        let (app, graph_version) = self.pinned_code(&record).await?;
         Ok(ForkBase { head, app, graph_version, tuple })
     }
 
@@ -197,7 +201,7 @@ impl Engine {
             None => None,
         };
         let base = before.as_ref().map(|tuple| &tuple.checkpoint);
-        let ground = self.fork_base(head.clone(), made)?;
+        let ground = self.fork_base(head.clone(), made).await?;
         let at = self.root_stamp(&ground.head, &ground.graph_version, slot).await?;
         let checkpoint = input_checkpoint(&ground, base, input, at).await?;
         let from = base.map(|base| base.meta.id);
@@ -213,7 +217,7 @@ impl Engine {
     ) -> Result<PreparedFork, Failure> {
         let (tuple, replaced) = self.find_call(head, call, result).await?;
         check_override(&replaced.called, &replaced.result)?;
-        let ground = self.fork_base(head.clone(), tuple.clone())?;
+        let ground = self.fork_base(head.clone(), tuple.clone()).await?;
         let whole = SuperstepEvents::new(tuple);
         let survey = ForkScan {
             store: self.0.ports.store.as_ref(),
@@ -301,7 +305,7 @@ impl Engine {
             expires_ms: None,
             ..head.record.clone()
         };
-        let (_, graph_version) = self.pinned_code(&record)?;
+        let (_, graph_version) = self.pinned_code(&record).await?;
         options::check(&run.options, &graph_version.graph)?;
         self.write_copied_checkpoints(slot, &head, taken_over.checkpoints).await?;
         // The events of the fork belong to its own checkpoint, not to the former current one.

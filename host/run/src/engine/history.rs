@@ -1,7 +1,5 @@
 //! Reads the states of a thread at its checkpoints.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use wattle_graph::definition::SubgraphState;
 use wattle_graph::event::{Event, EventKind};
@@ -11,20 +9,17 @@ use wattle_graph::id::{CheckpointId, GraphName, Namespace, NodeName, TaskId, Thr
 use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::{Plan, plan};
 
+use super::app_code::LoadedCode;
 use super::{Engine, thread_not_found};
 use crate::app::{App, GraphVersion};
 use crate::hostcall::runs::PendingInterrupt;
 use crate::limit;
 use crate::ports::store::{
     CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, Store, StoreError, ThreadHead,
-    ThreadRecord,
 };
 use crate::time_travel::{HistoryQuery, StateView, TaskView};
 use crate::unpersisted_events;
 use crate::view::{self, Subgraphs, store_failure};
-
-/// The code that determines the tasks of a checkpoint, if it is loaded.
-type LoadedCode = Option<(Arc<App>, Arc<GraphVersion>)>;
 
 impl Engine {
     /// Returns the state of a thread, or of one of its subgraphs, at a checkpoint. Without
@@ -50,7 +45,7 @@ impl Engine {
             }
         };
         let tuple = found.ok_or_else(|| checkpoint_not_found(thread, namespace, id))?;
-        let code = self.loaded_code(&head.record);
+        let code = self.loaded_code(&head.record).await;
         self.state_view(&head, &code, tuple).await
     }
 
@@ -78,7 +73,7 @@ impl Engine {
         };
         let store = self.0.ports.store.as_ref();
         let page = store.checkpoints(thread, &query).await.map_err(store_failure)?;
-        let code = self.loaded_code(&head.record);
+        let code = self.loaded_code(&head.record).await;
         let mut items = Vec::with_capacity(page.items.len());
         for tuple in page.items {
             let mut view = self.state_view(&head, &code, tuple).await?;
@@ -99,11 +94,6 @@ impl Engine {
         let root = Namespace::root();
         let found = self.0.ports.store.checkpoint(thread, &root, Some(id)).await;
         found.map_err(store_failure)?.ok_or_else(|| checkpoint_not_found(thread, &root, Some(id)))
-    }
-
-    /// Returns the code of a thread, if it is loaded. A thread is readable without its code.
-    fn loaded_code(&self, record: &ThreadRecord) -> LoadedCode {
-        self.0.catalog.pinned_version(&record.app, &record.graph, record.version)
     }
 
     async fn state_view(

@@ -60,14 +60,15 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `not-found` if the thread does not exist or its graph is not loaded; `busy` while a run is
-    /// active.
+    /// `not-found` if the thread does not exist or its graph is not loaded; `unavailable` while its
+    /// app is loaded for the first time; `busy` while a run is active.
     pub async fn migrate(&self, request: &MigrateThread) -> Result<MigrationReport, Failure> {
         let thread = &request.thread;
         let slot = self.claim(thread, new_run_id()).await?;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
         let record = &head.record;
+        self.0.catalog.check_loading(&record.app)?;
         let graph_version = self.0.catalog.app(&record.app).and_then(|app| {
             let graph_version = app.graphs.get(&record.graph)?;
             Some(graph_version.clone())

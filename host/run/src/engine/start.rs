@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::json;
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Answered, Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{
-    AppName, CheckpointId, GraphName, InterruptId, Namespace, RunId, TaskId, ThreadId,
-};
+use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId, ThreadId};
 use wattle_graph::interrupt::Interrupt;
 use wattle_graph::lineage::Lineage;
 use wattle_graph::principal::Principal;
@@ -59,7 +56,7 @@ impl Engine {
             self.admit(head).await?;
         }
         let (app, graph_version) =
-            self.code_for(head.as_ref(), &request.app, request.graph.as_ref())?;
+            self.code_for(head.as_ref(), &request.app, request.graph.as_ref()).await?;
         let head = match head {
             Some(head) if !head.record.is_unbound() => head,
             Some(head) => bind(head, &app, &graph_version),
@@ -105,47 +102,6 @@ impl Engine {
         let lineage = Lineage::new(checkpoint);
         let driver = Driver::new(context, record, run, lineage, UnpersistedEvents::default());
         Ok(self.spawn(slot, driver))
-    }
-
-    /// Returns the code of a run on a thread: the version that the thread is pinned to, or the
-    /// newest version of the app if the thread is new or unbound.
-    ///
-    /// # Errors
-    ///
-    /// `conflict` if the thread is bound to a graph other than `graph`; `not-found` if the app or
-    /// the graph is not loaded; `unavailable` if the pinned version is not loaded; `invalid` if no
-    /// graph is named and the app has several.
-    pub(super) fn code_for(
-        &self,
-        head: Option<&ThreadHead>,
-        app: &AppName,
-        graph: Option<&GraphName>,
-    ) -> Result<(Arc<App>, Arc<GraphVersion>), Failure> {
-        let Some(record) = head.map(|head| &head.record).filter(|record| !record.is_unbound())
-        else {
-            let app = self.app(app)?;
-            let graph_version = select_graph(&app, graph)?;
-            return Ok((app, graph_version));
-        };
-        if let Some(graph) = graph.filter(|graph| **graph != record.graph) {
-            let (thread, own) = (&record.id, &record.graph);
-            let text = format!(
-                "thread `{thread}` is bound to graph `{own}`; run `{graph}` on another thread"
-            );
-            return Err(Failure::new(code::CONFLICT, text));
-        }
-        self.pinned_code(record)
-    }
-
-    pub(super) fn app(&self, name: &AppName) -> Result<Arc<App>, Failure> {
-        self.0.catalog.app(name).ok_or_else(|| {
-            let known: Vec<String> =
-                self.0.catalog.apps().iter().map(|app| format!("`{}`", app.name)).collect();
-            Failure::new(
-                code::NOT_FOUND,
-                format!("there is no app `{name}`; loaded apps: {}", known.join(", ")),
-            )
-        })
     }
 
     pub(super) fn new_thread(
@@ -261,7 +217,7 @@ impl Engine {
         reason: RunReason,
         answers: Vec<(Namespace, EventKind)>,
     ) -> Result<RunRef, Failure> {
-        let (app, graph_version) = self.pinned_code(&head.record)?;
+        let (app, graph_version) = self.pinned_code(&head.record).await?;
         options::check(&run.options, &graph_version.graph)?;
         let store = self.0.ports.store.as_ref();
         let Some(mut tuple) =
@@ -312,27 +268,6 @@ impl Engine {
         let context = GraphContext { reusable_results, root_superstep, tasks, ..context };
         let driver = Driver::new(context, record, run, lineage, unpersisted);
         Ok(self.spawn(slot, driver))
-    }
-
-    /// Returns the code that a thread is pinned to.
-    pub(super) fn pinned_code(
-        &self,
-        record: &ThreadRecord,
-    ) -> Result<(Arc<App>, Arc<GraphVersion>), Failure> {
-        self.0.catalog.pinned_version(&record.app, &record.graph, record.version).ok_or_else(|| {
-            Failure::new(
-                code::UNAVAILABLE,
-                format!(
-                    "thread `{}` is pinned to version {} of graph `{}` in app `{}`, which is not \
-                     loaded; put that version back or start a new thread",
-                    record.id,
-                    &record.version.to_hex()[..12],
-                    record.graph,
-                    record.app
-                ),
-            )
-            .with_details(json!({ "version": record.version }))
-        })
     }
 
     pub(super) fn new_run(
@@ -507,30 +442,6 @@ impl Engine {
 fn caller_of(run: &RunRecord, head: &ThreadHead, slot: &ThreadClaim) -> CallerId {
     let in_record = run.spec.as_ref().and_then(|spec| spec.principal.as_ref());
     CallerId::of_run(slot.request.principal.as_ref().or(in_record), &head.record.app)
-}
-
-pub(super) fn select_graph(
-    app: &App,
-    name: Option<&GraphName>,
-) -> Result<Arc<GraphVersion>, Failure> {
-    let names = || app.graphs.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let found = match name {
-        Some(name) => app.graphs.get(name),
-        None if app.graphs.len() == 1 => app.graphs.values().next(),
-        None => {
-            return Err(Failure::new(
-                code::INVALID,
-                format!("app `{}` has several graphs, name one of {}", app.name, names()),
-            ));
-        }
-    };
-    found.cloned().ok_or_else(|| {
-        let wanted = name.map_or_else(String::new, |name| format!(" `{name}`"));
-        Failure::new(
-            code::NOT_FOUND,
-            format!("app `{}` has no graph{wanted}; it has: {}", app.name, names()),
-        )
-    })
 }
 
 /// Returns the answers of a principal as events, each with the graph that raised the interrupt.

@@ -80,8 +80,8 @@ impl Engine {
         let root = view::current_checkpoint(store, &head).await.map_err(store_failure)?;
         let root = root.ok_or_else(|| checkpoint_not_found(thread, &request.namespace, None))?;
         let version = root.checkpoint.meta.version.unwrap_or(head.record.version);
-        let (app, graph_version) =
-            self.pinned_code(&ThreadRecord { version, ..head.record.clone() })?;
+        let record = ThreadRecord { version, ..head.record.clone() };
+        let (app, graph_version) = self.pinned_code(&record).await?;
         let subgraphs = Subgraphs::new(&root.events);
         Ok(SubgraphEditTarget { request, head, app, graph_version, root, subgraphs })
     }

@@ -26,9 +26,10 @@ use crate::app::{App, GraphVersion};
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::driver::reduce;
 use crate::engine::admission::check_context;
+use crate::engine::app_code::select_graph;
 use crate::engine::owner::check_owner;
 use crate::engine::request::RunRequest;
-use crate::engine::start::{answer_events, select_graph};
+use crate::engine::start::answer_events;
 use crate::engine::threads::bind;
 use crate::engine::{Engine, ThreadClaim, thread_not_found};
 use crate::hostcall::runs::{RunRef, StartRun};
@@ -143,7 +144,7 @@ impl Engine {
                 ),
             ));
         }
-        let ground = self.fork_base(head.clone(), tuple)?;
+        let ground = self.fork_base(head.clone(), tuple).await?;
         check_context(&ground.graph_version.graph, &request.context).await?;
         let at = self.root_stamp(&ground.head, &ground.graph_version, slot).await?;
         let whole = SuperstepEvents::new(ground.tuple.clone());

@@ -1,0 +1,132 @@
+//! Loads the versions that threads are pinned to.
+//!
+//! Most threads of a start need no old version, so a version is loaded when the first thread needs
+//! it. The load continues in the background if it takes longer than a request waits.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::timeout_at;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, Digest};
+
+use super::archive::{self, Old};
+use super::versions::VersionLoad;
+use super::{Inner, Loader};
+
+/// Time that a request waits for a version. It takes some milliseconds if the compiled code is in
+/// the cache.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Loader {
+    /// Finds the archived versions of the data folder.
+    pub async fn find_archived(&self) {
+        self.inner.find_archived(None).await;
+    }
+
+    /// Loads an archived version of an app, however long that takes. Returns false if the version is
+    /// not archived.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` if the version cannot be loaded.
+    pub async fn load_archived(&self, app: &AppName, version: Digest) -> Result<bool, Failure> {
+        self.inner.load_version(app, version, None).await
+    }
+}
+
+impl Inner {
+    /// Finds the archived versions. Deletes those to which no thread is pinned, if the pinned ones
+    /// are known.
+    pub(super) async fn find_archived(&self, pinned: Option<BTreeSet<(AppName, Digest)>>) {
+        let config = self.config.clone();
+        let find = move || {
+            let Some(pinned) = pinned else { return archive::all(&config) };
+            let (needed, rest) = archive::parted(&config, &pinned);
+            archive::delete(rest);
+            needed
+        };
+        match tokio::task::spawn_blocking(find).await {
+            Ok(found) => found.iter().for_each(|old| self.add_archived(old)),
+            Err(error) => tracing::error!(%error, "cannot list the archived versions"),
+        }
+    }
+
+    fn add_archived(&self, old: &Old) {
+        self.versions.insert(old.versions(), &old.folder);
+    }
+
+    /// Loads an archived version for a request.
+    pub(super) async fn load_for_request(
+        self: &Arc<Self>,
+        app: &AppName,
+        version: Digest,
+    ) -> Result<bool, Failure> {
+        self.load_version(app, version, Some(PATIENCE)).await
+    }
+
+    async fn load_version(
+        self: &Arc<Self>,
+        app: &AppName,
+        version: Digest,
+        patience: Option<Duration>,
+    ) -> Result<bool, Failure> {
+        let Some(folder) = self.versions.folder(app, version) else { return Ok(false) };
+        let (mut load, sender) = self.versions.begin(&folder);
+        if let Some(sender) = sender {
+            self.begin_load(folder, sender);
+        }
+        let ended = load.outcome.wait_for(|outcome| *outcome != VersionLoad::Running);
+        let ended = match patience {
+            Some(patience) => timeout_at(load.began + patience, ended).await,
+            None => Ok(ended.await),
+        };
+        let version = &version.to_hex()[..12];
+        match ended.as_ref().map(|ended| ended.as_deref()) {
+            Ok(Ok(VersionLoad::Failed(message))) => {
+                let text = format!("version {version} of app `{app}` cannot be loaded: {message}");
+                Err(Failure::new(code::UNAVAILABLE, text))
+            }
+            Ok(Ok(_)) => Ok(true),
+            // The host stops.
+            Ok(Err(_)) => {
+                let text = format!("version {version} of app `{app}` was not loaded; try again");
+                Err(Failure::new(code::UNAVAILABLE, text).retryable())
+            }
+            Err(_) => {
+                let text = format!("version {version} of app `{app}` is being loaded; try again");
+                let failure = Failure::new(code::UNAVAILABLE, text).retryable();
+                Err(failure.with_details(json!({ "loading": [app] })))
+            }
+        }
+    }
+
+    fn begin_load(self: &Arc<Self>, folder: PathBuf, sender: watch::Sender<VersionLoad>) {
+        let inner = self.clone();
+        self.spawn(async move {
+            let outcome = match inner.install_archived(&folder).await {
+                Ok(()) => VersionLoad::Loaded,
+                Err(message) => {
+                    let folder = folder.display();
+                    tracing::error!(%folder, "an archived version cannot be loaded: {message}");
+                    VersionLoad::Failed(message)
+                }
+            };
+            inner.versions.end(&folder, &outcome);
+            sender.send_replace(outcome);
+        });
+    }
+
+    async fn install_archived(&self, folder: &Path) -> Result<(), String> {
+        let path = folder.to_owned();
+        let old = tokio::task::spawn_blocking(move || archive::read(path)).await;
+        let old = old.map_err(|error| error.to_string())?.ok_or("its files are missing")?;
+        let app = self.load_old(&old).await.map_err(|messages| messages.join("\n"))?;
+        self.catalog.install_version(app);
+        Ok(())
+    }
+}
