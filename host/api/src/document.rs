@@ -49,7 +49,7 @@ pub struct Health {
 /// The progress of the recovery of runs that a crash or shutdown interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RecoveryDocument {
-    /// True if every found run was recovered or set aside.
+    /// True if every found run was recovered or set aside, or waits until its app is loaded.
     pub over: bool,
     /// Number of runs that were found.
     pub found: usize,
@@ -57,14 +57,17 @@ pub struct RecoveryDocument {
     pub recovered: usize,
     /// Number of runs that are set aside, because they cannot be recovered.
     pub set_aside: usize,
+    /// Number of runs that wait until their apps are loaded.
+    pub waiting: usize,
 }
 
 impl RecoveryDocument {
-    /// Returns the progress of a recovery; `None` if it is complete and no run is set aside.
+    /// Returns the progress of a recovery; `None` if it is complete, and no run is set aside or
+    /// waits.
     pub(crate) fn of(recovery: Recovery) -> Option<Self> {
-        let Recovery { is_complete: is_over, found, recovered, set_aside } = recovery;
-        let is_done = is_over && set_aside == 0;
-        (!is_done).then_some(Self { over: is_over, found, recovered, set_aside })
+        let Recovery { is_complete: is_over, found, recovered, set_aside, waiting } = recovery;
+        let is_done = is_over && set_aside == 0 && waiting == 0;
+        (!is_done).then_some(Self { over: is_over, found, recovered, set_aside, waiting })
     }
 }
 

@@ -25,6 +25,7 @@ use self::schedule::NextCheck;
 use super::balance::StartReservation;
 use super::{Engine, EngineInner, thread_not_found};
 use crate::caller_id::CallerId;
+use crate::catalog::is_still_loading;
 use crate::ports::store::{
     PendingQuery, PendingRun, QueueCondition, RunRecord, StoreError, ThreadStatus,
 };
@@ -37,7 +38,7 @@ const CHECK_CONCURRENCY: usize = 16;
 pub(super) const RECHECK_DELAY: Duration = Duration::from_secs(1);
 
 /// Interval between two lists of all pending runs if hosts share the store, and delay before the
-/// next check of a thread that another host runs.
+/// next check of a thread that another host runs, or whose app is being loaded.
 const LIST_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Interval at which an idle dispatcher checks that the engine still exists.
@@ -190,6 +191,10 @@ impl Engine {
             });
         }
         let now_ms = self.now_ms();
+        // The app is loaded in the background, however long that takes.
+        if is_still_loading(&failure) {
+            return Ok(NextCheck::At(now_ms + LIST_INTERVAL.as_millis() as i64));
+        }
         if is_transient(&failure) {
             let tries = self.0.dispatch.count_start_failure(&record.id);
             if tries < MAX_START_FAILURES {

@@ -4,12 +4,12 @@
 //! After a start, recovery proceeds in the background, oldest run first, a few runs at a time. An
 //! operation on a thread recovers the run of the thread first. A run that cannot be recovered is
 //! set aside with the reason. It does not delay other runs, and is retried with growing delays,
-//! after the next start, and on request.
+//! after the next start, and on request. A run whose app is still being loaded waits for its app.
 
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
@@ -55,7 +55,8 @@ const MAX_RETRY_MS: i64 = 3_600_000;
 /// Progress of the recovery after a start of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// True if all runs that were orphaned before the start are recovered or set aside.
+    /// True if all runs that were orphaned before the start are recovered or set aside, or wait for
+    /// their apps.
     pub is_complete: bool,
     /// Orphaned runs that were found.
     pub found: usize,
@@ -63,11 +64,13 @@ pub struct Recovery {
     pub recovered: usize,
     /// Orphaned runs that are set aside now.
     pub set_aside: usize,
+    /// Orphaned runs that wait for their apps to be loaded now.
+    pub waiting: usize,
 }
 
 impl Recovery {
     /// The progress if there is nothing to recover.
-    const NONE: Self = Self { is_complete: true, found: 0, recovered: 0, set_aside: 0 };
+    const NONE: Self = Self { is_complete: true, found: 0, recovered: 0, set_aside: 0, waiting: 0 };
 }
 
 /// A thread whose orphaned run cannot be recovered.
@@ -91,12 +94,15 @@ pub(super) struct RecoveryState {
     /// Notified when another host has handed over runs.
     pub(super) handed_over: Notify,
     set_aside: Mutex<BTreeMap<ThreadId, SetAside>>,
+    /// Orphaned runs whose apps are being loaded.
+    waiting: Mutex<BTreeMap<ThreadId, OrphanedThread>>,
 }
 
 impl Default for RecoveryState {
     fn default() -> Self {
         let progress = watch::Sender::new(Recovery::NONE);
-        Self { progress, handed_over: Notify::new(), set_aside: Mutex::default() }
+        let (set_aside, waiting) = (Mutex::default(), Mutex::default());
+        Self { progress, handed_over: Notify::new(), set_aside, waiting }
     }
 }
 
@@ -104,6 +110,11 @@ impl RecoveryState {
     /// Locks the threads that are set aside. No code that can panic runs under this lock.
     fn set_aside(&self) -> MutexGuard<'_, BTreeMap<ThreadId, SetAside>> {
         self.set_aside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the runs that wait for their apps. No code that can panic runs under this lock.
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<ThreadId, OrphanedThread>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Updates the progress, unless the recovery after a start is complete.
@@ -127,6 +138,8 @@ enum RecoveryOutcome {
     NotNeeded,
     /// The run was set aside.
     SetAside,
+    /// The run waits until its app is loaded.
+    Waiting,
 }
 
 impl Engine {
@@ -135,6 +148,7 @@ impl Engine {
     pub fn start_recovery(&self) {
         self.mark_serving();
         self.0.recovery.progress.send_replace(Recovery { is_complete: false, ..Recovery::NONE });
+        self.0.runtime.spawn(recover_after_loading(Arc::downgrade(&self.0)));
         let engine = self.clone();
         self.0.runtime.spawn(async move {
             while engine.recover_all().await.is_err() {
@@ -148,7 +162,8 @@ impl Engine {
     /// Returns the progress of the recovery.
     pub fn recovery(&self) -> Recovery {
         let set_aside = self.0.recovery.set_aside().len();
-        Recovery { set_aside, ..*self.0.recovery.progress.borrow() }
+        let waiting = self.0.recovery.waiting().len();
+        Recovery { set_aside, waiting, ..*self.0.recovery.progress.borrow() }
     }
 
     /// Waits until the recovery after a start is complete.
@@ -179,6 +194,16 @@ impl Engine {
         if !cuts.is_empty() {
             tracing::info!(runs = cuts.len(), "recovering orphaned runs");
         }
+        let recovered = self.recover_runs(cuts).await;
+        let Recovery { is_complete: is_over, set_aside, waiting, .. } = self.recovery();
+        if !is_over && recovered + set_aside + waiting > 0 {
+            tracing::info!(runs = recovered, set_aside, waiting, "recovery of runs is complete");
+        }
+        Ok(recovered)
+    }
+
+    /// Recovers runs, a few at a time. Returns the number of recovered runs.
+    async fn recover_runs(&self, cuts: Vec<OrphanedThread>) -> usize {
         let room = Arc::new(Semaphore::new(permits(limit::RECOVERY_BYTES) as usize));
         let attempts =
             futures::stream::iter(cuts).map(|cut| self.recover_when_room(cut, room.clone()));
@@ -190,12 +215,21 @@ impl Engine {
                 }
                 sum
             });
-        let recovered = recovered.await;
-        let Recovery { is_complete: is_over, set_aside, .. } = self.recovery();
-        if !is_over && recovered + set_aside > 0 {
-            tracing::info!(runs = recovered, set_aside, "recovery of runs is complete");
+        recovered.await
+    }
+
+    /// Recovers the runs whose apps have been loaded, or could not be loaded.
+    async fn recover_waiting(&self) {
+        let ready: Vec<OrphanedThread> = {
+            let mut waiting = self.0.recovery.waiting();
+            let is_ready =
+                |_: &ThreadId, cut: &mut OrphanedThread| !self.0.catalog.is_loading(&cut.app);
+            waiting.extract_if(.., is_ready).map(|(_, cut)| cut).collect()
+        };
+        if !ready.is_empty() {
+            tracing::info!(runs = ready.len(), "recovering orphaned runs of loaded apps");
+            self.recover_runs(ready).await;
         }
-        Ok(recovered)
     }
 
     /// Returns the orphaned runs that are due, oldest first.
@@ -206,8 +240,11 @@ impl Engine {
             let found = self.0.ports.store.orphaned_threads(holder, after.as_ref()).await?;
             let Some(last) = found.last() else { break };
             after = Some(last.thread.clone());
-            let is_wanted =
-                |cut: &OrphanedThread| !self.is_active(&cut.thread) && self.is_due(&cut.thread);
+            let is_wanted = |cut: &OrphanedThread| {
+                !self.is_active(&cut.thread)
+                    && self.is_due(&cut.thread)
+                    && self.check_not_waiting(&cut.thread).is_ok()
+            };
             cuts.extend(found.into_iter().filter(is_wanted));
         }
         cuts.sort_by(|one, other| {
@@ -288,10 +325,12 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `not-found`; `conflict` if the thread has no orphaned run; the failure of the recovery.
+    /// `not-found`; `conflict` if the thread has no orphaned run; `unavailable` while the app of
+    /// the thread is loaded for the first time; the failure of the recovery.
     pub async fn retry_recovery(&self, thread: &ThreadId) -> Result<RunRef, Failure> {
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         let came = self.recover_now(thread).await?;
+        self.check_not_waiting(thread)?;
         if let Some(aside) = self.set_aside(thread).filter(|_| came == RecoveryOutcome::SetAside) {
             return Err(aside.failure);
         }
@@ -305,12 +344,26 @@ impl Engine {
     }
 
     /// Recovers the run of a thread before another operation uses the thread, if the recovery after
-    /// a start is not complete.
+    /// a start is not complete, or the run has waited for its app.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` while the app of the run is loaded for the first time; errors of the store.
     pub(super) async fn recover_before_use(&self, thread: &ThreadId) -> Result<(), Failure> {
-        if self.recovery().is_complete || self.set_aside(thread).is_some() {
+        self.check_not_waiting(thread)?;
+        let has_waited = self.0.recovery.waiting().contains_key(thread);
+        let is_complete = self.recovery().is_complete;
+        if !has_waited && (is_complete || self.set_aside(thread).is_some()) {
             return Ok(());
         }
-        self.recover_now(thread).await.map(drop)
+        self.recover_now(thread).await?;
+        self.check_not_waiting(thread)
+    }
+
+    /// Checks that the orphaned run of a thread does not wait for its app.
+    fn check_not_waiting(&self, thread: &ThreadId) -> Result<(), Failure> {
+        let app = self.0.recovery.waiting().get(thread).map(|cut| cut.app.clone());
+        app.map_or(Ok(()), |app| self.0.catalog.check_loading(&app))
     }
 
     async fn recover_now(&self, thread: &ThreadId) -> Result<RecoveryOutcome, Failure> {
@@ -330,6 +383,14 @@ impl Engine {
     }
 
     async fn recover_or_set_aside(&self, cut: OrphanedThread) -> RecoveryOutcome {
+        if self.0.catalog.is_loading(&cut.app) {
+            self.0.recovery.waiting().insert(cut.thread.clone(), cut.clone());
+            // The app may have been loaded before the run was in the list.
+            if self.0.catalog.is_loading(&cut.app) {
+                tracing::debug!(thread = %cut.thread, app = %cut.app, "a run waits for its app");
+                return RecoveryOutcome::Waiting;
+            }
+        }
         let patience = Duration::from_millis(limit::RECOVERY_MS);
         let attempt = tokio::time::timeout(patience, self.recover_thread(&cut));
         // A panic of the attempt is caught here; its unwinding releases the claim of the thread.
@@ -359,36 +420,36 @@ impl Engine {
             thread = %cut.thread, %failure,
             "cannot recover an orphaned run; it is set aside"
         );
-        self.mark_set_aside(cut, failure);
+        self.0.recovery.waiting().remove(&cut.thread);
+        self.mark_set_aside(cut.thread, cut.run, failure);
         RecoveryOutcome::SetAside
     }
 
     /// Sets aside a thread whose run stopped because of a permanent failure.
     pub(super) fn set_run_aside(&self, run: RunRef, failure: Failure) {
-        let cut =
-            OrphanedThread { thread: run.thread, run: Some(run.run), updated_ms: self.now_ms() };
-        self.mark_set_aside(cut, failure);
+        self.mark_set_aside(run.thread, Some(run.run), failure);
     }
 
-    fn mark_set_aside(&self, cut: OrphanedThread, failure: Failure) {
+    fn mark_set_aside(&self, thread: ThreadId, run: Option<RunId>, failure: Failure) {
         let now_ms = self.now_ms();
         let mut set_aside = self.0.recovery.set_aside();
-        let before = set_aside.get(&cut.thread);
+        let before = set_aside.get(&thread);
         let attempts = before.map_or(0, |aside| aside.attempts);
         let pause_ms = MIN_RETRY_MS.saturating_mul(1_i64 << attempts.min(16));
         let aside = SetAside {
-            run: cut.run,
+            run,
             failure,
             since_ms: before.map_or(now_ms, |aside| aside.since_ms),
             attempts: attempts + 1,
             retry_ms: now_ms.saturating_add(pause_ms.min(MAX_RETRY_MS)),
         };
-        set_aside.insert(cut.thread, aside);
+        set_aside.insert(thread, aside);
     }
 
-    /// Removes a thread from those that are set aside.
+    /// Removes a thread from those that are set aside, and from those that wait for their apps.
     pub(super) fn clear_set_aside(&self, thread: &ThreadId) {
         self.0.recovery.set_aside().remove(thread);
+        self.0.recovery.waiting().remove(thread);
     }
 
     /// Recovers the run of a thread. Returns false if the run has ended meanwhile on another host.
@@ -449,6 +510,25 @@ impl Engine {
         };
         let details = json!({ "thread_id": thread, "run_id": run });
         Failure::new(code::UNAVAILABLE, text).retryable().with_details(details)
+    }
+}
+
+/// Recovers the runs that wait for their apps whenever something has been loaded, until the engine
+/// is dropped or shuts down.
+async fn recover_after_loading(engine: Weak<EngineInner>) {
+    let Some((mut loaded, shutdown)) =
+        engine.upgrade().map(|engine| (engine.catalog.watch_loaded(), engine.shutdown.clone()))
+    else {
+        return;
+    };
+    loop {
+        tokio::select! {
+            // An error means that the catalog no longer exists.
+            changed = loaded.changed() => if changed.is_err() { return },
+            () = shutdown.wait() => return,
+        }
+        let Some(engine) = engine.upgrade().map(Engine) else { return };
+        engine.recover_waiting().await;
     }
 }
 

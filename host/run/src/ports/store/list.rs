@@ -137,13 +137,20 @@ pub struct OrphanedThread {
     pub thread: ThreadId,
     /// The orphaned run.
     pub run: Option<RunId>,
+    /// App of the thread.
+    pub app: AppName,
     /// Time of the last update of the thread, milliseconds since 1970.
     pub updated_ms: i64,
 }
 
 impl From<&ThreadRecord> for OrphanedThread {
     fn from(record: &ThreadRecord) -> Self {
-        Self { thread: record.id.clone(), run: record.run.clone(), updated_ms: record.updated_ms }
+        Self {
+            thread: record.id.clone(),
+            run: record.run.clone(),
+            app: record.app.clone(),
+            updated_ms: record.updated_ms,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Recovery in the background after a start: requests for threads that are not recovered yet, and
 //! runs that cannot be recovered.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,18 +10,21 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use wattle_graph::failure::code;
-use wattle_graph::id::{RunId, ThreadId};
+use wattle_graph::id::{AppName, Namespace, RunId, ThreadId};
 use wattle_kit::gates::Gates;
 use wattle_kit::layer::{Layer, Layered};
+use wattle_run::catalog::{Catalog, LoadingItem, is_still_loading};
+use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::grant::Grants;
 use wattle_run::hostcall::runs::{CreateRun, Multitask, RunOutcome, RunRef, RunService};
-use wattle_run::ports::Store;
 use wattle_run::ports::store::{
     Batch, LeaseEpoch, LeaseHolder, OrphanedThread, RunOptions, RunRecord, StoreError, Ticket,
 };
+use wattle_run::ports::{Plugin, Store};
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
-use wattle_suite::world::{START_MS, World};
+use wattle_suite::world::{START_MS, World, app};
 
 const ONE: &str = r#"
 [graphs.one]
@@ -121,6 +125,41 @@ async fn a_failed_recovery_scan_is_repeated() {
     world.engine.start_recovery();
     assert_eq!(world.engine.wait_recovered().await.recovered, 1);
     assert_eq!(ended(&world, &cut[0]).await, (RunOutcome::Completed, json!("done")));
+}
+
+/// After a start, an app can take minutes to load.
+#[tokio::test]
+async fn a_run_waits_until_its_app_is_loaded() {
+    let (world, _, cut) = crashed(2).await;
+    let (catalog, path) = (Catalog::new(), Path::new("plugins/test"));
+    catalog.begin_loading(path, LoadingItem::App(AppName::new("test").unwrap()));
+    let ports = world.engine.ports().clone();
+    let holder = Some(LeaseHolder("world".to_owned()));
+    let config = EngineConfig { holder, ..EngineConfig::default() };
+    let engine = Engine::new(ports, catalog.clone(), config);
+    engine.start_recovery();
+    let recovery = engine.wait_recovered().await;
+    assert!(recovery.is_complete, "it holds nothing else up");
+    assert_eq!((recovery.recovered, recovery.set_aside, recovery.waiting), (0, 0, 2));
+    let thread = &cut[0].thread;
+    for failure in [
+        engine.start(world.request(None, json!({}))).await.unwrap_err(),
+        engine.start(world.request(Some(thread), json!({}))).await.unwrap_err(),
+        engine.wait(&cut[0]).await.unwrap_err(),
+        engine.cancel(&cut[0]).await.unwrap_err(),
+        engine.retry_recovery(thread).await.unwrap_err(),
+    ] {
+        assert!(failure.retryable && is_still_loading(&failure), "{failure:?}");
+    }
+    assert_eq!(engine.state(thread, &Namespace::root(), None).await.unwrap().thread, *thread);
+    let plugin: Arc<dyn Plugin> = Arc::new(plugin("1"));
+    catalog.install(app(ONE, vec![(plugin, Grants::default())]));
+    catalog.end_loading(path);
+    for run in &cut {
+        let ended = engine.wait(run).await.unwrap();
+        assert_eq!((ended.outcome, &ended.state["out"]), (RunOutcome::Completed, &json!("done")));
+    }
+    assert_eq!(engine.recovery().waiting, 0);
 }
 
 /// The version to which the threads are pinned is missing.
