@@ -73,12 +73,17 @@ fn compile_stdin(limits: WorkerLimits) -> io::Result<()> {
     out.flush()
 }
 
+/// Increment of the nice value, so that requests and runs precede compilations on a busy machine.
+#[cfg(unix)]
+const NICENESS: i32 = 10;
+
 /// Takes from the process what compilation does not need: time and memory beyond the limits, writes
-/// to files, and core dumps.
+/// to files, core dumps, and the priority of the host.
 #[cfg(unix)]
 fn confine(limits: WorkerLimits) -> io::Result<()> {
-    use rustix::process::{Resource, Rlimit, setrlimit};
+    use rustix::process::{Resource, Rlimit, nice, setrlimit};
 
+    nice(NICENESS)?;
     let exactly = |most| Rlimit { current: Some(most), maximum: Some(most) };
     setrlimit(Resource::Core, exactly(0))?;
     setrlimit(Resource::Fsize, exactly(0))?;
