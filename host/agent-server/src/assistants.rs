@@ -19,7 +19,7 @@ use crate::wire::shape::Assistant;
 /// # Errors
 ///
 /// 404 for an unknown UUID, 422 for an unknown name, 409 for an assistant whose graph is not
-/// loaded.
+/// loaded, 503 while an app is loaded for the first time that may have the graph.
 pub(crate) async fn find(
     agents: &Agents,
     tenant: Option<&String>,
@@ -32,7 +32,11 @@ pub(crate) async fn find(
     };
     let Ok(uuid) = Uuid::try_parse(id) else { return Err(missing) };
     let doc = made(agents, tenant, uuid).await?.ok_or(missing)?;
-    let graph = graphs::by_id(catalog, &doc.used.graph_id).ok_or_else(|| {
+    let graph = graphs::by_id(catalog, &doc.used.graph_id);
+    if graph.is_none() {
+        catalog.check_all_loaded()?;
+    }
+    let graph = graph.ok_or_else(|| {
         let graph = &doc.used.graph_id;
         Fault::conflict(format!("assistant `{id}` is of graph `{graph}`, which is not loaded"))
     })?;

@@ -57,8 +57,10 @@ impl Caller {
         let thread = ThreadId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
         let head = agents.engine().ports().store.thread(&thread).await?;
         let own = head.map(|head| head.record).filter(|record| self.may_see(record));
-        if own.is_none() {
-            uuid("thread", id)?;
+        match &own {
+            // Messages are shown as the code of the thread has them.
+            Some(record) => agents.engine().load_code(record).await,
+            None => drop(uuid("thread", id)?),
         }
         Ok(own)
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 use wattle_graph::definition::{BuiltInReducer, ReducerDef};
+use wattle_graph::failure::Failure;
 use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{AppName, GraphName};
 use wattle_project::agent_server::id::assistant_uuid;
@@ -87,21 +88,36 @@ pub(crate) fn by_id(catalog: &Catalog, id: &str) -> Option<AgentGraph> {
 ///
 /// # Errors
 ///
-/// 404 for an unknown UUID, 422 for an unknown name.
+/// 404 for an unknown UUID, 422 for an unknown name, 503 while an app is loaded for the first time
+/// that may have the graph.
 pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Fault> {
     let graphs = all(catalog);
     if let Ok(uuid) = Uuid::try_parse(assistant) {
         let found = graphs.into_iter().find(|graph| graph.assistant() == uuid);
+        if found.is_none() {
+            catalog.check_all_loaded()?;
+        }
         return found.ok_or_else(|| Fault::not_found(format!("{NOT_FOUND}: `{assistant}`")));
     }
     let ids: Vec<String> = graphs.iter().map(|graph| format!("`{}`", graph.id)).collect();
     let found = graphs.iter().find(|graph| graph.id == assistant).cloned();
     let found = found.or_else(|| graphs.into_iter().find(|graph| graph.answers_to(assistant)));
+    if found.is_none() {
+        check_loaded(catalog, assistant)?;
+    }
     found.ok_or_else(|| {
         let known = ids.join(", ");
         let text = format!("{NOT_FOUND}: `{assistant}`; available graphs: {known}");
         Fault::unprocessable(text)
     })
+}
+
+/// Checks that no app is being loaded for the first time that may have a graph.
+fn check_loaded(catalog: &Catalog, assistant: &str) -> Result<(), Failure> {
+    match assistant.split_once('/').map(|(app, _)| AppName::new(app)) {
+        Some(Ok(app)) => catalog.check_loading(&app),
+        _ => catalog.check_all_loaded(),
+    }
 }
 
 /// Finds a graph by the names of its app and of the graph.

@@ -155,7 +155,9 @@ impl Past {
         let head = self.agents.ports().store.thread(&self.thread).await.map_err(unreadable)?;
         let Some(head) = head else { return Ok(None) };
         let catalog = self.agents.engine().catalog();
-        let code = catalog.pinned_version(&head.record.app, &started.graph, started.digest);
+        let code = catalog.load_version(&head.record.app, &started.graph, started.digest).await;
+        // Without the code, the states of unpersisted checkpoints are unknown.
+        let code = code.unwrap_or_default();
         let lineage = stands.map(|tuple| {
             let mut lineage = Lineage::new(tuple.checkpoint.clone());
             tuple.events.iter().for_each(|event| lineage.apply(event));

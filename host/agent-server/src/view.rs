@@ -19,8 +19,8 @@ use crate::wire::shape::{Task, Thread, ThreadState, ThreadStatus};
 /// Metadata key that marks the thread of a stateless run. Lists omit such threads.
 pub(crate) const TEMPORARY: &str = "__temporary";
 
-/// Returns the render context of a thread. If the code of the thread is no longer available,
-/// messages are rendered as they are stored.
+/// Returns the render context of a thread. If the code of the thread is not loaded, messages are
+/// rendered as they are stored, so callers load it first.
 pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> ThreadInfo {
     let catalog = agents.engine().catalog();
     let code = catalog.pinned_version(&record.app, &record.graph, record.version);

@@ -52,7 +52,18 @@ pub async fn by_mount(State(state): State<ApiState>, request: Request) -> Respon
             let (app, inner) = (app.clone(), inner.to_owned());
             answer(Ok(app), state, &inner, request).await
         }
-        None => nothing_at(&path).into_response(),
+        None => missing_at(&state, &path).into_response(),
+    }
+}
+
+/// Returns the problem of a path that no mounted app has.
+fn missing_at(state: &ApiState, path: &str) -> Problem {
+    let catalog = state.engine.catalog();
+    let mounts = catalog.loading_mounts();
+    let loading = mount::loading(&mounts, path).map(|app| catalog.check_loading(app));
+    match loading {
+        Some(Err(failure)) => Problem::from(failure).at(path),
+        _ => nothing_at(path),
     }
 }
 

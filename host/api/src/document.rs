@@ -13,9 +13,15 @@ pub mod run;
 pub mod thread;
 pub mod travel;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use wattle_run::catalog::LoadingItem;
 use wattle_run::engine::recover::Recovery;
+
+/// Maximum number of names of apps and of plugins in a [`LoadingDocument`].
+const LOADING_NAMES: usize = 100;
 
 /// A page of a list.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -68,6 +74,36 @@ impl RecoveryDocument {
         let Recovery { is_complete: is_over, found, recovered, set_aside, waiting } = recovery;
         let is_done = is_over && set_aside == 0 && waiting == 0;
         (!is_done).then_some(Self { over: is_over, found, recovered, set_aside, waiting })
+    }
+}
+
+/// Apps and plugins that are being loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LoadingDocument {
+    /// Number of apps and plugins.
+    pub total: usize,
+    /// Names of apps, at most 100. Requests for an app that was not loaded before are rejected with
+    /// 503 until then.
+    pub apps: Vec<String>,
+    /// Names of standalone plugins, at most 100.
+    pub plugins: Vec<String>,
+}
+
+impl LoadingDocument {
+    /// Returns what is being loaded; `None` if that is nothing.
+    pub(crate) fn of(loading: &BTreeSet<LoadingItem>) -> Option<Self> {
+        let (mut apps, mut plugins) = (Vec::new(), Vec::new());
+        for item in loading {
+            let (names, name) = match item {
+                LoadingItem::App { name, .. } => (&mut apps, name.to_string()),
+                LoadingItem::Plugin(name) => (&mut plugins, name.to_string()),
+            };
+            if names.len() < LOADING_NAMES {
+                names.push(name);
+            }
+        }
+        let total = loading.len();
+        (total > 0).then_some(Self { total, apps, plugins })
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, Digest, GraphName, PluginName};
@@ -40,7 +40,12 @@ pub struct LoadProblem {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoadingItem {
     /// An app.
-    App(AppName),
+    App {
+        /// Its name.
+        name: AppName,
+        /// Path under which its endpoints will also be reachable.
+        mount: Option<String>,
+    },
     /// A standalone plugin.
     Plugin(PluginName),
 }
@@ -99,7 +104,8 @@ impl CatalogState {
 
     /// Returns true if an app is being loaded for the first time.
     fn is_loading(&self, app: &AppName) -> bool {
-        let is_it = |item: &LoadingItem| matches!(item, LoadingItem::App(name) if name == app);
+        let is_it =
+            |item: &LoadingItem| matches!(item, LoadingItem::App { name, .. } if name == app);
         !self.apps.contains_key(app) && self.loading.values().any(is_it)
     }
 }
@@ -268,10 +274,22 @@ impl Catalog {
     pub fn loading_apps(&self) -> BTreeSet<AppName> {
         let inner = self.lock();
         let apps = inner.loading.values().filter_map(|item| match item {
-            LoadingItem::App(app) if !inner.apps.contains_key(app) => Some(app.clone()),
+            LoadingItem::App { name, .. } if !inner.apps.contains_key(name) => Some(name.clone()),
             _ => None,
         });
         apps.collect()
+    }
+
+    /// Returns the mounts of the apps that are being loaded for the first time.
+    pub fn loading_mounts(&self) -> Vec<(AppName, String)> {
+        let inner = self.lock();
+        let mounts = inner.loading.values().filter_map(|item| match item {
+            LoadingItem::App { name, mount } if !inner.apps.contains_key(name) => {
+                Some((name.clone(), mount.clone()?))
+            }
+            _ => None,
+        });
+        mounts.collect()
     }
 
     /// Returns a receiver that is notified when something is loaded, or cannot be loaded.
@@ -286,6 +304,19 @@ impl Catalog {
     /// `unavailable`, which can be retried, with the app in `details.loading`.
     pub fn check_loading(&self, app: &AppName) -> Result<(), Failure> {
         if self.is_loading(app) { Err(still_loading([app])) } else { Ok(()) }
+    }
+
+    /// Checks that no standalone plugin of this name is being loaded.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable`, which can be retried, with the plugin in `details.loading`.
+    pub fn check_loading_plugin(&self, plugin: &PluginName) -> Result<(), Failure> {
+        if !self.lock().loading.values().any(|item| *item == LoadingItem::Plugin(plugin.clone())) {
+            return Ok(());
+        }
+        let text = format!("the host is still loading plugin `{plugin}`; try again");
+        Err(unavailable(text, json!([plugin])))
     }
 
     /// Checks that no app is being loaded for the first time, for a request whose app is unknown.
@@ -304,7 +335,11 @@ fn still_loading<'a>(apps: impl IntoIterator<Item = &'a AppName>) -> Failure {
     let named: Vec<&AppName> = apps.into_iter().take(NAMED_APPS).collect();
     let quoted: Vec<String> = named.iter().map(|app| format!("`{app}`")).collect();
     let text = format!("the host is still loading app {}; try again", quoted.join(", "));
-    Failure::new(code::UNAVAILABLE, text).retryable().with_details(json!({ "loading": named }))
+    unavailable(text, json!(named))
+}
+
+fn unavailable(text: String, names: Value) -> Failure {
+    Failure::new(code::UNAVAILABLE, text).retryable().with_details(json!({ "loading": names }))
 }
 
 /// Returns true if a request failed because an app is being loaded.
@@ -385,7 +420,9 @@ mod tests {
     fn an_app_is_unavailable_until_it_is_loaded_for_the_first_time() {
         let (catalog, path) = (Catalog::new(), Path::new("plugins/asset"));
         let loaded = catalog.watch_loaded();
-        catalog.begin_loading(path, LoadingItem::App(name("asset")));
+        let mount = Some("/".to_owned());
+        catalog.begin_loading(path, LoadingItem::App { name: name("asset"), mount });
+        assert_eq!(catalog.loading_mounts(), [(name("asset"), "/".to_owned())]);
         let failure = catalog.check_loading(&name("asset")).unwrap_err();
         assert!(failure.retryable && is_still_loading(&failure), "{failure:?}");
         assert_eq!(failure.details, Some(json!({ "loading": ["asset"] })));

@@ -190,6 +190,9 @@ async fn read(
 ) -> Result<Json<Assistant>, Fault> {
     if let Ok(uuid) = Uuid::try_parse(&id) {
         let found = known(&agents, &caller, uuid).await?;
+        if found.is_none() {
+            agents.engine().catalog().check_all_loaded()?;
+        }
         return found.map(Json).ok_or_else(|| Fault::missing("assistant", &id));
     }
     let found = assistants::find(&agents, caller.tenant.as_ref(), &id).await?;
@@ -198,16 +201,25 @@ async fn read(
 
 /// Reads an assistant that a client created, to change it by compare-and-swap.
 async fn own(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<AssistantDoc>, Fault> {
-    if let Ok(graph) = graphs::find(agents.engine().catalog(), id) {
-        let graph = &graph.id;
-        let text = format!(
-            "assistant `{id}` is the default assistant of graph `{graph}`, which cannot be changed \
-             or deleted; create another assistant of the graph"
-        );
-        return Err(Fault::conflict(text));
-    }
-    let found = kept(agents, caller.tenant.as_ref(), uuid("assistant", id)?).await?;
-    found.ok_or_else(|| Fault::missing("assistant", id))
+    let unknown = match graphs::find(agents.engine().catalog(), id) {
+        Ok(graph) => {
+            let graph = &graph.id;
+            let text = format!(
+                "assistant `{id}` is the default assistant of graph `{graph}`, which cannot be \
+                 changed or deleted; create another assistant of the graph"
+            );
+            return Err(Fault::conflict(text));
+        }
+        Err(fault) => fault,
+    };
+    // An app that is being loaded may have the graph.
+    let is_loading = unknown.status() == StatusCode::SERVICE_UNAVAILABLE;
+    let made = match uuid("assistant", id) {
+        Err(_) if is_loading => return Err(unknown),
+        made => made?,
+    };
+    let found = kept(agents, caller.tenant.as_ref(), made).await?;
+    found.ok_or_else(|| if is_loading { unknown } else { Fault::missing("assistant", id) })
 }
 
 /// Changes an assistant: creates a version that later runs use.

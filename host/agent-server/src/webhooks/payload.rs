@@ -59,6 +59,7 @@ async fn ended(agents: &Agents, run: &RunRef) -> Result<Option<End>, Fault> {
     };
     let head = agents.ports().store.thread(&run.thread).await?;
     let Some(head) = head else { return Ok(None) };
+    agents.engine().load_code(&head.record).await;
     let lens = view::lens(agents, &head.record);
     Ok(Some(match &ended.outcome {
         RunOutcome::Failed { failure } => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::Method;
+use wattle_graph::id::AppName;
 use wattle_run::app::App;
 
 use crate::app_route::{page, pattern, routes};
@@ -43,6 +44,12 @@ pub(super) fn resolve<'a, 'p>(
         }
     }
     second
+}
+
+/// Returns the app that is being loaded and mounted above a path.
+pub(super) fn loading<'m>(mounts: &'m [(AppName, String)], path: &str) -> Option<&'m AppName> {
+    let mut above = mounts.iter().filter(|(_, mount)| inner_path(mount, path).is_some());
+    above.next().map(|(app, _)| app)
 }
 
 fn inner_path<'p>(mount: &str, path: &'p str) -> Option<&'p str> {

@@ -12,7 +12,7 @@ use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
 use crate::state::ApiState;
 
-/// Lists the loaded apps.
+/// Lists the loaded apps. `GET /api/v1/ready` lists those that are still being loaded.
 #[utoipa::path(get, path = "/api/v1/apps", tag = "apps",
     responses((status = 200, body = Vec<AppDocument>)))]
 pub async fn list_apps(State(state): State<ApiState>) -> Json<Vec<AppDocument>> {
@@ -57,20 +57,22 @@ pub async fn get_graph(
 ///
 /// # Errors
 ///
-/// `not-found` if no app of this name is loaded, and `unavailable` if its migrations were not
-/// applied.
+/// `unavailable` while the app is loaded for the first time, and if its migrations were not
+/// applied; `not-found` if there is no such app.
 pub(crate) fn find(state: &ApiState, name: &str) -> Result<Arc<App>, Problem> {
     let catalog = state.engine.catalog();
-    let parsed: Option<AppName> = name.parse().ok();
-    if let Some(app) = parsed.as_ref().and_then(|name| catalog.app(name)) {
-        return Ok(app);
-    }
-    if parsed.is_some_and(|name| catalog.is_unavailable(&name)) {
-        let message = format!(
-            "app `{name}` is unavailable, because its migrations were not applied; the operator \
-             sees the reason at `GET /api/v1/problems`"
-        );
-        return Err(Failure::new(code::UNAVAILABLE, message).retryable().into());
+    if let Ok(name) = name.parse::<AppName>() {
+        if let Some(app) = catalog.app(&name) {
+            return Ok(app);
+        }
+        catalog.check_loading(&name)?;
+        if catalog.is_unavailable(&name) {
+            let message = format!(
+                "app `{name}` is unavailable, because its migrations were not applied; the \
+                 operator sees the reason at `GET /api/v1/problems`"
+            );
+            return Err(Failure::new(code::UNAVAILABLE, message).retryable().into());
+        }
     }
     Err(Problem::not_found(
         "app",

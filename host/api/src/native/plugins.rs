@@ -38,6 +38,12 @@ pub async fn get_plugin(
 ) -> Result<Json<Vec<PluginDocument>>, Problem> {
     let found: Vec<_> = all(&state).into_iter().filter(|plugin| plugin.name == name).collect();
     if found.is_empty() {
+        let catalog = state.engine.catalog();
+        if let Ok(plugin) = name.parse() {
+            catalog.check_loading_plugin(&plugin)?;
+        }
+        // It may be a plugin of an app that is being loaded.
+        catalog.check_all_loaded()?;
         return Err(Problem::not_found("plugin", &name, "see `GET /api/v1/plugins`"));
     }
     Ok(Json(found))

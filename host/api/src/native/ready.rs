@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wattle_graph::failure::{Failure, code};
 
-use crate::document::RecoveryDocument;
+use crate::document::{LoadingDocument, RecoveryDocument};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
@@ -26,6 +26,9 @@ pub struct Ready {
     /// are recovered and none is set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryDocument>,
+    /// Apps and plugins that are being loaded. Absent if all are loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loading: Option<LoadingDocument>,
 }
 
 /// Reports whether the host can start runs. To find out, the store writes and flushes a few bytes,
@@ -43,6 +46,7 @@ pub async fn ready(State(state): State<ApiState>) -> Result<Json<Ready>, Problem
             status: "ready".into(),
             instance: state.instance.to_string(),
             recovery: RecoveryDocument::of(state.engine.recovery()),
+            loading: LoadingDocument::of(&state.engine.catalog().loading()),
         })),
         Ok(Err(error)) => Err(unavailable(error.to_string())),
         Err(_) => {

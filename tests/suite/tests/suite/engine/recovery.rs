@@ -132,7 +132,8 @@ async fn a_failed_recovery_scan_is_repeated() {
 async fn a_run_waits_until_its_app_is_loaded() {
     let (world, _, cut) = crashed(2).await;
     let (catalog, path) = (Catalog::new(), Path::new("plugins/test"));
-    catalog.begin_loading(path, LoadingItem::App(AppName::new("test").unwrap()));
+    let name = AppName::new("test").unwrap();
+    catalog.begin_loading(path, LoadingItem::App { name, mount: None });
     let ports = world.engine.ports().clone();
     let holder = Some(LeaseHolder("world".to_owned()));
     let config = EngineConfig { holder, ..EngineConfig::default() };
