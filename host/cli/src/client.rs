@@ -5,6 +5,8 @@ pub mod events;
 mod pinned;
 mod remote;
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode, header};
@@ -31,13 +33,18 @@ pub use crate::client::remote::Remote;
 /// the memory of the client.
 const ANSWER_LIMIT_BYTES: usize = 256 << 20;
 
+/// Pause before a request is repeated whose app is still being loaded.
+const LOAD_PAUSE: Duration = Duration::from_millis(500);
+
 /// The parts of a host that a command loads if no server is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Only the store.
     Store,
-    /// The store, apps and plugins.
+    /// The store, and the apps and plugins of its requests. Each request waits for its app.
     Apps,
+    /// The store, and all apps and plugins.
+    AllApps,
 }
 
 /// A client of the API.
@@ -69,11 +76,13 @@ impl Client {
             return Ok(Self::Remote(remote));
         }
         let host = Box::pin(Host::open(config, Overrides::default())).await?;
-        if needs == Needs::Apps {
+        if needs != Needs::Store {
             host.warnings.iter().for_each(|warning| Output::warning(warning));
-            host.load_apps().await?.iter().for_each(warn);
-            // The process serves nobody else, and without it the migrations would end.
-            host.loader.finish_migrations().await.iter().for_each(warn);
+            let (mut changes, mut coming) = host.load_apps().await?;
+            if needs == Needs::AllApps {
+                changes.extend(coming.all().await);
+            }
+            changes.iter().for_each(warn);
         }
         let router = unguarded_router(host.api_state()?);
         Ok(Self::Local(Box::new(Local { host, router })))
@@ -158,24 +167,33 @@ impl Client {
         })
     }
 
-    /// Sends a request and returns the body of a successful response.
+    /// Sends a request and returns the body of a successful response. Repeats the request while
+    /// its app is being loaded.
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Pieces, Error> {
-        let (status, pieces) = match self {
-            Self::Remote(remote) => remote.send(method, path, body).await?,
-            Self::Local(local) => local.send(method, path, body).await?,
-        };
-        if status.is_success() {
-            return Ok(pieces);
+        let mut has_told = false;
+        loop {
+            let (method, body) = (method.clone(), body.clone());
+            let (status, pieces) = match self {
+                Self::Remote(remote) => remote.send(method, path, body).await?,
+                Self::Local(local) => local.send(method, path, body).await?,
+            };
+            if status.is_success() {
+                return Ok(pieces);
+            }
+            let bytes = collect(pieces).await?;
+            let Ok(problem) = serde_json::from_slice::<ProblemDocument>(&bytes) else {
+                let message = format!("the response to `{path}` has status {status}");
+                return Err(Error::Server { address: self.address(), message });
+            };
+            let Some(names) = still_loading(&problem) else {
+                return Err(Error::Problem(Box::new(problem)));
+            };
+            if !has_told {
+                Output::note(&format!("waiting until the host has loaded {names}"));
+                has_told = true;
+            }
+            tokio::time::sleep(LOAD_PAUSE).await;
         }
-        let bytes = collect(pieces).await?;
-        let problem = serde_json::from_slice::<ProblemDocument>(&bytes);
-        Err(problem.map_or_else(
-            |_| Error::Server {
-                address: self.address(),
-                message: format!("the response to `{path}` has status {status}"),
-            },
-            |problem| Error::Problem(Box::new(problem)),
-        ))
     }
 
     fn address(&self) -> String {
@@ -220,15 +238,24 @@ impl Local {
     }
 }
 
-/// Prints the problem or the notes of a change.
+/// Prints what the operator should know of a change.
 fn warn(change: &Change) {
     match change {
         Change::Problem { path, message } => {
             Output::warning(&format!("`{}` is not loaded: {message}", path.display()));
         }
-        Change::App { notes, .. } => notes.iter().for_each(|it| Output::warning(it)),
+        Change::App { notes, .. } => notes.iter().for_each(|note| Output::warning(note)),
         _ => {}
     }
+}
+
+/// Returns the names of the apps for which a rejected request must wait, if that is its problem.
+fn still_loading(problem: &ProblemDocument) -> Option<String> {
+    let is_unavailable = problem.status == StatusCode::SERVICE_UNAVAILABLE.as_u16();
+    let names = problem.details.as_ref().filter(|_| is_unavailable)?.get("loading")?.as_array()?;
+    let names: Vec<String> =
+        names.iter().filter_map(|name| Some(format!("`{}`", name.as_str()?))).collect();
+    Some(names.join(", "))
 }
 
 /// Returns the principal of a command that needs no server. The file permissions of the store
@@ -287,5 +314,18 @@ mod tests {
     fn names_are_encoded_as_one_path_segment() {
         assert_eq!(segment("a-b_1.x"), "a-b_1.x");
         assert_eq!(segment("a/b c?线"), "a%2Fb%20c%3F%E7%BA%BF");
+    }
+
+    #[test]
+    fn only_a_request_whose_app_is_being_loaded_is_repeated() {
+        let problem = |status: u16, details: Value| {
+            let document = serde_json::json!({ "type": "", "title": "", "status": status,
+                "detail": "", "code": "unavailable", "details": details });
+            still_loading(&serde_json::from_value(document).unwrap())
+        };
+        let loading = serde_json::json!({ "loading": ["asset", "travel"] });
+        assert_eq!(problem(503, loading.clone()).as_deref(), Some("`asset`, `travel`"));
+        assert_eq!(problem(500, loading), None);
+        assert_eq!(problem(503, serde_json::json!({ "version": "x" })), None);
     }
 }

@@ -66,6 +66,10 @@ pub const DEFAULT_PORT: u16 = 8700;
 /// commonly kill a process.
 const STOP_GRACE: HumanDuration = HumanDuration::from_ms(10_000);
 
+/// Default of `server.load_wait`. Apps whose code is in the cache load within a second, and new
+/// ones within a few.
+const LOAD_WAIT: HumanDuration = HumanDuration::from_ms(10_000);
+
 /// The whole configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -143,12 +147,19 @@ pub struct ServerConfig {
     /// Time that host calls in progress have to complete when the host stops. Default:
     /// `STOP_GRACE`.
     pub stop_grace: HumanDuration,
+    /// Time that a start waits for apps before the server serves requests. Default: `LOAD_WAIT`.
+    pub load_wait: HumanDuration,
 }
 
 impl ServerConfig {
     /// Returns the time that host calls in progress have to complete when the host stops.
     pub fn stop_grace(&self) -> Duration {
         duration(self.stop_grace)
+    }
+
+    /// Returns the time that a start waits for apps before the server serves requests.
+    pub fn load_wait(&self) -> Duration {
+        duration(self.load_wait)
     }
 }
 
@@ -169,6 +180,7 @@ impl Default for ServerConfig {
             agent_server: true,
             webhooks: WebhooksConfig::default(),
             stop_grace: STOP_GRACE,
+            load_wait: LOAD_WAIT,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Loads apps and plugins from disk, at the start and when they change.
 //!
-//! [`Loader::refresh`] scans all files and loads those that are new or have changed. A file that
-//! cannot be loaded is reported, and its previously loaded version remains in use.
+//! [`Loader::refresh`] scans all files, and loads those that are new or have changed in the
+//! background. A file that cannot be loaded is reported, and its previously loaded version remains
+//! in use.
 
 pub mod app_folder;
 mod archive;
+mod changes;
 pub mod compiler;
 mod exported;
 pub mod facts;
@@ -17,26 +19,28 @@ mod names;
 mod page;
 mod parts;
 mod pinned;
+pub mod places;
 pub mod plugin_file;
 pub mod projections;
 mod round;
 mod scan;
+mod seen;
 mod texts;
 mod versions;
 pub mod watch;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
-use tokio::sync::Mutex;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use wattle_api::app_route::mount;
 use wattle_api::state::LoosePlugins;
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_run::app::App;
-use wattle_run::catalog::{Catalog, LoadProblem};
+use wattle_run::catalog::{Catalog, LoadProblem, LoadingItem};
 use wattle_run::ports::store::StoreError;
 use wattle_run::ports::{Clock, Plugin, Sandbox, Store};
 use wattle_sql::Databases;
@@ -44,11 +48,13 @@ use wattle_sql::Databases;
 use crate::config::Config;
 use crate::load::app_folder::{AppFolder, LoadedApp, Plugins};
 use crate::load::archive::Old;
-use crate::load::file::FilePlace;
+pub use crate::load::changes::{Change, Changes};
 use crate::load::manifest::{ComponentFiles, Manifest};
-use crate::load::migrations::{Migrations, PATIENCE};
+use crate::load::migrations::Migrations;
+use crate::load::places::{Places, Turn};
 use crate::load::round::Round;
-use crate::load::scan::{Print, Snapshot};
+use crate::load::scan::Snapshot;
+use crate::load::seen::{Kind, Load, Seen};
 use crate::load::versions::Versions;
 
 /// A loader of apps and plugins. Cheap to clone.
@@ -67,14 +73,17 @@ struct Inner {
     /// Whether only code is loaded: migrations are not applied, and missing tools are not reported.
     code_only: bool,
     migrations: Migrations,
-    /// The files that were loaded last. Locked during a refresh, so that refreshes never overlap.
+    places: Places,
+    /// What was loaded last, and what is being loaded.
     seen: Mutex<Seen>,
-    sources: std::sync::Mutex<Sources>,
+    /// Locked during a scan, so that the results of scans are compared in order.
+    scans: tokio::sync::Mutex<()>,
+    sources: Mutex<Sources>,
     versions: Versions,
     /// Runtime on which the loader was created. Work in the background runs there.
     runtime: Handle,
     /// Work in the background.
-    tasks: std::sync::Mutex<JoinSet<()>>,
+    tasks: Mutex<JoinSet<()>>,
 }
 
 /// Locations of the files of installed apps that are not archived, by digest of the app.
@@ -86,27 +95,6 @@ struct Source {
     manifest: Manifest,
     folder: PathBuf,
     files: ComponentFiles,
-}
-
-#[derive(Default)]
-struct Seen {
-    prints: BTreeMap<PathBuf, Print>,
-    apps: BTreeMap<PathBuf, AppName>,
-    plugins: BTreeMap<PathBuf, PluginName>,
-}
-
-impl Seen {
-    /// Records the fingerprint of a path. Returns true if the fingerprint has changed.
-    fn is_other(&mut self, path: &Path, print: Print) -> bool {
-        let is_other = self.prints.get(path) != Some(&print);
-        self.prints.insert(path.to_owned(), print);
-        is_other
-    }
-
-    fn plugin_files(&self, config: &Config) -> impl Iterator<Item = (PluginName, FilePlace)> {
-        let place = |path| scan::place_of_plugin(config, path);
-        self.plugins.iter().map(move |(path, name)| (name.clone(), place(path)))
-    }
 }
 
 /// An app that was read and is not installed yet.
@@ -129,40 +117,16 @@ impl From<String> for NotLoaded {
     }
 }
 
-/// The result of a refresh for one file or folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// An app was installed, with notes for the operator.
-    App {
-        /// The app.
-        name: AppName,
-        /// Notes for the operator, such as requests that are not granted.
-        notes: Vec<String>,
-    },
-    /// A plugin was loaded.
-    Plugin {
-        /// The plugin.
-        name: PluginName,
-    },
-    /// An app or a plugin was removed.
-    Removed {
-        /// Path of its folder or file.
-        path: PathBuf,
-    },
-    /// A newly read app is not installed, because it claims paths of another app.
-    Conflict {
-        /// Folder of the rejected app.
-        path: PathBuf,
-        /// Error that names the claimed path.
-        error: wattle_api::error::Error,
-    },
-    /// A file or folder could not be loaded.
-    Problem {
-        /// Path of the file or folder.
-        path: PathBuf,
-        /// Reason of the failure, and a hint.
-        message: String,
-    },
+/// An installed app that is not archived yet.
+struct Unarchived {
+    app: Arc<App>,
+    source: Source,
+}
+
+/// The loads that a scan has found necessary.
+struct Work {
+    plugins: Vec<Load>,
+    apps: Vec<Load>,
 }
 
 impl Loader {
@@ -202,17 +166,23 @@ impl Loader {
         &self.inner.config
     }
 
-    /// Loads everything at the start. Archived versions are loaded when a thread needs them.
+    /// Begins to load everything at the start. Archived versions are loaded when a thread needs
+    /// them.
     ///
     /// # Errors
     ///
     /// Those of the store, from which the pinned versions are read.
-    pub async fn start(&self, store: &dyn Store) -> Result<Vec<Change>, StoreError> {
+    pub async fn start(&self, store: &dyn Store) -> Result<Changes, StoreError> {
         let inner = &self.inner;
         let pinned = store.pinned_versions().await?;
         let is_complete = pinned.is_complete && store.damaged_threads().await?.is_empty();
         inner.find_archived(is_complete.then_some(pinned.versions)).await;
         Ok(self.refresh().await)
+    }
+
+    /// Stops migrations that are at work, which changes nothing in their databases.
+    pub fn stop_migrations(&self) {
+        self.inner.migrations.stop();
     }
 
     /// Stops the work in the background.
@@ -221,53 +191,24 @@ impl Loader {
         tasks.shutdown().await;
     }
 
-    /// Loads everything that is new or has changed since the last refresh.
-    pub async fn refresh(&self) -> Vec<Change> {
+    /// Begins to load everything that is new or has changed since the last refresh. The loads
+    /// continue in the background, and a later refresh does not wait for them.
+    pub async fn refresh(&self) -> Changes {
         let inner = &self.inner;
-        let mut seen = inner.seen.lock().await;
-        let found = scan::snapshot(&inner.config);
-        let mut changes = Vec::new();
-        let plugin_gone = inner.forget_missing(&mut seen, &found, &mut changes);
-        for (path, (print, message)) in found.unusable {
-            if seen.is_other(&path, print) {
-                changes.push(inner.problem(&path, message));
+        let _scan = inner.scans.lock().await;
+        let (sender, changes) = mpsc::unbounded_channel();
+        let config = inner.config.clone();
+        match tokio::task::spawn_blocking(move || scan::snapshot(&config)).await {
+            Ok(found) => {
+                let Work { plugins, apps } = inner.compare(found, &sender);
+                if !plugins.is_empty() || !apps.is_empty() {
+                    let round = Round::new(inner.clone(), sender, apps);
+                    inner.spawn(round.run(plugins));
+                }
             }
+            Err(error) => tracing::error!(%error, "cannot scan the apps and plugins"),
         }
-        let changed = |(path, print): (PathBuf, Print)| seen.is_other(&path, print).then_some(path);
-        let plugins: Vec<PathBuf> = found.plugins.into_iter().filter_map(changed).collect();
-        let plugins_changed = plugin_gone || !plugins.is_empty();
-        let mut apps = BTreeSet::new();
-        for (folder, files) in found.apps {
-            if seen.is_other(&folder, files.print) || plugins_changed {
-                apps.insert(folder);
-            }
-        }
-        Round::new(inner, &mut seen, changes).load(plugins, &apps).await
-    }
-}
-
-impl Loader {
-    /// Waits until migrations end for which [`Self::refresh`] did not wait, and loads their apps.
-    pub async fn load_migrated(&self) -> Vec<Change> {
-        let inner = &self.inner;
-        inner.migrations.ended().await;
-        let mut seen = inner.seen.lock().await;
-        let apps = inner.migrations.take_ended();
-        Round::new(inner, &mut seen, Vec::new()).load(Vec::new(), &apps).await
-    }
-
-    /// Waits for all migrations, and loads their apps.
-    pub async fn finish_migrations(&self) -> Vec<Change> {
-        let mut changes = Vec::new();
-        while self.inner.migrations.are_running() {
-            changes.extend(self.load_migrated().await);
-        }
-        changes
-    }
-
-    /// Stops migrations that are at work, which changes nothing in their databases.
-    pub fn stop_migrations(&self) {
-        self.inner.migrations.stop();
+        Changes::new(changes)
     }
 }
 
@@ -289,13 +230,20 @@ impl Inner {
             clock,
             loose,
             code_only,
-            migrations: Migrations::new(PATIENCE),
+            migrations: Migrations::default(),
+            places: Places::default(),
             seen: Mutex::default(),
-            sources: std::sync::Mutex::default(),
+            scans: tokio::sync::Mutex::default(),
+            sources: Mutex::default(),
             versions: Versions::default(),
             runtime: Handle::current(),
-            tasks: std::sync::Mutex::default(),
+            tasks: Mutex::default(),
         }
+    }
+
+    /// Locks what was seen and ignores poisoning: its parts are consistent after each change.
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the tasks and ignores poisoning: no code that can panic runs under the lock.
@@ -310,31 +258,111 @@ impl Inner {
         tasks.spawn_on(work, &self.runtime);
     }
 
-    /// Removes apps and plugins whose files no longer exist. Returns true if a plugin was removed,
-    /// because apps that use the plugin must then be loaded again.
-    fn forget_missing(&self, seen: &mut Seen, found: &Snapshot, changes: &mut Vec<Change>) -> bool {
-        let mut plugin_gone = false;
-        let gone = |path: &Path| !found.contains(path);
-        for path in seen.prints.keys().filter(|path| gone(path)).cloned().collect::<Vec<_>>() {
-            seen.prints.remove(&path);
+    /// Compares a scan with what was seen, and marks what must be loaded as being loaded. Sends the
+    /// changes that need no load.
+    fn compare(&self, found: Snapshot, changes: &mpsc::UnboundedSender<Change>) -> Work {
+        let mut seen = self.seen();
+        // An error means that nobody wants to know the change.
+        let send = |change| drop(changes.send(change));
+        let gone = self.forget_missing(&mut seen, &found, send);
+        for (path, (print, message)) in found.unusable {
+            if seen.is_other(&path, print) {
+                self.end_load(&mut seen, &path);
+                send(self.problem(&path, message));
+            }
+        }
+        let names = found.apps.iter().map(|(folder, files)| (folder.clone(), files.name.clone()));
+        seen.folders = names.collect();
+        let mut work = Work { plugins: Vec::new(), apps: Vec::new() };
+        for (path, print) in found.plugins {
+            if seen.is_other(&path, print) {
+                work.plugins.push(self.begin_load(&mut seen, &path, Kind::Plugin));
+            }
+        }
+        for (folder, files) in found.apps {
+            if seen.is_other(&folder, files.print) {
+                work.apps.push(self.begin_load(&mut seen, &folder, Kind::App));
+            }
+        }
+        for plugin in gone {
+            seen.plugin_changes += 1;
+            for folder in self.apps_to_read(&seen, &plugin) {
+                work.apps.push(self.begin_load(&mut seen, &folder, Kind::App));
+            }
+        }
+        work
+    }
+
+    /// Removes apps and plugins whose files no longer exist. Returns the plugins.
+    fn forget_missing(
+        &self,
+        seen: &mut Seen,
+        found: &Snapshot,
+        send: impl Fn(Change),
+    ) -> Vec<PluginName> {
+        let mut plugins = Vec::new();
+        for path in seen.forget_missing(|path| found.contains(path)) {
             self.migrations.forget(&path);
             self.catalog.clear_problem(&path);
+            self.catalog.end_loading(&path);
             if let Some(app) = seen.apps.remove(&path) {
                 self.catalog.remove(&app);
-                changes.push(Change::Removed { path: path.clone() });
+                send(Change::Removed { path: path.clone() });
             }
             if let Some(plugin) = seen.plugins.remove(&path) {
                 self.loose.remove(&plugin);
-                plugin_gone = true;
-                changes.push(Change::Removed { path });
+                plugins.push(plugin);
+                send(Change::Removed { path });
             }
         }
-        plugin_gone
+        plugins
     }
 
-    async fn read_plugin(&self, path: &Path) -> Result<Arc<dyn Plugin>, String> {
+    /// Returns the folders of the apps that a change of a standalone plugin may affect, without
+    /// those that are being loaded.
+    fn apps_to_read(&self, seen: &Seen, plugin: &PluginName) -> Vec<PathBuf> {
+        let uses = |folder: &PathBuf| {
+            let app = seen.apps.get(folder).and_then(|name| self.catalog.app(name));
+            app.is_some_and(|app| app.plugins.contains_key(plugin))
+        };
+        let is_affected = |folder: &&PathBuf| {
+            !seen.is_loading(folder) && (seen.failed.contains(*folder) || uses(folder))
+        };
+        seen.folders.keys().filter(is_affected).cloned().collect()
+    }
+
+    /// Begins the load of a path, which replaces a former one.
+    fn begin_load(&self, seen: &mut Seen, path: &Path, kind: Kind) -> Load {
+        let item = match kind {
+            Kind::App => seen.folders.get(path).cloned().flatten().map(|name| {
+                let mount = self.config.apps.get(&name).and_then(|app| app.mount.clone());
+                LoadingItem::App { name, mount }
+            }),
+            Kind::Plugin => {
+                let name = path.file_stem().and_then(|stem| PluginName::new(stem.to_str()?).ok());
+                name.map(LoadingItem::Plugin)
+            }
+        };
+        // A path without a name cannot be loaded, and reports that soon.
+        if let Some(item) = item {
+            self.catalog.begin_loading(path, item);
+        }
+        seen.begin(path, kind)
+    }
+
+    /// Ends the load of a path.
+    fn end_load(&self, seen: &mut Seen, path: &Path) {
+        seen.end(path);
+        self.catalog.end_loading(path);
+    }
+
+    async fn read_plugin(
+        &self,
+        path: &Path,
+        turn: &mut Turn,
+    ) -> Result<Option<Arc<dyn Plugin>>, String> {
         let place = scan::place_of_plugin(&self.config, path);
-        plugin_file::load(self.sandbox.as_ref(), &place).await
+        plugin_file::load_in_turn(self.sandbox.as_ref(), &place, turn).await
     }
 
     fn install_plugin(
@@ -355,24 +383,30 @@ impl Inner {
         }
     }
 
-    async fn read_app(&self, folder: &Path) -> Result<ReadApp, String> {
+    /// Reads an app as far as its turn allows. Returns `None` if it needs another turn.
+    async fn read_app(&self, folder: &Path, turn: &mut Turn) -> Result<Option<ReadApp>, String> {
         let manifest = Manifest::read(folder)?;
         let files = manifest.component_files(folder, &self.config);
         let loose = self.loose.all();
         let reader = self.app_folder(folder, &manifest, &files, &loose);
-        let loaded = reader.load().await.map_err(|messages| messages.join("\n"))?;
-        Ok(ReadApp { manifest, files, loaded })
+        let loaded = reader.load(turn).await.map_err(|messages| messages.join("\n"))?;
+        Ok(loaded.map(|loaded| ReadApp { manifest, files, loaded }))
     }
 
     /// Applies the migrations of an app that was read. The app is not installed before that.
     async fn migrate_app(
         &self,
         folder: &Path,
-        app: Result<ReadApp, String>,
+        mut app: ReadApp,
+        turn: &mut Turn,
     ) -> Result<ReadApp, NotLoaded> {
-        let mut app = app?;
-        let name = app.loaded.app.name.clone();
         let migrations = std::mem::take(&mut app.loaded.migrations);
+        if migrations.is_empty() {
+            return Ok(app);
+        }
+        // Migrations have places of their own: other files are read meanwhile.
+        turn.release();
+        let name = app.loaded.app.name.clone();
         match self.migrations.apply(folder, &self.databases, &name, migrations).await {
             Ok(()) => Ok(app),
             Err(message) => Err(NotLoaded { message, unavailable: Some(name) }),
@@ -382,20 +416,17 @@ impl Inner {
     fn install_app(
         &self,
         folder: &Path,
-        app: Result<ReadApp, NotLoaded>,
+        app: ReadApp,
         seen: &mut Seen,
-    ) -> Change {
-        let ReadApp { manifest, files, loaded } = match app {
-            Ok(app) => app,
-            Err(not_loaded) => return self.report(folder, not_loaded),
-        };
+    ) -> (Change, Option<Unarchived>) {
+        let ReadApp { manifest, files, loaded } = app;
         let name = loaded.app.name.clone();
         if let Some(message) = twin(&name, folder, seen) {
-            return self.problem(folder, message);
+            return (self.problem(folder, message), None);
         }
         if let Some(error) = self.conflict(&loaded.app) {
             self.problem(folder, error.to_string());
-            return Change::Conflict { path: folder.to_owned(), error };
+            return (Change::Conflict { path: folder.to_owned(), error }, None);
         }
         if let Some(old) =
             seen.apps.insert(folder.to_owned(), name.clone()).filter(|it| *it != name)
@@ -406,17 +437,29 @@ impl Inner {
         self.catalog.clear_problem(folder);
         let loose = seen.plugin_files(&self.config);
         let files = files.into_iter().chain(loose).collect();
-        match archive::keep(&self.config, &app, &manifest, folder, &files) {
-            Some(archived) => {
+        let source = Source { manifest, folder: folder.to_owned(), files };
+        self.sources().insert(app.digest, source.clone());
+        (Change::App { name, notes: loaded.notes }, Some(Unarchived { app, source }))
+    }
+
+    /// Archives an installed app, so that its threads can go on after a restart.
+    async fn archive(&self, installed: Unarchived) {
+        let config = self.config.clone();
+        let Unarchived { app, source } = installed;
+        let archived = tokio::task::spawn_blocking(move || {
+            let Source { manifest, folder, files } = &source;
+            let kept = archive::keep(&config, &app, manifest, folder, files);
+            kept.map(|kept| (app, kept))
+        });
+        match archived.await {
+            Ok(Some((app, folder))) => {
                 let versions = app.graphs.values().map(|graph| (app.name.clone(), graph.version));
-                self.versions.insert(versions, &archived);
+                self.versions.insert(versions, &folder);
+                self.sources().remove(&app.digest);
             }
-            None => {
-                let source = Source { manifest, folder: folder.to_owned(), files };
-                self.sources().insert(app.digest, source);
-            }
+            Ok(None) => {}
+            Err(error) => tracing::error!(%error, "cannot archive a version"),
         }
-        Change::App { name, notes: loaded.notes }
     }
 
     fn app_folder<'a>(
@@ -433,12 +476,15 @@ impl Inner {
     }
 
     /// Loads an archived version for the threads that are pinned to it, or the code of an export.
-    async fn load_old(&self, old: &Old) -> Result<App, Vec<String>> {
+    /// Returns `None` if it needs another turn.
+    async fn load_old(&self, old: &Old, turn: &mut Turn) -> Result<Option<App>, Vec<String>> {
         let manifest = old.manifest().map_err(|message| vec![message])?;
         let (own, others) = old.files(&manifest);
-        let loose = app_folder::components(&others, self.sandbox.as_ref()).await?;
+        let loose = app_folder::components_in_turn(&others, self.sandbox.as_ref(), turn).await?;
+        let Some(loose) = loose else { return Ok(None) };
         let reader = self.app_folder(&old.folder, &manifest, &own, &loose);
-        Ok(AppFolder { is_old: true, ..reader }.load().await?.app)
+        let loaded = AppFolder { is_old: true, ..reader }.load(turn).await?;
+        Ok(loaded.map(|loaded| loaded.app))
     }
 
     /// Returns the reason why an app cannot be mounted together with the other apps, or cannot be

@@ -24,7 +24,7 @@ use wattle_run::engine::recover::Recovery;
 
 use crate::config::Config;
 use crate::error::Error;
-use crate::load::{Change, watch as files};
+use crate::load::{Change, Changes, watch as files};
 use crate::server::listen::{Listening, Port};
 use crate::server::place::Place;
 use crate::server::starting::Starting;
@@ -69,7 +69,8 @@ pub struct ServerOptions {
 
 impl Server {
     /// Starts a server. Returns when the server serves requests. The port opens first, and requests
-    /// get 503 until the store is open and the apps are loaded. If the database of the store is
+    /// get 503 until the store is open and the apps are loaded, or `server.load_wait` has passed.
+    /// Apps that take longer are loaded while the server serves. If the database of the store is
     /// unavailable, the start waits for it. Orphaned runs are recovered in the background.
     ///
     /// # Errors
@@ -94,8 +95,12 @@ impl Server {
                 return Err(error);
             }
         };
-        let changes = host.load_apps().await?;
-        refuse_conflicts(&changes)?;
+        let (changes, coming) = host.load_apps().await?;
+        if let Err(error) = refuse_conflicts(&changes) {
+            drop(state);
+            host.close().await;
+            return Err(error);
+        }
         // From now on, a request for a thread with an orphaned run waits until the run is
         // recovered.
         host.engine.start_recovery();
@@ -115,7 +120,7 @@ impl Server {
         }
         until(&mut tasks, &stop, async move { listening.keep_certificates().await });
         spawn_sweeps(&mut tasks, &host, &stop);
-        spawn_migrated(&mut tasks, &host, &stop);
+        until(&mut tasks, &stop, log_changes(coming));
         if options.watch {
             spawn_watch(&mut tasks, &host, &stop);
         }
@@ -206,16 +211,6 @@ fn spawn_watch(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>)
     });
 }
 
-/// Loads apps whose migrations take so long that the start or a reload did not wait for them.
-fn spawn_migrated(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>) {
-    let loader = host.loader.clone();
-    until(tasks, stop, async move {
-        loop {
-            loader.load_migrated().await.iter().for_each(log_change);
-        }
-    });
-}
-
 fn until(
     tasks: &mut JoinSet<()>,
     stop: &watch::Sender<bool>,
@@ -228,6 +223,13 @@ fn until(
             () = stopped => {}
         }
     });
+}
+
+/// Logs the changes of apps and plugins that are loaded while the server serves.
+async fn log_changes(mut coming: Changes) {
+    while let Some(change) = coming.next().await {
+        log_change(&change);
+    }
 }
 
 fn log_change(change: &Change) {
@@ -260,7 +262,8 @@ pub struct RunningServer {
     pub app_addrs: BTreeMap<AppName, SocketAddr>,
     /// Engine of the server.
     pub engine: Engine,
-    /// Apps and plugins that were loaded at the start, and problems of those that were not.
+    /// Apps and plugins that were loaded before the server served requests, and problems of those
+    /// that were not.
     pub changes: Vec<Change>,
     host: Host,
     tasks: JoinSet<()>,
@@ -285,7 +288,8 @@ impl RunningServer {
         let mut warnings = self.host.warnings.clone();
         let has_problems = self.changes.iter().any(|it| matches!(it, Change::Problem { .. }));
         let catalog = self.engine.catalog();
-        for name in self.config().apps.keys().filter(|name| catalog.app(name).is_none()) {
+        let is_missing = |name: &&AppName| catalog.app(name).is_none() && !catalog.is_loading(name);
+        for name in self.config().apps.keys().filter(is_missing) {
             // An app that failed to load is already reported as a problem.
             if !has_problems {
                 let file = self.config().file_name();
@@ -295,9 +299,9 @@ impl RunningServer {
         warnings
     }
 
-    /// Loads changed files now, without waiting for the watcher.
+    /// Loads changed files now, without waiting for the watcher. Returns when they are loaded.
     pub async fn reload(&self) -> Vec<Change> {
-        self.host.loader.refresh().await
+        self.host.loader.refresh().await.all().await
     }
 
     /// Waits until all runs that were orphaned before the start are recovered or set aside.

@@ -35,7 +35,7 @@ use wattle_telemetry::metrics::CONTENT_TYPE;
 
 use crate::config::{Config, StoreKind, duration};
 use crate::error::Error;
-use crate::load::{Change, Loader};
+use crate::load::{Change, Changes, Loader};
 use crate::project::{self, FileProjector};
 use crate::wire::runtime::EngineRuntime;
 
@@ -195,14 +195,17 @@ impl Host {
         keys.collect()
     }
 
-    /// Loads apps and plugins at the start.
+    /// Begins to load apps and plugins at the start, and waits until they are loaded or
+    /// `server.load_wait` has passed. Returns the changes until then, and those that follow.
     ///
     /// # Errors
     ///
     /// [`Error::Store`].
-    pub async fn load_apps(&self) -> Result<Vec<Change>, Error> {
+    pub async fn load_apps(&self) -> Result<(Vec<Change>, Changes), Error> {
         let store = self.engine.ports().store.as_ref();
-        self.loader.start(store).await.map_err(Error::Store)
+        let mut coming = self.loader.start(store).await.map_err(Error::Store)?;
+        let changes = coming.within(self.config.server.load_wait()).await;
+        Ok((changes, coming))
     }
 
     /// Ends open streams, and stops migrations.

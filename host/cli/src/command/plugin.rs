@@ -17,7 +17,7 @@ use crate::output::{Output, Table};
 use crate::wire::open_sandbox;
 
 pub(super) async fn list(config: Config, output: Output) -> Result<Exit, Error> {
-    let client = Client::open(config, client::Needs::Apps).await?;
+    let client = Client::open(config, client::Needs::AllApps).await?;
     let plugins: Result<Vec<PluginDocument>, _> = client.get("/api/v1/plugins").await;
     client.close().await;
     output.data(&plugins?, |plugins| {

@@ -66,7 +66,11 @@ fn announce(server: &RunningServer, output: Output) {
             Output::line(&format!("    also at its documented paths on http://{addr}"));
         }
     }
-    if server.engine.catalog().apps().is_empty() {
+    let loading = server.engine.catalog().loading_apps();
+    for app in &loading {
+        Output::line(&format!("  app {app} is still being loaded"));
+    }
+    if server.engine.catalog().apps().is_empty() && loading.is_empty() {
         Output::line(&format!(
             "  no apps yet: put an app folder into `{}`",
             server.config().plugins.display()

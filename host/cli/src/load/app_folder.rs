@@ -18,6 +18,7 @@ use crate::load::limits::MIGRATIONS_BYTES;
 use crate::load::manifest::{ComponentFiles, FILE, Manifest};
 use crate::load::migrations::{DatabaseMigrations, with_causes};
 use crate::load::parts::Parts;
+use crate::load::places::Turn;
 use crate::load::{names, page, plugin_file, projections};
 
 /// Plugins by name.
@@ -54,14 +55,16 @@ pub struct LoadedApp {
 }
 
 impl AppFolder<'_> {
-    /// Loads the app. Its migrations are only read.
+    /// Loads the app. Its migrations are only read. Returns `None` if a component needs another
+    /// turn.
     ///
     /// # Errors
     ///
     /// All problems, one message per problem.
-    pub async fn load(&self) -> Result<LoadedApp, Vec<String>> {
+    pub async fn load(&self, turn: &mut Turn) -> Result<Option<LoadedApp>, Vec<String>> {
         let manifest = self.manifest;
-        let own = components(self.files, self.sandbox).await?;
+        let own = components_in_turn(self.files, self.sandbox, turn).await?;
+        let Some(own) = own else { return Ok(None) };
         let mut problems = check_web(manifest, &own);
         let named = manifest.components.keys().map(|name| ("plugin name", name.as_str()));
         let named = named.chain([("app name", manifest.app.name.as_str())]);
@@ -117,7 +120,7 @@ impl AppFolder<'_> {
             projections,
             page,
         };
-        Ok(LoadedApp { app, notes, migrations })
+        Ok(Some(LoadedApp { app, notes, migrations }))
     }
 
     /// Reads and checks the graphs on a blocking thread: the check compiles every schema of the
@@ -180,8 +183,8 @@ impl AppFolder<'_> {
         self.scripts_in(folder, total).map_err(|error| error.to_string())
     }
 
-    /// Reads the migrations in a folder. No file is read if their sizes exceed `total`: files of any
-    /// size can take no place on the disk.
+    /// Reads the migrations in a folder. No file is read if their sizes exceed `total`: files of
+    /// any size can take no place on the disk.
     fn scripts_in(&self, folder: &Path, total: &mut TotalSize) -> Result<Vec<Script>, FileError> {
         let mut entries = file::list(self.folder, folder)?;
         entries.retain(|entry| entry.has_ending("sql"));
@@ -197,7 +200,7 @@ impl AppFolder<'_> {
     }
 }
 
-/// Loads all components. Returns the problems of all of them.
+/// Loads all components, however long their compilation takes.
 ///
 /// # Errors
 ///
@@ -206,14 +209,30 @@ pub async fn components(
     files: &ComponentFiles,
     sandbox: &dyn Sandbox,
 ) -> Result<Plugins, Vec<String>> {
-    let (mut plugins, mut problems) = (Plugins::new(), Vec::new());
+    let loaded = components_in_turn(files, sandbox, &mut Turn::unlimited()).await?;
+    // A turn without limits compiles every component.
+    loaded.ok_or_else(|| vec!["a component was not compiled".to_owned()])
+}
+
+/// Loads all components. Returns `None` if one of them needs another turn.
+///
+/// # Errors
+///
+/// One message for each component that cannot be loaded in this turn.
+pub(super) async fn components_in_turn(
+    files: &ComponentFiles,
+    sandbox: &dyn Sandbox,
+    turn: &mut Turn,
+) -> Result<Option<Plugins>, Vec<String>> {
+    let (mut plugins, mut problems, mut is_complete) = (Plugins::new(), Vec::new(), true);
     for (name, place) in files {
-        match plugin_file::load_as(sandbox, name, place).await {
-            Ok(plugin) => drop(plugins.insert(name.clone(), plugin)),
+        match plugin_file::load_as(sandbox, name, place, turn).await {
+            Ok(Some(plugin)) => drop(plugins.insert(name.clone(), plugin)),
+            Ok(None) => is_complete = false,
             Err(message) => problems.push(message),
         }
     }
-    if problems.is_empty() { Ok(plugins) } else { Err(problems) }
+    if problems.is_empty() { Ok(is_complete.then_some(plugins)) } else { Err(problems) }
 }
 
 fn check_web(manifest: &Manifest, own: &Plugins) -> Vec<String> {

@@ -10,6 +10,7 @@ use wattle_graph::id::{AppName, Digest};
 use wattle_run::app::App;
 use wattle_run::export::{CodeFile, CodeSource, Export};
 
+use super::places::Turn;
 use super::{Inner, Loader, archive};
 
 #[async_trait]
@@ -61,8 +62,10 @@ impl Loader {
         })
         .await?;
         let old = old.ok_or("the code in the export has no index")?;
-        let loaded = self.inner.load_old(&old).await;
-        let mut app = loaded.map_err(|messages| messages.join("\n"))?;
+        let loaded = self.inner.load_old(&old, &mut Turn::unlimited()).await;
+        let loaded = loaded.map_err(|messages| messages.join("\n"))?;
+        // A turn without limits compiles every component.
+        let mut app = loaded.ok_or("a component was not compiled")?;
         if let Some(rules) = &export.policy {
             app.grants = rules.bounded_grants();
             app.settings = Arc::new(rules.settings.clone());

@@ -20,3 +20,17 @@ pub const APP_ENTRIES: usize = 10_000;
 /// Maximum number of files and folders of the plugins folder with its subfolders, those of apps
 /// included, that are searched. Cargo's target folder has a few thousand at this depth.
 pub const SEARCHED_ENTRIES: usize = 50_000;
+
+/// Number of loads that read their files at once. Each can have a component of 64 MiB in memory.
+pub const READ_PLACES: usize = 4;
+
+/// Number of loads that compile a component at once. Each can have a component of 64 MiB in memory.
+pub const COMPILE_PLACES: usize = 4;
+
+/// Number of compilations at once that may take more than a few seconds of CPU time. It is lower
+/// than [`COMPILE_PLACES`], so that slow components do not delay the others.
+pub const SLOW_PLACES: usize = 2;
+
+/// Number of apps that apply their migrations at once. A migration can take as long as its database
+/// allows.
+pub const MIGRATION_PLACES: usize = 4;

@@ -1,25 +1,20 @@
 //! Migrations of apps. They may do anything to a database, so they need the operator's permission.
-//! They may take long, so they run in tasks of their own, and loading waits for them for a short
-//! time only.
+//! They run in tasks of their own, so that they go on if a newer load of the app replaces the one
+//! that has started them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinError;
-use tokio::time::{Instant, timeout_at};
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_run::grant::SqlAccess;
 use wattle_sql::{Databases, Script};
 
 use crate::config::{Config, MigrateRule, Needs};
 use crate::load::grants;
-
-/// Time that loading waits for the migrations of an app. Those of most apps take less than a
-/// second.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+use crate::load::limits::MIGRATION_PLACES;
 
 /// The migrations of an app for one database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,14 +106,11 @@ impl MigrationRequest<'_> {
 /// The result of migrations: all problems, one message per problem.
 type Outcome = Result<(), Vec<String>>;
 
-/// The migrations of all apps that loading has started, and whose end it has not seen.
+/// The migrations of all apps that loads have started, and whose outcome no load has returned.
 pub(super) struct Migrations {
-    /// Time that loading waits for the migrations of an app.
-    patience: Duration,
     /// By folder of the app.
     running: Mutex<BTreeMap<PathBuf, Running>>,
-    /// Notified when migrations end.
-    ended: Arc<Notify>,
+    places: Arc<Semaphore>,
     stop: watch::Sender<bool>,
 }
 
@@ -126,24 +118,22 @@ pub(super) struct Migrations {
 struct Running {
     /// Digest of the migrations.
     plan: Digest,
-    begun: Instant,
     outcome: watch::Receiver<Option<Outcome>>,
-    /// Whether [`Migrations::take_ended`] has returned their app.
-    is_taken: bool,
+}
+
+impl Default for Migrations {
+    fn default() -> Self {
+        let places = Arc::new(Semaphore::new(MIGRATION_PLACES));
+        Self { running: Mutex::default(), places, stop: watch::Sender::new(false) }
+    }
 }
 
 impl Migrations {
-    pub(super) fn new(patience: Duration) -> Self {
-        let (running, ended) = (Mutex::default(), Arc::default());
-        Self { patience, running, ended, stop: watch::Sender::new(false) }
-    }
-
-    /// Applies the migrations of the app in a folder, or waits for them if they are at work. If
-    /// they take longer than loading waits, they go on, and [`Self::ended`] tells their end.
+    /// Applies the migrations of the app in a folder, or waits for them if they are at work.
     ///
     /// # Errors
     ///
-    /// A message with all problems, or that the migrations are not applied yet.
+    /// A message with all problems.
     pub(super) async fn apply(
         &self,
         folder: &Path,
@@ -151,57 +141,65 @@ impl Migrations {
         app: &AppName,
         migrations: Vec<DatabaseMigrations>,
     ) -> Result<(), String> {
-        if migrations.is_empty() {
-            return Ok(());
-        }
         let plan = digest(&migrations);
-        let work = || apply(databases.clone(), app.clone(), migrations);
-        match self.follow(folder, plan, work).await {
-            Some(outcome) => outcome.map_err(|problems| problems.join("\n")),
-            None => Err(format!(
-                "the migrations of app `{app}` take longer than {} s\n  hint: the app is loaded \
-                 when they are applied; the host stops each after the `migration_timeout` of its \
-                 database",
-                self.patience.as_secs()
-            )),
-        }
+        let (places, databases, app) = (self.places.clone(), databases.clone(), app.clone());
+        let work = move || async move {
+            // The semaphore is never closed.
+            let _place = places.acquire_owned().await;
+            apply(databases, app, migrations).await
+        };
+        let outcome = self.follow(folder, plan, work).await;
+        outcome.map_err(|problems| problems.join("\n"))
     }
 
     /// Starts work for a folder, unless the work of the same plan was started and its outcome was
-    /// not returned. Returns the outcome, or `None` if the work takes too long.
-    async fn follow<F>(
+    /// not returned. Returns the outcome. The work goes on if the caller stops waiting.
+    async fn follow<F>(&self, folder: &Path, plan: Digest, work: impl FnOnce() -> F) -> Outcome
+    where
+        F: Future<Output = Outcome> + Send + 'static,
+    {
+        let mut outcome = self.begin(folder, plan, work);
+        let ended = outcome.wait_for(Option::is_some).await.map(|outcome| (*outcome).clone());
+        self.end(folder, plan);
+        match ended {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) | Err(_) => Err(vec!["the migrations were aborted".to_owned()]),
+        }
+    }
+
+    fn begin<F>(
         &self,
         folder: &Path,
         plan: Digest,
         work: impl FnOnce() -> F,
-    ) -> Option<Outcome>
+    ) -> watch::Receiver<Option<Outcome>>
     where
         F: Future<Output = Outcome> + Send + 'static,
     {
-        let known = self.lock().remove(folder).filter(|known| known.plan == plan);
-        let mut running = match known {
-            Some(known) => known,
-            None => self.start(plan, work()),
-        };
-        let end = running.begun + self.patience;
-        let outcome = async {
-            let outcome = running.outcome.wait_for(Option::is_some).await;
-            outcome.map(|outcome| (*outcome).clone())
-        };
-        let outcome = match timeout_at(end, outcome).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => Some(Err(vec!["the migrations were aborted".to_owned()])),
-            Err(_) => None,
-        };
-        if outcome.is_none() {
-            self.lock().insert(folder.to_owned(), running);
+        let mut running = self.lock();
+        let known = running.get(folder).filter(|known| known.plan == plan);
+        if let Some(outcome) = known.map(|known| known.outcome.clone()) {
+            return outcome;
         }
+        let outcome = self.start(work());
+        running.insert(folder.to_owned(), Running { plan, outcome: outcome.clone() });
         outcome
     }
 
-    fn start(&self, plan: Digest, work: impl Future<Output = Outcome> + Send + 'static) -> Running {
+    /// Forgets work whose outcome is returned.
+    fn end(&self, folder: &Path, plan: Digest) {
+        let mut running = self.lock();
+        if running.get(folder).is_some_and(|known| known.plan == plan) {
+            running.remove(folder);
+        }
+    }
+
+    fn start(
+        &self,
+        work: impl Future<Output = Outcome> + Send + 'static,
+    ) -> watch::Receiver<Option<Outcome>> {
         let (sender, outcome) = watch::channel(None);
-        let (stop, ended) = (self.stop.subscribe(), Arc::clone(&self.ended));
+        let stop = self.stop.subscribe();
         let work = tokio::spawn(async move {
             tokio::select! {
                 outcome = work => outcome,
@@ -213,32 +211,8 @@ impl Migrations {
             let aborted =
                 |error: JoinError| Err(vec![format!("the migrations were aborted: {error}")]);
             sender.send_replace(Some(outcome.unwrap_or_else(aborted)));
-            ended.notify_one();
         });
-        Running { plan, begun: Instant::now(), outcome, is_taken: false }
-    }
-
-    /// Waits until migrations end.
-    pub(super) async fn ended(&self) {
-        self.ended.notified().await;
-    }
-
-    /// Returns the folders of apps whose migrations ended after loading had stopped waiting. Each
-    /// is returned once.
-    pub(super) fn take_ended(&self) -> BTreeSet<PathBuf> {
-        let mut folders = BTreeSet::new();
-        for (folder, running) in self.lock().iter_mut() {
-            if !running.is_taken && running.outcome.borrow().is_some() {
-                running.is_taken = true;
-                folders.insert(folder.clone());
-            }
-        }
-        folders
-    }
-
-    /// Returns true if migrations are at work for which loading has stopped waiting.
-    pub(super) fn are_running(&self) -> bool {
-        self.lock().values().any(|running| !running.is_taken)
+        outcome
     }
 
     /// Forgets the migrations of an app that was removed. They end by themselves.
@@ -301,6 +275,7 @@ pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
     use tokio::sync::oneshot;
 
     use super::*;
@@ -371,44 +346,41 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn slow_migrations_go_on_behind_loading_and_run_once() {
-        let migrations = Migrations::new(Duration::ZERO);
+    async fn migrations_go_on_without_the_load_that_started_them_and_run_once() {
+        let migrations = Migrations::default();
         let (folder, plan) = (Path::new("plugins/notes"), Digest::of(b"first"));
         let (release, held) = oneshot::channel::<()>();
         let slow = || async move {
             held.await.unwrap();
             Err(vec!["a table is missing".to_owned()])
         };
-        assert_eq!(migrations.follow(folder, plan, slow).await, None);
-        assert!(migrations.are_running() && migrations.take_ended().is_empty());
+        assert_eq!(migrations.follow(folder, plan, slow).now_or_never(), None);
         release.send(()).unwrap();
-        migrations.ended().await;
-        assert_eq!(migrations.take_ended(), [folder.to_owned()].into());
-        assert!(!migrations.are_running() && migrations.take_ended().is_empty());
-        // Their outcome is what the app is loaded with.
-        let again = || async { panic!("they run again") };
+        // The next load gets their outcome.
+        let again = || async { Ok(()) };
         let outcome = migrations.follow(folder, plan, again).await;
-        assert_eq!(outcome, Some(Err(vec!["a table is missing".to_owned()])));
+        assert_eq!(outcome, Err(vec!["a table is missing".to_owned()]));
+        let corrected = migrations.follow(folder, plan, || async { Ok(()) }).await;
+        assert_eq!(corrected, Ok(()), "a load after that applies them anew");
     }
 
     #[tokio::test]
     async fn changed_migrations_replace_those_at_work() {
-        let migrations = Migrations::new(Duration::ZERO);
-        let folder = Path::new("plugins/notes");
-        let first = migrations.follow(folder, Digest::of(b"first"), std::future::pending).await;
-        assert_eq!(first, None);
-        let patient = Migrations { patience: PATIENCE, ..migrations };
-        let second = patient.follow(folder, Digest::of(b"second"), || async { Ok(()) }).await;
-        assert_eq!(second, Some(Ok(())));
-        assert!(!patient.are_running());
+        let migrations = Migrations::default();
+        let (folder, plan) = (Path::new("plugins/notes"), Digest::of(b"first"));
+        let first = migrations.follow(folder, plan, std::future::pending);
+        assert_eq!(first.now_or_never(), None);
+        let second = migrations.follow(folder, Digest::of(b"second"), || async { Ok(()) }).await;
+        assert_eq!(second, Ok(()));
+        assert!(migrations.lock().is_empty());
     }
 
     #[tokio::test]
     async fn migrations_stop_with_the_host() {
-        let migrations = Migrations::new(PATIENCE);
+        let migrations = Migrations::default();
         migrations.stop();
         let plan = Digest::of(b"first");
         let outcome = migrations.follow(Path::new("notes"), plan, std::future::pending).await;
-        assert_eq!(outcome, Some(Err(vec!["the host is stopping".to_owned()])));
+        assert_eq!(outcome, Err(vec!["the host is stopping".to_owned()]));
     }
 }

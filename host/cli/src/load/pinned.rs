@@ -28,8 +28,8 @@ impl Loader {
         self.inner.find_archived(None).await;
     }
 
-    /// Loads an archived version of an app, however long that takes. Returns false if the version is
-    /// not archived.
+    /// Loads an archived version of an app, however long that takes. Returns false if the version
+    /// is not archived.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Inner {
         let Some(folder) = self.versions.folder(app, version) else { return Ok(false) };
         let (mut load, sender) = self.versions.begin(&folder);
         if let Some(sender) = sender {
-            self.begin_load(folder, sender);
+            self.load_in_background(folder, sender);
         }
         let ended = load.outcome.wait_for(|outcome| *outcome != VersionLoad::Running);
         let ended = match patience {
@@ -105,7 +105,7 @@ impl Inner {
         }
     }
 
-    fn begin_load(self: &Arc<Self>, folder: PathBuf, sender: watch::Sender<VersionLoad>) {
+    fn load_in_background(self: &Arc<Self>, folder: PathBuf, sender: watch::Sender<VersionLoad>) {
         let inner = self.clone();
         self.spawn(async move {
             let outcome = match inner.install_archived(&folder).await {
@@ -125,8 +125,15 @@ impl Inner {
         let path = folder.to_owned();
         let old = tokio::task::spawn_blocking(move || archive::read(path)).await;
         let old = old.map_err(|error| error.to_string())?.ok_or("its files are missing")?;
-        let app = self.load_old(&old).await.map_err(|messages| messages.join("\n"))?;
-        self.catalog.install_version(app);
-        Ok(())
+        let mut turn = self.places.first_turn().await;
+        loop {
+            let loaded = self.load_old(&old, &mut turn).await;
+            if let Some(app) = loaded.map_err(|messages| messages.join("\n"))? {
+                self.catalog.install_version(app);
+                return Ok(());
+            }
+            let progress = turn.end();
+            turn = self.places.next_turn(progress).await;
+        }
     }
 }

@@ -2,18 +2,36 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use wattle_graph::id::PluginName;
 use wattle_run::ports::{Plugin, Sandbox};
 
 use crate::load::file::{COMPONENT_BYTES, FileError, FilePlace};
 use crate::load::names;
+use crate::load::places::Turn;
 
-/// Loads a component. The name of the plugin is the file name without the extension.
+/// Loads a component, however long its compilation takes. The name of the plugin is the file name
+/// without the extension.
 ///
 /// # Errors
 ///
 /// A message with the reason and a hint.
 pub async fn load(sandbox: &dyn Sandbox, place: &FilePlace) -> Result<Arc<dyn Plugin>, String> {
+    let loaded = load_in_turn(sandbox, place, &mut Turn::unlimited()).await?;
+    // A turn without limits compiles every component.
+    loaded.ok_or_else(|| format!("`{}` was not compiled", place.path().display()))
+}
+
+/// Loads a component. Returns `None` if it needs another turn.
+///
+/// # Errors
+///
+/// A message with the reason and a hint.
+pub async fn load_in_turn(
+    sandbox: &dyn Sandbox,
+    place: &FilePlace,
+    turn: &mut Turn,
+) -> Result<Option<Arc<dyn Plugin>>, String> {
     let path = place.path();
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name = PluginName::new(&stem)
@@ -21,10 +39,10 @@ pub async fn load(sandbox: &dyn Sandbox, place: &FilePlace) -> Result<Arc<dyn Pl
     if let Some(problem) = names::problem("plugin name", name.as_str()) {
         return Err(format!("{problem}; rename `{}`", path.display()));
     }
-    load_as(sandbox, &name, place).await
+    load_as(sandbox, &name, place, turn).await
 }
 
-/// Loads a component as the plugin with the given name.
+/// Loads a component as the plugin with the given name. Returns `None` if it needs another turn.
 ///
 /// # Errors
 ///
@@ -33,7 +51,8 @@ pub async fn load_as(
     sandbox: &dyn Sandbox,
     name: &PluginName,
     place: &FilePlace,
-) -> Result<Arc<dyn Plugin>, String> {
+    turn: &mut Turn,
+) -> Result<Option<Arc<dyn Plugin>>, String> {
     let from = place.clone();
     let read = tokio::task::spawn_blocking(move || from.read(COMPONENT_BYTES)).await;
     let bytes = read.map_err(|error| format!("plugin `{name}`: {error}"))?.map_err(|error| {
@@ -46,5 +65,5 @@ pub async fn load_as(
         };
         format!("plugin `{name}`: {error}{hint}")
     })?;
-    sandbox.load(name, bytes.into()).await.map_err(|error| error.to_string())
+    turn.load(sandbox, name, Bytes::from(bytes)).await.map_err(|error| error.to_string())
 }

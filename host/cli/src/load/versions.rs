@@ -66,8 +66,8 @@ impl Versions {
         self.lock().folders.get(&(app.clone(), version)).cloned()
     }
 
-    /// Returns the load of a folder. The caller must perform it, and send its outcome, if there is a
-    /// sender.
+    /// Returns the load of a folder. If there is a sender, the caller must perform the load, and
+    /// send its outcome.
     pub(super) fn begin(&self, folder: &Path) -> (PendingLoad, Option<watch::Sender<VersionLoad>>) {
         let mut state = self.lock();
         if let Some(load) = state.loads.get(folder).filter(|load| !load.is_lost()) {

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream, SelectAll};
 use notify::RecursiveMode;
 use notify_debouncer_full::{DebounceEventResult, new_debouncer};
 use tokio::sync::mpsc;
 
 use crate::error::Error;
-use crate::load::{Change, Loader, manifest};
+use crate::load::{Change, Changes, Loader, manifest};
 
 /// Time without a change before a reload. While a file is being copied, it is incomplete.
 const DEBOUNCE: Duration = Duration::from_millis(300);
@@ -44,13 +46,24 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
             tracing::warn!(%folder, %error, "cannot watch a folder; restart to load changes there");
         }
     }
+    // A refresh does not wait for the loads of an earlier one.
+    let mut changes = SelectAll::new();
     // The first refresh loads changes that were made before the watch began.
+    changes.push(stream_of(loader.refresh().await));
     loop {
-        loader.refresh().await.iter().for_each(&report);
-        if changed.recv().await.is_none() {
-            return Ok(());
+        tokio::select! {
+            Some(change) = changes.next() => report(&change),
+            next = changed.recv() => match next {
+                Some(()) => changes.push(stream_of(loader.refresh().await)),
+                None => return Ok(()),
+            },
         }
     }
+}
+
+fn stream_of(changes: Changes) -> BoxStream<'static, Change> {
+    let next = |mut changes: Changes| async move { Some((changes.next().await?, changes)) };
+    stream::unfold(changes, next).boxed()
 }
 
 fn folders(loader: &Loader) -> Vec<(PathBuf, RecursiveMode)> {

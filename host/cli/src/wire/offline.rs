@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tokio::sync::Mutex;
 use wattle_run::app::App;
 use wattle_run::catalog::Catalog;
 use wattle_run::export::Export;
@@ -17,7 +18,7 @@ use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, PostgresBlobs, VolatileM
 
 use crate::config::{Config, StoreKind};
 use crate::error::Error;
-use crate::load::{Change, Loader};
+use crate::load::{Change, Changes, Loader};
 use crate::output::Output;
 use crate::wire::clock::HostClock;
 use crate::wire::environment;
@@ -30,10 +31,13 @@ pub struct OfflineCode {
     pub ports: Ports,
     catalog: Arc<Catalog>,
     loader: Loader,
+    /// Apps that are still being loaded.
+    coming: Mutex<Changes>,
 }
 
 impl OfflineCode {
     /// Loads the apps of the plugins folder. Prints a warning for each app that cannot be loaded.
+    /// Apps that take longer than `server.load_wait` are loaded in the background.
     ///
     /// # Errors
     ///
@@ -50,21 +54,20 @@ impl OfflineCode {
         let mut config = config;
         config.store.kind = StoreKind::Memory;
         let catalog = Catalog::new();
+        let load_wait = config.server.load_wait();
         let config = Arc::new(config);
         let loader = Loader::for_code(config, catalog.clone(), sandbox, databases, clock.clone());
         loader.find_archived().await;
-        for change in loader.refresh().await {
-            if let Change::Problem { path, message } = change {
-                Output::warning(&format!("`{}` is not loaded: {message}", path.display()));
-            }
-        }
+        let mut coming = loader.refresh().await;
+        warn(coming.within(load_wait).await);
         let (store, memory) = (Arc::new(MemoryStore::new()), Arc::new(VolatileMemory::new()));
         let ports = replay_ports(store, memory, blobs, links, clock);
-        Ok(Self { ports, catalog, loader })
+        Ok(Self { ports, catalog, loader, coming: Mutex::new(coming) })
     }
 
     /// Returns the app in the version to which a thread is pinned: the code in the export, or else
-    /// a loaded or an archived version.
+    /// a loaded or an archived version. Waits for apps that are still being loaded if neither has
+    /// it.
     ///
     /// # Errors
     ///
@@ -79,6 +82,9 @@ impl OfflineCode {
         if find().is_none() {
             let loaded = self.loader.load_archived(&thread.app, thread.version).await;
             loaded.map_err(|failure| failure.message)?;
+        }
+        if find().is_none() {
+            warn(self.coming.lock().await.all().await);
         }
         Ok(find().map(|(app, _)| app))
     }
@@ -95,6 +101,15 @@ impl OfflineCode {
             ports.blobs = Arc::new(blobs);
         }
         ports
+    }
+}
+
+/// Prints a warning for each app or plugin that cannot be loaded.
+fn warn(changes: Vec<Change>) {
+    for change in changes {
+        if let Change::Problem { path, message } = change {
+            Output::warning(&format!("`{}` is not loaded: {message}", path.display()));
+        }
     }
 }
 

@@ -1,0 +1,88 @@
+//! The changes of a refresh, in the order in which they happen.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+use wattle_graph::id::{AppName, PluginName};
+
+/// The result of a refresh for one file or folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// An app was installed, with notes for the operator.
+    App {
+        /// The app.
+        name: AppName,
+        /// Notes for the operator, such as requests that are not granted.
+        notes: Vec<String>,
+    },
+    /// A plugin was loaded.
+    Plugin {
+        /// The plugin.
+        name: PluginName,
+    },
+    /// An app or a plugin was removed.
+    Removed {
+        /// Path of its folder or file.
+        path: PathBuf,
+    },
+    /// A newly read app is not installed, because it claims paths of another app.
+    Conflict {
+        /// Folder of the rejected app.
+        path: PathBuf,
+        /// Error that names the claimed path.
+        error: wattle_api::error::Error,
+    },
+    /// A file or folder could not be loaded.
+    Problem {
+        /// Path of the file or folder.
+        path: PathBuf,
+        /// Reason of the failure, and a hint.
+        message: String,
+    },
+}
+
+/// The changes of a refresh. The files are loaded in the background, also if this is dropped.
+pub struct Changes {
+    coming: mpsc::UnboundedReceiver<Change>,
+}
+
+impl Changes {
+    pub(super) fn new(coming: mpsc::UnboundedReceiver<Change>) -> Self {
+        Self { coming }
+    }
+
+    /// Returns the next change, or `None` after everything was loaded.
+    pub async fn next(&mut self) -> Option<Change> {
+        self.coming.recv().await
+    }
+
+    /// Waits until everything was loaded, and returns all remaining changes.
+    pub async fn all(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        while let Some(change) = self.next().await {
+            add(&mut changes, change);
+        }
+        changes
+    }
+
+    /// Waits until everything was loaded or `patience` has passed, and returns the changes until
+    /// then.
+    pub async fn within(&mut self, patience: Duration) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let end = Instant::now() + patience;
+        while let Ok(Some(change)) = timeout_at(end, self.next()).await {
+            add(&mut changes, change);
+        }
+        changes
+    }
+}
+
+/// Adds a change. An app that is read again after a plugin was loaded is listed once.
+fn add(changes: &mut Vec<Change>, change: Change) {
+    if let Change::App { name, .. } = &change {
+        changes.retain(|known| !matches!(known, Change::App { name: other, .. } if other == name));
+    }
+    changes.push(change);
+}

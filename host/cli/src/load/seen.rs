@@ -1,0 +1,153 @@
+//! What was loaded last from the files of apps and plugins, and what is being loaded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use tokio::task::AbortHandle;
+use wattle_graph::id::{AppName, PluginName};
+
+use crate::config::Config;
+use crate::load::file::FilePlace;
+use crate::load::scan::{self, Print};
+
+/// What a path contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A standalone plugin.
+    Plugin,
+    /// An app.
+    App,
+}
+
+/// The load of a file or folder. A newer load of the same path replaces it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+    number: u64,
+}
+
+/// A load in progress.
+struct RunningLoad {
+    load: Load,
+    /// Aborts its current task; `None` before the first one.
+    task: Option<AbortHandle>,
+}
+
+impl Drop for RunningLoad {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// The state of all files and folders.
+#[derive(Default)]
+pub(super) struct Seen {
+    prints: BTreeMap<PathBuf, Print>,
+    /// Installed apps by folder.
+    pub(super) apps: BTreeMap<PathBuf, AppName>,
+    /// Installed standalone plugins by file.
+    pub(super) plugins: BTreeMap<PathBuf, PluginName>,
+    /// Folders of all apps, with the names in their manifests.
+    pub(super) folders: BTreeMap<PathBuf, Option<AppName>>,
+    /// Folders whose last load failed.
+    pub(super) failed: BTreeSet<PathBuf>,
+    /// Folders whose last load failed while plugins were being loaded, which may be missing.
+    pub(super) awaiting_plugins: BTreeSet<PathBuf>,
+    /// Number of changes of the standalone plugins so far.
+    pub(super) plugin_changes: u64,
+    loads: BTreeMap<PathBuf, RunningLoad>,
+    last_number: u64,
+}
+
+impl Seen {
+    /// Records the fingerprint of a path. Returns true if the fingerprint has changed.
+    pub(super) fn is_other(&mut self, path: &Path, print: Print) -> bool {
+        let is_other = self.prints.get(path) != Some(&print);
+        self.prints.insert(path.to_owned(), print);
+        is_other
+    }
+
+    /// Removes and returns the paths that are no longer found.
+    pub(super) fn forget_missing(&mut self, is_found: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+        let gone = self.prints.keys().filter(|path| !is_found(path));
+        let gone: Vec<PathBuf> = gone.cloned().collect();
+        for path in &gone {
+            self.prints.remove(path);
+            self.failed.remove(path);
+            self.awaiting_plugins.remove(path);
+            self.loads.remove(path);
+        }
+        gone
+    }
+
+    /// Begins a load, and aborts a former load of the path.
+    pub(super) fn begin(&mut self, path: &Path, kind: Kind) -> Load {
+        self.awaiting_plugins.remove(path);
+        self.last_number += 1;
+        let load = Load { path: path.to_owned(), kind, number: self.last_number };
+        self.loads.insert(path.to_owned(), RunningLoad { load: load.clone(), task: None });
+        load
+    }
+
+    /// Records the task of a load.
+    pub(super) fn set_task(&mut self, load: &Load, task: AbortHandle) {
+        match self.loads.get_mut(&load.path).filter(|running| running.load == *load) {
+            Some(running) => running.task = Some(task),
+            None => task.abort(),
+        }
+    }
+
+    /// Returns true if no newer load has replaced a load.
+    pub(super) fn is_current(&self, load: &Load) -> bool {
+        self.loads.get(&load.path).is_some_and(|running| running.load == *load)
+    }
+
+    /// Ends the load of a path.
+    pub(super) fn end(&mut self, path: &Path) {
+        self.loads.remove(path);
+    }
+
+    /// Returns true if a path is being loaded.
+    pub(super) fn is_loading(&self, path: &Path) -> bool {
+        self.loads.contains_key(path)
+    }
+
+    /// Returns the names of the files of standalone plugins that are being loaded.
+    pub(super) fn loading_plugins(&self) -> impl Iterator<Item = String> {
+        let plugins = self.loads.values().filter(|running| running.load.kind == Kind::Plugin);
+        plugins.filter_map(|running| {
+            let name = running.load.path.file_stem()?.to_string_lossy();
+            Some(name.escape_debug().to_string())
+        })
+    }
+
+    /// Returns the files of the installed standalone plugins.
+    pub(super) fn plugin_files(
+        &self,
+        config: &Config,
+    ) -> impl Iterator<Item = (PluginName, FilePlace)> {
+        let place = |path| scan::place_of_plugin(config, path);
+        self.plugins.iter().map(move |(path, name)| (name.clone(), place(path)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_load_replaces_an_older_one() {
+        let (mut seen, path) = (Seen::default(), Path::new("plugins/slow.wasm"));
+        let old = seen.begin(path, Kind::Plugin);
+        assert!(seen.is_current(&old));
+        let new = seen.begin(path, Kind::Plugin);
+        assert!(!seen.is_current(&old) && seen.is_current(&new));
+        assert_eq!(seen.loading_plugins().collect::<Vec<_>>(), ["slow"]);
+        seen.is_other(path, Print::new());
+        assert_eq!(seen.forget_missing(|_| false), [path]);
+        assert!(!seen.is_current(&new) && !seen.is_loading(path));
+    }
+}
