@@ -72,7 +72,8 @@ fn binary() -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// Returns the configuration: defaults, except for the number of open requests of one client.
+/// Returns the configuration: defaults, except for the number of open requests of one client, and
+/// the time that a start waits for the app.
 fn toml(store: &str) -> String {
     format!(
         r#"
@@ -80,6 +81,7 @@ data = "data"
 plugins = "plugins"
 [server]
 listen = "127.0.0.1:0"
+load_wait = "10m"
 [server.limits]
 open = 100000
 [store]

@@ -43,12 +43,12 @@ impl Demo {
     }
 }
 
-/// Returns the demo's own settings: a free port, a data folder, the app `welcome` at `/`, and a
-/// short interval between requests to the stand-in of the geocoder.
+/// Returns the demo's own settings: a free port, a data folder, a start that waits for all apps,
+/// the app `welcome` at `/`, and a short interval between requests to the stand-in of the geocoder.
 fn own(root: &Path) -> Result<Configuration> {
     let text = format!(
         "data = \"data\"\nplugins = {:?}\n[server]\nlisten = \"127.0.0.1:0\"\n\
-         [clock]\ntime_zone = \"Asia/Shanghai\"\n[apps.welcome]\nmount = \"/\"\n\
+         load_wait = \"10m\"\n[clock]\ntime_zone = \"Asia/Shanghai\"\n[apps.welcome]\nmount = \"/\"\n\
          [apps.travel.settings]\npublic_path = \"/apps/travel\"\nnominatim_interval_ms = 20\n",
         root.join("plugins").display().to_string(),
     );

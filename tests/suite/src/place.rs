@@ -127,12 +127,14 @@ http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true
 memory = [{ namespace = ["users"], access = "read-write" }, { namespace = ["facts"] }]
 "#;
 
-/// The first part of a configuration: a free port and a data folder.
+/// The first part of a configuration: a free port and a data folder. A start waits for all apps,
+/// whose compilation takes long on a busy machine.
 pub const HEAD_TOML: &str = r#"
 data = "data"
 plugins = "plugins"
 [server]
 listen = "127.0.0.1:0"
+load_wait = "10m"
 [clock]
 time_zone = "Asia/Shanghai"
 "#;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use wattle::config::{self, Config, StoreKind};
 use wattle::server::{RunningServer, Server, ServerOptions};
 use wattle::wire::Overrides;
+use wattle_graph::definition::HumanDuration;
 
 use crate::native::NativeSandbox;
 
@@ -48,12 +49,13 @@ pub(crate) struct Fixture {
 pub(crate) const BRIEF_STOP: &str = "[server]\nstop_grace = \"100ms\"\n";
 
 /// Parses a configuration in a folder. By default, the server uses a free port and an in-memory
-/// store.
+/// store, and a start waits for all apps.
 pub(crate) fn config(folder: &Path, toml: &str) -> Config {
     let file = folder.join("wattle.toml");
     std::fs::write(&file, toml).unwrap();
     let mut config = config::read(Some(&file)).unwrap();
     config.server.listen.set_port(0);
+    config.server.load_wait = HumanDuration::from_ms(600_000);
     config.store.kind = StoreKind::Memory;
     config
 }

@@ -1,70 +1,165 @@
-//! Several apps that are loaded concurrently.
+//! Files that are loaded concurrently, and while the server serves.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+use tokio::sync::Semaphore;
+use tokio::task::yield_now;
 use wattle::load::Change;
+use wattle::load::limits::SLOW_PLACES;
 use wattle::server::{Server, ServerOptions};
 use wattle::wire::Overrides;
+use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{
-    GuestError, LoadError, NodeCall, NodeOutcome, PluginInfo, PluginToolCall, WebRequest,
-    WebResponse,
+    GuestError, LoadEffort, LoadError, NodeCall, NodeOutcome, PluginInfo, PluginToolCall,
+    WebRequest, WebResponse,
 };
 use wattle_run::ports::{Plugin, Sandbox};
 
-use crate::fixture::{answer, config, write_app};
+use crate::fixture::{Fixture, config, write_app};
 use crate::native::NativeSandbox;
 
-/// A sandbox that is slow for the plugin `slow`.
-#[derive(Default)]
-struct Held {
-    released: Notify,
+/// A sandbox that compiles components whose names begin with `slow` only when a test releases them.
+struct SlowSandbox {
+    released: Semaphore,
+    /// Number of slow compilations in progress.
+    now: AtomicUsize,
+    /// Maximum number of slow compilations at once.
+    most: AtomicUsize,
+    /// The components that were compiled.
+    compiled: Mutex<BTreeSet<Bytes>>,
+}
+
+impl SlowSandbox {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            released: Semaphore::new(0),
+            now: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+            compiled: Mutex::default(),
+        })
+    }
+
+    /// Lets a number of slow components be compiled.
+    fn release(&self, components: usize) {
+        self.released.add_permits(components);
+    }
+
+    /// Waits until this number of slow components is being compiled.
+    async fn compiles(&self, components: usize) {
+        while self.now.load(Ordering::SeqCst) != components {
+            yield_now().await;
+        }
+    }
+
+    async fn compile_slowly(&self) {
+        let _ended = Ended(self);
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        self.released.acquire().await.unwrap().forget();
+    }
+}
+
+/// Counts the end of a slow compilation, which can be aborted.
+struct Ended<'a>(&'a SlowSandbox);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 #[async_trait]
-impl Sandbox for Held {
+impl Sandbox for SlowSandbox {
     async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
-        if name.as_str() == "slow" {
-            self.released.notified().await;
-        }
         NativeSandbox.load(name, bytes).await
     }
+
+    async fn load_within(
+        &self,
+        name: &PluginName,
+        bytes: Bytes,
+        effort: LoadEffort,
+    ) -> Result<Option<Arc<dyn Plugin>>, LoadError> {
+        let is_compiled = self.compiled.lock().unwrap().contains(&bytes);
+        if !is_compiled {
+            match (bytes.starts_with(b"native slow"), effort) {
+                (_, LoadEffort::Cached) | (true, LoadEffort::Brief) => return Ok(None),
+                (true, LoadEffort::Full) => self.compile_slowly().await,
+                (false, _) => {}
+            }
+            self.compiled.lock().unwrap().insert(bytes.clone());
+        }
+        self.load(name, bytes).await.map(Some)
+    }
+}
+
+/// Starts a server that serves before its apps are loaded.
+async fn serve(folder: TempDir, toml: &str, sandbox: &Arc<SlowSandbox>) -> Fixture {
+    let mut config = config(folder.path(), toml);
+    config.server.load_wait = HumanDuration::from_ms(0);
+    let sandbox: Arc<dyn Sandbox> = sandbox.clone();
+    let overrides = Overrides { sandbox: Some(sandbox), ..Overrides::default() };
+    let server = Server::start(config, ServerOptions { overrides, watch: false }).await.unwrap();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    Fixture { server, client, folder }
+}
+
+fn write_plugin(plugins: &Path, name: &str, content: &str) {
+    std::fs::create_dir_all(plugins).unwrap();
+    std::fs::write(plugins.join(format!("{name}.wasm")), content).unwrap();
+}
+
+async fn echo(fixture: &Fixture, app: &str) -> u16 {
+    fixture.get(&format!("/apps/{app}/echo/x")).await.0
+}
+
+/// Waits until an app is loaded. Until then, its requests are rejected as unavailable.
+async fn is_served(fixture: &Fixture, app: &str) {
+    loop {
+        match echo(fixture, app).await {
+            200 => return,
+            status => assert_eq!(status, 503),
+        }
+    }
+}
+
+/// Returns what is being loaded according to the ready endpoint.
+async fn loading(fixture: &Fixture) -> Value {
+    let (status, ready) = fixture.get("/readyz").await;
+    assert_eq!(status, 200, "{ready}");
+    ready["loading"].clone()
 }
 
 #[tokio::test]
 async fn a_slow_component_does_not_delay_other_apps() {
-    let folder = tempfile::tempdir().unwrap();
-    let held = Arc::new(Held::default());
-    let sandbox: Arc<dyn Sandbox> = held.clone();
-    let overrides = Overrides { sandbox: Some(sandbox), ..Overrides::default() };
-    let options = ServerOptions { overrides, watch: false };
-    let server = Server::start(config(folder.path(), ""), options).await.unwrap();
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let status =
-        async |app: &str| answer(client.get(format!("{}/apps/{app}/echo/x", server.url()))).await.0;
+    let slow = SlowSandbox::new();
+    let fixture = serve(tempfile::tempdir().unwrap(), "", &slow).await;
     for app in ["greeter", "slow", "zeta"] {
-        write_app(&folder.path().join("plugins"), app);
+        write_app(&fixture.folder.path().join("plugins"), app);
     }
-    let mut reload = Box::pin(server.reload());
+    let mut reload = Box::pin(fixture.server.reload());
     for app in ["greeter", "zeta"] {
-        while status_beside(&mut reload, status(app)).await != 200 {}
+        while status_beside(&mut reload, echo(&fixture, app)).await != 200 {}
     }
-    assert_eq!(status("slow").await, 404);
-    held.released.notify_one();
+    assert_eq!(status_beside(&mut reload, echo(&fixture, "slow")).await, 503);
+    slow.release(1);
     let changes = reload.await;
     assert!(matches!(changes[..], [_, _, Change::App { .. }]), "{changes:?}");
-    assert_eq!(status("slow").await, 200);
+    assert_eq!(echo(&fixture, "slow").await, 200);
 }
 
 /// Returns the status of a response that the server sends while it is loading.
@@ -76,6 +171,109 @@ async fn status_beside(
         changes = reload => panic!("the reload did not wait: {changes:?}"),
         status = status => status,
     }
+}
+
+#[tokio::test]
+async fn a_server_serves_while_an_app_is_loaded_which_is_unavailable() {
+    let (slow, folder) = (SlowSandbox::new(), tempfile::tempdir().unwrap());
+    for app in ["greeter", "slow"] {
+        write_app(&folder.path().join("plugins"), app);
+    }
+    let fixture = serve(folder, "[apps.slow]\nmount = \"/\"\n", &slow).await;
+    is_served(&fixture, "greeter").await;
+    slow.compiles(1).await;
+    let expected = json!({ "total": 1, "apps": ["slow"], "plugins": [] });
+    assert_eq!(loading(&fixture).await, expected);
+    let warnings = fixture.server.warnings();
+    assert!(!warnings.iter().any(|warning| warning.contains("[apps.slow]")), "{warnings:?}");
+
+    for path in ["/apps/slow/echo/x", "/echo/x", "/api/v1/apps/slow", "/api/v1/plugins/slow"] {
+        let response = fixture.client.get(fixture.url(path)).send().await.unwrap();
+        assert_eq!(response.status(), 503, "{path}");
+        assert!(response.headers().contains_key("retry-after"), "{path}");
+        let problem: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+        assert_eq!(problem["code"], "unavailable", "{problem}");
+        assert_eq!(problem["details"], json!({ "loading": ["slow"] }), "{problem}");
+    }
+    let start = json!({ "input": { "name": "Ada" } });
+    assert_eq!(fixture.post("/api/v1/apps/slow/runs", &start).await.0, 503);
+    assert_eq!(fixture.post("/api/v1/apps/greeter/runs", &start).await.0, 202);
+    // The app that is being loaded may have any graph without a prefix.
+    assert_eq!(fixture.get("/assistants/Nope").await.0, 503);
+    assert_eq!(fixture.get("/assistants/slow%2FGreet").await.0, 503);
+    assert_eq!(echo(&fixture, "nobody").await, 404);
+
+    slow.release(1);
+    is_served(&fixture, "slow").await;
+    while !loading(&fixture).await.is_null() {}
+    assert_eq!(fixture.get("/echo/x").await.0, 200);
+    assert_eq!(fixture.get("/assistants/Nope").await.0, 422);
+    assert_eq!(fixture.get("/api/v1/plugins/nobody").await.0, 404);
+}
+
+#[tokio::test]
+async fn a_folder_of_slow_components_delays_no_other_file() {
+    const COMPONENTS: usize = 40;
+    let (slow, folder) = (SlowSandbox::new(), tempfile::tempdir().unwrap());
+    let plugins = folder.path().join("plugins");
+    for number in 0..COMPONENTS {
+        write_plugin(&plugins, &format!("slow{number}"), &format!("native slow{number}"));
+    }
+    let fixture = serve(folder, "", &slow).await;
+    slow.compiles(SLOW_PLACES).await;
+    assert_eq!(loading(&fixture).await["total"], COMPONENTS);
+    // An app that must be compiled, and a later version of it.
+    write_app(&plugins, "greeter");
+    assert!(matches!(fixture.server.reload().await[..], [Change::App { .. }]));
+    assert_eq!(echo(&fixture, "greeter").await, 200);
+    std::fs::write(plugins.join("greeter/greeter.wasm"), "native again").unwrap();
+    assert!(matches!(fixture.server.reload().await[..], [Change::App { .. }]));
+    // The others get their turn when one is compiled.
+    slow.release(1);
+    while loading(&fixture).await["total"] != COMPONENTS - 1 {}
+    slow.compiles(SLOW_PLACES).await;
+    // Without their files, the loads end.
+    for number in 0..COMPONENTS {
+        std::fs::remove_file(plugins.join(format!("slow{number}.wasm"))).unwrap();
+    }
+    assert!(matches!(fixture.server.reload().await[..], [Change::Removed { .. }]));
+    assert!(loading(&fixture).await.is_null());
+    slow.compiles(0).await;
+    assert_eq!(slow.most.load(Ordering::SeqCst), SLOW_PLACES);
+}
+
+#[tokio::test]
+async fn a_new_version_of_a_file_replaces_the_one_that_is_loaded() {
+    let (slow, folder) = (SlowSandbox::new(), tempfile::tempdir().unwrap());
+    let plugins = folder.path().join("plugins");
+    write_plugin(&plugins, "shared", "native slow");
+    let fixture = serve(folder, "", &slow).await;
+    slow.compiles(1).await;
+    write_plugin(&plugins, "shared", "native and quick");
+    assert!(matches!(fixture.server.reload().await[..], [Change::Plugin { .. }]));
+    slow.compiles(0).await;
+    let (status, found) = fixture.get("/api/v1/plugins/shared").await;
+    assert_eq!((status, &found[0]["size_bytes"]), (200, &json!("native and quick".len())));
+}
+
+#[tokio::test]
+async fn an_app_is_loaded_when_the_plugins_that_it_uses_are_loaded() {
+    let (slow, folder) = (SlowSandbox::new(), tempfile::tempdir().unwrap());
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    let graph = "[graphs.G]\nentry = \"greet\"\n[graphs.G.channels.name]\n\
+                 [graphs.G.channels.greeting]\n[graphs.G.nodes.greet]\nplugin = \"shared\"\n";
+    std::fs::write(plugins.join("greeter/graph.toml"), graph).unwrap();
+    write_plugin(&plugins, "shared", "native slow");
+    let fixture = serve(folder, "", &slow).await;
+    slow.compiles(1).await;
+    assert_eq!(echo(&fixture, "greeter").await, 503);
+    let expected = json!({ "total": 2, "apps": ["greeter"], "plugins": ["shared"] });
+    assert_eq!(loading(&fixture).await, expected);
+    slow.release(1);
+    is_served(&fixture, "greeter").await;
+    while !loading(&fixture).await.is_null() {}
+    assert_eq!(fixture.get("/api/v1/problems").await.1, json!([]));
 }
 
 /// A sandbox whose plugins notice on which thread their description is read.
