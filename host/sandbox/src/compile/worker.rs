@@ -74,8 +74,9 @@ fn compile_stdin(limits: WorkerLimits) -> io::Result<()> {
 }
 
 /// Increment of the nice value, so that requests and runs precede compilations on a busy machine.
+/// Compilations still get a fourth of it.
 #[cfg(unix)]
-const NICENESS: i32 = 10;
+const NICENESS: i32 = 5;
 
 /// Takes from the process what compilation does not need: time and memory beyond the limits, writes
 /// to files, core dumps, and the priority of the host.
