@@ -48,7 +48,8 @@ impl Demo {
 fn own(root: &Path) -> Result<Configuration> {
     let text = format!(
         "data = \"data\"\nplugins = {:?}\n[server]\nlisten = \"127.0.0.1:0\"\n\
-         load_wait = \"10m\"\n[clock]\ntime_zone = \"Asia/Shanghai\"\n[apps.welcome]\nmount = \"/\"\n\
+         load_wait = \"10m\"\n[clock]\ntime_zone = \"Asia/Shanghai\"\n\
+         [apps.welcome]\nmount = \"/\"\n\
          [apps.travel.settings]\npublic_path = \"/apps/travel\"\nnominatim_interval_ms = 20\n",
         root.join("plugins").display().to_string(),
     );

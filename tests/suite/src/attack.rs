@@ -104,6 +104,7 @@ pub const CASES: &[Case] = cases! {
     "tool-numbers", 2, services::tool_numbers;
     // An attacker who may write to the plugins folder.
     "files", 1, files::many_and_half;
+    "components", 1, files::slow_components;
 };
 
 /// Returns the attack of a name.

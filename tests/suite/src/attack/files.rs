@@ -3,13 +3,16 @@
 use std::fs;
 use std::io::{Seek as _, Write as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
+use wattle_kit::slow_component::slow_component;
 
 use super::app::{self, APP};
 use super::host::Host;
 use super::until;
+use crate::guests;
 
 /// Files that the attacker writes at once.
 const FILES: usize = 200;
@@ -22,6 +25,16 @@ const TEXT: &str = "it is a text file, not WebAssembly";
 
 /// What the host says of a file with other bytes.
 const NO_WASM: &str = "it does not begin with the header of a WebAssembly file";
+
+/// Components that the attacker writes at once, each of which takes minutes to compile. They fill
+/// the places of the host for such components.
+const SLOW: u32 = 2;
+
+/// Number of the next of them. The host remembers those that it could not compile.
+static NEXT_SLOW: AtomicU32 = AtomicU32::new(0);
+
+/// The end of a WebAssembly file: a custom section, which makes a copy of a component another one.
+const CUSTOM_SECTION: [u8; 5] = [0, 3, 1, b'n', 0];
 
 /// A file or folder that the host could not load.
 struct Refused {
@@ -78,6 +91,44 @@ pub(super) async fn many_and_half(host: Arc<Host>) -> Result<()> {
         let is_ours = |it: &Refused| it.name.starts_with(JUNK) || it.name == APP;
         let is_over = !refused(&host).await?.iter().any(is_ours);
         anyhow::Ok(is_over.then_some(()))
+    })
+    .await
+}
+
+/// Writes components that take minutes to compile. Meanwhile the host loads a plugin that compiles
+/// quickly. Then removes all of them.
+pub(super) async fn slow_components(host: Arc<Host>) -> Result<()> {
+    let plugins = host.place.plugins();
+    let first = NEXT_SLOW.fetch_add(SLOW, Ordering::SeqCst);
+    let mut slow = Vec::new();
+    for number in first..first + SLOW {
+        let name = format!("slow-{number}");
+        host.place.write(&format!("plugins/{name}.wasm"), slow_component(number));
+        slow.push(name);
+    }
+    until("slow components are being loaded", || async {
+        let (status, ready) = host.get("/readyz").await?;
+        ensure!(status == 200, "{status}: {ready}");
+        let loading = ready["loading"]["plugins"].as_array().cloned().unwrap_or_default();
+        anyhow::Ok(slow.iter().any(|name| loading.iter().any(|it| it == name)).then_some(()))
+    })
+    .await?;
+    let mut quick = guests::bytes("wattle-guest-tools").to_vec();
+    quick.extend(CUSTOM_SECTION);
+    host.place.write("plugins/quick.wasm", quick);
+    until("another plugin is loaded", || async {
+        let (status, found) = host.get("/api/v1/plugins/quick").await?;
+        ensure!(matches!(status, 200 | 404 | 503), "{status}: {found}");
+        anyhow::Ok((status == 200).then_some(()))
+    })
+    .await?;
+    for name in slow.iter().map(String::as_str).chain(["quick"]) {
+        fs::remove_file(plugins.join(format!("{name}.wasm")))?;
+    }
+    until("nothing is being loaded", || async {
+        let (status, ready) = host.get("/readyz").await?;
+        ensure!(status == 200, "{status}: {ready}");
+        anyhow::Ok(ready["loading"].is_null().then_some(()))
     })
     .await
 }

@@ -11,6 +11,7 @@ mod cache;
 mod callers;
 mod calm;
 mod cases;
+mod components;
 mod conditions;
 mod files;
 #[cfg(target_os = "linux")]

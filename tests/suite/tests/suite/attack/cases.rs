@@ -17,7 +17,7 @@
 //! | tasks that each take as much memory as they can get | `hog`, `host/sandbox/tests/sandbox/guests_memory.rs` |
 //! | huge values of SQLite, the host's own tables | `sql`, `host/sql/tests/it/writers.rs` |
 //! | incomplete head, incomplete body, connections without a request | `half-requests`, `super::listeners` |
-//! | component that compiles for minutes, many at once | `host/cli/tests/it/compile.rs`, `host/sandbox/src/compile` |
+//! | component that compiles for minutes, many at once, at a start or later | `components`, `super::components`, `host/cli/tests/it/loading.rs`, `host/cli/tests/it/compile.rs`, `host/sandbox/src/compile` |
 //! | hundreds of thousands of gotos, and a cancel | `gotos` |
 //! | look-alikes in names, control characters in failures | `words`, `host/sandbox/tests/sandbox/names.rs` |
 //! | `Host` headers that name another host | `hosts`, `host/api/src/guard.rs` |
@@ -87,6 +87,7 @@ withstands! {
     tool_pages: "tool-pages",
     tool_numbers: "tool-numbers",
     files: "files",
+    components: "components",
 }
 
 #[test]
