@@ -31,11 +31,8 @@ const KNOWN: &[(&str, &str)] = &[
     ),
     ("host/cli", "args load::compiler"),
     ("host/cli", "config::read error"),
-    (
-        "host/cli",
-        "load load::app_folder load::archive load::facts load::file load::manifest load::page \
-         load::parts load::plugin_file load::projections load::round load::scan load::texts",
-    ),
+    ("host/cli", "load load::round"),
+    ("host/cli", "load::app_folder load::page load::parts load::projections"),
     ("host/cli", "project wire"),
     ("host/cli", "server::listen server::listen::connection"),
     ("host/graph", "check check::source"),
