@@ -83,6 +83,12 @@ impl Client {
                 changes.extend(coming.all().await);
             }
             changes.iter().for_each(warn);
+            // The remaining apps are loaded while requests wait for them.
+            tokio::spawn(async move {
+                while let Some(change) = coming.next().await {
+                    warn(&change);
+                }
+            });
         }
         let router = unguarded_router(host.api_state()?);
         Ok(Self::Local(Box::new(Local { host, router })))
