@@ -1,5 +1,6 @@
 //! Compares a JSON text with a value.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -17,10 +18,8 @@ pub(crate) fn is_json_of(text: &str, value: &Value) -> bool {
 #[derive(Clone, Copy)]
 struct Same<'v>(&'v Value);
 
-impl Same<'_> {
-    fn check<E: Error>(self, is_same: bool) -> Result<(), E> {
-        if is_same { Ok(()) } else { Err(E::custom("the values differ")) }
-    }
+fn check<E: Error>(is_same: bool) -> Result<(), E> {
+    if is_same { Ok(()) } else { Err(E::custom("the values differ")) }
 }
 
 impl<'de> DeserializeSeed<'de> for Same<'_> {
@@ -39,46 +38,47 @@ impl<'de> Visitor<'de> for Same<'_> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
-        self.check(self.0.is_null())
+        check(self.0.is_null())
     }
 
     fn visit_bool<E: Error>(self, read: bool) -> Result<(), E> {
-        self.check(self.0.as_bool() == Some(read))
+        check(self.0.as_bool() == Some(read))
     }
 
     fn visit_i64<E: Error>(self, read: i64) -> Result<(), E> {
-        self.check(*self.0 == Value::from(read))
+        check(self.0.as_i64() == Some(read))
     }
 
     fn visit_u64<E: Error>(self, read: u64) -> Result<(), E> {
-        self.check(*self.0 == Value::from(read))
+        check(self.0.as_u64() == Some(read))
     }
 
     fn visit_f64<E: Error>(self, read: f64) -> Result<(), E> {
-        self.check(*self.0 == Value::from(read))
+        let own = self.0.as_f64().filter(|_| self.0.is_f64());
+        check(own.is_some_and(|own| own.partial_cmp(&read).is_some_and(Ordering::is_eq)))
     }
 
     fn visit_str<E: Error>(self, read: &str) -> Result<(), E> {
-        self.check(self.0.as_str() == Some(read))
+        check(self.0.as_str() == Some(read))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         for item in self.0.as_array().into_iter().flatten() {
             let read = list.next_element_seed(Same(item))?;
-            self.check::<A::Error>(read.is_some())?;
+            check::<A::Error>(read.is_some())?;
         }
-        self.check(self.0.is_array() && list.next_element::<IgnoredAny>()?.is_none())
+        check(self.0.is_array() && list.next_element::<IgnoredAny>()?.is_none())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        let Some(fields) = self.0.as_object() else { return self.check(false) };
+        let Some(fields) = self.0.as_object() else { return check(false) };
         let mut seen = HashSet::new();
         while let Some(name) = object.next_key::<String>()? {
-            let Some((name, value)) = fields.get_key_value(&name) else { return self.check(false) };
+            let Some((name, value)) = fields.get_key_value(&name) else { return check(false) };
             object.next_value_seed(Same(value))?;
-            self.check::<A::Error>(seen.insert(name))?;
+            check::<A::Error>(seen.insert(name))?;
         }
-        self.check(seen.len() == fields.len())
+        check(seen.len() == fields.len())
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Time of one migration, if its database has no other limit. A migration takes the one writer of
 /// a SQLite database, or locks tables of PostgreSQL, so that others wait for it. Within this time a
 /// database creates its tables and fills some hundred thousand rows.
-pub const MIGRATION_TIMEOUT: Duration = Duration::from_secs(60);
+pub const MIGRATION_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Maximum bytes of a statement of a migration of PostgreSQL. Its tokens, which the host checks,
 /// take up to 200 times as much memory.

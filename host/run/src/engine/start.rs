@@ -265,7 +265,7 @@ impl Engine {
             self.graph_context(app, graph_version, &record, &run, log, &slot, &lineage.checkpoint);
         let root_superstep = Arc::new(RootSuperstep::new(past, subgraphs, passed));
         let tasks = Arc::new(tasks);
-        let context = GraphContext { reusable_results, root_superstep, tasks, ..context };
+        let context = GraphContext { tasks, reusable_results, root_superstep, ..context };
         let driver = Driver::new(context, record, run, lineage, unpersisted);
         Ok(self.spawn(slot, driver))
     }

@@ -97,16 +97,16 @@ pub(crate) async fn checkpoint_pages_are_bounded_in_bytes(store: &dyn Store) {
     let thread = create(store, "t").await;
     let text = json!("x".repeat(HISTORY_BYTES as usize / 5 * 2));
     // Two channels fit into a page, three do not.
-    let channels: [(&[&str], &[(&str, u64)]); 5] = [
-        (&["a"], &[]),
-        (&["b"], &[("a", 1)]),
-        (&["c"], &[("a", 1), ("b", 2)]),
-        (&[], &[("a", 1), ("b", 2)]),
-        (&[], &[]),
+    let channels = [
+        (vec!["a"], vec![]),
+        (vec!["b"], vec![("a", 1)]),
+        (vec!["c"], vec![("a", 1), ("b", 2)]),
+        (vec![], vec![("a", 1), ("b", 2)]),
+        (vec![], vec![]),
     ];
     for (number, (changed, older)) in (1..).zip(channels) {
-        let changed: Vec<_> = changed.iter().map(|name| (*name, text.clone())).collect();
-        append(store, &thread, batch(checkpoint(number, None, &changed, older))).await.unwrap();
+        let changed: Vec<_> = changed.into_iter().map(|name| (name, text.clone())).collect();
+        append(store, &thread, batch(checkpoint(number, None, &changed, &older))).await.unwrap();
     }
     append(store, &thread, Batch { base: Some(id(5)), ..events(1, 2) }).await.unwrap();
     let ids = |page: &ListPage<CheckpointTuple>| {
