@@ -21,8 +21,7 @@ pub struct SandboxConfig {
     /// Maximum number of live guests, including waiting ones. The kernel's limit on memory mappings
     /// caps it.
     pub max_instances: u32,
-    /// Memory of all guests together, in bytes, at least
-    /// [`LEAST_GUESTS_MEMORY_BYTES`](wattle_run::limit::LEAST_GUESTS_MEMORY_BYTES). Default:
+    /// Memory of all guests together, in bytes, at least [`LEAST_GUESTS_MEMORY_BYTES`]. Default:
     /// [`GUESTS_MEMORY_BYTES`], or half of the memory that the process may use if that is less.
     pub guests_memory_bytes: u64,
 }

@@ -104,7 +104,7 @@ pub(crate) fn eval(apps: &[&str]) -> Result<()> {
     run("run the data sets", &mut tests)
 }
 
-/// Runs the tests with servers and gateways that are too large for [`test`]. None of them is left
+/// Runs the tests with servers and gateways that are too large for [`fn@test`]. None of them is left
 /// out.
 pub(crate) fn peers() -> Result<()> {
     needs::nextest()?;

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use wattle_plugin::prelude::{
-    Context, Deserialize, Empty, Failure, JsonSchema, Serialize, clock, emit, json, log, node,
+    Context, Deserialize, Empty, Failure, JsonSchema, Serialize, clock, emit, http, json, log, node,
 };
 
 /// Size of one allocation of `hog`, in bytes.
@@ -39,6 +39,24 @@ pub(crate) fn hog(_context: &Context, _input: Empty) -> Result<(), Failure> {
     loop {
         kept.push(black_box(vec![1_u8; MOUTHFUL_BYTES]));
     }
+}
+
+/// Input of `occupy`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Occupancy {
+    /// Number of bytes of memory.
+    pub(crate) bytes: usize,
+    /// The URL of the GET request, whose response is held back.
+    pub(crate) url: String,
+}
+
+/// Holds `bytes` bytes of memory until a GET request to `url` has its response.
+#[node]
+pub(crate) fn occupy(_context: &Context, input: Occupancy) -> Result<(), Failure> {
+    let kept = black_box(vec![1_u8; input.bytes]);
+    http::Request::get(input.url).send()?;
+    drop(black_box(kept));
+    Ok(())
 }
 
 /// Calls itself until the stack overflows.

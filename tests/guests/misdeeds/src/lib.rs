@@ -7,6 +7,7 @@
 //! | `touch` | `document` | `document` | adds one to `document.n`; the benchmarks use it |
 //! | `spin` | | | loops forever |
 //! | `hog` | | | allocates until the host ends it |
+//! | `occupy` | `bytes`, `url` | | holds memory while a GET request waits |
 //! | `recurse` | | | calls itself until the stack overflows |
 //! | `trap` | | | panics |
 //! | `typed_failure` | `retryable`, `succeed_on_attempt` | `number` | fails with code `misdeed`, up to an attempt |
@@ -51,7 +52,7 @@ mod memory;
 mod output;
 
 use across::{confess, delegate, escalate};
-use appetite::{chatty, flood_emit, flood_log, hog, recurse, spin};
+use appetite::{chatty, flood_emit, flood_log, hog, occupy, recurse, spin};
 use demand::{ask_model, fail_as, jump, run_sql};
 use doubling::{doubled, use_tool};
 use effect::{call_then_wait, two_questions, ungranted_http};
@@ -68,6 +69,7 @@ wattle_plugin::export! {
         touch,
         spin,
         hog,
+        occupy,
         recurse,
         trap,
         typed_failure,

@@ -89,14 +89,16 @@ from = "huge_output"
 to = "huge_output"
 "#;
 
-/// A graph whose tasks take as much memory as they can get.
-const HOGS: &str = r#"
-[graphs.hogs]
+/// A graph whose tasks hold memory while they wait for a service.
+const OCCUPY: &str = r#"
+[graphs.occupy]
 entry = "spread"
-[graphs.hogs.channels.groups]
-[graphs.hogs.nodes.spread]
-goto = ["hog"]
-[graphs.hogs.nodes.hog]
+[graphs.occupy.channels.groups]
+[graphs.occupy.channels.bytes]
+[graphs.occupy.channels.url]
+[graphs.occupy.nodes.spread]
+goto = ["occupy"]
+[graphs.occupy.nodes.occupy]
 "#;
 
 /// Returns a graph whose first node sends the tasks of a superstep. They run in the order of the
@@ -172,7 +174,7 @@ http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true
 "#;
 
 fn graphs() -> String {
-    let mut text = [CONDITION, GROW, HOGS, &fan_out()].concat();
+    let mut text = [CONDITION, GROW, OCCUPY, &fan_out()].concat();
     for (node, channels) in NODES {
         text.push_str(&format!("\n[graphs.{node}]\nentry = \"{node}\"\n"));
         for channel in *channels {

@@ -1,3 +1,5 @@
+//! Tests of building a trace.
+
 use serde_json::json;
 
 use super::*;

@@ -14,7 +14,7 @@
 //! | task that stores blobs | `blobs`, `super::blobs` |
 //! | task that logs without end | `logs`, `tests/suite/tests/suite/engine/caps/messages.rs` |
 //! | state that grows without end, outcomes that wait for the last task | `state`, `host/graph/src/step/load.rs`, `tests/suite/tests/suite/engine/caps/state.rs` |
-//! | tasks that each take as much memory as they can get | `hog`, `host/sandbox/tests/sandbox/guests_memory.rs` |
+//! | tasks that hold memory while they wait | `hog`, `host/sandbox/tests/sandbox/guests_memory.rs` |
 //! | huge values of SQLite, the host's own tables | `sql`, `host/sql/tests/it/writers.rs` |
 //! | incomplete head, incomplete body, connections without a request | `half-requests`, `super::listeners` |
 //! | component that compiles for minutes, many at once, at a start or later | `components`, `super::components`, `host/cli/tests/it/loading.rs`, `host/cli/tests/it/compile.rs`, `host/sandbox/src/compile` |

@@ -166,7 +166,13 @@ async fn nodes_that_wait_for_a_slow_model_fit_into_a_gibibyte() {
 
 #[tokio::test]
 async fn components_that_wait_for_a_slow_model_fit_into_a_gibibyte() {
-    let config = SandboxConfig { max_instances: COMPONENTS, ..SandboxConfig::default() };
+    // The pool counts the memory that guests declare, most of which they never touch.
+    let guests_memory_bytes = u64::from(COMPONENTS) * (4 << 20);
+    let config = SandboxConfig {
+        max_instances: COMPONENTS,
+        guests_memory_bytes,
+        ..SandboxConfig::default()
+    };
     let sandbox = WasmSandbox::new(&config).unwrap();
     let name = PluginName::new("misdeeds").unwrap();
     let plugin = sandbox.load(&name, guests::bytes("wattle-guest-misdeeds")).await.unwrap();

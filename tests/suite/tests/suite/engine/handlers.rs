@@ -156,7 +156,14 @@ impl Waiting {
                 Ok(json!(gate.call_tool(call).await?))
             }
         });
-        let tools = NativePlugin::new("t", "1").tool("wait", move |_, _| wait_in_tool());
+        let tools = NativePlugin::new("t", "1").tool("wait", move |_, gate| {
+            let wait = wait_in_tool();
+            // The gate holds the guest instance.
+            async move {
+                let _gate = gate;
+                wait.await
+            }
+        });
         let grants = Grants { tools: vec!["t/wait".parse().unwrap()], ..Grants::default() };
         let app = app(vec![(handler, grants), (tools, Grants::default())]);
         Self { app, begun, goes_on }
