@@ -93,32 +93,32 @@ impl Called {
     /// request that the log holds only in part or that does not parse. All accessors of requests
     /// and results do the same.
     pub fn completion_request(&self) -> Option<CompletionRequest> {
-        self.read(CallKind::is_completion, Some(&self.request))
+        self.deserialize_if(CallKind::is_completion, Some(&self.request))
     }
 
     /// Returns the completion of a model.
     pub fn completion(&self) -> Option<Completion> {
-        self.read(CallKind::is_completion, self.answer())
+        self.deserialize_if(CallKind::is_completion, self.answer())
     }
 
     /// Returns the request for images.
     pub fn image_request(&self) -> Option<ImageRequest> {
-        self.read(|kind| kind == CallKind::GenerateImages, Some(&self.request))
+        self.deserialize_if(|kind| kind == CallKind::GenerateImages, Some(&self.request))
     }
 
     /// Returns the images that a model generated.
     pub fn images(&self) -> Option<Vec<GeneratedImage>> {
-        self.read(|kind| kind == CallKind::GenerateImages, self.answer())
+        self.deserialize_if(|kind| kind == CallKind::GenerateImages, self.answer())
     }
 
     /// Returns the request of a tool call.
     pub fn tool_request(&self) -> Option<ToolRequest> {
-        self.read(|kind| kind == CallKind::CallTool, Some(&self.request))
+        self.deserialize_if(|kind| kind == CallKind::CallTool, Some(&self.request))
     }
 
     /// Returns the output of a tool.
     pub fn tool_output(&self) -> Option<ToolOutput> {
-        self.read(|kind| kind == CallKind::CallTool, self.answer())
+        self.deserialize_if(|kind| kind == CallKind::CallTool, self.answer())
     }
 
     /// Returns the id of a tool call. The log holds only the head of a large request. The head
@@ -139,7 +139,8 @@ impl Called {
         self.result.as_ref().ok()
     }
 
-    fn read<T: DeserializeOwned>(
+    /// Deserializes a request or a result if the call is of the right kind.
+    fn deserialize_if<T: DeserializeOwned>(
         &self,
         is_kind: impl Fn(CallKind) -> bool,
         document: Option<&Value>,

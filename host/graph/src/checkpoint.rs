@@ -1,4 +1,5 @@
-//! Checkpoints: the channel values and triggers at one point of a thread's lineage.
+//! Checkpoints: the state of a graph after an input, a superstep, an edit or a fork, with the
+//! triggers of the next superstep.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

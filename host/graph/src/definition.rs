@@ -254,7 +254,8 @@ pub struct NodeDef {
     /// Retry policies. The first that matches a failure applies; no retry if not given.
     #[serde(default, with = "shorthand::policies", skip_serializing_if = "Vec::is_empty")]
     pub retry: Vec<RetryDef>,
-    /// Timeouts of one attempt; the host's limit if not given.
+    /// Timeouts of one attempt. Without a run timeout the host's limit applies. Without an idle
+    /// timeout an attempt may be idle until the run timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeoutDef>,
     /// When an earlier outcome replaces an execution of the node; never if not given.
@@ -306,7 +307,7 @@ pub enum TimeoutDef {
     /// The run timeout alone.
     Run(HumanDuration),
     /// The run timeout and the idle timeout.
-    Detailed(TimeoutsDef),
+    Detailed(DetailedTimeoutDef),
 }
 
 impl<'de> Deserialize<'de> for TimeoutDef {
@@ -318,7 +319,7 @@ impl<'de> Deserialize<'de> for TimeoutDef {
 /// The run timeout and the idle timeout of one attempt of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TimeoutsDef {
+pub struct DetailedTimeoutDef {
     /// Maximum duration of an attempt; the host's limit if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<HumanDuration>,

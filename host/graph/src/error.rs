@@ -55,7 +55,7 @@ pub enum StepError {
         /// What is wrong with the value.
         message: String,
     },
-    /// A node named a node that the graph does not have.
+    /// A `goto` or a send of a node has a target that the graph does not have.
     #[error("node `{node}` names unknown target `{target}`")]
     UnknownNode {
         /// The node with the `goto` or send.

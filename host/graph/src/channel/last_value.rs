@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// Returns the last write, or the old value if there is no write.
+/// Returns the last write, or the old value if there is no write. Returns `null` if there is
+/// neither.
 pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Value {
     writes.last().copied().or(current).cloned().unwrap_or(Value::Null)
 }

@@ -122,7 +122,7 @@ fn subgraph_body(
         problems.add_with_hint(
             format!("{path}.graph"),
             format!("there is no graph `{graph}`"),
-            format!("graphs of this document: {}", quoted_names(ctx.graphs.iter())),
+            format!("graphs of this file: {}", quoted_names(ctx.graphs.iter())),
         );
         return None;
     }

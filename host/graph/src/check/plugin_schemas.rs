@@ -20,7 +20,7 @@ pub struct NodeSchema {
 /// The plugins and files of an app. A check calls these functions a few times for each node, and
 /// their results must not change during the check.
 pub trait PluginSchemas {
-    /// Returns what a plugin declares for a node; `None` if the plugin has no such node.
+    /// Returns the schema that a plugin declares for a node; `None` if the plugin has no such node.
     fn node(&self, plugin: &PluginName, node: &str) -> Option<NodeSchema>;
 
     /// Returns true if the app has the plugin.

@@ -22,7 +22,7 @@ pub(super) fn check(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
         problems.add_with_hint(
             format!("{}.nodes.{name}", ctx.path),
             format!("node `{name}` cannot be reached from the entry"),
-            "add an edge to it, or name it in `goto` of the node that runs it",
+            "add an edge to it, or list it in `goto` of another node",
         );
     }
 }

@@ -338,7 +338,7 @@ fn node_configuration_must_match_the_schema_of_the_plugin() {
 }
 
 #[test]
-fn with_files_become_keys_of_the_configuration() {
+fn files_of_with_files_become_keys_of_with() {
     let app = App::default().with("a", json!({}), json!({}));
     let graph = |with: &str| format!("[graphs.g]\nentry = \"a\"\nnodes.a = {{ {with} }}\n");
     let with = "with = { route = \"chat\" }, with_files = { system = \"prompts/a.md\" }";

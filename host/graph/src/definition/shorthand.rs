@@ -8,7 +8,7 @@ use serde::de::{Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::definition::{HumanDuration, NodeSet, RetryDef, TimeoutDef, TimeoutsDef};
+use crate::definition::{DetailedTimeoutDef, HumanDuration, NodeSet, RetryDef, TimeoutDef};
 use crate::id::{IdError, NodeName};
 
 /// Deserializes one node name or a list of node names.
@@ -76,7 +76,7 @@ pub(super) fn present_or_null<'de, D: Deserializer<'de>>(
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Deserializes a duration, or a table with the fields of [`TimeoutsDef`].
+/// Deserializes a duration, or a table with the fields of [`DetailedTimeoutDef`].
 pub(super) fn timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TimeoutDef, D::Error> {
     struct Timeout;
 
@@ -92,7 +92,8 @@ pub(super) fn timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time
         }
 
         fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
-            TimeoutsDef::deserialize(MapAccessDeserializer::new(fields)).map(TimeoutDef::Detailed)
+            DetailedTimeoutDef::deserialize(MapAccessDeserializer::new(fields))
+                .map(TimeoutDef::Detailed)
         }
     }
 

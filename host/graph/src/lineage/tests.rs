@@ -147,7 +147,7 @@ fn answers_match_interrupts_by_id() {
     assert_eq!(unknown, Err(AnswerError::NotPending { id: "x".to_owned() }));
 }
 
-/// Returns an elicitation round of a tool server.
+/// Returns the event of elicitation round `number` of an MCP server.
 fn round(task: &crate::plan::Task, call: u32, number: u32) -> crate::event::Asked {
     let elicited = json!({ "round": number, "digest": "0".repeat(64), "server": "s", "tool": "t",
         "asked": { "questions": {} } });

@@ -73,7 +73,7 @@ pub struct Completion {
     pub attempts: Vec<Attempt>,
 }
 
-/// The calls to one model, including all retries.
+/// The requests to one candidate of the route, including all retries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     /// Provider of the model.

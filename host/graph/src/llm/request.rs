@@ -65,7 +65,7 @@ pub struct CompletionRequest {
     /// Sampling seed, for providers that accept one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Texts that end the output.
+    /// Stop sequences: the model stops before it would write one of these texts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
     /// Overrides of the models and attempts of the route.

@@ -30,8 +30,9 @@ pub(super) struct Part {
 /// look-around, if the position of the look-around depends on the text, or if there are more than
 /// [`MOST`] parts.
 pub(super) fn parts(pattern: &str) -> Option<Vec<Part>> {
-    let mut parts =
-        tempered(pattern).or_else(|| at_the_end(pattern)).or_else(|| at_the_beginning(pattern))?;
+    let mut parts = split_tempered_dot(pattern)
+        .or_else(|| at_the_end(pattern))
+        .or_else(|| at_the_beginning(pattern))?;
     let mut known = Vec::new();
     parts.retain(|part| {
         let is_new = !known.contains(part);
@@ -43,9 +44,9 @@ pub(super) fn parts(pattern: &str) -> Option<Vec<Part>> {
     (parts.len() <= MOST).then_some(parts)
 }
 
-/// Splits `^(?:(?!a).)*$`, also with a capturing group or `+`. `a` must start with a single
-/// character.
-fn tempered(pattern: &str) -> Option<Vec<Part>> {
+/// Splits a tempered dot, `^(?:(?!a).)*$`, also with a capturing group or `+`. `a` must start with
+/// a single character.
+fn split_tempered_dot(pattern: &str) -> Option<Vec<Part>> {
     let rest = pattern.strip_prefix('^')?.strip_prefix('(')?;
     let rest = rest.strip_prefix("?:").unwrap_or(rest);
     let (is_wanted, inside, behind) = look_ahead(rest)?;
@@ -178,7 +179,8 @@ fn class(text: &str) -> Option<usize> {
     Some(text.len() - inside.len() + end + 1)
 }
 
-/// Returns the first position of a character outside of groups, classes and escapes.
+/// Returns the byte offset of the first `wanted` in a pattern that is outside of groups, classes
+/// and escapes; `None` if there is none.
 fn outside(text: &str, wanted: char) -> Option<usize> {
     let (mut depth, mut in_class, mut is_escaped) = (0_usize, false, false);
     for (at, sign) in text.char_indices() {
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn other_patterns_are_not_split() {
+    fn patterns_without_a_known_equivalent_are_not_split() {
         for pattern in [
             "",
             "^",

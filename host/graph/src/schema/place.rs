@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Display, Write as _};
 
-/// A step of a path into a value.
+/// A segment of a JSON pointer.
 #[derive(Clone, Copy)]
-pub(super) enum Step<'p> {
+pub(super) enum Segment<'p> {
     Key(&'p str),
     Index(usize),
 }
@@ -13,37 +13,37 @@ pub(super) enum Step<'p> {
 #[derive(Clone, Copy)]
 pub(super) struct Place<'p> {
     parent: Option<&'p Place<'p>>,
-    step: Option<Step<'p>>,
+    segment: Option<Segment<'p>>,
 }
 
 impl<'p> Place<'p> {
     /// The whole value.
-    pub(super) const ROOT: Place<'static> = Place { parent: None, step: None };
+    pub(super) const ROOT: Place<'static> = Place { parent: None, segment: None };
 
     pub(super) fn key(&'p self, key: &'p str) -> Self {
-        Self { parent: Some(self), step: Some(Step::Key(key)) }
+        Self { parent: Some(self), segment: Some(Segment::Key(key)) }
     }
 
     pub(super) fn index(&'p self, index: usize) -> Self {
-        Self { parent: Some(self), step: Some(Step::Index(index)) }
+        Self { parent: Some(self), segment: Some(Segment::Index(index)) }
     }
 }
 
 /// Writes `/` for the whole value, and otherwise a JSON pointer.
 impl Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut steps = Vec::new();
+        let mut segments = Vec::new();
         let mut place = Some(self);
         while let Some(at) = place {
-            steps.extend(at.step);
+            segments.extend(at.segment);
             place = at.parent;
         }
-        if steps.is_empty() {
+        if segments.is_empty() {
             return f.write_char('/');
         }
-        steps.iter().rev().try_for_each(|step| match step {
-            Step::Key(key) => write!(f, "/{}", key.replace('~', "~0").replace('/', "~1")),
-            Step::Index(index) => write!(f, "/{index}"),
+        segments.iter().rev().try_for_each(|segment| match segment {
+            Segment::Key(key) => write!(f, "/{}", key.replace('~', "~0").replace('/', "~1")),
+            Segment::Index(index) => write!(f, "/{index}"),
         })
     }
 }

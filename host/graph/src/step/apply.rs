@@ -111,7 +111,8 @@ impl ValuesBuilder {
     ) -> Result<(), StepError> {
         let budget = StepBudget::default();
         for (name, writes) in writes {
-            let channel = graph.channels().get(*name).ok_or_else(|| unknown(name, writes))?;
+            let channel =
+                graph.channels().get(*name).ok_or_else(|| unknown_channel(name, writes))?;
             let current = before.get(*name).map(Arc::as_ref);
             let combined = combine(channel, current, writes, reduced.get(*name), &budget)?;
             self.set(name, combined);
@@ -180,7 +181,8 @@ fn delta_prefix_len(kept: Option<usize>) -> Option<u32> {
     kept.filter(|kept| *kept > 0).and_then(|kept| u32::try_from(kept).ok())
 }
 
-fn unknown(channel: &ChannelName, writes: &Writes<'_>) -> StepError {
+/// Returns the error of writes to a channel that the graph does not have.
+fn unknown_channel(channel: &ChannelName, writes: &Writes<'_>) -> StepError {
     match writes.iter().find_map(|(node, _)| *node) {
         Some(node) => StepError::UnknownChannel { node: node.clone(), channel: channel.clone() },
         None => StepError::InvalidInput { message: format!("there is no channel `{channel}`") },

@@ -75,7 +75,7 @@ pub(super) fn check(graph: &Graph, writes: &[Write]) -> Result<(), StepError> {
     let budget = StepBudget::default();
     for write in writes {
         let Some(channel) = graph.channels().get(&write.channel) else {
-            return Err(unknown(graph, write.channel.as_str()));
+            return Err(unknown_channel(graph, write.channel.as_str()));
         };
         channel.check_write(write, &budget).map_err(|misfit| channel.refused(None, misfit))?;
     }
@@ -95,7 +95,7 @@ pub(super) fn writes(graph: &Graph, input: &Value) -> Result<Vec<Write>, StepErr
     fields
         .iter()
         .map(|(name, value)| match graph.channels().get(name.as_str()) {
-            None => Err(unknown(graph, name)),
+            None => Err(unknown_channel(graph, name)),
             Some(channel) => {
                 let channel = channel.name.clone();
                 Ok(Write { channel, value: value.clone(), overwrite: false })
@@ -104,7 +104,7 @@ pub(super) fn writes(graph: &Graph, input: &Value) -> Result<Vec<Write>, StepErr
         .collect()
 }
 
-fn unknown(graph: &Graph, channel: &str) -> StepError {
+fn unknown_channel(graph: &Graph, channel: &str) -> StepError {
     let message = format!(
         "graph `{}` has no channel `{channel}`, its channels are {}",
         graph.name,
