@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use uuid::{Builder, Uuid};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{RunId, ThreadId};
-use wattle_project::agent_server::time::iso;
+use wattle_project::agent_server::time::format_time_with_micros;
 
 use crate::agents::Agents;
 use crate::asked::run::CRON_FACT;
@@ -52,7 +52,7 @@ impl Crons {
 /// Returns the id of the run of a cron for a due time. Like the ids of other runs, it begins with a
 /// time, by which lists sort.
 pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, Fault> {
-    let name = Uuid::new_v5(cron, iso(due_ms).as_bytes());
+    let name = Uuid::new_v5(cron, format_time_with_micros(due_ms).as_bytes());
     let [_, _, _, _, _, _, rest @ ..] = name.into_bytes();
     let due_ms = u64::try_from(due_ms).unwrap_or(0);
     let id = Builder::from_unix_timestamp_millis(due_ms, &rest).into_uuid();

@@ -181,17 +181,17 @@ impl Subscriber {
     fn fold(&mut self, agents: &Agents, record: &ThreadRecord, last_seq: u64) -> &V2 {
         let is_new = |(_, seen): &(V2, ThreadRecord)| seen.version != record.version;
         if self.fold.as_ref().is_none_or(is_new) {
-            let (lens, graph) = shown(agents, record);
+            let (thread_info, graph) = shown(agents, record);
             let fold = match self.fold.take() {
                 Some((mut fold, _)) => {
-                    fold.set_thread(lens);
+                    fold.set_thread(thread_info);
                     fold
                 }
                 None => {
                     // A number above the last event comes from a deleted thread with the same id.
                     let is_of_it = self.since <= EventId::end_of(last_seq);
                     let since = if is_of_it { self.since } else { 0 };
-                    V2::new(self.subscription.clone(), lens, graph).after(since)
+                    V2::new(self.subscription.clone(), thread_info, graph).after(since)
                 }
             };
             self.fold = Some((fold, record.clone()));
@@ -213,5 +213,5 @@ impl Subscriber {
 /// Returns the render context of a thread and the name of its graph.
 fn shown(agents: &Agents, record: &ThreadRecord) -> (ThreadInfo, String) {
     let graph = graphs::id_of(agents.engine().catalog(), &record.app, &record.graph);
-    (view::lens(agents, record), graph)
+    (view::thread_info(agents, record), graph)
 }

@@ -178,5 +178,5 @@ async fn end(agents: &Agents, run: RunRef) -> Result<End, Fault> {
     let head = agents.ports().store.thread(&thread).await?;
     let Some(head) = head else { return Ok(End::Values(ended.state)) };
     agents.engine().load_code(&head.record).await;
-    Ok(End::Values(outcome(&view::lens(agents, &head.record), &ended)))
+    Ok(End::Values(outcome(&view::thread_info(agents, &head.record), &ended)))
 }

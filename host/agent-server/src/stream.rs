@@ -85,7 +85,7 @@ impl Shower {
         subgraphs: bool,
     ) -> Self {
         let context = Context {
-            lens: view::run_lens(agents, thread, asked),
+            thread_info: view::run_thread_info(agents, thread, asked),
             run: asked.run.clone(),
             graph_id: asked.terms.graph_id.clone(),
             assistant_id: asked.terms.assistant.clone(),

@@ -21,7 +21,7 @@ pub(crate) const TEMPORARY: &str = "__temporary";
 
 /// Returns the render context of a thread. If the code of the thread is not loaded, messages are
 /// rendered as they are stored, so callers load it first.
-pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> ThreadInfo {
+pub(crate) fn thread_info(agents: &Agents, record: &ThreadRecord) -> ThreadInfo {
     let catalog = agents.engine().catalog();
     let code = catalog.pinned_version(&record.app, &record.graph, record.version);
     ThreadInfo {
@@ -35,8 +35,12 @@ pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> ThreadInfo {
 
 /// Returns the render context of the thread of a run. Works also before the run has bound the
 /// thread to its graph.
-pub(crate) fn run_lens(agents: &Agents, record: &ThreadRecord, asked: &AskedRun) -> ThreadInfo {
-    let shown = lens(agents, record);
+pub(crate) fn run_thread_info(
+    agents: &Agents,
+    record: &ThreadRecord,
+    asked: &AskedRun,
+) -> ThreadInfo {
+    let shown = thread_info(agents, record);
     if !record.is_unbound() {
         return shown;
     }
@@ -66,7 +70,7 @@ pub(crate) async fn thread_at(
     record: &ThreadRecord,
     state: Option<StateView>,
 ) -> Result<Thread, Fault> {
-    let mut thread = Thread::new(&lens(agents, record), record, state.as_ref());
+    let mut thread = Thread::new(&thread_info(agents, record), record, state.as_ref());
     thread.status = status(agents, &record.id, record.status);
     if record.status == Stands::Error
         && let Some(view) = agents.engine().thread(&record.id).await?
@@ -109,8 +113,8 @@ pub(crate) async fn state(
     view: &StateView,
     with_nested: bool,
 ) -> Result<ThreadState, Fault> {
-    let (lens, facts) = (lens(agents, record), facts(record));
-    let mut state = ThreadState::new(&lens, view, &facts);
+    let (thread_info, facts) = (thread_info(agents, record), facts(record));
+    let mut state = ThreadState::new(&thread_info, view, &facts);
     state.metadata.insert("run_id".to_owned(), run_of(agents, record, view).await?.as_str().into());
     if with_nested {
         for (task, shown) in view.tasks.iter().zip(&mut state.tasks) {
@@ -137,8 +141,8 @@ pub(crate) async fn before_input(
         None => None,
     };
     let values = before.map_or_else(|| json!({}), |before| before.values);
-    let (lens, facts) = (lens(agents, record), facts(record));
-    let mut state = ThreadState::before_input(&lens, made, &values, &facts);
+    let (thread_info, facts) = (thread_info(agents, record), facts(record));
+    let mut state = ThreadState::before_input(&thread_info, made, &values, &facts);
     state.metadata.insert("run_id".to_owned(), run_of(agents, record, made).await?.as_str().into());
     Ok(state)
 }

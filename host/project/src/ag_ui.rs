@@ -15,7 +15,7 @@ use wattle_graph::event::{Asked, Event, EventKind, RunStatus};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{InterruptId, Namespace, NodeName, RunId, TaskId, ThreadId};
 
-use crate::time::utc;
+use crate::time::format_time_with_millis;
 use crate::transcript::{ContentKind, ToolCallResult, Transcript, TranscriptEvent};
 
 /// The version of the protocol.
@@ -348,7 +348,7 @@ fn interrupt(asked: Asked) -> Interrupt {
         message,
         // The protocol has no boolean schemas.
         response_schema: asked.response_schema.filter(Value::is_object),
-        expires_at: asked.expires_ms.map(utc),
+        expires_at: asked.expires_ms.map(format_time_with_millis),
         metadata: json!({ "node": asked.node, "payload": asked.payload }),
     }
 }

@@ -15,8 +15,8 @@ use wattle_graph::event::{Asked, Event, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 
-use crate::time::utc;
-use crate::transcript::{ContentKind, Reason, ToolCallResult, Transcript, TranscriptEvent};
+use crate::time::format_time_with_millis;
+use crate::transcript::{CompletionEnd, ContentKind, ToolCallResult, Transcript, TranscriptEvent};
 
 /// Names of the host's own data parts. A custom event with such a name gets the prefix `event-`.
 const RESERVED_PARTS: &[&str] = &["interrupt", "progress"];
@@ -284,13 +284,13 @@ fn interrupt_part(asked: &Asked) -> Chunk {
         "node": asked.node,
         "payload": asked.payload,
         "responseSchema": asked.response_schema,
-        "expiresAt": asked.expires_ms.map(utc),
+        "expiresAt": asked.expires_ms.map(format_time_with_millis),
     });
     let kind = "data-interrupt".to_owned();
     Chunk::Data(DataPart { kind, id: Some(id), data, transient: false })
 }
 
-fn finish_chunk(status: RunStatus, failure: Option<Failure>, reason: Reason) -> Chunk {
+fn finish_chunk(status: RunStatus, failure: Option<Failure>, reason: CompletionEnd) -> Chunk {
     match status {
         RunStatus::Cancelled => Chunk::Abort,
         RunStatus::Failed => {
@@ -303,14 +303,14 @@ fn finish_chunk(status: RunStatus, failure: Option<Failure>, reason: Reason) -> 
     }
 }
 
-impl From<Reason> for FinishReason {
-    fn from(reason: Reason) -> Self {
+impl From<CompletionEnd> for FinishReason {
+    fn from(reason: CompletionEnd) -> Self {
         match reason {
-            Reason::Stop => Self::Stop,
-            Reason::Length => Self::Length,
-            Reason::ToolCalls => Self::ToolCalls,
-            Reason::ContentFilter => Self::ContentFilter,
-            Reason::Other => Self::Other,
+            CompletionEnd::Stop => Self::Stop,
+            CompletionEnd::Length => Self::Length,
+            CompletionEnd::ToolCalls => Self::ToolCalls,
+            CompletionEnd::ContentFilter => Self::ContentFilter,
+            CompletionEnd::Other => Self::Other,
         }
     }
 }

@@ -356,7 +356,7 @@ impl<'a> Projection<'a> {
         let run = self.run;
         let mut attributes = Attributes::default();
         attributes.text("session.id", run.thread.as_str());
-        attributes.some_text("user.id", run.tenant);
+        attributes.optional_text("user.id", run.tenant);
         attributes.text("langfuse.trace.name", self.trace_name());
         attributes.texts("langfuse.trace.tags", [run.app.as_str(), run.graph.as_str()]);
         attributes

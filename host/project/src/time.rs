@@ -4,7 +4,7 @@
 ///
 /// The algorithm counts years from March, so that the leap day is the last day of a year; see
 /// Hinnant, "chrono-Compatible Low-Level Date Algorithms".
-pub(crate) fn utc(ms: i64) -> String {
+pub(crate) fn format_time_with_millis(ms: i64) -> String {
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
     /// Days from March 1 of the year 0 to January 1, 1970.
     const EPOCH_DAYS: i64 = 719_468;
@@ -25,7 +25,7 @@ pub(crate) fn utc(ms: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::utc;
+    use super::format_time_with_millis;
 
     #[test]
     fn times_follow_the_gregorian_calendar() {
@@ -38,7 +38,7 @@ mod tests {
             (4_107_542_399_000, "2100-02-28T23:59:59.000Z"),
             (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
         ] {
-            assert_eq!(utc(ms), text);
+            assert_eq!(format_time_with_millis(ms), text);
         }
     }
 }

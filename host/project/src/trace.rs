@@ -49,7 +49,7 @@ pub struct RunTrace {
     pub run: String,
     /// Name of the graph.
     pub graph: String,
-    /// `input`, `resume` or `retry`.
+    /// Why the run started: `input`, `resume`, `retry` or `fork`.
     pub reason: String,
     /// `running`, `completed`, `interrupted`, `failed` or `cancelled`.
     pub status: String,

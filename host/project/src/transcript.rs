@@ -23,7 +23,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{Namespace, NodeName, RunId, TaskId};
 use wattle_graph::message::{MessageView, messages};
 
-pub use self::event::{ContentKind, Reason, TranscriptEvent};
+pub use self::event::{CompletionEnd, ContentKind, TranscriptEvent};
 pub use self::result::ToolCallResult;
 
 use self::calls::ToolCalls;
@@ -56,7 +56,7 @@ pub struct Transcript {
     calls: ToolCalls,
     /// Number of texts so far, from which the ids of texts are made.
     texts: u32,
-    reason: Option<Reason>,
+    reason: Option<CompletionEnd>,
     output: Vec<TranscriptEvent>,
 }
 
@@ -192,7 +192,7 @@ impl Transcript {
             CompletionStep::Delta(piece) => turn.apply_delta(piece, &mut speaker),
             CompletionStep::Restarted(_) => turn.restart(&mut self.output),
             CompletionStep::Done { completion, told, .. } => {
-                self.reason = Some(Reason::from(&completion.finish_reason));
+                self.reason = Some(CompletionEnd::from(&completion.finish_reason));
                 let made = turn.finish(&completion, &told, &mut speaker);
                 self.calls.set_task_calls(&key.0, made);
                 self.leave(&key);
@@ -267,9 +267,9 @@ impl Transcript {
         let tasks = self.conversation.tasks().map(|place| place.task.clone());
         self.output.extend(tasks.map(TranscriptEvent::TaskFinished));
         let reason = match status {
-            RunStatus::Interrupted if is_open => Reason::ToolCalls,
-            RunStatus::Interrupted => Reason::Other,
-            _ => self.reason.unwrap_or(Reason::Stop),
+            RunStatus::Interrupted if is_open => CompletionEnd::ToolCalls,
+            RunStatus::Interrupted => CompletionEnd::Other,
+            _ => self.reason.unwrap_or(CompletionEnd::Stop),
         };
         self.is_finished = true;
         self.output.push(TranscriptEvent::RunEnded { status, failure, reason });

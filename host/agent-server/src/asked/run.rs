@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 use wattle_graph::principal::Principal;
-use wattle_project::agent_server::time::iso;
+use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::hostcall::runs::{CreateRun, Multitask, RunRef};
 use wattle_run::ports::store::{RunKind, RunOptions, RunRecord, RunSpec, ThreadRecord};
 
@@ -138,8 +138,8 @@ impl AskedRun {
             run_id: self.run.to_string(),
             thread_id: self.thread.to_string(),
             assistant_id: self.terms.assistant.clone(),
-            created_at: iso(self.created_ms),
-            updated_at: iso(changed_ms),
+            created_at: format_time_with_micros(self.created_ms),
+            updated_at: format_time_with_micros(changed_ms),
             metadata: self.terms.metadata.clone(),
             status: RunStatus::of(record),
             kwargs: Value::Object(self.terms.kwargs.clone()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use wattle_graph::id::Namespace;
 use wattle_project::agent_server::id::namespace_of;
-use wattle_project::agent_server::time::iso;
+use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::time_travel::{HistoryQuery, StateView};
 
 use super::run::no_checkpoint;
@@ -31,11 +31,11 @@ pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, 
         Some(record) => {
             let state = view::state_of(target.agents, &record, &namespace, None).await;
             let state = state.map_err(|fault| refused(&fault))?;
-            state.map(|state| (view::lens(target.agents, &record), state))
+            state.map(|state| (view::thread_info(target.agents, &record), state))
         }
         None => None,
     };
-    let Some((lens, state)) = found else {
+    let Some((thread_info, state)) = found else {
         if namespace.is_root() {
             return Ok(json!({ "values": {} }));
         }
@@ -43,11 +43,11 @@ pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, 
         let why = format!("no graph has run in `{name}` of thread `{thread}`");
         return Err(Refusal::new(Code::NoSuchNamespace, why));
     };
-    let mut values = lens.values(&state.values);
+    let mut values = thread_info.values(&state.values);
     if let (Value::Object(values), Some(keys)) = (&mut values, &params.keys) {
         values.retain(|name, _| keys.contains(name));
     }
-    let address = lens.checkpoint(&namespace, state.checkpoint);
+    let address = thread_info.checkpoint(&namespace, state.checkpoint);
     let checkpoint = json!({ "id": address.checkpoint_id, "ns": address.checkpoint_ns });
     Ok(json!({ "values": values, "checkpoint": checkpoint }))
 }
@@ -67,15 +67,15 @@ pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result
     };
     let past = target.agents.engine().history(&record.id, query).await;
     let past = past.map_err(|failure| refused(&failure.into()))?;
-    let (lens, facts) = (view::lens(target.agents, &record), view::facts(&record));
+    let (thread_info, facts) = (view::thread_info(target.agents, &record), view::facts(&record));
     let point = |view: &StateView| {
         let mut metadata = facts.clone();
         metadata.extend(view.metadata.clone());
         metadata.insert("source".to_owned(), json!(view.source));
         metadata.insert("run_id".to_owned(), json!(view.run));
         json!({
-            "id": lens.checkpoint_id(view.checkpoint),
-            "timestamp": iso(view.at_ms),
+            "id": thread_info.checkpoint_id(view.checkpoint),
+            "timestamp": format_time_with_micros(view.at_ms),
             "step": view.step,
             "node_name": view.writers.first(),
             "metadata": metadata,

@@ -39,11 +39,11 @@ pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, R
             return Err(no_run(why));
         }
     };
-    let lens = view::lens(target.agents, &record);
+    let thread_info = view::thread_info(target.agents, &record);
     let name = graphs::id_of(target.agents.engine().catalog(), &record.app, &record.graph);
     let wanted = Subscription::new(&["lifecycle".to_owned()], Vec::new(), None);
     let wanted = wanted.map_err(|error| refused(&Invalid::from(error).into()))?;
-    let graphs = read(target, &run, V2::new(wanted, lens, name)).await?;
+    let graphs = read(target, &run, V2::new(wanted, thread_info, name)).await?;
     match branch(&graphs, &[]) {
         Some(tree) => Ok(json!({ "tree": tree })),
         None => Err(no_run(format!("run `{run}` has not started yet"))),

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wattle_graph::failure::Failure;
-use wattle_project::agent_server::time::iso;
+use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
@@ -61,8 +61,8 @@ impl Version {
             context: self.context.clone(),
             metadata: self.metadata.clone(),
             name: self.name.clone(),
-            created_at: iso(self.created_ms),
-            updated_at: iso(self.created_ms),
+            created_at: format_time_with_micros(self.created_ms),
+            updated_at: format_time_with_micros(self.created_ms),
             version: self.number,
             description: self.description.clone(),
         }
@@ -73,8 +73,8 @@ impl AssistantDoc {
     /// Describes the assistant for clients, as JSON.
     pub(crate) fn shape(&self) -> Assistant {
         Assistant {
-            created_at: iso(self.created_ms),
-            updated_at: iso(self.updated_ms),
+            created_at: format_time_with_micros(self.created_ms),
+            updated_at: format_time_with_micros(self.updated_ms),
             ..self.used.shape(&self.id)
         }
     }

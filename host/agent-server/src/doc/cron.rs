@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 use wattle_graph::failure::Failure;
-use wattle_project::agent_server::time::iso;
+use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
@@ -72,14 +72,14 @@ impl CronDoc {
             assistant_id: self.assistant.clone(),
             thread_id: self.thread.clone(),
             on_run_completed: self.on_run_completed,
-            end_time: self.end_ms.map(iso),
+            end_time: self.end_ms.map(format_time_with_micros),
             schedule: self.schedule.clone(),
             timezone: self.timezone.clone(),
-            created_at: iso(self.created_ms),
-            updated_at: iso(self.updated_ms),
+            created_at: format_time_with_micros(self.created_ms),
+            updated_at: format_time_with_micros(self.updated_ms),
             payload: self.payload.clone(),
             user_id: None,
-            next_run_date: self.next_ms(now_ms).map(iso),
+            next_run_date: self.next_ms(now_ms).map(format_time_with_micros),
             metadata: metadata.cloned().unwrap_or_default(),
             enabled: self.enabled,
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{RunId, ThreadId};
-use wattle_project::agent_server::time::iso;
+use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
@@ -84,7 +84,7 @@ impl Payload {
     /// Returns the body of a request that is sent at `now_ms`, milliseconds since 1970.
     pub(crate) fn body(&self, now_ms: i64) -> Bytes {
         let mut fields = self.0.clone();
-        fields.insert("webhook_sent_at".to_owned(), iso(now_ms).into());
+        fields.insert("webhook_sent_at".to_owned(), format_time_with_micros(now_ms).into());
         Value::Object(fields).to_string().into()
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
-use wattle_project::agent_server::time::iso;
+use wattle_project::agent_server::time::format_time_with_micros;
 
 use crate::agents::Agents;
 use crate::assistants;
@@ -316,7 +316,7 @@ async fn search(
     for cron in found.iter().skip(offset).take(limit) {
         let mut shown = view::select(cron, fields, FIELDS)?;
         if tells_now {
-            shown[NOW] = json!(iso(now_ms));
+            shown[NOW] = json!(format_time_with_micros(now_ms));
         }
         page.push(&shown)?;
     }

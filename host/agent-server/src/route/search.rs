@@ -304,7 +304,7 @@ async fn has_values(
     let state = tuple.checkpoint.state();
     looks.count(&state)?;
     agents.engine().load_code(&head.record).await;
-    let values = view::lens(agents, &head.record).values(&state);
+    let values = view::thread_info(agents, &head.record).values(&state);
     Ok(wanted.iter().all(|(name, value)| values.get(name).is_some_and(|it| holds(it, value))))
 }
 

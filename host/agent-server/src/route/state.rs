@@ -112,7 +112,7 @@ async fn read(
             view::before_input(agents, record, &made).await
         }
         Some(view) => view::state(agents, record, &view, with_nested).await,
-        None if checkpoint.is_none() => Ok(ThreadState::blank(&view::lens(agents, record))),
+        None if checkpoint.is_none() => Ok(ThreadState::blank(&view::thread_info(agents, record))),
         None => Err(Fault::missing("checkpoint of thread", record.id.as_str())),
     }
 }
@@ -158,7 +158,8 @@ pub(super) async fn update(
     let own = agents.clone();
     let work = async move { Ok(own.engine().edit(edited).await?) };
     let view = whole(&agents, Box::pin(work)).await?;
-    let checkpoint = view::lens(&agents, &record).checkpoint(&view.namespace, view.checkpoint);
+    let checkpoint =
+        view::thread_info(&agents, &record).checkpoint(&view.namespace, view.checkpoint);
     Ok(Json(json!({
         "checkpoint": checkpoint,
         "configurable": checkpoint,

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_project::agent_server::failure::message_of;
-use wattle_project::agent_server::time::iso;
+use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService as _};
 
 use crate::agents::Agents;
@@ -60,12 +60,12 @@ async fn ended(agents: &Agents, run: &RunRef) -> Result<Option<End>, Fault> {
     let head = agents.ports().store.thread(&run.thread).await?;
     let Some(head) = head else { return Ok(None) };
     agents.engine().load_code(&head.record).await;
-    let lens = view::lens(agents, &head.record);
+    let thread_info = view::thread_info(agents, &head.record);
     Ok(Some(match &ended.outcome {
         RunOutcome::Failed { failure } => {
-            End { values: lens.values(&ended.state), failure: Some(failure.clone()) }
+            End { values: thread_info.values(&ended.state), failure: Some(failure.clone()) }
         }
-        _ => End { values: outcome(&lens, &ended), failure: None },
+        _ => End { values: outcome(&thread_info, &ended), failure: None },
     }))
 }
 
@@ -76,8 +76,8 @@ fn payload(agents: &Agents, known: &KnownRun, end: End) -> Payload {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };
-    fields.insert("run_started_at".to_owned(), iso(started_ms).into());
-    fields.insert("run_ended_at".to_owned(), iso(ended_ms).into());
+    fields.insert("run_started_at".to_owned(), format_time_with_micros(started_ms).into());
+    fields.insert("run_ended_at".to_owned(), format_time_with_micros(ended_ms).into());
     let fits = end.values.to_string().len() <= VALUES_BYTES;
     fields.insert("values".to_owned(), if fits { end.values } else { Value::Null });
     if let Some(failure) = end.failure {

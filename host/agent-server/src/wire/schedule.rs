@@ -98,13 +98,15 @@ pub fn read_time(text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use wattle_project::agent_server::time::iso;
+    use wattle_project::agent_server::time::format_time_with_micros;
 
     use super::*;
 
     fn after(fields: &str, zone: Option<&str>, time: &str) -> Option<String> {
         let schedule = Schedule::read(fields, zone).unwrap();
-        schedule.after(read_time(time).unwrap()).map(|ms| iso(ms)[..16].to_owned())
+        schedule
+            .after(read_time(time).unwrap())
+            .map(|ms| format_time_with_micros(ms)[..16].to_owned())
     }
 
     #[test]

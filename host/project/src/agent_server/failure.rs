@@ -29,7 +29,7 @@ pub fn line_of(failure: &Failure) -> String {
 
 /// Returns the node that failed and its plugin as fields; an empty map if no node failed.
 pub fn place_of(failure: &Failure) -> Map<String, Value> {
-    let of = |name: &str| Some((name.to_owned(), fact(failure, name)?.into()));
+    let of = |name: &str| Some((name.to_owned(), detail_text(failure, name)?.into()));
     ["node", "plugin"].into_iter().filter_map(of).collect()
 }
 
@@ -39,7 +39,8 @@ pub fn message_of(failure: &Failure) -> Cow<'_, str> {
         let why = &failure.message;
         return format!("Recursion limit of {allowed} reached: {why}").into();
     }
-    let (Some(node), Some(plugin)) = (fact(failure, "node"), fact(failure, "plugin")) else {
+    let (Some(node), Some(plugin)) = (detail_text(failure, "node"), detail_text(failure, "plugin"))
+    else {
         return failure.message.as_str().into();
     };
     // The message names the parent graphs before the node.
@@ -53,11 +54,13 @@ fn name_of(failure: &Failure) -> &str {
 
 /// Returns the recursion limit if the run reached it.
 fn recursion(failure: &Failure) -> Option<&Value> {
-    let is_recursion = failure.code == code::LIMIT && fact(failure, "limit") == Some("recursion");
+    let is_recursion =
+        failure.code == code::LIMIT && detail_text(failure, "limit") == Some("recursion");
     failure.details.as_ref().filter(|_| is_recursion)?.get("allowed")
 }
 
-fn fact<'f>(failure: &'f Failure, name: &str) -> Option<&'f str> {
+/// Returns the string `name` of the details of a failure.
+fn detail_text<'f>(failure: &'f Failure, name: &str) -> Option<&'f str> {
     failure.details.as_ref()?.get(name)?.as_str()
 }
 

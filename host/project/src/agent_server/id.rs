@@ -1,4 +1,4 @@
-//! Ids in the form of the protocol: UUIDs instead of the engine's numbers and digests.
+//! Ids in the form of the Agent Server API: UUIDs instead of the engine's numbers and digests.
 //!
 //! Every conversion can be reversed. All ids are derived from the ids of the engine, so none is
 //! stored.
@@ -83,13 +83,13 @@ pub fn task_uuid(task: &TaskId) -> String {
     hyphenated(task.as_str())
 }
 
-/// Returns a namespace with task ids in the form of the protocol.
+/// Returns a namespace whose task ids are UUIDs with hyphens, as clients of the Agent Server API
+/// expect them.
 pub fn namespace_text(namespace: &Namespace) -> String {
     each_task(namespace.as_str(), hyphenated)
 }
 
-/// Returns the levels of a namespace with task ids in the form of the protocol. The root namespace
-/// has no levels.
+/// Returns the levels of [`namespace_text`]. The root namespace has no levels.
 pub fn namespace_levels(namespace: &Namespace) -> Vec<String> {
     if namespace.is_root() {
         return Vec::new();
@@ -97,7 +97,7 @@ pub fn namespace_levels(namespace: &Namespace) -> Vec<String> {
     namespace_text(namespace).split(LEVEL).map(str::to_owned).collect()
 }
 
-/// Converts a namespace from the form of the protocol.
+/// Returns the namespace whose text is `text`, with or without hyphens in task ids.
 pub fn namespace_of(text: &str) -> Namespace {
     Namespace::new(each_task(text, |id| match Uuid::try_parse(id) {
         Ok(uuid) => uuid.simple().to_string(),

@@ -26,7 +26,7 @@ pub const MESSAGE_DELTA: &str = "message.delta";
 /// Name of the event that completes a message: `id`.
 pub const MESSAGE_END: &str = "message.end";
 
-/// Token counts of a completion in the form of the protocol.
+/// Token counts of a completion in the form of the Agent Server API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Usage {
     /// Input tokens.
@@ -72,7 +72,7 @@ pub enum MessageChangeKind {
     },
     /// The message is discarded; another message may replace it.
     Discarded,
-    /// A message that a node wrote, in the form of the protocol.
+    /// A message that a node wrote, in the form of the Agent Server API.
     Whole(Value),
 }
 
@@ -106,8 +106,8 @@ impl MessageProjection {
     }
 
     /// Records the ids of the messages in a state, so that these messages are not sent.
-    pub fn learn_ids(&mut self, lens: &ThreadInfo, checkpoint: &Checkpoint) {
-        for message in conversation(lens, checkpoint) {
+    pub fn learn_ids(&mut self, thread_info: &ThreadInfo, checkpoint: &Checkpoint) {
+        for message in conversation(thread_info, checkpoint) {
             let id = MessageView::of(message).and_then(MessageView::id);
             self.known_ids.extend(id.map(str::to_owned));
         }
@@ -119,16 +119,16 @@ impl MessageProjection {
         &mut self,
         event: &Event,
         checkpoint: Option<&Checkpoint>,
-        lens: &ThreadInfo,
+        thread_info: &ThreadInfo,
     ) -> Vec<MessageChange> {
         let mut spoken = Vec::new();
         match &event.kind {
             EventKind::Custom(custom) => self.apply_custom(event, custom, &mut spoken),
             EventKind::TaskFinished(finished) => {
-                self.apply_writes(event, finished, lens, &mut spoken);
+                self.apply_writes(event, finished, thread_info, &mut spoken);
             }
             EventKind::Checkpointed(_) => {
-                self.send_named(&event.namespace, checkpoint, lens, &mut spoken);
+                self.send_named(&event.namespace, checkpoint, thread_info, &mut spoken);
             }
             _ => {}
         }
@@ -138,7 +138,7 @@ impl MessageProjection {
         match &event.kind {
             EventKind::Checkpointed(_) => {
                 if let Some(checkpoint) = checkpoint {
-                    self.learn_ids(lens, checkpoint);
+                    self.learn_ids(thread_info, checkpoint);
                 }
             }
             EventKind::RunEnded(ended) if event.namespace.is_root() && !waits(ended.status) => {
@@ -233,14 +233,13 @@ impl MessageProjection {
         &mut self,
         event: &Event,
         finished: &TaskFinished,
-        lens: &ThreadInfo,
+        thread_info: &ThreadInfo,
         spoken: &mut Vec<MessageChange>,
     ) {
         let place = self.conversation.task_ref(event, &finished.task, &finished.node);
-        let writes = finished
-            .writes
-            .iter()
-            .filter(|write| !write.overwrite && lens.channels.contains(write.channel.as_str()));
+        let writes = finished.writes.iter().filter(|write| {
+            !write.overwrite && thread_info.channels.contains(write.channel.as_str())
+        });
         for message in writes.flat_map(|write| messages(&write.value)) {
             self.apply_message(message, finished, &place, spoken);
         }
@@ -289,13 +288,13 @@ impl MessageProjection {
         &mut self,
         namespace: &Namespace,
         checkpoint: Option<&Checkpoint>,
-        lens: &ThreadInfo,
+        thread_info: &ThreadInfo,
         spoken: &mut Vec<MessageChange>,
     ) {
         let here = |(place, _): &mut (TaskRef, Value)| place.namespace == *namespace;
         let waiting: Vec<_> = self.without_id.extract_if(.., here).collect();
         for (place, message) in waiting {
-            let state = checkpoint.into_iter().flat_map(|it| conversation(lens, it));
+            let state = checkpoint.into_iter().flat_map(|it| conversation(thread_info, it));
             let named = state.filter(|named| has_same_content(named, &message)).find_map(|named| {
                 let id = MessageView::of(named)?.id().filter(|id| !self.known_ids.contains(*id))?;
                 Some((id.to_owned(), message::to_wire(named)))
@@ -340,11 +339,11 @@ fn has_same_content(named: &Value, nameless: &Value) -> bool {
 }
 
 fn conversation<'c>(
-    lens: &'c ThreadInfo,
+    thread_info: &'c ThreadInfo,
     checkpoint: &'c Checkpoint,
 ) -> impl Iterator<Item = &'c Value> {
     let values = checkpoint.values.iter();
-    let talks = values.filter(|(name, _)| lens.channels.contains(name.as_str()));
+    let talks = values.filter(|(name, _)| thread_info.channels.contains(name.as_str()));
     talks.flat_map(|(_, value)| messages(value))
 }
 

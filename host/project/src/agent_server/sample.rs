@@ -44,14 +44,14 @@ pub(super) fn thread() -> ThreadId {
     ThreadId::new("01a1ffdc-22ab-744e-a2fc-8bb051a654f8").unwrap()
 }
 
-pub(super) fn lens() -> ThreadInfo {
+pub(super) fn thread_info() -> ThreadInfo {
     let channels = BTreeSet::from(["messages".to_owned()]);
     ThreadInfo { thread: thread(), origin: thread(), channels }
 }
 
 pub(super) fn context(run: &str) -> Context {
     Context {
-        lens: lens(),
+        thread_info: thread_info(),
         run: RunId::new(run).unwrap(),
         graph_id: "agent".to_owned(),
         assistant_id: "fe096781-5601-53d2-b2f6-0d3403f7e9ca".to_owned(),
@@ -193,7 +193,7 @@ impl Sample {
             text = text.replace(&task_uuid(task), &format!("<{node}>"));
         }
         for (_, id) in self.checkpoints.keys() {
-            text = text.replace(&lens().checkpoint_id(*id), &format!("<checkpoint {id}>"));
+            text = text.replace(&thread_info().checkpoint_id(*id), &format!("<checkpoint {id}>"));
         }
         text
     }

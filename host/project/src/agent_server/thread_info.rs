@@ -49,7 +49,7 @@ impl ThreadInfo {
         }
     }
 
-    /// Converts channel values. Messages are converted to the form of the protocol.
+    /// Converts channel values. Messages get the form of the Agent Server API.
     pub fn values(&self, state: &Value) -> Value {
         let Value::Object(state) = state else { return state.clone() };
         let shown = state.iter().map(|(name, value)| (name.clone(), self.value(name, value)));
@@ -104,13 +104,13 @@ mod tests {
     fn writes_become_objects_by_channel() {
         let thread = ThreadId::new("t").unwrap();
         let channels = BTreeSet::from(["talk".to_owned()]);
-        let lens = ThreadInfo { origin: thread.clone(), thread, channels };
-        assert_eq!(lens.writes(&[]), Value::Null);
+        let thread_info = ThreadInfo { origin: thread.clone(), thread, channels };
+        assert_eq!(thread_info.writes(&[]), Value::Null);
         let two = [write("a", json!(1)), write("b", json!(2))];
-        assert_eq!(lens.writes(&two), json!({ "a": 1, "b": 2 }));
+        assert_eq!(thread_info.writes(&two), json!({ "a": 1, "b": 2 }));
         let again = [write("a", json!(1)), write("b", json!(2)), write("a", json!(3))];
-        assert_eq!(lens.writes(&again), json!([{ "a": 1, "b": 2 }, { "a": 3 }]));
+        assert_eq!(thread_info.writes(&again), json!([{ "a": 1, "b": 2 }, { "a": 3 }]));
         let talk = [write("talk", json!([{ "role": "user", "content": "hi" }]))];
-        assert_eq!(lens.writes(&talk)["talk"][0]["type"], "human");
+        assert_eq!(thread_info.writes(&talk)["talk"][0]["type"], "human");
     }
 }

@@ -35,7 +35,7 @@ use crate::agent_server::thread_info::ThreadInfo;
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Settings of the thread.
-    pub lens: ThreadInfo,
+    pub thread_info: ThreadInfo,
     /// Id of the run.
     pub run: RunId,
     /// Name of the graph for clients.
@@ -67,7 +67,8 @@ struct RaisedInterrupt {
     is_answered: bool,
 }
 
-/// The projection of one run.
+/// The projection of one run to a run stream of the Agent Server API. It follows the first version
+/// of the protocol.
 #[derive(Clone, Debug)]
 pub struct V1 {
     modes: BTreeSet<Mode>,
@@ -158,7 +159,7 @@ impl V1 {
         let speaks = goes_on && self.speaks();
         for event in events.iter().filter(|event| event.seq < started.seq) {
             if speaks && self.sees(&event.namespace) {
-                drop(self.messages.apply(event, None, &self.context.lens));
+                drop(self.messages.apply(event, None, &self.context.thread_info));
             }
             match &event.kind {
                 EventKind::Checkpointed(made) => {
@@ -197,7 +198,7 @@ impl V1 {
 
     fn apply(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
         if self.speaks() {
-            let spoken = self.messages.apply(event, checkpoint, &self.context.lens);
+            let spoken = self.messages.apply(event, checkpoint, &self.context.thread_info);
             for spoken in spoken {
                 self.say(spoken);
             }
@@ -210,7 +211,7 @@ impl V1 {
             EventKind::Checkpointed(made) => self.stand(event, made, checkpoint),
             EventKind::TaskStarted(started) => {
                 if let Some(stood) = checkpoint {
-                    self.messages.learn_ids(&self.context.lens, stood);
+                    self.messages.learn_ids(&self.context.thread_info, stood);
                     self.checkpoints.insert(event.namespace.clone(), stood.clone());
                 }
                 self.task_started(event, started);
@@ -253,7 +254,7 @@ impl V1 {
 
     fn start(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
         let Some(checkpoint) = checkpoint.filter(|_| event.namespace.is_root()) else { return };
-        self.messages.learn_ids(&self.context.lens, checkpoint);
+        self.messages.learn_ids(&self.context.thread_info, checkpoint);
         let EventKind::RunStarted(started) = &event.kind else { return };
         if !goes_on(started.reason) || self.checkpoints.contains_key(&event.namespace) {
             return;
@@ -281,7 +282,7 @@ impl V1 {
 
     fn values(&mut self, event: &Event, checkpoint: &Checkpoint) {
         if self.has(Mode::Values) {
-            let values = self.context.lens.values(&checkpoint.state());
+            let values = self.context.thread_info.values(&checkpoint.state());
             self.push(Mode::Values, event, values);
         }
     }
@@ -328,14 +329,14 @@ impl V1 {
         }
         if self.has(Mode::Values) {
             let state = self.checkpoints.get(&event.namespace);
-            let values = state.map(|state| self.context.lens.values(&state.state()));
+            let values = state.map(|state| self.context.thread_info.values(&state.state()));
             let mut values = values.unwrap_or_else(|| json!({}));
             if let Value::Object(values) = &mut values {
                 values.insert(INTERRUPT.to_owned(), json!(open));
             }
             self.push(Mode::Values, event, values);
         }
-        self.tasks_wait(event);
+        self.add_waiting_tasks(event);
     }
 
     /// Returns the pending interrupts.

@@ -56,7 +56,7 @@ impl StreamEvent {
 #[derive(Clone, Debug)]
 pub struct V2 {
     subscription: Subscription,
-    lens: ThreadInfo,
+    thread_info: ThreadInfo,
     /// Name of the graph for clients.
     graph: String,
     messages: MessageProjection,
@@ -78,10 +78,10 @@ pub struct V2 {
 
 impl V2 {
     /// Creates a stream before its first event.
-    pub fn new(subscription: Subscription, lens: ThreadInfo, graph: String) -> Self {
+    pub fn new(subscription: Subscription, thread_info: ThreadInfo, graph: String) -> Self {
         Self {
             subscription,
-            lens,
+            thread_info,
             graph,
             messages: MessageProjection::default(),
             blocks: Blocks::default(),
@@ -104,8 +104,8 @@ impl V2 {
 
     /// Replaces the settings of the thread. Called after the thread was migrated to another version
     /// of its graph.
-    pub fn set_thread(&mut self, lens: ThreadInfo) {
-        self.lens = lens;
+    pub fn set_thread(&mut self, thread_info: ThreadInfo) {
+        self.thread_info = thread_info;
     }
 
     /// Returns true if the stream may need a state for some event.
@@ -140,12 +140,12 @@ impl V2 {
     pub fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<StreamEvent> {
         self.index = 0;
         self.enter(event);
-        for spoken in self.messages.apply(event, checkpoint, &self.lens) {
+        for spoken in self.messages.apply(event, checkpoint, &self.thread_info) {
             for data in self.blocks.take(&spoken) {
                 self.push(Channel::Messages, "messages", &spoken.task.namespace, event, data);
             }
         }
-        for (namespace, data) in self.tools.apply(event, &self.lens) {
+        for (namespace, data) in self.tools.apply(event, &self.thread_info) {
             self.push(Channel::Tools, "tools", &namespace, event, data);
         }
         self.apply(event, checkpoint);
@@ -159,8 +159,12 @@ impl V2 {
             }
             EventKind::Checkpointed(made) => self.stand(event, made, checkpoint),
             EventKind::TaskStarted(started) if started.attempt == 1 => {
-                let input =
-                    work::input(&self.lens, &self.checkpoints, &event.namespace, &started.task);
+                let input = work::input(
+                    &self.thread_info,
+                    &self.checkpoints,
+                    &event.namespace,
+                    &started.task,
+                );
                 self.push_here(Channel::Tasks, "tasks", event, work::begun(started, &input));
             }
             EventKind::TaskFinished(finished) => self.task_finished(event, finished),
@@ -228,20 +232,21 @@ impl V2 {
         if let Some(start) = checkpoint {
             self.checkpoints.insert(event.namespace.clone(), start.clone());
         }
-        let values = self.checkpoints.get(&event.namespace).map(|it| self.lens.values(&it.state()));
+        let values =
+            self.checkpoints.get(&event.namespace).map(|it| self.thread_info.values(&it.state()));
         self.push_here(Channel::Values, "values", event, values.map(compact).unwrap_or_default());
     }
 
     fn stand(&mut self, event: &Event, made: &Checkpointed, checkpoint: Option<&Checkpoint>) {
         let state = checkpoint.filter(|it| it.meta.id == made.checkpoint);
-        let values = state.map(|state| compact(self.lens.values(&state.state())));
+        let values = state.map(|state| compact(self.thread_info.values(&state.state())));
         self.push_here(Channel::Values, "values", event, values.unwrap_or_default());
         let mut data = json!({
-            "id": self.lens.checkpoint_id(made.checkpoint), "step": made.step,
+            "id": self.thread_info.checkpoint_id(made.checkpoint), "step": made.step,
             "source": made.source,
         });
         if let Some(parent) = state.and_then(|state| state.meta.parent) {
-            data["parent_id"] = self.lens.checkpoint_id(parent).into();
+            data["parent_id"] = self.thread_info.checkpoint_id(parent).into();
         }
         self.push_here(Channel::Checkpoints, "checkpoints", event, data);
         // The subgraphs of the previous superstep have ended.
@@ -254,10 +259,10 @@ impl V2 {
     }
 
     fn task_finished(&mut self, event: &Event, finished: &TaskFinished) {
-        let written = compact(self.lens.writes(&finished.writes));
+        let written = compact(self.thread_info.writes(&finished.writes));
         let update = Map::from_iter([(finished.node.to_string(), written)]);
         self.push_here(Channel::Updates, "updates", event, update.into());
-        let result = self.lens.result(&finished.writes);
+        let result = self.thread_info.result(&finished.writes);
         let data = work::ended(&finished.task, finished.node.as_str(), None, &result, &[]);
         self.push_here(Channel::Tasks, "tasks", event, data);
         if let Some(child) = &finished.child {

@@ -42,15 +42,15 @@ pub(super) fn ended(
 /// Returns the input of a task: the input of the send that started it, or the state; `null` if the
 /// state is unknown.
 pub(super) fn input(
-    lens: &ThreadInfo,
+    thread_info: &ThreadInfo,
     at: &BTreeMap<Namespace, Checkpoint>,
     namespace: &Namespace,
     task: &TaskId,
 ) -> Value {
     let Some(checkpoint) = at.get(namespace) else { return Value::Null };
-    let mut tasks = tasks_of(&lens.origin, &checkpoint.meta).into_iter();
+    let mut tasks = tasks_of(&thread_info.origin, &checkpoint.meta).into_iter();
     let sent = tasks.find(|(id, _)| id == task).and_then(|(_, trigger)| trigger.input.clone());
-    lens.values(&sent.map_or_else(|| checkpoint.state(), |input| (*input).clone()))
+    thread_info.values(&sent.map_or_else(|| checkpoint.state(), |input| (*input).clone()))
 }
 
 /// Returns the name that the protocol gives the trigger of a node.

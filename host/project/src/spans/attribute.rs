@@ -26,7 +26,7 @@ impl Attributes {
     }
 
     /// Adds a string attribute if there is a value.
-    pub fn some_text(&mut self, key: &str, value: Option<impl Into<String>>) {
+    pub fn optional_text(&mut self, key: &str, value: Option<impl Into<String>>) {
         if let Some(value) = value {
             self.text(key, value);
         }

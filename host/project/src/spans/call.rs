@@ -34,12 +34,12 @@ pub(super) fn describe(
     attributes.text("wattle.function", &called.function);
     let name = match kind {
         CallKind::Complete | CallKind::Stream | CallKind::StreamNext => {
-            model(called, view, attributes)
+            add_model_call(called, view, attributes)
         }
-        CallKind::GenerateImages => pictures(called, view, attributes),
-        CallKind::CallTool => tool(called, view, attributes),
-        CallKind::SendHttp => http(called, attributes),
-        CallKind::QuerySql | CallKind::SqlTransaction => sql(called, view, attributes),
+        CallKind::GenerateImages => add_image_call(called, view, attributes),
+        CallKind::CallTool => add_tool_call(called, view, attributes),
+        CallKind::SendHttp => add_http_call(called, attributes),
+        CallKind::QuerySql | CallKind::SqlTransaction => add_sql_call(called, view, attributes),
     };
     let message = called.result.as_ref().err().map(|failure| view.failure(failure));
     attributes.failed(message.as_deref());
@@ -49,7 +49,8 @@ pub(super) fn describe(
     Some(name)
 }
 
-fn model(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String {
+/// Adds the attributes of a model call and returns the name of its span.
+fn add_model_call(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String {
     let (request, answer) = (called.completion_request(), called.completion());
     let route = called.route().unwrap_or_default();
     let behind = (view.route)(route);
@@ -61,9 +62,9 @@ fn model(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> Strin
         attributes.text("gen_ai.provider.name", &info.provider);
         attributes.text("gen_ai.system", &info.provider);
     }
-    attributes.some_text("gen_ai.request.model", asked.clone());
-    attributes.some_text("gen_ai.response.model", answered.clone());
-    attributes.some_text("langfuse.observation.model.name", answered.clone().or(asked.clone()));
+    attributes.optional_text("gen_ai.request.model", asked.clone());
+    attributes.optional_text("gen_ai.response.model", answered.clone());
+    attributes.optional_text("langfuse.observation.model.name", answered.clone().or(asked.clone()));
     if let Some(request) = &request {
         parameters(request, attributes);
     }
@@ -84,9 +85,9 @@ fn model(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> Strin
     format!("chat {}", answered.or(asked).unwrap_or_else(|| route.to_owned()))
 }
 
-/// Adds the attributes of generated images. They contain references to the images, never their
-/// bytes.
-fn pictures(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String {
+/// Adds the attributes of a call that generates images and returns the name of its span. The
+/// attributes contain references to the images, never their bytes.
+fn add_image_call(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String {
     let route = called.route().unwrap_or_default();
     let asked = (view.route)(route).map(|info| info.model);
     let images = called.images();
@@ -95,10 +96,10 @@ fn pictures(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> St
     attributes.text("gen_ai.operation.name", "generate_content");
     attributes.text("gen_ai.output.type", "image");
     attributes.text("wattle.route", route);
-    attributes.some_text("gen_ai.provider.name", first.map(|image| image.provider.clone()));
-    attributes.some_text("gen_ai.request.model", asked.clone());
-    attributes.some_text("gen_ai.response.model", made.clone());
-    attributes.some_text("langfuse.observation.model.name", made.clone().or(asked.clone()));
+    attributes.optional_text("gen_ai.provider.name", first.map(|image| image.provider.clone()));
+    attributes.optional_text("gen_ai.request.model", asked.clone());
+    attributes.optional_text("gen_ai.response.model", made.clone());
+    attributes.optional_text("langfuse.observation.model.name", made.clone().or(asked.clone()));
     if view.content {
         let given = called.image_request().map(|request| json!(request.prompt));
         let given = given.unwrap_or_else(|| called.request.clone());
@@ -156,12 +157,13 @@ fn usage(usage: &Usage, attributes: &mut Attributes) {
     }
 }
 
-fn tool(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String {
+/// Adds the attributes of a tool call and returns the name of its span.
+fn add_tool_call(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String {
     let (request, output) = (called.tool_request(), called.tool_output());
     let name = request.as_ref().map_or(&called.summary, |request| &request.tool).clone();
     attributes.text("gen_ai.operation.name", "execute_tool");
     attributes.text("gen_ai.tool.name", &name);
-    attributes.some_text("gen_ai.tool.call.id", called.tool_call_id());
+    attributes.optional_text("gen_ai.tool.call.id", called.tool_call_id());
     if output.as_ref().is_some_and(|output| output.is_error) {
         attributes.text("langfuse.observation.level", "WARNING");
         attributes.text("langfuse.observation.status_message", "the tool returned an error");
@@ -177,12 +179,13 @@ fn tool(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String
     format!("execute_tool {name}")
 }
 
-fn http(called: &Called, attributes: &mut Attributes) -> String {
+/// Adds the attributes of an HTTP request and returns the name of its span.
+fn add_http_call(called: &Called, attributes: &mut Attributes) -> String {
     let method = called.request["method"].as_str().unwrap_or_default();
     attributes.text("http.request.method", method);
     let url = called.request["url"].as_str().and_then(|url| url.parse::<url::Url>().ok());
     if let Some(url) = url {
-        attributes.some_text("server.address", url.host_str());
+        attributes.optional_text("server.address", url.host_str());
         attributes.text("url.path", url.path());
     }
     if let Some(status) = called.result.as_ref().ok().and_then(|answer| answer["status"].as_u64()) {
@@ -191,8 +194,9 @@ fn http(called: &Called, attributes: &mut Attributes) -> String {
     format!("HTTP {method}")
 }
 
-fn sql(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String {
-    attributes.some_text("db.namespace", called.request["database"].as_str());
+/// Adds the attributes of an SQL statement or transaction and returns the name of its span.
+fn add_sql_call(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String {
+    attributes.optional_text("db.namespace", called.request["database"].as_str());
     if let Some(statement) = called.request["statement"].as_str().filter(|_| view.content) {
         attributes.text("db.query.text", content::text(statement));
     }

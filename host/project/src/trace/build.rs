@@ -114,7 +114,7 @@ impl Tracer {
             EventKind::Settled(settled) => {
                 let Settled { task, call, decision, by, principal, .. } = settled;
                 let word = kind_of(decision);
-                let by = if by.is_empty() { String::new() } else { format!(", as `{by}` says") };
+                let by = if by.is_empty() { String::new() } else { format!(", decided by `{by}`") };
                 let summary = format!("call {call} of task {task}: {word}{by}");
                 self.changed(event, summary, principal.as_ref());
             }
@@ -149,7 +149,7 @@ impl Tracer {
         let changed: Vec<&str> = made.changed.iter().map(ChannelName::as_str).collect();
         let graph = match event.namespace.as_str() {
             "" => String::new(),
-            namespace => format!(" of graph {namespace}"),
+            namespace => format!(" of subgraph `{namespace}`"),
         };
         let mut summary = format!("checkpoint {}{graph}", made.checkpoint);
         if !changed.is_empty() {

@@ -92,7 +92,7 @@ pub enum TranscriptEvent {
         /// Failure of a failed run.
         failure: Option<Failure>,
         /// Why the last completion ended.
-        reason: Reason,
+        reason: CompletionEnd,
     },
 }
 
@@ -107,7 +107,7 @@ pub enum ContentKind {
 
 /// Why a completion ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reason {
+pub enum CompletionEnd {
     /// The completion is complete.
     #[default]
     Stop,
@@ -121,7 +121,7 @@ pub enum Reason {
     Other,
 }
 
-impl From<&FinishReason> for Reason {
+impl From<&FinishReason> for CompletionEnd {
     fn from(reason: &FinishReason) -> Self {
         match reason {
             FinishReason::Stop => Self::Stop,

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::sample::tool_called;
 
-    fn of(answer: Value) -> ToolCallResult {
+    fn result_of_output(answer: Value) -> ToolCallResult {
         match tool_called(1, "c", Ok(answer)).kind {
             EventKind::Called(called) => ToolCallResult::of_call(&called),
             other => panic!("{other:?}"),
@@ -93,10 +93,10 @@ mod tests {
             (json!({ "content": [image] }), json!([image])),
             (json!({ "unknown": 1 }), json!({ "unknown": 1 })),
         ] {
-            assert_eq!(of(answer), ToolCallResult::Output(expected));
+            assert_eq!(result_of_output(answer), ToolCallResult::Output(expected));
         }
         let error = json!({ "content": text("too early"), "is_error": true });
-        assert_eq!(of(error), ToolCallResult::Error("too early".to_owned()));
+        assert_eq!(result_of_output(error), ToolCallResult::Error("too early".to_owned()));
         for (content, expected) in [
             (json!("too early"), "too early"),
             (json!([{ "text": "too" }, { "text": "early" }]), "too\nearly"),

@@ -5,7 +5,7 @@ use wattle_graph::event::{Event, EventKind, RunReason, RunStatus, SubgraphEnd};
 use wattle_graph::id::{Namespace, NodeName, TaskId};
 use wattle_graph::llm::Delta;
 
-use super::{ContentKind, Reason, ToolCallResult, Transcript, TranscriptEvent};
+use super::{CompletionEnd, ContentKind, ToolCallResult, Transcript, TranscriptEvent};
 use crate::sample::{
     call_piece, call_started, completed, not_completed, run_ended, run_started, streamed,
     task_failed, task_finished, task_started, text, tool_call, tool_called,
@@ -133,8 +133,8 @@ fn failed_and_cancelled_runs_close_open_calls() {
         Some(TranscriptEvent::RunEnded { reason, .. }) => Some(*reason),
         _ => None,
     };
-    assert_eq!(reason(&waiting), Some(Reason::ToolCalls));
-    assert_eq!(reason(&say(&[run_ended(RunStatus::Completed)])), Some(Reason::Stop));
+    assert_eq!(reason(&waiting), Some(CompletionEnd::ToolCalls));
+    assert_eq!(reason(&say(&[run_ended(RunStatus::Completed)])), Some(CompletionEnd::Stop));
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn messages_of_an_input_are_converted() {
     assert_eq!(read(Value::Null), Ok(None));
     let wrong = read(json!({ "messages": ["hi", { "role": "nobody", "content": "" }] }));
     let Err(Invalid::Schema(why)) = wrong else { panic!("{wrong:?}") };
-    assert!(why.starts_with("`messages`: message 1: `nobody`"), "{why}");
+    assert!(why.starts_with("`messages`: message at index 1: `nobody`"), "{why}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use wattle_project::agent_server::id::assistant_uuid;
-use wattle_project::agent_server::time::iso;
+use wattle_project::agent_server::time::format_time_with_micros;
 
 /// A graph with settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -45,8 +45,8 @@ impl Assistant {
             context: json!({}),
             metadata: Map::from_iter([("created_by".to_owned(), "system".into())]),
             name: graph.to_owned(),
-            created_at: iso(since_ms),
-            updated_at: iso(since_ms),
+            created_at: format_time_with_micros(since_ms),
+            updated_at: format_time_with_micros(since_ms),
             version: 1,
             description,
         }

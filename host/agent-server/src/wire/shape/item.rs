@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use wattle_run::ports::memory;
 
-use wattle_project::agent_server::time::iso;
+use wattle_project::agent_server::time::format_time_with_micros;
 
 /// An item of the store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -40,8 +40,8 @@ impl From<memory::Item> for Item {
             namespace: item.namespace,
             key: item.key,
             value: item.value,
-            created_at: iso(item.created_ms),
-            updated_at: iso(item.updated_ms),
+            created_at: format_time_with_micros(item.created_ms),
+            updated_at: format_time_with_micros(item.updated_ms),
         }
     }
 }

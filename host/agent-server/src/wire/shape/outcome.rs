@@ -10,19 +10,19 @@ use super::question::interrupt;
 
 /// Returns the values of a run that has ended, with its pending interrupts. For a failed run,
 /// returns the failure instead of the values: the request for the result itself succeeded.
-pub fn outcome(lens: &ThreadInfo, ended: &EndedRun) -> Value {
+pub fn outcome(thread_info: &ThreadInfo, ended: &EndedRun) -> Value {
     match &ended.outcome {
         RunOutcome::Failed { failure } => {
             Value::Object(Map::from_iter([(ERROR.to_owned(), error_of(failure))]))
         }
         RunOutcome::Interrupted { interrupts, .. } => {
             let open: Vec<Interrupt> = interrupts.iter().map(interrupt).collect();
-            let mut values = lens.values(&ended.state);
+            let mut values = thread_info.values(&ended.state);
             if let Value::Object(values) = &mut values {
                 values.insert(INTERRUPT.to_owned(), json!(open));
             }
             values
         }
-        RunOutcome::Completed | RunOutcome::Cancelled => lens.values(&ended.state),
+        RunOutcome::Completed | RunOutcome::Cancelled => thread_info.values(&ended.state),
     }
 }

@@ -11,7 +11,7 @@ use wattle_project::agent_server::document::{Checkpoint, Interrupt};
 use wattle_project::agent_server::failure::line_of;
 use wattle_project::agent_server::id::{namespace_text, task_uuid};
 use wattle_project::agent_server::thread_info::ThreadInfo;
-use wattle_project::agent_server::time::iso;
+use wattle_project::agent_server::time::format_time_with_micros;
 
 use super::question::interrupt;
 
@@ -73,26 +73,27 @@ pub struct Task {
 
 impl ThreadState {
     /// Describes the state at a checkpoint. Adds `facts` to the metadata of the checkpoint.
-    pub fn new(lens: &ThreadInfo, view: &StateView, facts: &Map<String, Value>) -> Self {
-        let at = |id| lens.checkpoint(&view.namespace, id);
+    pub fn new(thread_info: &ThreadInfo, view: &StateView, facts: &Map<String, Value>) -> Self {
+        let at = |id| thread_info.checkpoint(&view.namespace, id);
         let mut checkpoint = at(view.checkpoint);
         if !view.namespace.is_root() {
             let above = view.parents.iter().map(|(space, id)| (space, *id));
             let map = above.chain([(&view.namespace, view.checkpoint)]);
-            let map = map
-                .map(|(space, id)| (namespace_text(space), Value::String(lens.checkpoint_id(id))));
+            let map = map.map(|(space, id)| {
+                (namespace_text(space), Value::String(thread_info.checkpoint_id(id)))
+            });
             checkpoint.checkpoint_map = Some(Value::Object(map.collect()));
         }
         let parent = match view.source {
-            CheckpointSource::Input => Some(lens.input(&view.namespace, view.checkpoint)),
+            CheckpointSource::Input => Some(thread_info.input(&view.namespace, view.checkpoint)),
             _ => view.parent.map(at),
         };
         Self {
-            values: lens.values(&view.values),
+            values: thread_info.values(&view.values),
             next: view.next.iter().map(ToString::to_string).collect(),
-            tasks: view.tasks.iter().map(|task| Task::new(lens, task)).collect(),
-            metadata: metadata(lens, view, facts),
-            created_at: Some(iso(view.at_ms)),
+            tasks: view.tasks.iter().map(|task| Task::new(thread_info, task)).collect(),
+            metadata: metadata(thread_info, view, facts),
+            created_at: Some(format_time_with_micros(view.at_ms)),
             checkpoint_id: checkpoint.checkpoint_id.clone(),
             parent_checkpoint_id: parent.as_ref().and_then(|parent| parent.checkpoint_id.clone()),
             checkpoint,
@@ -105,14 +106,14 @@ impl ThreadState {
     /// state. `before` contains the values before the input. The store has no checkpoint for this
     /// state.
     pub fn before_input(
-        lens: &ThreadInfo,
+        thread_info: &ThreadInfo,
         made: &StateView,
         before: &Value,
         facts: &Map<String, Value>,
     ) -> Self {
-        let checkpoint = lens.input(&made.namespace, made.checkpoint);
-        let parent = made.parent.map(|id| lens.checkpoint(&made.namespace, id));
-        let mut metadata = metadata(lens, made, facts);
+        let checkpoint = thread_info.input(&made.namespace, made.checkpoint);
+        let parent = made.parent.map(|id| thread_info.checkpoint(&made.namespace, id));
+        let mut metadata = metadata(thread_info, made, facts);
         metadata.insert("step".to_owned(), (i64::from(made.step) - 1).into());
         let task = Task {
             id: checkpoint.checkpoint_id.clone().unwrap_or_default(),
@@ -125,11 +126,11 @@ impl ThreadState {
             result: None,
         };
         Self {
-            values: lens.values(before),
+            values: thread_info.values(before),
             next: vec![START.to_owned()],
             tasks: vec![task],
             metadata,
-            created_at: Some(iso(made.at_ms)),
+            created_at: Some(format_time_with_micros(made.at_ms)),
             checkpoint_id: checkpoint.checkpoint_id.clone(),
             parent_checkpoint_id: parent.as_ref().and_then(|parent| parent.checkpoint_id.clone()),
             checkpoint,
@@ -139,14 +140,14 @@ impl ThreadState {
     }
 
     /// Describes the state of a thread that has not run yet.
-    pub fn blank(lens: &ThreadInfo) -> Self {
+    pub fn blank(thread_info: &ThreadInfo) -> Self {
         Self {
             values: json!({}),
             next: Vec::new(),
             tasks: Vec::new(),
             metadata: Map::new(),
             created_at: None,
-            checkpoint: lens.place(&Namespace::root()),
+            checkpoint: thread_info.place(&Namespace::root()),
             parent_checkpoint: None,
             interrupts: Vec::new(),
             checkpoint_id: None,
@@ -157,34 +158,41 @@ impl ThreadState {
 
 impl Task {
     /// Describes a task, without the state of its subgraph.
-    pub fn new(lens: &ThreadInfo, view: &TaskView) -> Self {
+    pub fn new(thread_info: &ThreadInfo, view: &TaskView) -> Self {
         Self {
             id: task_uuid(&view.id),
             name: view.node.to_string(),
             path: vec![BY_EDGE.into(), view.node.as_str().into()],
             error: view.failure.as_ref().map(line_of),
             interrupts: view.asked.iter().map(interrupt).collect(),
-            checkpoint: view.namespace.as_ref().map(|namespace| graph_of(lens, namespace, view)),
+            checkpoint: view
+                .namespace
+                .as_ref()
+                .map(|namespace| graph_of(thread_info, namespace, view)),
             state: None,
-            result: view.writes.as_deref().map(|writes| lens.result(writes)),
+            result: view.writes.as_deref().map(|writes| thread_info.result(writes)),
         }
     }
 }
 
 /// Returns the address of the states of a task's subgraph. A subgraph that keeps its state has the
 /// same namespace in all tasks, so its address also needs the id of the checkpoint.
-fn graph_of(lens: &ThreadInfo, namespace: &Namespace, view: &TaskView) -> Checkpoint {
+fn graph_of(thread_info: &ThreadInfo, namespace: &Namespace, view: &TaskView) -> Checkpoint {
     match view.child.filter(|_| namespace.task().is_none()) {
-        Some(child) => lens.checkpoint(namespace, child),
-        None => lens.place(namespace),
+        Some(child) => thread_info.checkpoint(namespace, child),
+        None => thread_info.place(namespace),
     }
 }
 
-fn metadata(lens: &ThreadInfo, view: &StateView, facts: &Map<String, Value>) -> Map<String, Value> {
+fn metadata(
+    thread_info: &ThreadInfo,
+    view: &StateView,
+    facts: &Map<String, Value>,
+) -> Map<String, Value> {
     let parents = view
         .parents
         .iter()
-        .map(|(space, id)| (namespace_text(space), Value::String(lens.checkpoint_id(*id))));
+        .map(|(space, id)| (namespace_text(space), Value::String(thread_info.checkpoint_id(*id))));
     let mut metadata = facts.clone();
     metadata.extend(view.metadata.clone());
     metadata.extend([

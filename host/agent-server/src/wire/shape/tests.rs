@@ -14,7 +14,7 @@ use wattle_run::time_travel::{StateView, TaskView};
 
 use super::{Assistant, RunStatus, ThreadState, outcome};
 
-fn lens() -> ThreadInfo {
+fn thread_info() -> ThreadInfo {
     let thread = ThreadId::new("t").unwrap();
     let channels = BTreeSet::from(["messages".to_owned()]);
     ThreadInfo { origin: thread.clone(), thread, channels }
@@ -89,16 +89,19 @@ fn view(namespace: &str) -> StateView {
 fn address_of_a_stateful_subgraph_has_a_checkpoint() {
     let mut view = view("");
     view.tasks[1].namespace = Some(Namespace::new("done"));
-    let state = ThreadState::new(&lens(), &view, &Map::new());
-    let named = lens().checkpoint(&Namespace::new("done"), CheckpointId(7));
+    let state = ThreadState::new(&thread_info(), &view, &Map::new());
+    let named = thread_info().checkpoint(&Namespace::new("done"), CheckpointId(7));
     assert_eq!(state.tasks[1].checkpoint, Some(named));
 }
 
 #[test]
 fn state_has_all_fields_of_clients() {
     let facts = Map::from_iter([("graph_id".to_owned(), "agent".into())]);
-    let state = json!(ThreadState::new(&lens(), &view(""), &facts));
-    let (two, one) = (lens().checkpoint_id(CheckpointId(2)), lens().checkpoint_id(CheckpointId(1)));
+    let state = json!(ThreadState::new(&thread_info(), &view(""), &facts));
+    let (two, one) = (
+        thread_info().checkpoint_id(CheckpointId(2)),
+        thread_info().checkpoint_id(CheckpointId(1)),
+    );
     let place = |id: &str| json!({ "checkpoint_id": id, "thread_id": "t", "checkpoint_ns": "" });
     let interrupt = json!({ "value": "sure?", "id": question().id, "response_schema": null });
     let expected = json!({
@@ -132,17 +135,17 @@ fn state_has_all_fields_of_clients() {
 #[test]
 fn state_of_a_subgraph_names_its_parent_graphs() {
     let namespace = format!("outer:{}", task("c"));
-    let state = ThreadState::new(&lens(), &view(&namespace), &Map::new());
+    let state = ThreadState::new(&thread_info(), &view(&namespace), &Map::new());
     let shown = "outer:cccccccc-cccc-cccc-cccc-cccccccccccc";
     assert_eq!(state.checkpoint.checkpoint_ns, shown);
     let map = state.checkpoint.checkpoint_map.unwrap();
-    assert_eq!(map[""], lens().checkpoint_id(CheckpointId(1)));
-    assert_eq!(map[shown], lens().checkpoint_id(CheckpointId(2)));
+    assert_eq!(map[""], thread_info().checkpoint_id(CheckpointId(1)));
+    assert_eq!(map[shown], thread_info().checkpoint_id(CheckpointId(2)));
 }
 
 #[test]
 fn unbound_thread_has_an_empty_state() {
-    let state = json!(ThreadState::blank(&lens()));
+    let state = json!(ThreadState::blank(&thread_info()));
     assert_eq!((&state["values"], &state["next"]), (&json!({}), &json!([])));
     assert_eq!(state["checkpoint"], json!({ "thread_id": "t", "checkpoint_ns": "" }));
     assert_eq!(state["parent_checkpoint"], Value::Null);
@@ -169,7 +172,7 @@ fn outcome_has_values_interrupts_or_the_failure() {
             json!({ "__error__": { "error": "denied", "message": "not allowed" } }),
         ),
     ] {
-        assert_eq!(outcome(&lens(), &ended(ends)), expected);
+        assert_eq!(outcome(&thread_info(), &ended(ends)), expected);
     }
 }
 

@@ -11,7 +11,7 @@ use wattle_run::time_travel::StateView;
 use wattle_project::agent_server::document::Interrupt;
 use wattle_project::agent_server::id::task_uuid;
 use wattle_project::agent_server::thread_info::ThreadInfo;
-use wattle_project::agent_server::time::iso;
+use wattle_project::agent_server::time::format_time_with_micros;
 
 use super::question::interrupt;
 
@@ -125,17 +125,17 @@ pub struct Thread {
 
 impl Thread {
     /// Describes a thread with its current state. `state` is `None` before the first run.
-    pub fn new(lens: &ThreadInfo, record: &ThreadRecord, state: Option<&StateView>) -> Self {
+    pub fn new(thread_info: &ThreadInfo, record: &ThreadRecord, state: Option<&StateView>) -> Self {
         let changed_ms = state.map_or(record.updated_ms, |state| state.at_ms);
         Self {
             thread_id: record.id.to_string(),
-            created_at: iso(record.created_ms),
-            updated_at: iso(record.updated_ms),
-            state_updated_at: iso(changed_ms),
+            created_at: format_time_with_micros(record.created_ms),
+            updated_at: format_time_with_micros(record.updated_ms),
+            state_updated_at: format_time_with_micros(changed_ms),
             metadata: record.metadata.clone().into_iter().collect(),
             status: record.status.into(),
             config: json!({}),
-            values: state.map(|state| lens.values(&state.values)),
+            values: state.map(|state| thread_info.values(&state.values)),
             interrupts: state.map(questions).unwrap_or_default(),
             error: None,
             ttl: record.ttl.map(Into::into),

@@ -47,7 +47,7 @@ fn each(blocks: &[Value]) -> Result<Vec<Value>, String> {
     for (index, block) in blocks.iter().enumerate() {
         let kind = block.get("type").and_then(Value::as_str);
         let kind = kind.map_or_else(String::new, |kind| format!(" (`{kind:.40}`)"));
-        all.extend(parts(block).map_err(|why| format!("block {index}{kind}: {why}"))?);
+        all.extend(parts(block).map_err(|why| format!("content[{index}]{kind}: {why}"))?);
     }
     Ok(all)
 }

@@ -34,7 +34,7 @@ pub fn from_wire_all(value: &Value, fresh: Fresh<'_>) -> Result<Value, String> {
         one => std::slice::from_ref(one),
     };
     let read = |(index, message): (usize, &Value)| {
-        from_wire(message, fresh).map_err(|why| format!("message {index}: {why}"))
+        from_wire(message, fresh).map_err(|why| format!("message at index {index}: {why}"))
     };
     messages.iter().enumerate().map(read).collect()
 }

@@ -1,4 +1,4 @@
-//! Conversion of messages of the state to messages of the protocol.
+//! Conversion of messages of the state to messages of the Agent Server API.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use wattle_graph::llm::PROVIDER_STATE;
 
 use super::{blocks, content, type_of};
 
-/// Fields that every message of the protocol has, and fields of the state that are converted.
+/// Fields that every message of the API has, and fields of the state that are converted.
 const TAKEN: &[&str] = &[
     "role",
     "content",
@@ -21,8 +21,8 @@ const TAKEN: &[&str] = &[
     "structured",
 ];
 
-/// Converts an array of messages, or one message. A value that is not a message is returned
-/// unchanged.
+/// Converts an array of messages of the state, or one message, to the form of the Agent Server API.
+/// Returns a value that is not a message unchanged.
 pub fn to_wire_all(value: &Value) -> Value {
     match value {
         Value::Array(messages) => messages.iter().map(to_wire).collect(),
@@ -30,7 +30,8 @@ pub fn to_wire_all(value: &Value) -> Value {
     }
 }
 
-/// Converts one message. A value that is not a message is returned unchanged.
+/// Converts one message of the state to the form of the Agent Server API. Returns a value that is
+/// not a message unchanged.
 pub fn to_wire(message: &Value) -> Value {
     let Some(fields) = message.as_object() else { return message.clone() };
     let Some(role) = fields.get("role").and_then(Value::as_str) else { return message.clone() };
@@ -58,7 +59,7 @@ pub fn to_wire(message: &Value) -> Value {
     }
     let kept = fields.iter().filter(|(name, _)| !TAKEN.contains(&name.as_str()));
     shown.extend(kept.map(|(name, value)| (name.clone(), value.clone())));
-    further(fields, &mut shown);
+    add_reasoning_and_provider_state(fields, &mut shown);
     Value::Object(shown)
 }
 
@@ -72,15 +73,15 @@ fn said(fields: &Map<String, Value>) -> Value {
 
 /// Adds the reasoning and the provider state to `additional_kwargs`. The message classes of client
 /// libraries keep this field and drop unknown fields.
-fn further(fields: &Map<String, Value>, shown: &mut Map<String, Value>) {
-    let Some(further) = shown.get_mut("additional_kwargs").and_then(Value::as_object_mut) else {
+fn add_reasoning_and_provider_state(fields: &Map<String, Value>, shown: &mut Map<String, Value>) {
+    let Some(kwargs) = shown.get_mut("additional_kwargs").and_then(Value::as_object_mut) else {
         return;
     };
     if let Some(reasoning) = fields.get("reasoning").filter(|it| it.is_string()) {
-        further.insert("reasoning_content".to_owned(), reasoning.clone());
+        kwargs.insert("reasoning_content".to_owned(), reasoning.clone());
     }
     if let Some(state) = fields.get(PROVIDER_STATE).filter(|it| it.is_object()) {
-        further.insert(PROVIDER_STATE.to_owned(), state.clone());
+        kwargs.insert(PROVIDER_STATE.to_owned(), state.clone());
     }
 }
 

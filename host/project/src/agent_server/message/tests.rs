@@ -98,7 +98,7 @@ fn invalid_messages_are_rejected_by_position() {
         assert!(error.contains(why), "{message}: {error}");
     }
     let error = from_wire_all(&json!(["hi", 7]), &mut || String::new()).unwrap_err();
-    assert!(error.starts_with("message 1: "), "{error}");
+    assert!(error.starts_with("message at index 1: "), "{error}");
 }
 
 #[test]

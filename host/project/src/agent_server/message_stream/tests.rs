@@ -6,7 +6,7 @@ use wattle_graph::event::{RunReason, RunStatus};
 use wattle_graph::llm::Delta;
 
 use super::{MessageChangeKind, MessageProjection};
-use crate::agent_server::sample::{self, Sample, lens};
+use crate::agent_server::sample::{self, Sample, thread_info};
 
 /// Returns a run whose node has started.
 fn begun() -> Sample {
@@ -29,7 +29,7 @@ fn answer(text: &str) -> Value {
 fn told(log: &Sample) -> Vec<(String, &'static str)> {
     let mut talk = MessageProjection::default();
     let start = format!("run--{}-", log.task());
-    let spoken = log.events.iter().flat_map(|event| talk.apply(event, None, &lens()));
+    let spoken = log.events.iter().flat_map(|event| talk.apply(event, None, &thread_info()));
     let told = spoken.map(|spoken| {
         let what = match spoken.kind {
             MessageChangeKind::Delta(_) => "piece",
@@ -98,7 +98,7 @@ fn repeated_call_becomes_another_message() {
 }
 
 #[test]
-fn unnumbered_starts_get_distinct_ids() {
+fn repeated_call_starts_without_a_number_get_distinct_message_ids() {
     let mut log = begun();
     log.call(0, "llm.complete");
     log.stream(0, vec![text("He")]);
@@ -157,7 +157,7 @@ fn ended_tasks_leave_no_state() {
     log.checkpoint(CheckpointSource::Input, 1, json!({ "messages": [] }), &[]);
     let mut talk = MessageProjection::default();
     for event in &log.events {
-        talk.apply(event, None, &lens());
+        talk.apply(event, None, &thread_info());
     }
     assert!(talk.conversation.is_idle() && talk.sent.is_empty());
 }

@@ -12,7 +12,7 @@ use crate::agent_server::mode::Mode;
 impl V1 {
     /// Adds the named frame for an event, if there is one.
     pub(super) fn name_event(&mut self, event: &Event) {
-        let (graph, lens) = (self.context.graph_id.clone(), &self.context.lens);
+        let (graph, thread_info) = (self.context.graph_id.clone(), &self.context.thread_info);
         let run = || self.context.run.to_string();
         let (what, name, id, data) = match &event.kind {
             EventKind::RunStarted(_) if event.namespace.is_root() => {
@@ -24,7 +24,7 @@ impl V1 {
                 ("on_chain_start", started.node.to_string(), id, data)
             }
             EventKind::TaskFinished(finished) => {
-                let data = json!({ "output": lens.result(&finished.writes) });
+                let data = json!({ "output": thread_info.result(&finished.writes) });
                 let id = task_uuid(&finished.task);
                 ("on_chain_end", finished.node.to_string(), id, data)
             }
@@ -33,8 +33,10 @@ impl V1 {
                 ("on_custom_event", custom.name.clone(), id, custom.data.clone())
             }
             EventKind::RunEnded(_) if event.namespace.is_root() => {
-                let output =
-                    self.checkpoints.get(&event.namespace).map(|it| lens.values(&it.state()));
+                let output = self
+                    .checkpoints
+                    .get(&event.namespace)
+                    .map(|it| thread_info.values(&it.state()));
                 ("on_chain_end", graph, run(), json!({ "output": output }))
             }
             _ => return,
@@ -54,7 +56,7 @@ impl V1 {
         }
         let data = json!({
             "event": "on_chat_model_stream", "name": place.node, "run_id": task_uuid(&place.task),
-            "data": { "chunk": chunk() }, "tags": [], "metadata": self.origin(place),
+            "data": { "chunk": chunk() }, "tags": [], "metadata": self.message_metadata(place),
             "parent_ids": [self.context.run],
         });
         let id = EventId { number: 0, at_ms: 0 };

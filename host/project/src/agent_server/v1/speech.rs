@@ -1,5 +1,5 @@
-//! Frames about messages, in both forms: pairs of a message and its origin, and whole messages with
-//! the content so far.
+//! Frames about messages, in both forms: pairs of a message and its metadata, and whole messages
+//! with the content so far.
 
 use serde_json::{Map, Value, json};
 use wattle_graph::id::Namespace;
@@ -19,32 +19,34 @@ impl V1 {
         match said {
             MessageChangeKind::Delta(piece) => {
                 self.partial.entry(id.clone()).or_default().apply(&piece);
-                self.pair(&place, || chunk(&id, Some(&piece), None, None));
+                self.add_message_with_metadata(&place, || chunk(&id, Some(&piece), None, None));
                 self.grow(&place, &id, is_new);
                 self.stream_event(&place, || chunk(&id, Some(&piece), None, None));
             }
             // The end of a message that a node streams has neither usage nor reason.
             MessageChangeKind::Done { usage: None, reason: None } => self.complete(&id),
             MessageChangeKind::Done { usage, reason } => {
-                self.pair(&place, || chunk(&id, None, usage, reason.as_deref()));
+                self.add_message_with_metadata(&place, || {
+                    chunk(&id, None, usage, reason.as_deref())
+                });
                 self.partial.remove(&id);
             }
             MessageChangeKind::Discarded => drop(self.partial.remove(&id)),
             MessageChangeKind::Whole(message) => {
-                self.pair(&place, || message.clone());
+                self.add_message_with_metadata(&place, || message.clone());
                 if self.has(Mode::Messages) {
-                    self.origin_of(&place, &id);
+                    self.add_message_metadata(&place, &id);
                     self.message("messages/complete", json!([message]));
                 }
             }
         }
     }
 
-    /// Adds `messages`: a message or a delta, with its origin.
-    fn pair(&mut self, place: &TaskRef, message: impl FnOnce() -> Value) {
+    /// Adds `messages`: a message or a delta, with its metadata.
+    fn add_message_with_metadata(&mut self, place: &TaskRef, message: impl FnOnce() -> Value) {
         if self.has(Mode::MessagesTuple) {
             let name = frame::name(Mode::MessagesTuple, &place.namespace);
-            let data = json!([message(), self.origin(place)]);
+            let data = json!([message(), self.message_metadata(place)]);
             self.message(&name, data);
         }
     }
@@ -55,7 +57,7 @@ impl V1 {
             return;
         }
         if is_new {
-            self.origin_of(place, id);
+            self.add_message_metadata(place, id);
         }
         let Some(growing) = self.partial.get(id) else { return };
         let data = json!([growing.to_json(id)]);
@@ -70,8 +72,10 @@ impl V1 {
         }
     }
 
-    fn origin_of(&mut self, place: &TaskRef, id: &str) {
-        let data = Map::from_iter([(id.to_owned(), json!({ "metadata": self.origin(place) }))]);
+    /// Adds `messages/metadata`: the metadata of a message.
+    fn add_message_metadata(&mut self, place: &TaskRef, id: &str) {
+        let data =
+            Map::from_iter([(id.to_owned(), json!({ "metadata": self.message_metadata(place) }))]);
         self.message("messages/metadata", data.into());
     }
 
@@ -80,13 +84,13 @@ impl V1 {
         self.out.push(Frame { event: name.to_owned(), data, id });
     }
 
-    /// Returns the origin of a message.
-    pub(super) fn origin(&self, place: &TaskRef) -> Value {
+    /// Returns the metadata of a message: that of the run, and the task that the message is from.
+    pub(super) fn message_metadata(&self, place: &TaskRef) -> Value {
         let TaskRef { namespace, task, node, step } = place;
         let inside = Namespace::for_task(namespace, node, task);
-        let mut origin = self.context.metadata.clone();
-        origin.extend([
-            ("thread_id".to_owned(), json!(self.context.lens.thread)),
+        let mut metadata = self.context.metadata.clone();
+        metadata.extend([
+            ("thread_id".to_owned(), json!(self.context.thread_info.thread)),
             ("langgraph_step".to_owned(), json!(step + 1)),
             ("langgraph_node".to_owned(), json!(node)),
             ("langgraph_triggers".to_owned(), json!([trigger(node.as_str())])),
@@ -94,8 +98,8 @@ impl V1 {
             ("langgraph_checkpoint_ns".to_owned(), namespace_text(&inside).into()),
         ]);
         if !namespace.is_root() {
-            origin.insert("checkpoint_ns".to_owned(), namespace_text(namespace).into());
+            metadata.insert("checkpoint_ns".to_owned(), namespace_text(namespace).into());
         }
-        Value::Object(origin)
+        Value::Object(metadata)
     }
 }

@@ -12,7 +12,7 @@ use crate::agent_server::failure::line_of;
 use crate::agent_server::id::{namespace_text, task_uuid};
 use crate::agent_server::message_stream::TaskRef;
 use crate::agent_server::mode::Mode;
-use crate::agent_server::time::iso;
+use crate::agent_server::time::format_time_with_micros;
 use crate::agent_server::work::{begun, ended, input};
 
 impl V1 {
@@ -33,14 +33,14 @@ impl V1 {
     }
 
     pub(super) fn task_finished(&mut self, event: &Event, finished: &TaskFinished) {
-        let lens = &self.context.lens;
+        let thread_info = &self.context.thread_info;
         if self.has(Mode::Updates) {
             let update =
-                Map::from_iter([(finished.node.to_string(), lens.writes(&finished.writes))]);
+                Map::from_iter([(finished.node.to_string(), thread_info.writes(&finished.writes))]);
             self.push(Mode::Updates, event, update.into());
         }
         if self.shows_tasks() {
-            let result = self.context.lens.result(&finished.writes);
+            let result = self.context.thread_info.result(&finished.writes);
             let name = finished.node.as_str();
             let data = ended(&finished.task, name, None, &result, &[]);
             let step = self.step_of(&finished.task);
@@ -92,7 +92,7 @@ impl V1 {
     }
 
     /// Adds the tasks that wait for answers, each with its interrupts.
-    pub(super) fn tasks_wait(&mut self, event: &Event) {
+    pub(super) fn add_waiting_tasks(&mut self, event: &Event) {
         if !self.shows_tasks() {
             return;
         }
@@ -118,13 +118,13 @@ impl V1 {
         if !self.has(Mode::Checkpoints) && !self.has(Mode::Debug) {
             return;
         }
-        let data = self.describe(checkpoint);
+        let data = self.checkpoint_json(checkpoint);
         if self.has(Mode::Checkpoints) {
             self.push(Mode::Checkpoints, event, data.clone());
         }
         if self.has(Mode::Debug) {
             let meta = &checkpoint.meta;
-            let at = |id| self.context.lens.checkpoint(&meta.namespace, id);
+            let at = |id| self.context.thread_info.checkpoint(&meta.namespace, id);
             let mut payload = data;
             payload["checkpoint"] = json!(at(meta.id));
             payload["parent_checkpoint"] = json!(meta.parent.map(at));
@@ -133,14 +133,14 @@ impl V1 {
         }
     }
 
-    fn describe(&self, checkpoint: &Checkpoint) -> Value {
-        let (lens, meta) = (&self.context.lens, &checkpoint.meta);
-        let parents = meta
-            .parent_graphs
-            .iter()
-            .map(|(space, id)| (namespace_text(space), Value::String(lens.checkpoint_id(*id))));
+    /// Returns the JSON of a checkpoint with its tasks.
+    fn checkpoint_json(&self, checkpoint: &Checkpoint) -> Value {
+        let (thread_info, meta) = (&self.context.thread_info, &checkpoint.meta);
+        let parents = meta.parent_graphs.iter().map(|(space, id)| {
+            (namespace_text(space), Value::String(thread_info.checkpoint_id(*id)))
+        });
         let parents = Value::Object(parents.collect());
-        let tasks = tasks_of(&lens.origin, meta).into_iter().map(|(id, trigger)| {
+        let tasks = tasks_of(&thread_info.origin, meta).into_iter().map(|(id, trigger)| {
             json!({
                 "id": task_uuid(&id), "name": trigger.node, "interrupts": [], "state": null,
             })
@@ -150,7 +150,7 @@ impl V1 {
         json!({
             "config": self.config(&meta.namespace, meta.id),
             "parent_config": meta.parent.map(|parent| self.config(&meta.namespace, parent)),
-            "values": lens.values(&checkpoint.state()),
+            "values": thread_info.values(&checkpoint.state()),
             "metadata": { "source": meta.source, "step": meta.step, "parents": parents },
             "next": next,
             "tasks": tasks,
@@ -162,10 +162,10 @@ impl V1 {
         json!({ "configurable": {
             "checkpoint_ns": namespace_text(namespace),
             "run_id": context.run,
-            "thread_id": context.lens.thread,
+            "thread_id": context.thread_info.thread,
             "graph_id": context.graph_id,
             "assistant_id": context.assistant_id,
-            "checkpoint_id": context.lens.checkpoint_id(id),
+            "checkpoint_id": context.thread_info.checkpoint_id(id),
         } })
     }
 
@@ -195,7 +195,7 @@ impl V1 {
 
     /// Returns the input of a task: the input of the send that started it, or the state.
     pub(super) fn input(&self, namespace: &Namespace, task: &TaskId) -> Value {
-        input(&self.context.lens, &self.checkpoints, namespace, task)
+        input(&self.context.thread_info, &self.checkpoints, namespace, task)
     }
 
     fn step_of(&self, task: &TaskId) -> u32 {
@@ -219,5 +219,6 @@ impl V1 {
 }
 
 fn debug(event: &Event, step: i64, kind: &str, payload: Value) -> Value {
-    json!({ "step": step, "timestamp": iso(event.at_ms), "type": kind, "payload": payload })
+    let timestamp = format_time_with_micros(event.at_ms);
+    json!({ "step": step, "timestamp": timestamp, "type": kind, "payload": payload })
 }

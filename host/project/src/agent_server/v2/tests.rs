@@ -7,12 +7,12 @@ use wattle_graph::event::{Event, RunReason, RunStatus};
 use wattle_graph::llm::Delta;
 
 use super::{StreamEvent, Subscription, V2};
-use crate::agent_server::sample::{Sample, answer, lens};
+use crate::agent_server::sample::{Sample, answer, thread_info};
 
 fn stream(log: &Sample, channels: &[&str]) -> Vec<StreamEvent> {
     let channels: Vec<String> = channels.iter().map(|name| (*name).to_owned()).collect();
     let subscription = Subscription::new(&channels, Vec::new(), None).unwrap();
-    let mut stream = V2::new(subscription, lens(), "agent".to_owned());
+    let mut stream = V2::new(subscription, thread_info(), "agent".to_owned());
     let take = |event: &Event| {
         let checkpoint = log.read(stream.needs(event), event);
         stream.take(event, checkpoint)
@@ -259,7 +259,7 @@ fn answers_are_sent_to_all_subscribers() {
 
 fn folded(log: &Sample) -> V2 {
     let subscription = Subscription::new(&["values".to_owned()], Vec::new(), None).unwrap();
-    let mut stream = V2::new(subscription, lens(), "agent".to_owned());
+    let mut stream = V2::new(subscription, thread_info(), "agent".to_owned());
     for event in &log.events {
         let checkpoint = log.read(stream.needs(event), event);
         stream.take(event, checkpoint);

@@ -48,7 +48,11 @@ struct PendingToolCall {
 impl ToolCalls {
     /// Applies an event and returns the events of tool calls, each with the graph that made the
     /// call.
-    pub(super) fn apply(&mut self, event: &Event, lens: &ThreadInfo) -> Vec<(Namespace, Value)> {
+    pub(super) fn apply(
+        &mut self,
+        event: &Event,
+        thread_info: &ThreadInfo,
+    ) -> Vec<(Namespace, Value)> {
         let here = |data: Value| (event.namespace.clone(), data);
         match &event.kind {
             EventKind::CallStarted(started) => {
@@ -64,7 +68,7 @@ impl ToolCalls {
                 own.for_each(|(_, begun)| begun.is_abandoned = false);
                 Vec::new()
             }
-            EventKind::TaskFinished(finished) => self.hear(event, finished, lens),
+            EventKind::TaskFinished(finished) => self.hear(event, finished, thread_info),
             EventKind::TaskFailed(TaskFailed { task, node, failure, .. }) => {
                 let inside = |graph: &Namespace| graph.is_run_by(&event.namespace, task, node);
                 self.cut(|it, begun| it == task || inside(&begun.namespace), failure)
@@ -145,7 +149,7 @@ impl ToolCalls {
         &mut self,
         event: &Event,
         finished: &TaskFinished,
-        lens: &ThreadInfo,
+        thread_info: &ThreadInfo,
     ) -> Vec<(Namespace, Value)> {
         let TaskFinished { task, node, .. } = finished;
         let is_own = |it: &TaskId, begun: &PendingToolCall| {
@@ -153,7 +157,7 @@ impl ToolCalls {
         };
         let mut over = Vec::new();
         let writes = finished.writes.iter();
-        for write in writes.filter(|write| lens.channels.contains(write.channel.as_str())) {
+        for write in writes.filter(|write| thread_info.channels.contains(write.channel.as_str())) {
             let messages =
                 write.value.as_array().map_or(std::slice::from_ref(&write.value), |it| it);
             for message in messages {

@@ -199,11 +199,11 @@ fn invalid_images_are_rejected_by_position() {
     for (block, why) in [
         (
             json!({ "type": "image", "mime_type": "image/png", "data": "no base64!" }),
-            "block 1 (`image`): its data is not base64",
+            "content[1] (`image`): its data is not base64",
         ),
         (
             json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,%%%" } }),
-            "block 1 (`image_url`): its data is not base64",
+            "content[1] (`image_url`): its data is not base64",
         ),
         (json!({ "type": "image", "mime_type": "image/png", "data": "" }), "not base64"),
         (json!({ "type": "image", "data": HELLO }), "has no media type"),
@@ -217,14 +217,14 @@ fn invalid_images_are_rejected_by_position() {
         (json!({ "type": "image", "url": "file:///a.png" }), "cannot fetch `file:///a.png`"),
         (json!({ "type": "image", "url": "/a.png" }), "not base64"),
         (json!({ "type": "media", "mime_type": "image/png", "data": "?" }), "not base64"),
-        (json!({ "inlineData": { "mimeType": "image/png", "data": "?" } }), "block 1: its data"),
+        (json!({ "inlineData": { "mimeType": "image/png", "data": "?" } }), "content[1]: its data"),
         (json!({ "image": { "source": {} } }), "neither data nor a URL"),
         (
             json!({ "type": "tool_result", "content": [{ "type": "image" }] }),
-            "block 1 (`tool_result`): block 0 (`image`): it has neither",
+            "content[1] (`tool_result`): content[0] (`image`): it has neither",
         ),
-        (json!(7), "block 1: a block must be a string"),
-        (json!({}), "block 1: a block must be a string"),
+        (json!(7), "content[1]: a block must be a string"),
+        (json!({}), "content[1]: a block must be a string"),
     ] {
         let error = read(&block).unwrap_err();
         assert!(error.contains(why), "{block}: {error}");

@@ -6,7 +6,7 @@ use wattle_graph::event::{RunReason, RunStatus};
 use wattle_graph::id::TaskId;
 
 use super::ToolCalls;
-use crate::agent_server::sample::{RUNS, Sample, lens};
+use crate::agent_server::sample::{RUNS, Sample, thread_info};
 
 /// Returns a run whose tool node has started.
 fn begun() -> Sample {
@@ -28,7 +28,7 @@ fn told(log: &Sample) -> Value {
 /// Returns the events with the depth of the graph of each.
 fn told_where(log: &Sample) -> Vec<(usize, Value)> {
     let mut tools = ToolCalls::default();
-    let told = log.events.iter().flat_map(|event| tools.apply(event, &lens()));
+    let told = log.events.iter().flat_map(|event| tools.apply(event, &thread_info()));
     told.map(|(graph, data)| (graph.depth(), data)).collect()
 }
 

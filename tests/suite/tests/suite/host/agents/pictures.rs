@@ -76,7 +76,7 @@ async fn an_invalid_picture_is_refused_with_its_position() {
     ]);
     let refused = say(&server, &id, &wrong).await.expect(422);
     let detail = refused["detail"].as_str().unwrap();
-    assert!(detail.contains("`messages`: message 0: block 1 (`image`): "), "{detail}");
+    assert!(detail.contains("`messages`: message at index 0: content[1] (`image`): "), "{detail}");
     let said = say(&server, &id, &json!("hello")).await.expect(200);
     assert_eq!(said["messages"].as_array().map(Vec::len), Some(2), "{said:#}");
 }
