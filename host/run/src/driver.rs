@@ -206,8 +206,8 @@ impl Driver {
     }
 }
 
-/// Returns the failure for an outcome for a parent graph in the root graph. It only occurs if a
-/// thread continues with a graph that was a subgraph when the task finished.
+/// Returns the failure of a run whose root graph has a task with an outcome for a parent graph.
+/// This occurs only if a thread continues with a graph that was a subgraph when the task finished.
 fn no_parent_graph() -> Failure {
     Failure::internal("a task of the root graph returned an outcome for a parent graph")
 }

@@ -1,8 +1,9 @@
 //! Measures the usage of apps and tenants, and refuses requests that would exceed their caps.
 //!
-//! The store is measured at the first request. After that it is measured only if a request would exceed the cap or,
-//! where hosts share the store, if the measurement is old. In between, the host adds its own usage. A request therefore
-//! usually costs an addition, and a cap may be exceeded by what other hosts add within [`limit::MEASURE_AGE_MS`].
+//! The host measures the stored usage at the first request. Later it measures again only if a request would exceed the
+//! cap, or if hosts share the store and the measurement is older than [`limit::MEASURE_AGE_MS`]. In between, the host
+//! adds its own usage. A request therefore usually costs an addition, and other hosts may exceed a cap by what they add
+//! within [`limit::MEASURE_AGE_MS`].
 
 mod blobs;
 mod documents;
@@ -54,7 +55,7 @@ pub struct Quotas {
 }
 
 impl Quotas {
-    /// Creates quotas without any usage.
+    /// Creates the quotas of `caps`. No usage is measured yet.
     pub fn new(caps: Caps) -> Self {
         Self { caps, ..Self::default() }
     }

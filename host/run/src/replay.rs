@@ -27,7 +27,7 @@ use self::refusing_ports::ZonedClock;
 pub use self::refusing_ports::replay_ports;
 pub use self::report::{Counts, Divergence, Replay, Skipped};
 
-/// What the execution of any superstep of a thread needs.
+/// Code, ports and recorded data that the replay of every superstep of a thread shares.
 struct ReplayContext<'r> {
     app: Arc<App>,
     /// The root graph.

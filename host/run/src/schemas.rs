@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn errors_are_kept_and_schemas_that_are_too_large_are_not() {
+    async fn errors_are_cached_except_for_schemas_that_are_too_large() {
         let cache = SchemaCache::default();
         let broken = json!({ "type": "nothing" });
         let error = cache.compile(&broken, Formats::OfDraft).await.unwrap_err();

@@ -61,7 +61,8 @@ impl LoopState {
         Self { unpersisted, ..Self::new(lineage, arrived) }
     }
 
-    /// Sets the number of completed supersteps, counted from the first checkpoint.
+    /// Sets the number of completed supersteps, counted from `first`, the first checkpoint of this
+    /// invocation of the subgraph.
     pub(super) fn count_steps_from(&mut self, first: &Checkpoint) {
         self.steps = self.lineage.checkpoint.meta.step.saturating_sub(first.meta.step);
     }

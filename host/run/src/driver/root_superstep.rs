@@ -85,7 +85,8 @@ impl RootSuperstep {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the sequence number of the first start of a task before this process.
+    /// Returns the sequence number of the first `task_started` event of a task, if the event was
+    /// logged before this value was created.
     pub(crate) fn started_seq(&self, task: &TaskId) -> Option<u64> {
         self.lock_state().started_seqs.get(task).copied()
     }

@@ -119,7 +119,7 @@ impl Engine {
         let DueCheck { thread, caller, place } = check;
         let next = self.start_next(&thread, caller).await.unwrap_or_else(|failure| {
             tracing::warn!(%thread, %failure, "cannot check the pending runs of a thread");
-            self.recheck_later()
+            self.delayed_check()
         });
         self.0.dispatch.record_check(&thread, &next);
         // The run may have ended before the result was recorded.
@@ -129,7 +129,8 @@ impl Engine {
         drop(place);
     }
 
-    fn recheck_later(&self) -> NextCheck {
+    /// Returns a check after [`RECHECK_DELAY`].
+    fn delayed_check(&self) -> NextCheck {
         NextCheck::At(self.now_ms() + RECHECK_DELAY.as_millis() as i64)
     }
 
@@ -187,7 +188,7 @@ impl Engine {
             return Ok(if self.is_active(&record.thread) {
                 NextCheck::AfterRun
             } else {
-                self.recheck_later()
+                self.delayed_check()
             });
         }
         let now_ms = self.now_ms();

@@ -103,8 +103,8 @@ impl Engine {
         tuple: CheckpointTuple,
     ) -> Result<StateView, Failure> {
         let record = &head.record;
-        let stands_here = head.current == Some(tuple.checkpoint.meta.id);
-        let events = self.events_since(&record.id, &tuple, stands_here).await?;
+        let is_current = head.current == Some(tuple.checkpoint.meta.id);
+        let events = self.events_since(&record.id, &tuple, is_current).await?;
         let subgraphs = Subgraphs::new(&events);
         let mut lineage = Lineage::new(tuple.checkpoint);
         for event in &events {
@@ -147,20 +147,20 @@ impl Engine {
         })
     }
 
-    /// Returns the events since a checkpoint. The log files the events of subgraphs under the
-    /// checkpoint of the root graph.
+    /// Returns the events since a checkpoint. The events of a subgraph belong to the checkpoint of
+    /// the root graph. `is_current` is true if the thread is at the checkpoint.
     async fn events_since(
         &self,
         thread: &ThreadId,
         tuple: &CheckpointTuple,
-        stands_here: bool,
+        is_current: bool,
     ) -> Result<Vec<Event>, Failure> {
         let store = self.0.ports.store.as_ref();
         let root = Namespace::root();
         let meta = &tuple.checkpoint.meta;
         let whole = match meta.parent_graphs.get(&root).filter(|_| !meta.namespace.is_root()) {
             Some(above) => checkpoint_without_values(store, thread, *above).await,
-            None if stands_here => {
+            None if is_current => {
                 unpersisted_events::with_earlier_events(store, tuple.clone(), thread)
                     .await
                     .map(Some)
@@ -213,7 +213,10 @@ pub(super) fn checkpoint_not_found(
     let what = id.map_or_else(|| "no checkpoint".to_owned(), |id| format!("no checkpoint {id}"));
     Failure::new(
         code::NOT_FOUND,
-        format!("thread `{thread}` has {what}{place}, or it was pruned; see its history"),
+        format!(
+            "thread `{thread}` has {what}{place}; pruned checkpoints are gone, and the history of \
+             the thread lists those that remain"
+        ),
     )
 }
 

@@ -47,12 +47,13 @@ impl DeltaSink for DeltaBuffer {
     }
 }
 
-/// Awaits `work` and meanwhile forwards its deltas to `also` and, for a task, to the event log.
+/// Awaits `work`. Meanwhile passes its deltas to `on_deltas` and, for a task, writes them to the
+/// event log.
 pub(crate) async fn forward_deltas<T>(
     work: impl Future<Output = T>,
     pieces: &DeltaBuffer,
     log: Option<(&Arc<TaskGate>, u32)>,
-    also: impl Fn(&[Delta]),
+    on_deltas: impl Fn(&[Delta]),
 ) -> T {
     let mut work = pin!(work);
     let hand_on = async || {
@@ -60,7 +61,7 @@ pub(crate) async fn forward_deltas<T>(
         if deltas.is_empty() {
             return;
         }
-        also(&deltas);
+        on_deltas(&deltas);
         if let Some((task, call)) = log {
             task.log_deltas(call, deltas).await;
         }

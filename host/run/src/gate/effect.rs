@@ -88,16 +88,17 @@ impl EffectContext<'_> {
         }
     }
 
-    /// Calls a model. Deltas of the completion go to the event log and to `also` as they arrive.
+    /// Calls a model. Writes the deltas of the completion to the event log as they arrive, and
+    /// passes them to `on_deltas`.
     pub(crate) async fn complete_streaming(
         &self,
         request: &CompletionRequest,
-        also: impl Fn(&[Delta]),
+        on_deltas: impl Fn(&[Delta]),
     ) -> Result<Completion, CallError> {
         let pieces = DeltaBuffer::default();
         let blobs = self.ports.blobs.as_ref();
         let work = self.ports.model.complete(self.caller, request, blobs, &pieces);
         let log = self.entry.as_ref().map(|entry| (&entry.task, entry.number));
-        Ok(forward_deltas(work, &pieces, log, also).await?)
+        Ok(forward_deltas(work, &pieces, log, on_deltas).await?)
     }
 }

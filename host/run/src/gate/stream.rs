@@ -83,11 +83,11 @@ impl HostCall for StreamingCall {
 
 impl Effect for StreamingCall {
     async fn perform(&self, context: &EffectContext<'_>) -> Result<Completion, CallError> {
-        let also = |deltas: &[Delta]| {
+        let on_deltas = |deltas: &[Delta]| {
             // A guest that stopped reading may still request the whole completion.
             let _ = self.delta_sender.send(deltas.to_vec());
         };
-        context.complete_streaming(&self.request, also).await
+        context.complete_streaming(&self.request, on_deltas).await
     }
 }
 

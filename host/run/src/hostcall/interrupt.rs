@@ -44,6 +44,6 @@ fn refused(error: SchemaError) -> Failure {
     let subject = "the response schema of the question";
     match error {
         SchemaError::Limit(exceeded) => exceeded.of(subject).to_failure(),
-        error => Failure::new(code::INVALID, format!("{subject}: {error}")),
+        error => Failure::new(code::INVALID, format!("{subject} is invalid: {error}")),
     }
 }

@@ -88,7 +88,8 @@ impl HostCall for ToolRequest {
     }
 }
 
-/// Lists the tools. Journaled, because servers change their lists.
+/// Lists the tools that the caller may call. The output is journaled, because MCP servers change
+/// their lists.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ListTools;
 

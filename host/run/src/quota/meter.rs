@@ -158,7 +158,8 @@ mod tests {
             Self { meter: Meter::default(), asked: AtomicUsize::new(0), is_shared }
         }
 
-        /// Adds 1 to a cap of 10, while the store reports `stored`.
+        /// Adds 1 to the usage under a cap of 10, while the store reports `stored`. Returns false
+        /// if the cap refuses it.
         async fn take(&self, now_ms: u64, stored: u64, mentioned: bool) -> bool {
             let measure = || {
                 self.asked.fetch_add(1, Ordering::Relaxed);

@@ -57,7 +57,7 @@ pub(super) struct RecordedSubgraph {
     pub(super) run: Value,
 }
 
-/// The state of the graphs at the current position in the log.
+/// State of reading a log into a [`Recording`], up to the current event.
 #[derive(Default)]
 struct RecordingReader<'e> {
     current: BTreeMap<Namespace, CheckpointId>,

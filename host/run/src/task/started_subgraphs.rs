@@ -53,12 +53,13 @@ impl StartedSubgraphs {
         };
         found.cloned().ok_or_else(|| {
             let known: Vec<String> = graphs.keys().map(|name| format!("`{name}`")).collect();
-            let wanted = name.map_or_else(|| "to start".to_owned(), |name| format!("`{name}`"));
-            let text = format!(
-                "there is no graph {wanted}; name one of app `{}`: {}",
-                self.context.app.name,
-                known.join(", ")
-            );
+            let (app, known) = (&self.context.app.name, known.join(", "));
+            let text = match name {
+                Some(name) => {
+                    format!("there is no graph `{name}`; name one of app `{app}`: {known}")
+                }
+                None => format!("app `{app}` has several graphs; name one of {known}"),
+            };
             Failure::new(code::NOT_FOUND, text)
         })
     }

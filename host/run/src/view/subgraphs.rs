@@ -26,7 +26,7 @@ pub(crate) struct SubgraphLog {
 }
 
 impl Subgraphs {
-    /// Sorts the events since a checkpoint of the root graph by subgraph.
+    /// Groups the events since a checkpoint of the root graph by subgraph.
     pub(crate) fn new<'e>(events: impl IntoIterator<Item = &'e Event>) -> Self {
         let mut subgraphs = Self::default();
         let mut answers = AnswerIndex::default();

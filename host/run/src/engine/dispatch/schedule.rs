@@ -213,7 +213,7 @@ impl DispatchSchedule {
         due.take(count).count() == count
     }
 
-    /// Wakes the dispatcher, because a place may be free.
+    /// Wakes the dispatcher, because the host may have a free place for a run.
     pub(in crate::engine) fn wake(&self) {
         self.changed.notify_one();
     }

@@ -127,9 +127,9 @@ impl Engine {
         slot: &ThreadClaim,
         request: &CommandThread,
     ) -> Result<PreparedFork, Failure> {
-        let stands_here = head.current == Some(id);
+        let is_current = head.current == Some(id);
         let mut tuple = self.root_checkpoint(&request.thread, id).await?;
-        if stands_here {
+        if is_current {
             let store = self.0.ports.store.as_ref();
             let complete = view::current_checkpoint(store, head).await.map_err(store_failure)?;
             tuple = complete.unwrap_or(tuple);
@@ -149,7 +149,7 @@ impl Engine {
         let at = self.root_stamp(&ground.head, &ground.graph_version, slot).await?;
         let whole = SuperstepEvents::new(ground.tuple.clone());
         let (base, command) = (&ground.tuple.checkpoint, &request.command);
-        let found = if stands_here {
+        let found = if is_current {
             self.pending_work(&ground, &whole, command).await?
         } else {
             ForkedGraphs::default()

@@ -26,7 +26,7 @@ pub(super) struct ForkScan<'a> {
     pub error_handlers: BTreeSet<NodeName>,
     /// All events of the root graph's superstep.
     pub all_events: &'a SuperstepEvents,
-    /// The events of `whole` up to the first `reopened` event after the call.
+    /// The events of `all_events` up to the first `reopened` event after the overridden call.
     pub events_before_reopen: &'a SuperstepEvents,
     /// The overridden call; without it, everything that is pending is carried over.
     pub overridden: Option<&'a OverriddenCall>,

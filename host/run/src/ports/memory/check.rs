@@ -28,15 +28,16 @@ pub fn check_key(namespace: &[String], key: &str) -> Result<(), Failure> {
 /// Checks a namespace, or a prefix or suffix of one.
 fn check_path(path: &[String]) -> Result<(), Failure> {
     if path.iter().any(String::is_empty) {
-        return Err(invalid("a part of a namespace is empty"));
+        return Err(invalid("a part of the document namespace is empty"));
     }
     if path.len() > MEMORY_PARTS {
         let found = path.len();
-        let message = format!("a namespace has {found} parts, more than {MEMORY_PARTS}");
+        let message =
+            format!("the document namespace has {found} parts; at most {MEMORY_PARTS} are allowed");
         return Err(limit("memory_parts", message));
     }
     let bytes = path.iter().map(String::len).sum();
-    check_bytes("memory_namespace_bytes", "the namespace", bytes, MEMORY_NAMESPACE_BYTES)
+    check_bytes("memory_namespace_bytes", "the document namespace", bytes, MEMORY_NAMESPACE_BYTES)
 }
 
 impl PutItem {

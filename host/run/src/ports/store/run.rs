@@ -215,7 +215,7 @@ pub enum RunAnswers {
 pub struct PendingQuery {
     /// Only runs of this thread.
     pub thread: Option<ThreadId>,
-    /// Only runs that are due at this time, milliseconds since 1970.
+    /// Only runs whose due time is at or before this time, in milliseconds since 1970.
     pub due_by_ms: Option<i64>,
     /// Only runs after this place.
     pub after: Option<u64>,
