@@ -1,8 +1,8 @@
-//! All runs of a thread as one stream of frames, which stays open.
+//! All runs of a thread as one stream of server-sent events, which stays open.
 //!
-//! The stream begins after the event number that the client names, or with the next event. Its
-//! frames are those of the streams of the runs. The encoder therefore reads the run of the first
-//! frame from its first event.
+//! The stream begins after the event number that the client names, or with the next event. It has
+//! the server-sent events of the streams of the runs. The encoder therefore reads the run of the
+//! first one from the run's first log event.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -30,19 +30,19 @@ use crate::stream::{Shower, error, of_events};
 use crate::view;
 use crate::wire::request::Modes;
 
-/// Event name of frames at the start and the end of a run.
+/// Name of the server-sent events at the start and the end of a run.
 const METADATA: &str = "metadata";
 
 /// Number of runs that are read at a time.
 const RUNS: usize = 1_000;
 
-/// Event name of frames with a state that a client changed.
+/// Name of the server-sent events with a state that a client changed.
 const STATE_UPDATE: &str = "state_update";
 
 /// The stream modes of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {
-    /// The frames of each run's stream.
+    /// The server-sent events of each run's stream.
     pub(crate) runs: bool,
     /// The starts and ends of runs.
     pub(crate) lifecycle: bool,
@@ -161,8 +161,8 @@ impl Joined {
             match self.log.ready().await {
                 Ready::Event => {
                     if let Err(fault) = self.take().await {
-                        // The frames of this event are omitted. A client that reconnects receives
-                        // them.
+                        // The server-sent events of this log event are omitted. A client that
+                        // reconnects receives them.
                         let (thread, error) = (self.log.id(), fault.detail());
                         tracing::warn!(%thread, error, "thread stream aborted");
                         self.break_off(&Failure::internal(fault.detail()));
@@ -176,7 +176,7 @@ impl Joined {
         }
     }
 
-    /// Sends an error frame and ends the stream.
+    /// Sends the event `error` and ends the stream.
     fn break_off(&mut self, failure: &Failure) {
         self.ready.push_back(error(failure));
         self.is_over = true;
@@ -206,7 +206,8 @@ impl Joined {
 ///
 /// # Errors
 ///
-/// Those of the store. They end the stream, because skipping the run would lose its frames.
+/// Those of the store. They end the stream, because skipping the run would lose its server-sent
+/// events.
 async fn shower(
     agents: &Agents,
     thread: &ThreadRecord,
@@ -231,7 +232,7 @@ fn modes(asked: &AskedRun) -> BTreeSet<Mode> {
     Modes::read(modes.as_ref()).unwrap_or_default()
 }
 
-/// Returns the frame of an event that the stream of a single run does not contain.
+/// Returns the server-sent event of a log event that the stream of a single run does not contain.
 async fn own(
     agents: &Agents,
     thread: &ThreadRecord,

@@ -1,7 +1,7 @@
 //! A run as server-sent events.
 //!
 //! Each stream encodes the log from the first event of the run. For a client that reconnects, the
-//! stream omits the frames that the client has already received.
+//! stream omits the server-sent events that the client has already received.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -30,11 +30,11 @@ use crate::view;
 
 /// Options of the stream of a run.
 pub(crate) struct Wish {
-    /// Kinds of frames to send.
+    /// Kinds of server-sent events to send.
     pub(crate) modes: BTreeSet<Mode>,
-    /// Whether to include frames of subgraphs.
+    /// Whether to include server-sent events of subgraphs.
     pub(crate) subgraphs: bool,
-    /// Only frames whose ids have a higher event number.
+    /// Only server-sent events whose ids have a higher event number.
     pub(crate) after: u64,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn of_events(body: Body) -> Response {
     (headers, body).into_response()
 }
 
-/// Encodes the events of one run as frames.
+/// Encodes the log events of one run as server-sent events.
 pub(crate) struct Shower {
     v1: V1,
     past: Past,
@@ -96,8 +96,8 @@ impl Shower {
         Self { v1, past }
     }
 
-    /// Returns the frames of an event. The events must be passed in order, from the first event of
-    /// the run.
+    /// Returns the server-sent events of a log event. The log events must be passed in order, from
+    /// the first event of the run.
     pub(crate) async fn take(&mut self, event: &Event) -> Vec<Frame> {
         let need = self.v1.needs(event);
         let shown = self.past.show(event, need.as_ref()).await;
@@ -121,7 +121,7 @@ enum Phase {
     Waiting,
     /// The run has started, and its log is being read.
     Reading(Box<Log>),
-    /// No frame follows.
+    /// No server-sent event follows.
     Over,
 }
 
@@ -197,9 +197,9 @@ impl Frames {
     }
 }
 
-/// Returns the last frame of a run that could not start, or of a log that cannot be read. The frame
-/// has no id, because it belongs to no event: a client that reconnects resumes after the last frame
-/// with an id.
+/// Returns the last server-sent event of a run that could not start, or of a log that cannot be
+/// read. It has no id, because it belongs to no log event: a client that reconnects resumes after
+/// the last server-sent event with an id.
 pub(crate) fn error(failure: &Failure) -> Bytes {
     let data: Value = error_of(failure);
     format!("event: error\r\ndata: {data}\r\n\r\n").into()

@@ -1,7 +1,7 @@
 //! Requests and responses as plain data, without I/O.
 //!
-//! [`wattle_project::agent_server`] contains the frames of run and thread streams, and the types
-//! that they share with responses.
+//! [`wattle_project::agent_server`] contains the server-sent events of run and thread streams, and
+//! the types that they share with responses.
 //!
 //! * [`extract`]: values of a JSON object by their paths.
 //! * [`command`]: commands of the streaming protocol.

@@ -105,7 +105,7 @@ impl EventKind {
 pub enum RunReason {
     /// The run starts with an input.
     Input,
-    /// The run continues with answers to interrupts, or past a static interrupt.
+    /// The run continues with answers to interrupts, or past a breakpoint.
     Resume,
     /// The run continues after the host that executed it stopped.
     Recovery,
@@ -142,7 +142,7 @@ pub enum RunStatus {
     Running,
     /// The run reached the end of the graph.
     Completed,
-    /// The run waits for answers, or for a resume past a static interrupt or after a drain.
+    /// The run waits for answers, or for a resume past a breakpoint or after a drain.
     Interrupted,
     /// A task failed permanently, or a superstep could not be applied.
     Failed,

@@ -218,7 +218,7 @@ impl InterruptId {
         text.len() == DERIVED_DIGITS && text.bytes().all(is_digit)
     }
 
-    /// Derives the id of elicitation round `round` (from 0) of a tool server during host call
+    /// Derives the id of elicitation round `round` (from 0) of an MCP server during host call
     /// `call`.
     pub fn elicited(task: &TaskId, scope: &[u32], call: u32, round: u32) -> Self {
         let call = Self::derive(task, scope, call);

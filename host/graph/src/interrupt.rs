@@ -167,7 +167,7 @@ fn check_answer(
     let exceeded = |exceeded: Exceeded| {
         AnswerError::Limit(exceeded.of(&format!("the response schema of interrupt `{id}`")))
     };
-    // A tool server checks the formats of its schema, such as `email`, and elicits an invalid value
+    // An MCP server checks the formats of its schema, such as `email`, and elicits an invalid value
     // again.
     let is_elicited = question.asked.elicited.is_some();
     let formats = if is_elicited { Formats::Enforced } else { Formats::OfDraft };

@@ -1,6 +1,6 @@
 //! JSON Schema, with bounds on the cost of compilation and validation.
 //!
-//! Schemas come from guests, apps, tool servers and clients. A small schema can keep a validator
+//! Schemas come from guests, apps, MCP servers and clients. A small schema can keep a validator
 //! busy forever: with definitions that double, patterns that backtrack, or recursion over deep
 //! values. Every use of JSON Schema in the host goes through [`Schema`].
 //!

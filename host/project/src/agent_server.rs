@@ -1,13 +1,13 @@
 //! Projections of a thread in the forms of the Agent Server protocol.
 //!
-//! * [`v1`]: a run as a stream of frames in the modes that a client selected.
+//! * [`v1`]: a run as a stream of server-sent events in the modes that a client selected.
 //! * [`v2`]: a thread as a stream of typed events.
 //! * [`message_stream`]: messages and their deltas during a run, for both streams.
 //! * [`thread_info`]: the settings of a thread that all its responses and streams share.
 //! * [`message`]: conversion of messages in both directions. [`document`]: addresses of
 //!   checkpoints, and interrupts. [`failure`]: failures.
-//! * [`id`]: ids of checkpoints, tasks, graphs and frames in the form of the protocol. [`time`]:
-//!   times. [`mode`]: stream modes.
+//! * [`id`]: ids of checkpoints, tasks, graphs and server-sent events in the form of the API.
+//!   [`time`]: times. [`mode`]: stream modes.
 
 pub mod document;
 pub mod failure;

@@ -12,7 +12,7 @@
 //! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]: the
 //!   functions that guests call. `deltas`: the pieces of a streamed completion. `log_budget`: the
 //!   budget of log messages.
-//! * `in_doubt`: in-doubt calls; `elicit`: elicitations of tool servers.
+//! * `in_doubt`: in-doubt calls; `elicit`: elicitations of MCP servers.
 //! * [`HostedApp`] and `task_subgraphs`: traits for what the gate needs of the engine. They keep the gate
 //!   free of imports of modules that import it.
 

@@ -78,7 +78,7 @@ async def tools_and_custom_events(client: LangGraphClient) -> dict:
 
 
 async def all_runs_of_a_thread(client: LangGraphClient) -> list[str]:
-    """The older way: frames of whatever runs on a thread, for as long as one listens."""
+    """The older way: events of whatever runs on a thread, for as long as one listens."""
     thread_id, run_id = await begun(client)
     stream = await client.threads.join_stream(thread_id, last_event_id="-1")
     seen = []

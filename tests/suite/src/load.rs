@@ -3,12 +3,12 @@
 //!
 //! Runs start at a fixed rate, whether or not earlier runs have ended. Each run has a stream of its
 //! own, and the runs take turns on threads whose streams are open all the time. Clients keep a
-//! digest of each frame. After the last run, everything is read again from its beginning. All
-//! readings must be equal, and they must contain every checkpoint of the log.
+//! digest of each server-sent event. After the last run, everything is read again from its
+//! beginning. All readings must be equal, and they must contain every checkpoint of the log.
 //!
 //! # Layout
 //!
-//! * `client`: requests and streams; `frame`: the frames of streams.
+//! * `client`: requests and streams; `frame`: the server-sent events of streams.
 //! * `graph`: the graphs that run, and how a state identifies its run.
 //! * `held`: a stream of a thread; `run`: a run with its own stream.
 //! * `tally`: the differences of two readings; `check`: all comparisons.

@@ -43,7 +43,7 @@ async fn thread(durability: &str) -> Vec<Vec<(String, Value)>> {
         let streamed = host.post(&format!("/threads/{ID}/runs/stream"), run).await;
         let place = streamed.header("location").to_owned();
         let frames = streamed.frames();
-        // A later client reads the same frames from the log.
+        // A later client reads the same server-sent events from the log.
         let mut again = request("GET", &place, None);
         again.headers_mut().insert("last-event-id", "-1".parse().unwrap());
         assert_eq!(host.send(again).await.frames(), frames, "{durability}");

@@ -146,7 +146,7 @@ impl Answer {
         self.headers.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().unwrap()
     }
 
-    /// Returns the frames of a stream: kind, data, id.
+    /// Returns the server-sent events of a stream: kind, data, id.
     #[track_caller]
     pub(crate) fn frames(&self) -> Vec<(String, Value, String)> {
         assert_eq!(self.status, 200, "{}", self.text);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::host::{Host, request};
 
-/// A frame: kind, data, id.
+/// A server-sent event: kind, data, id.
 pub(crate) type Frame = (String, Value, String);
 
 /// An open stream of server-sent events.
@@ -31,7 +31,7 @@ impl Live {
         Self::open(host, request("POST", &path, Some(wanted))).await
     }
 
-    /// Returns the next frame; `None` at the end of the stream. Skips heartbeats.
+    /// Returns the next server-sent event; `None` at the end of the stream. Skips heartbeats.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\r\n\r\n") {
@@ -47,7 +47,7 @@ impl Live {
         }
     }
 
-    /// Returns the frames up to and including the last one.
+    /// Returns the server-sent events up to and including the last one.
     pub(crate) async fn until(&mut self, is_last: impl Fn(&Frame) -> bool) -> Vec<Frame> {
         let mut frames = Vec::new();
         loop {
@@ -60,7 +60,7 @@ impl Live {
         }
     }
 
-    /// Returns the frames up to and including the end of a run.
+    /// Returns the server-sent events up to and including the end of a run.
     pub(crate) async fn run(&mut self) -> Vec<Frame> {
         self.until(|(kind, data, _)| kind == "lifecycle" && is_last_word(data)).await
     }

@@ -87,7 +87,7 @@ async fn resumed_subgraph_is_streamed_as_before() {
         let modes: String = modes.map(|mode| format!("&stream_mode={mode}")).concat();
         let query = format!("?{}", &modes[1..]);
         let again = host.send(rejoined(&thread, run, &query, "-1")).await.frames();
-        assert_eq!(again, *frames, "a later client gets the same frames");
+        assert_eq!(again, *frames, "a later client gets the same events");
         let numbers: Vec<u64> = frames.iter().map(|(.., id)| number(id)).collect();
         assert!(numbers.is_sorted_by(|one, other| one < other), "{numbers:?}");
     }

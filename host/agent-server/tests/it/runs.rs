@@ -157,7 +157,7 @@ async fn fields_for_other_services_are_accepted() {
     run["stream_mode"] = json!("updates");
     let stream = host.post(&format!("/threads/{id}/runs/stream"), run).await;
     let kinds: Vec<String> = stream.frames().into_iter().map(|(kind, ..)| kind).collect();
-    assert_eq!(kinds, ["metadata", "updates"], "feedback keys add no frame");
+    assert_eq!(kinds, ["metadata", "updates"], "feedback keys add no event");
     let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
     assert_eq!(runs[0]["kwargs"]["feedback_keys"], json!(["thumbs"]));
 }

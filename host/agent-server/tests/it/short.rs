@@ -56,7 +56,7 @@ async fn stands_still(host: &Host) {
     }
 }
 
-/// Returns the frames that a connection sends without the clock advancing.
+/// Returns the server-sent events that a connection sends without the clock advancing.
 async fn at_once(live: &mut Live) -> Vec<Frame> {
     let mut frames = Vec::new();
     for _ in 0..LOOKS {

@@ -63,7 +63,7 @@ async fn stream_resumes_from_any_event_id() {
         }
         host.send(request).await
     };
-    assert_eq!(again(Some("-1")).await.frames(), first.frames(), "all frames");
+    assert_eq!(again(Some("-1")).await.frames(), first.frames(), "all events");
     let frames = first.frames();
     assert_eq!(again(Some(&frames[2].2)).await.frames(), frames[3..]);
     assert_eq!(again(None).await.frames(), [], "the run has ended");

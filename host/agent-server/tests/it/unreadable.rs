@@ -90,7 +90,7 @@ async fn stream_of_an_unreadable_log_ends_with_an_error() {
     );
 }
 
-/// Requests all frames of a stream.
+/// Requests all server-sent events of a stream.
 async fn from_the_beginning(host: &Host, path: &str) -> Answer {
     let mut request = request("GET", path, None);
     request.headers_mut().insert("last-event-id", "-1".parse().unwrap());

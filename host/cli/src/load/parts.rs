@@ -95,7 +95,7 @@ impl Parts {
         let problem = match &tool.source {
             ToolSource::Server(server) if app.config.mcp.contains_key(server) => None,
             ToolSource::Server(server) => Some(format!(
-                "plugin `{user}` is granted `{tool}`, but there is no tool server `{server}`\n  \
+                "plugin `{user}` is granted `{tool}`, but there is no MCP server `{server}`\n  \
                  hint: add `[mcp.{server}]` to wattle.toml, or take `{tool}` out of `tools`"
             )),
             ToolSource::Plugin(name) => {

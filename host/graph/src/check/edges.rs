@@ -1,4 +1,4 @@
-//! Checks and compiles the entry, edges, branches and static interrupts of a graph.
+//! Checks and compiles the entry, edges, branches and breakpoints of a graph.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub(super) fn entry(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) -> BTre
     ctx.def.entry.iter().cloned().collect()
 }
 
-/// Reports static interrupts that name unknown nodes.
+/// Reports breakpoints that name unknown nodes.
 pub(super) fn check_breakpoints(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
     let before = ("interrupt_before", &ctx.def.interrupt_before);
     for (field, nodes) in [before, ("interrupt_after", &ctx.def.interrupt_after)] {

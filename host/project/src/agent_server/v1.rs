@@ -1,9 +1,9 @@
-//! Projection of a run as a stream of frames in the modes that a client selected.
+//! Projection of a run as a stream of server-sent events in the modes that a client selected.
 //!
-//! The stream is a function of the log: the same events, from the first event of the run, yield the
-//! same frames with the same ids. The log does not contain states. If [`V1::needs`] returns a
-//! [`NeededState`] for an event, the caller passes that state with the event. Without it, the frames of
-//! the event lack the state.
+//! The stream is a function of the log: the same log events, from the first event of the run, yield
+//! the same server-sent events with the same ids. The log does not contain states. If [`V1::needs`]
+//! returns a [`NeededState`] for a log event, the caller passes that state with the event. Without
+//! it, the server-sent events of the log event lack the state.
 
 mod frame;
 mod named;
@@ -31,7 +31,7 @@ use crate::agent_server::message_stream::{MessageProjection, TaskRef, is_message
 use crate::agent_server::mode::Mode;
 use crate::agent_server::thread_info::ThreadInfo;
 
-/// The run that a stream shows, with the names that its frames contain.
+/// The run that a stream shows, with the names that its server-sent events contain.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Settings of the thread.
@@ -42,7 +42,7 @@ pub struct Context {
     pub graph_id: String,
     /// Id of the assistant.
     pub assistant_id: String,
-    /// Metadata of the run, which the frames of messages and tasks contain.
+    /// Metadata of the run, which the server-sent events of messages and tasks contain.
     pub metadata: Map<String, Value>,
 }
 
@@ -91,8 +91,8 @@ pub struct V1 {
 }
 
 impl V1 {
-    /// Creates a stream before its first event. `subgraphs` selects whether it has frames of
-    /// subgraphs.
+    /// Creates a stream before its first log event. `subgraphs` selects whether it has server-sent
+    /// events of subgraphs.
     pub fn new(modes: BTreeSet<Mode>, subgraphs: bool, context: Context) -> Self {
         Self {
             modes,
@@ -175,7 +175,8 @@ impl V1 {
         }
     }
 
-    /// Applies an event and returns its frames. `checkpoint` is the state that the event needs.
+    /// Applies a log event and returns its server-sent events. `checkpoint` is the state that the
+    /// event needs.
     pub fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<Frame> {
         if self.is_over || event.run != self.context.run {
             return Vec::new();
@@ -237,14 +238,14 @@ impl V1 {
         self.has(Mode::Messages) || self.has(Mode::MessagesTuple) || self.has(Mode::Events)
     }
 
-    /// Returns true if the stream has frames for each checkpoint.
+    /// Returns true if the stream has server-sent events for each checkpoint.
     fn shows_state(&self) -> bool {
         [Mode::Values, Mode::Tasks, Mode::Checkpoints, Mode::Debug, Mode::Events]
             .iter()
             .any(|it| self.has(*it))
     }
 
-    /// Sends the metadata of the run as the first frame.
+    /// Sends the metadata of the run as the first server-sent event.
     fn begin(&mut self, event: &Event) {
         if !std::mem::replace(&mut self.has_started, true) {
             let data = json!({ "run_id": self.context.run, "attempt": 1 });
@@ -364,7 +365,7 @@ impl V1 {
         reopened.interrupts.iter().for_each(|id| self.answer(id, false));
     }
 
-    /// Adds a frame of the graph that an event belongs to.
+    /// Adds a server-sent event of the graph that a log event belongs to.
     fn push(&mut self, mode: Mode, event: &Event, data: Value) {
         self.push_in(mode, &event.namespace, event, data);
     }

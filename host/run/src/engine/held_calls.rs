@@ -1,4 +1,4 @@
-//! Calls that tool servers hold open on this host until a person has answered.
+//! Calls that MCP servers hold open on this host until a person has answered.
 //!
 //! An input, an edit, a fork, a decision, a cancel or the end of the thread can end the wait, on this host or on
 //! another one. None of these names calls. Instead, the host compares the calls that are held for a thread with the

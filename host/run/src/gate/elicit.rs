@@ -1,4 +1,4 @@
-//! Elicitations: a tool server asks for input in the middle of a call, and the gate raises an
+//! Elicitations: an MCP server asks for input in the middle of a call, and the gate raises an
 //! interrupt.
 //!
 //! A round is a set of questions that a server asks at once. The call continues after each round is

@@ -321,7 +321,7 @@ impl Journal {
         self.lock().interrupts.get(interrupt).cloned()
     }
 
-    /// Returns true if a tool server has elicited since the journal was created.
+    /// Returns true if an MCP server has elicited since the journal was created.
     pub(crate) fn has_elicited(&self) -> bool {
         self.lock().interrupts.values().any(|it| it.asked.elicited.is_some())
     }

@@ -3,7 +3,7 @@
 //! 1. The call takes the next number of its task. A batch takes its numbers at once.
 //! 2. [`TaskGate::look_up`](crate::gate::task_gate::TaskGate::look_up) compares the call with the
 //!    journal. If an earlier execution recorded a result, the call returns it.
-//! 3. The gate checks budgets, pending rounds of a tool server, the decision about an in-doubt call
+//! 3. The gate checks budgets, pending rounds of an MCP server, the decision about an in-doubt call
 //!    and the size of the log.
 //! 4. The log records the start of a call that a person waits for. The host then waits until the
 //!    log is durable.

@@ -73,7 +73,7 @@ impl TaskGate {
         self.interrupts.get(interrupt).cloned().or_else(|| self.journal.interrupt(interrupt))
     }
 
-    /// Returns true if a tool server has elicited in the task.
+    /// Returns true if an MCP server has elicited in the task.
     pub(crate) fn has_elicited(&self) -> bool {
         let mut questions = self.interrupts.values();
         questions.any(|it| it.asked.elicited.is_some()) || self.journal.has_elicited()

@@ -1,4 +1,4 @@
-//! Elicitations of tool servers as interrupts.
+//! Elicitations of MCP servers as interrupts.
 
 use std::collections::BTreeMap;
 

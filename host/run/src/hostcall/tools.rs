@@ -1,4 +1,4 @@
-//! Tool calls: those of plugins and those of tool servers.
+//! Tool calls: those of plugins and those of MCP servers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

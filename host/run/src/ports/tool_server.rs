@@ -119,6 +119,6 @@ impl ToolServers for NoToolServers {
 fn no_server(server: &str) -> Failure {
     Failure::new(
         wattle_graph::failure::code::NOT_FOUND,
-        format!("there is no tool server `{server}`; add `[mcp.{server}]` to wattle.toml"),
+        format!("there is no MCP server `{server}`; add `[mcp.{server}]` to wattle.toml"),
     )
 }

@@ -1,4 +1,4 @@
-//! `wattle:plugin/tools`: tools of other plugins and of tool servers.
+//! `wattle:plugin/tools`: tools of other plugins and of MCP servers.
 //!
 //! `tools` uses types of the interface `tool`, which makes that interface an import. No guest
 //! imports its functions, and they are not linked.

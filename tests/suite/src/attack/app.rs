@@ -221,8 +221,8 @@ pub fn put_callers(place: &Place) {
     }
 }
 
-/// Returns the configuration. Limits have their defaults, except the timeouts of tool servers and the
-/// places for runs.
+/// Returns the configuration. Limits have their defaults, except the timeouts of MCP servers and
+/// the places for runs.
 pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
     let mut text = place::base_toml(standin);
     let base = format!("http://{}", hostile.address);

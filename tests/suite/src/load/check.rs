@@ -15,8 +15,8 @@ use crate::load::tally::Tally;
 use crate::load::times::Times;
 use crate::load::{AT_ONCE, Seen, Thread};
 
-/// Maximum number of frames per event of the log. The server numbers each frame by its event and
-/// its position among the frames of the event.
+/// Maximum number of server-sent events per log event. The server numbers each server-sent event by
+/// its log event and its position among the server-sent events of the log event.
 const FRAMES_PER_EVENT: u64 = 1_000;
 
 /// Maximum number of runs in a page of the server's list.

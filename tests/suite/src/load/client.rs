@@ -82,7 +82,7 @@ async fn answered(request: RequestBuilder) -> Result<Response> {
     Ok(response)
 }
 
-/// The frames of a stream, as they arrive.
+/// The server-sent events of a stream, as they arrive.
 #[derive(Debug)]
 pub struct Frames {
     response: Response,
@@ -96,8 +96,8 @@ impl Frames {
         Some(place.rsplit_once("/runs/")?.1)
     }
 
-    /// Returns the next frame, or `None` at the end. This function is cancel safe: dropping its
-    /// future loses no frame.
+    /// Returns the next server-sent event, or `None` at the end. This function is cancel safe:
+    /// dropping its future loses no event.
     ///
     /// # Errors
     ///

@@ -14,10 +14,10 @@ pub struct Frame {
     pub data: String,
 }
 
-/// The identity of a frame for comparisons.
+/// The identity of a server-sent event for comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// The number in the id, which increases with every frame of a thread.
+    /// The number in the id, which increases with every server-sent event of a thread.
     pub(super) number: u64,
     /// The digest of type, id and data.
     pub(super) digest: u64,
@@ -29,7 +29,8 @@ impl Frame {
         self.id.rsplit('-').next()?.parse().ok()
     }
 
-    /// Returns the mark of the frame, or `None` if it has no id and therefore belongs to no event.
+    /// Returns the mark of the server-sent event, or `None` if it has no id and therefore belongs
+    /// to no log event.
     pub(super) fn mark(&self) -> Option<Mark> {
         let mut hasher = DefaultHasher::new();
         (&self.event, &self.id, &self.data).hash(&mut hasher);
@@ -37,7 +38,7 @@ impl Frame {
     }
 }
 
-/// Parses frames from chunks that end anywhere.
+/// Parses server-sent events from chunks that end anywhere.
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     line: Vec<u8>,
@@ -56,7 +57,7 @@ impl Parser {
         self.line.extend_from_slice(piece);
     }
 
-    /// Returns the oldest complete frame.
+    /// Returns the oldest complete server-sent event.
     pub(super) fn pop(&mut self) -> Option<Frame> {
         self.ready.pop_front()
     }

@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 use crate::load::client::{Client, Frames};
 use crate::load::frame::{Frame, Mark};
 
-/// Silence after the last run after which no more frames are expected. It is far longer than any
-/// operation, even in a debug build on a busy machine.
+/// Silence after the last run after which no more server-sent events are expected. It is far longer
+/// than any operation, even in a debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The channels of typed events to which clients subscribe.
@@ -22,19 +22,20 @@ const CHANNELS: [&str; 5] = ["values", "updates", "messages", "custom", "lifecyc
 /// The two kinds of streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The frames of the streams of runs.
+    /// The server-sent events of the streams of runs.
     Runs,
     /// Typed events of the streaming protocol.
     Typed,
 }
 
-/// The frames that were read from a stream.
+/// The server-sent events that were read from a stream.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) marks: Vec<Mark>,
-    /// Runs that ended, with the range of their frames. For [`Kind::Typed`] the ids are empty.
+    /// Runs that ended, with the range of their server-sent events. For [`Kind::Typed`] the ids are
+    /// empty.
     pub(super) runs: Vec<(String, Range<usize>)>,
-    /// Numbers of the frames with a state.
+    /// Numbers of the server-sent events with a state.
     pub(super) states: Vec<u64>,
 }
 
@@ -56,7 +57,7 @@ impl Held {
         Ok(Self { kind, ends, reader })
     }
 
-    /// Reads until `ends` runs have ended, or until no more frames arrive.
+    /// Reads until `ends` runs have ended, or until no more server-sent events arrive.
     pub(super) async fn close(self, ends: usize) -> Result<Reading> {
         self.ends.send_replace(Some(ends));
         Ok(self.reader.await?)
@@ -90,7 +91,7 @@ impl Reading {
             tokio::select! {
                 frame = frames.next() => match frame {
                     Ok(Some(frame)) => reading.note(kind, &frame),
-                    // The comparison of readings reveals the missing frames.
+                    // The comparison of readings reveals the missing server-sent events.
                     Ok(None) | Err(_) => return reading,
                 },
                 Ok(()) = wanted.changed() => {}
@@ -130,7 +131,7 @@ async fn open(client: &Client, thread: &str, kind: Kind, after: Option<&str>) ->
     client.stream(request).await
 }
 
-/// Returns the run that the frame ends; its id is empty for typed events.
+/// Returns the run that the server-sent event ends; its id is empty for typed events.
 fn ended(kind: Kind, frame: &Frame) -> Option<String> {
     let data = || serde_json::from_str::<Value>(&frame.data).ok();
     match (kind, frame.event.as_str()) {

@@ -20,7 +20,7 @@ pub(super) struct Followed {
     pub(super) number: usize,
     /// The id of the run, or `None` if it did not start.
     pub(super) run: Option<String>,
-    /// The frames of its stream.
+    /// The server-sent events of its stream.
     pub(super) marks: Vec<Mark>,
     /// Time from the planned start to the first event of the graph.
     pub(super) first: Option<Duration>,

@@ -1,46 +1,50 @@
-//! Ids of frames in the form `<milliseconds>-<number>`, derived from the position of the event in
-//! the log.
+//! Ids of the server-sent events of a run stream, in the form `<milliseconds>-<number>`: the time
+//! of the log event, in milliseconds since 1970, and a number derived from its sequence number.
 //!
-//! Streams keep no buffer. A client that reconnects sends the number of its last frame, and the
-//! host builds the frames after it again from the log.
+//! Streams keep no buffer. A client that reconnects sends the id of the last server-sent event that
+//! it has received, and the host builds those after it again from the log.
 
 use std::fmt;
 
 use wattle_graph::event::Event;
 
-/// Maximum number of ids for the frames of one event. Deltas that continue one another share a
-/// frame, so events have far fewer frames. Further frames share the last id.
+/// Maximum number of ids for the server-sent events of one log event. Deltas that continue one
+/// another share a server-sent event, so log events have far fewer. Further ones share the last id.
 pub const FRAMES_PER_EVENT: u64 = 1000;
 
-/// Id of a frame.
+/// Id of a server-sent event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventId {
-    /// Number of the frame. Numbers increase within a thread.
+    /// Number of the server-sent event. Numbers increase within a thread.
     pub number: u64,
-    /// Time of the event, in milliseconds since 1970.
+    /// Time of the log event, in milliseconds since 1970.
     pub at_ms: i64,
 }
 
 impl EventId {
-    /// Returns the id of a frame of an event. `index` counts the frames of the event from 0.
+    /// Returns the id of a server-sent event of a log event. `index` counts the server-sent events
+    /// of the log event from 0.
     pub fn new(event: &Event, index: usize) -> Self {
         let index = (index as u64).min(FRAMES_PER_EVENT - 1);
         let number = event.seq.saturating_mul(FRAMES_PER_EVENT).saturating_add(index);
         Self { number, at_ms: event.at_ms }
     }
 
-    /// Returns the highest frame number of the event with sequence number `seq`.
+    /// Returns the highest number of a server-sent event of the log event with sequence number
+    /// `seq`.
     pub fn end_of(seq: u64) -> u64 {
         seq.saturating_mul(FRAMES_PER_EVENT).saturating_add(FRAMES_PER_EVENT - 1)
     }
 
-    /// Returns the sequence number of the event that the frame with this number belongs to.
+    /// Returns the sequence number of the log event that the server-sent event with this number
+    /// belongs to.
     pub fn seq_of(number: u64) -> u64 {
         number / FRAMES_PER_EVENT
     }
 
-    /// Parses a `Last-Event-ID` and returns the number after which frames are requested. `-1`
-    /// requests all frames. Returns `None` if the text is not the id of a frame.
+    /// Parses a `Last-Event-ID` and returns the number after which the client requests server-sent
+    /// events. `-1` requests all of them. Returns `None` if the text is not the id of a server-sent
+    /// event.
     pub fn number_of(text: &str) -> Option<u64> {
         match text.trim() {
             "-1" => Some(0),

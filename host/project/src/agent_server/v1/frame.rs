@@ -1,4 +1,4 @@
-//! A frame and its encoding.
+//! A server-sent event and its encoding.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -12,14 +12,14 @@ use crate::agent_server::mode::Mode;
 /// broken one.
 pub const HEARTBEAT: &str = ": heartbeat\r\n\r\n";
 
-/// A frame of a stream.
+/// A server-sent event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
     /// Name of the event: the mode and, for a subgraph, its namespace.
     pub event: String,
     /// Data of the event.
     pub data: Value,
-    /// Id of the frame.
+    /// Id of the server-sent event.
     pub id: EventId,
 }
 
@@ -28,14 +28,14 @@ impl Frame {
         Self { event: name, data, id: EventId::new(event, 0) }
     }
 
-    /// Encodes the frame as a server-sent event.
+    /// Encodes the event in the format `text/event-stream`.
     pub fn to_bytes(&self) -> Bytes {
         let Self { event, data, id } = self;
         format!("event: {event}\r\ndata: {data}\r\nid: {id}\r\n\r\n").into()
     }
 }
 
-/// Returns the event name of the frames of a mode.
+/// Returns the name of the server-sent events of a mode.
 pub(super) fn name(mode: Mode, namespace: &Namespace) -> String {
     let kind = match mode {
         Mode::Values => "values",

@@ -1,4 +1,5 @@
-//! Frames of mode `events`: events of graphs, nodes and models, under the names of LangChain.
+//! The server-sent events of mode `events`: events of graphs, nodes and models, under the names of
+//! LangChain.
 
 use serde_json::{Value, json};
 use wattle_graph::event::{Event, EventKind};
@@ -10,7 +11,7 @@ use crate::agent_server::message_stream::{TaskRef, is_message_event};
 use crate::agent_server::mode::Mode;
 
 impl V1 {
-    /// Adds the named frame for an event, if there is one.
+    /// Adds the named server-sent event for a log event, if there is one.
     pub(super) fn name_event(&mut self, event: &Event) {
         let (graph, thread_info) = (self.context.graph_id.clone(), &self.context.thread_info);
         let run = || self.context.run.to_string();

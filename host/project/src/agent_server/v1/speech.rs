@@ -1,5 +1,5 @@
-//! Frames about messages, in both forms: pairs of a message and its metadata, and whole messages
-//! with the content so far.
+//! The server-sent events about messages, in both forms: pairs of a message and its metadata, and
+//! whole messages with the content so far.
 
 use serde_json::{Map, Value, json};
 use wattle_graph::id::Namespace;

@@ -1,4 +1,4 @@
-//! Frames about tasks and checkpoints: `updates`, `tasks`, `checkpoints`, `debug`.
+//! The server-sent events about tasks and checkpoints: `updates`, `tasks`, `checkpoints`, `debug`.
 
 use serde_json::{Map, Value, json};
 use wattle_graph::checkpoint::Checkpoint;

@@ -24,7 +24,7 @@ fn stream(log: &Sample, run: &str, modes: &[Mode], subgraphs: bool) -> Vec<Frame
     log.events.iter().flat_map(take).collect()
 }
 
-/// Compares frames with the lines of a file. Each line has the name and the data of a frame.
+/// Compares server-sent events with the lines of a file. Each line has a name and data.
 fn check(log: &Sample, frames: &[Frame], expected: &str) {
     let ours = frames.iter().map(|frame| {
         let data = log.readable(frame.data.to_string());

@@ -1,4 +1,4 @@
-//! Calls of tools: those of the app's plugins and those of tool servers.
+//! Calls of tools: those of the app's plugins and those of MCP servers.
 //!
 //! A plugin may call the tools that it was granted, by name or by full reference (`date/parse`,
 //! `mcp:graph/list`). If two granted tools have one name, both can only be called by reference, so

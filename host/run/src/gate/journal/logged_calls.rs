@@ -24,7 +24,7 @@ pub(crate) struct LoggedCalls {
     pub start_numbers: BTreeMap<u32, u64>,
     /// Decisions about in-doubt calls, with the sequence number of the decision.
     pub decisions: BTreeMap<u32, (u64, Decision)>,
-    /// In-doubt calls and calls that a tool server holds open, with the sequence number of the
+    /// In-doubt calls and calls that an MCP server holds open, with the sequence number of the
     /// interrupt that is pending for them.
     pending_interrupts: BTreeMap<u32, u64>,
     /// In-doubt calls that made the task fail permanently. A later run of the thread executes them

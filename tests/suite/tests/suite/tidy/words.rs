@@ -62,6 +62,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("salvage", "result reuse"),
     ("sign of life", "heartbeat"),
     ("static interrupt", "breakpoint"),
+    ("tool server", "MCP server"),
     ("unkept", "unpersisted checkpoint"),
 ];
 

@@ -31,7 +31,7 @@ fn check_json(name: &str, seen: &Value) {
     check(name, &format!("{seen:#}"));
 }
 
-/// Returns the frames of a stream: type and data, each on a line.
+/// Returns the server-sent events of a stream: type and data, each on a line.
 fn frames(text: &str) -> String {
     let mut seen = String::new();
     for frame in text.split("\r\n\r\n") {
