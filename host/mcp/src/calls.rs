@@ -90,7 +90,7 @@ struct TrackedCall {
 }
 
 impl Calls {
-    /// No code that can panic runs under this lock.
+    /// Locks the state. Ignores poisoning, because no code that can panic runs under this lock.
     fn lock(&self) -> MutexGuard<'_, CallsState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,7 +131,7 @@ impl Calls {
     }
 
     /// Reserves the session for one held call. Other calls then get another session.
-    pub(crate) fn reserve(&self) {
+    pub(crate) fn reserve_session(&self) {
         self.lock().is_reserved = true;
     }
 
@@ -140,7 +140,8 @@ impl Calls {
         self.lock().is_reserved = false;
     }
 
-    pub(crate) fn are_reserved(&self) -> bool {
+    /// Returns true if the session is reserved for a held call.
+    pub(crate) fn is_session_reserved(&self) -> bool {
         self.lock().is_reserved
     }
 

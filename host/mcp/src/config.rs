@@ -79,7 +79,7 @@ pub struct StdioConfig {
 }
 
 impl ServerConfig {
-    /// Returns a server with the default limits.
+    /// Creates the configuration of a server with the default limits.
     pub fn new(reach: TransportConfig) -> Self {
         Self {
             transport: reach,

@@ -61,7 +61,8 @@ pub(crate) fn connect_failure(sanitizer: &Sanitizer, error: &ClientInitializeErr
 }
 
 /// Returns true if a server whose first request failed with this error may accept a handshake: it is reachable, its
-/// error is not one of the stateless protocol, and it refuses neither the credentials nor the request rate.
+/// error is not one of the stateless protocol (2026-07-28), and it refuses neither the credentials nor the request
+/// rate.
 pub(crate) fn may_want_handshake(error: &ClientInitializeError) -> bool {
     let error = match error {
         ClientInitializeError::LegacyFallbackFailed { .. }
@@ -140,8 +141,8 @@ pub(crate) fn is_session_lost(error: &ServiceError) -> bool {
     }
 }
 
-/// Returns true if the outcome of a request is unknown because its session is lost. The server may have sent an
-/// elicitation while it executed the request.
+/// Returns true if the outcome of a request is unknown because its session is lost. The server may have executed such a
+/// request, and may have sent an elicitation for it.
 pub(crate) fn is_outcome_unknown(error: &ServiceError) -> bool {
     ends_session(error) || is_session_lost(error) || is_session_unknown(error)
 }

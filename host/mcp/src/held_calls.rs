@@ -61,7 +61,7 @@ impl<C> fmt::Debug for HeldCalls<C> {
 }
 
 impl<C: Send + 'static> HeldCalls<C> {
-    /// No code that can panic runs under this lock.
+    /// Locks the held calls. Ignores poisoning, because no code that can panic runs under this lock.
     fn lock(&self) -> MutexGuard<'_, HashMap<String, HeldEntry<C>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -138,7 +138,7 @@ pub(crate) struct HeldSlot<C: Send + 'static> {
 }
 
 impl<C: Send + 'static> HeldSlot<C> {
-    /// Stores a call in the slot and returns its name.
+    /// Stores a call in the slot. Returns the name by which [`HeldCalls::take`] finds the call.
     pub(crate) fn hold(mut self, call: C) -> String {
         let name = self.name.take().unwrap_or_default();
         let (held, expired) = (Arc::downgrade(&self.calls), name.clone());

@@ -203,7 +203,9 @@ impl Normalizer {
         let dropped = drop_unparsable_fields::<Tool>(&mut tool, &["name", "inputSchema"])?;
         if !dropped.is_empty() {
             let dropped = dropped.join("`, `");
-            self.note(&format!("`{dropped}` of the tool `{name}` cannot be read"));
+            self.note(&format!(
+                "`{dropped}` of the tool `{name}` is left out: its value is not valid"
+            ));
         }
         Some(tool)
     }
@@ -261,8 +263,9 @@ impl Normalizer {
             return Some(block);
         }
         let kind = one_line(&kind);
-        self.note(&format!("a block of type `{kind}` of a result cannot be read"));
         // A block of an unknown type may have a text.
+        let change = if text.is_some() { "replaced by its text" } else { "left out" };
+        self.note(&format!("a content block of type `{kind}` is {change}: the block is not valid"));
         let left_out = || format!("[content of type `{kind}` left out]");
         Some(text_block(&text.unwrap_or_else(left_out)))
     }

@@ -135,7 +135,7 @@ impl HeldCall {
         // lease of the thread.
         running.permit.remove_lease();
         if unscoped_elicitations {
-            running.session.service().calls().reserve();
+            running.session.service().calls().reserve_session();
         }
         // Held calls have a separate limit, see `held`.
         drop(running.session_permit.take());

@@ -50,18 +50,18 @@ impl Sanitizer {
         self.credentials.redact(text)
     }
 
-    /// Returns true if there are secrets to redact in data.
+    /// Returns true if there are secrets to redact in messages.
     pub(crate) fn has_secrets(&self) -> bool {
         self.secrets.can_redact_exact()
     }
 
-    /// Redacts secrets in a text of the data; returns `None` if it has none.
+    /// Redacts the secrets in a text of a message. Returns `None` if the text contains no secret.
     pub(crate) fn redact_secrets(&self, text: &str) -> Option<String> {
         self.secrets.redact_exact(text)
     }
 }
 
-/// Returns a server without secrets.
+/// Creates a sanitizer without secrets.
 impl From<&str> for Sanitizer {
     fn from(name: &str) -> Self {
         let (credentials, secrets) = (Credentials::default(), Credentials::default());

@@ -455,7 +455,7 @@ impl Server {
 
     /// Returns true if the session is reserved for a held call. A stdio server may respond to nothing else meanwhile.
     fn is_reserved(&self) -> bool {
-        let is_reserved = |session: &Arc<Session>| session.service().calls().are_reserved();
+        let is_reserved = |session: &Arc<Session>| session.service().calls().is_session_reserved();
         self.session.try_lock().is_ok_and(|open| open.as_ref().is_some_and(is_reserved))
     }
 
@@ -513,7 +513,7 @@ impl Server {
         let mut open = self.session.lock().await;
         let is_of_use = |calls: &Calls| {
             let is_unclear = self.unscoped_elicitations.is_set() && calls.have_cancelled();
-            !calls.are_reserved() && !is_unclear
+            !calls.is_session_reserved() && !is_unclear
         };
         let session = self.open_session(&mut open, is_of_use).await?;
         let is_free = !self.unscoped_elicitations.is_set() || session.service().calls().are_idle();

@@ -52,8 +52,9 @@ pub(crate) const PRIVATE_V4: [Ipv4Net; 6] = [
     v4(198, 18, 0, 0, 15), // benchmarks, and the fake addresses of some proxies
 ];
 
-/// Forbidden ranges of IPv6 within the global and private ranges. Everything outside of these two
-/// ranges is forbidden too: IPv4 in IPv6 in all forms, NAT64, link-local, multicast.
+/// Forbidden ranges of IPv6 within the global and private ranges. Every address outside of the
+/// global and the private range is forbidden too, except loopback: IPv4 in IPv6 in all forms,
+/// NAT64, link-local, multicast.
 pub(crate) const FORBIDDEN_V6: [Ipv6Net; 5] = [
     v6(0x2001, 0, 0, 23), // protocol assignments: Teredo, benchmarks, identifiers
     v6(0x2001, 0xdb8, 0, 32), // documentation

@@ -7,7 +7,7 @@
 pub enum NetError {
     /// The HTTP client cannot be created, for example because the user agent is not a valid header
     /// value.
-    #[error("cannot create the HTTP client for guests; check `user_agent`")]
+    #[error("cannot create the HTTP client for guests: {0}")]
     Client(#[source] reqwest::Error),
     /// A secret or its name is invalid.
     #[error("the secret `{name}` {reason}")]

@@ -139,8 +139,8 @@ impl<'a> Exchange<'a> {
         Ok((url, response))
     }
 
-    /// Adds the managed tokens to `injector` whose placeholders occur in a hop. Fetches a token that
-    /// is missing or expires soon.
+    /// Adds to `injector` the managed tokens whose placeholders occur in a hop. Fetches a token
+    /// that is missing or expires soon.
     async fn fetch_tokens(
         &mut self,
         hop: &Hop,

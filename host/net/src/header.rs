@@ -17,8 +17,8 @@ pub(crate) const MAX_RESPONSE_HEADERS: usize = 100;
 /// Maximum bytes of all headers of a request or a response. Servers commonly allow less.
 const MAX_HEADER_BYTES: usize = 64 << 10;
 
-/// Headers of a single connection. They are ignored in requests of guests and removed from
-/// responses.
+/// The hop-by-hop headers of HTTP, and `expect` and `host`. The host ignores them in requests of
+/// guests and removes them from responses.
 const HOP_BY_HOP: [&str; 10] = [
     "connection",
     "expect",
@@ -51,12 +51,14 @@ impl Headers {
     pub(crate) fn parse(request: &HttpRequest) -> Result<Self, Failure> {
         let bytes: usize =
             request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        if request.headers.len() > MAX_REQUEST_HEADERS || bytes > MAX_HEADER_BYTES {
+        let count = request.headers.len();
+        if count > MAX_REQUEST_HEADERS || bytes > MAX_HEADER_BYTES {
             return Err(too_large(
                 "request_headers",
                 format!(
-                    "the request has too many or too long headers; at most {MAX_REQUEST_HEADERS} with \
-                 {MAX_HEADER_BYTES} bytes in all are sent"
+                    "the request has {count} headers with {bytes} bytes; at most \
+                     {MAX_REQUEST_HEADERS} headers with {MAX_HEADER_BYTES} bytes in total are \
+                     allowed"
                 ),
             ));
         }

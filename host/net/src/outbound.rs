@@ -65,7 +65,7 @@ impl OutboundHttp {
 
 impl fmt::Debug for OutboundHttp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutboundNet").finish_non_exhaustive()
+        f.debug_struct("OutboundHttp").finish_non_exhaustive()
     }
 }
 

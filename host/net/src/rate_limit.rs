@@ -18,8 +18,8 @@ pub(crate) struct HostRateLimiter {
     clock: DefaultClock,
     /// Maximum requests in a burst.
     burst: NonZeroU32,
-    /// Number of Wattle hosts that share the limits. A request of this host counts once for each of
-    /// them.
+    /// Number of Wattle hosts that share the limits. Each request of this process therefore counts
+    /// as that many requests.
     sharing_hosts: AtomicU32,
 }
 

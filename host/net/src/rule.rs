@@ -116,11 +116,11 @@ fn default_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// Returns true if a rule matches the host of a URL. `*.example.com` matches every name below
-/// `example.com`; a rule without a star matches itself. Both sides are normalized by the URL
-/// standard.
-fn host_matches(rule: &str, url: &Url) -> bool {
-    if let Some(parent) = rule.strip_prefix("*.") {
+/// Returns true if the host pattern of a rule matches the host of a URL. `*.example.com` matches
+/// every name below `example.com`; a pattern without a star matches only the equal name. Both sides
+/// are normalized by the URL standard.
+fn host_matches(pattern: &str, url: &Url) -> bool {
+    if let Some(parent) = pattern.strip_prefix("*.") {
         let (Some(Host::Domain(name)), Ok(Host::Domain(parent))) =
             (url.host(), Host::parse(parent))
         else {
@@ -131,9 +131,9 @@ fn host_matches(rule: &str, url: &Url) -> bool {
             .and_then(|rest| rest.strip_suffix('.'))
             .is_some_and(|label| !label.is_empty());
     }
-    let written = match rule.parse::<std::net::Ipv6Addr>() {
+    let written = match pattern.parse::<std::net::Ipv6Addr>() {
         Ok(address) => Ok(Host::Ipv6(address)),
-        Err(_) => Host::parse(rule.strip_suffix('.').unwrap_or(rule)),
+        Err(_) => Host::parse(pattern.strip_suffix('.').unwrap_or(pattern)),
     };
     written.is_ok_and(|written| url.host().is_some_and(|host| host.to_owned() == written))
 }

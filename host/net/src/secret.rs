@@ -191,7 +191,8 @@ impl<'a> SecretInjector<'a> {
         hidden.next().is_none().then_some(clean)
     }
 
-    /// Redacts the secrets in a body. Returns `None` if nothing changes.
+    /// Redacts the secrets in a body. Returns `None` if the body is not UTF-8 or contains no secret
+    /// of at least [`MIN_BODY_REDACT_BYTES`].
     pub(crate) fn redact_body(&self, body: &[u8]) -> Option<String> {
         let text = std::str::from_utf8(body).ok()?;
         let clean = self.redact_long(text, MIN_BODY_REDACT_BYTES);

@@ -2,9 +2,10 @@
 //! count.
 //!
 //! A ticker increments the engine's epoch every millisecond. Guest code checks the epoch in loops
-//! and calls. If the epoch has changed, [`CpuMeter::on_epoch`] runs: it adds the time since guest code was
-//! last entered, ends the guest at its limit, and lets other tasks run. Host functions call
-//! [`CpuMeter::leave_guest`] when they begin and [`CpuMeter::enter_guest`] when they end.
+//! and calls. If the epoch has changed, [`CpuMeter::on_epoch`] runs: it adds the time since guest
+//! code was last entered, ends the guest at its limit, and yields to the other async tasks of the
+//! runtime. Host functions call [`CpuMeter::leave_guest`] when they begin and
+//! [`CpuMeter::enter_guest`] when they end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,7 +73,8 @@ impl CpuMeter {
         self.used += stretch.min(MAX_SLICE);
     }
 
-    /// Handles an epoch check: lets other tasks run, or ends the guest at its limit.
+    /// Handles a change of the epoch: yields to the runtime, or ends the guest at its limit of CPU
+    /// time.
     pub(crate) fn on_epoch(&mut self) -> wasmtime::Result<UpdateDeadline> {
         self.leave_guest();
         if self.used >= self.allowed {

@@ -76,7 +76,7 @@ impl<'a> GuestCall<'a> {
 
 impl GuestInstance<'_> {
     /// Returns the result of the guest, or the error that ended it. Drops the instance and its
-    /// store.
+    /// [`wasmtime::Store`].
     pub(crate) fn finish<T>(self, done: wasmtime::Result<T>) -> Result<T, GuestError> {
         done.map_err(|error| {
             guest_error::from_wasmtime_error(error, self.store.data(), self.limits, self.callee)

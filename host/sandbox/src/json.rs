@@ -22,7 +22,7 @@ pub(crate) fn parse(
     allowed: usize,
 ) -> Result<Value, Failure> {
     check_size(text.len(), function, field, allowed)?;
-    parse_checked(text, function, field)
+    parse_size_checked(text, function, field)
 }
 
 /// Parses optional JSON text of a guest.
@@ -62,7 +62,8 @@ fn check_size(bytes: usize, function: &str, field: &str, allowed: usize) -> Resu
     Err(Failure::new(code::LIMIT, message).with_details(details))
 }
 
-fn parse_checked(text: &str, function: &str, field: &str) -> Result<Value, Failure> {
+/// Parses JSON text whose size the caller has checked.
+fn parse_size_checked(text: &str, function: &str, field: &str) -> Result<Value, Failure> {
     serde_json::from_str(text).map_err(|error| {
         Failure::new(
             code::INVALID,
@@ -99,7 +100,7 @@ pub(crate) fn parse_extra<T: DeserializeOwned>(
 ) -> Result<T, Failure> {
     check_size(extra_bytes(extra), function, "extra", limit::CALL_JSON_BYTES)?;
     let parsed = |(key, text): &(String, String)| {
-        Ok((key.clone(), parse_checked(text, function, &format!("extra.{key}"))?))
+        Ok((key.clone(), parse_size_checked(text, function, &format!("extra.{key}"))?))
     };
     let all: Map<String, Value> = extra.iter().map(parsed).collect::<Result<_, Failure>>()?;
     serde_json::from_value(Value::Object(all)).map_err(|error| {

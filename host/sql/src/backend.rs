@@ -99,7 +99,7 @@ pub(crate) trait Session: Send {
         limits: &SqlLimits,
     ) -> Result<Executed, StatementError>;
 
-    /// See [`SqlTransaction::claim`](wattle_run::ports::sql::SqlTransaction::claim_marker).
+    /// See [`SqlTransaction::claim_marker`](wattle_run::ports::sql::SqlTransaction::claim_marker).
     async fn claim(&mut self, key: &str) -> Result<Option<Value>, StatementError>;
 
     /// Writes the marker, whether or not its key was claimed.

@@ -19,13 +19,14 @@ use crate::statement::Dialect;
 /// used.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Starts the threads. Clones share their number, which is at most that of the cores.
+/// Runs [`readonly::check`] on threads with a large stack. Clones share the limit of threads, which
+/// is the number of cores.
 #[derive(Clone)]
-pub(crate) struct Checker {
+pub(crate) struct ReadOnlyChecker {
     permits: Arc<Semaphore>,
 }
 
-impl Checker {
+impl ReadOnlyChecker {
     pub(crate) fn new() -> Self {
         let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Self { permits: Arc::new(Semaphore::new(cores)) }
@@ -55,7 +56,7 @@ impl Checker {
         };
         let builder = thread::Builder::new().name("sql-check".to_owned()).stack_size(STACK_BYTES);
         builder.spawn(work).map_err(|error| {
-            let message = format!("no thread to check the SQL statement can be started: {error}");
+            let message = format!("cannot start a thread that checks the SQL statement: {error}");
             Failure::new(code::UNAVAILABLE, message).retryable()
         })?;
         told.await.map_err(|_| aborted())?

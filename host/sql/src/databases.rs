@@ -14,7 +14,7 @@ use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::{Sql, SqlTransaction};
 
 use crate::backend::Backend;
-use crate::checker::Checker;
+use crate::checker::ReadOnlyChecker;
 use crate::config::{DatabaseConfig, DatabaseUrl};
 use crate::error::SqlError;
 use crate::failure::{OperationContext, StatementError};
@@ -29,7 +29,7 @@ use crate::transaction::OpenTransaction;
 #[derive(Clone)]
 pub struct Databases {
     databases: Arc<BTreeMap<String, Database>>,
-    checker: Checker,
+    checker: ReadOnlyChecker,
 }
 
 /// A configured database.
@@ -65,7 +65,7 @@ impl Databases {
             let (migration_timeout, migrating) = (config.migration_timeout(), Mutex::default());
             databases.insert(name, Database { backend, migration_timeout, migrating });
         }
-        Ok(Self { databases: Arc::new(databases), checker: Checker::new() })
+        Ok(Self { databases: Arc::new(databases), checker: ReadOnlyChecker::new() })
     }
 
     /// Returns the migration folder of an app for the dialect of a database. The keys of `folders`

@@ -11,8 +11,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
 use crate::config::{DatabaseConfig, DatabaseUrl};
 use crate::error::SqlError;
 
-/// Connection limit of the role: the connections of one host, and some of another host that takes
-/// over.
+/// Maximum connections of the role: those of one host, and as many of another host that takes over.
 const MAX_CONNECTIONS: u32 = 16;
 
 /// Maximum bytes of a role name. PostgreSQL truncates longer names.
@@ -31,7 +30,8 @@ impl ReaderRole {
     ///
     /// # Errors
     ///
-    /// Returns [`SqlError::Reader`] if the name needs quotes or there are no tables.
+    /// Returns [`SqlError::Reader`] if the name needs quotes, is longer than 63 bytes or begins
+    /// with `pg_`, or if there are no tables.
     pub fn new(name: &str, tables: BTreeSet<String>) -> Result<Self, SqlError> {
         let wrong = |reason: String| SqlError::Reader { role: name.to_owned(), reason };
         let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_need_quotes_are_rejected() {
+    fn invalid_role_names_and_empty_table_lists_are_rejected() {
         for name in ["", "9x", "Reader", "a b", "x'; DROP ROLE y", "pg_reader", &"a".repeat(64)] {
             assert!(role(name, &["orders"]).is_err(), "{name}");
         }

@@ -59,7 +59,7 @@ pub(crate) fn check(dialect: Dialect, text: &str, rule: &SqlRule) -> Result<(), 
 }
 
 fn parse_failure(dialect: Dialect, reason: &str) -> Failure {
-    Failure::new(code::INVALID, format!("the SQL query cannot be understood: {reason}"))
+    Failure::new(code::INVALID, format!("cannot parse the SQL query: {reason}"))
         .with_details(json!({ "dialect": dialect.name(), "rule": "syntax" }))
 }
 
@@ -113,7 +113,8 @@ impl From<Refusal> for Failure {
         let message = if is_write {
             format!(
                 "this plugin has read-only access, and the SQL statement does more: {reason}; \
-                 grant `access = \"read-write\"` for the database in wattle.toml if it should"
+                 if the plugin should write, grant `access = \"read-write\"` for the database in \
+                 wattle.toml"
             )
         } else {
             format!("the SQL query is refused: {reason}")
@@ -237,7 +238,8 @@ impl ReadOnlyVisitor<'_> {
                 _ => ControlFlow::Continue(()),
             },
             RelationKind::SchemaInfo if self.rule.schema => ControlFlow::Continue(()),
-            RelationKind::SchemaInfo | RelationKind::Catalog => refuse(
+            RelationKind::SchemaInfo => refuse("catalog", schema_reason(&shown)),
+            RelationKind::Catalog => refuse(
                 "catalog",
                 format!("`{shown}` is a system object of the database and is not available"),
             ),
@@ -261,9 +263,7 @@ impl ReadOnlyVisitor<'_> {
             return refuse(format!("the function `{name}` is not available"));
         }
         if describes && !self.rule.schema {
-            return refuse(format!(
-                "`{name}` is a system object of the database and is not available"
-            ));
+            return refuse(schema_reason(&name));
         }
         if self.rule.tables.is_none() || describes {
             return ControlFlow::Continue(());
@@ -282,6 +282,14 @@ impl ReadOnlyVisitor<'_> {
              it to `functions` of the grant"
         ))
     }
+}
+
+/// Returns the reason to refuse a relation or function that describes tables.
+fn schema_reason(name: &str) -> String {
+    format!(
+        "`{name}` describes the tables of the database, which the grant does not permit; the \
+         operator can write `schema = true` in the grant"
+    )
 }
 
 #[cfg(test)]

@@ -152,12 +152,12 @@ fn check_definition(dialect: Dialect, tokens: &[&Token]) -> Result<(), Failure> 
     }
     let verb = verb.value.to_uppercase();
     let rest = match dialect {
-        Dialect::Sqlite => "the rest belongs into a migration of the app",
-        Dialect::Postgres => "the operator defines the rest",
+        Dialect::Sqlite => "write other definitions into a migration of the app",
+        Dialect::Postgres => "the operator makes other definitions",
     };
     let reason = format!(
-        "`{verb} {}` is not available here; an app defines tables, indexes, views, sequences and \
-         types, and {rest}",
+        "an app may not execute `{verb} {}`; it may define tables, indexes, views, sequences and \
+         types; {rest}",
         object.to_uppercase()
     );
     Err(denied("definition", &object, &reason))

@@ -66,7 +66,7 @@ impl Sqlite {
         let options = connect_options().filename(path).create_if_missing(true);
         let options =
             options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
-        let writer = pool(1).after_connect(move |connection, _| {
+        let writer = pool_options(1).after_connect(move |connection, _| {
             Box::pin(async move {
                 limits::set(connection).await?;
                 limits::limit_file(connection, max_bytes).await
@@ -74,7 +74,7 @@ impl Sqlite {
         });
         let writer = writer.connect_with(options).await;
         let writer = writer.map_err(|source| open_error(name, path, source))?;
-        let reader = pool(MAX_CONNECTIONS).connect_lazy_with(
+        let reader = pool_options(MAX_CONNECTIONS).connect_lazy_with(
             connect_options().filename(path).read_only(true).pragma("query_only", "1"),
         );
         Ok(Self { writer, reader, in_memory: false, marker_table: OnceCell::new() })
@@ -82,8 +82,8 @@ impl Sqlite {
 
     /// Opens an in-memory database, which exists as long as its only connection.
     pub(crate) async fn in_memory(name: &str) -> Result<Self, SqlError> {
-        let pool = pool(1).idle_timeout(None).max_lifetime(None);
-        let writer = pool.connect_with(connect_options().in_memory(true)).await;
+        let options = pool_options(1).idle_timeout(None).max_lifetime(None);
+        let writer = options.connect_with(connect_options().in_memory(true)).await;
         let writer = writer.map_err(|source| open_error(name, Path::new(":memory:"), source))?;
         Ok(Self { reader: writer.clone(), writer, in_memory: true, marker_table: OnceCell::new() })
     }
@@ -127,7 +127,7 @@ fn connect_options() -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-fn pool(connections: u32) -> SqlitePoolOptions {
+fn pool_options(connections: u32) -> SqlitePoolOptions {
     let options =
         SqlitePoolOptions::new().max_connections(connections).acquire_timeout(ACQUIRE_TIMEOUT);
     options.after_connect(|connection, _| Box::pin(limits::set(connection)))

@@ -33,8 +33,7 @@ const DURATION_BUCKETS: [f64; 12] =
 /// not exist. Further tools are counted together.
 pub const MAX_TOOLS: usize = 1_000;
 
-/// Maximum bytes of the name of a tool that is counted by it. The name of a plugin and that of a
-/// tool have 128 bytes each.
+/// Maximum bytes of a tool name that becomes a label. Tools with longer names are counted together.
 pub const TOOL_NAME_BYTES: usize = 512;
 
 /// All metrics of a host. Clones share them.

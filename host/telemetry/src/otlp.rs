@@ -20,7 +20,7 @@ pub(crate) fn span(span: Span) -> OtlpSpan {
         attributes: attributes(span.attributes),
         events: span.events.into_iter().map(event).collect(),
         dropped_events_count: span.dropped_events,
-        status: span.error.map(error),
+        status: span.error.map(error_status),
         ..OtlpSpan::default()
     }
 }
@@ -61,6 +61,6 @@ fn event(event: SpanEvent) -> span::Event {
     span::Event { time_unix_nano: at_ns, name, attributes, dropped_attributes_count: 0 }
 }
 
-fn error(message: String) -> Status {
+fn error_status(message: String) -> Status {
     Status { message, code: status::StatusCode::Error.into() }
 }

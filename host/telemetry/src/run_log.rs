@@ -30,7 +30,8 @@ pub struct RunLog {
     pub truncated: bool,
     /// The state after the input, or the answers of a resumed run; `None` if states are not read.
     pub input: Option<Value>,
-    /// The last state of the thread; `None` if states are not read.
+    /// The state in the last checkpoint of the run; `None` if states are not read or the run made
+    /// no checkpoint.
     pub output: Option<Value>,
 }
 

@@ -14,7 +14,7 @@ use wattle_mcp::McpServers;
 use crate::support::{as_program, call, list, names, over_http, servers, text};
 
 #[tokio::test]
-async fn official_servers_are_supported() {
+async fn servers_of_the_official_sdk_are_supported() {
     let folder = need!(clients::node("mcp"));
     for library in ["v1", "v2"] {
         let arguments = ["server.mjs", library, "stdio"];

@@ -56,7 +56,8 @@ fn parse_object(text: &str, budget: &JsonBudget) -> Option<Value> {
 pub(super) struct ArgumentsBuffer {
     text: String,
     halves: SurrogateJoiner,
-    /// Text that is held back because it may mean no arguments, without white space.
+    /// The start of the arguments, without white space, held back while it may be a string that means no arguments
+    /// (`{}`, `[]`, `null`).
     held: String,
     /// Whether all further text is part of the arguments.
     has_started: bool,

@@ -1,8 +1,8 @@
 //! One HTTP request and its response.
 //!
 //! A response is one JSON document or a stream of server-sent events. Its first character decides which, whatever was
-//! requested and whatever `content-type` says. An [`ResponseBuilder`] interprets the document or the data of the events in the
-//! format of the provider.
+//! requested and whatever `content-type` says. A [`ResponseBuilder`] interprets the document or the data of the events
+//! in the format of the provider.
 
 use std::time::Duration;
 

@@ -123,7 +123,7 @@ pub(super) fn merge_fields(mut value: Value, fields: Fields) -> Value {
     value
 }
 
-/// The provider and the model family that a state belongs to.
+/// The provider and the model family that a provider state belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StateOwner {
     /// The configured name of the provider.
@@ -173,7 +173,7 @@ enum OutlineItem {
     Own(Value),
 }
 
-/// A range of a text, with the other fields of its part.
+/// The next `bytes` bytes of the text or the reasoning, and the fields of their part other than the text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct TextRange {
     bytes: usize,

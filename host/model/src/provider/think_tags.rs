@@ -40,14 +40,15 @@ pub(super) struct StreamedText {
 }
 
 impl StreamedText {
-    /// Creates an empty response of a model.
+    /// Creates an empty text for a response of `model`. The name of the model decides whether a closing tag without an
+    /// opening tag may end reasoning.
     pub(super) fn for_model(model: &str) -> Self {
         let (held, guesses) = (String::new(), !separates_reasoning(model));
         Self { parser: ThinkTagParser::Start { held, guesses }, ..Self::default() }
     }
 
-    /// Creates an empty response in which tags are text.
-    pub(super) fn without_tags() -> Self {
+    /// Creates an empty text for a response in which tags are text.
+    pub(super) fn with_literal_tags() -> Self {
         Self::default()
     }
 

@@ -24,7 +24,7 @@ pub(super) struct ReadOutcome<'t> {
     pub(super) strict: String,
 }
 
-/// The outcome of reading a document.
+/// How the reading of a document ended.
 pub(super) enum DocumentEnd<'t> {
     /// The document is complete.
     Complete,

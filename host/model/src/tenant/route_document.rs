@@ -234,7 +234,8 @@ impl RouteBuilder<'_> {
     }
 }
 
-/// Returns a provider at the official base URL of its kind.
+/// Returns the configuration of a provider of the kind `word` at its official base URL; `None` if
+/// there is no such kind.
 fn default_config(word: &str) -> Option<ProviderConfig> {
     let kind: ProviderKind = serde_json::from_value(json!(word)).ok()?;
     serde_json::from_value(json!({ "kind": kind })).ok()

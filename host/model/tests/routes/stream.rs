@@ -245,7 +245,7 @@ async fn overlapping_blocks_are_read() {
 }
 
 #[tokio::test]
-async fn errors_in_a_stream_have_their_class() {
+async fn stream_errors_become_failure_codes() {
     let cases = [
         (json!({ "type": "invalid_request_error" }), "invalid", false),
         (json!({ "type": "authentication_error" }), "unavailable", false),

@@ -117,7 +117,7 @@ async fn document_is_found_in_a_code_fence() {
 }
 
 #[tokio::test]
-async fn last_valid_document_needs_no_repair() {
+async fn last_valid_document_is_used_without_repair() {
     let cases = [
         ("Draft: {\"town\": \"?\"}\nFinal: {\"city\": \"Rome\"}", "Rome"),
         ("As in {\"city\": \"Oslo\"}: ```json\n[{\"city\": \"Rome\",}]\n``` Bye {}", "Rome"),

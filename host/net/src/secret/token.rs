@@ -180,7 +180,7 @@ impl ManagedToken {
         let body = body::read_body(&mut response, MAX_RESPONSE_BYTES, &broken).await?;
         let document: Value = serde_json::from_slice(&body).unwrap_or_default();
         let token = field_value(&document, &self.source.field).and_then(Value::as_str);
-        match token.filter(|token| status.is_success() && is_token(token)) {
+        match token.filter(|token| status.is_success() && fits_in_a_header(token)) {
             Some(token) => Ok(CachedToken {
                 value: token.into(),
                 renew_at_ms: asked_ms.saturating_add(self.lifetime_ms(&document)),
@@ -236,7 +236,7 @@ fn as_ms(span: HumanDuration) -> i64 {
 }
 
 /// Returns true if a header can carry the text.
-fn is_token(text: &str) -> bool {
+fn fits_in_a_header(text: &str) -> bool {
     !text.is_empty() && !text.chars().any(char::is_control)
 }
 

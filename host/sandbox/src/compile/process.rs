@@ -122,11 +122,11 @@ fn exit_error(status: ExitStatus, complaint: &str, limits: &CompileLimits) -> Co
     if is_out_of_memory(complaint) {
         return out_of_memory(limits);
     }
-    if was_out_of_time(status) {
+    if exceeded_cpu_limit(status) {
         let seconds = limits.cpu.as_secs().max(1);
         return CompileError::OutOfTime(limit_exceeded("seconds of CPU time", seconds));
     }
-    process_failed(&format!("it ended with {status}: {}", complaint.trim()))
+    process_failed(&format!("the process ended with {status}: {}", complaint.trim()))
 }
 
 fn is_out_of_memory(text: &str) -> bool {
@@ -136,7 +136,7 @@ fn is_out_of_memory(text: &str) -> bool {
 /// Returns true if the system ended the process at its limit of CPU time. It sends one of two
 /// signals, and no other process sends them.
 #[cfg(unix)]
-fn was_out_of_time(status: ExitStatus) -> bool {
+fn exceeded_cpu_limit(status: ExitStatus) -> bool {
     use std::os::unix::process::ExitStatusExt as _;
 
     use rustix::process::Signal;
@@ -146,7 +146,7 @@ fn was_out_of_time(status: ExitStatus) -> bool {
 }
 
 #[cfg(not(unix))]
-fn was_out_of_time(_status: ExitStatus) -> bool {
+fn exceeded_cpu_limit(_status: ExitStatus) -> bool {
     false
 }
 

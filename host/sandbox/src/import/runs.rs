@@ -71,7 +71,9 @@ impl runs::Host for HostState {
         let events = self.off_cpu(gate.thread_events(&thread, after, limit as usize)).await?;
         let texts: Result<Vec<String>, _> =
             events.iter().map(|event| serde_json::to_string(&event.shown())).collect();
-        Ok(texts.map_err(|error| Failure::internal(format!("cannot write an event: {error}")))?)
+        Ok(texts.map_err(|error| {
+            Failure::internal(format!("cannot encode an event as JSON: {error}"))
+        })?)
     }
 }
 

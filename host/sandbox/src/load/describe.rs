@@ -229,7 +229,8 @@ fn into_tool(info: tool::ToolInfo, schemas: &mut Schemas) -> Result<ToolInfo, Re
     if !(1..=MAX_NAME_CHARS).contains(&info.name.len()) || !info.name.chars().all(allowed) {
         let name = sanitize(&info.name, MAX_NAME_CHARS);
         return Err(invalid_description(&format!(
-            "`{name}` is not a tool name: 1 to 64 of `[a-zA-Z0-9_-]`"
+            "`{name}` is not a tool name; a name has 1 to {MAX_NAME_CHARS} characters of \
+             `[a-zA-Z0-9_-]`"
         )));
     }
     Ok(ToolInfo {

@@ -25,7 +25,7 @@ pub(crate) enum FileKind {
     CoreModule,
 }
 
-/// Returns the kind of a WebAssembly file, or the fault of a file that is too large or is not
+/// Returns the kind of a WebAssembly file, or the rejection of a file that is too large or is not
 /// WebAssembly.
 pub(crate) fn detect(bytes: &[u8]) -> Result<FileKind, Rejection> {
     if bytes.len() > MAX_FILE_BYTES {

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn tracks_are_compared_by_number() {
+    fn only_patch_versions_are_compatible() {
         let of = |text| Interface::parse(text).unwrap().is_compatible_with("0.1");
         assert!(of("a:b/c@0.1.0"));
         assert!(of("a:b/c@0.1.12"));

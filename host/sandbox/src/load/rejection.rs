@@ -8,7 +8,7 @@ use crate::load::text;
 /// Maximum length of a message, in characters. Validators may quote what they reject.
 const MAX_MESSAGE_CHARS: usize = 1_000;
 
-/// The codes of faults, which `LoadError` explains.
+/// The codes of rejections, which `LoadError` explains.
 const CODES: &[&str] = &[
     "not-wasm",
     "core-module",
@@ -30,25 +30,26 @@ pub(crate) struct Rejection {
 }
 
 impl Rejection {
-    /// Creates a fault from its code, the problem and the fix.
+    /// Creates a rejection from its code, the problem and the fix.
     pub(crate) fn new(code: &'static str, message: &str, hint: impl Into<String>) -> Self {
         Self { code, message: text::sanitize(message, MAX_MESSAGE_CHARS), hint: hint.into() }
     }
 
-    /// Restores a fault that another process found; `None` if this process does not know the code.
+    /// Restores a rejection that another process found; `None` if this process does not know the
+    /// code.
     pub(crate) fn from_parts(code: &str, message: &str, hint: &str) -> Option<Self> {
         let code = CODES.iter().find(|known| **known == code)?;
         Some(Self::new(code, message, hint))
     }
 
-    /// Converts the fault to the error of a plugin.
+    /// Converts the rejection to the error of a plugin.
     pub(crate) fn into_load_error(self, plugin: &PluginName) -> LoadError {
         let Self { code, message, hint } = self;
         LoadError { plugin: plugin.clone(), code, message, hint }
     }
 }
 
-/// Returns the fault for bytes that are broken or use a feature that the engine does not allow.
+/// Returns the rejection of bytes that are broken or use a feature that the engine does not allow.
 pub(crate) fn invalid(message: &str) -> Rejection {
     Rejection::new(
         "invalid",
@@ -58,7 +59,8 @@ pub(crate) fn invalid(message: &str) -> Rejection {
     )
 }
 
-/// Returns the fault for an export of the contract that lacks a function or has another type.
+/// Returns the rejection of a component with an exported interface that lacks a function, or that
+/// has a function of another type.
 pub(crate) fn missing_export(message: &str) -> Rejection {
     Rejection::new(
         "missing-export",
@@ -67,7 +69,7 @@ pub(crate) fn missing_export(message: &str) -> Rejection {
     )
 }
 
-/// Returns the fault for an import without a definition, or of another type.
+/// Returns the rejection of a component with an import that has no definition or another type.
 pub(crate) fn unknown_import(error: &wasmtime::Error) -> Rejection {
     Rejection::new(
         "unknown-import",
@@ -76,7 +78,7 @@ pub(crate) fn unknown_import(error: &wasmtime::Error) -> Rejection {
     )
 }
 
-/// Returns the fault for a component that exceeds a limit.
+/// Returns the rejection of a component that exceeds a limit.
 pub(crate) fn too_large(what: &str, found: u64, allowed: u64) -> Rejection {
     Rejection::new(
         "limit",
@@ -85,8 +87,8 @@ pub(crate) fn too_large(what: &str, found: u64, allowed: u64) -> Rejection {
     )
 }
 
-/// Returns the fault for a panic of a library that reads the bytes. The file is rejected, and the
-/// host continues.
+/// Returns the rejection after a panic of a library that reads the bytes. The file is rejected, and
+/// the host continues.
 pub(crate) fn panicked(error: &tokio::task::JoinError) -> Rejection {
     Rejection::new(
         "panic",

@@ -47,7 +47,7 @@ struct LineBuffer {
 #[derive(Default)]
 struct State {
     line: Vec<u8>,
-    /// Why the guest is unwound, until a handle reports it.
+    /// The reason to unwind the guest; `None` once a handle has reported it.
     unwind: Option<Unwind>,
 }
 

@@ -96,7 +96,7 @@ async fn deeply_nested_components_exceed_the_limit() {
 }
 
 #[tokio::test]
-async fn broken_components_never_panic() {
+async fn loading_a_broken_component_never_panics() {
     let good = guest::reducer(OK);
     assert!(load(good.clone()).await.is_ok());
     let sandbox = crate::sandbox();

@@ -1,4 +1,4 @@
-//! Statements that are prepared on the server, by text, within one transaction.
+//! The prepared statements of one transaction, with their SQL texts as keys.
 
 use std::collections::HashMap;
 

@@ -35,8 +35,8 @@ pub(super) fn check(dialect: Dialect, tokens: &[Token]) -> Result<(), Failure> {
             Token::RParen | Token::RBracket | Token::RBrace => {
                 current = current.closed(outer.pop());
             }
-            Token::Comma => current.ends_item(),
-            Token::Word(word) if is_set_operator(word.keyword) => current.ends_arm(),
+            Token::Comma => current.end_item(),
+            Token::Word(word) if is_set_operator(word.keyword) => current.end_arm(),
             token if is_operator(token) => current.chain += 1,
             _ => {}
         }
@@ -76,13 +76,13 @@ impl Level {
         self.arms + self.deepest.max(self.chain)
     }
 
-    fn ends_item(&mut self) {
+    fn end_item(&mut self) {
         self.deepest = self.deepest.max(self.chain);
         self.chain = 0;
     }
 
-    fn ends_arm(&mut self) {
-        self.ends_item();
+    fn end_arm(&mut self) {
+        self.end_item();
         self.arms += 1;
     }
 

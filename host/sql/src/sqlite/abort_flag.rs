@@ -1,4 +1,4 @@
-//! Interrupts statements that time out or whose run is cancelled.
+//! Aborts statements that time out or whose run is cancelled.
 //!
 //! SQLite executes a statement on a separate thread and would continue. Its progress handler checks
 //! a flag.
@@ -11,24 +11,24 @@ use sqlx::SqliteConnection;
 /// Steps of SQLite's virtual machine between two checks: some tens of microseconds.
 const STEPS_PER_CHECK: i32 = 1_000;
 
-/// The interrupt flag of a connection.
+/// The flag that aborts the running statement of a connection.
 pub(crate) struct AbortFlag {
-    stop: Arc<AtomicBool>,
+    aborted: Arc<AtomicBool>,
 }
 
 impl AbortFlag {
     /// Installs a progress handler. It replaces the one of the previous user of the connection.
     pub(crate) async fn install(connection: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&stop);
+        let aborted = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&aborted);
         let mut handle = connection.lock_handle().await?;
         handle.set_progress_handler(STEPS_PER_CHECK, move || !seen.load(Ordering::Relaxed));
-        Ok(Self { stop })
+        Ok(Self { aborted })
     }
 
     /// Clears the flag for the next statement.
     pub(crate) fn arm(&self) -> AbortGuard<'_> {
-        self.stop.store(false, Ordering::Relaxed);
+        self.aborted.store(false, Ordering::Relaxed);
         AbortGuard { flag: self, is_disarmed: false }
     }
 }
@@ -39,8 +39,7 @@ pub(crate) async fn uninstall(connection: &mut SqliteConnection) -> Result<(), s
     Ok(())
 }
 
-/// Guard of a running statement. Dropping it before [`disarm`](Self::disarm) interrupts the
-/// statement.
+/// Guard of a running statement. Dropping it before [`disarm`](Self::disarm) aborts the statement.
 pub(crate) struct AbortGuard<'a> {
     flag: &'a AbortFlag,
     is_disarmed: bool,
@@ -55,7 +54,7 @@ impl AbortGuard<'_> {
 impl Drop for AbortGuard<'_> {
     fn drop(&mut self) {
         if !self.is_disarmed {
-            self.flag.stop.store(true, Ordering::Relaxed);
+            self.flag.aborted.store(true, Ordering::Relaxed);
         }
     }
 }

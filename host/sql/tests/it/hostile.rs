@@ -127,10 +127,10 @@ const HOSTILE: &[(On, &str, &str, &str)] = &[
     (Lite, "SELECT * FROM `secrets`", "denied", "`secrets` is not allowed"),
     (Lite, "SELECT * FROM 'secrets'", "denied", "`secrets` is not allowed"),
     (Lite, "SELECT id IN secrets FROM orders", "invalid", ""),
-    (Lite, "SELECT sql FROM sqlite_master", "denied", "is a system object"),
-    (Lite, "SELECT sql FROM main.sqlite_schema", "denied", "is a system object"),
+    (Lite, "SELECT sql FROM sqlite_master", "denied", "`schema = true`"),
+    (Lite, "SELECT sql FROM main.sqlite_schema", "denied", "`schema = true`"),
     (Lite, "SELECT * FROM pragma_database_list", "denied", "is a system object"),
-    (Lite, "SELECT * FROM pragma_table_info('secrets')", "denied", "is a system object"),
+    (Lite, "SELECT * FROM pragma_table_info('secrets')", "denied", "`schema = true`"),
     (Lite, "SELECT * FROM pragma_query_only(0)", "denied", "is not available"),
     (Lite, "SELECT * FROM dbstat", "denied", "is a system object"),
     (Both, "TABLE secrets", "invalid", ""),
@@ -142,7 +142,7 @@ const HOSTILE: &[(On, &str, &str, &str)] = &[
     (Pg, "SELECT * FROM pg_authid", "denied", "is a system object"),
     (Pg, "SELECT * FROM pg_catalog.pg_stat_activity", "denied", "is a system object"),
     (Pg, "SELECT * FROM pg_stats", "denied", "is a system object"),
-    (Pg, "SELECT * FROM information_schema.tables", "denied", "is a system object"),
+    (Pg, "SELECT * FROM information_schema.tables", "denied", "`schema = true`"),
     // Functions that read files, wait, signal other sessions, change the session, or run dynamic
     // SQL.
     (Both, "SELECT my_function(1)", "denied", "not among those known to be harmless"),

@@ -93,7 +93,8 @@ impl Metrics {
         self.tool_calls.get_or_create(&ToolLabels { tool, outcome }).inc();
     }
 
-    /// Returns the label of a tool: its name, or [`OTHER`] if too many tools have a label.
+    /// Returns the label of a tool: its name, or [`OTHER`] if the name is longer than
+    /// [`TOOL_NAME_BYTES`] or [`MAX_TOOLS`] tools have a label.
     fn counted(&self, tool: String) -> String {
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = tools.len() < MAX_TOOLS && tool.len() <= TOOL_NAME_BYTES;

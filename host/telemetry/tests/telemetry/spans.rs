@@ -126,7 +126,7 @@ async fn content_can_be_omitted() {
 }
 
 #[tokio::test]
-async fn interrupted_run_has_spans_of_open_calls() {
+async fn failed_run_has_spans_of_pending_calls() {
     let standin = standin().await;
     // The tool raised an interrupt, so its call has no result in this run.
     let log = &log()[..5];

@@ -48,7 +48,7 @@ const SIGNS: [(ErrorType, &[&str]); 4] = [
             "42601",
             "syntax error",
             "error in your sql syntax",
-            "cannot be understood",
+            "cannot parse the sql query",
         ],
     ),
 ];

@@ -173,7 +173,7 @@ impl<'a> AnthropicResponse<'a> {
         let words = if self.output_bytes == 0 {
             StreamedText::for_model(&self.requested_model)
         } else {
-            StreamedText::without_tags()
+            StreamedText::with_literal_tags()
         };
         self.blocks.push(Block {
             index: number,
@@ -390,7 +390,7 @@ impl ResponseBuilder for AnthropicResponse<'_> {
         let (mut draft, budget) = (MessageBuilder::default(), JsonBudget::default());
         for mut block in self.blocks {
             let remaining = block.halves.finish();
-            let mut fields = json_fields(block.fields);
+            let mut fields = join_surrogates(block.fields);
             match block.kind {
                 BlockKind::Text | BlockKind::Thinking => {
                     fields.retain(|name, value| {
@@ -453,7 +453,8 @@ fn call_arguments(begun: Option<&Value>, pieces: &ArgumentsBuffer, budget: &Json
     }
 }
 
-fn json_fields(fields: Fields) -> Fields {
+/// Joins the surrogate halves in the texts of the fields.
+fn join_surrogates(fields: Fields) -> Fields {
     match lenient::join_surrogates_in(Value::Object(fields)) {
         Value::Object(fields) => fields,
         _ => Fields::new(),

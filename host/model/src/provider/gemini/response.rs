@@ -131,7 +131,7 @@ impl<'a> GeminiResponse<'a> {
     /// turn this text into reasoning.
     fn flush_text(&mut self) {
         self.unsigned_text.flush(self.sink);
-        let words = std::mem::replace(&mut self.unsigned_text, StreamedText::without_tags());
+        let words = std::mem::replace(&mut self.unsigned_text, StreamedText::with_literal_tags());
         self.message_bytes += words.bytes();
         self.message.push_reasoning(&words.reasoning, Fields::new());
         self.message.push_text(&words.text, Fields::new());

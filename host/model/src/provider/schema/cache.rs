@@ -10,7 +10,7 @@ use serde_json::Value;
 use wattle_graph::llm::ToolDefinition;
 use wattle_run::json;
 
-/// Maximum bytes of cached schemas of one provider: those of some servers with many tools.
+/// Maximum bytes of the cached schemas of one provider, enough for several servers with many tools.
 const MAX_CACHED_BYTES: u64 = 8 << 20;
 
 /// Maximum cached schemas for one tool name. Several servers may have a tool `search`, and one server may generate a

@@ -8,7 +8,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Maximum repetitions that every engine accepts.
+/// Maximum count in a repetition such as `{1,1000}` that every regular expression engine accepts.
 const MAX_REPETITIONS: u32 = 1000;
 
 /// Maximum characters between the braces of a repetition.
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn syntax_of_every_engine_is_portable() {
+    fn syntax_that_all_engines_accept_is_portable() {
         check(
             Portability::Portable,
             &[

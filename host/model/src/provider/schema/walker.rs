@@ -137,7 +137,7 @@ impl<'a> SchemaWalker<'a> {
             | "definitions" | "additionalItems" => None,
             "items" if value.is_array() => None,
             "type" => self.types(value),
-            "enum" => self.values(value),
+            "enum" => self.distinct_enum_values(value),
             "properties" => self.properties(value, depth),
             "patternProperties" => self.patterns(value, depth),
             "dependentSchemas" => match value {
@@ -198,7 +198,7 @@ impl<'a> SchemaWalker<'a> {
     }
 
     /// Removes duplicates from the values of an enum.
-    fn values(&mut self, value: &Value) -> Option<Value> {
+    fn distinct_enum_values(&mut self, value: &Value) -> Option<Value> {
         let Some(values) = value.as_array().filter(|values| !values.is_empty()) else {
             return self.drop_keyword("enum");
         };
