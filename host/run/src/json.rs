@@ -165,10 +165,10 @@ mod tests {
     }
 
     #[test]
-    fn weight_approximates_the_length_of_the_text() {
+    fn approximate_size_is_close_to_the_length_of_the_text() {
         let value = json!({ "name": "x".repeat(100), "list": [1, null, true, "abc"] });
-        let (weight, text) = (approx_bytes(&value), value.to_string().len() as u64);
-        assert!(weight.abs_diff(text) < 40, "{weight} against {text}");
-        assert_eq!(text_bytes(&value).unwrap(), text);
+        let (approximate, exact) = (approx_bytes(&value), value.to_string().len() as u64);
+        assert!(approximate.abs_diff(exact) < 40, "{approximate} against {exact}");
+        assert_eq!(text_bytes(&value).unwrap(), exact);
     }
 }

@@ -17,9 +17,9 @@
 //! * [`export`]: one thread as one file.
 //! * [`metadata`]: the size limit of metadata.
 //! * [`json`]: JSON from outside of the host, with a bounded and lenient parser.
-//! * `driver`: the superstep loop of one run. `task`: the attempts of one node. [`stop_flag`]: the
-//!   flag that ends a run. [`blocking`]: moves long work off the runtime's shared threads.
-//!   [`schemas`]: a cache of compiled schemas.
+//! * `driver`: the superstep loop of one run. `task`: the attempts of one node. [`stop_flag`]: a
+//!   flag that asks for a stop, such as a cancel, a drain or a shutdown. [`blocking`]: moves long
+//!   work off the runtime's shared threads. [`schemas`]: a cache of compiled schemas.
 //! * [`log`]: the writer of one thread's event log. `view`: threads as clients see them.
 //! * [`replay`]: the replay of a thread from its journals.
 //! * `unpersisted_events`: after a crash, rebuilds supersteps whose checkpoints were not persisted.

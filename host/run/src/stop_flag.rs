@@ -1,4 +1,5 @@
-//! A flag that ends a run. It is set once, and every operation of the run ends when it is set.
+//! A flag that asks for a stop: of a run, as a cancel, drain, handover or abort, or of the engine
+//! as a shutdown. It is set once, and those who wait for it stop.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Starts pending runs. A pending run starts when it is due, its thread is free, and no run of the
 //! thread precedes it.
 //!
-//! The dispatcher checks a thread when one of its runs is enqueued, becomes due or ends. A signal
-//! of the store announces a run that another host enqueues. Signals can be lost, so hosts that
-//! share a store also list all pending runs periodically.
+//! The dispatcher checks a thread when one of its runs is enqueued, becomes due or ends. A
+//! notification of the store announces a run that another host enqueues. Notifications can be lost,
+//! so hosts that share a store also list all pending runs periodically.
 //!
 //! A due check takes a place for the run that it may start. The places of a host are shared between
 //! callers, so [`schedule`] decides whose thread is next.

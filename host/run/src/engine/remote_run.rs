@@ -1,7 +1,8 @@
 //! Waits for, cancels and drains runs that other hosts execute.
 //!
-//! Only the host that executes a run can cancel or drain it. Other hosts send it a signal through
-//! the store. Signals can be lost, so the sender repeats a signal until it has taken effect.
+//! Only the host that executes a run can cancel or drain it. Other hosts send it a notification
+//! through the store. Notifications can be lost, so the sender repeats a notification until it has
+//! taken effect.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -20,14 +21,14 @@ use crate::ports::store::{Notification, StoreError, ThreadStatus};
 use crate::view::store_failure;
 
 /// Delay before the status of a run on another host is read again, and before the first repetition
-/// of a drain signal.
+/// of a drain notification.
 const RESEND_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Upper bound of the delay between two drain signals for one run. The delay doubles with each
-/// signal, because a superstep may take minutes and signals are rarely lost.
+/// Upper bound of the delay between two drain notifications for one run. The delay doubles with
+/// each notification, because a superstep may take minutes and notifications are rarely lost.
 const MAX_RESEND_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Runs of other hosts for which this host repeats drain signals.
+/// Runs of other hosts for which this host repeats drain notifications.
 #[derive(Default)]
 pub(super) struct DrainRequests(Mutex<BTreeSet<RunId>>);
 
@@ -49,26 +50,26 @@ impl Engine {
         self.await_remote_end(run, None).await
     }
 
-    /// Sends cancel signals to the host that executes a run, on behalf of a principal, until the
-    /// run has stopped.
+    /// Sends cancel notifications to the host that executes a run, on behalf of a principal, until
+    /// the run has stopped.
     pub(super) async fn cancel_remote(
         &self,
         run: &RunRef,
         principal: Option<&Principal>,
     ) -> Result<(), Failure> {
-        let signal = Notification::Cancel { run: run.run.clone(), principal: principal.cloned() };
-        self.await_remote_end(run, Some(&signal)).await
+        let cancel = Notification::Cancel { run: run.run.clone(), principal: principal.cloned() };
+        self.await_remote_end(run, Some(&cancel)).await
     }
 
     async fn await_remote_end(
         &self,
         run: &RunRef,
-        signal: Option<&Notification>,
+        notification: Option<&Notification>,
     ) -> Result<(), Failure> {
         let store = &self.0.ports.store;
-        let mut news = store.watch(&run.thread);
+        let mut watch = store.watch(&run.thread);
         loop {
-            news.borrow_and_update();
+            watch.borrow_and_update();
             let record = store.run(&run.run).await.map_err(store_failure)?;
             let Some(record) = record.filter(|record| record.thread == run.thread) else {
                 return Err(run_not_found(run));
@@ -76,29 +77,30 @@ impl Engine {
             if record.status != RunStatus::Running {
                 return Ok(());
             }
-            if let Some(Notification::Cancel { principal, .. }) = signal
+            if let Some(Notification::Cancel { principal, .. }) = notification
                 && self.local_run(&run.run).is_some()
             {
                 return Box::pin(self.cancel_started(run, principal.as_ref())).await;
             }
-            if let Some(signal) = signal {
-                store.send_notification(signal).await.map_err(store_failure)?;
+            if let Some(notification) = notification {
+                store.send_notification(notification).await.map_err(store_failure)?;
             }
-            // Notifications can be lost with a connection, so the loop also polls. The channel
-            // closes when the thread is deleted; a new thread with the same id has a new channel.
+            // Changes are missed while the store has no connection, so the loop also polls. The
+            // channel closes when the thread is deleted; a new thread with the same id has a new
+            // channel.
             let changed = tokio::select! {
-                changed = tokio::time::timeout(RESEND_INTERVAL, news.changed()) => changed,
+                changed = tokio::time::timeout(RESEND_INTERVAL, watch.changed()) => changed,
                 () = self.0.shutdown.wait() => return Err(shutting_down()),
             };
             if let Ok(Err(_ended)) = changed {
                 tokio::time::sleep(RESEND_INTERVAL).await;
-                news = store.watch(&run.thread);
+                watch = store.watch(&run.thread);
             }
         }
     }
 
-    /// Sends drain signals to the host that executes a run, whichever it is at the time, until the
-    /// run stops. Returns after the first signal.
+    /// Sends drain notifications to the host that executes a run, whichever it is at the time,
+    /// until the run stops. Returns after the first notification.
     pub(super) async fn drain_remote(&self, run: &RunRef) -> Result<(), Failure> {
         if !self.0.leases.drain_requests.insert(&run.run) {
             return Ok(());
@@ -112,7 +114,7 @@ impl Engine {
         asked.map(drop).map_err(store_failure)
     }
 
-    /// Sends a drain signal. Returns false if no further signal is needed.
+    /// Sends a drain notification. Returns false if no further notification is needed.
     async fn send_drain(&self, run: &RunRef) -> Result<bool, StoreError> {
         if let Some(active) = self.local_run(&run.run) {
             active.drain.set();
@@ -146,7 +148,7 @@ async fn resend_drain(engine: Weak<EngineInner>, run: RunRef) {
             Ok(true) => {}
             Ok(false) => return engine.0.leases.drain_requests.remove(&run.run),
             Err(error) => {
-                tracing::debug!(run = %run.run, %error, "cannot send the drain signal; retrying");
+                tracing::debug!(run = %run.run, %error, "cannot send the drain notification; retrying");
             }
         }
     }
@@ -158,41 +160,41 @@ impl Engine {
         self.0.ports.store.is_shared() && self.set_aside(thread).is_none()
     }
 
-    /// Sends a signal to the hosts that share the store. These hosts also find the change by
+    /// Sends a notification to the hosts that share the store. These hosts also find the change by
     /// polling, so a failure to send is only logged.
-    pub(super) async fn notify(&self, signal: &Notification) {
+    pub(super) async fn notify(&self, notification: &Notification) {
         let store = &self.0.ports.store;
         if store.is_shared()
-            && let Err(error) = store.send_notification(signal).await
+            && let Err(error) = store.send_notification(notification).await
         {
-            tracing::debug!(?signal, %error, "cannot send a signal to other hosts");
+            tracing::debug!(?notification, %error, "cannot send a notification to other hosts");
         }
     }
 
-    /// Starts to receive the signals of other hosts in the background.
+    /// Starts to receive the notifications of other hosts in the background.
     pub(super) fn start_listener(&self) {
         if self.0.leases.is_listening.swap(true, Ordering::AcqRel) {
             return;
         }
-        if let Some(signals) = self.0.ports.store.notifications() {
-            self.0.runtime.spawn(receive_notifications(Arc::downgrade(&self.0), signals));
+        if let Some(notifications) = self.0.ports.store.notifications() {
+            self.0.runtime.spawn(receive_notifications(Arc::downgrade(&self.0), notifications));
         }
     }
 }
 
-/// Executes the signals of other hosts.
+/// Executes the notifications of other hosts.
 async fn receive_notifications(
     engine: Weak<EngineInner>,
-    mut signals: broadcast::Receiver<Notification>,
+    mut notifications: broadcast::Receiver<Notification>,
 ) {
     loop {
-        let signal = match signals.recv().await {
-            Ok(signal) => signal,
+        let notification = match notifications.recv().await {
+            Ok(notification) => notification,
             Err(broadcast::error::RecvError::Lagged(_)) => continue,
             Err(broadcast::error::RecvError::Closed) => return,
         };
         let Some(engine) = engine.upgrade().map(Engine) else { return };
-        match signal {
+        match notification {
             Notification::Cancel { run, principal } => {
                 if let Some(active) = engine.local_run(&run) {
                     active.cancel.set_for(principal);

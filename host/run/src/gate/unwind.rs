@@ -25,7 +25,7 @@ pub enum Unwind {
 pub enum CallError {
     /// A failure that the guest receives.
     Failure(Failure),
-    /// The guest must be unwound: the sandbox traps it and reports `Ended::Unwound`.
+    /// The guest must be unwound: the sandbox traps it and reports [`GuestError::Unwound`].
     Unwind(Unwind),
 }
 

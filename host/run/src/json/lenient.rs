@@ -2,12 +2,12 @@
 //!
 //! A service that streams a text in pieces may split a character that JSON escapes as a surrogate pair
 //! (`\ud83d\ude00`). A lone surrogate is not a character, so JSON parsers reject it. This module maps it to a
-//! private-use character until [`SurrogateJoiner`] joins the pair. A [request](parse_request) arrives in one piece, so a lone surrogate in it
-//! becomes U+FFFD.
+//! private-use character until [`SurrogateJoiner`] joins the pair. A [request](parse_request) arrives in one piece, so
+//! a lone surrogate in it becomes U+FFFD.
 //!
 //! A byte order mark before a document is skipped. Programs on Windows write one.
 //!
-//! A [`parse_message`] may contain numbers that JSON does not have.
+//! A [message](parse_message) may contain numbers that JSON does not have.
 //!
 //! A document that cannot be parsed is mended and parsed once more if it has something to mend. A document that exceeds
 //! a limit is not.
@@ -57,21 +57,21 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Value, JsonError> {
     parse(&String::from_utf8_lossy(bytes))
 }
 
-/// Parses a document that a client sent. If `parse` fails, it is called again with every lone surrogate replaced by
-/// U+FFFD. JavaScript clients send lone surrogates when they cut a text within a character. `parse` wraps its
-/// deserializer with the [budget](JsonBudget::bound).
+/// Parses a document that a client sent. If `deserialize` fails, it is called again with every lone surrogate replaced
+/// by U+FFFD. JavaScript clients send lone surrogates when they cut a text within a character. `deserialize` wraps
+/// its deserializer with the [budget](JsonBudget::bound).
 ///
-/// Lines and columns in an error of `parse` refer to the original document.
+/// Lines and columns in an error of `deserialize` refer to the original document.
 ///
 /// # Errors
 ///
-/// The limit of the budget if `parse` fails at it, or else the error of `parse`.
+/// The limit of the budget if `deserialize` fails at it, or else the error of `deserialize`.
 pub fn parse_request<T, E: From<JsonLimit>>(
     bytes: &[u8],
     budget: &JsonBudget,
-    parse: impl Fn(&[u8]) -> Result<T, E>,
+    deserialize: impl Fn(&[u8]) -> Result<T, E>,
 ) -> Result<T, E> {
-    let error = match parse(bytes) {
+    let error = match deserialize(bytes) {
         Ok(parsed) => return Ok(parsed),
         Err(error) => error,
     };
@@ -80,7 +80,7 @@ pub fn parse_request<T, E: From<JsonLimit>>(
     }
     let Some(mended) = replace_lone_surrogates(bytes) else { return Err(error) };
     budget.clear();
-    parse(mended.as_bytes()).map_err(|error| budget.exceeded().map_or(error, E::from))
+    deserialize(mended.as_bytes()).map_err(|error| budget.exceeded().map_or(error, E::from))
 }
 
 /// Parses a message of a program from bytes, as [`parse_bytes`] does. Numbers that JSON does not have become `null`:
@@ -89,7 +89,7 @@ pub fn parse_request<T, E: From<JsonLimit>>(
 ///
 /// # Errors
 ///
-/// As [`parse_bytes`].
+/// As [`parse`].
 pub fn parse_message(bytes: &[u8]) -> Result<(Value, bool), JsonError> {
     let mut is_replaced = false;
     let mend = |text: &str| {
@@ -293,7 +293,7 @@ mod tests {
             json!({"a\u{fffd}": "\\ud83d", "b": "\n"})
         );
         for wrong in [r#""\ud83"#, r#""\u{1f600}""#, "\"\\", "{\"a\": \\ud83d}"] {
-            assert!(super::parse(wrong).is_err(), "{wrong}");
+            assert!(parse(wrong).is_err(), "{wrong}");
         }
         assert_eq!(parse_bytes(b"\"a\xff\"").unwrap(), json!("a\u{fffd}"));
     }

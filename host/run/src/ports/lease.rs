@@ -35,7 +35,7 @@ pub struct CallLease(Option<Arc<dyn Lease>>);
 
 impl fmt::Debug for CallLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Leased").field(&self.0.is_some()).finish()
+        f.debug_tuple("CallLease").field(&self.0.is_some()).finish()
     }
 }
 

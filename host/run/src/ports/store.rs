@@ -319,14 +319,15 @@ pub trait Store: Send + Sync {
         false
     }
 
-    /// Sends a signal to all hosts that share the store, including this one, which receive it by [`Store::notifications`].
-    /// Delivery is best effort; the sender repeats the signal until it has had its effect.
-    async fn send_notification(&self, signal: &Notification) -> Result<(), StoreError> {
-        let _ = signal;
+    /// Sends a notification to all hosts that share the store, including this one, which receive it by
+    /// [`Store::notifications`]. Delivery is best effort; the sender repeats the notification until it has had its
+    /// effect.
+    async fn send_notification(&self, notification: &Notification) -> Result<(), StoreError> {
+        let _ = notification;
         Ok(())
     }
 
-    /// Returns the signals of all hosts from now on, or `None` if no other process can open the store.
+    /// Returns the notifications of all hosts from now on, or `None` if no other process can open the store.
     fn notifications(&self) -> Option<broadcast::Receiver<Notification>> {
         None
     }

@@ -21,7 +21,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// The result of a survey.
+/// The result of [`Store::find_damage`](super::Store::find_damage).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DamageReport {
     /// Number of threads that were read completely.

@@ -1,4 +1,4 @@
-//! Signals between hosts that share a store.
+//! Notifications between hosts that share a store.
 
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_graph::principal::Principal;

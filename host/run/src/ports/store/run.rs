@@ -217,16 +217,16 @@ pub struct PendingQuery {
     pub thread: Option<ThreadId>,
     /// Only runs whose due time is at or before this time, in milliseconds since 1970.
     pub due_by_ms: Option<i64>,
-    /// Only runs after this place.
+    /// Only runs after this position.
     pub after: Option<u64>,
     /// Maximum number of runs.
     pub limit: usize,
 }
 
-/// A pending run and its place in the order of requests.
+/// A pending run and its position in the order of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingRun {
-    /// Place of the run. A later request has a higher place.
+    /// Position of the run. A later request has a higher position.
     pub position: u64,
     /// The run.
     pub run: RunId,
