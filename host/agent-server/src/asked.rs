@@ -10,7 +10,7 @@ use wattle_graph::id::{ChannelName, CheckpointId, END, NodeName, RunId};
 use wattle_graph::step;
 use wattle_project::agent_server::id::{checkpoint_of, input_of};
 use wattle_run::blocking::{block_in_place_in_turn, is_long_validation};
-use wattle_run::engine::match_answers;
+use wattle_run::engine::answers_by_interrupt;
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{
     Durability, RunAnswers, RunKind, RunOptions, ThreadRecord, ThreadStatus,
@@ -269,7 +269,7 @@ async fn answerable(
     if thread.status != ThreadStatus::Running && !agents.engine().has_pending(&thread.id).await? {
         let view = agents.engine().thread(&thread.id).await?;
         let open = view.map(|view| view.interrupts).unwrap_or_default();
-        match_answers(&open, resume).map_err(|failure| Fault::value(failure.message))?;
+        answers_by_interrupt(&open, resume).map_err(|failure| Fault::value(failure.message))?;
     }
     Ok(None)
 }

@@ -183,6 +183,12 @@ pub fn call_path(scope: &[u32], call: u32) -> String {
     path.join(".")
 }
 
+/// Returns the [path of a host call](call_path) as numbers. It is the scope of the calls inside of
+/// the call.
+pub fn path_of_call(scope: &[u32], call: u32) -> Vec<u32> {
+    scope.iter().copied().chain([call]).collect()
+}
+
 /// Returns the id of the message that a completion becomes. The streamed deltas and the state use
 /// the same id.
 ///

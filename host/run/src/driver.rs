@@ -17,7 +17,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 use wattle_graph::lineage::Lineage;
 
-use crate::hostcall::runs::{EndedRun, PendingInterrupt, RunOutcome, RunRef};
+use crate::hostcall::runs::{EndedRun, InterruptView, RunOutcome, RunRef};
 use crate::log::Commit;
 use crate::ports::observer::RunSummary;
 use crate::ports::store::{RunRecord, ThreadRecord, ThreadStatus};
@@ -176,7 +176,7 @@ impl Driver {
     }
 
     /// Reads the pending interrupts from the log, which is durable at this point.
-    async fn read_interrupts(&self) -> Vec<PendingInterrupt> {
+    async fn read_interrupts(&self) -> Vec<InterruptView> {
         let store = self.context().ports.store.as_ref();
         let Ok(Some(head)) = store.thread(&self.record.id).await else { return Vec::new() };
         let Ok(Some(tuple)) = view::current_checkpoint(store, &head).await else {

@@ -65,7 +65,7 @@ use crate::stop_flag::StopFlag;
 use crate::tail::pages::Pages;
 use crate::view::{self, store_failure};
 use request::RunRequest;
-pub use request::match_answers;
+pub use request::answers_by_interrupt;
 
 /// Time that a cancel request waits for the end of the run. The request then returns, and the run
 /// ends once the work that delays it returns.
@@ -178,12 +178,12 @@ impl Engine {
     /// Panics outside of a tokio runtime if the configuration has no runtime.
     pub fn new(ports: Ports, catalog: Arc<Catalog>, config: EngineConfig) -> Self {
         let runtime = config.runtime.unwrap_or_else(Handle::current);
-        let (active, halting, closing) =
+        let (active, shutdown, abort) =
             (Mutex::default(), StopFlag::default(), StopFlag::default());
         let leases = lease::HostLeases::new(config.holder, ports.clock.clone());
         let (thread_ttl, quotas) = (config.thread_ttl, Arc::new(Quotas::new(config.caps)));
-        let cuts = recover::RecoveryState::default();
-        let balance = {
+        let recovery = recover::RecoveryState::default();
+        let load_balance = {
             let (max_runs, now_ms) = (config.max_runs, ports.clock.now_ms());
             balance::LoadBalance::new(max_runs, now_ms, leases.holder().clone())
         };
@@ -193,18 +193,18 @@ impl Engine {
             runtime,
             active,
             leases,
-            recovery: cuts,
+            recovery,
             write_probe: write_recovery::WriteProbe::default(),
             locks: thread_lock::ThreadLocks::default(),
             dispatch: Arc::default(),
-            load_balance: balance,
+            load_balance,
             thread_ttl,
             quotas,
             handlers: Pool::new(config.max_handlers.unwrap_or(usize::MAX)),
             schemas: Arc::default(),
             pages: Pages::default(),
-            shutdown: halting,
-            abort: closing,
+            shutdown,
+            abort,
         }))
     }
 
@@ -250,7 +250,8 @@ impl Engine {
 
     fn try_claim_local(&self, thread: &ThreadId, run: RunId) -> Result<ThreadClaim, Failure> {
         let (done, receiver) = watch::channel(None);
-        let (cancel, drain, halt) = (StopFlag::default(), StopFlag::default(), StopFlag::default());
+        let (cancel, drain, handover) =
+            (StopFlag::default(), StopFlag::default(), StopFlag::default());
         let mut active = self.active();
         // The check is under the lock, so that a shutdown stops every run that passes it.
         if self.is_shutting_down() {
@@ -273,7 +274,7 @@ impl Engine {
                 caller: CallerId::default(),
                 cancel: cancel.clone(),
                 drain: drain.clone(),
-                handover: halt.clone(),
+                handover: handover.clone(),
                 done: receiver,
                 log: Weak::new(),
             },
@@ -288,7 +289,7 @@ impl Engine {
             request: RunRequest::default(),
             cancel,
             drain,
-            handover: halt,
+            handover,
             done,
         })
     }
@@ -447,13 +448,13 @@ impl Engine {
 impl RunService for Engine {
     async fn start(&self, request: StartRun) -> Result<RunRef, Failure> {
         self.check_context_size(&request.context)?;
-        let asked = RunRequest::immediate(request.run.clone(), request.principal.clone());
-        Box::pin(self.start_run(request, asked)).await
+        let run_request = RunRequest::immediate(request.run.clone(), request.principal.clone());
+        Box::pin(self.start_run(request, run_request)).await
     }
 
     async fn resume(&self, request: ResumeRun) -> Result<RunRef, Failure> {
-        let asked = RunRequest::immediate(request.run.clone(), request.principal.clone());
-        Box::pin(self.resume_run(request, asked)).await
+        let run_request = RunRequest::immediate(request.run.clone(), request.principal.clone());
+        Box::pin(self.resume_run(request, run_request)).await
     }
 
     async fn wait(&self, run: &RunRef) -> Result<EndedRun, Failure> {

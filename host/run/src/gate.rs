@@ -144,16 +144,16 @@ pub struct Gate {
 
 impl Gate {
     /// Creates the gate for one attempt of a task.
-    pub fn for_task(setting: GuestEnv, task: TaskGate) -> Self {
+    pub fn for_task(env: GuestEnv, task: TaskGate) -> Self {
         let budget = task.journal.budget();
         let (task, log_budget) = (Some(Arc::new(task)), Arc::default());
-        Self { env: setting, task, runs: None, budget, depth: 0, log_budget }
+        Self { env, task, runs: None, budget, depth: 0, log_budget }
     }
 
     /// Creates the gate of a web handler, which may use threads and runs.
-    pub fn for_web(setting: GuestEnv, runs: Arc<dyn RunService>) -> Self {
+    pub fn for_web(env: GuestEnv, runs: Arc<dyn RunService>) -> Self {
         let (budget, log_budget) = (Arc::new(CallBudget::for_handler(None)), Arc::default());
-        Self { env: setting, task: None, runs: Some(runs), budget, depth: 0, log_budget }
+        Self { env, task: None, runs: Some(runs), budget, depth: 0, log_budget }
     }
 
     /// Sets the guest instance that a web handler holds. Each tool that it calls takes another one
@@ -167,13 +167,13 @@ impl Gate {
     /// Creates the gate of a tool that a node or a web handler calls. `log_budget` is that of the
     /// caller.
     pub(crate) fn for_tool(
-        setting: GuestEnv,
+        env: GuestEnv,
         task: Option<Arc<TaskGate>>,
         budget: Arc<CallBudget>,
         log_budget: Arc<LogBudget>,
         depth: u32,
     ) -> Self {
-        Self { env: setting, task, runs: None, budget, depth, log_budget }
+        Self { env, task, runs: None, budget, depth, log_budget }
     }
 
     /// Returns the app, plugin and tenant of the guest.

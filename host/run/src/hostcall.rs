@@ -70,12 +70,13 @@ pub trait HostCall: Serialize + Send + Sync {
         None
     }
 
-    /// Checks that the grants allow the call, before anything else happens.
+    /// Checks that the grants and the limits of a request allow the call, before anything else
+    /// happens.
     ///
     /// # Errors
     ///
-    /// `denied`, with the line to add to the configuration.
-    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure>;
+    /// `denied`, with the line to add to the configuration; `limit` if the request is too large.
+    fn check_allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure>;
 
     /// Returns true if the call asks a model for structured output, which is meant for programs.
     fn is_structured_output(&self) -> bool {

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Called, Event, EventKind, RunStatus};
-use wattle_graph::id::{Digest, RunId, TaskId};
+use wattle_graph::id::{Digest, RunId, TaskId, path_of_call};
 use wattle_graph::llm::{CompletionRequest, ImageRequest};
 use wattle_graph::tool::ToolRequest;
 
@@ -93,15 +93,16 @@ impl ReusableResults {
     }
 }
 
-/// Scan for unused results: the tasks of cancelled runs, folded event by event.
+/// Scan for unused results: the tasks of cancelled runs, folded event by event. Results are
+/// candidates until the scan shows that they were used.
 pub(crate) struct ReuseScan {
     /// The run that starts.
     run: RunId,
     limit_bytes: u64,
     tasks: BTreeMap<TaskId, CancelledTask>,
     /// Results of the tasks, by sequence number.
-    unused: BTreeMap<u64, UnusedResult>,
-    /// Approximate size of `paid` in bytes.
+    candidates: BTreeMap<u64, CandidateResult>,
+    /// Approximate size of `candidates` in bytes.
     bytes: u64,
 }
 
@@ -116,7 +117,8 @@ struct CancelledTask {
     tools: BTreeSet<Vec<u32>>,
 }
 
-struct UnusedResult {
+/// A result of a cancelled run.
+struct CandidateResult {
     scope: Vec<u32>,
     function: String,
     digest: Digest,
@@ -126,8 +128,8 @@ struct UnusedResult {
 
 impl ReuseScan {
     fn new(run: RunId, limit_bytes: u64) -> Self {
-        let (open, paid) = (BTreeMap::new(), BTreeMap::new());
-        Self { run, limit_bytes, tasks: open, unused: paid, bytes: 0 }
+        let (tasks, candidates) = (BTreeMap::new(), BTreeMap::new());
+        Self { run, limit_bytes, tasks, candidates, bytes: 0 }
     }
 
     /// Applies the next event.
@@ -143,51 +145,51 @@ impl ReuseScan {
             }
             // The result may be the cause of the failure.
             EventKind::TaskFailed(failed) => {
-                if let Some(cut) = self.tasks.remove(&failed.task) {
-                    self.discard_all(cut);
+                if let Some(task) = self.tasks.remove(&failed.task) {
+                    self.discard_all(task);
                 }
             }
             EventKind::TaskFinished(finished) => {
-                if let Some(cut) = self.tasks.get_mut(&finished.task) {
-                    cut.finished = true;
+                if let Some(task) = self.tasks.get_mut(&finished.task) {
+                    task.finished = true;
                 }
             }
             // The writes of a subgraph are used when the superstep of the root graph completes.
             EventKind::Checkpointed(_) if !event.namespace.is_root() => {}
             // A superstep whose tasks have all finished becomes state.
             EventKind::Checkpointed(made) if made.source == CheckpointSource::Loop => {
-                let finished = self.tasks.extract_if(.., |_, cut| cut.finished);
-                for (_, cut) in finished.collect::<Vec<_>>() {
-                    self.discard_all(cut);
+                let finished = self.tasks.extract_if(.., |_, task| task.finished);
+                for (_, task) in finished.collect::<Vec<_>>() {
+                    self.discard_all(task);
                 }
             }
             // A superstep that a new input abandons does not become state.
             EventKind::Checkpointed(_) => {
-                self.tasks.values_mut().for_each(|cut| cut.finished = false);
+                self.tasks.values_mut().for_each(|task| task.finished = false);
             }
             _ => {}
         }
     }
 
     fn called(&mut self, seq: u64, called: &Called) {
-        let is_kept = REUSABLE_FUNCTIONS.contains(&called.function.as_str());
+        let is_reusable = REUSABLE_FUNCTIONS.contains(&called.function.as_str());
         if called.function == ToolRequest::FUNCTION {
-            let cut = self.tasks.entry(called.task.clone()).or_default();
-            cut.tools.insert(path_of_call(called));
-        } else if let (true, Ok(answer)) = (is_kept, &called.result) {
+            let task = self.tasks.entry(called.task.clone()).or_default();
+            task.tools.insert(path_of_call(&called.scope, called.call));
+        } else if let (true, Ok(output)) = (is_reusable, &called.result) {
             self.tasks.entry(called.task.clone()).or_default().results.push(seq);
-            let bytes = approx_bytes(answer);
-            let paid = UnusedResult {
+            let bytes = approx_bytes(output);
+            let candidate = CandidateResult {
                 scope: called.scope.clone(),
                 function: called.function.clone(),
                 digest: called.digest,
-                output: answer.clone(),
+                output: output.clone(),
                 bytes,
             };
             self.bytes += bytes;
-            self.unused.insert(seq, paid);
+            self.candidates.insert(seq, candidate);
             while self.bytes > self.limit_bytes
-                && let Some((_, oldest)) = self.unused.pop_first()
+                && let Some((_, oldest)) = self.candidates.pop_first()
             {
                 self.bytes -= oldest.bytes;
             }
@@ -195,43 +197,37 @@ impl ReuseScan {
     }
 
     fn discard(&mut self, seq: u64) {
-        self.bytes -= self.unused.remove(&seq).map_or(0, |paid| paid.bytes);
+        self.bytes -= self.candidates.remove(&seq).map_or(0, |candidate| candidate.bytes);
     }
 
-    fn discard_all(&mut self, cut: CancelledTask) {
-        cut.results.into_iter().for_each(|seq| self.discard(seq));
+    fn discard_all(&mut self, task: CancelledTask) {
+        task.results.into_iter().for_each(|seq| self.discard(seq));
     }
 
     /// Returns the reusable results. Results of tasks that continue from their journals are
     /// excluded.
     pub(crate) fn into_reusable(mut self, goes_on: impl Fn(&TaskId) -> bool) -> ReusableResults {
-        for (task, cut) in std::mem::take(&mut self.tasks) {
-            for seq in &cut.results {
-                let has_served = self.unused.get(seq).is_some_and(|paid| cut.is_consumed(paid));
-                if has_served || goes_on(&task) {
+        for (id, task) in std::mem::take(&mut self.tasks) {
+            for seq in &task.results {
+                let is_used = self.candidates.get(seq).is_some_and(|result| task.has_used(result));
+                if is_used || goes_on(&id) {
                     self.discard(*seq);
                 }
             }
         }
         let mut pool: BTreeMap<_, VecDeque<_>> = BTreeMap::new();
-        for (seq, UnusedResult { function, digest, output: answer, .. }) in self.unused {
-            pool.entry((function, digest))
-                .or_default()
-                .push_back(ReusableResult { seq, output: answer });
+        for (seq, CandidateResult { function, digest, output, .. }) in self.candidates {
+            pool.entry((function, digest)).or_default().push_back(ReusableResult { seq, output });
         }
         ReusableResults(Mutex::new(pool))
     }
 }
 
 impl CancelledTask {
-    fn is_consumed(&self, paid: &UnusedResult) -> bool {
-        (1..=paid.scope.len()).any(|depth| self.tools.contains(&paid.scope[..depth]))
+    /// Returns true if a completed tool call of the task used a result.
+    fn has_used(&self, result: &CandidateResult) -> bool {
+        (1..=result.scope.len()).any(|depth| self.tools.contains(&result.scope[..depth]))
     }
-}
-
-/// Returns the call path, which is the scope of the calls inside of the call.
-fn path_of_call(called: &Called) -> Vec<u32> {
-    called.scope.iter().copied().chain([called.call]).collect()
 }
 
 #[cfg(test)]
@@ -261,7 +257,7 @@ mod tests {
 
     fn taken(reusable_results: &ReusableResults, digest: &str) -> Option<u64> {
         let digest = Digest::of(digest.as_bytes());
-        reusable_results.take(CompletionRequest::FUNCTION, digest).map(|salvaged| salvaged.seq)
+        reusable_results.take(CompletionRequest::FUNCTION, digest).map(|result| result.seq)
     }
 
     #[test]

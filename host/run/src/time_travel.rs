@@ -14,7 +14,7 @@ use wattle_graph::id::{
 use wattle_graph::principal::Principal;
 use wattle_graph::step::{Command, Edit};
 
-use crate::hostcall::runs::PendingInterrupt;
+use crate::hostcall::runs::InterruptView;
 use crate::ports::store::RunOptions;
 
 /// A query of the checkpoints of a thread, newest first.
@@ -67,11 +67,11 @@ pub struct StateView {
     /// The tasks that run next, with their results so far.
     pub tasks: Vec<TaskView>,
     /// Pending interrupts.
-    pub interrupts: Vec<PendingInterrupt>,
+    pub interrupts: Vec<InterruptView>,
     /// The interrupts at which the thread stopped at this checkpoint: for the current checkpoint the pending ones, for
     /// an earlier one also those that were answered since.
     #[serde(default)]
-    pub asked: Vec<PendingInterrupt>,
+    pub asked: Vec<InterruptView>,
     /// Metadata of the checkpoint.
     pub metadata: BTreeMap<String, Value>,
 }
@@ -90,10 +90,10 @@ pub struct TaskView {
     /// Last failure of the task, if it has not finished.
     pub failure: Option<Failure>,
     /// Pending interrupts of the task.
-    pub interrupts: Vec<PendingInterrupt>,
+    pub interrupts: Vec<InterruptView>,
     /// The interrupts of [`StateView::asked`] that the task or its subgraph raised.
     #[serde(default)]
-    pub asked: Vec<PendingInterrupt>,
+    pub asked: Vec<InterruptView>,
     /// Namespace of the subgraph that runs as this task, or that a call of the task started. Of several, the
     /// interrupted one, or else the newest.
     pub namespace: Option<Namespace>,

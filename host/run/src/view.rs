@@ -14,7 +14,7 @@ use wattle_graph::lineage::Lineage;
 
 use crate::driver::LoggedTask;
 use crate::gate::LoggedCalls;
-use crate::hostcall::runs::{EndedRun, PendingInterrupt, ThreadView};
+use crate::hostcall::runs::{EndedRun, InterruptView, ThreadView};
 use crate::ports::store::{CheckpointTuple, Store, StoreError, ThreadHead, ThreadSnapshot};
 use crate::unpersisted_events;
 
@@ -27,13 +27,10 @@ pub(crate) fn store_failure(error: StoreError) -> Failure {
 }
 
 /// Returns the pending interrupts of one graph, oldest first.
-pub(crate) fn graph_interrupts(
-    lineage: &Lineage,
-    expires_ms: Option<i64>,
-) -> Vec<PendingInterrupt> {
+pub(crate) fn graph_interrupts(lineage: &Lineage, expires_ms: Option<i64>) -> Vec<InterruptView> {
     let namespace = &lineage.checkpoint.meta.namespace;
     let open = lineage.pending_interrupts().into_iter();
-    open.map(|question| pending_interrupt(namespace, question, expires_ms)).collect()
+    open.map(|question| interrupt_view(namespace, question, expires_ms)).collect()
 }
 
 /// Returns the pending interrupts of the root graph and its subgraphs, oldest first.
@@ -41,9 +38,9 @@ pub(crate) fn pending_interrupts(
     lineage: &Lineage,
     subgraphs: &Subgraphs,
     expires_ms: Option<i64>,
-) -> Vec<PendingInterrupt> {
+) -> Vec<InterruptView> {
     let open = pending_with_graphs(lineage, subgraphs);
-    let shown = open.iter().map(|(graph, question)| pending_interrupt(graph, question, expires_ms));
+    let shown = open.iter().map(|(graph, question)| interrupt_view(graph, question, expires_ms));
     shown.collect()
 }
 
@@ -60,13 +57,13 @@ pub(crate) fn pending_with_graphs(
     open
 }
 
-/// Returns an interrupt in the form for callers of the engine.
-pub(crate) fn pending_interrupt(
+/// Returns the view of an interrupt for callers of the engine.
+pub(crate) fn interrupt_view(
     namespace: &Namespace,
     question: &Interrupt,
     expires_ms: Option<i64>,
-) -> PendingInterrupt {
-    PendingInterrupt {
+) -> InterruptView {
+    InterruptView {
         id: question.asked.interrupt.to_string(),
         namespace: namespace.clone(),
         node: question.asked.node.clone(),

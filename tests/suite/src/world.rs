@@ -18,7 +18,7 @@ use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::{Grants, ToolGrant};
 use wattle_run::hostcall::runs::{
-    EndedRun, OnFailure, PendingInterrupt, ResumeRun, RunOutcome, RunRef, RunService, StartRun,
+    EndedRun, InterruptView, OnFailure, ResumeRun, RunOutcome, RunRef, RunService, StartRun,
 };
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::{LeaseHolder, RunOptions};
@@ -417,7 +417,7 @@ pub fn limited(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>, limits: Gra
 /// # Panics
 ///
 /// If the run is not interrupted.
-pub fn questions(ended: &EndedRun) -> Vec<PendingInterrupt> {
+pub fn questions(ended: &EndedRun) -> Vec<InterruptView> {
     match &ended.outcome {
         RunOutcome::Interrupted { interrupts, .. } => interrupts.clone(),
         other => panic!("the run is not interrupted: {other:?}"),

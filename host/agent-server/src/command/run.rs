@@ -1,7 +1,7 @@
 //! Commands that create runs.
 
 use serde_json::{Value, json};
-use wattle_run::hostcall::runs::{PendingInterrupt, RunService as _};
+use wattle_run::hostcall::runs::{InterruptView, RunService as _};
 use wattle_run::ports::store::ThreadRecord;
 
 use super::{Target, refused};
@@ -82,7 +82,7 @@ async fn begin(target: &Target<'_>, request: &RunCreate) -> Result<Value, Refusa
     Ok(json!({ "run_id": doc.run }))
 }
 
-async fn open(target: &Target<'_>) -> Result<Vec<PendingInterrupt>, Refusal> {
+async fn open(target: &Target<'_>) -> Result<Vec<InterruptView>, Refusal> {
     let view = target.agents.engine().thread(target.thread).await;
     let view = view.map_err(|failure| refused(&failure.into()))?;
     Ok(view.map(|view| view.interrupts).unwrap_or_default())

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
 use wattle_run::hostcall::runs::{
-    EndedRun, Multitask, OnFailure, PendingInterrupt, RunOutcome, RunRef,
+    EndedRun, InterruptView, Multitask, OnFailure, RunOutcome, RunRef,
 };
 use wattle_run::ports::store::{RunRecord, RunSummary};
 
@@ -145,8 +145,8 @@ pub struct RunDocument {
     pub ended_ms: Option<i64>,
 }
 
-impl From<PendingInterrupt> for QuestionDocument {
-    fn from(question: PendingInterrupt) -> Self {
+impl From<InterruptView> for QuestionDocument {
+    fn from(question: InterruptView) -> Self {
         Self {
             id: question.id,
             namespace: question.namespace.as_str().to_owned(),

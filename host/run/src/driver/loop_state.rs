@@ -41,7 +41,7 @@ pub(super) const THIS_PROCESS_SEQ: u64 = u64::MAX;
 
 impl LoopState {
     /// Creates the state of a loop that continues from a lineage.
-    pub(super) fn new(lineage: Lineage, arrived: u64) -> Self {
+    pub(super) fn new(lineage: Lineage, checkpoint_seq: u64) -> Self {
         Self {
             lineage,
             steps: 0,
@@ -49,16 +49,16 @@ impl LoopState {
             journals: BTreeMap::new(),
             unpersisted: UnpersistedEvents::default(),
             has_executed_tasks: false,
-            checkpoint_seq: arrived,
+            checkpoint_seq,
         }
     }
 
     /// Creates the state of a subgraph without checkpoints from its first checkpoint and all of its
     /// events.
-    pub(super) fn from_events(lineage: Lineage, arrived: u64, events: &[Event]) -> Self {
+    pub(super) fn from_events(lineage: Lineage, checkpoint_seq: u64, events: &[Event]) -> Self {
         let unpersisted =
             UnpersistedEvents::from_events(&lineage.checkpoint.meta.namespace, events);
-        Self { unpersisted, ..Self::new(lineage, arrived) }
+        Self { unpersisted, ..Self::new(lineage, checkpoint_seq) }
     }
 
     /// Sets the number of completed supersteps, counted from `first`, the first checkpoint of this
@@ -87,11 +87,12 @@ impl LoopState {
     /// Returns true if no task of the current superstep was executed here or has a logged result or
     /// interrupt.
     pub(super) fn has_no_progress(&self) -> bool {
-        let Lineage { finished, failed, interrupts: questions, .. } = &self.lineage;
-        !self.has_executed_tasks && finished.is_empty() && failed.is_empty() && questions.is_empty()
+        let Lineage { finished, failed, interrupts, .. } = &self.lineage;
+        let has_events = !(finished.is_empty() && failed.is_empty() && interrupts.is_empty());
+        !self.has_executed_tasks && !has_events
     }
 
-    pub(super) fn advance_to(&mut self, checkpoint: Checkpoint, arrived: u64) {
+    pub(super) fn advance_to(&mut self, checkpoint: Checkpoint, checkpoint_seq: u64) {
         // Tasks that were executed here may have led elsewhere than the logged ones.
         if self.has_executed_tasks {
             self.unpersisted = UnpersistedEvents::default();
@@ -100,7 +101,7 @@ impl LoopState {
         self.suspended.clear();
         self.journals.clear();
         self.has_executed_tasks = false;
-        self.checkpoint_seq = arrived;
+        self.checkpoint_seq = checkpoint_seq;
         self.steps += 1;
     }
 }

@@ -56,28 +56,28 @@ struct RootSuperstepState {
 }
 
 impl RootSuperstep {
-    /// Creates the state from the log. Breakpoints at checkpoints that were reached before `passed`
-    /// are passed.
+    /// Creates the state from the log. Breakpoints at checkpoints that were reached before
+    /// `breakpoints_passed_seq` are passed.
     pub(crate) fn new(
         mut tasks: BTreeMap<TaskId, LoggedTask>,
         subgraphs: Subgraphs,
-        passed: Option<u64>,
+        breakpoints_passed_seq: Option<u64>,
     ) -> Self {
-        let begun =
+        let started_seqs =
             tasks.iter().filter_map(|(id, task)| Some((id.clone(), task.started_seq?))).collect();
-        let waits = tasks.iter_mut().flat_map(|(id, task)| {
-            let waits = std::mem::take(&mut task.wait_seqs);
-            waits.into_iter().map(|((scope, call), begun)| ((id.clone(), scope, call), begun))
+        let wait_seqs = tasks.iter_mut().flat_map(|(id, task)| {
+            let wait_seqs = std::mem::take(&mut task.wait_seqs);
+            wait_seqs.into_iter().map(|((scope, call), seq)| ((id.clone(), scope, call), seq))
         });
-        let waits = waits.collect();
-        let inner = RootSuperstepState {
+        let wait_seqs = wait_seqs.collect();
+        let state = RootSuperstepState {
             tasks,
             subgraphs,
-            started_seqs: begun,
-            wait_seqs: waits,
+            started_seqs,
+            wait_seqs,
             ..RootSuperstepState::default()
         };
-        Self { state: Mutex::new(inner), breakpoints_passed_seq: passed }
+        Self { state: Mutex::new(state), breakpoints_passed_seq }
     }
 
     /// No code that can panic runs under this lock.
@@ -108,17 +108,17 @@ impl RootSuperstep {
 
     /// Returns true if a subgraph that started before persists its checkpoints; `None` if it has
     /// not started.
-    pub(super) fn is_persisted(&self, namespace: &Namespace) -> Option<bool> {
+    pub(super) fn persists_checkpoints(&self, namespace: &Namespace) -> Option<bool> {
         self.lock_state()
             .subgraphs
             .get(namespace)
             .map(|subgraph_log| subgraph_log.checkpoint.is_some())
     }
 
-    /// Returns true if the run has already continued past the breakpoint at a checkpoint. `arrived`
+    /// Returns true if the run has already continued past the breakpoint at a checkpoint. `checkpoint_seq`
     /// is the sequence number at which the graph reached the checkpoint.
-    pub(super) fn has_passed_breakpoints(&self, arrived: u64) -> bool {
-        self.breakpoints_passed_seq.is_some_and(|passed| passed > arrived)
+    pub(super) fn has_passed_breakpoints(&self, checkpoint_seq: u64) -> bool {
+        self.breakpoints_passed_seq.is_some_and(|passed| passed > checkpoint_seq)
     }
 
     /// Returns the lock of a subgraph.

@@ -98,7 +98,7 @@ async fn attempt(
         error: handled_failure(context, task),
     };
     let ran = run_subgraph(context, nested).await?;
-    let child = Some(SubgraphEnd {
+    let subgraph_end = Some(SubgraphEnd {
         namespace,
         checkpoint: ran.is_persisted.then_some(ran.checkpoint.meta.id),
         persists: state == SubgraphState::Own,
@@ -127,7 +127,7 @@ async fn attempt(
         LoopExit::Drained => return Err(GuestError::Unwound(Unwind::Drained)),
         LoopExit::LogLost(failure) => return Err(GuestError::Unwound(Unwind::LogLost(failure))),
     };
-    Ok(NodeResult { outcome, subgraph_end: child })
+    Ok(NodeResult { outcome, subgraph_end })
 }
 
 fn into_node_outcome(outcome: ParentOutcome) -> NodeOutcome {
@@ -151,35 +151,36 @@ async fn run_subgraph(
     if nested.namespace.depth() > limit::GRAPH_DEPTH {
         return Err(GuestError::Failure(too_deep(&nested.graph_version.graph.name)));
     }
-    let is_kept = match nested.state {
+    let persists_checkpoints = match nested.state {
         SubgraphState::Own => true,
         SubgraphState::None => false,
         // A run that persists only its last checkpoint persists none of a subgraph that has ended
         // by then. A subgraph that another run started keeps its mode.
         SubgraphState::Inherit => {
-            let known = context.root_superstep.is_persisted(&nested.namespace);
+            let known = context.root_superstep.persists_checkpoints(&nested.namespace);
             known.unwrap_or(context.options.durability != Durability::Exit)
         }
     };
     let inside = subgraph_context(context, &nested);
-    let turn = Arc::new(context.root_superstep.lock(&nested.namespace).lock_owned().await);
-    let open = SubgraphStart {
+    let lock = Arc::new(context.root_superstep.lock(&nested.namespace).lock_owned().await);
+    let start = SubgraphStart {
         parent_context: context,
         context: &inside,
         call: &nested,
-        is_persisted: is_kept,
+        persists_checkpoints,
     };
-    let StartState { state: loop_state, initial_values: began } = open.resolve_start().await?;
-    let superstep_loop = SuperstepLoop::for_subgraph(inside, loop_state, is_kept, turn.clone());
+    let StartState { state, initial_values } = start.resolve_start().await?;
+    let superstep_loop =
+        SuperstepLoop::for_subgraph(inside, state, persists_checkpoints, lock.clone());
     // A spawned task, so that many levels do not share one stack.
     let work =
-        tokio::spawn(SaveStateOnDrop { superstep_loop: Some(superstep_loop), _lock: turn }.run());
+        tokio::spawn(SaveStateOnDrop { superstep_loop: Some(superstep_loop), _lock: lock }.run());
     let ended = AbortOnDropHandle::new(work).await;
     let (end, checkpoint) = ended
         .map_err(|error| format!("subgraph task failed: {error}"))
         .and_then(|ended| ended.ok_or_else(|| "the subgraph has no loop state".to_owned()))
         .map_err(|text| GuestError::Unwound(Unwind::LogLost(Failure::internal(text))))?;
-    Ok(SubgraphResult { end, checkpoint, is_persisted: is_kept, initial_values: began })
+    Ok(SubgraphResult { end, checkpoint, is_persisted: persists_checkpoints, initial_values })
 }
 
 /// Returns the context for the tasks of a subgraph.
@@ -205,7 +206,7 @@ struct SubgraphStart<'a> {
     parent_context: &'a GraphContext,
     context: &'a GraphContext,
     call: &'a SubgraphCall,
-    is_persisted: bool,
+    persists_checkpoints: bool,
 }
 
 /// Position from which a subgraph starts or continues.
@@ -216,46 +217,43 @@ struct StartState {
 
 impl SubgraphStart<'_> {
     async fn resolve_start(&self) -> Result<StartState, GuestError> {
-        let past = &self.parent_context.root_superstep;
+        let root_superstep = &self.parent_context.root_superstep;
         let base = self.previous_invocation_end().await?;
-        let subgraph_log = past.subgraph(&self.call.namespace);
+        let subgraph_log = root_superstep.subgraph(&self.call.namespace);
         // The first checkpoint follows from the input; its number does not matter.
         let first = match &subgraph_log {
-            None if !past.has_state(&self.call.namespace) => None,
+            None if !root_superstep.has_state(&self.call.namespace) => None,
             _ => Some(self.input_checkpoint(base.as_ref(), CheckpointId(0)).await?),
         };
         // From here on nothing is awaited until a loop owns the state, because an attempt can be
         // aborted at any `await`.
-        let parked = past.take_state(&self.call.namespace);
-        let parked =
-            parked.filter(|loop_state| self.is_current_invocation(&loop_state.lineage.checkpoint));
+        let saved = root_superstep.take_state(&self.call.namespace);
+        let saved = saved.filter(|saved| self.is_current_invocation(&saved.lineage.checkpoint));
         // A subgraph without checkpoints logs nothing before its first task starts. Its start is
         // the start of the parent task or of the call that started it.
-        let arrived = self.call.started_seq.unwrap_or(THIS_PROCESS_SEQ);
-        let loop_state = match (parked, subgraph_log, &first) {
-            (Some(mut loop_state), ..) => {
-                self.context.tasks.add(loop_state.collect_finished_tasks());
-                Some(loop_state)
+        let checkpoint_seq = self.call.started_seq.unwrap_or(THIS_PROCESS_SEQ);
+        let state = match (saved, subgraph_log, &first) {
+            (Some(mut saved), ..) => {
+                self.context.tasks.add(saved.collect_finished_tasks());
+                Some(saved)
             }
-            (None, Some(subgraph_log), _) if self.is_persisted => {
+            (None, Some(subgraph_log), _) if self.persists_checkpoints => {
                 self.load_state(subgraph_log).await?
             }
             (None, Some(subgraph_log), Some(first)) => {
                 let lineage = Lineage::new(first.clone());
-                Some(LoopState::from_events(lineage, arrived, &subgraph_log.events))
+                Some(LoopState::from_events(lineage, checkpoint_seq, &subgraph_log.events))
             }
             (None, ..) => None,
         };
-        if let (Some(mut loop_state), Some(first)) = (loop_state, first) {
-            loop_state.count_steps_from(&first);
-            return Ok(StartState { state: loop_state, initial_values: first.values });
+        if let (Some(mut state), Some(first)) = (state, first) {
+            state.count_steps_from(&first);
+            return Ok(StartState { state, initial_values: first.values });
         }
         let checkpoint = self.persist_input_checkpoint(base.as_ref()).await?;
-        let began = checkpoint.values.clone();
-        Ok(StartState {
-            state: LoopState::new(Lineage::new(checkpoint), arrived),
-            initial_values: began,
-        })
+        let initial_values = checkpoint.values.clone();
+        let state = LoopState::new(Lineage::new(checkpoint), checkpoint_seq);
+        Ok(StartState { state, initial_values })
     }
 
     /// Returns true if a checkpoint belongs to this invocation and not to an earlier one.
@@ -311,7 +309,7 @@ impl SubgraphStart<'_> {
         &self,
         base: Option<&Checkpoint>,
     ) -> Result<Checkpoint, GuestError> {
-        if !self.is_persisted {
+        if !self.persists_checkpoints {
             return self.input_checkpoint(base, CheckpointId(0)).await;
         }
         let reduced = self.reduce_input(base).await?;
@@ -359,8 +357,8 @@ impl SaveStateOnDrop {
 
 impl Drop for SaveStateOnDrop {
     fn drop(&mut self) {
-        if let Some(SuperstepLoop { context, state: loop_state, .. }) = self.superstep_loop.take() {
-            context.root_superstep.save_state(context.log.namespace().clone(), loop_state);
+        if let Some(SuperstepLoop { context, state, .. }) = self.superstep_loop.take() {
+            context.root_superstep.save_state(context.log.namespace().clone(), state);
         }
     }
 }

@@ -58,19 +58,19 @@ impl SuperstepLoop {
     ) -> Self {
         let limit = context.recursion_limit();
         // Sequence number 0: everything in the log happened after the graph reached its checkpoint.
-        let loop_state = LoopState { steps, unpersisted, ..LoopState::new(lineage, 0) };
-        Self { context, state: loop_state, limit, persists_checkpoints: true, lock: None }
+        let state = LoopState { steps, unpersisted, ..LoopState::new(lineage, 0) };
+        Self { context, state, limit, persists_checkpoints: true, lock: None }
     }
 
     /// Creates the loop of a subgraph.
     pub(super) fn for_subgraph(
         context: GraphContext,
-        loop_state: LoopState,
-        is_kept: bool,
-        turn: SubgraphLock,
+        state: LoopState,
+        persists_checkpoints: bool,
+        lock: SubgraphLock,
     ) -> Self {
         let limit = context.recursion_limit();
-        Self { context, state: loop_state, limit, persists_checkpoints: is_kept, lock: Some(turn) }
+        Self { context, state, limit, persists_checkpoints, lock: Some(lock) }
     }
 
     /// Returns the current checkpoint with the events since.
@@ -90,13 +90,14 @@ impl SuperstepLoop {
                 return self.interrupted_or_cancelled();
             }
             let (tasks, waits) = match self.plan() {
-                Plan::Tasks { runnable: run, waiting, .. } => {
-                    let all = run.len();
+                Plan::Tasks { runnable, waiting, .. } => {
+                    let all = runnable.len();
                     let suspended = &self.state.suspended;
-                    let run: Vec<Task> =
-                        run.into_iter().filter(|task| !suspended.contains(&task.id)).collect();
-                    let waits = !waiting.is_empty() || run.len() < all;
-                    (run, waits)
+                    let tasks = runnable.into_iter();
+                    let tasks: Vec<Task> =
+                        tasks.filter(|task| !suspended.contains(&task.id)).collect();
+                    let waits = !waiting.is_empty() || tasks.len() < all;
+                    (tasks, waits)
                 }
                 _ if self.is_cancelled() => return LoopExit::Cancelled,
                 Plan::Done => return LoopExit::Completed,
@@ -203,9 +204,10 @@ impl SuperstepLoop {
     /// Runs tasks of a superstep until they end. Returns `None` if the loop continues.
     async fn run_tasks(&mut self, tasks: Vec<Task>) -> Option<LoopExit> {
         let graph = &self.context.graph_version.graph.name;
-        let started = self.context.tasks.start(tasks.len(), graph);
-        let (mut running, outcomes) = match started.and_then(|it| Ok((it, self.outcome_bytes()?))) {
-            Ok(started) => started,
+        let reserved = self.context.tasks.reserve(tasks.len(), graph);
+        let budgets = reserved.and_then(|running| Ok((running, self.outcome_bytes()?)));
+        let (mut running, outcomes) = match budgets {
+            Ok(budgets) => budgets,
             Err(exceeded) => return Some(LoopExit::Failed(exceeded.to_failure())),
         };
         self.context.outcomes = Arc::new(outcomes);
@@ -382,12 +384,12 @@ impl SuperstepLoop {
             let durable = context.log.wait_durable().await;
             durable.map_err(|error| LoopExit::LogLost(error.into()))?;
         }
-        let arrived = match known {
+        let checkpoint_seq = match known {
             Some(made) => made.seq,
             None if self.persists_checkpoints || self.state.has_executed_tasks => THIS_PROCESS_SEQ,
             None => self.state.unpersisted.newest_seq(),
         };
-        self.state.advance_to(checkpoint, arrived);
+        self.state.advance_to(checkpoint, checkpoint_seq);
         Ok(())
     }
 }
@@ -401,7 +403,7 @@ pub(super) fn checkpoint_stamp(context: &GraphContext, id: CheckpointId) -> Chec
         version: context.graph_version.version,
         parents: context.parents.as_ref().clone(),
         // Between two supersteps of the root graph no other task is running.
-        tasks: context.log.namespace().is_root().then(|| context.tasks.started()),
+        tasks: context.log.namespace().is_root().then(|| context.tasks.counted()),
     }
 }
 

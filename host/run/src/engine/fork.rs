@@ -101,12 +101,14 @@ impl Engine {
         let head = self.unexpired_thread(&request.thread).await?;
         let head = head.ok_or_else(|| thread_not_found(&request.thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
-        let asked = RunRequest::immediate(request.run.clone(), request.principal.clone());
+        let run_request = RunRequest::immediate(request.run.clone(), request.principal.clone());
         match &request.into {
-            ForkInto::InPlace => Box::pin(self.fork_thread(&request.thread, &request, asked)).await,
+            ForkInto::InPlace => {
+                Box::pin(self.fork_thread(&request.thread, &request, run_request)).await
+            }
             ForkInto::Copy { thread } => {
                 let copy = self.copy_thread(&request.thread, thread.clone()).await?;
-                let forked = Box::pin(self.fork_thread(&copy, &request, asked)).await;
+                let forked = Box::pin(self.fork_thread(&copy, &request, run_request)).await;
                 if forked.is_err() {
                     self.0.ports.store.delete_thread(&copy).await.map_err(store_failure)?;
                 }
@@ -119,16 +121,16 @@ impl Engine {
         &self,
         thread: &ThreadId,
         request: &ForkThread,
-        asked: RunRequest,
+        run_request: RunRequest,
     ) -> Result<RunRef, Failure> {
-        let mut slot = self.claim_for_run(thread, asked).await?;
+        let mut slot = self.claim_for_run(thread, run_request).await?;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         self.admit(&head).await?;
         let fork = match &request.from {
             ForkFrom::Checkpoint { checkpoint, input } => {
                 let tuple = self.root_checkpoint(thread, *checkpoint).await?;
-                let ground = self.fork_base(head.clone(), tuple).await?;
-                self.fork_at_checkpoint(&ground, &slot, input.as_ref()).await?
+                let fork_base = self.fork_base(head.clone(), tuple).await?;
+                self.fork_at_checkpoint(&fork_base, &slot, input.as_ref()).await?
             }
             ForkFrom::Input { checkpoint, input } => {
                 let made = self.root_checkpoint(thread, *checkpoint).await?;
@@ -158,21 +160,21 @@ impl Engine {
 
     async fn fork_at_checkpoint(
         &self,
-        ground: &ForkBase,
+        fork_base: &ForkBase,
         slot: &ThreadClaim,
         input: Option<&Value>,
     ) -> Result<PreparedFork, Failure> {
-        let base = &ground.tuple.checkpoint;
-        let at = self.root_stamp(&ground.head, &ground.graph_version, slot).await?;
+        let base = &fork_base.tuple.checkpoint;
+        let at = self.root_stamp(&fork_base.head, &fork_base.graph_version, slot).await?;
         let checkpoint = match input {
-            Some(input) => input_checkpoint(ground, Some(base), input, at).await?,
+            Some(input) => input_checkpoint(fork_base, Some(base), input, at).await?,
             None if base.meta.next.is_empty() => {
                 return Err(Failure::new(
                     code::CONFLICT,
                     format!(
                         "nothing is left to run at checkpoint {} of thread `{}`; give an input, or \
                          fork from an earlier one",
-                        base.meta.id, ground.head.record.id
+                        base.meta.id, fork_base.head.record.id
                     ),
                 ));
             }
@@ -201,9 +203,9 @@ impl Engine {
             None => None,
         };
         let base = before.as_ref().map(|tuple| &tuple.checkpoint);
-        let ground = self.fork_base(head.clone(), made).await?;
-        let at = self.root_stamp(&ground.head, &ground.graph_version, slot).await?;
-        let checkpoint = input_checkpoint(&ground, base, input, at).await?;
+        let fork_base = self.fork_base(head.clone(), made).await?;
+        let at = self.root_stamp(&fork_base.head, &fork_base.graph_version, slot).await?;
+        let checkpoint = input_checkpoint(&fork_base, base, input, at).await?;
         let from = base.map(|base| base.meta.id);
         Ok(PreparedFork { from, checkpoint, call: None, carried_over: CarriedOver::default() })
     }
@@ -217,28 +219,28 @@ impl Engine {
     ) -> Result<PreparedFork, Failure> {
         let (tuple, replaced) = self.find_call(head, call, result).await?;
         check_override(&replaced.called, &replaced.result)?;
-        let ground = self.fork_base(head.clone(), tuple.clone()).await?;
-        let whole = SuperstepEvents::new(tuple);
+        let fork_base = self.fork_base(head.clone(), tuple.clone()).await?;
+        let all_events = SuperstepEvents::new(tuple);
         let survey = ForkScan {
             store: self.0.ports.store.as_ref(),
             thread: &head.record.id,
             origin: head.record.origin(),
-            error_handlers: ground.error_handlers(),
-            events_before_reopen: &whole.before_reopen(replaced.seq),
-            all_events: &whole,
+            error_handlers: fork_base.error_handlers(),
+            events_before_reopen: &all_events.before_reopen(replaced.seq),
+            all_events: &all_events,
             overridden: Some(&replaced),
             restarted: BTreeSet::new(),
         };
         let found = survey.run().await?;
-        let at = self.root_stamp(&ground.head, &ground.graph_version, slot).await?;
+        let at = self.root_stamp(&fork_base.head, &fork_base.graph_version, slot).await?;
         let id = CheckpointId(at.id.0 + found.copied_checkpoint_count());
-        let base = &ground.tuple.checkpoint;
+        let base = &fork_base.tuple.checkpoint;
         let checkpoint = step::fork(base, CheckpointStamp { id, ..at });
-        let taken_over = carry_over(&found, head.record.origin(), &checkpoint, Some(&replaced));
+        let carried_over = carry_over(&found, head.record.origin(), &checkpoint, Some(&replaced));
         let Called { task, scope, call, .. } = &replaced.called;
         let (task, scope, call) = (task.clone(), scope.clone(), *call);
         let call = Some(ForkedCall { task, scope, call, seq: replaced.seq });
-        Ok(PreparedFork { from: Some(base.meta.id), checkpoint, call, carried_over: taken_over })
+        Ok(PreparedFork { from: Some(base.meta.id), checkpoint, call, carried_over })
     }
 
     async fn root_stamp(
@@ -296,7 +298,7 @@ impl Engine {
         run: &RunRecord,
         fork: PreparedFork,
     ) -> Result<ThreadHead, Failure> {
-        let PreparedFork { from, checkpoint, call, carried_over: taken_over, .. } = fork;
+        let PreparedFork { from, checkpoint, call, carried_over, .. } = fork;
         let record = ThreadRecord {
             version: checkpoint.meta.version.unwrap_or(head.record.version),
             status: ThreadStatus::Running,
@@ -307,7 +309,7 @@ impl Engine {
         };
         let (_, graph_version) = self.pinned_code(&record).await?;
         options::check(&run.options, &graph_version.graph)?;
-        self.write_copied_checkpoints(slot, &head, taken_over.checkpoints).await?;
+        self.write_copied_checkpoints(slot, &head, carried_over.checkpoints).await?;
         // The events of the fork belong to its own checkpoint, not to the former current one.
         let head = ThreadHead { current: Some(checkpoint.meta.id), ..head };
         let log = self.thread_log(&head, slot);
@@ -317,7 +319,7 @@ impl Engine {
             log.push(EventKind::Forked(Forked { from, call, principal }));
         }
         log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
-        for (namespace, kind) in taken_over.events {
+        for (namespace, kind) in carried_over.events {
             log.for_namespace(namespace).push(kind);
         }
         log.commit(Commit {
@@ -352,13 +354,13 @@ impl Engine {
 
 /// Returns the checkpoint after an input on a state, or on no state.
 async fn input_checkpoint(
-    ground: &ForkBase,
+    fork_base: &ForkBase,
     base: Option<&Checkpoint>,
     input: &Value,
     at: CheckpointStamp,
 ) -> Result<Checkpoint, Failure> {
-    let graph = &ground.graph_version.graph;
-    let reduced = reduce(&ground.app, input_reductions(graph, base, input)).await?;
+    let graph = &fork_base.graph_version.graph;
+    let reduced = reduce(&fork_base.app, input_reductions(graph, base, input)).await?;
     let root = Namespace::root();
     let made = block_in_place_in_turn(is_long_validation(graph, [input]), || {
         accept_input(graph, base, &root, input, &reduced, at)

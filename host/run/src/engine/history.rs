@@ -12,7 +12,7 @@ use wattle_graph::plan::{Plan, plan};
 use super::app_code::LoadedCode;
 use super::{Engine, thread_not_found};
 use crate::app::{App, GraphVersion};
-use crate::hostcall::runs::PendingInterrupt;
+use crate::hostcall::runs::InterruptView;
 use crate::limit;
 use crate::ports::store::{
     CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, Store, StoreError, ThreadHead,
@@ -117,14 +117,14 @@ impl Engine {
         let graph = graph_version.map(|graph_version| &graph_version.graph);
         let meta = &lineage.checkpoint.meta;
         let (interrupts, asked) = interrupts_at(head, &lineage, &subgraphs, &events);
-        let known = TaskViewBuilder {
+        let builder = TaskViewBuilder {
             graph,
             lineage: &lineage,
             subgraphs: &subgraphs,
             pending: &interrupts,
             asked: &asked,
         };
-        let tasks = known.tasks(record.origin());
+        let tasks = builder.tasks(record.origin());
         Ok(StateView {
             thread: record.id.clone(),
             namespace: meta.namespace.clone(),
@@ -227,7 +227,7 @@ fn interrupts_at(
     lineage: &Lineage,
     subgraphs: &Subgraphs,
     events: &[Event],
-) -> (Vec<PendingInterrupt>, Vec<PendingInterrupt>) {
+) -> (Vec<InterruptView>, Vec<InterruptView>) {
     let meta = &lineage.checkpoint.meta;
     let expires_ms = head.record.expires_ms.filter(|_| head.current == Some(meta.id));
     let open = if meta.namespace.is_root() {
@@ -239,7 +239,7 @@ fn interrupts_at(
         return (open.clone(), open);
     }
     let asked = view::past_interrupts(&meta.namespace, meta.id, events).into_iter();
-    let asked = asked.map(|(graph, question)| view::pending_interrupt(&graph, &question, None));
+    let asked = asked.map(|(graph, question)| view::interrupt_view(&graph, &question, None));
     (open, asked.collect())
 }
 
@@ -260,8 +260,8 @@ struct TaskViewBuilder<'a> {
     graph: Option<&'a Graph>,
     lineage: &'a Lineage,
     subgraphs: &'a Subgraphs,
-    pending: &'a [PendingInterrupt],
-    asked: &'a [PendingInterrupt],
+    pending: &'a [InterruptView],
+    asked: &'a [InterruptView],
 }
 
 impl TaskViewBuilder<'_> {
@@ -274,8 +274,8 @@ impl TaskViewBuilder<'_> {
             // The copy has no events, so the plan contains every task of the superstep.
             Some(graph) => {
                 match plan(graph, origin, &Lineage::new(lineage.checkpoint.clone()), 1) {
-                    Plan::Tasks { runnable: run, .. } => {
-                        run.into_iter().map(|task| (task.id, task.node, task.index)).collect()
+                    Plan::Tasks { runnable, .. } => {
+                        runnable.into_iter().map(|task| (task.id, task.node, task.index)).collect()
                     }
                     _ => Vec::new(),
                 }
@@ -288,7 +288,7 @@ impl TaskViewBuilder<'_> {
         let lineage = self.lineage;
         let finished = lineage.finished.get(&id);
         let failure = lineage.failed.get(&id).map(|failed| failed.failure.clone());
-        let own = |questions: &[PendingInterrupt]| {
+        let own = |questions: &[InterruptView]| {
             let own = questions.iter().filter(|question| self.belongs_to(question, &id, &node));
             own.cloned().collect::<Vec<_>>()
         };
@@ -311,7 +311,7 @@ impl TaskViewBuilder<'_> {
     }
 
     /// Returns true if an interrupt belongs to a task, or to a subgraph inside of it.
-    fn belongs_to(&self, question: &PendingInterrupt, task: &TaskId, node: &NodeName) -> bool {
+    fn belongs_to(&self, question: &InterruptView, task: &TaskId, node: &NodeName) -> bool {
         let above = &self.lineage.checkpoint.meta.namespace;
         match question.namespace.child_of(above) {
             Some(level) => level.task().map_or(level.node() == node.as_str(), |it| it == *task),
@@ -324,7 +324,7 @@ impl TaskViewBuilder<'_> {
 
     /// Returns the subgraph that a call of a task started, if its checkpoints are stored: of
     /// several, one that raised an interrupt, or else the newest.
-    fn started_subgraph(&self, task: &TaskId, asked: &[PendingInterrupt]) -> Option<Namespace> {
+    fn started_subgraph(&self, task: &TaskId, asked: &[InterruptView]) -> Option<Namespace> {
         let above = &self.lineage.checkpoint.meta.namespace;
         let started = self.subgraphs.iter().filter(|(graph, subgraph_log)| {
             graph.parent().as_ref() == Some(above)

@@ -8,7 +8,7 @@ use wattle_graph::id::RunId;
 use wattle_graph::interrupt::named_answers;
 use wattle_graph::principal::Principal;
 
-use crate::hostcall::runs::PendingInterrupt;
+use crate::hostcall::runs::InterruptView;
 use crate::ports::store::{QueueCondition, RunRecord, RunSpec};
 
 /// The request for a run, with its turn in the queue. Its run id and principal take precedence over
@@ -33,12 +33,12 @@ impl RunRequest {
     /// Creates the request from the record of a run. Once the run has started, the log has its
     /// input, so the record keeps only a specification without the input, and only if that has
     /// client data.
-    pub(super) fn from_record(record: &RunRecord, turn: QueueCondition) -> Self {
+    pub(super) fn from_record(record: &RunRecord, queue_condition: QueueCondition) -> Self {
         let spec = record.spec.as_deref().filter(|spec| !spec.client.is_null());
         let spec = spec.map(|spec| Box::new(spec.without_input()));
         let created_ms = record.created_ms;
         let principal = record.spec.as_ref().and_then(|spec| spec.principal.clone());
-        Self { run: Some(record.id.clone()), queue_condition: turn, created_ms, spec, principal }
+        Self { run: Some(record.id.clone()), queue_condition, created_ms, spec, principal }
     }
 }
 
@@ -50,8 +50,8 @@ impl RunRequest {
 ///
 /// `conflict` if the value names an interrupt that is not pending, or if no interrupt is pending;
 /// `invalid` if several interrupts are pending and the value does not name them.
-pub fn match_answers(
-    open: &[PendingInterrupt],
+pub fn answers_by_interrupt(
+    open: &[InterruptView],
     value: &Value,
 ) -> Result<BTreeMap<String, Value>, Failure> {
     let is_open = |id: &str| open.iter().any(|question| question.id == id);
@@ -85,8 +85,8 @@ mod tests {
 
     use super::*;
 
-    fn question(id: &str) -> PendingInterrupt {
-        PendingInterrupt {
+    fn question(id: &str) -> InterruptView {
+        InterruptView {
             id: id.into(),
             namespace: Namespace::root(),
             node: NodeName::new("ask").unwrap(),
@@ -101,8 +101,10 @@ mod tests {
     fn value_answers_the_only_interrupt_and_object_each_interrupt_that_it_names() {
         let one = [question("a")];
         let two = [question("a"), question("b")];
-        let told = |open: &[PendingInterrupt], value: Value| {
-            match_answers(open, &value).map(|it| json!(it)).map_err(|failure| failure.code.clone())
+        let told = |open: &[InterruptView], value: Value| {
+            answers_by_interrupt(open, &value)
+                .map(|it| json!(it))
+                .map_err(|failure| failure.code.clone())
         };
         assert_eq!(told(&one, json!("yes")), Ok(json!({ "a": "yes" })));
         assert_eq!(told(&one, json!({ "x": 1 })), Ok(json!({ "a": { "x": 1 } })));
@@ -117,7 +119,7 @@ mod tests {
     fn object_with_interrupt_ids_answers_no_other_interrupt() {
         let (stale, open) = ("0123456789abcdef".repeat(2), "f".repeat(32));
         let one = [question(&open)];
-        let refused = |value: Value| match_answers(&one, &value).unwrap_err();
+        let refused = |value: Value| answers_by_interrupt(&one, &value).unwrap_err();
         for value in [
             json!({ &stale: "yes" }),
             json!({ &stale: "yes", &open: "yes" }),
@@ -129,6 +131,10 @@ mod tests {
         }
         assert!(refused(json!({ &stale: "yes" })).message.contains(&stale));
         let itself = json!({ "decision": "yes", &stale: 1 });
-        assert_eq!(match_answers(&one, &itself).unwrap()[&open], itself, "these keys are not ids");
+        assert_eq!(
+            answers_by_interrupt(&one, &itself).unwrap()[&open],
+            itself,
+            "these keys are not ids"
+        );
     }
 }

@@ -39,7 +39,7 @@ impl Engine {
     pub(super) async fn start_run(
         &self,
         request: StartRun,
-        asked: RunRequest,
+        run_request: RunRequest,
     ) -> Result<RunRef, Failure> {
         check_documents(&request.input, &request.context, &request.metadata)?;
         self.app(&request.app)?;
@@ -47,7 +47,7 @@ impl Engine {
             Some(thread) => thread,
             None => new_thread_id(),
         };
-        let mut slot = self.claim_for_run(&thread, asked).await?;
+        let mut slot = self.claim_for_run(&thread, run_request).await?;
         let run_id = slot.run.clone();
         let head = self.unexpired_thread(&thread).await?;
         if let Some(head) = &head {
@@ -111,7 +111,7 @@ impl Engine {
         graph_version: &GraphVersion,
         request: &StartRun,
     ) -> ThreadHead {
-        let now = self.0.ports.clock.now_ms();
+        let now_ms = self.0.ports.clock.now_ms();
         let record = ThreadRecord {
             id: thread.clone(),
             app: app.name.clone(),
@@ -119,8 +119,8 @@ impl Engine {
             version: graph_version.version,
             status: ThreadStatus::Idle,
             run: None,
-            created_ms: now,
-            updated_ms: now,
+            created_ms: now_ms,
+            updated_ms: now_ms,
             expires_ms: None,
             tenant: request.tenant.clone(),
             context: request.context.clone(),
@@ -165,10 +165,10 @@ impl Engine {
     pub(super) async fn resume_run(
         &self,
         request: ResumeRun,
-        asked: RunRequest,
+        run_request: RunRequest,
     ) -> Result<RunRef, Failure> {
         let thread = &request.thread;
-        let mut slot = self.claim_for_run(thread, asked).await?;
+        let mut slot = self.claim_for_run(thread, run_request).await?;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
         self.admit(&head).await?;
@@ -229,8 +229,8 @@ impl Engine {
             )));
         };
         run.first_step.get_or_insert(tuple.checkpoint.meta.step);
-        let past = view::logged_tasks(&tuple.events);
-        let reusable_results = self.find_reusable_results(&head, &run.id, &past).await;
+        let logged_tasks = view::logged_tasks(&tuple.events);
+        let reusable_results = self.find_reusable_results(&head, &run.id, &logged_tasks).await;
         let mut record = head.record.clone();
         record.status = ThreadStatus::Running;
         record.run = Some(run.id.clone());
@@ -249,7 +249,7 @@ impl Engine {
             graph_version.graph.limits().run_tasks,
             finished_in_log(&tuple, &run.id),
         );
-        let (unpersisted, passed) =
+        let (unpersisted, breakpoints_passed_seq) =
             (unpersisted_events::unpersisted_since(&tuple), view::breakpoints_passed_seq(&tuple));
         let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);
         log.set_pending_interrupts(view::pending_with_graphs(&lineage, &subgraphs).len());
@@ -263,9 +263,10 @@ impl Engine {
         log.wait_durable().await.map_err(|error| self.write_failure(error))?;
         let context =
             self.graph_context(app, graph_version, &record, &run, log, &slot, &lineage.checkpoint);
-        let root_superstep = Arc::new(RootSuperstep::new(past, subgraphs, passed));
-        let tasks = Arc::new(tasks);
-        let context = GraphContext { tasks, reusable_results, root_superstep, ..context };
+        let root_superstep =
+            Arc::new(RootSuperstep::new(logged_tasks, subgraphs, breakpoints_passed_seq));
+        let context =
+            GraphContext { reusable_results, root_superstep, tasks: Arc::new(tasks), ..context };
         let driver = Driver::new(context, record, run, lineage, unpersisted);
         Ok(self.spawn(slot, driver))
     }
@@ -339,7 +340,7 @@ impl Engine {
         })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "collects the parts of a run context")]
+    #[expect(clippy::too_many_arguments, reason = "collects the parts of a graph context")]
     fn graph_context(
         &self,
         app: Arc<App>,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, ThreadId};
 
-use super::request::{RunRequest, match_answers};
+use super::request::{RunRequest, answers_by_interrupt};
 use super::{Engine, ThreadClaim};
 use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, RunService as _, StartRun};
 use crate::ports::store::{QueueCondition, RunAnswers, RunKind, RunRecord};
@@ -36,7 +36,7 @@ impl Engine {
             return Err(Failure::internal(format!("run `{}` has no specification", record.id)));
         };
         let thread = &record.thread;
-        let asked = RunRequest::from_record(record, turn);
+        let run_request = RunRequest::from_record(record, turn);
         let (app, options) = (spec.app.clone(), record.options.clone());
         match &spec.kind {
             RunKind::Start { input } => {
@@ -53,7 +53,7 @@ impl Engine {
                     ttl: spec.ttl,
                     principal: None,
                 };
-                Box::pin(self.start_run(start, asked)).await
+                Box::pin(self.start_run(start, run_request)).await
             }
             RunKind::Continue | RunKind::Answer { .. } => {
                 let answers = match &spec.kind {
@@ -70,7 +70,7 @@ impl Engine {
                     options,
                     principal: None,
                 };
-                Box::pin(self.resume_run(resume, asked)).await
+                Box::pin(self.resume_run(resume, run_request)).await
             }
             RunKind::Command { command, answer, checkpoint } => {
                 let answers = match answer {
@@ -91,15 +91,15 @@ impl Engine {
                     options,
                     principal: None,
                 };
-                Box::pin(self.command_thread(command, asked)).await
+                Box::pin(self.command_thread(command, run_request)).await
             }
             RunKind::Fork { checkpoint, input } => {
                 let from = ForkFrom::Checkpoint { checkpoint: *checkpoint, input: input.clone() };
-                self.start_fork(record, from, (app, tenant), asked).await
+                self.start_fork(record, from, (app, tenant), run_request).await
             }
             RunKind::Redo { checkpoint, input } => {
                 let from = ForkFrom::Input { checkpoint: *checkpoint, input: input.clone() };
-                self.start_fork(record, from, (app, tenant), asked).await
+                self.start_fork(record, from, (app, tenant), run_request).await
             }
         }
     }
@@ -109,7 +109,7 @@ impl Engine {
         record: &RunRecord,
         from: ForkFrom,
         (app, tenant): (AppName, Option<String>),
-        asked: RunRequest,
+        run_request: RunRequest,
     ) -> Result<RunRef, Failure> {
         let fork = ForkThread {
             thread: record.thread.clone(),
@@ -121,7 +121,7 @@ impl Engine {
             options: record.options.clone(),
             principal: None,
         };
-        Box::pin(self.fork_thread(&record.thread, &fork, asked)).await
+        Box::pin(self.fork_thread(&record.thread, &fork, run_request)).await
     }
 
     /// Replaces the answers of a run by answers with interrupt ids, if they match the pending
@@ -150,7 +150,7 @@ impl Engine {
             RunAnswers::Matched(value) => {
                 let view = self.thread(thread).await?;
                 let open = view.map(|view| view.interrupts).unwrap_or_default();
-                match_answers(&open, value)
+                answers_by_interrupt(&open, value)
             }
         }
     }

@@ -159,17 +159,17 @@ impl Engine {
     pub(super) async fn claim_for_run(
         &self,
         thread: &ThreadId,
-        asked: RunRequest,
+        run_request: RunRequest,
     ) -> Result<ThreadClaim, Failure> {
-        let mut slot = match asked.run.clone() {
+        let mut slot = match run_request.run.clone() {
             None => self.claim(thread, new_run_id()).await?,
             // The run is pending under this id, and starts in its turn.
-            Some(run) if asked.queue_condition == QueueCondition::Pending => {
+            Some(run) if run_request.queue_condition == QueueCondition::Pending => {
                 self.claim(thread, run).await?
             }
             Some(run) => self.claim_for_run_id(thread, run).await?,
         };
-        slot.request = asked;
+        slot.request = run_request;
         Ok(slot)
     }
 

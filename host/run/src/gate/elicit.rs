@@ -50,7 +50,7 @@ impl CallEntry {
     /// it.
     pub(crate) fn last_round(&self) -> Option<Interrupt> {
         let last = self.round_interrupts().last();
-        last.filter(|last| self.in_doubt_seq.is_none_or(|begun| begun < last.asked_seq))
+        last.filter(|last| self.last_start_seq.is_none_or(|begun| begun < last.asked_seq))
     }
 
     /// Unwinds the guest if the last round of this call has no answer, before the call starts

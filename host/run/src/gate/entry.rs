@@ -25,8 +25,9 @@ pub(crate) struct CallEntry {
     pub task: Arc<TaskGate>,
     /// Call number in the task.
     pub number: u32,
-    /// Sequence number of the last start of an in-doubt call; `None` if the call is not in doubt.
-    pub in_doubt_seq: Option<u64>,
+    /// Sequence number of the last start of the call; `None` if it has not started, or if a
+    /// decision about it was made. With a start, a call that is not idempotent is in doubt.
+    pub last_start_seq: Option<u64>,
     /// Decision about the call, if it was in doubt.
     pub decision: Option<Decision>,
     /// The request.
@@ -57,9 +58,9 @@ impl TaskGate {
         batch: u32,
         request: CallRequest,
     ) -> Result<CallLookup, Unwind> {
-        let (begun, settled) = match self.journal.look_up(number, &request)? {
+        let (last_start_seq, decision) = match self.journal.look_up(number, &request)? {
             JournalLookup::Recorded(result) => return Ok(CallLookup::Recorded(result)),
-            JournalLookup::InDoubt(begun) => (Some(begun), None),
+            JournalLookup::Started(seq) => (Some(seq), None),
             JournalLookup::Settled(decision) => (None, Some(decision)),
             JournalLookup::Absent => (None, None),
         };
@@ -68,8 +69,8 @@ impl TaskGate {
         let entry = CallEntry {
             task,
             number,
-            in_doubt_seq: begun,
-            decision: settled,
+            last_start_seq,
+            decision,
             request,
             batch,
             started_ms,
@@ -81,7 +82,7 @@ impl TaskGate {
 
 impl CallEntry {
     /// Logs the start of the call. The event includes the request if `tells_request` is true.
-    pub(crate) fn log_start(&self, document: bool, tells_request: bool) -> CallStarted {
+    pub(crate) fn log_start(&self, is_structured: bool, tells_request: bool) -> CallStarted {
         let Self { task, number, request, .. } = self;
         let started = CallStarted {
             task: task.task.clone(),
@@ -89,7 +90,7 @@ impl CallEntry {
             call: *number,
             function: request.function.to_owned(),
             summary: request.summary.clone(),
-            is_structured: document,
+            is_structured,
             start_number: task.journal.next_start_number(*number),
             request: tells_request.then(|| request.journaled()),
         };

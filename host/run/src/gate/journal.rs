@@ -75,8 +75,8 @@ struct CallStart {
 pub(crate) enum JournalLookup {
     /// The call has this result.
     Recorded(Result<Value, Failure>),
-    /// The call started, last at this sequence number, and has no result.
-    InDoubt(u64),
+    /// The call has started and has no result. This is the sequence number of its last start.
+    Started(u64),
     /// The call was in doubt, and this decision was made about it.
     Settled(Decision),
     /// The journal does not know the call.
@@ -84,42 +84,44 @@ pub(crate) enum JournalLookup {
 }
 
 impl Journal {
-    /// Creates a journal from the logged calls of a task. `repeated` is true if the task started
+    /// Creates a journal from the logged calls of a task. `reexecuted` is true if the task started
     /// before.
-    pub(crate) fn new(past: CallsByScope, repeated: bool) -> Self {
-        Self::of(past, repeated, false)
+    pub(crate) fn new(logged_calls: CallsByScope, reexecuted: bool) -> Self {
+        Self::of(logged_calls, reexecuted, false)
     }
 
-    fn of(mut past: CallsByScope, repeated: bool, sealed: bool) -> Self {
+    fn of(mut logged_calls: CallsByScope, reexecuted: bool, replay_only: bool) -> Self {
         let LoggedCalls {
             results: mut entries,
-            starts: open,
-            start_numbers: again,
-            decisions: settled,
-            newest_seq: newest,
+            starts: pending,
+            start_numbers,
+            decisions,
+            newest_seq,
             ..
-        } = past.remove([].as_slice()).unwrap_or_default();
-        if !sealed {
-            drop_trailing_rollbacks(&mut entries, newest);
+        } = logged_calls.remove([].as_slice()).unwrap_or_default();
+        if !replay_only {
+            drop_trailing_rollbacks(&mut entries, newest_seq);
         }
-        let open = open.into_iter().filter(|(call, _)| !entries.contains_key(call));
-        let open = open.filter_map(|(call, begun)| Some((call, *begun.last()?))).collect();
-        let settled = settled.into_iter().map(|(call, (_, decision))| (call, decision)).collect();
-        let begun = again
+        let pending = pending.into_iter().filter(|(call, _)| !entries.contains_key(call));
+        let pending = pending.filter_map(|(call, begun)| Some((call, *begun.last()?))).collect();
+        let decisions =
+            decisions.into_iter().map(|(call, (_, decision))| (call, decision)).collect();
+        let starts = start_numbers
             .into_iter()
-            .map(|(call, again)| (call, CallStart { start_number: again, restart_count: 0 }));
-        let inner = JournalState {
+            .map(|(call, start_number)| (call, CallStart { start_number, restart_count: 0 }));
+        let state = JournalState {
             entries,
-            newest_seq: newest,
-            pending: open,
-            starts: begun.collect(),
-            decisions: settled,
-            reexecuted: repeated,
-            replay_only: sealed,
-            logged_tool_calls: past,
+            newest_seq,
+            pending,
+            starts: starts.collect(),
+            decisions,
+            reexecuted,
+            replay_only,
+            // Those of the task itself were removed.
+            logged_tool_calls: logged_calls,
             ..JournalState::default()
         };
-        Self(Mutex::new(inner))
+        Self(Mutex::new(state))
     }
 
     /// Sets the sequence number of the last `reopened` event for the task. Calls after it are
@@ -136,8 +138,8 @@ impl Journal {
 
     /// Creates the journal to replay a task that has ended. A call that it does not hold is a
     /// divergence.
-    pub(crate) fn for_replay(past: CallsByScope) -> Self {
-        Self::of(past, true, true)
+    pub(crate) fn for_replay(logged_calls: CallsByScope) -> Self {
+        Self::of(logged_calls, true, true)
     }
 
     /// Returns the journal of the tool that call `call` calls.
@@ -169,19 +171,14 @@ impl Journal {
     /// pending interrupt: they stay in doubt.
     pub(crate) fn fail_attempt(&self) {
         let mut inner = self.lock();
-        let JournalState {
-            pending: open,
-            interrupts: asked,
-            logged_tool_calls: past,
-            tool_journals: tools,
-            ..
-        } = &mut *inner;
+        let JournalState { pending, interrupts, logged_tool_calls, tool_journals, .. } =
+            &mut *inner;
         let is_about = |it: &Asked, call: u32| it.call == call && keeps_pending(it);
-        open.retain(|call, _| asked.values().any(|it| is_about(&it.asked, *call)));
-        for calls in past.values_mut() {
+        pending.retain(|call, _| interrupts.values().any(|it| is_about(&it.asked, *call)));
+        for calls in logged_tool_calls.values_mut() {
             calls.fail_attempt(false);
         }
-        for journal in tools.values() {
+        for journal in tool_journals.values() {
             journal.fail_attempt();
         }
     }
@@ -193,9 +190,9 @@ impl Journal {
         let mut inner = self.lock();
         inner.next_call = 0;
         inner.budget.reset();
-        let newest = inner.newest_seq;
+        let newest_seq = inner.newest_seq;
         forget_failed(&mut inner.entries);
-        drop_trailing_rollbacks(&mut inner.entries, newest);
+        drop_trailing_rollbacks(&mut inner.entries, newest_seq);
         inner.reexecuted = true;
         inner.tool_journals.values().for_each(|journal| journal.begin_attempt());
     }
@@ -274,7 +271,7 @@ impl Journal {
             return Ok(inner
                 .pending
                 .get(&call)
-                .map_or(JournalLookup::Absent, |begun| JournalLookup::InDoubt(*begun)));
+                .map_or(JournalLookup::Absent, |seq| JournalLookup::Started(*seq)));
         };
         if entry.function == request.function && entry.digest == request.digest {
             return Ok(JournalLookup::Recorded(entry.result.clone()));
@@ -293,8 +290,8 @@ impl Journal {
     }
 
     /// Records the start of a call.
-    pub(crate) fn record_start(&self, call: u32, again: u64, seq: u64) {
-        self.lock().starts.insert(call, CallStart { start_number: again, restart_count: 0 });
+    pub(crate) fn record_start(&self, call: u32, start_number: u64, seq: u64) {
+        self.lock().starts.insert(call, CallStart { start_number, restart_count: 0 });
         self.observe_seq(seq);
     }
 
@@ -326,7 +323,7 @@ impl Journal {
         self.lock().interrupts.values().any(|it| it.asked.elicited.is_some())
     }
 
-    /// Raises `newest` to the sequence number of a start or an interrupt.
+    /// Raises `newest_seq` to the sequence number of a start or an interrupt.
     fn observe_seq(&self, seq: u64) {
         let mut inner = self.lock();
         inner.newest_seq = inner.newest_seq.max(seq);

@@ -190,7 +190,7 @@ impl Gate {
         call: &C,
         mut entry: Box<CallEntry>,
     ) -> Result<PipelineStep<C::Output>, Unwind> {
-        let decision = match (entry.decision.take(), entry.in_doubt_seq) {
+        let decision = match (entry.decision.take(), entry.last_start_seq) {
             (Some(decision), _) => decision,
             (None, Some(begun)) if call.idempotency() == Idempotency::NotIdempotent => {
                 entry.settle(self.env.grants.in_doubt, begun).await?
@@ -199,7 +199,7 @@ impl Gate {
         };
         let answer = match decision {
             Decision::Retry => {
-                (entry.in_doubt_seq, entry.decision) = (None, Some(Decision::Retry));
+                (entry.last_start_seq, entry.decision) = (None, Some(Decision::Retry));
                 return Ok(PipelineStep::Continue(entry));
             }
             Decision::Fail => Err(entry.in_doubt_failure()),
@@ -247,15 +247,15 @@ impl Gate {
         entry: &CallEntry,
         begun: Option<&CallStarted>,
     ) -> Option<(u64, C::Output, Value)> {
-        call.check_grants(&self.env.grants, self.caller()).ok()?;
+        call.check_allowed(&self.env.grants, self.caller()).ok()?;
         let found = entry.task.reusable_results.take(C::FUNCTION, entry.request.digest);
-        let ReusableResult { seq, output: answer } = found?;
-        let mut read = serde_json::from_value::<C::Output>(answer).ok()?;
+        let ReusableResult { seq, output } = found?;
+        let mut read = serde_json::from_value::<C::Output>(output).ok()?;
         if let Some(begun) = begun {
             C::set_message_id(&mut read, begun.message_id(0));
         }
-        let answer = serde_json::to_value(&read).ok()?;
-        Some((seq, read, answer))
+        let output = serde_json::to_value(&read).ok()?;
+        Some((seq, read, output))
     }
 
     /// Checks the grant and performs the call. A cancel of the run ends it. The call of a task
@@ -266,7 +266,7 @@ impl Gate {
         entry: Option<&CallEntry>,
     ) -> Result<CallResult<C::Output>, Unwind> {
         let GuestEnv { ports, caller, grants, cancel, .. } = &self.env;
-        if let Err(denied) = call.check_grants(grants, caller) {
+        if let Err(denied) = call.check_allowed(grants, caller) {
             return Ok(Err(denied));
         }
         let (env, budget, log_budget) = (&self.env, &*self.budget, &self.log_budget);

@@ -204,7 +204,7 @@ impl HostCall for WaitRun {
     }
 
     /// The grant was checked when the subgraph was started.
-    fn check_grants(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
 }

@@ -64,8 +64,8 @@ impl HostCall for StreamingCall {
         self.request.summary()
     }
 
-    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        self.request.check_grants(grants, caller)
+    fn check_allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        self.request.check_allowed(grants, caller)
     }
 
     fn is_structured_output(&self) -> bool {
@@ -96,18 +96,12 @@ pub(crate) fn start_stream(
     request: CompletionRequest,
 ) -> Result<CompletionStream, CallError> {
     let number = gate.reserve_call_numbers(1)?;
-    let (delta_sender, pieces) = mpsc::unbounded_channel();
+    let (delta_sender, deltas) = mpsc::unbounded_channel();
     let call = StreamingCall { request, delta_sender };
-    let answer = CompletionState::NotStarted(Box::new(call));
+    let state = CompletionState::NotStarted(Box::new(call));
     let gate = gate.clone();
-    let mut stream = CompletionStream {
-        gate,
-        number,
-        deltas: pieces,
-        state: answer,
-        replayed: false,
-        received: false,
-    };
+    let mut stream =
+        CompletionStream { gate, number, deltas, state, replayed: false, received: false };
     // A guest that is re-executed may not read beyond its recorded reads.
     if !stream.gate.task.as_ref().is_some_and(|task| task.journal.has_stream_reads(number)) {
         stream.start_call();

@@ -174,18 +174,18 @@ async fn begin_transaction(gate: &Gate, database: &str) -> Result<Transaction, C
 async fn open_live(
     env: &GuestEnv,
     database: &str,
-    meter: ByteBudget,
+    budget: ByteBudget,
 ) -> Result<Transaction, Failure> {
     sql::check_writable(&env.grants, &env.caller, database)?;
-    let target = DatabaseHandle::new(env, database);
-    let mode = Mode::Live(Some(target.begin().await?));
+    let database = DatabaseHandle::new(env, database);
+    let mode = Mode::Live(Some(database.begin().await?));
     Ok(Transaction {
         mode,
         statements: Vec::new(),
         next_statement: 0,
-        database: target,
+        database,
         entry: None,
-        budget: meter,
+        budget,
     })
 }
 
@@ -194,7 +194,7 @@ fn open_replayed(
     database: &str,
     call: u32,
     kept: Value,
-    meter: ByteBudget,
+    budget: ByteBudget,
 ) -> Result<Transaction, CallError> {
     let TransactionRecord { statements, end } = decode_output(TRANSACTION, kept)?;
     Ok(Transaction {
@@ -203,7 +203,7 @@ fn open_replayed(
         next_statement: 0,
         database: DatabaseHandle::new(env, database),
         entry: None,
-        budget: meter,
+        budget,
     })
 }
 
@@ -340,7 +340,7 @@ impl Transaction {
         if let Mode::Replayed { .. } = self.mode {
             return Ok(self.end_replayed("commit")?);
         }
-        let kept = self.to_record("commit");
+        let results = self.to_record("commit");
         let Mode::Live(live) = &mut self.mode else { return Err(already_ended().into()) };
         let live = live.take().ok_or_else(already_ended)?;
         let Some(entry) = self.entry.take() else {
@@ -349,17 +349,17 @@ impl Transaction {
         let task = entry.task.clone();
         task.check_log_size().await?;
         task.log.output_commit().await.map_err(log_lost)?;
-        let marker = CommitMarker { key: marker_key(&entry), results: kept };
+        let marker = CommitMarker { key: marker_key(&entry), results };
         let mut commit = live.commit(Some(&marker));
         let committed = task.log.poll_while_leased(commit.as_mut()).await.map_err(log_lost)?;
         drop(commit);
-        let CommitResult { recorded, returned: told } = match committed {
+        let CommitResult { recorded, returned } = match committed {
             Ok(()) => CommitResult::success(marker.results),
             Err(failure) => self.database.resolve_commit(entry.number, marker, failure).await,
         };
         entry.record(recorded);
         task.log.flush_urgent().await;
-        told
+        returned
     }
 
     /// Rolls back, and records the results in the journal.
@@ -432,15 +432,15 @@ impl Transaction {
         &mut self,
         text: &str,
         digest: Digest,
-        answer: &Result<T, Failure>,
+        result: &Result<T, Failure>,
     ) -> Result<(), CallError> {
-        let answer = match answer {
-            Ok(answer) => Ok(serde_json::to_value(answer)
+        let result = match result {
+            Ok(result) => Ok(serde_json::to_value(result)
                 .map_err(|error| Failure::internal(format!("cannot journal rows: {error}")))?),
             Err(failure) => Err(failure.clone()),
         };
-        let counted = self.charge_result(&answer);
-        self.statements.push(StatementRecord { text: text.to_owned(), digest, result: answer });
+        let counted = self.charge_result(&result);
+        self.statements.push(StatementRecord { text: text.to_owned(), digest, result });
         Ok(counted?)
     }
 

@@ -39,7 +39,7 @@ impl HostCall for PutBlob {
         self.bytes.len() as u64
     }
 
-    fn check_grants(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         if self.bytes.len() as u64 <= limit::BLOB_BYTES {
             return Ok(());
         }
@@ -95,7 +95,7 @@ impl HostCall for StatBlob {
         self.blob.to_string()
     }
 
-    fn check_grants(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
 }

@@ -97,7 +97,7 @@ impl HostCall for HttpRequest {
     }
 
     /// The adapter checks the rules, for every redirect.
-    fn check_grants(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
 }

@@ -18,7 +18,7 @@ impl HostCall for ImageRequest {
         self.route.clone()
     }
 
-    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         check_route_grant(grants, caller, &self.route)
     }
 }

@@ -44,7 +44,7 @@ impl HostCall for CompletionRequest {
         }
     }
 
-    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         check_route_grant(grants, caller, &self.route)
     }
 

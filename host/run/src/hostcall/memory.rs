@@ -30,7 +30,7 @@ impl HostCall for GetDocument {
         summary_of(&self.namespace, &self.key)
     }
 
-    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         check_grant(grants, caller, &self.namespace, MemoryAccess::Read)
     }
 }
@@ -48,7 +48,7 @@ impl HostCall for PutDocument {
         summary_of(&self.0.namespace, &self.0.key)
     }
 
-    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         check_grant(grants, caller, &self.0.namespace, MemoryAccess::ReadWrite)
     }
 }
@@ -70,7 +70,7 @@ impl HostCall for DeleteDocument {
         summary_of(&self.namespace, &self.key)
     }
 
-    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         check_grant(grants, caller, &self.namespace, MemoryAccess::ReadWrite)
     }
 }
@@ -90,7 +90,7 @@ impl HostCall for SearchDocuments {
         format!("{} {query}", short_path(&self.0.prefix)).trim_end().to_owned()
     }
 
-    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         check_grant(grants, caller, &self.0.prefix, MemoryAccess::Read)
     }
 }
@@ -108,7 +108,7 @@ impl HostCall for ListMemoryNamespaces {
         short_path(&self.0.prefix)
     }
 
-    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         check_grant(grants, caller, &self.0.prefix, MemoryAccess::Read)
     }
 }
@@ -180,7 +180,7 @@ mod tests {
             plugin: PluginName::new("agent").unwrap(),
             tenant: None,
         };
-        call.check_grants(&grants, &caller).map_err(|failure| failure.message)
+        call.check_allowed(&grants, &caller).map_err(|failure| failure.message)
     }
 
     fn get(namespace: &[&str]) -> GetDocument {

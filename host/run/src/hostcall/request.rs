@@ -26,9 +26,10 @@ pub(crate) struct CallRequest {
 
 /// The request as the journal stores it.
 enum JournalForm {
-    Whole(Value),
-    /// JSON text; truncated if it is long or deep.
-    Truncated(Vec<u8>),
+    /// JSON value, stored whole.
+    Value(Value),
+    /// JSON text of the request, truncated in the journal if it is long or deep.
+    Text(Vec<u8>),
 }
 
 impl CallRequest {
@@ -43,14 +44,8 @@ impl CallRequest {
         })?;
         let (digest, bytes) = (Digest::of(&text), text.len() as u64);
         let part = call.journaled_request().and_then(|part| serde_json::to_vec(&part).ok());
-        let shown = JournalForm::Truncated(part.unwrap_or(text));
-        Ok(Self {
-            function: C::FUNCTION,
-            digest,
-            summary: call.summary(),
-            bytes,
-            journal_form: shown,
-        })
+        let journal_form = JournalForm::Text(part.unwrap_or(text));
+        Ok(Self { function: C::FUNCTION, digest, summary: call.summary(), bytes, journal_form })
     }
 
     /// Creates the request of a small call, which the journal stores whole and without a summary.
@@ -62,7 +57,7 @@ impl CallRequest {
             digest,
             summary: String::new(),
             bytes,
-            journal_form: JournalForm::Whole(request),
+            journal_form: JournalForm::Value(request),
         }
     }
 
@@ -73,14 +68,14 @@ impl CallRequest {
 
     /// Omits the content, because the call has an event of its own that holds it.
     pub(crate) fn omit_content(&mut self) {
-        self.journal_form = JournalForm::Whole(Value::Null);
+        self.journal_form = JournalForm::Value(Value::Null);
     }
 
     /// Returns the request as the journal stores it.
     pub(crate) fn journaled(&self) -> Value {
         match &self.journal_form {
-            JournalForm::Whole(request) => request.clone(),
-            JournalForm::Truncated(text) => truncated(text),
+            JournalForm::Value(request) => request.clone(),
+            JournalForm::Text(text) => truncated(text),
         }
     }
 }

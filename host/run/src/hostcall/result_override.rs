@@ -26,14 +26,14 @@ pub(crate) fn check_override(
     called: &Called,
     result: &Result<Value, Failure>,
 ) -> Result<(), Failure> {
-    let form = result_check(&called.function).ok_or_else(|| not_overridable(called))?;
+    let check = output_check(&called.function).ok_or_else(|| not_overridable(called))?;
     match result {
         Err(_) if is_infallible(&called.function) => Err(Failure::new(
             code::INVALID,
             format!("`{}` never fails; override its output instead", called.function),
         )),
         Err(_) => Ok(()),
-        Ok(answer) => run_result_check(&called.function, form, answer),
+        Ok(answer) => run_output_check(&called.function, check, answer),
     }
 }
 
@@ -43,21 +43,21 @@ pub(crate) fn check_override(
 ///
 /// `invalid` for an output that does not have the call's type.
 pub(crate) fn check_settled(function: &str, answer: &Value) -> Result<(), Failure> {
-    let form = match function {
-        "memory.put" | "memory.delete" => Some(deserializes_as::<()> as ResultCheck),
-        _ => result_check(function),
+    let check = match function {
+        "memory.put" | "memory.delete" => Some(deserializes_as::<()> as OutputCheck),
+        _ => output_check(function),
     };
-    match form {
-        Some(form) => run_result_check(function, form, answer),
+    match check {
+        Some(check) => run_output_check(function, check, answer),
         None => check_depth("the output", answer),
     }
 }
 
 /// Checks an output. The error describes the mismatch.
-type ResultCheck = fn(&Value) -> Result<(), String>;
+type OutputCheck = fn(&Value) -> Result<(), String>;
 
 /// Returns the check for the output of a function that accepts an override.
-fn result_check(function: &str) -> Option<ResultCheck> {
+fn output_check(function: &str) -> Option<OutputCheck> {
     Some(match function {
         CompletionRequest::FUNCTION | stream::FUNCTION => deserializes_as::<Completion>,
         ImageRequest::FUNCTION => deserializes_as::<<ImageRequest as HostCall>::Output>,
@@ -74,9 +74,9 @@ fn result_check(function: &str) -> Option<ResultCheck> {
     })
 }
 
-fn run_result_check(function: &str, form: ResultCheck, answer: &Value) -> Result<(), Failure> {
+fn run_output_check(function: &str, check: OutputCheck, answer: &Value) -> Result<(), Failure> {
     check_depth("the output", answer)?;
-    form(answer).map_err(|message| {
+    check(answer).map_err(|message| {
         let text = format!(
             "invalid output for `{function}`: {message}; its journal entry shows the format"
         );

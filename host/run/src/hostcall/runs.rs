@@ -132,9 +132,9 @@ pub struct RunRef {
     pub run: RunId,
 }
 
-/// A pending interrupt.
+/// An interrupt, pending or answered, as clients see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PendingInterrupt {
+pub struct InterruptView {
     /// Interrupt id.
     pub id: String,
     /// Namespace of the subgraph whose node raised the interrupt; empty for the root graph.
@@ -163,7 +163,7 @@ pub enum RunOutcome {
     /// The run waits for answers or, without pending interrupts, at a breakpoint.
     Interrupted {
         /// Pending interrupts.
-        interrupts: Vec<PendingInterrupt>,
+        interrupts: Vec<InterruptView>,
         /// Nodes that execute next.
         next: Vec<NodeName>,
     },
@@ -214,7 +214,7 @@ pub struct ThreadView {
     /// Nodes that execute next.
     pub next: Vec<NodeName>,
     /// Pending interrupts.
-    pub interrupts: Vec<PendingInterrupt>,
+    pub interrupts: Vec<InterruptView>,
     /// Creation time, in milliseconds since the Unix epoch.
     pub created_ms: i64,
     /// Time of the last update, in milliseconds since the Unix epoch.

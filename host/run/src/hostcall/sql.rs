@@ -141,7 +141,7 @@ impl HostCall for Query {
         self.0.summary_line()
     }
 
-    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         sql_rule(grants, caller, &self.0.database).map(drop)
     }
 }
@@ -161,7 +161,7 @@ impl HostCall for Dialect {
         self.database.clone()
     }
 
-    fn check_grants(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         sql_rule(grants, caller, &self.database).map(drop)
     }
 }

@@ -83,7 +83,7 @@ impl HostCall for ToolRequest {
     }
 
     /// The grant is checked when the call is performed, because only then the tools are known.
-    fn check_grants(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
 }
@@ -101,7 +101,7 @@ impl HostCall for ListTools {
         String::new()
     }
 
-    fn check_grants(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+    fn check_allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
 }

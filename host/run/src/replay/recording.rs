@@ -57,9 +57,9 @@ pub(super) struct RecordedSubgraph {
     pub(super) run: Value,
 }
 
-/// State of reading a log into a [`Recording`], up to the current event.
+/// The position up to which a log was read into a [`Recording`]: the state after the last event.
 #[derive(Default)]
-struct RecordingReader<'e> {
+struct ReadPosition<'e> {
     current: BTreeMap<Namespace, CheckpointId>,
     /// Checkpoints of each graph, with their sequence numbers.
     checkpoints: BTreeMap<Namespace, Vec<(u64, CheckpointId)>>,
@@ -89,17 +89,17 @@ impl Recording {
     /// Reads an export.
     pub(super) fn of(export: &Export) -> Result<Self, Failure> {
         let mut record = Self::default();
-        let mut course = RecordingReader::default();
+        let mut position = ReadPosition::default();
         for batch in &export.batches {
             record.values.add_batch(batch)?;
             if let Some(meta) = &batch.checkpoint {
                 record.add_checkpoint(meta);
             }
             for event in &batch.events {
-                record.apply(event, &mut course);
+                record.apply(event, &mut position);
             }
         }
-        for events in course.since.into_values() {
+        for events in position.since.into_values() {
             let subgraph_logs = Subgraphs::new(events).into_logs();
             let unpersisted =
                 subgraph_logs.filter(|(_, subgraph_log)| subgraph_log.checkpoint.is_none());
@@ -119,19 +119,19 @@ impl Recording {
         }
     }
 
-    fn apply<'e>(&mut self, event: &'e Event, course: &mut RecordingReader<'e>) {
-        course.answers.apply(event);
+    fn apply<'e>(&mut self, event: &'e Event, position: &mut ReadPosition<'e>) {
+        position.answers.apply(event);
         match &event.kind {
             EventKind::Checkpointed(made) => {
-                self.apply_checkpoint(made, event, course);
+                self.apply_checkpoint(made, event, position);
                 if !event.namespace.is_root() {
-                    course.add_event(event);
+                    position.add_event(event);
                 }
                 return;
             }
             EventKind::Reopened(reopened) => {
-                self.apply_reopened(reopened, course);
-                course.current.insert(event.namespace.clone(), reopened.to);
+                self.apply_reopened(reopened, position);
+                position.current.insert(event.namespace.clone(), reopened.to);
             }
             EventKind::TaskFailed(failed) => {
                 if let Some(handler) = &failed.handler {
@@ -146,8 +146,8 @@ impl Recording {
             }
             _ => {}
         }
-        course.add_event(event);
-        if let Some(checkpoint) = course.current.get(&event.namespace) {
+        position.add_event(event);
+        if let Some(checkpoint) = position.current.get(&event.namespace) {
             self.events_since.entry(*checkpoint).or_default().push(event.clone());
         }
     }
@@ -156,16 +156,16 @@ impl Recording {
         &mut self,
         facts: &Checkpointed,
         event: &Event,
-        course: &mut RecordingReader<'_>,
+        position: &mut ReadPosition<'_>,
     ) {
         let id = facts.checkpoint;
-        let before = course.current.insert(event.namespace.clone(), id);
+        let before = position.current.insert(event.namespace.clone(), id);
         if let Some(before) = before.filter(|_| facts.source == CheckpointSource::Loop) {
             let (run, at_ms) = (event.run.clone(), event.at_ms);
             self.successors.insert(before, RecordedCheckpoint { event: facts.clone(), run, at_ms });
         }
-        course.checkpoints.entry(event.namespace.clone()).or_default().push((event.seq, id));
-        course.newest = course.newest.max(id);
+        position.checkpoints.entry(event.namespace.clone()).or_default().push((event.seq, id));
+        position.newest = position.newest.max(id);
     }
 
     /// Adds a subgraph that a call started. The graph stays unknown if the journal truncated the request.
@@ -181,18 +181,18 @@ impl Recording {
     }
 
     /// Applies a reopen: the thread and its interrupted subgraphs return to the checkpoints before the answers.
-    fn apply_reopened(&mut self, reopened: &Reopened, course: &mut RecordingReader<'_>) {
-        self.reopened.insert(reopened.to, course.newest);
+    fn apply_reopened(&mut self, reopened: &Reopened, position: &mut ReadPosition<'_>) {
+        self.reopened.insert(reopened.to, position.newest);
         self.successors.remove(&reopened.to);
-        let undone = course.answers.reopened_by(reopened);
-        let nested = course.checkpoints.iter().filter(|(namespace, _)| !namespace.is_root());
+        let undone = position.answers.reopened_by(reopened);
+        let nested = position.checkpoints.iter().filter(|(namespace, _)| !namespace.is_root());
         for (namespace, made) in nested.filter(|(namespace, _)| undone.covers(namespace)) {
             let Some((_, at)) = made.iter().rev().find(|(seq, _)| *seq < undone.since) else {
-                course.current.remove(namespace);
+                position.current.remove(namespace);
                 continue;
             };
-            course.current.insert(namespace.clone(), *at);
-            self.reopened.insert(*at, course.newest);
+            position.current.insert(namespace.clone(), *at);
+            self.reopened.insert(*at, position.newest);
             self.successors.remove(at);
             if let Some(events) = self.events_since.get_mut(at) {
                 events.retain(|event| event.seq < undone.since);
@@ -343,7 +343,7 @@ impl Recording {
     }
 }
 
-impl<'e> RecordingReader<'e> {
+impl<'e> ReadPosition<'e> {
     /// Adds an event to the current checkpoint of the root graph.
     fn add_event(&mut self, event: &'e Event) {
         let at = self.current.get(&Namespace::root()).copied();

@@ -15,7 +15,8 @@ use crate::ports::store::CheckpointTuple;
 /// Counter of a run's tasks.
 pub(crate) struct TaskCount {
     allowed: u64,
-    started: AtomicU64,
+    /// Number of finished and running tasks.
+    counted: AtomicU64,
 }
 
 impl Default for TaskCount {
@@ -27,32 +28,36 @@ impl Default for TaskCount {
 impl TaskCount {
     /// Creates the counter of a run with `finished` finished tasks.
     pub(crate) fn new(allowed: u64, finished: u64) -> Self {
-        Self { allowed, started: AtomicU64::new(finished) }
+        Self { allowed, counted: AtomicU64::new(finished) }
     }
 
     /// Returns the number of finished and running tasks.
-    pub(crate) fn started(&self) -> u64 {
-        self.started.load(Ordering::Relaxed)
+    pub(crate) fn counted(&self) -> u64 {
+        self.counted.load(Ordering::Relaxed)
     }
 
     /// Adds finished tasks.
     pub(crate) fn add(&self, tasks: u64) {
-        self.started.fetch_add(tasks, Ordering::Relaxed);
+        self.counted.fetch_add(tasks, Ordering::Relaxed);
     }
 
-    /// Counts tasks of a graph that are about to start.
-    pub(crate) fn start(
+    /// Reserves the numbers of tasks of a graph that are about to start.
+    ///
+    /// # Errors
+    ///
+    /// [`Exceeded`] if the run would have more tasks than allowed.
+    pub(crate) fn reserve(
         self: &Arc<Self>,
         tasks: usize,
         graph: &GraphName,
     ) -> Result<RunningTasks, Exceeded> {
         let tasks = tasks as u64;
-        let more = |taken: u64| {
-            let taken = taken.saturating_add(tasks);
-            (taken <= self.allowed).then_some(taken)
+        let more = |counted: u64| {
+            let counted = counted.saturating_add(tasks);
+            (counted <= self.allowed).then_some(counted)
         };
-        let taken = self.started.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.map_err(|_| limit::run_tasks(graph, self.allowed))?;
+        let reserved = self.counted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        reserved.map_err(|_| limit::run_tasks(graph, self.allowed))?;
         Ok(RunningTasks { count: self.clone(), tasks })
     }
 }
@@ -72,7 +77,7 @@ impl RunningTasks {
 
 impl Drop for RunningTasks {
     fn drop(&mut self) {
-        self.count.started.fetch_sub(self.tasks, Ordering::Relaxed);
+        self.count.counted.fetch_sub(self.tasks, Ordering::Relaxed);
     }
 }
 
@@ -95,10 +100,11 @@ mod tests {
     fn unfinished_tasks_are_subtracted() {
         let count = Arc::new(TaskCount::new(10, 4));
         let graph = GraphName::new("g").unwrap();
-        let mut running = count.start(6, &graph).unwrap();
-        assert_eq!(count.start(1, &graph).err().map(|exceeded| exceeded.limit), Some("run_tasks"));
+        let mut running = count.reserve(6, &graph).unwrap();
+        let refused = count.reserve(1, &graph).err();
+        assert_eq!(refused.map(|exceeded| exceeded.limit), Some("run_tasks"));
         running.finish_one();
         drop(running);
-        assert_eq!(count.started(), 5);
+        assert_eq!(count.counted(), 5);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{GraphName, NodeName, RunId, ThreadId};
 use wattle_run::hostcall::runs::{
-    EndedRun, OnFailure, PendingInterrupt, ResumeRun, RunOutcome, RunRef, StartRun, ThreadView,
+    EndedRun, InterruptView, OnFailure, ResumeRun, RunOutcome, RunRef, StartRun, ThreadView,
 };
 use wattle_run::limit;
 use wattle_run::ports::Caller;
@@ -168,7 +168,7 @@ fn from_ended(ended: EndedRun) -> runs::EndedRun {
     runs::EndedRun { run: from_run_ref(&ended.run), outcome, state: json::to_text(&ended.state) }
 }
 
-fn from_interrupt(question: PendingInterrupt) -> runs::InterruptInfo {
+fn from_interrupt(question: InterruptView) -> runs::InterruptInfo {
     runs::InterruptInfo {
         id: question.id,
         node: question.node.into(),

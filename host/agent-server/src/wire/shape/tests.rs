@@ -8,7 +8,7 @@ use wattle_graph::event::{RunStatus as Stands, Write};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId, ThreadId};
 use wattle_project::agent_server::thread_info::ThreadInfo;
-use wattle_run::hostcall::runs::{EndedRun, PendingInterrupt, RunOutcome, RunRef};
+use wattle_run::hostcall::runs::{EndedRun, InterruptView, RunOutcome, RunRef};
 use wattle_run::ports::store::{RunOptions, RunRecord};
 use wattle_run::time_travel::{StateView, TaskView};
 
@@ -24,8 +24,8 @@ fn task(text: &str) -> TaskId {
     TaskId::new(text.repeat(32)).unwrap()
 }
 
-fn question() -> PendingInterrupt {
-    PendingInterrupt {
+fn question() -> InterruptView {
+    InterruptView {
         id: InterruptId::derive(&task("a"), &[], 0).to_string(),
         namespace: Namespace::root(),
         node: "ask".parse().unwrap(),

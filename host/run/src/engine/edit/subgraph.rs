@@ -50,16 +50,16 @@ impl Engine {
         slot: &ThreadClaim,
         request: &EditThread,
     ) -> Result<(), Failure> {
-        let ground = self.subgraph_edit_target(request).await?;
-        self.admit(&ground.head).await?;
-        let Some(base) = self.active_checkpoint(&ground).await? else {
-            return self.edit_idle_subgraph(slot, &ground).await;
+        let target = self.subgraph_edit_target(request).await?;
+        self.admit(&target.head).await?;
+        let Some(base) = self.active_checkpoint(&target).await? else {
+            return self.edit_idle_subgraph(slot, &target).await;
         };
-        ground.check_newest(&base)?;
-        let first = self.next_checkpoint_id(&ground.head).await?;
-        let made = self.apply_edits(slot, &ground, base, first).await?;
-        let record = ground.interrupted_record(self.now_ms());
-        let log = self.thread_log(&ground.head, slot);
+        target.check_newest(&base)?;
+        let first = self.next_checkpoint_id(&target.head).await?;
+        let made = self.apply_edits(slot, &target, base, first).await?;
+        let record = target.interrupted_record(self.now_ms());
+        let log = self.thread_log(&target.head, slot);
         let nested = log.for_namespace(request.namespace.clone());
         for checkpoint in made {
             nested.push(edit_event(request.principal.as_ref(), &checkpoint));
@@ -89,18 +89,18 @@ impl Engine {
     /// Returns the current checkpoint of the subgraph, if it is active.
     async fn active_checkpoint(
         &self,
-        ground: &SubgraphEditTarget<'_>,
+        target: &SubgraphEditTarget<'_>,
     ) -> Result<Option<Checkpoint>, Failure> {
-        let namespace = &ground.request.namespace;
+        let namespace = &target.request.namespace;
         let Some(subgraph_log) =
-            ground.subgraphs.get(namespace).filter(|subgraph_log| subgraph_log.is_active())
+            target.subgraphs.get(namespace).filter(|subgraph_log| subgraph_log.is_active())
         else {
             return Ok(None);
         };
         let Some(at) = subgraph_log.checkpoint else { return Err(makes_no_checkpoints(namespace)) };
-        let checkpoint = self.load_checkpoint(ground, namespace, at).await?;
-        let is_now = ground.is_current_invocation(&checkpoint);
-        if is_now && ground.has_returned() {
+        let checkpoint = self.load_checkpoint(target, namespace, at).await?;
+        let is_now = target.is_current_invocation(&checkpoint);
+        if is_now && target.has_returned() {
             return Err(subgraph_ended(namespace));
         }
         Ok(Some(checkpoint).filter(|_| is_now))
@@ -110,17 +110,17 @@ impl Engine {
     async fn apply_edits(
         &self,
         slot: &ThreadClaim,
-        ground: &SubgraphEditTarget<'_>,
+        target: &SubgraphEditTarget<'_>,
         base: Checkpoint,
         first: CheckpointId,
     ) -> Result<Vec<Checkpoint>, Failure> {
-        let EditThread { namespace, supersteps, metadata, .. } = ground.request;
-        let graph_version = ground.graph_at(namespace)?;
+        let EditThread { namespace, supersteps, metadata, .. } = target.request;
+        let graph_version = target.graph_at(namespace)?;
         let mut made: Vec<Checkpoint> = Vec::with_capacity(supersteps.len());
         for (id, edits) in (first.0..).map(CheckpointId).zip(supersteps) {
             let before = made.last().unwrap_or(&base);
-            let at = self.subgraph_stamp(slot, ground, id, before.meta.parent_graphs.clone());
-            let mut edited = apply(&ground.app, &graph_version.graph, before, edits, at).await?;
+            let at = self.subgraph_stamp(slot, target, id, before.meta.parent_graphs.clone());
+            let mut edited = apply(&target.app, &graph_version.graph, before, edits, at).await?;
             edited.meta.metadata.clone_from(metadata);
             made.push(edited);
         }
@@ -130,11 +130,11 @@ impl Engine {
     fn subgraph_stamp(
         &self,
         slot: &ThreadClaim,
-        ground: &SubgraphEditTarget<'_>,
+        target: &SubgraphEditTarget<'_>,
         id: CheckpointId,
         parents: BTreeMap<Namespace, CheckpointId>,
     ) -> CheckpointStamp {
-        let version = ground.graph_version.version;
+        let version = target.graph_version.version;
         CheckpointStamp {
             id,
             run: slot.run.clone(),
@@ -149,36 +149,36 @@ impl Engine {
     async fn edit_idle_subgraph(
         &self,
         slot: &ThreadClaim,
-        ground: &SubgraphEditTarget<'_>,
+        target: &SubgraphEditTarget<'_>,
     ) -> Result<(), Failure> {
-        let mut around = self.checkpoint_chain(ground).await?;
+        let mut around = self.checkpoint_chain(target).await?;
         let base = around.pop().ok_or_else(|| Failure::internal("there is no subgraph to edit"))?;
-        ground.check_newest(&base)?;
-        let first = self.next_checkpoint_id(&ground.head).await?;
-        let mut made = self.apply_edits(slot, ground, base, first).await?;
+        target.check_newest(&base)?;
+        let first = self.next_checkpoint_id(&target.head).await?;
+        let mut made = self.apply_edits(slot, target, base, first).await?;
         // The loop goes from the innermost graph outwards, because each copied checkpoint refers to
         // the new checkpoint of its subgraph.
         while let Some(old) = around.pop() {
             let Some(newest) = made.last().map(|newest| newest.meta.clone()) else { break };
-            let graph_version = ground.graph_at(&old.meta.namespace)?;
+            let graph_version = target.graph_at(&old.meta.namespace)?;
             let copy = [Edit { as_node: EditAs::Copy, writes: Vec::new() }];
             let id = CheckpointId(newest.id.0 + 1);
-            let at = self.subgraph_stamp(slot, ground, id, old.meta.parent_graphs.clone());
+            let at = self.subgraph_stamp(slot, target, id, old.meta.parent_graphs.clone());
             let mut copied = edit(&graph_version.graph, &old, &copy, &BTreeMap::new(), at)
                 .map_err(|error| error.to_failure())?;
             copied.meta.subgraph_checkpoints.insert(newest.namespace, newest.id);
             made.push(copied);
         }
-        self.write_chain(slot, ground, made).await
+        self.write_chain(slot, target, made).await
     }
 
     /// Returns the checkpoints from the root graph to the last one of a subgraph that keeps its
     /// state.
     async fn checkpoint_chain(
         &self,
-        ground: &SubgraphEditTarget<'_>,
+        target: &SubgraphEditTarget<'_>,
     ) -> Result<Vec<Checkpoint>, Failure> {
-        let EditThread { thread, namespace, .. } = ground.request;
+        let EditThread { thread, namespace, .. } = target.request;
         let ended = namespace.ancestors().any(|around| around.task().is_some());
         if ended {
             let known = self.0.ports.store.checkpoint(thread, namespace, None).await;
@@ -186,14 +186,14 @@ impl Engine {
             let missing = || checkpoint_not_found(thread, namespace, None);
             return Err(if known { subgraph_ended(namespace) } else { missing() });
         }
-        let mut chain = vec![ground.root.checkpoint.clone()];
+        let mut chain = vec![target.root.checkpoint.clone()];
         for inside in namespace.path() {
             let id = chain.last().and_then(|around| around.meta.subgraph_checkpoints.get(&inside));
             let id = *id.ok_or_else(|| checkpoint_not_found(thread, &inside, None))?;
-            chain.push(self.load_checkpoint(ground, &inside, id).await?);
+            chain.push(self.load_checkpoint(target, &inside, id).await?);
         }
-        if ground.root.events.iter().any(|it| matches!(it.kind, EventKind::TaskStarted(_))) {
-            return Err(superstep_in_progress(ground));
+        if target.root.events.iter().any(|it| matches!(it.kind, EventKind::TaskStarted(_))) {
+            return Err(superstep_in_progress(target));
         }
         Ok(chain)
     }
@@ -203,20 +203,20 @@ impl Engine {
     async fn write_chain(
         &self,
         slot: &ThreadClaim,
-        ground: &SubgraphEditTarget<'_>,
+        target: &SubgraphEditTarget<'_>,
         made: Vec<Checkpoint>,
     ) -> Result<(), Failure> {
-        let log = self.thread_log(&ground.head, slot);
+        let log = self.thread_log(&target.head, slot);
         for checkpoint in made {
             let meta = &checkpoint.meta;
             let nested = log.for_namespace(meta.namespace.clone());
-            nested.push(edit_event(ground.request.principal.as_ref(), &checkpoint));
+            nested.push(edit_event(target.request.principal.as_ref(), &checkpoint));
             let is_over = meta.next.is_empty();
             let record = meta.namespace.is_root().then(|| ThreadRecord {
                 status: if is_over { ThreadStatus::Idle } else { ThreadStatus::Interrupted },
                 updated_ms: self.now_ms(),
                 expires_ms: None,
-                ..ground.head.record.clone()
+                ..target.head.record.clone()
             });
             let checkpoint = Some(checkpoint);
             log.commit(Commit { record, checkpoint, ..Commit::default() }).await;
@@ -226,11 +226,11 @@ impl Engine {
 
     async fn load_checkpoint(
         &self,
-        ground: &SubgraphEditTarget<'_>,
+        target: &SubgraphEditTarget<'_>,
         namespace: &Namespace,
         id: CheckpointId,
     ) -> Result<Checkpoint, Failure> {
-        let thread = &ground.request.thread;
+        let thread = &target.request.thread;
         let found = self.0.ports.store.checkpoint(thread, namespace, Some(id)).await;
         let found = found.map_err(store_failure)?.map(|tuple| tuple.checkpoint);
         found.ok_or_else(|| checkpoint_not_found(thread, namespace, Some(id)))
@@ -331,15 +331,15 @@ fn subgraph_ended(namespace: &Namespace) -> Failure {
     )
 }
 
-fn superstep_in_progress(ground: &SubgraphEditTarget<'_>) -> Failure {
+fn superstep_in_progress(target: &SubgraphEditTarget<'_>) -> Failure {
     Failure::new(
         code::CONFLICT,
         format!(
             "cannot edit subgraph `{}`: a superstep of thread `{}` is in progress; resume the \
              thread first, or fork from checkpoint {}",
-            ground.request.namespace.as_str(),
-            ground.request.thread,
-            ground.root.checkpoint.meta.id
+            target.request.namespace.as_str(),
+            target.request.thread,
+            target.root.checkpoint.meta.id
         ),
     )
 }

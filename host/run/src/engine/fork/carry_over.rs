@@ -123,8 +123,9 @@ struct IdMap {
 impl IdMap {
     fn of(found: &ForkedGraphs<'_>, origin: &ThreadId, fork: &Checkpoint) -> Self {
         let checkpoints = assign_checkpoint_ids(found, fork.meta.id);
-        let (namespaces, tasks, standing) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut names = Self { namespaces, tasks, checkpoints, current_checkpoints: standing };
+        let (namespaces, tasks, current_checkpoints) =
+            (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut names = Self { namespaces, tasks, checkpoints, current_checkpoints };
         for graph in &found.graphs {
             let namespace = names.namespace(&graph.namespace);
             for (old, seat) in &graph.tasks {
@@ -195,7 +196,7 @@ impl IdMap {
     fn copy_checkpoint(
         &self,
         old: &Checkpoint,
-        parents: BTreeMap<Namespace, CheckpointId>,
+        parent_graphs: BTreeMap<Namespace, CheckpointId>,
         fork: &Checkpoint,
     ) -> Checkpoint {
         let id = self.checkpoint(old.meta.id);
@@ -209,7 +210,7 @@ impl IdMap {
             run: fork.meta.run.clone(),
             at_ms: fork.meta.at_ms,
             subgraph_checkpoints: children.collect(),
-            parent_graphs: parents,
+            parent_graphs,
             versions: old.meta.versions.keys().map(|channel| (channel.clone(), id)).collect(),
             event_seq: None,
             ..old.meta.clone()

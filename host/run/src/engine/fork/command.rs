@@ -52,17 +52,17 @@ impl Engine {
     pub async fn command(&self, request: CommandThread) -> Result<RunRef, Failure> {
         check_request(&request)?;
         self.check_context_size(&request.context)?;
-        let asked = RunRequest::immediate(request.run.clone(), request.principal.clone());
-        Box::pin(self.command_thread(request, asked)).await
+        let run_request = RunRequest::immediate(request.run.clone(), request.principal.clone());
+        Box::pin(self.command_thread(request, run_request)).await
     }
 
     pub(in crate::engine) async fn command_thread(
         &self,
         request: CommandThread,
-        asked: RunRequest,
+        run_request: RunRequest,
     ) -> Result<RunRef, Failure> {
         let thread = &request.thread;
-        let mut slot = self.claim_for_run(thread, asked).await?;
+        let mut slot = self.claim_for_run(thread, run_request).await?;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         self.admit(&head).await?;
         let app = (!head.record.is_unbound()).then_some(&request.app);
@@ -115,8 +115,8 @@ impl Engine {
         let at = self.root_stamp(&head, &graph_version, slot).await?;
         let checkpoint =
             command_checkpoint(&app, &graph_version, None, &request.command, at).await?;
-        let taken_over = CarriedOver::default();
-        Ok((head, PreparedFork { from: None, checkpoint, call: None, carried_over: taken_over }))
+        let carried_over = CarriedOver::default();
+        Ok((head, PreparedFork { from: None, checkpoint, call: None, carried_over }))
     }
 
     /// Prepares a command at a checkpoint.
@@ -144,22 +144,23 @@ impl Engine {
                 ),
             ));
         }
-        let ground = self.fork_base(head.clone(), tuple).await?;
-        check_context(&ground.graph_version.graph, &request.context).await?;
-        let at = self.root_stamp(&ground.head, &ground.graph_version, slot).await?;
-        let whole = SuperstepEvents::new(ground.tuple.clone());
-        let (base, command) = (&ground.tuple.checkpoint, &request.command);
+        let fork_base = self.fork_base(head.clone(), tuple).await?;
+        check_context(&fork_base.graph_version.graph, &request.context).await?;
+        let at = self.root_stamp(&fork_base.head, &fork_base.graph_version, slot).await?;
+        let events = SuperstepEvents::new(fork_base.tuple.clone());
+        let (base, command) = (&fork_base.tuple.checkpoint, &request.command);
         let found = if is_current {
-            self.pending_work(&ground, &whole, command).await?
+            self.pending_work(&fork_base, &events, command).await?
         } else {
             ForkedGraphs::default()
         };
         let at =
             CheckpointStamp { id: CheckpointId(at.id.0 + found.copied_checkpoint_count()), ..at };
         let checkpoint =
-            command_checkpoint(&ground.app, &ground.graph_version, Some(base), command, at).await?;
-        let taken_over = carry_over(&found, head.record.origin(), &checkpoint, None);
-        Ok(PreparedFork { from: Some(id), checkpoint, call: None, carried_over: taken_over })
+            command_checkpoint(&fork_base.app, &fork_base.graph_version, Some(base), command, at)
+                .await?;
+        let carried_over = carry_over(&found, head.record.origin(), &checkpoint, None);
+        Ok(PreparedFork { from: Some(id), checkpoint, call: None, carried_over })
     }
 
     /// Appends the answers to the events of a checkpoint.
@@ -192,11 +193,11 @@ impl Engine {
     /// Returns the pending work at the current checkpoint.
     async fn pending_work<'g>(
         &'g self,
-        ground: &'g ForkBase,
-        whole: &'g SuperstepEvents,
+        fork_base: &'g ForkBase,
+        events: &'g SuperstepEvents,
         command: &Command,
     ) -> Result<ForkedGraphs<'g>, Failure> {
-        let ForkBase { head, graph_version, tuple, .. } = ground;
+        let ForkBase { head, graph_version, tuple, .. } = fork_base;
         let lineage = view::lineage(tuple.clone());
         let leads_on = !command.goto.is_empty() || !command.sends.is_empty();
         if leads_on && lineage.failed.values().any(|failed| failed.handler.is_some()) {
@@ -207,18 +208,18 @@ impl Engine {
             );
             return Err(Failure::new(code::CONFLICT, text));
         }
-        let afresh =
+        let restarted =
             tasks_to_restart(graph_version, head.record.origin(), &tuple.checkpoint, command);
-        reject_in_doubt(whole, &lineage, &afresh)?;
+        reject_in_doubt(events, &lineage, &restarted)?;
         let survey = ForkScan {
             store: self.0.ports.store.as_ref(),
             thread: &head.record.id,
             origin: head.record.origin(),
-            error_handlers: ground.error_handlers(),
-            events_before_reopen: whole,
-            all_events: whole,
+            error_handlers: fork_base.error_handlers(),
+            events_before_reopen: events,
+            all_events: events,
             overridden: None,
-            restarted: afresh,
+            restarted,
         };
         survey.run().await
     }

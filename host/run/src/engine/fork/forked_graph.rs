@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{CallStarted, Event, EventKind, TaskStarted};
-use wattle_graph::id::{CheckpointId, Namespace, NodeName, TaskId};
+use wattle_graph::id::{CheckpointId, Namespace, NodeName, TaskId, path_of_call};
 use wattle_graph::lineage::Lineage;
 
-use super::journal_prefix::{JournalPrefix, path_of_call};
+use super::journal_prefix::JournalPrefix;
 use crate::driver::LoggedTask;
 use crate::hostcall::runs::EndedRun;
 use crate::ports::store::CheckpointTuple;
@@ -24,8 +24,8 @@ impl SuperstepEvents {
     /// Indexes the events since a checkpoint of the root graph.
     pub(super) fn new(tuple: CheckpointTuple) -> Self {
         let subgraphs = Subgraphs::new(&tuple.events);
-        let past = view::logged_tasks(&tuple.events);
-        Self { tuple, subgraphs, tasks: past }
+        let tasks = view::logged_tasks(&tuple.events);
+        Self { tuple, subgraphs, tasks }
     }
 
     /// Keeps the events before the first one for which `is_end` returns true.
@@ -40,8 +40,9 @@ impl SuperstepEvents {
         self.until(|event| event.seq > seq && matches!(event.kind, EventKind::Reopened(_)))
     }
 
-    /// Returns the calls of a task up to the end of the attempt that contains a sequence number.
-    pub(super) fn calls_of_attempt(&self, task: &TaskId, seq: u64) -> LoggedTask {
+    /// Returns the logged events of a task up to the end of the attempt that contains a sequence
+    /// number.
+    pub(super) fn task_until_attempt_end(&self, task: &TaskId, seq: u64) -> LoggedTask {
         let mut known = self.until(|event| {
             event.seq > seq
                 && match &event.kind {
@@ -90,7 +91,7 @@ pub(super) struct TaskKey {
 /// it.
 pub(super) struct RestartPoint {
     pub task: TaskId,
-    /// Calls of the task up to the end of the attempt that made the call.
+    /// Logged events of the task up to the end of the attempt that made the call.
     pub logged_task: LoggedTask,
     /// Path and batch of the call before which its journal ends; `None` if the task runs a
     /// subgraph.

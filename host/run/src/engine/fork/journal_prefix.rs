@@ -22,13 +22,13 @@ enum PrefixEnd {
 
 impl<'p> JournalPrefix<'p> {
     /// Creates the part with all entries.
-    pub(super) fn all(past: &'p LoggedTask) -> Self {
-        Self { task: past, end: PrefixEnd::Whole }
+    pub(super) fn all(task: &'p LoggedTask) -> Self {
+        Self { task, end: PrefixEnd::Whole }
     }
 
     /// Creates the part with the entries that do not depend on the call at `path`.
-    pub(super) fn before(past: &'p LoggedTask, path: Vec<u32>, batch: u32) -> Self {
-        Self { task: past, end: PrefixEnd::BeforeCall(path, batch) }
+    pub(super) fn before(task: &'p LoggedTask, path: Vec<u32>, batch: u32) -> Self {
+        Self { task, end: PrefixEnd::BeforeCall(path, batch) }
     }
 
     /// Returns true if the entry at a path is carried over. Calls inside of a tool call that has
@@ -69,9 +69,4 @@ impl<'p> JournalPrefix<'p> {
         let (call, scope) = path.split_last()?;
         self.task.calls_by_scope.get(scope)?.results.get(call).map(|(_, called)| called)
     }
-}
-
-/// Joins the scope and the number of a call to its path.
-pub(super) fn path_of_call(scope: &[u32], call: u32) -> Vec<u32> {
-    scope.iter().copied().chain([call]).collect()
 }

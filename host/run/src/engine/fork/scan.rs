@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
 use wattle_graph::event::{Called, Event, EventKind};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{CheckpointId, Namespace, NodeName, TaskId, ThreadId};
+use wattle_graph::id::{CheckpointId, Namespace, NodeName, TaskId, ThreadId, path_of_call};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::possible_tasks;
 
 use super::forked_graph::{ForkedGraph, ForkedGraphs, RestartPoint, SuperstepEvents, TaskKey};
-use super::journal_prefix::path_of_call;
 use super::overridden_call::OverriddenCall;
 use crate::ports::store::Store;
 use crate::view::{SubgraphLog, store_failure};
@@ -88,63 +87,59 @@ impl<'a> ForkScan<'a> {
         namespace: &Namespace,
     ) -> Result<Option<ForkedGraph<'a>>, Failure> {
         let is_on_the_way = self.contains_call(namespace);
-        let known = if is_on_the_way { self.events_before_reopen } else { around.superstep };
+        let superstep = if is_on_the_way { self.events_before_reopen } else { around.superstep };
         let end = self.overridden.filter(|_| is_on_the_way).map_or(u64::MAX, |it| it.seq);
         let subgraph_log =
-            known.subgraph(namespace).ok_or_else(|| self.unreachable_call(namespace))?;
-        let parents = around.parents_for_subgraphs();
-        let Some(at) = newest_checkpoint(subgraph_log, end) else {
-            let at = CheckpointId(u64::from(superstep_at(subgraph_log, end)));
+            superstep.subgraph(namespace).ok_or_else(|| self.unreachable_call(namespace))?;
+        let parent_graphs = around.parents_for_subgraphs();
+        let Some(id) = newest_checkpoint(subgraph_log, end) else {
+            let id = CheckpointId(u64::from(superstep_at(subgraph_log, end)));
             let above = &self.all_events.tuple.checkpoint.meta;
-            let meta = CheckpointMeta {
-                id: at,
-                namespace: namespace.clone(),
-                parent_graphs: parents,
-                ..above.clone()
-            };
+            let meta =
+                CheckpointMeta { id, namespace: namespace.clone(), parent_graphs, ..above.clone() };
             let checkpoint =
                 Checkpoint { meta, values: BTreeMap::new(), list_deltas: BTreeMap::new() };
-            return self.forked_graph(known, namespace, None, checkpoint).map(Some);
+            return self.forked_graph(superstep, namespace, None, checkpoint).map(Some);
         };
-        let stored = self.load_checkpoint(namespace, at).await?;
-        if !is_on_the_way && stored.meta.parent_graphs != parents {
+        let stored = self.load_checkpoint(namespace, id).await?;
+        if !is_on_the_way && stored.meta.parent_graphs != parent_graphs {
             return Ok(None);
         }
-        self.forked_graph(known, namespace, Some(stored.clone()), stored).map(Some)
+        self.forked_graph(superstep, namespace, Some(stored.clone()), stored).map(Some)
     }
 
     /// Returns a graph at its checkpoint, stored or not.
     fn forked_graph(
         &self,
-        known: &'a SuperstepEvents,
+        superstep: &'a SuperstepEvents,
         namespace: &Namespace,
-        stored: Option<Checkpoint>,
+        stored_checkpoint: Option<Checkpoint>,
         checkpoint: Checkpoint,
     ) -> Result<ForkedGraph<'a>, Failure> {
-        let events = known.events_of(namespace);
+        let events = superstep.events_of(namespace);
         let mut lineage = Lineage::new(checkpoint);
         for event in &events {
             lineage.apply(event);
         }
-        let tasks = self.tasks(&events, &lineage, stored.is_some());
+        let tasks = self.tasks(&events, &lineage, stored_checkpoint.is_some());
         // A graph without checkpoints executes all of its supersteps again.
-        for event in events.iter().filter(|_| stored.is_none()) {
+        for event in events.iter().filter(|_| stored_checkpoint.is_none()) {
             if let EventKind::TaskFinished(done) = &event.kind
                 && tasks.contains_key(&done.task)
             {
                 lineage.finished.entry(done.task.clone()).or_insert_with(|| done.clone());
             }
         }
-        let afresh = if namespace.is_root() { self.restarted.clone() } else { BTreeSet::new() };
+        let restarted = if namespace.is_root() { self.restarted.clone() } else { BTreeSet::new() };
         let namespace = namespace.clone();
         let mut graph = ForkedGraph {
             namespace,
-            superstep: known,
-            stored_checkpoint: stored,
+            superstep,
+            stored_checkpoint,
             tasks,
             lineage,
             restart_point: None,
-            restarted: afresh,
+            restarted,
         };
         if let Some(replaced) = self.overridden
             && self.contains_call(&graph.namespace)
@@ -200,31 +195,31 @@ impl<'a> ForkScan<'a> {
     ) -> Result<RestartPoint, Failure> {
         let OverriddenCall { seq, called, .. } = replaced;
         let lost = || self.unreachable_call(&graph.namespace);
-        let (task, place) = match self.child_towards_call(&graph.namespace) {
+        let (task, journal_end) = match self.child_towards_call(&graph.namespace) {
             None => {
                 let Called { task, scope, call, batch, .. } = called;
                 (task.clone(), Some((path_of_call(scope, *call), *batch)))
             }
             Some(child) => {
                 let task = graph.owning_task(&child, *seq).ok_or_else(lost)?;
-                let place = match child.call_path() {
-                    Some(place) => {
-                        let wait = graph.waiting_call(&task, &place, *seq).ok_or_else(lost)?;
+                let journal_end = match child.call_path() {
+                    Some(path) => {
+                        let wait = graph.waiting_call(&task, &path, *seq).ok_or_else(lost)?;
                         let batch = wait.last().copied().unwrap_or_default();
                         Some((wait, batch))
                     }
                     None => None,
                 };
-                (task, place)
+                (task, journal_end)
             }
         };
         if !graph.tasks.contains_key(&task) {
             return Err(lost());
         }
         Ok(RestartPoint {
-            logged_task: self.all_events.calls_of_attempt(&task, *seq),
+            logged_task: self.all_events.task_until_attempt_end(&task, *seq),
             task,
-            journal_end: place,
+            journal_end,
         })
     }
 

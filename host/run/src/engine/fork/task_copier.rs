@@ -5,12 +5,14 @@ use wattle_graph::event::{
     Answered, Asked, CallStarted, Called, Event, EventKind, Settled, Streamed, TaskFailed,
     TaskFinished, TaskStarted,
 };
-use wattle_graph::id::{CheckpointId, InterruptId, Namespace, TaskId, completion_message_id};
+use wattle_graph::id::{
+    CheckpointId, InterruptId, Namespace, TaskId, completion_message_id, path_of_call,
+};
 use wattle_graph::interrupt::Interrupt;
 use wattle_graph::lineage::Lineage;
 use wattle_graph::principal::Principal;
 
-use super::journal_prefix::{JournalPrefix, path_of_call};
+use super::journal_prefix::JournalPrefix;
 use super::overridden_call::OverriddenCall;
 use crate::gate::LoggedCalls;
 use crate::hostcall::result_override::{deltas, set_message_id};

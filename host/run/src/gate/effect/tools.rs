@@ -325,13 +325,13 @@ async fn call_plugin(
         .with_details(json!({ "limit": "tool_depth", "allowed": limit::TOOL_DEPTH }))
         .into());
     }
-    let setting = GuestEnv {
+    let env = GuestEnv {
         caller: Caller { plugin: name.clone(), ..context.caller.clone() },
         grants: context.env.app.grants_of(name),
         ..context.env.clone()
     };
     let task = context.entry.as_ref().map(|entry| entry.task.for_tool_call(entry.number));
-    let limits = setting.grants.limits.clone();
+    let limits = env.grants.limits.clone();
     let call = PluginToolCall {
         tool: tool.info.name.clone(),
         call_id: call_id(context, request),
@@ -347,7 +347,7 @@ async fn call_plugin(
         None => Arc::new(context.budget.for_handler_tool()?),
     };
     let log_budget = context.log_budget.clone();
-    let gate = Arc::new(Gate::for_tool(setting, task, budget, log_budget, context.depth + 1));
+    let gate = Arc::new(Gate::for_tool(env, task, budget, log_budget, context.depth + 1));
     let allowed = call_timeout_ms(request, limits.node_timeout_ms);
     let work = context.env.app.call_tool(name, call, gate);
     let ended = tokio::time::timeout(Duration::from_millis(allowed), work).await;
@@ -435,21 +435,22 @@ impl<'a> ServerToolCall<'a> {
         context: &EffectContext<'_>,
         (server, tool): (&'a str, &str),
         request: &'a ToolRequest,
-        known: &'a AnsweredRounds,
+        answered: &'a AnsweredRounds,
     ) -> Self {
         let call_id = call_id(context, request);
         let arguments = with_integers(request.arguments.clone());
-        let named = ToolRequest { tool: tool.to_owned(), call_id, arguments, ..request.clone() };
-        let leased =
+        let server_request =
+            ToolRequest { tool: tool.to_owned(), call_id, arguments, ..request.clone() };
+        let lease =
             context.entry.map(|entry| entry.task.log.call_lease()).cloned().unwrap_or_default();
         let allowed_ms = call_timeout_ms(request, context.grants.limits.node_timeout_ms);
-        Self { server, request, server_request: named, lease: leased, answered: known, allowed_ms }
+        Self { server, request, server_request, lease, answered, allowed_ms }
     }
 
     fn to_server_call<'c>(&'c self, context: &'c EffectContext<'_>) -> ServerCall<'c> {
         let thread = context.entry.map(|entry| entry.task.log.thread());
-        let Self { server_request: named, lease: leased, answered: known, .. } = self;
-        ServerCall { request: named, thread, lease: leased, rounds: &known.rounds }
+        let Self { server_request, lease, answered, .. } = self;
+        ServerCall { request: server_request, thread, lease, rounds: &answered.rounds }
     }
 }
 
@@ -573,7 +574,7 @@ async fn settle_in_doubt(
         return Ok(None);
     };
     // A call without a start is new, or its last attempt failed, or the decision is to retry.
-    let Some(begun) = entry.in_doubt_seq else { return Ok(None) };
+    let Some(begun) = entry.last_start_seq else { return Ok(None) };
     // The server ended its side of the call with the last round, and the call has not started
     // since.
     if !known.is_held() && begun < known.asked_seq {
