@@ -215,25 +215,25 @@ impl Export {
             move |error: serde_json::Error| ExportError::Line { line, message: error.to_string() }
         };
         let mut lines = text.lines().enumerate().map(|(index, text)| (index + 1, text));
-        let (number, first) = lines.next().unwrap_or((1, ""));
+        let (line_number, first) = lines.next().unwrap_or((1, ""));
         /// The part of the first line that every version of the file format has.
         #[derive(Deserialize)]
         struct FormatRepr {
             wattle_export: u32,
         }
-        let form: FormatRepr = serde_json::from_str(first).map_err(wrong(number))?;
+        let form: FormatRepr = serde_json::from_str(first).map_err(wrong(line_number))?;
         if form.wattle_export > EXPORT_FORMAT {
             return Err(ExportError::NewerFormat { found: form.wattle_export });
         }
-        let header: ExportHeader = serde_json::from_str(first).map_err(wrong(number))?;
+        let header: ExportHeader = serde_json::from_str(first).map_err(wrong(line_number))?;
         let mut export =
             Self { header, batches: Vec::new(), code: Vec::new(), policy: None, blobs: Vec::new() };
         let mut unpacked = 0;
-        for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-            unpacked += match serde_json::from_str(line).map_err(wrong(number))? {
+        for (line_number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+            unpacked += match serde_json::from_str(line).map_err(wrong(line_number))? {
                 ExportLine::Batch(batch) => {
                     if let Some(message) = untrusted::nesting_violation(&batch) {
-                        return Err(ExportError::Line { line: number, message });
+                        return Err(ExportError::Line { line: line_number, message });
                     }
                     export.batches.push(*batch);
                     0
@@ -269,26 +269,26 @@ impl Export {
     pub fn verify(&self) -> Result<SealReport, ExportError> {
         let mut last_seq = self.header.pruned_seq;
         let mut sealed_after = last_seq;
-        let mut previous = self.header.pruned_seal;
+        let mut seal = self.header.pruned_seal;
         for batch in &self.batches {
             let seq = last_seq.saturating_add(1);
             last_seq = batch.events.last().map_or(last_seq, |event| event.seq);
             match batch.seal {
-                None if previous.is_none() => sealed_after = last_seq,
-                seal if seal == Some(seal_of(previous, batch)) => {}
+                None if seal.is_none() => sealed_after = last_seq,
+                found if found == Some(seal_of(seal, batch)) => {}
                 _ => {
                     let message = "the seal does not match".to_owned();
                     return Err(ExportError::Broken { seq, message });
                 }
             }
-            previous = batch.seal;
+            seal = batch.seal;
         }
         // The newest events may have been deleted, so their sequence numbers do not prove that the end is there.
-        if previous != self.header.seal {
+        if seal != self.header.seal {
             let message = "the newest batches are missing".to_owned();
             return Err(ExportError::Broken { seq: last_seq.saturating_add(1), message });
         }
-        Ok(SealReport { sealed_after, last_seq: self.header.last_seq, seal: previous })
+        Ok(SealReport { sealed_after, last_seq: self.header.last_seq, seal })
     }
 }
 

@@ -102,15 +102,9 @@ struct CommitQueue {
 
 impl CommitQueue {
     fn new(next_checkpoint: CheckpointId) -> Self {
-        let (last, waiting, record, amended) = (None, None, None, MetadataUpdate::default());
-        Self {
-            next_checkpoint,
-            last,
-            record,
-            metadata_update: amended,
-            in_flight: waiting,
-            ahead_bytes: 0,
-        }
+        let (last, in_flight, record, metadata_update) =
+            (None, None, None, MetadataUpdate::default());
+        Self { next_checkpoint, last, record, metadata_update, in_flight, ahead_bytes: 0 }
     }
 
     /// Waits until the store has accepted all batches. If their total size exceeds the limit, waits
@@ -121,7 +115,7 @@ impl CommitQueue {
             self.in_flight = None;
         }
         if self.ahead_bytes > limit::LOG_AHEAD_BYTES {
-            // The next call of [`ThreadLog::barrier`] reports the error.
+            // The next call of [`ThreadLog::wait_durable`] reports the error.
             let _ = wait_ticket(self.last.clone()).await;
             self.ahead_bytes = 0;
         }
@@ -160,18 +154,12 @@ impl ThreadLog {
             message_bytes: 0,
             unpersisted: UnpersistedCheckpoint::at(base),
         });
-        let order = tokio::sync::Mutex::new(CommitQueue::new(next_checkpoint));
-        let ThreadRecord { id: thread, incarnation: born, created_ms, .. } = head.record.clone();
-        let born = born.map_or_else(|| created_ms.to_string(), |born| born.to_string());
-        let writer = Arc::new(LogWriter {
-            store,
-            clock,
-            thread,
-            incarnation: born,
-            epoch,
-            buffer,
-            queue: order,
-        });
+        let queue = tokio::sync::Mutex::new(CommitQueue::new(next_checkpoint));
+        let ThreadRecord { id: thread, incarnation, created_ms, .. } = head.record.clone();
+        let incarnation = incarnation
+            .map_or_else(|| created_ms.to_string(), |incarnation| incarnation.to_string());
+        let writer =
+            Arc::new(LogWriter { store, clock, thread, incarnation, epoch, buffer, queue });
         Self {
             writer,
             namespace: Namespace::root(),
@@ -282,11 +270,11 @@ impl ThreadLog {
     /// Identifies the thread among all threads that ever existed. If a crash can undo the run that
     /// writes, the result also identifies the run.
     pub fn incarnation_key(&self) -> String {
-        let LogWriter { thread, incarnation: born, .. } = self.writer.as_ref();
+        let LogWriter { thread, incarnation, .. } = self.writer.as_ref();
         if self.is_async() {
-            return format!("{thread}@{born}/{}", self.buffer().run);
+            return format!("{thread}@{incarnation}/{}", self.buffer().run);
         }
-        format!("{thread}@{born}")
+        format!("{thread}@{incarnation}")
     }
 
     /// Returns true if effects leave the host before their causes are durable.
@@ -438,7 +426,7 @@ impl ThreadLog {
     /// Moves the buffered events into the queue. Returns true if there were any. The store receives
     /// them when the queue is drained. The function is not `async`, because the batch would enlarge
     /// the future of every task and call that waits.
-    fn enqueue(&self, order: &mut CommitQueue, commit: Commit) -> bool {
+    fn enqueue(&self, queue: &mut CommitQueue, commit: Commit) -> bool {
         let batch = {
             let mut buffer = self.buffer();
             let events = std::mem::take(&mut buffer.events);
@@ -452,28 +440,28 @@ impl ThreadLog {
             if let Some(at) = at.or(commit.current) {
                 buffer.base = Some(at);
             }
-            let Commit { mut record, run, checkpoint, current, queue_condition: turn } = commit;
+            let Commit { mut record, run, checkpoint, current, queue_condition } = commit;
             if let Some(record) = &mut record {
-                order.metadata_update.apply(record);
-                order.record = Some(record.clone());
+                queue.metadata_update.apply(record);
+                queue.record = Some(record.clone());
             }
             let epoch = Some(self.writer.epoch);
-            Batch { epoch, record, run, base, events, checkpoint, current, queue_condition: turn }
+            Batch { epoch, record, run, base, events, checkpoint, current, queue_condition }
         };
         if let Some(made) = &batch.checkpoint {
-            order.next_checkpoint = order.next_checkpoint.max(CheckpointId(made.meta.id.0 + 1));
+            queue.next_checkpoint = queue.next_checkpoint.max(CheckpointId(made.meta.id.0 + 1));
         }
         let nothing = batch.events.is_empty()
             && batch.record.is_none()
             && batch.run.is_none()
             && batch.checkpoint.is_none();
         if !nothing {
-            order.ahead_bytes += batch_size::memory_bytes(&batch);
+            queue.ahead_bytes += batch_size::memory_bytes(&batch);
             if let Some(room) = &self.size {
                 room.add(batch_size::text_bytes(&batch));
             }
             let (store, thread) = (self.writer.store.clone(), self.writer.thread.clone());
-            order.in_flight = Some(Box::pin(append(store, thread, batch)));
+            queue.in_flight = Some(Box::pin(append(store, thread, batch)));
         }
         !nothing
     }

@@ -19,7 +19,7 @@ pub struct Page {
     pub title: String,
     /// Example inputs for new users.
     pub examples: Vec<String>,
-    /// Patterns of the paths at which the host serves the entry document, such as `/` and
+    /// Patterns of the paths at which the host serves the index document, such as `/` and
     /// `/session/{id}`.
     pub paths: Vec<String>,
     /// The built files; `None` if the page was not built.
@@ -128,9 +128,9 @@ mod tests {
     fn only_the_exact_path_of_a_file_finds_it() {
         let file = PageFile::new("assets/a.js", Bytes::from_static(b"1"));
         assert_eq!(file.media_type, "text/javascript; charset=utf-8");
-        let entry = IndexDocument::new(Bytes::from_static(b"<head>")).unwrap();
+        let index = IndexDocument::new(Bytes::from_static(b"<head>")).unwrap();
         let files = BTreeMap::from([("assets/a.js".to_owned(), file)]);
-        let page = Page { files: Some(PageFiles { index: entry, files }), ..Page::default() };
+        let page = Page { files: Some(PageFiles { index, files }), ..Page::default() };
         assert!(page.file("/assets/a.js").is_some());
         for path in ["assets/a.js", "//assets/a.js", "/assets/../assets/a.js", "/assets/", "/"] {
             assert!(page.file(path).is_none(), "{path}");

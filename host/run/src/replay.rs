@@ -65,21 +65,21 @@ pub async fn replay_thread(
             ),
         )
     })?;
-    let record = Recording::of(export)?;
+    let recording = Recording::of(export)?;
     let clock = match &export.header.time_zone {
         Some(zone) => Arc::new(ZonedClock::new(ports.clock, zone)),
         None => ports.clock,
     };
     let ports = Ports { clock, ..ports };
-    let world = ReplayContext { app, root, ports, export, recording: &record };
+    let context = ReplayContext { app, root, ports, export, recording: &recording };
     let mut replay = Replay::default();
-    for (checkpoint, namespace) in record.incomplete() {
-        let left_out = Counts::of_superstep(record.events_since(checkpoint));
+    for (checkpoint, namespace) in recording.incomplete() {
+        let left_out = Counts::of_superstep(recording.events_since(checkpoint));
         let reason = "the values of the checkpoint were pruned";
         replay.skip((namespace, checkpoint), None, reason, left_out);
     }
-    for segment in record.supersteps() {
-        Box::pin(world.replay(&segment, &mut replay)).await;
+    for segment in recording.supersteps() {
+        Box::pin(context.replay(&segment, &mut replay)).await;
     }
     Ok(replay)
 }

@@ -83,16 +83,16 @@ async fn attempts(
     node: &Node,
     history: &TaskHistory,
 ) -> TaskEnd {
-    let mut number = history.failed_attempts + 1;
+    let mut attempt = history.failed_attempts + 1;
     loop {
         context.log.push(EventKind::TaskStarted(TaskStarted {
             task: task.id.clone(),
             node: task.node.clone(),
             step: task.step,
-            attempt: number,
+            attempt,
         }));
         let started = Instant::now();
-        let ended = attempt::attempt(context, task, node, history, number).await;
+        let ended = attempt::attempt(context, task, node, history, attempt).await;
         let fault = match ended {
             Ok(done) => match validate(context, task, done, started).await {
                 Ok(finished) => {
@@ -107,7 +107,7 @@ async fn attempts(
             Err(GuestError::Unwound(Unwind::LogLost(failure))) => return TaskEnd::LogLost(failure),
             Err(ended) => classify(ended),
         };
-        let failed = failed_event(task, node, number, fault);
+        let failed = failed_event(task, node, attempt, fault);
         context.log.push(EventKind::TaskFailed(failed.clone()));
         let Some(delay_ms) = failed.retry_in_ms else { return TaskEnd::Failed(failed) };
         context.log.flush().await;
@@ -117,7 +117,7 @@ async fn attempts(
         }
         history.journal.fail_attempt();
         history.journal.begin_attempt();
-        number += 1;
+        attempt += 1;
     }
 }
 

@@ -69,7 +69,7 @@ impl Engine {
         if let Some(run) = &request.run {
             self.reject_existing_run(run).await?;
         }
-        let CreateRun { tenant, strategy, may_stay_pending: is_patient, .. } = request;
+        let CreateRun { tenant, strategy, may_stay_pending, .. } = request;
         let mut record = self.pending_record(thread, request.run, request.options, request.spec);
         let ahead = match &head {
             Some(head) => self.preceding_runs(head).await?,
@@ -89,7 +89,7 @@ impl Engine {
         };
         // The start of a run checks it, so a run that starts immediately is not checked here.
         let begins_now = is_due && ahead.is_empty() && place.is_some();
-        if !is_patient && !begins_now {
+        if !may_stay_pending && !begins_now {
             self.check_start(head.as_ref(), &record).await?;
         }
         if !ahead.is_empty() {
@@ -104,7 +104,7 @@ impl Engine {
                 }
                 // Another caller or another host started a run first.
                 Err(failure) if failure.code == code::BUSY && strategy != Multitask::Reject => {}
-                Err(failure) if is_patient && is_transient(&failure) => {}
+                Err(failure) if may_stay_pending && is_transient(&failure) => {}
                 Err(failure) => return Err(failure),
             }
         }

@@ -62,24 +62,24 @@ pub(super) struct HostLeases {
     /// `None` if it is unknown. While this host is live, stray leases keep other hosts from the
     /// threads.
     strays: Mutex<BTreeMap<ThreadId, Option<LeaseEpoch>>>,
-    /// Runs of other hosts for which this host repeats drain signals.
+    /// Runs of other hosts for which this host repeats drain notifications.
     pub(super) drain_requests: DrainRequests,
-    /// Set once the engine receives the signals of other hosts.
+    /// Set once the engine receives the notifications of other hosts.
     pub(super) is_listening: AtomicBool,
 }
 
 impl HostLeases {
     pub(super) fn new(holder: Option<LeaseHolder>, clock: Arc<dyn Clock>) -> Self {
         let holder = holder.unwrap_or_else(|| LeaseHolder(uuid::Uuid::now_v7().to_string()));
-        let (beating, returning) = (tokio::sync::OnceCell::new(), watch::Sender::new(0));
-        let term = Arc::new(Heartbeats::new(holder, clock));
-        let (asking, is_listening) = (DrainRequests::default(), AtomicBool::new(false));
+        let (heartbeat_started, releasing) = (tokio::sync::OnceCell::new(), watch::Sender::new(0));
+        let heartbeats = Arc::new(Heartbeats::new(holder, clock));
+        let (drain_requests, is_listening) = (DrainRequests::default(), AtomicBool::new(false));
         Self {
-            heartbeats: term,
-            heartbeat_started: beating,
-            releasing: returning,
+            heartbeats,
+            heartbeat_started,
+            releasing,
             strays: Mutex::default(),
-            drain_requests: asking,
+            drain_requests,
             is_listening,
         }
     }
@@ -309,7 +309,7 @@ impl ThreadClaim {
     }
 
     /// Releases the lease of a run that has not ended, and notifies the hosts that share the store,
-    /// which recover the run. If the signal is lost, they find the run with their next scan.
+    /// which recover the run. If the notification is lost, they find the run with their next scan.
     pub(super) async fn hand_over(mut self) {
         self.release().await;
         let engine = self.engine.clone();

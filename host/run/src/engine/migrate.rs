@@ -121,10 +121,10 @@ impl Engine {
         let mut record = head.record.clone();
         let to = checkpoint.meta.version.unwrap_or(record.version);
         let log = self.thread_log(&head, slot);
-        let cut = self.orphaned_run(&record).await?.map(|cut| self.cancelled_record(cut));
-        if let Some(cut) = &cut {
+        let run = self.orphaned_run(&record).await?.map(|run| self.cancelled_record(run));
+        if let Some(run) = &run {
             log.push_for_run(
-                cut.id.clone(),
+                run.id.clone(),
                 EventKind::RunEnded(cancelled_event(principal.clone())),
             );
         }
@@ -139,7 +139,7 @@ impl Engine {
         };
         log.commit(Commit {
             record: Some(record),
-            run: cut,
+            run,
             checkpoint: Some(checkpoint),
             ..Commit::default()
         })
@@ -155,8 +155,8 @@ impl Engine {
         Ok(run.filter(|run| run.status == RunStatus::Running))
     }
 
-    fn cancelled_record(&self, cut: RunRecord) -> RunRecord {
-        RunRecord { status: RunStatus::Cancelled, ended_ms: Some(self.now_ms()), ..cut }
+    fn cancelled_record(&self, run: RunRecord) -> RunRecord {
+        RunRecord { status: RunStatus::Cancelled, ended_ms: Some(self.now_ms()), ..run }
     }
 }
 

@@ -195,8 +195,8 @@ impl Engine {
             tracing::info!(runs = cuts.len(), "recovering orphaned runs");
         }
         let recovered = self.recover_runs(cuts).await;
-        let Recovery { is_complete: is_over, set_aside, waiting, .. } = self.recovery();
-        if !is_over && recovered + set_aside + waiting > 0 {
+        let Recovery { is_complete, set_aside, waiting, .. } = self.recovery();
+        if !is_complete && recovered + set_aside + waiting > 0 {
             tracing::info!(runs = recovered, set_aside, waiting, "recovery of runs is complete");
         }
         Ok(recovered)
@@ -286,7 +286,7 @@ impl Engine {
     }
 
     async fn recovery_loop(&self) {
-        let EngineInner { ports: Ports { store, .. }, leases, recovery: cuts, .. } = &*self.0;
+        let EngineInner { ports: Ports { store, .. }, leases, recovery, .. } = &*self.0;
         let longest = Duration::from_millis(store.lease_ms().min(LEASE_MS));
         self.wait_recovered().await;
         loop {
@@ -299,7 +299,7 @@ impl Engine {
             let pause = next.unwrap_or(longest).clamp(MIN_SCAN_INTERVAL, longest);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = cuts.handed_over.notified() => {}
+                () = recovery.handed_over.notified() => {}
             }
         }
     }

@@ -48,7 +48,7 @@ impl Engine {
         let instance = instance.map_err(|_full| GuestError::Host(handlers_full()))?;
         let grants = app.grants_of(name);
         let tenant = request.tenant.clone();
-        let setting = GuestEnv {
+        let env = GuestEnv {
             ports: self.0.ports.clone(),
             caller: Caller { app: app.name.clone(), plugin: name.clone(), tenant: tenant.clone() },
             app: app.clone(),
@@ -60,7 +60,7 @@ impl Engine {
         let principal = Principal { app: Some(app.name.clone()), ..principal.unwrap_or_default() };
         let runs =
             ScopedRunService { engine: self.clone(), app: app.name.clone(), tenant, principal };
-        let gate = Gate::for_web(setting, Arc::new(runs)).with_instance(instance);
+        let gate = Gate::for_web(env, Arc::new(runs)).with_instance(instance);
         let gate = Arc::new(gate);
         let limit = Duration::from_millis(grants.limits.node_timeout_ms);
         let work = async move { tokio::time::timeout(limit, plugin.handle(request, gate)).await };

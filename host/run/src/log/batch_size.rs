@@ -98,9 +98,9 @@ impl Measure {
     /// grew.
     fn checkpoint(self, checkpoint: &Checkpoint) -> u64 {
         let Self(size) = self;
-        let Checkpoint { meta, values, list_deltas: tails } = checkpoint;
+        let Checkpoint { meta, values, list_deltas } = checkpoint;
         let written = values.iter().filter(|(name, _)| meta.versions.get(*name) == Some(&meta.id));
-        let values = written.map(|(name, value)| match (tails.get(name), &**value) {
+        let values = written.map(|(name, value)| match (list_deltas.get(name), &**value) {
             (Some(tail), Value::Array(items)) => {
                 let new = items.get(tail.prefix_len as usize..).unwrap_or_default();
                 new.iter().map(size).sum()

@@ -81,10 +81,10 @@ impl HeartbeatTimes {
 }
 
 impl Heartbeats {
-    /// Creates a host that has sent no heartbeat.
+    /// Creates the heartbeats of a host that has sent none.
     pub(crate) fn new(holder: LeaseHolder, clock: Arc<dyn Clock>) -> Self {
-        let (times, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { holder, clock, times, sending: renewing }
+        let (times, sending) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { holder, clock, times, sending }
     }
 
     /// Returns the name under which the host holds leases.
@@ -119,8 +119,8 @@ impl Heartbeats {
         self.is_locally_valid(lease_ms, gaps)
     }
 
-    /// Returns true if a lease that was last confirmed after `gaps` gaps is valid without a
-    /// query: no gap has followed, and the newest heartbeat is recent.
+    /// Returns true if a lease that was last confirmed when the host had had `gaps` gaps is valid
+    /// without a query: no gap has followed, and the newest heartbeat is recent.
     fn is_locally_valid(&self, lease_ms: u64, gaps: u64) -> bool {
         let now = self.now();
         let times = self.lock_times();

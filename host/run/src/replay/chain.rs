@@ -28,9 +28,9 @@ impl ReplayContext<'_> {
         replay: &mut Replay,
     ) {
         let namespace = &segment.checkpoint.meta.namespace;
-        let above = namespace
+        let parent_graph = namespace
             .parent()
-            .and_then(|above| self.recording.graph_of(&self.app, &self.root, &above));
+            .and_then(|parent| self.recording.graph_of(&self.app, &self.root, &parent));
         let mut checkpoint = Cow::Borrowed(&segment.checkpoint);
         let mut events = segment.events;
         loop {
@@ -38,12 +38,12 @@ impl ReplayContext<'_> {
             for event in events {
                 lineage.apply(event);
             }
-            let happened = LoggedTasks::of(events);
+            let logged = LoggedTasks::of(events);
             let superstep = Superstep {
                 replay_context: self,
                 graph_version: graph_version.clone(),
-                parent_graph: above.clone(),
-                logged: &happened,
+                parent_graph: parent_graph.clone(),
+                logged: &logged,
                 lineage: &lineage,
                 steps: None,
             };

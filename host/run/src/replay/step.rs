@@ -109,10 +109,9 @@ impl Superstep<'_> {
         // is planned.
         loop {
             let known = tasks.len();
-            if let Plan::Tasks { runnable: run, .. } =
-                plan(&self.graph_version.graph, origin, &fresh, 1)
+            if let Plan::Tasks { runnable, .. } = plan(&self.graph_version.graph, origin, &fresh, 1)
             {
-                tasks.extend(run.into_iter().map(|task| (task.id.clone(), task)));
+                tasks.extend(runnable.into_iter().map(|task| (task.id.clone(), task)));
             }
             if tasks.len() == known {
                 return tasks;

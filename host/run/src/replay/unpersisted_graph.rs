@@ -48,19 +48,19 @@ impl Superstep<'_> {
         recorded: Option<&TaskFinished>,
         replay: &mut Replay,
     ) {
-        let (world, meta) = (self.replay_context, &self.lineage.checkpoint.meta);
+        let (replay_context, meta) = (self.replay_context, &self.lineage.checkpoint.meta);
         let namespace = meta.namespace.for_task(&task.node, &task.id);
-        let Some(events) = world.recording.unpersisted(&namespace) else { return };
+        let Some(events) = replay_context.recording.unpersisted(&namespace) else { return };
         let body = self.graph_version.graph.node(&task.node).map(|node| &node.body);
         let Some(NodeKind::Graph { graph, .. }) = body else { return };
-        let Some(graph_version) = world.app.graphs.get(graph).cloned() else { return };
+        let Some(graph_version) = replay_context.app.graphs.get(graph).cloned() else { return };
         let own = task.input(&self.graph_version.graph, &self.lineage.checkpoint.values);
         let input = subgraph_input(&self.graph_version.graph, &graph_version.graph, own);
-        let above = Some(self.graph_version.clone());
+        let parent_graph = Some(self.graph_version.clone());
         let inner = UnpersistedGraph {
             namespace: &namespace,
             graph_version: graph_version.clone(),
-            parent_graph: above,
+            parent_graph,
             input,
             events,
         };
@@ -86,10 +86,11 @@ impl Superstep<'_> {
 
     /// Replays the subgraphs without checkpoints that calls of a task started.
     pub(super) async fn replay_started_subgraphs(&self, task: &Task, replay: &mut Replay) {
-        let (world, around) = (self.replay_context, &self.lineage.checkpoint.meta.namespace);
-        for (namespace, started) in world.recording.started_by(around, &task.id) {
-            let Some(events) = world.recording.unpersisted(namespace) else { continue };
-            let Some(graph_version) = world.app.graphs.get(&started.graph).cloned() else {
+        let (replay_context, around) =
+            (self.replay_context, &self.lineage.checkpoint.meta.namespace);
+        for (namespace, started) in replay_context.recording.started_by(around, &task.id) {
+            let Some(events) = replay_context.recording.unpersisted(namespace) else { continue };
+            let Some(graph_version) = replay_context.app.graphs.get(&started.graph).cloned() else {
                 continue;
             };
             let inner = UnpersistedGraph {
@@ -128,12 +129,12 @@ impl Superstep<'_> {
         inner: &UnpersistedGraph<'_>,
         replay: &mut Replay,
     ) -> Option<UnpersistedGraphEnd> {
-        let world = self.replay_context;
-        let origin = world.export.header.thread.origin();
-        let happened = LoggedTasks::of(inner.events);
+        let replay_context = self.replay_context;
+        let origin = replay_context.export.header.thread.origin();
+        let logged = LoggedTasks::of(inner.events);
         let mut unpersisted = UnpersistedEvents::from_events(inner.namespace, inner.events);
         let mut checkpoint = self.input_checkpoint(inner, replay).await?;
-        let began = checkpoint.values.clone();
+        let initial_values = checkpoint.values.clone();
         loop {
             let mut lineage = Lineage::new(checkpoint.clone());
             let planned = |lineage: &Lineage| plan(&inner.graph_version.graph, origin, lineage, 1);
@@ -141,10 +142,10 @@ impl Superstep<'_> {
                 && unpersisted.apply_to(&all, &mut lineage)
             {}
             let superstep = Superstep {
-                replay_context: world,
+                replay_context,
                 graph_version: inner.graph_version.clone(),
                 parent_graph: inner.parent_graph.clone(),
-                logged: &happened,
+                logged: &logged,
                 lineage: &lineage,
                 steps: Some(checkpoint.meta.step),
             };
@@ -152,8 +153,8 @@ impl Superstep<'_> {
             let outcome = match planned(&lineage) {
                 Plan::Done => None,
                 Plan::ParentOutcome => parent_outcome(&lineage),
-                Plan::Tasks { runnable: run, waiting, .. }
-                    if run.is_empty() && waiting.is_empty() =>
+                Plan::Tasks { runnable, waiting, .. }
+                    if runnable.is_empty() && waiting.is_empty() =>
                 {
                     let id = CheckpointId(u64::from(checkpoint.meta.step) + 1);
                     let at = self.checkpoint_stamp(inner, id);
@@ -173,7 +174,7 @@ impl Superstep<'_> {
                     json!(null),
                 ));
             }
-            return Some(UnpersistedGraphEnd { initial_values: began, checkpoint, outcome });
+            return Some(UnpersistedGraphEnd { initial_values, checkpoint, outcome });
         }
     }
 

@@ -24,7 +24,7 @@ pub(super) struct StoredValues {
 /// One value.
 enum StoredPart {
     Whole(Arc<Value>),
-    /// The first `keep` items of an earlier value, and the appended items.
+    /// The first `kept_items` items of an earlier value, and the appended items.
     ListDelta {
         base: usize,
         kept_items: usize,
@@ -37,7 +37,7 @@ impl StoredPart {
     fn len(&self) -> Option<usize> {
         match self {
             Self::Whole(value) => value.as_array().map(Vec::len),
-            Self::ListDelta { kept_items: keep, items, .. } => Some(keep + items.len()),
+            Self::ListDelta { kept_items, items, .. } => Some(kept_items + items.len()),
         }
     }
 }
@@ -67,15 +67,15 @@ impl StoredValues {
         &mut self,
         channel: &ChannelName,
         base: CheckpointId,
-        keep: usize,
+        kept_items: usize,
         items: &[Value],
     ) -> Option<usize> {
         let base = self.index_of(channel, base)?;
-        let before = self.parts.get(base)?.len().filter(|len| keep <= *len)?;
-        if items.is_empty() && keep == before {
+        let before = self.parts.get(base)?.len().filter(|len| kept_items <= *len)?;
+        if items.is_empty() && kept_items == before {
             return Some(base);
         }
-        Some(self.add(StoredPart::ListDelta { base, kept_items: keep, items: items.to_vec() }))
+        Some(self.add(StoredPart::ListDelta { base, kept_items, items: items.to_vec() }))
     }
 
     fn index_of(&self, channel: &ChannelName, version: CheckpointId) -> Option<usize> {
@@ -107,10 +107,10 @@ impl StoredValues {
                     pieces.push(&items[..wanted.min(items.len())]);
                     break;
                 }
-                StoredPart::ListDelta { base, kept_items: keep, items } => {
-                    let own = wanted.saturating_sub(*keep).min(items.len());
+                StoredPart::ListDelta { base, kept_items, items } => {
+                    let own = wanted.saturating_sub(*kept_items).min(items.len());
                     pieces.push(&items[..own]);
-                    (at, wanted) = (*base, wanted.min(*keep));
+                    (at, wanted) = (*base, wanted.min(*kept_items));
                 }
             }
         }

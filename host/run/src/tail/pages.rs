@@ -158,9 +158,9 @@ impl PageReader {
     ///
     /// Errors of the store.
     pub(super) async fn read(&mut self, after: u64) -> ReadResult {
-        let Self { pages, store, position: place } = self;
-        let thread = place.thread.clone();
-        pages.read_shared(place, after, read_page(store.as_ref(), &thread, after)).await
+        let Self { pages, store, position } = self;
+        let thread = position.thread.clone();
+        pages.read_shared(position, after, read_page(store.as_ref(), &thread, after)).await
     }
 }
 

@@ -143,7 +143,7 @@ fn gate(
     history: &TaskHistory,
     heartbeat: Arc<TaskHeartbeat>,
 ) -> Gate {
-    let setting = GuestEnv {
+    let env = GuestEnv {
         ports: context.ports.clone(),
         caller: Caller {
             app: context.app.name.clone(),
@@ -170,5 +170,5 @@ fn gate(
         heartbeat,
         is_awaited_by_guest: context.is_awaited_by_guest,
     };
-    Gate::for_task(setting, side)
+    Gate::for_task(env, side)
 }

@@ -32,7 +32,7 @@ pub(super) async fn validate(
     done: NodeResult,
     started: Instant,
 ) -> Result<TaskFinished, AttemptFailure> {
-    let NodeResult { outcome, subgraph_end: child } = done;
+    let NodeResult { outcome, subgraph_end } = done;
     let goto = check(context, task, &outcome)
         .await
         .map_err(|failure| AttemptFailure { kind: TaskFault::Failure, failure })?;
@@ -45,7 +45,7 @@ pub(super) async fn validate(
         goto,
         sends: outcome.sends,
         for_parent: outcome.for_parent,
-        child,
+        child: subgraph_end,
         cached: false,
         duration_us: started.elapsed().as_micros() as u64,
     })

@@ -35,8 +35,8 @@ struct StartedSubgraph {
 
 impl StartedSubgraphs {
     /// Creates an empty set.
-    pub(super) fn new(context: GraphContext, heartbeat: Arc<TaskHeartbeat>) -> Self {
-        Self { context, parent_heartbeat: heartbeat, by_run: Mutex::default() }
+    pub(super) fn new(context: GraphContext, parent_heartbeat: Arc<TaskHeartbeat>) -> Self {
+        Self { context, parent_heartbeat, by_run: Mutex::default() }
     }
 
     /// No code that can panic runs under this lock.

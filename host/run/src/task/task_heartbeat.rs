@@ -12,18 +12,18 @@ use wattle_graph::definition::HeartbeatSource;
 #[derive(Debug)]
 pub(crate) struct TaskHeartbeat {
     started: Instant,
-    /// Milliseconds from `began` to the last heartbeat.
+    /// Milliseconds from `started` to the last heartbeat.
     last_ms: AtomicU64,
     source: HeartbeatSource,
     parent: Option<Arc<TaskHeartbeat>>,
 }
 
 impl TaskHeartbeat {
-    /// Creates the heartbeat of a task that starts now. `above` is the heartbeat of the parent
+    /// Creates the heartbeat of a task that starts now. `parent` is the heartbeat of the parent
     /// task.
-    pub(crate) fn new(refresh: HeartbeatSource, above: Option<Arc<Self>>) -> Arc<Self> {
-        let (began, last_ms) = (Instant::now(), AtomicU64::new(0));
-        Arc::new(Self { started: began, last_ms, source: refresh, parent: above })
+    pub(crate) fn new(source: HeartbeatSource, parent: Option<Arc<Self>>) -> Arc<Self> {
+        let (started, last_ms) = (Instant::now(), AtomicU64::new(0));
+        Arc::new(Self { started, last_ms, source, parent })
     }
 
     /// Records a host call, its result or a delta. It is a heartbeat with `refresh = "auto"`.
@@ -31,16 +31,16 @@ impl TaskHeartbeat {
         if self.source == HeartbeatSource::Auto {
             self.mark();
         }
-        if let Some(above) = &self.parent {
-            above.on_call();
+        if let Some(parent) = &self.parent {
+            parent.on_call();
         }
     }
 
     /// Records an emitted event. It is always a heartbeat.
     pub(crate) fn on_emit(&self) {
         self.mark();
-        if let Some(above) = &self.parent {
-            above.on_emit();
+        if let Some(parent) = &self.parent {
+            parent.on_emit();
         }
     }
 
@@ -69,8 +69,8 @@ mod tests {
     const PAUSE: Duration = Duration::from_millis(20);
 
     /// Returns true if a sign counts as a heartbeat.
-    async fn counts(refresh: HeartbeatSource, sign: fn(&TaskHeartbeat)) -> bool {
-        let heartbeat = TaskHeartbeat::new(refresh, None);
+    async fn counts(source: HeartbeatSource, sign: fn(&TaskHeartbeat)) -> bool {
+        let heartbeat = TaskHeartbeat::new(source, None);
         tokio::time::sleep(PAUSE).await;
         sign(&heartbeat);
         heartbeat.last_ms.load(Ordering::Relaxed) > 0
@@ -97,12 +97,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn heartbeat_in_a_subgraph_counts_for_the_parent_task() {
-        let above = TaskHeartbeat::new(HeartbeatSource::Heartbeat, None);
-        let heartbeat = TaskHeartbeat::new(HeartbeatSource::Auto, Some(above.clone()));
+        let parent = TaskHeartbeat::new(HeartbeatSource::Heartbeat, None);
+        let heartbeat = TaskHeartbeat::new(HeartbeatSource::Auto, Some(parent.clone()));
         tokio::time::sleep(PAUSE).await;
         heartbeat.on_call();
-        assert_eq!(above.last_ms.load(Ordering::Relaxed), 0);
+        assert_eq!(parent.last_ms.load(Ordering::Relaxed), 0);
         heartbeat.on_emit();
-        assert!(above.last_ms.load(Ordering::Relaxed) > 0);
+        assert!(parent.last_ms.load(Ordering::Relaxed) > 0);
     }
 }

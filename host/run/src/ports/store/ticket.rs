@@ -26,12 +26,12 @@ impl Ticket {
     }
 
     /// Creates a ticket that a writer resolves later. The writer may delay the batch until it is
-    /// waited for: `hurry` is called once, when the ticket is first polled without a result.
+    /// waited for: `on_wait` is called once, when the ticket is first polled without a result.
     pub fn waiting(
-        answer: oneshot::Receiver<Result<(), StoreError>>,
-        hurry: impl FnOnce() + Send + 'static,
+        result: oneshot::Receiver<Result<(), StoreError>>,
+        on_wait: impl FnOnce() + Send + 'static,
     ) -> Self {
-        Self(TicketState::Waiting { result: answer, on_wait: Some(Box::new(hurry)) })
+        Self(TicketState::Waiting { result, on_wait: Some(Box::new(on_wait)) })
     }
 }
 
@@ -43,14 +43,14 @@ impl Future for Ticket {
             TicketState::Ready(result) => {
                 Poll::Ready(result.take().unwrap_or(Err(StoreError::Closed)))
             }
-            TicketState::Waiting { result: answer, on_wait: hurry } => {
-                let polled = Pin::new(answer).poll(cx);
+            TicketState::Waiting { result, on_wait } => {
+                let polled = Pin::new(result).poll(cx);
                 if polled.is_pending()
-                    && let Some(hurry) = hurry.take()
+                    && let Some(on_wait) = on_wait.take()
                 {
-                    hurry();
+                    on_wait();
                 }
-                polled.map(|answer| answer.unwrap_or(Err(StoreError::Closed)))
+                polled.map(|result| result.unwrap_or(Err(StoreError::Closed)))
             }
         }
     }
