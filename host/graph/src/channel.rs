@@ -130,17 +130,23 @@ impl Channel {
         self.schema.as_ref().is_some_and(|schema| schema.is_expensive())
     }
 
-    /// Validates a value against the schema of the channel.
+    /// Validates a value against the schema of the channel, with a budget of its own.
     ///
     /// # Errors
     ///
-    /// [`Misfit::Invalid`] with the parts of the value that do not fit the schema, or
-    /// [`Misfit::Limit`] if the validation takes too many steps.
+    /// [`Misfit::Invalid`] with the first violation; [`Misfit::Limit`] if the validation takes too
+    /// many steps.
     pub fn validate(&self, value: &Value) -> Result<(), Misfit> {
         self.validate_within(value, &StepBudget::default())
     }
 
-    /// Validates a value like [`Channel::validate`] and takes the steps from a shared budget.
+    /// Validates a value and takes the steps from a budget that the validations of other channels
+    /// share.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit::Invalid`] with the first violation; [`Misfit::Limit`] if the validation takes more
+    /// steps than the budget has left.
     pub(crate) fn validate_within(&self, value: &Value, budget: &StepBudget) -> Result<(), Misfit> {
         self.schema.as_ref().map_or(Ok(()), |schema| schema.validate_within(value, budget))
     }

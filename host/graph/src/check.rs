@@ -5,7 +5,7 @@ mod declaration;
 mod edges;
 mod nodes;
 mod parse;
-mod plugin_schemas;
+mod plugin_catalog;
 mod policies;
 mod problem;
 mod reachability;
@@ -14,7 +14,7 @@ mod source;
 mod subgraphs;
 mod with_files;
 
-pub use self::plugin_schemas::{AnyPlugin, NodeSchema, PluginSchemas};
+pub use self::plugin_catalog::{AnyPlugin, NodeSchema, PluginCatalog};
 pub use self::problem::Problem;
 
 use crate::check::source::SourceDocument;
@@ -32,7 +32,7 @@ pub const DOCUMENT_LIMIT_BYTES: usize = 256 * 1024;
 pub fn check_toml(
     file: &str,
     text: &str,
-    plugins: &dyn PluginSchemas,
+    plugins: &dyn PluginCatalog,
 ) -> Result<Vec<Graph>, Vec<Problem>> {
     check(file, SourceDocument::toml(text), plugins)
 }
@@ -45,7 +45,7 @@ pub fn check_toml(
 pub fn check_json(
     file: &str,
     text: &str,
-    plugins: &dyn PluginSchemas,
+    plugins: &dyn PluginCatalog,
 ) -> Result<Vec<Graph>, Vec<Problem>> {
     check(file, SourceDocument::json(text), plugins)
 }
@@ -53,7 +53,7 @@ pub fn check_json(
 fn check(
     file: &str,
     source: Result<SourceDocument, (Option<u32>, String)>,
-    plugins: &dyn PluginSchemas,
+    plugins: &dyn PluginCatalog,
 ) -> Result<Vec<Graph>, Vec<Problem>> {
     let source = source.map_err(|(line, message)| {
         vec![Problem { file: file.to_owned(), line, path: String::new(), message, hint: None }]

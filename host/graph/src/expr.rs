@@ -12,7 +12,7 @@ use crate::checkpoint::Values;
 use crate::expr::meter::{ENVIRONMENT, METER, Meter};
 use crate::limit::Exceeded;
 
-pub use crate::expr::meter::Steps;
+pub use crate::expr::meter::ConditionBudget;
 
 pub mod expression;
 mod failed;
@@ -105,15 +105,15 @@ impl Condition {
     ///
     /// [`EvalError`] if the evaluation fails, does not return a boolean or takes more steps than are
     /// left.
-    pub fn eval(&self, state: &Values, steps: &Steps) -> Result<bool, EvalError> {
-        let result = self.decide(state, steps);
-        steps.check(&self.text).map_err(EvalError::Limit)?;
+    pub fn eval(&self, state: &Values, budget: &ConditionBudget) -> Result<bool, EvalError> {
+        let result = self.decide(state, budget);
+        budget.check(&self.text).map_err(EvalError::Limit)?;
         result.map_err(|error| EvalError::Failed(format!("`{}` failed: {error}", self.text)))
     }
 
-    fn decide(&self, state: &Values, steps: &Steps) -> Result<bool, String> {
-        let mut context = context(steps);
-        let view = self.view(state, steps).map_err(|error| failed::told(&error))?;
+    fn decide(&self, state: &Values, budget: &ConditionBudget) -> Result<bool, String> {
+        let mut context = context(budget);
+        let view = self.view(state, budget).map_err(|error| failed::told(&error))?;
         context.add_variable_as_val("state", view);
         let value = cel::Value::resolve_val(&self.expression, &context)
             .map_err(|error| failed::told(&error))?;
@@ -125,19 +125,19 @@ impl Condition {
     fn view<'v>(
         &'v self,
         state: &'v Values,
-        steps: &Steps,
+        budget: &ConditionBudget,
     ) -> Result<Box<dyn Val + 'v>, ExecutionError> {
         let mut view: HashMap<CelMapKey<'v>, Box<dyn Val + 'v>> = HashMap::new();
         for name in &self.channels {
             let value: Box<dyn Val + 'v> = match state.get(name.as_str()) {
-                Some(value) => json::to_cel(value, steps)?,
+                Some(value) => json::to_cel(value, budget)?,
                 None => Box::new(CelNull),
             };
             view.insert(name.as_str().into(), value);
         }
         for (name, value) in state.iter().filter(|_| self.whole_state) {
             if !self.channels.contains(name.as_str()) {
-                view.insert(name.as_str().into(), json::to_cel(value, steps)?);
+                view.insert(name.as_str().into(), json::to_cel(value, budget)?);
             }
         }
         Ok(Box::new(CelMap::from(view)))
@@ -145,9 +145,9 @@ impl Condition {
 }
 
 /// Creates a context in which expressions count their steps.
-fn context<'v>(steps: &Steps) -> Context<'static, 'v> {
+fn context<'v>(budget: &ConditionBudget) -> Context<'static, 'v> {
     let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
-    context.add_variable_as_val(METER, Box::new(Meter(steps.clone())));
+    context.add_variable_as_val(METER, Box::new(Meter(budget.clone())));
     context
 }
 

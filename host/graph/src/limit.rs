@@ -66,9 +66,11 @@ pub const PATTERN_ESCAPES: u64 = 50;
 /// the text and to this size.
 pub const PATTERN_COMPILED_BYTES: u64 = 1 << 20;
 
-/// Maximum number of steps of the validations of one outcome, input, edit, set of answers or
-/// superstep; see [`crate::schema`]. A step takes some ten nanoseconds. A list of 200,000 numbers of
-/// which each may have two types needs 1.6 million steps.
+/// Maximum number of steps of the validations of one outcome, input, edit, set of answers,
+/// superstep or migration, or of the defaults of one graph; see [`crate::schema`]. A run context,
+/// the arguments of a tool call, a structured output and the configuration of a node each have a
+/// budget of their own of the same size. A step takes some ten nanoseconds. A list of 200,000
+/// numbers of which each may have two types needs 1.6 million steps.
 pub const SCHEMA_STEPS: u64 = 10_000_000;
 
 /// Maximum number of steps of a validation whose error describes each violation. The memory of the

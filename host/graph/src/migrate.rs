@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource, Trigger, Values};
 use crate::graph::Graph;
 use crate::id::{ChannelName, CheckpointId, NodeName};
+use crate::schema::StepBudget;
 use crate::step::CheckpointStamp;
 
 /// Options of a migration.
@@ -118,8 +119,8 @@ pub struct Migration {
 
 /// Migrates a checkpoint to another version of its graph.
 ///
-/// The triggers stay the same, and their tasks start from the beginning. `begun` names the nodes of
-/// tasks that have started since the checkpoint.
+/// The triggers stay the same, and their tasks start from the beginning. `started_nodes` names the
+/// nodes of tasks that have started since the checkpoint.
 pub fn migrate(
     new: &Graph,
     base: &Checkpoint,
@@ -176,6 +177,7 @@ impl MigrationBuilder {
                 false => self.obstacles.push(Obstacle::ChannelGone { channel: name.clone() }),
             }
         }
+        let budget = StepBudget::default();
         for (name, channel) in new.channels() {
             if let Some(value) = options.set.get(name) {
                 values.insert(name.clone(), Arc::new(value.clone()));
@@ -184,7 +186,8 @@ impl MigrationBuilder {
                 values.insert(name.clone(), Arc::new(default.clone()));
                 self.changes.push(Change::ChannelAdded { channel: name.clone() });
             }
-            if let Some(Err(misfit)) = values.get(name).map(|value| channel.validate(value)) {
+            let validate = |value: &Arc<Value>| channel.validate_within(value, &budget);
+            if let Some(Err(misfit)) = values.get(name).map(validate) {
                 let message = misfit.to_string();
                 self.obstacles.push(Obstacle::ValueInvalid { channel: name.clone(), message });
             }
@@ -224,7 +227,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{at, graph, start};
+    use crate::testing::{at, costly_graph, costly_values, graph, start};
 
     const OLD: &str = r#"[graphs.g]
         entry = "a"
@@ -265,5 +268,19 @@ mod tests {
         let told: Vec<String> = migration.obstacles.iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), 4, "{told:?}");
         assert!(told.iter().any(|line| line.contains("node `a` is to run next")), "{told:?}");
+    }
+
+    #[test]
+    fn validations_of_one_migration_share_a_budget_of_steps() {
+        let lineage = start(&graph(OLD), &json!({ "kept": 1, "gone": 2 })).unwrap();
+        let obstacles = |count: usize| {
+            let set = costly_values(count);
+            let set = set.into_iter().map(|(name, value)| (name.parse().unwrap(), value));
+            let options = MigrateOptions { set: set.collect(), drop: true };
+            migrate(&costly_graph(), &lineage.checkpoint, &[], &options, at(2)).obstacles
+        };
+        assert_eq!(obstacles(2), []);
+        let told: Vec<String> = obstacles(20).iter().map(ToString::to_string).collect();
+        assert!(told.iter().any(|line| line.contains("steps")), "{told:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::check::{AnyPlugin, check_toml};
 use crate::checkpoint::Checkpoint;
@@ -23,6 +23,24 @@ pub(crate) fn graph(text: &str) -> Graph {
         panic!("{}", lines.join("\n"))
     });
     graphs.into_iter().next().expect("a graph")
+}
+
+/// Returns a graph with channels `c0` to `c19`, whose schema applies 100 subschemas to each item.
+pub(crate) fn costly_graph() -> Graph {
+    let parts = vec![r#"{ type = "integer" }"#; 100].join(", ");
+    let channel = |index: usize| {
+        format!(
+            "channels.c{index}.schema = {{ type = \"array\", items = {{ allOf = [{parts}] }} }}\n"
+        )
+    };
+    let channels: String = (0..20).map(channel).collect();
+    graph(&format!("[graphs.g]\nentry = \"a\"\nnodes.a = {{}}\n{channels}"))
+}
+
+/// Returns values of the first channels of [`costly_graph`]. Validating two of them stays within a
+/// budget of steps, and validating twenty does not.
+pub(crate) fn costly_values(count: usize) -> Vec<(String, Value)> {
+    (0..count).map(|index| (format!("c{index}"), json!(vec![0; 10_000]))).collect()
 }
 
 pub(crate) fn thread() -> ThreadId {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use wattle_graph::check::{NodeSchema, PluginSchemas};
+use wattle_graph::check::{NodeSchema, PluginCatalog};
 use wattle_graph::id::{AppName, PluginName};
 use wattle_run::ports::Plugin;
 
@@ -29,7 +29,7 @@ impl PluginFacts<'_> {
     }
 }
 
-impl PluginSchemas for PluginFacts<'_> {
+impl PluginCatalog for PluginFacts<'_> {
     fn node(&self, plugin: &PluginName, node: &str) -> Option<NodeSchema> {
         let info = self.plugin(plugin)?.info();
         let node = info.nodes.iter().find(|known| known.name == node)?;

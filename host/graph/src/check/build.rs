@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use crate::channel::{Channel, Reducer};
 use crate::check::declaration::{Declaration, Declarations};
 use crate::check::parse::{ParsedDocument, ParsedGraph};
-use crate::check::plugin_schemas::PluginSchemas;
+use crate::check::plugin_catalog::PluginCatalog;
 use crate::check::problem::Problems;
-use crate::check::subgraphs::{self, CheckedSubgraph, CheckedSubgraphs};
+use crate::check::subgraphs::{self, CheckedGraph, CheckedGraphs};
 use crate::check::{edges, nodes, reachability, schemas};
 use crate::definition::GraphDef;
 use crate::graph::Graph;
 use crate::id::{ChannelName, Digest, GraphName, NodeName};
 use crate::limit::GraphLimits;
-use crate::schema::Schema;
+use crate::schema::{Schema, StepBudget};
 
 /// A graph under construction: the definition with the context of its checks.
 pub(super) struct CheckContext<'d> {
@@ -72,11 +72,11 @@ pub(super) fn quoted_names<T: ToString>(names: impl ExactSizeIterator<Item = T>)
 /// were reported.
 pub(super) fn graphs(
     document: &ParsedDocument,
-    plugins: &dyn PluginSchemas,
+    plugins: &dyn PluginCatalog,
     problems: &mut Problems<'_>,
 ) -> Vec<Graph> {
     let names: BTreeSet<&GraphName> = document.graphs.keys().collect();
-    let mut subgraphs = CheckedSubgraphs::new();
+    let mut checked = CheckedGraphs::new();
     let mut declarations = Declarations::new(plugins);
     let mut graphs = Vec::with_capacity(names.len());
     for (name, parsed) in subgraphs::topological_order(document, problems) {
@@ -88,11 +88,10 @@ pub(super) fn graphs(
             graphs: &names,
             declarations: BTreeMap::new(),
         };
-        let graph = graph(name, &mut ctx, &mut declarations, &subgraphs, problems);
+        let graph = graph(name, &mut ctx, &mut declarations, &checked, problems);
         let Some(graph) = graph else { continue };
-        let subgraph =
-            CheckedSubgraph { parsed, writes: schemas::writes(&ctx), digest: graph.digest };
-        subgraphs.insert(name, subgraph);
+        let writes = schemas::writes(&ctx);
+        checked.insert(name, CheckedGraph { parsed, writes, digest: graph.digest });
         graphs.push(graph);
     }
     graphs.sort_by(|one, other| one.name.cmp(&other.name));
@@ -104,12 +103,12 @@ fn graph(
     name: &GraphName,
     ctx: &mut CheckContext<'_>,
     declarations: &mut Declarations<'_>,
-    subgraphs: &CheckedSubgraphs<'_>,
+    checked: &CheckedGraphs<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Graph> {
     let context = context(ctx, problems);
     let channels = channels(ctx, declarations.plugins, problems);
-    let nodes = nodes::nodes(ctx, declarations, subgraphs, problems);
+    let nodes = nodes::nodes(ctx, declarations, checked, problems);
     check_limits(ctx, problems);
     let entry = edges::entry(ctx, problems);
     let edges = edges::edges(ctx, problems);
@@ -120,7 +119,7 @@ fn graph(
     Some(Graph {
         limits: GraphLimits::default(),
         name: name.clone(),
-        digest: digest(name, ctx.def, subgraphs)?,
+        digest: digest(name, ctx.def, checked)?,
         definition: ctx.def.clone(),
         context,
         channels,
@@ -145,10 +144,12 @@ fn context(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) -> Option<Schema
 
 fn channels(
     ctx: &CheckContext<'_>,
-    plugins: &dyn PluginSchemas,
+    plugins: &dyn PluginCatalog,
     problems: &mut Problems<'_>,
 ) -> BTreeMap<ChannelName, Channel> {
     let mut channels = BTreeMap::new();
+    // The defaults are one input of the author.
+    let budget = StepBudget::default();
     for (name, def) in &ctx.def.channels {
         let path = format!("{}.channels.{name}", ctx.path);
         let channel = match Channel::new(name.clone(), def) {
@@ -158,7 +159,7 @@ fn channels(
                 continue;
             }
         };
-        schemas::check_channel(&path, def, &channel, problems);
+        schemas::check_channel(&path, def, &channel, &budget, problems);
         if let Reducer::Plugin { plugin, reducer } = &channel.reducer {
             let path = format!("{path}.reducer");
             if !plugins.has_plugin(plugin) {
@@ -186,10 +187,10 @@ fn check_limits(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
 
 /// Returns the digest of the definition and of the digests of its subgraphs. Keys are sorted, so
 /// the order in which an author writes them does not matter.
-fn digest(name: &GraphName, def: &GraphDef, subgraphs: &CheckedSubgraphs<'_>) -> Option<Digest> {
+fn digest(name: &GraphName, def: &GraphDef, checked: &CheckedGraphs<'_>) -> Option<Digest> {
     let names = def.nodes.values().filter_map(|node| node.graph.as_ref());
     let digests: BTreeMap<&GraphName, Digest> = names
-        .filter_map(|graph| subgraphs.get(graph).map(|subgraph| (graph, subgraph.digest)))
+        .filter_map(|graph| checked.get(graph).map(|subgraph| (graph, subgraph.digest)))
         .collect();
     let mut whole = json!({ "name": name, "graph": serde_json::to_value(def).ok()? });
     if !digests.is_empty() {

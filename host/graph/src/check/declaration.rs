@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
-use crate::check::plugin_schemas::{NodeSchema, PluginSchemas};
+use crate::check::plugin_catalog::{NodeSchema, PluginCatalog};
 use crate::id::{ChannelName, PluginName};
 use crate::schema::Schema;
 
@@ -66,12 +66,12 @@ fn properties(schema: &Value) -> &Map<String, Value> {
 
 /// The declarations of the exports that the nodes of a document run.
 pub(super) struct Declarations<'p> {
-    pub(super) plugins: &'p dyn PluginSchemas,
+    pub(super) plugins: &'p dyn PluginCatalog,
     known: BTreeMap<(PluginName, String), Option<Arc<Declaration>>>,
 }
 
 impl<'p> Declarations<'p> {
-    pub(super) fn new(plugins: &'p dyn PluginSchemas) -> Self {
+    pub(super) fn new(plugins: &'p dyn PluginCatalog) -> Self {
         Self { plugins, known: BTreeMap::new() }
     }
 

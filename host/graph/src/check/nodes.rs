@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::check::build::{CheckContext, quoted_names};
 use crate::check::declaration::{Declaration, Declarations};
 use crate::check::problem::Problems;
-use crate::check::subgraphs::{self, CheckedSubgraphs, SubgraphDeclarations};
+use crate::check::subgraphs::{self, CheckedGraphs, SubgraphDeclarations};
 use crate::check::{policies, schemas};
 use crate::definition::NodeDef;
 use crate::graph::{Node, NodeKind, RetryPolicy, TimeoutPolicy};
@@ -16,7 +16,7 @@ use crate::id::{END, NodeName};
 pub(super) fn nodes(
     ctx: &mut CheckContext<'_>,
     declarations: &mut Declarations<'_>,
-    subgraphs: &CheckedSubgraphs<'_>,
+    checked: &CheckedGraphs<'_>,
     problems: &mut Problems<'_>,
 ) -> BTreeMap<NodeName, Node> {
     policies::check_defaults(ctx, problems);
@@ -26,7 +26,7 @@ pub(super) fn nodes(
         let path = format!("{}.nodes.{name}", ctx.path);
         check(ctx, &path, name, def, problems);
         let made = match &def.graph {
-            Some(_) => subgraph_body(ctx, &path, def, subgraphs, &mut of_subgraphs, problems),
+            Some(_) => subgraph_body(ctx, &path, def, checked, &mut of_subgraphs, problems),
             None => plugin_body(&path, name, def, declarations, problems),
         };
         let Some((body, declared)) = made else { continue };
@@ -113,7 +113,7 @@ fn subgraph_body(
     ctx: &CheckContext<'_>,
     path: &str,
     def: &NodeDef,
-    subgraphs: &CheckedSubgraphs<'_>,
+    checked: &CheckedGraphs<'_>,
     known: &mut SubgraphDeclarations,
     problems: &mut Problems<'_>,
 ) -> Option<(NodeKind, Arc<Declaration>)> {
@@ -126,8 +126,7 @@ fn subgraph_body(
         );
         return None;
     }
-    let declared =
-        subgraphs::check_subgraph_node(ctx, path, def, graph, subgraphs, known, problems)?;
+    let declared = subgraphs::check_subgraph_node(ctx, path, def, graph, checked, known, problems)?;
     let body = NodeKind::Graph { graph: graph.clone(), state: def.state.unwrap_or_default() };
     Some((body, declared))
 }

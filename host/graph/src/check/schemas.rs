@@ -12,6 +12,7 @@ use crate::definition::{BranchMode, BuiltInReducer, ChannelDef, ReducerDef};
 use crate::event::Write;
 use crate::graph::is_end;
 use crate::id::{ChannelName, NodeName};
+use crate::schema::StepBudget;
 
 /// Maximum number of problems that are reported for one configuration.
 const CONFIG_VIOLATIONS: usize = 100;
@@ -114,7 +115,7 @@ fn mismatches<'d>(ctx: &CheckContext<'_>, declaration: &'d Declaration) -> Vec<M
             }
             continue;
         };
-        if write_replaces_value(&channel.reducer)
+        if write_has_value_type(&channel.reducer)
             && let Some((writes, holds)) = incompatible_types(schema, &channel.schema)
         {
             found.push(Mismatch::Type { channel: name, writes, holds });
@@ -125,7 +126,7 @@ fn mismatches<'d>(ctx: &CheckContext<'_>, declaration: &'d Declaration) -> Vec<M
 
 /// Returns true if a write has the type of the whole channel value, and not the type of one of its
 /// items or keys.
-fn write_replaces_value(reducer: &ReducerDef) -> bool {
+fn write_has_value_type(reducer: &ReducerDef) -> bool {
     !matches!(
         reducer,
         ReducerDef::Plugin(_)
@@ -133,11 +134,13 @@ fn write_replaces_value(reducer: &ReducerDef) -> bool {
     )
 }
 
-/// Checks the reducer of a channel against its schema, and its default against both.
+/// Checks the reducer of a channel against its schema, and its default against both. The defaults
+/// of a graph share `budget`.
 pub(super) fn check_channel(
     path: &str,
     def: &ChannelDef,
     channel: &Channel,
+    budget: &StepBudget,
     problems: &mut Problems<'_>,
 ) {
     let needed: &[&str] = match &channel.reducer {
@@ -159,7 +162,7 @@ pub(super) fn check_channel(
     }
     let Some(default) = &def.default else { return };
     let path = format!("{path}.default");
-    if let Err(error) = channel.validate(default) {
+    if let Err(error) = channel.validate_within(default, budget) {
         problems.add(&path, format!("the default does not fit the schema: {error}"));
     }
     let write = Write { channel: channel.name.clone(), value: default.clone(), overwrite: true };

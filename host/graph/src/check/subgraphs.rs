@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 use crate::check::build::CheckContext;
 use crate::check::declaration::Declaration;
 use crate::check::parse::{ParsedDocument, ParsedGraph};
-use crate::check::plugin_schemas::NodeSchema;
+use crate::check::plugin_catalog::NodeSchema;
 use crate::check::problem::Problems;
 use crate::check::schemas;
 use crate::definition::{BuiltInReducer, ChannelDef, GraphDef, NodeDef, ReducerDef};
 use crate::id::{ChannelName, Digest, GraphName};
 
 /// The parts of a checked graph that the checks of its parent graphs need.
-pub(super) struct CheckedSubgraph<'d> {
+pub(super) struct CheckedGraph<'d> {
     pub(super) parsed: &'d ParsedGraph,
     /// Channels that the nodes of the graph declare as written.
     pub(super) writes: BTreeSet<ChannelName>,
@@ -23,7 +23,7 @@ pub(super) struct CheckedSubgraph<'d> {
 }
 
 /// The graphs that are already checked, by name.
-pub(super) type CheckedSubgraphs<'d> = BTreeMap<&'d GraphName, CheckedSubgraph<'d>>;
+pub(super) type CheckedGraphs<'d> = BTreeMap<&'d GraphName, CheckedGraph<'d>>;
 
 /// What the subgraphs of one graph declare. All nodes that run a subgraph share its declaration.
 pub(super) type SubgraphDeclarations = BTreeMap<GraphName, Arc<Declaration>>;
@@ -94,7 +94,7 @@ pub(super) fn check_subgraph_node(
     path: &str,
     def: &NodeDef,
     graph: &GraphName,
-    subgraphs: &CheckedSubgraphs<'_>,
+    checked: &CheckedGraphs<'_>,
     known: &mut SubgraphDeclarations,
     problems: &mut Problems<'_>,
 ) -> Option<Arc<Declaration>> {
@@ -107,7 +107,7 @@ pub(super) fn check_subgraph_node(
         let message = format!("a subgraph node cannot have `{field}`");
         problems.add(format!("{path}.{field}"), message);
     }
-    let subgraph = subgraphs.get(graph)?;
+    let subgraph = checked.get(graph)?;
     let child = &subgraph.parsed.def;
     let shared: BTreeMap<&ChannelName, (&ChannelDef, &ChannelDef)> = ctx
         .def

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{AnyPlugin, NodeSchema, PluginSchemas, check_json, check_toml};
+use super::{AnyPlugin, NodeSchema, PluginCatalog, check_json, check_toml};
 use crate::graph::NodeKind;
 use crate::id::PluginName;
 use crate::mermaid::mermaid;
@@ -25,7 +25,7 @@ impl App {
     }
 }
 
-impl PluginSchemas for App {
+impl PluginCatalog for App {
     fn node(&self, _: &PluginName, node: &str) -> Option<NodeSchema> {
         let (input_schema, output_schema) = self.nodes.get(node)?.clone();
         let doc = format!("doc of {node}");
@@ -56,7 +56,7 @@ impl PluginSchemas for App {
     }
 }
 
-fn problems(text: &str, facts: &dyn PluginSchemas) -> String {
+fn problems(text: &str, facts: &dyn PluginCatalog) -> String {
     match check_toml("graph.toml", text, facts) {
         Ok(_) => "no problems".to_owned(),
         Err(problems) => {
@@ -67,7 +67,7 @@ fn problems(text: &str, facts: &dyn PluginSchemas) -> String {
 }
 
 /// Compares the problems of a document with the snapshot of that name.
-fn check(name: &str, text: &str, facts: &dyn PluginSchemas) {
+fn check(name: &str, text: &str, facts: &dyn PluginCatalog) {
     insta::with_settings!({ description => text, omit_expression => true }, {
         insta::assert_snapshot!(name, problems(text, facts));
     });

@@ -5,7 +5,7 @@ use std::mem;
 use serde_json::{Map, Value};
 
 use crate::check::parse::ParsedDocument;
-use crate::check::plugin_schemas::PluginSchemas;
+use crate::check::plugin_catalog::PluginCatalog;
 use crate::check::problem::Problems;
 use crate::definition::NodeDef;
 use crate::limit::DOCUMENT_TEXT_BYTES;
@@ -15,7 +15,7 @@ use crate::limit::DOCUMENT_TEXT_BYTES;
 /// more than [`DOCUMENT_TEXT_BYTES`] together.
 pub(super) fn inline_files(
     document: &mut ParsedDocument,
-    plugins: &dyn PluginSchemas,
+    plugins: &dyn PluginCatalog,
     problems: &mut Problems<'_>,
 ) {
     let mut left = DOCUMENT_TEXT_BYTES;
@@ -33,7 +33,7 @@ pub(super) fn inline_files(
 fn fill_node(
     path: &str,
     node: &mut NodeDef,
-    plugins: &dyn PluginSchemas,
+    plugins: &dyn PluginCatalog,
     left: &mut usize,
     problems: &mut Problems<'_>,
 ) -> bool {

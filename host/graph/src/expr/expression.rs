@@ -7,7 +7,7 @@ use cel::common::value::Val;
 use cel::parser::{Expression, PrattParser};
 use serde_json::Value;
 
-use super::{CONDITION_LIMIT_BYTES, DEPTH_LIMIT, NESTING_LIMIT, Steps};
+use super::{CONDITION_LIMIT_BYTES, ConditionBudget, DEPTH_LIMIT, NESTING_LIMIT};
 use super::{context, failed, first_line, json, metered, references};
 
 /// The variables of an expression, by name.
@@ -81,9 +81,9 @@ impl CelExpression {
         match &self.kind {
             Kind::Path(path) => resolve_path(path, variables).map_err(failed),
             Kind::Expression(expression) => {
-                let steps = Steps::default();
-                let result = self.evaluate(expression, variables, &steps);
-                steps.check(&self.text).map_err(|exceeded| exceeded.to_string())?;
+                let budget = ConditionBudget::default();
+                let result = self.evaluate(expression, variables, &budget);
+                budget.check(&self.text).map_err(|exceeded| exceeded.to_string())?;
                 result.map_err(failed)
             }
         }
@@ -93,12 +93,12 @@ impl CelExpression {
         &self,
         expression: &Expression,
         variables: &Variables<'_>,
-        steps: &Steps,
+        budget: &ConditionBudget,
     ) -> Result<Value, String> {
-        let mut context = context(steps);
+        let mut context = context(budget);
         for name in &self.variables {
             let value: Box<dyn Val + '_> = match variables.get(name.as_str()) {
-                Some(value) => json::to_cel(value, steps).map_err(|error| failed::told(&error))?,
+                Some(value) => json::to_cel(value, budget).map_err(|error| failed::told(&error))?,
                 None => Box::new(CelNull),
             };
             context.add_variable_as_val(name.as_str(), value);

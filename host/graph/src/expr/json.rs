@@ -9,28 +9,28 @@ use cel::common::types::{
 use cel::common::value::Val;
 use cel::objects::Key;
 
-use super::meter::{Steps, text_size};
+use super::meter::{ConditionBudget, text_size};
 
 /// Converts a JSON value and counts its size as steps. Strings are borrowed. Integers that fit into
 /// 64 bits become `int`, so that expressions can combine them with literals.
 pub(super) fn to_cel<'v>(
     value: &'v serde_json::Value,
-    steps: &Steps,
+    budget: &ConditionBudget,
 ) -> Result<Box<dyn Val + 'v>, ExecutionError> {
-    steps.take(1)?;
+    budget.take(1)?;
     Ok(match value {
         serde_json::Value::Null => Box::new(CelNull),
         serde_json::Value::Bool(flag) => Box::new(CelBool::from(*flag)),
         serde_json::Value::Number(number) => number_to_cel(number),
         serde_json::Value::String(text) => Box::new(CelString::from(text.as_str())),
         serde_json::Value::Array(items) => {
-            let items = items.iter().map(|item| to_cel(item, steps));
+            let items = items.iter().map(|item| to_cel(item, budget));
             Box::new(CelList::from(items.collect::<Result<Vec<_>, _>>()?))
         }
         serde_json::Value::Object(fields) => {
             let entry = |(key, value): (&'v String, &'v serde_json::Value)| {
-                steps.take(text_size(key.len()))?;
-                Ok((CelMapKey::from(key.as_str()), to_cel(value, steps)?))
+                budget.take(text_size(key.len()))?;
+                Ok((CelMapKey::from(key.as_str()), to_cel(value, budget)?))
             };
             let entries = fields.iter().map(entry);
             Box::new(CelMap::from(entries.collect::<Result<HashMap<_, _>, ExecutionError>>()?))

@@ -31,17 +31,17 @@ pub(super) static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(en
 
 static METER_TYPE: Type = Type::new_unspecified_type("@meter");
 
-/// Steps that evaluations may still take. Clones share them.
+/// Steps that the conditions of a superstep, or one expression, may still take. Clones share them.
 #[derive(Clone)]
-pub struct Steps(Arc<AtomicU64>);
+pub struct ConditionBudget(Arc<AtomicU64>);
 
-impl fmt::Debug for Steps {
+impl fmt::Debug for ConditionBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Steps").field(&self.0.load(Ordering::Relaxed)).finish()
+        f.debug_tuple("ConditionBudget").field(&self.0.load(Ordering::Relaxed)).finish()
     }
 }
 
-impl Default for Steps {
+impl Default for ConditionBudget {
     /// Creates the budget of all conditions of one superstep, [`CONDITION_STEPS`].
     fn default() -> Self {
         // The budget is one step more than the limit, so that zero means that the limit was
@@ -50,7 +50,7 @@ impl Default for Steps {
     }
 }
 
-impl Steps {
+impl ConditionBudget {
     /// Takes steps from the budget. Returns an error once it is used up.
     pub(super) fn take(&self, steps: u64) -> Result<(), ExecutionError> {
         let left = self.0.load(Ordering::Relaxed).saturating_sub(steps);
@@ -77,7 +77,7 @@ impl Steps {
 
 /// The step budget as a CEL value, for the counting functions.
 #[derive(Clone, Debug)]
-pub(super) struct Meter(pub(super) Steps);
+pub(super) struct Meter(pub(super) ConditionBudget);
 
 impl Val for Meter {
     fn get_type(&self) -> &Type {
@@ -114,13 +114,13 @@ fn environment() -> Env {
 }
 
 fn used<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    let steps = steps_of(&arguments)?;
-    steps.take(size(arguments[1].as_ref()))?;
+    let budget = budget_of(&arguments)?;
+    budget.take(size(arguments[1].as_ref()))?;
     Ok(arguments.swap_remove(1))
 }
 
 fn same<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    let steps = steps_of(&arguments)?;
+    let budget = budget_of(&arguments)?;
     let [_, one, other, wanted] = arguments.as_slice() else { return Err(misused()) };
     // A container is unequal to a value of another type without a walk through its items.
     let work = match (is_container(one.as_ref()), is_container(other.as_ref())) {
@@ -128,18 +128,18 @@ fn same<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execut
         (false, true) => size(one.as_ref()),
         _ => size(one.as_ref()).min(size(other.as_ref())),
     };
-    steps.take(work)?;
+    budget.take(work)?;
     let wanted = wanted.downcast_ref::<CelBool>().map(|wanted| *wanted.inner());
     Ok(CowVal::owned(CelBool::from((one == other) == (wanted == Some(true)))))
 }
 
 fn looped<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    let steps = steps_of(&arguments)?;
+    let budget = budget_of(&arguments)?;
     let range = arguments[1].as_ref();
     let items = range.as_sizer().map_or(0, |sizer| *sizer.size().inner());
     let each = arguments[2].downcast_ref::<CelInt>().map_or(1, |each| *each.inner());
     let rounds = items.saturating_mul(each);
-    steps.take(size(range).saturating_add(u64::try_from(rounds).unwrap_or_default()))?;
+    budget.take(size(range).saturating_add(u64::try_from(rounds).unwrap_or_default()))?;
     // The interpreter iterates over objects in an order that differs between equal objects.
     if let BuiltinRef::Map(map) = range.as_builtin() {
         return Ok(CowVal::owned(keys_in_order(map)));
@@ -169,11 +169,11 @@ fn keys_in_order<'v>(map: &CelMap<'v>) -> CelList<'v> {
 
 /// Returns the step budget, after taking one step. Fails if the budget is used up, because a loop
 /// that swallows errors would otherwise walk through a value for every item.
-fn steps_of(arguments: &[CowVal<'_, '_>]) -> Result<Steps, ExecutionError> {
+fn budget_of(arguments: &[CowVal<'_, '_>]) -> Result<ConditionBudget, ExecutionError> {
     let meter = arguments.first().and_then(|meter| meter.downcast_ref::<Meter>());
-    let steps = meter.map(|meter| meter.0.clone()).ok_or_else(misused)?;
-    steps.take(1)?;
-    Ok(steps)
+    let budget = meter.map(|meter| meter.0.clone()).ok_or_else(misused)?;
+    budget.take(1)?;
+    Ok(budget)
 }
 
 fn misused() -> ExecutionError {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{CONDITION_LIMIT_BYTES, Condition, EvalError, Steps};
+use super::{CONDITION_LIMIT_BYTES, Condition, ConditionBudget, EvalError};
 use crate::checkpoint::Values;
 use crate::id::ChannelName;
 
@@ -42,7 +42,7 @@ fn conditions_evaluate() {
         ("true", true),
     ] {
         let condition = Condition::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        assert_eq!(condition.eval(&state(), &Steps::default()), Ok(wanted), "{text}");
+        assert_eq!(condition.eval(&state(), &ConditionBudget::default()), Ok(wanted), "{text}");
     }
 }
 
@@ -57,7 +57,7 @@ fn loops_over_objects_have_a_fixed_order() {
             "state.plan.filter(k, k > 'a') == ['status', 'steps']",
         ] {
             let condition = Condition::parse(text).unwrap();
-            assert_eq!(condition.eval(&state(), &Steps::default()), Ok(true), "{text}");
+            assert_eq!(condition.eval(&state(), &ConditionBudget::default()), Ok(true), "{text}");
         }
     }
 }
@@ -69,7 +69,7 @@ fn failure_messages_are_deterministic_and_short() {
     state.insert(ChannelName::new("long").unwrap(), Arc::new(long));
     let fail = |text: &str| {
         let condition = Condition::parse(text).unwrap();
-        condition.eval(&state, &Steps::default()).unwrap_err().to_string()
+        condition.eval(&state, &ConditionBudget::default()).unwrap_err().to_string()
     };
     let text = "state.plan * {'e': 1, 'd': 1, 'c': 1, 'b': 1, 'a': 1} == 1";
     assert_eq!(fail(text), fail(text));
@@ -87,7 +87,7 @@ fn failures_name_the_condition() {
         ("state.missing.x == 1", "failed"),
     ] {
         let condition = Condition::parse(text).unwrap();
-        let error = condition.eval(&state(), &Steps::default()).unwrap_err().to_string();
+        let error = condition.eval(&state(), &ConditionBudget::default()).unwrap_err().to_string();
         assert!(error.contains(part), "{text}: {error}");
     }
 }
@@ -113,7 +113,7 @@ fn invalid_conditions_are_rejected() {
         let text = format!("state{}", chained.repeat(140));
         // Whether the text is valid does not matter. Parsing must not exhaust the stack.
         if let Ok(condition) = Condition::parse(&text) {
-            let _ = condition.eval(&state(), &Steps::default());
+            let _ = condition.eval(&state(), &ConditionBudget::default());
         }
     }
 }
@@ -160,14 +160,14 @@ fn expensive_conditions_exceed_the_step_limit() {
         "state.op.exists(a, [state] == [a])",
     ] {
         let condition = Condition::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let steps = Steps::default();
-        let result = condition.eval(&large, &steps);
+        let budget = ConditionBudget::default();
+        let result = condition.eval(&large, &budget);
         let Err(EvalError::Limit(exceeded)) = result else { panic!("{text}: {result:?}") };
         assert_eq!(exceeded.limit, "condition_steps", "{text}");
         assert!(exceeded.message.contains(text), "{}", exceeded.message);
         // The superstep has one limit, so no steps are left for another condition.
         let other = Condition::parse("state.few == []").unwrap();
-        assert!(matches!(other.eval(&large, &steps), Err(EvalError::Limit(_))));
+        assert!(matches!(other.eval(&large, &budget), Err(EvalError::Limit(_))));
     }
 }
 
@@ -185,6 +185,6 @@ fn ordinary_conditions_on_large_state_stay_within_the_limit() {
         ("state.op == state.op", true),
     ] {
         let condition = Condition::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        assert_eq!(condition.eval(&large, &Steps::default()), Ok(wanted), "{text}");
+        assert_eq!(condition.eval(&large, &ConditionBudget::default()), Ok(wanted), "{text}");
     }
 }

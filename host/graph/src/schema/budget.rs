@@ -1,4 +1,4 @@
-//! The steps that several validations may take together.
+//! The steps that several validations against schemas may take together.
 
 use std::cell::Cell;
 

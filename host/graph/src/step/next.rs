@@ -7,7 +7,7 @@ use crate::checkpoint::{CheckpointMeta, Trigger, Values};
 use crate::definition::BranchMode;
 use crate::error::StepError;
 use crate::event::{Send, TaskFinished};
-use crate::expr::{EvalError, Steps};
+use crate::expr::{ConditionBudget, EvalError};
 use crate::graph::{Branch, Edge, Graph, is_end};
 use crate::id::NodeName;
 use crate::limit::{Exceeded, STEP_INPUT_BYTES};
@@ -65,10 +65,10 @@ pub(super) fn next(
     for edge in graph.edges() {
         take_edge(edge, &ran, &base.barriers, &mut barriers, &mut triggers);
     }
-    let steps = Steps::default();
+    let budget = ConditionBudget::default();
     for branch in graph.branches() {
         if let Some(from) = branch.from.iter().find(|node| ran.contains(node)) {
-            take_branch(branch, from, state, &steps, &mut triggers)?;
+            take_branch(branch, from, state, &budget, &mut triggers)?;
         }
     }
     let (triggers, deferred) = split_deferred(graph, triggers.finish(tasks), base.deferred.clone());
@@ -167,13 +167,13 @@ fn take_branch(
     branch: &Branch,
     from: &NodeName,
     state: &Values,
-    steps: &Steps,
+    budget: &ConditionBudget,
     triggers: &mut Triggers,
 ) -> Result<(), StepError> {
     let mut taken = false;
     for case in &branch.cases {
         let Some(condition) = &case.when else { continue };
-        let matches = condition.eval(state, steps).map_err(|error| match error {
+        let matches = condition.eval(state, budget).map_err(|error| match error {
             EvalError::Failed(message) => {
                 StepError::Condition { branch: branch.name.clone(), message }
             }

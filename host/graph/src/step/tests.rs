@@ -13,7 +13,8 @@ use crate::graph::Graph;
 use crate::id::{CheckpointId, Namespace};
 use crate::plan::{Plan, Task, plan};
 use crate::testing::{
-    ScriptedResult, at, finished, graph, node, ready, run, start, superstep, thread,
+    ScriptedResult, at, costly_graph, costly_values, finished, graph, node, ready, run, start,
+    superstep, thread,
 };
 
 /// Runs a graph whose nodes append their names to `log`.
@@ -242,29 +243,15 @@ fn task_outputs_are_checked_before_the_superstep() {
     assert!(matches!(check("n", json!(1), &["x"]), Err(StepError::UnknownNode { .. })));
 }
 
-/// Returns a graph with channels `c0` to `c19`, whose schema applies 100 subschemas to each item.
-fn costly_graph() -> Graph {
-    let parts = vec![r#"{ type = "integer" }"#; 100].join(", ");
-    let channel = |index: usize| {
-        format!(
-            "channels.c{index}.schema = {{ type = \"array\", items = {{ allOf = [{parts}] }} }}\n"
-        )
-    };
-    let channels: String = (0..20).map(channel).collect();
-    graph(&format!("[graphs.g]\nentry = \"a\"\nnodes.a = {{}}\n{channels}"))
-}
-
 #[test]
 fn validations_of_one_outcome_or_input_share_a_budget_of_steps() {
     let costly = costly_graph();
-    let values = |count: usize| -> Vec<(String, Value)> {
-        (0..count).map(|index| (format!("c{index}"), json!(vec![0; 10_000]))).collect()
-    };
     let outcome = |count: usize| {
-        check_writes(&costly, &node("a"), &crate::testing::writes(&values(count)), None, &[])
+        let writes = crate::testing::writes(&costly_values(count));
+        check_writes(&costly, &node("a"), &writes, None, &[])
     };
     let input = |count: usize| {
-        let fields: serde_json::Map<String, Value> = values(count).into_iter().collect();
+        let fields: serde_json::Map<String, Value> = costly_values(count).into_iter().collect();
         check_input(&costly, &Value::Object(fields))
     };
     for check in [&outcome as &dyn Fn(usize) -> Result<(), StepError>, &input] {

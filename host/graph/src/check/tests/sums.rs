@@ -15,7 +15,7 @@ struct LargeTexts {
     declared: Cell<usize>,
 }
 
-impl PluginSchemas for LargeTexts {
+impl PluginCatalog for LargeTexts {
     fn node(&self, _: &PluginName, _: &str) -> Option<NodeSchema> {
         self.declared.set(self.declared.get() + 1);
         let input_schema = json!({ "properties": { "c": {} } });

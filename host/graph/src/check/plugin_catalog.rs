@@ -1,4 +1,4 @@
-//! What plugins declare about their exports, for checks that need more than the definition.
+//! The plugins of an app and what they declare, for checks that need more than the definition.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub struct NodeSchema {
 
 /// The plugins and files of an app. A check calls these functions a few times for each node, and
 /// their results must not change during the check.
-pub trait PluginSchemas {
+pub trait PluginCatalog {
     /// Returns the schema that a plugin declares for a node; `None` if the plugin has no such node.
     fn node(&self, plugin: &PluginName, node: &str) -> Option<NodeSchema>;
 
@@ -44,7 +44,7 @@ pub trait PluginSchemas {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AnyPlugin;
 
-impl PluginSchemas for AnyPlugin {
+impl PluginCatalog for AnyPlugin {
     fn node(&self, _plugin: &PluginName, _node: &str) -> Option<NodeSchema> {
         Some(NodeSchema::default())
     }
