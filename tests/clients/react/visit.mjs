@@ -93,19 +93,20 @@ async function until(page, text) {
   await page.locator("li[data-kind=ai]", { hasText: text }).waitFor();
 }
 
-/** What the page has shown of the answer, each text once, in order. */
-async function growth(page) {
-  const shown = await page.evaluate(() => window.shown);
-  const texts = shown.map((all) => all.findLast(([kind]) => kind === "ai")?.[1] ?? "");
+/** Texts of the answer that the page has shown, each once, in order. Called in the page. */
+function shownTexts() {
+  const texts = window.shown.map((all) => all.findLast(([kind]) => kind === "ai")?.[1] ?? "");
   return [...new Set(texts)].filter((text) => text !== "");
+}
+
+/** What the page has shown of the answer. */
+async function growth(page) {
+  return page.evaluate(shownTexts);
 }
 
 /** Waits until the page has shown so many texts of the answer. */
 async function grownTo(page, count) {
-  await page.waitForFunction((count) => {
-    const texts = window.shown.map((all) => all.findLast(([kind]) => kind === "ai")?.[1] ?? "");
-    return new Set(texts.filter((text) => text !== "")).size >= count;
-  }, count);
+  await page.waitForFunction(`(${shownTexts})().length >= ${count}`);
 }
 
 /** The thread as the server has it. */

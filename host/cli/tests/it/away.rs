@@ -47,6 +47,7 @@ async fn says_that_it_waits(client: &Client, address: &str) {
 }
 
 /// A named pipe that replaces a file. A process that opens it for reading waits for a writer.
+/// Dropping it removes the pipe.
 #[cfg(unix)]
 struct Pipe(std::path::PathBuf);
 
@@ -58,14 +59,30 @@ impl Pipe {
         Self(path)
     }
 
+    /// Opens the pipe for both reading and writing, which never waits. Ends the wait of every
+    /// process that opens it meanwhile.
+    fn open(&self) -> std::io::Result<std::fs::File> {
+        std::fs::File::options().read(true).write(true).open(&self.0)
+    }
+
     /// Ends the wait of every process that opens the pipe, until the future is dropped. A process
     /// may not have come to the pipe yet, or may open it again.
     async fn release(&self) -> std::convert::Infallible {
         loop {
-            // A process that opens a pipe for both never waits.
-            std::fs::File::options().read(true).write(true).open(&self.0).unwrap();
-            tokio::task::yield_now().await;
+            self.open().unwrap();
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Pipe {
+    /// A failed assertion may come before [`Self::release`]. The runtime of the test then still
+    /// waits for the thread that opens the pipe.
+    fn drop(&mut self) {
+        let opened = self.open();
+        let _ = std::fs::remove_file(&self.0);
+        drop(opened);
     }
 }
 

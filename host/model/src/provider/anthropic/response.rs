@@ -365,9 +365,9 @@ impl AnthropicResponse<'_> {
 impl ResponseBuilder for AnthropicResponse<'_> {
     fn push(&mut self, document: &Value) -> Result<(), ResponseError> {
         ResponseError::check_reported(document)?;
-        let (said, is_statement_timeout) = (self.output_bytes, self.stop_reason.is_some());
+        let (bytes_before, was_stopped) = (self.output_bytes, self.stop_reason.is_some());
         self.push_event(document)?;
-        self.output_after_stop |= is_statement_timeout && self.output_bytes > said;
+        self.output_after_stop |= was_stopped && self.output_bytes > bytes_before;
         Ok(())
     }
 
