@@ -31,7 +31,7 @@ pub(crate) type Session = RunningService<RoleClient, Client>;
 ///
 /// Servers that do not know the protocol may not respond at all. They may also exit at a handshake that follows the
 /// request.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+const STATELESS_PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Limit of a message: a page of tools or a result. A larger message is not read.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -69,7 +69,7 @@ impl Connector {
         Ok(Self {
             transport: reach,
             normalizer: Normalizer::new(Sanitizer::new(server, config)),
-            probe_timeout: PROBE_TIMEOUT.min(config.timeout / 3),
+            probe_timeout: STATELESS_PROBE_TIMEOUT.min(config.timeout / 3),
             needs_handshake: AtomicBool::new(config.handshake),
         })
     }

@@ -141,9 +141,9 @@ pub(crate) fn is_session_lost(error: &ServiceError) -> bool {
     }
 }
 
-/// Returns true if the outcome of a request is unknown because its session is lost. The server may have executed such a
-/// request, and may have sent an elicitation for it.
-pub(crate) fn is_outcome_unknown(error: &ServiceError) -> bool {
+/// Returns true if the session of a request is gone: it has ended, was lost, or the server does not know it. Unless the
+/// server does not know the session, it may have executed the request, and may have sent an elicitation for it.
+pub(crate) fn is_session_gone(error: &ServiceError) -> bool {
     ends_session(error) || is_session_lost(error) || is_session_unknown(error)
 }
 
@@ -370,7 +370,7 @@ mod tests {
     fn request_lost_with_its_session_is_retryable() {
         let data = ErrorData::internal_error(SESSION_REINITIALIZED, None);
         let lost = ServiceError::McpError(data);
-        assert!(is_outcome_unknown(&lost) && !ends_session(&lost));
+        assert!(is_session_gone(&lost) && !ends_session(&lost));
         let failure = request_failure(&"graph".into(), "the list of its tools", &lost);
         let message = "the MCP server `graph` is not available: it lost the session before it \
                        responded";

@@ -104,7 +104,7 @@ impl RunningCall {
             return is_disconnected(&self.session);
         }
         let ended = (&mut self.work).await.unwrap_or(Err(ServiceError::TransportClosed));
-        let is_cut = ended.as_ref().is_err_and(failure::is_outcome_unknown);
+        let is_cut = ended.as_ref().is_err_and(failure::is_session_gone);
         self.early_result = Some(Box::new(ended));
         is_cut
     }

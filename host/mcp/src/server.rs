@@ -341,7 +341,7 @@ impl Server {
                 CallEvent::Ended(ended) => {
                     // A server may respond to the refusal with an error.
                     let is_refusal = matches!(&*ended, Err(error @ ServiceError::McpError(_))
-                        if !failure::is_outcome_unknown(error));
+                        if !failure::is_session_gone(error));
                     if let Some(refused) = refused.filter(|_| is_refusal) {
                         return Err(refused);
                     }

@@ -10,7 +10,7 @@ use wattle_graph::llm::{
 };
 
 use crate::chat::image::unsupported_type_note;
-pub(crate) use crate::chat::image::{ImageData, LoadedImages, MAX_IMAGE_BYTES};
+pub(crate) use crate::chat::image::{ImageData, LoadedImages, MAX_IMAGES_BYTES};
 use crate::config::ProviderKind;
 
 /// A validated conversation with its tools, in a provider-independent form.

@@ -38,7 +38,7 @@ use crate::error::ConfigError;
 use crate::extra::{self, Extra};
 use crate::provider::error::ProviderError;
 pub(crate) use crate::provider::error::WITHHELD;
-pub(crate) use crate::provider::image::{ImageBytes, ImagePrompt};
+pub(crate) use crate::provider::image::{ImageBytes, ImageSpec};
 pub(crate) use crate::provider::key::ApiKey;
 use crate::provider::provider_state::StateOwner;
 use crate::provider::schema::SchemaAdapter;
@@ -77,8 +77,8 @@ pub(crate) struct Provider {
     backoff: Backoff,
 }
 
-/// Parameters of one attempt: the model, its timeout and retries, and the configuration key that
-/// messages name.
+/// Parameters of one attempt: the model, its timeout and retries, and the setting that messages
+/// name.
 #[derive(Clone, Copy)]
 pub(crate) struct AttemptSpec<'a> {
     pub(crate) route: &'a str,
@@ -86,8 +86,8 @@ pub(crate) struct AttemptSpec<'a> {
     pub(crate) model: &'a str,
     /// The model as the route names it.
     pub(crate) configured_model: &'a str,
-    /// The configuration key of the model, for messages.
-    pub(crate) config_key: &'a str,
+    /// The setting that names the model, for messages.
+    pub(crate) setting_text: &'a str,
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
     pub(crate) requests: &'a RequestCount,
@@ -251,10 +251,10 @@ impl Provider {
     pub(crate) async fn generate_images(
         &self,
         spec: AttemptSpec<'_>,
-        wish: ImagePrompt<'_>,
+        image_spec: ImageSpec<'_>,
     ) -> Result<Vec<ImageBytes>, Failure> {
         self.ensure_usable()?;
-        image::generate(self, spec, wish).await
+        image::generate(self, spec, image_spec).await
     }
 
     fn ensure_usable(&self) -> Result<(), Failure> {

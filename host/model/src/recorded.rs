@@ -62,7 +62,7 @@ impl Recorded {
             route: "recorded",
             model: "recorded",
             configured_model: "recorded",
-            config_key: "model",
+            setting_text: "model",
             timeout: DEFAULT_TIMEOUT,
             retries: 0,
             requests: &requests,

@@ -2,7 +2,7 @@
 //!
 //! The rules are those of the official clients. Status 408, 409, 429 and 5xx and broken connections
 //! are retried; `x-should-retry` overrides that. The delay is that of `retry-after-ms` or
-//! `retry-after`. Without these headers it doubles from [`MIN_BACKOFF`] to [`MAX_BACKOFF`], less
+//! `retry-after`. Without these headers it doubles from [`INITIAL_BACKOFF`] to [`MAX_BACKOFF`], less
 //! a jitter of up to a quarter.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
 /// Backoff before the first retry.
-pub(crate) const MIN_BACKOFF: Duration = Duration::from_millis(500);
+pub(crate) const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
 
 /// Maximum backoff, unless the provider requests a longer delay.
 pub(crate) const MAX_BACKOFF: Duration = Duration::from_secs(8);
@@ -52,7 +52,7 @@ impl Backoff {
             Retry::Never => None,
             Retry::After(pause) => (pause <= MAX_RETRY_AFTER).then_some(pause),
             Retry::BackOff => {
-                let full = MIN_BACKOFF.saturating_mul(1 << tried.min(16)).min(MAX_BACKOFF);
+                let full = INITIAL_BACKOFF.saturating_mul(1 << tried.min(16)).min(MAX_BACKOFF);
                 Some(full.mul_f64(1.0 - self.jitter()))
             }
         }

@@ -198,7 +198,7 @@ impl Route {
             route: &self.name,
             model: &candidate.model,
             configured_model: &candidate.target.model,
-            config_key: &candidate.config_key,
+            setting_text: &candidate.setting_text,
             timeout: bounds.timeout,
             retries: bounds.retries,
             requests,

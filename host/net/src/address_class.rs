@@ -79,7 +79,7 @@ pub(crate) fn classify(address: IpAddr) -> AddressClass {
 }
 
 /// Returns true if guests may reach an address. `private` allows private addresses.
-pub fn is_allowed(address: IpAddr, private: bool) -> bool {
+pub fn is_address_allowed(address: IpAddr, private: bool) -> bool {
     match classify(address) {
         AddressClass::Public => true,
         AddressClass::Private => private,
@@ -157,20 +157,20 @@ mod tests {
 
         #[test]
         fn private_ipv4_ranges_need_a_private_rule(address in within_v4(&PRIVATE_V4)) {
-            prop_assert!(!is_allowed(address.into(), false));
+            prop_assert!(!is_address_allowed(address.into(), false));
         }
 
         #[test]
         fn forbidden_ipv6_ranges_are_unreachable(
             address in within_v6([&FORBIDDEN_V6[..], &disguises()].concat()),
         ) {
-            prop_assert!(!is_allowed(address.into(), false));
-            prop_assert!(address.is_loopback() || !is_allowed(address.into(), true));
+            prop_assert!(!is_address_allowed(address.into(), false));
+            prop_assert!(address.is_loopback() || !is_address_allowed(address.into(), true));
         }
 
         #[test]
         fn unique_local_addresses_need_a_private_rule(address in within_v6(vec![PRIVATE_V6])) {
-            prop_assert!(!is_allowed(address.into(), false));
+            prop_assert!(!is_address_allowed(address.into(), false));
         }
 
         #[test]
@@ -179,7 +179,7 @@ mod tests {
             let special = address.is_private() || address.is_loopback() || address.is_link_local()
                 || address.is_multicast() || address.is_broadcast() || address.is_unspecified()
                 || address.is_documentation();
-            prop_assert!(!special || !is_allowed(address.into(), false));
+            prop_assert!(!special || !is_address_allowed(address.into(), false));
         }
     }
 

@@ -15,7 +15,7 @@ const MAX_REQUEST_HEADERS: usize = 64;
 pub(crate) const MAX_RESPONSE_HEADERS: usize = 100;
 
 /// Maximum bytes of all headers of a request or a response. Servers commonly allow less.
-const MAX_HEADER_BYTES: usize = 64 << 10;
+const MAX_HEADERS_BYTES: usize = 64 << 10;
 
 /// The hop-by-hop headers of HTTP, and `expect` and `host`. The host ignores them in requests of
 /// guests and removes them from responses.
@@ -52,12 +52,12 @@ impl Headers {
         let bytes: usize =
             request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         let count = request.headers.len();
-        if count > MAX_REQUEST_HEADERS || bytes > MAX_HEADER_BYTES {
+        if count > MAX_REQUEST_HEADERS || bytes > MAX_HEADERS_BYTES {
             return Err(too_large(
                 "request_headers",
                 format!(
                     "the request has {count} headers with {bytes} bytes; at most \
-                     {MAX_REQUEST_HEADERS} headers with {MAX_HEADER_BYTES} bytes in total are \
+                     {MAX_REQUEST_HEADERS} headers with {MAX_HEADERS_BYTES} bytes in total are \
                      allowed"
                 ),
             ));
@@ -120,10 +120,10 @@ pub(crate) fn response_headers(
     injector: &SecretInjector<'_>,
 ) -> Result<Vec<(String, String)>, Failure> {
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if bytes > MAX_HEADER_BYTES {
+    if bytes > MAX_HEADERS_BYTES {
         return Err(too_large(
             "response_headers",
-            format!("the response headers have more than {MAX_HEADER_BYTES} bytes"),
+            format!("the response headers have more than {MAX_HEADERS_BYTES} bytes"),
         ));
     }
     let passed = headers.iter().filter(|(name, _)| !HOP_BY_HOP.contains(&name.as_str()));

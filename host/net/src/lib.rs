@@ -34,7 +34,7 @@ mod resolver;
 mod rule;
 pub mod secret;
 
-pub use address_class::is_allowed;
+pub use address_class::is_address_allowed;
 pub use config::NetConfig;
 pub use error::NetError;
 pub use outbound::OutboundHttp;

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::address_class::is_allowed;
+use crate::address_class::is_address_allowed;
 
 /// A resolver with the address check.
 #[derive(Debug)]
@@ -50,8 +50,11 @@ impl<L: Lookup> Resolve for GuardedResolver<L> {
         let name = name.as_str().to_owned();
         Box::pin(async move {
             let found = lookup.lookup(&name).await?;
-            let allowed: Vec<SocketAddr> =
-                found.iter().copied().filter(|found| is_allowed(found.ip(), private)).collect();
+            let allowed: Vec<SocketAddr> = found
+                .iter()
+                .copied()
+                .filter(|found| is_address_allowed(found.ip(), private))
+                .collect();
             match (allowed.is_empty(), found.first()) {
                 (true, Some(found)) => Err(BlockedAddress { name, address: found.ip() }.into()),
                 (true, None) => Err(format!("`{name}` has no address").into()),

@@ -8,7 +8,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::grant::HttpRule;
 use wattle_run::ports::Caller;
 
-use crate::address_class::is_allowed;
+use crate::address_class::is_address_allowed;
 use crate::request_url;
 
 /// What the rules that match a hop allow together.
@@ -46,7 +46,7 @@ pub(crate) fn authorize(
         permissions.secrets.extend(rule.secrets.iter().cloned());
     }
     match request_url::literal_address(url) {
-        Some(address) if !is_allowed(address, permissions.private) => {
+        Some(address) if !is_address_allowed(address, permissions.private) => {
             Err(blocked_address(caller, method, url, address))
         }
         _ => Ok(permissions),
@@ -61,7 +61,7 @@ pub(crate) fn blocked_address(
     address: std::net::IpAddr,
 ) -> Failure {
     let origin = request_url::origin(url);
-    let message = if is_allowed(address, true) {
+    let message = if is_address_allowed(address, true) {
         format!(
             "`{origin}` resolves to the private address {address}, which plugin `{}` is not \
              allowed to reach; to allow it, write `http = [{}]` under `[grants.{}]` in wattle.toml",

@@ -103,7 +103,7 @@ pub struct AgUiProjection {
     steps: BTreeMap<TaskId, String>,
     calls: BTreeMap<String, OpenToolCall>,
     /// Number of starts of each tool call.
-    restart_count: BTreeMap<String, u32>,
+    start_counts: BTreeMap<String, u32>,
     names: BTreeMap<String, String>,
     interrupts: BTreeMap<InterruptId, Interrupt>,
 }
@@ -118,7 +118,7 @@ impl AgUiProjection {
             run: None,
             steps: BTreeMap::new(),
             calls: BTreeMap::new(),
-            restart_count: BTreeMap::new(),
+            start_counts: BTreeMap::new(),
             names: BTreeMap::new(),
             interrupts: BTreeMap::new(),
         }
@@ -227,7 +227,7 @@ impl AgUiProjection {
     }
 
     fn start_tool_call(&mut self, id: &str, name: &str, events: &mut Vec<AgUiEvent>) {
-        let times = self.restart_count.entry(id.to_owned()).or_default();
+        let times = self.start_counts.entry(id.to_owned()).or_default();
         *times += 1;
         let shown = if *times == 1 { id.to_owned() } else { format!("{id}~{times}") };
         self.names.insert(id.to_owned(), name.to_owned());

@@ -23,8 +23,8 @@ pub(crate) const SELECT_MARKER: &str = "SELECT answers FROM _wattle_journal WHER
 /// Updates a marker whose key was claimed.
 pub(crate) const UPDATE_MARKER: &str = "UPDATE _wattle_journal SET answers = $2 WHERE key = $1";
 
-/// Maximum connections in use for one database. Further calls wait.
-pub(crate) const MAX_CONNECTIONS: u32 = 8;
+/// Maximum connections of the pool of one database. Further calls wait.
+pub(crate) const MAX_POOL_CONNECTIONS: u32 = 8;
 
 /// A database of one dialect.
 #[async_trait]

@@ -24,8 +24,8 @@ use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::CommitMarker;
 
 use crate::backend::{
-    Backend, MARKER_DAYS, MAX_CONNECTIONS, MigrationError, SELECT_MARKER, Session, UPDATE_MARKER,
-    insert_marker, parse_marker,
+    Backend, MARKER_DAYS, MAX_POOL_CONNECTIONS, MigrationError, SELECT_MARKER, Session,
+    UPDATE_MARKER, insert_marker, parse_marker,
 };
 use crate::failure::{StatementError, with_timeout};
 use crate::migrate::{AppliedMigration, Migration};
@@ -75,8 +75,9 @@ impl Postgres {
     pub(crate) fn new(options: PgConnectOptions) -> Self {
         // `DISCARD ALL` would drop the statements that `sqlx` caches.
         let options = options.statement_cache_capacity(0).disable_statement_logging();
-        let pool =
-            PgPoolOptions::new().max_connections(MAX_CONNECTIONS).acquire_timeout(CONNECT_TIMEOUT);
+        let pool = PgPoolOptions::new()
+            .max_connections(MAX_POOL_CONNECTIONS)
+            .acquire_timeout(CONNECT_TIMEOUT);
         // Session settings of one caller must not reach the next user of the connection.
         let pool = pool.after_release(|connection, _| {
             Box::pin(async move { connection.execute("DISCARD ALL").await.map(|_| true) })

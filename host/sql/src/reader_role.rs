@@ -12,7 +12,7 @@ use crate::config::{DatabaseConfig, DatabaseUrl};
 use crate::error::SqlError;
 
 /// Maximum connections of the role: those of one host, and as many of another host that takes over.
-const MAX_CONNECTIONS: u32 = 16;
+const MAX_ROLE_CONNECTIONS: u32 = 16;
 
 /// Maximum bytes of a role name. PostgreSQL truncates longer names.
 const MAX_NAME_BYTES: usize = 63;
@@ -83,7 +83,7 @@ DECLARE known pg_roles;
 BEGIN
   SELECT * INTO known FROM pg_roles WHERE rolname = '{role}';
   IF NOT FOUND THEN
-    CREATE ROLE {role} LOGIN NOINHERIT CONNECTION LIMIT {MAX_CONNECTIONS};
+    CREATE ROLE {role} LOGIN NOINHERIT CONNECTION LIMIT {MAX_ROLE_CONNECTIONS};
   ELSIF known.rolsuper OR known.rolcreaterole OR known.rolcreatedb OR known.rolreplication
     OR known.rolbypassrls
     OR EXISTS (SELECT FROM pg_auth_members WHERE member = known.oid)

@@ -21,8 +21,8 @@ use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::CommitMarker;
 
 use crate::backend::{
-    Backend, MARKER_DAYS, MAX_CONNECTIONS, MigrationError, SELECT_MARKER, Session, UPDATE_MARKER,
-    insert_marker, parse_marker,
+    Backend, MARKER_DAYS, MAX_POOL_CONNECTIONS, MigrationError, SELECT_MARKER, Session,
+    UPDATE_MARKER, insert_marker, parse_marker,
 };
 use crate::error::SqlError;
 use crate::failure::{StatementError, with_timeout};
@@ -74,7 +74,7 @@ impl Sqlite {
         });
         let writer = writer.connect_with(options).await;
         let writer = writer.map_err(|source| open_error(name, path, source))?;
-        let reader = pool_options(MAX_CONNECTIONS).connect_lazy_with(
+        let reader = pool_options(MAX_POOL_CONNECTIONS).connect_lazy_with(
             connect_options().filename(path).read_only(true).pragma("query_only", "1"),
         );
         Ok(Self { writer, reader, in_memory: false, marker_table: OnceCell::new() })

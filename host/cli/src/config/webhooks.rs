@@ -48,7 +48,7 @@ impl WebhooksConfig {
         Ok(Webhooks {
             key: self.secret_env.as_ref().map(key).transpose()?,
             allow: self.allow.iter().filter_map(|rule| rule.parse().ok()).collect(),
-            reachable: wattle_net::is_allowed,
+            reachable: wattle_net::is_address_allowed,
             ..Webhooks::default()
         })
     }

@@ -236,9 +236,9 @@ fn open_model(
     let tenants = TenantRoutesConfig {
         file: Some(config.tenant_routes_file()),
         reachable: if config.model.tenant_private {
-            |address| wattle_net::is_allowed(address, true)
+            |address| wattle_net::is_address_allowed(address, true)
         } else {
-            |address| wattle_net::is_allowed(address, false)
+            |address| wattle_net::is_address_allowed(address, false)
         },
     };
     let routes = open_routes(config.model.clone(), config, env)

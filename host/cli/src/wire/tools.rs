@@ -27,7 +27,7 @@ pub(crate) fn open_tools(
         }
         servers.insert(name.clone(), server);
     }
-    McpServers::new(&McpConfig { servers }, wattle_net::is_allowed)
+    McpServers::new(&McpConfig { servers }, wattle_net::is_address_allowed)
         .map(Arc::new)
         .map_err(|error| Error::Setup { what: "MCP servers", message: error.to_string() })
 }

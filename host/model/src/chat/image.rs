@@ -14,7 +14,7 @@ use wattle_run::ports::blob::BlobRef;
 use crate::config::ProviderKind;
 
 /// Maximum bytes of all images of one call: the inline limit of Gemini, which is the lowest of all providers.
-pub(crate) const MAX_IMAGE_BYTES: u64 = 20 << 20;
+pub(crate) const MAX_IMAGES_BYTES: u64 = 20 << 20;
 
 /// Number of leading base64 characters that are enough to detect the type of an image.
 const TYPE_PREFIX_CHARS: usize = 16;
@@ -85,17 +85,17 @@ fn images(request: &CompletionRequest) -> impl Iterator<Item = &Image> {
 }
 
 fn check_total(total: u64) -> Result<(), Failure> {
-    if total <= MAX_IMAGE_BYTES {
+    if total <= MAX_IMAGES_BYTES {
         return Ok(());
     }
     Err(Failure::new(
         code::LIMIT,
         format!(
-            "the images of one model call must not exceed {MAX_IMAGE_BYTES} bytes; send fewer or \
+            "the images of one model call must not exceed {MAX_IMAGES_BYTES} bytes; send fewer or \
              smaller ones"
         ),
     )
-    .with_details(json!({ "limit": "picture_bytes", "allowed": MAX_IMAGE_BYTES })))
+    .with_details(json!({ "limit": "picture_bytes", "allowed": MAX_IMAGES_BYTES })))
 }
 
 async fn load_base64(blob: BlobRef, blobs: &dyn BlobStore) -> Result<Arc<str>, Failure> {
@@ -231,8 +231,8 @@ mod tests {
 
     #[test]
     fn images_are_limited_together() {
-        assert!(check_total(MAX_IMAGE_BYTES).is_ok());
-        let failure = check_total(MAX_IMAGE_BYTES + 1).unwrap_err();
+        assert!(check_total(MAX_IMAGES_BYTES).is_ok());
+        let failure = check_total(MAX_IMAGES_BYTES + 1).unwrap_err();
         assert_eq!(failure.code, code::LIMIT);
         assert_eq!(data_bytes("data:image/png;base64,AAAA"), 18);
         assert_eq!(data_bytes("https://example.com"), 0);

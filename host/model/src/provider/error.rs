@@ -358,7 +358,7 @@ impl ErrorClass {
             Self::NotFound => format!(
                 "{subject} does not exist at {address} ({place}); change {}, or `base_url` of the \
                  provider: {words}",
-                spec.config_key
+                spec.setting_text
             ),
             Self::Redirect => format!(
                 "{subject} responds with a redirect at {address} ({place}); check `base_url` of \

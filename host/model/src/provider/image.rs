@@ -18,7 +18,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::json::bounded::JsonBudget;
 use wattle_run::limit::BATCH_CONCURRENCY;
 
-use crate::chat::MAX_IMAGE_BYTES;
+use crate::chat::MAX_IMAGES_BYTES;
 use crate::config::ProviderKind;
 use crate::provider::error::{self, ProviderError};
 pub(crate) use crate::provider::image::image_bytes::ImageBytes;
@@ -29,11 +29,11 @@ use crate::provider::{AttemptSpec, Provider};
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
 /// Maximum bytes of a response with one image: the largest image in base64, and some text.
-const MAX_ONE_IMAGE_RESPONSE_BYTES: usize = (MAX_IMAGE_BYTES as usize / 3 + 1) * 4 + (1 << 20);
+const MAX_ONE_IMAGE_RESPONSE_BYTES: usize = (MAX_IMAGES_BYTES as usize / 3 + 1) * 4 + (1 << 20);
 
-/// A request for images.
+/// The images that a request generates.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ImagePrompt<'a> {
+pub(crate) struct ImageSpec<'a> {
     /// The description of the images.
     pub(crate) prompt: &'a str,
     /// The number of images.
@@ -68,14 +68,14 @@ enum ImageError {
 pub(super) async fn generate(
     provider: &Provider,
     spec: AttemptSpec<'_>,
-    wish: ImagePrompt<'_>,
+    image_spec: ImageSpec<'_>,
 ) -> Result<Vec<ImageBytes>, Failure> {
     let Some(wire) = ImageApi::for_model(provider.kind(), spec.model) else {
         return Err(unsupported(provider));
     };
-    let shares = split_count(wish.count, wire.max_per_request(spec.model));
+    let shares = split_count(image_spec.count, wire.max_per_request(spec.model));
     let turns: Vec<_> = shares
-        .map(|count| request_with_retries(provider, spec, wire, ImagePrompt { count, ..wish }))
+        .map(|count| request_with_retries(provider, spec, wire, ImageSpec { count, ..image_spec }))
         .collect();
     let mut responses = pin!(stream::iter(turns).buffer_unordered(BATCH_CONCURRENCY));
     let (mut pictures, mut failed) = (Vec::new(), None);
@@ -96,7 +96,7 @@ pub(super) async fn generate(
     match failed {
         Some(failure) if pictures.is_empty() => Err(failure),
         _ => {
-            pictures.truncate(wish.count as usize);
+            pictures.truncate(image_spec.count as usize);
             Ok(pictures)
         }
     }
@@ -112,11 +112,11 @@ async fn request_with_retries(
     provider: &Provider,
     spec: AttemptSpec<'_>,
     wire: ImageApi,
-    wish: ImagePrompt<'_>,
+    image_spec: ImageSpec<'_>,
 ) -> Result<Vec<ImageBytes>, Failure> {
     let mut tried = 0;
     loop {
-        match try_once(provider, spec, wire, wish).await {
+        match try_once(provider, spec, wire, image_spec).await {
             Ok(pictures) => return Ok(pictures),
             Err(error) => provider.wait_before_retry(spec, error, tried).await?,
         }
@@ -129,11 +129,11 @@ async fn try_once(
     provider: &Provider,
     spec: AttemptSpec<'_>,
     wire: ImageApi,
-    wish: ImagePrompt<'_>,
+    image_spec: ImageSpec<'_>,
 ) -> Result<Vec<ImageBytes>, ProviderError> {
     let _place = provider.concurrency.acquire().await;
     spec.requests.increment();
-    let result = tokio::time::timeout(spec.timeout, send(provider, spec, wire, wish)).await;
+    let result = tokio::time::timeout(spec.timeout, send(provider, spec, wire, image_spec)).await;
     result.unwrap_or_else(|_| Err(error::timed_out(provider, spec)))
 }
 
@@ -141,14 +141,14 @@ async fn send(
     provider: &Provider,
     spec: AttemptSpec<'_>,
     wire: ImageApi,
-    wish: ImagePrompt<'_>,
+    image_spec: ImageSpec<'_>,
 ) -> Result<Vec<ImageBytes>, ProviderError> {
-    let request = wire.request(provider, spec.model, wish).header(ACCEPT, "application/json");
+    let request = wire.request(provider, spec.model, image_spec).header(ACCEPT, "application/json");
     let response =
         request.send().await.map_err(|error| error::send_failed(provider, spec, &error))?;
     let (status, headers) = (response.status(), response.headers().clone());
-    let most =
-        MAX_RESPONSE_BYTES.min(MAX_ONE_IMAGE_RESPONSE_BYTES.saturating_mul(wish.count as usize));
+    let most = MAX_RESPONSE_BYTES
+        .min(MAX_ONE_IMAGE_RESPONSE_BYTES.saturating_mul(image_spec.count as usize));
     let body = read_body(provider, spec, response, most).await;
     if !status.is_success() {
         // Without the message, the status is still informative.
@@ -214,13 +214,21 @@ impl ImageApi {
         }
     }
 
-    fn request(self, provider: &Provider, model: &str, wish: ImagePrompt<'_>) -> RequestBuilder {
+    fn request(
+        self,
+        provider: &Provider,
+        model: &str,
+        image_spec: ImageSpec<'_>,
+    ) -> RequestBuilder {
         let (path, body) = match self {
-            Self::Imagen => (format!("models/{}:predict", path_segment(model)), imagen::body(wish)),
-            Self::Gemini => {
-                (format!("models/{}:generateContent", path_segment(model)), gemini::body(wish))
+            Self::Imagen => {
+                (format!("models/{}:predict", path_segment(model)), imagen::body(image_spec))
             }
-            Self::Openai => ("images/generations".to_owned(), openai::body(model, wish)),
+            Self::Gemini => (
+                format!("models/{}:generateContent", path_segment(model)),
+                gemini::body(image_spec),
+            ),
+            Self::Openai => ("images/generations".to_owned(), openai::body(model, image_spec)),
         };
         provider.post(&path).json(&body)
     }

@@ -23,7 +23,7 @@ pub(super) struct Candidate {
     /// The merged extra fields of the provider, the alias and the route.
     pub(super) extra: Extra,
     /// The setting that names the model, for messages.
-    pub(super) config_key: String,
+    pub(super) setting_text: String,
 }
 
 /// The position of a candidate.
@@ -56,9 +56,9 @@ impl Candidate {
             extra = extra::merge(&extra, &alias.extra);
         }
         let extra = extra::merge(&extra, &target.extra);
-        let setting = config_key(route, &target, alias, place);
+        let setting_text = setting_text(route, &target, alias, place);
         let model = alias.map_or(&target.model, |Alias { model, .. }| model).clone();
-        Ok(Self { provider, target, model, extra, config_key: setting })
+        Ok(Self { provider, target, model, extra, setting_text })
     }
 
     /// Returns the attempt record of this candidate.
@@ -84,8 +84,8 @@ fn check_extra(
     Err(ConfigError::Alias { name: target.model.clone(), reason })
 }
 
-/// Returns the setting that names the model of a candidate.
-fn config_key(
+/// Returns the text by which messages name the setting of a candidate's model.
+fn setting_text(
     route: &str,
     target: &ModelRef,
     alias: Option<&Alias>,

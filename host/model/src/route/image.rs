@@ -5,7 +5,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{GeneratedImage, ImageRequest};
 use wattle_run::ports::BlobStore;
 
-use crate::provider::{ImageBytes, ImagePrompt, RequestCount};
+use crate::provider::{ImageBytes, ImageSpec, RequestCount};
 use crate::route::attempt_log::AttemptLog;
 use crate::route::{CALL_TIMEOUT, Route};
 
@@ -40,13 +40,13 @@ impl Route {
         request: &ImageRequest,
         log: &mut AttemptLog<'_>,
     ) -> Result<GeneratedImages, Failure> {
-        let wish = image_prompt(request)?;
+        let image_spec = image_spec(request)?;
         let bounds = self.limits(&request.tries)?;
         for candidate in self.selected_candidates(&request.tries)? {
             let requests = RequestCount::default();
             match candidate
                 .provider
-                .generate_images(self.attempt_spec(candidate, bounds, &requests), wish)
+                .generate_images(self.attempt_spec(candidate, bounds, &requests), image_spec)
                 .await
             {
                 Ok(pictures) => {
@@ -78,7 +78,7 @@ impl GeneratedImages {
     }
 }
 
-fn image_prompt(request: &ImageRequest) -> Result<ImagePrompt<'_>, Failure> {
+fn image_spec(request: &ImageRequest) -> Result<ImageSpec<'_>, Failure> {
     let refused = |reason: String| Err(Failure::new(code::INVALID, reason));
     if !(1..=MAX_IMAGES).contains(&request.count) {
         let count = request.count;
@@ -94,7 +94,7 @@ fn image_prompt(request: &ImageRequest) -> Result<ImagePrompt<'_>, Failure> {
     if let Some(ratio) = aspect_ratio.filter(|ratio| !is_ratio(ratio)) {
         return refused(format!("`{ratio}` is not an aspect ratio; write for example `16:9`"));
     }
-    Ok(ImagePrompt { prompt, count: request.count, aspect_ratio })
+    Ok(ImageSpec { prompt, count: request.count, aspect_ratio })
 }
 
 fn is_ratio(text: &str) -> bool {

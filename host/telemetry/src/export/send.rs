@@ -31,7 +31,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_ATTEMPTS: u32 = 8;
 
 /// Delay before the second attempt. It doubles with each attempt.
-const MIN_BACKOFF: Duration = Duration::from_millis(500);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
 
 /// Maximum delay between two attempts, also for `retry-after`.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
@@ -80,7 +80,7 @@ impl OtlpSender {
     /// Sends spans. Returns true if the service accepted them.
     pub(crate) async fn send(&mut self, spans: Vec<Span>) -> bool {
         let body = export_request(spans).encode_to_vec();
-        let mut pause = MIN_BACKOFF;
+        let mut pause = INITIAL_BACKOFF;
         for attempt in 1..=MAX_ATTEMPTS {
             match self.attempt(body.clone()).await {
                 SendResult::Accepted => {

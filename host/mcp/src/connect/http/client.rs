@@ -55,8 +55,8 @@ const SESSION_HEADER: &str = "mcp-session-id";
 /// else. They start far above those of `rmcp`, so that no id occurs twice in a session.
 static NEXT_PROBE_ID: AtomicI64 = AtomicI64::new(1_000_000_000);
 
-/// Timeout of such a probe. A server refuses an unknown session immediately.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a request that probes a session. A server refuses an unknown session immediately.
+const SESSION_PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Delays before an elicitation answer is sent again. `rmcp` allows five seconds in total.
 const ANSWER_RETRY_DELAYS: [Duration; 3] =
@@ -273,7 +273,7 @@ impl NormalizingClient {
             }
             Some(ErrorResponse::read(response).await)
         };
-        let probe_response = timeout(PROBE_TIMEOUT, probe).await.ok()??;
+        let probe_response = timeout(SESSION_PROBE_TIMEOUT, probe).await.ok()??;
         if !matches!(request, ClientRequest::CallToolRequest(_))
             || probe_response.is_same_as(refusal)
         {

@@ -40,7 +40,7 @@ pub(in crate::provider) struct AnthropicResponse<'a> {
     output_after_stop: bool,
     usage: Option<Map<String, Value>>,
     /// Whether usage came with or after the stop reason.
-    has_usage: bool,
+    has_final_usage: bool,
     is_ended: bool,
     has_started: bool,
 }
@@ -83,7 +83,7 @@ impl<'a> AnthropicResponse<'a> {
             stop_reason: None,
             output_after_stop: false,
             usage: None,
-            has_usage: false,
+            has_final_usage: false,
             is_ended: false,
             has_started: false,
         }
@@ -143,7 +143,7 @@ impl<'a> AnthropicResponse<'a> {
             let told = counts.iter().filter(|(_, count)| !count.is_null());
             let told = told.map(|(name, count)| (name.clone(), count.clone()));
             self.usage.get_or_insert_default().extend(told);
-            self.has_usage |= self.stop_reason.is_some();
+            self.has_final_usage |= self.stop_reason.is_some();
         }
     }
 
@@ -375,7 +375,7 @@ impl ResponseBuilder for AnthropicResponse<'_> {
         match self.stop_reason {
             _ if self.is_ended => Progress::StreamEnded,
             Some(_) if self.output_after_stop || self.total_bytes() == 0 => Progress::FinishIgnored,
-            Some(_) if self.has_usage => Progress::UsageReceived,
+            Some(_) if self.has_final_usage => Progress::UsageReceived,
             Some(_) => Progress::Finished,
             None if self.has_started => Progress::Started,
             None => Progress::Nothing,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::provider::image::{ImageBytes, ImageError, ImagePrompt};
+use crate::provider::image::{ImageBytes, ImageError, ImageSpec};
 
 /// Finish reasons of a withheld image.
 const WITHHELD_REASONS: [&str; 8] = [
@@ -16,13 +16,13 @@ const WITHHELD_REASONS: [&str; 8] = [
     "SPII",
 ];
 
-pub(super) fn body(wish: ImagePrompt<'_>) -> Value {
+pub(super) fn body(image_spec: ImageSpec<'_>) -> Value {
     let mut config = json!({ "responseModalities": ["IMAGE"] });
-    if let Some(ratio) = wish.aspect_ratio {
+    if let Some(ratio) = image_spec.aspect_ratio {
         config["imageConfig"] = json!({ "aspectRatio": ratio });
     }
     json!({
-        "contents": [{ "role": "user", "parts": [{ "text": wish.prompt }] }],
+        "contents": [{ "role": "user", "parts": [{ "text": image_spec.prompt }] }],
         "generationConfig": config,
     })
 }

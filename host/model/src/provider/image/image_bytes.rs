@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use wattle_graph::llm::picture_type;
 
-use crate::chat::MAX_IMAGE_BYTES;
+use crate::chat::MAX_IMAGES_BYTES;
 use crate::provider::image::ImageError;
 
 /// The types of images that providers generate.
@@ -24,8 +24,8 @@ impl ImageBytes {
         let bytes = STANDARD.decode(base64).map_err(|error| {
             ImageError::Malformed(format!("an image in it is not base64: {error}"))
         })?;
-        if bytes.len() as u64 > MAX_IMAGE_BYTES {
-            let reason = format!("an image in it has more than {MAX_IMAGE_BYTES} bytes");
+        if bytes.len() as u64 > MAX_IMAGES_BYTES {
+            let reason = format!("an image in it has more than {MAX_IMAGES_BYTES} bytes");
             return Err(ImageError::Malformed(reason));
         }
         match picture_type(&bytes).filter(|it| MEDIA_TYPES.contains(it)) {
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn too_large_image_is_refused() {
         let mut bytes = b"\xff\xd8\xff".to_vec();
-        bytes.resize(MAX_IMAGE_BYTES as usize + 1, 0);
+        bytes.resize(MAX_IMAGES_BYTES as usize + 1, 0);
         let Err(ImageError::Malformed(reason)) = read(&bytes) else { panic!("it was taken") };
         assert!(reason.contains("more than"), "{reason}");
     }

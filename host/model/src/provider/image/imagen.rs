@@ -2,16 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::provider::image::{ImageBytes, ImageError, ImagePrompt};
+use crate::provider::image::{ImageBytes, ImageError, ImageSpec};
 
 /// Maximum images of one request.
 pub(super) const MAX_PER_REQUEST: u32 = 4;
 
-pub(super) fn body(wish: ImagePrompt<'_>) -> Value {
+pub(super) fn body(image_spec: ImageSpec<'_>) -> Value {
     let mut parameters = Map::new();
-    parameters.insert("sampleCount".into(), json!(wish.count));
-    parameters.extend(wish.aspect_ratio.map(|ratio| ("aspectRatio".to_owned(), json!(ratio))));
-    json!({ "instances": [{ "prompt": wish.prompt }], "parameters": parameters })
+    parameters.insert("sampleCount".into(), json!(image_spec.count));
+    parameters
+        .extend(image_spec.aspect_ratio.map(|ratio| ("aspectRatio".to_owned(), json!(ratio))));
+    json!({ "instances": [{ "prompt": image_spec.prompt }], "parameters": parameters })
 }
 
 /// Reads the images of a response. The filter leaves an empty response if it removes every image.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use wattle_run::json::bounded::JsonBudget;
 
-use crate::provider::image::{ImageBytes, ImageError, ImagePrompt};
+use crate::provider::image::{ImageBytes, ImageError, ImageSpec};
 
 /// Prefix of the models that return a URL unless the request has `response_format`. Other models do
 /// not accept the field.
@@ -20,12 +20,12 @@ pub(super) fn max_per_request(model: &str) -> u32 {
     if model == SINGLE_IMAGE_MODEL { 1 } else { 10 }
 }
 
-pub(super) fn body(model: &str, wish: ImagePrompt<'_>) -> Value {
+pub(super) fn body(model: &str, image_spec: ImageSpec<'_>) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), json!(model));
-    body.insert("prompt".into(), json!(wish.prompt));
-    body.insert("n".into(), json!(wish.count));
-    let size = wish.aspect_ratio.map(|ratio| ("size".to_owned(), json!(size(model, ratio))));
+    body.insert("prompt".into(), json!(image_spec.prompt));
+    body.insert("n".into(), json!(image_spec.count));
+    let size = image_spec.aspect_ratio.map(|ratio| ("size".to_owned(), json!(size(model, ratio))));
     body.extend(size);
     if model.starts_with(NEEDS_RESPONSE_FORMAT) {
         body.insert("response_format".into(), json!("b64_json"));
