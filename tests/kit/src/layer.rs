@@ -62,7 +62,7 @@ pub trait Layer: Send + Sync {
     }
 
     /// See [`Store::acquire_lease`].
-    async fn lease(
+    async fn acquire_lease(
         &self,
         thread: &ThreadId,
         holder: &LeaseHolder,
@@ -71,27 +71,31 @@ pub trait Layer: Send + Sync {
     }
 
     /// See [`Store::release_lease`].
-    async fn release(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
+    async fn release_lease(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
         self.below().release_lease(thread, epoch).await
     }
 
     /// See [`Store::heartbeat`].
-    async fn beat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
+    async fn heartbeat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
         self.below().heartbeat(holder).await
     }
 
     /// See [`Store::is_lease_held`].
-    async fn holds(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<bool, StoreError> {
+    async fn is_lease_held(
+        &self,
+        thread: &ThreadId,
+        epoch: LeaseEpoch,
+    ) -> Result<bool, StoreError> {
         self.below().is_lease_held(thread, epoch).await
     }
 
     /// See [`Store::check_writable`].
-    async fn prove(&self) -> Result<(), StoreError> {
+    async fn check_writable(&self) -> Result<(), StoreError> {
         self.below().check_writable().await
     }
 
     /// See [`Store::orphaned_threads`].
-    async fn abandoned(
+    async fn orphaned_threads(
         &self,
         holder: &LeaseHolder,
         after: Option<&ThreadId>,
@@ -139,7 +143,7 @@ impl<L: Layer> Store for Layered<L> {
     }
 
     async fn heartbeat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
-        self.0.beat(holder).await
+        self.0.heartbeat(holder).await
     }
 
     async fn report(&self, holder: &LeaseHolder, report: &HostReport) -> Result<(), StoreError> {
@@ -159,7 +163,7 @@ impl<L: Layer> Store for Layered<L> {
         thread: &ThreadId,
         holder: &LeaseHolder,
     ) -> Result<LeaseEpoch, StoreError> {
-        self.0.lease(thread, holder).await
+        self.0.acquire_lease(thread, holder).await
     }
 
     async fn is_lease_held(
@@ -167,19 +171,19 @@ impl<L: Layer> Store for Layered<L> {
         thread: &ThreadId,
         epoch: LeaseEpoch,
     ) -> Result<bool, StoreError> {
-        self.0.holds(thread, epoch).await
+        self.0.is_lease_held(thread, epoch).await
     }
 
     async fn release_lease(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
-        self.0.release(thread, epoch).await
+        self.0.release_lease(thread, epoch).await
     }
 
     fn is_shared(&self) -> bool {
         self.0.is_shared()
     }
 
-    async fn send_notification(&self, signal: &Notification) -> Result<(), StoreError> {
-        self.below().send_notification(signal).await
+    async fn send_notification(&self, notification: &Notification) -> Result<(), StoreError> {
+        self.below().send_notification(notification).await
     }
 
     fn notifications(&self) -> Option<broadcast::Receiver<Notification>> {
@@ -191,7 +195,7 @@ impl<L: Layer> Store for Layered<L> {
         holder: &LeaseHolder,
         after: Option<&ThreadId>,
     ) -> Result<Vec<OrphanedThread>, StoreError> {
-        self.0.abandoned(holder, after).await
+        self.0.orphaned_threads(holder, after).await
     }
 
     async fn next_lease_expiry(
@@ -335,7 +339,7 @@ impl<L: Layer> Store for Layered<L> {
     }
 
     async fn check_writable(&self) -> Result<(), StoreError> {
-        self.0.prove().await
+        self.0.check_writable().await
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

@@ -103,8 +103,8 @@ impl<H: Hook> Memory for Hooked<H> {
         now_ms: i64,
     ) -> Result<bool, Failure> {
         let namespace = item.namespace.clone();
-        self.through("put_if", &namespace, self.below.compare_and_set(scope, known, item, now_ms))
-            .await
+        let set = self.below.compare_and_set(scope, known, item, now_ms);
+        self.through("compare_and_set", &namespace, set).await
     }
 
     async fn delete(
@@ -125,7 +125,7 @@ impl<H: Hook> Memory for Hooked<H> {
         now_ms: i64,
     ) -> Result<bool, Failure> {
         let delete = self.below.compare_and_delete(scope, namespace, key, known, now_ms);
-        self.through("delete_if", namespace, delete).await
+        self.through("compare_and_delete", namespace, delete).await
     }
 
     async fn search(

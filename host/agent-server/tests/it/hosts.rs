@@ -65,7 +65,7 @@ impl Layer for Shared {
         true
     }
 
-    async fn lease(
+    async fn acquire_lease(
         &self,
         thread: &ThreadId,
         holder: &LeaseHolder,

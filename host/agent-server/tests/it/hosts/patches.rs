@@ -25,7 +25,7 @@ async fn concurrent_changes_of_two_hosts_are_merged() {
     let common = Common::new();
     let ((one, gates), two) = (common.gated().await, common.host().await);
     let path = make(&one, hourly()).await;
-    let gate = gates.hold("put_if crons");
+    let gate = gates.hold("compare_and_set crons");
     let (changed, ()) =
         tokio::join!(patch(&one, &path, json!({ "schedule": "*/10 * * * *" })), async {
             let held = gate.reached().await;
@@ -44,7 +44,7 @@ async fn next_due_time_follows_the_last_change() {
     let common = Common::new();
     let ((one, gates), two) = (common.gated().await, common.host().await);
     let path = make(&one, hourly()).await;
-    let gate = gates.hold("put_if crons done");
+    let gate = gates.hold("compare_and_set crons done");
     let (changed, ()) =
         tokio::join!(patch(&one, &path, json!({ "schedule": "*/10 * * * *" })), async {
             let held = gate.reached().await;
@@ -64,7 +64,7 @@ async fn next_due_time_follows_a_change_during_a_start() {
     let found = one.post("/runs/crons/search", json!({})).await.ok();
     let path = format!("/runs/crons/{}", found[0]["cron_id"].as_str().unwrap());
     common.clock.advance(HOUR_MS);
-    let (begins, notes) = (others.hold("get crons done"), gates.hold("put_if dues"));
+    let (begins, notes) = (others.hold("get crons done"), gates.hold("compare_and_set dues"));
     let agents = two.agents.clone();
     let began = tokio::spawn(async move { agents.run_crons().await });
     // The second host has read the old cron. The first one has changed it and is about to store the
@@ -92,7 +92,7 @@ async fn cron_enabled_by_a_host_that_crashes_runs() {
     let found = one.post("/runs/crons/search", json!({})).await.ok();
     let path = format!("/runs/crons/{}", found[0]["cron_id"].as_str().unwrap());
     assert_eq!(two.agents.run_crons().await, None);
-    let gate = gates.hold("put_if crons done");
+    let gate = gates.hold("compare_and_set crons done");
     tokio::select! {
         _ = patch(&one, &path, json!({ "enabled": true })) => panic!("it is held"),
         _held = gate.reached() => {}

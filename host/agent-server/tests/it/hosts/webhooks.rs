@@ -105,7 +105,7 @@ async fn webhook_of_a_run_that_is_about_to_start_is_kept() {
     let common = common(&receiver);
     let (one, gates) = common.gated().await;
     let thread = one.thread().await;
-    let gate = gates.hold("put_if webhooks done");
+    let gate = gates.hold("compare_and_set webhooks done");
     tokio::join!(begin(&one, &thread, told("a")), async {
         let held = gate.reached().await;
         one.agents.reconcile().await;
@@ -137,7 +137,7 @@ async fn run_crons_until(
 
 /// Stores the webhook of a due run, and stops the host before the run has started.
 async fn dying_before_a_run(host: &Host, gates: &Gates) -> Held {
-    let (held, started) = run_crons_until(host, gates, "put_if webhooks done").await;
+    let (held, started) = run_crons_until(host, gates, "compare_and_set webhooks done").await;
     host.die();
     started.abort();
     held
@@ -197,7 +197,7 @@ async fn webhook_is_delivered_if_its_run_starts_during_a_cleanup() {
     common.clock.advance(HOUR_MS);
     let _held = dying_before_a_run(&one, &gates).await;
     common.clock.advance(LEASE_MS);
-    let gate = looks.hold("delete_if webhooks");
+    let gate = looks.hold("compare_and_delete webhooks");
     two.agents.reconcile().await;
     let found_none = gate.reached().await;
     two.agents.run_crons().await;
@@ -215,7 +215,7 @@ async fn webhook_of_an_ended_run_is_not_delivered_again() {
     let ((one, gates), two) = (common.gated().await, common.host().await);
     let id = telling(&one).await;
     common.clock.advance(HOUR_MS);
-    let (_held, started) = run_crons_until(&one, &gates, "put_if dues").await;
+    let (_held, started) = run_crons_until(&one, &gates, "compare_and_set dues").await;
     receiver.got(1).await;
     settle().await;
     one.die();
@@ -258,7 +258,7 @@ async fn webhook_taken_over_during_a_repeated_start_is_delivered_once() {
     let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
     telling(&one).await;
     common.clock.advance(HOUR_MS);
-    let (held, started) = run_crons_until(&two, &looks, "put_if webhooks").await;
+    let (held, started) = run_crons_until(&two, &looks, "compare_and_set webhooks").await;
     let sends = gates.hold("get tidings");
     one.agents.run_crons().await;
     let _sends = sends.reached().await;

@@ -39,8 +39,8 @@ plugin = "p"
 /// Far longer than a lease.
 const LONG_MS: u32 = 60_000;
 
-/// A store whose gates delay the results of `append` and `holds` after the operation took place,
-/// and let `beat` fail.
+/// A store whose gates delay the results of `append` and `is_lease_held` after the operation took place,
+/// and let `heartbeat` fail.
 struct Late {
     below: Arc<dyn Store>,
     gates: Arc<Gates>,
@@ -69,18 +69,22 @@ impl Layer for Late {
         Ticket::waiting(late, || ())
     }
 
-    async fn beat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
-        self.gates.pass("beat").await.map_err(|failure| StoreError::Backend {
+    async fn heartbeat(&self, holder: &LeaseHolder) -> Result<(), StoreError> {
+        self.gates.pass("heartbeat").await.map_err(|failure| StoreError::Backend {
             operation: "record a heartbeat",
             message: failure.message,
         })?;
         self.below.heartbeat(holder).await
     }
 
-    async fn holds(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<bool, StoreError> {
-        let holds = self.below.is_lease_held(thread, epoch).await?;
-        self.gates.pass("holds").await.unwrap();
-        Ok(holds)
+    async fn is_lease_held(
+        &self,
+        thread: &ThreadId,
+        epoch: LeaseEpoch,
+    ) -> Result<bool, StoreError> {
+        let is_held = self.below.is_lease_held(thread, epoch).await?;
+        self.gates.pass("is_lease_held").await.unwrap();
+        Ok(is_held)
     }
 }
 
@@ -174,7 +178,7 @@ async fn a_late_acknowledgement_of_a_commit_leads_to_no_effect() {
 async fn a_late_confirmation_of_a_lease_leads_to_no_effect() {
     let (world, store, pause, run) = paused().await;
     world.clock.advance_ms(LONG_MS);
-    let gate = store.gates.hold("holds");
+    let gate = store.gates.hold("is_lease_held");
     pause.goes_on.notify_one();
     let held = gate.reached().await;
     take_over(&world, &run).await;
@@ -297,7 +301,7 @@ async fn a_call_waits_until_the_store_can_confirm_the_lease() {
     let (world, store, pause, run) = paused().await;
     world.clock.advance_ms(LONG_MS);
     for _ in 0..2 {
-        store.gates.fail("beat");
+        store.gates.fail("heartbeat");
     }
     pause.goes_on.notify_one();
     assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);

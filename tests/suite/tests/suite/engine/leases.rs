@@ -45,7 +45,7 @@ fn world() -> World {
 }
 
 /// A store that several hosts share, with a short lease. Its gates have two calls: `lease done`,
-/// after a lease was acquired, and `release`, before a lease is released.
+/// after a lease was acquired, and `release_lease`, before a lease is released.
 struct Shaky {
     below: Arc<dyn Store>,
     gates: Gates,
@@ -79,7 +79,7 @@ impl Layer for Shaky {
         300
     }
 
-    async fn lease(
+    async fn acquire_lease(
         &self,
         thread: &ThreadId,
         holder: &LeaseHolder,
@@ -89,8 +89,8 @@ impl Layer for Shaky {
         Ok(epoch)
     }
 
-    async fn release(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
-        self.pass("release").await?;
+    async fn release_lease(&self, thread: &ThreadId, epoch: LeaseEpoch) -> Result<(), StoreError> {
+        self.pass("release_lease").await?;
         self.below.release_lease(thread, epoch).await
     }
 }
@@ -150,7 +150,7 @@ async fn a_failed_release_of_a_lease_is_retried() {
     let world = World::with_store(ONE, plugin(), store.clone());
     let other = beside(&world, "other");
     let thread = ThreadId::new("kept").unwrap();
-    store.gates.fail("release");
+    store.gates.fail("release_lease");
     world.engine.delete_thread(&thread).await.unwrap();
     is_free(&other, &thread).await;
 }

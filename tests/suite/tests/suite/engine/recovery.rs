@@ -57,12 +57,12 @@ impl Layer for SlowLook {
         &*self.below
     }
 
-    async fn abandoned(
+    async fn orphaned_threads(
         &self,
         holder: &LeaseHolder,
         after: Option<&ThreadId>,
     ) -> Result<Vec<OrphanedThread>, StoreError> {
-        let passed = self.gates.pass("abandoned").await;
+        let passed = self.gates.pass("orphaned_threads").await;
         passed.map_err(|failure| StoreError::Backend {
             operation: "list orphaned runs",
             message: failure.message,
@@ -94,7 +94,7 @@ async fn ended(world: &World, run: &RunRef) -> (RunOutcome, Value) {
 #[tokio::test]
 async fn a_request_for_a_thread_recovers_its_run_first() {
     let (world, store, cut) = crashed(4).await;
-    let gate = store.gates.hold("abandoned");
+    let gate = store.gates.hold("orphaned_threads");
     world.engine.start_recovery();
     let held = gate.reached().await;
     assert!(!world.engine.recovery().is_complete);
@@ -121,7 +121,7 @@ async fn a_request_for_a_thread_recovers_its_run_first() {
 #[tokio::test]
 async fn a_failed_recovery_scan_is_repeated() {
     let (world, store, cut) = crashed(1).await;
-    store.gates.fail("abandoned");
+    store.gates.fail("orphaned_threads");
     world.engine.start_recovery();
     assert_eq!(world.engine.wait_recovered().await.recovered, 1);
     assert_eq!(ended(&world, &cut[0]).await, (RunOutcome::Completed, json!("done")));
@@ -274,7 +274,7 @@ impl Layer for Closed {
         &*self.below
     }
 
-    async fn lease(
+    async fn acquire_lease(
         &self,
         thread: &ThreadId,
         holder: &LeaseHolder,
@@ -357,7 +357,7 @@ impl Layer for Refusing {
         self.admit().map(|()| is_added)
     }
 
-    async fn prove(&self) -> Result<(), StoreError> {
+    async fn check_writable(&self) -> Result<(), StoreError> {
         self.admit()
     }
 }
