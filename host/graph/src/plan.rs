@@ -103,19 +103,19 @@ pub fn plan(graph: &Graph, thread: &ThreadId, lineage: &Lineage, steps_left: u32
     let slots: Vec<TaskSlot<'_>> = slots.collect();
     let all = slots.iter().map(|slot| slot.id.clone()).collect();
     let (asking, first) = (lineage.waiting(), First::of(&slots));
-    let (mut run, mut waiting) = (Vec::new(), Vec::new());
+    let (mut runnable, mut waiting) = (Vec::new(), Vec::new());
     for slot in &slots {
         if asking.contains(&slot.id) {
             waiting.push(slot.id.clone());
         } else if !lineage.finished.contains_key(&slot.id) {
-            run.push(slot.task(first.is_before(slot)));
+            runnable.push(slot.task(first.is_before(slot)));
         }
     }
     let for_parent = || lineage.finished.values().any(|finished| finished.for_parent);
-    if run.is_empty() && waiting.is_empty() && for_parent() {
+    if runnable.is_empty() && waiting.is_empty() && for_parent() {
         return Plan::ParentOutcome;
     }
-    Plan::Tasks { all, runnable: run, waiting }
+    Plan::Tasks { all, runnable, waiting }
 }
 
 /// Returns the tasks that a checkpoint triggers, each with its trigger. Task ids derive from

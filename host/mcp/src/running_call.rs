@@ -30,9 +30,9 @@ pub(crate) struct CallSlot {
 
 impl CallSlot {
     /// Registers a new call on a session.
-    pub(crate) fn new(session: Arc<Session>, room: Option<OwnedSemaphorePermit>) -> Self {
-        let (place, asks) = session.service().calls().register();
-        Self { session, registration: place, elicitations: asks, session_permit: room }
+    pub(crate) fn new(session: Arc<Session>, session_permit: Option<OwnedSemaphorePermit>) -> Self {
+        let (registration, elicitations) = session.service().calls().register();
+        Self { session, registration, elicitations, session_permit }
     }
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum CallEvent {
 
 /// A call in progress. Dropping it cancels the call.
 pub(crate) struct RunningCall {
-    /// Task of the call. It is declared before `asks`, so that it is aborted before the receiver is dropped.
+    /// Task of the call. It is declared before `elicitations`, so that it is aborted before the receiver is dropped.
     work: AbortOnDropHandle<Result<CallToolResponse, ServiceError>>,
     /// Keeps the session open: a held call may be its only user.
     session: Arc<Session>,
@@ -66,16 +66,15 @@ pub(crate) struct RunningCall {
 impl RunningCall {
     /// Starts a call. The call is sent only while `permit` allows it.
     pub(crate) fn start(
-        seat: CallSlot,
+        slot: CallSlot,
         parameters: CallToolRequestParams,
         permit: SendPermit,
     ) -> Self {
-        let CallSlot { session, registration: place, elicitations: asks, session_permit: room } =
-            seat;
+        let CallSlot { session, registration, elicitations, session_permit } = slot;
         let (calling, own) = (session.clone(), permit.clone());
-        let work = async move { place.call(calling.peer(), parameters, own).await };
+        let work = async move { registration.call(calling.peer(), parameters, own).await };
         let work = AbortOnDropHandle::new(tokio::spawn(work));
-        Self { work, session, elicitations: asks, permit, early_result: None, session_permit: room }
+        Self { work, session, elicitations, permit, early_result: None, session_permit }
     }
 
     pub(crate) fn session(&self) -> &Arc<Session> {
@@ -137,7 +136,7 @@ impl HeldCall {
         if unscoped_elicitations {
             running.session.service().calls().reserve_session();
         }
-        // Held calls have a separate limit, see `held`.
+        // Held calls have a separate limit, see `held_calls`.
         drop(running.session_permit.take());
         Self { running, reply }
     }

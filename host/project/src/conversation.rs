@@ -306,8 +306,8 @@ impl Conversation {
         self.tasks.is_empty() && self.completions.is_empty()
     }
 
-    /// Returns the place of a task from an event about it. The superstep is 0 if the start event of
-    /// the task was not read.
+    /// Returns the reference to a task from an event about it. The superstep is 0 if the start event
+    /// of the task was not read.
     pub fn task_ref(&self, event: &Event, task: &TaskId, node: &NodeName) -> TaskRef {
         self.tasks.get(task).cloned().unwrap_or_else(|| TaskRef {
             namespace: event.namespace.clone(),

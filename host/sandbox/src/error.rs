@@ -1,4 +1,4 @@
-//! Errors of setting up the sandbox. Errors of single plugins are `LoadError` and `Ended`.
+//! Errors of setting up the sandbox. Errors of single plugins are `LoadError` and `GuestError`.
 
 use std::path::PathBuf;
 

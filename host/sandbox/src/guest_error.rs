@@ -1,4 +1,4 @@
-//! Conversion of wasmtime's errors to `Ended`, the error of a guest call.
+//! Conversion of wasmtime's errors to `GuestError`, the error of a guest call.
 //!
 //! A stack overflow is a trap, not a limit: no setting changes it, and the cause is nearly always
 //! endless recursion.

@@ -65,7 +65,7 @@ struct Inner {
     link: Link,
     desks: Desks,
     news: News,
-    /// The newest write of `prove` that succeeded.
+    /// The newest write of `check_writable` that succeeded.
     proof: Mutex<Proof>,
     /// Stops receiving notifications when the store is dropped.
     _listening: Listening,

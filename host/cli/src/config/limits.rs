@@ -16,7 +16,8 @@ use crate::config::{ByteSize, Config};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// Maximum number of concurrent runs of the host. Default: `MAX_INSTANCES` of the sandbox.
+    /// Maximum number of concurrent runs of the host. Default: `DEFAULT_MAX_INSTANCES` of the
+    /// sandbox.
     pub runs: Option<NonZeroU64>,
     /// Maximum number of guest instances that web handlers and the tools that they call hold.
     /// Default: half of those of the sandbox.

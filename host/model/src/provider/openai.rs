@@ -1,6 +1,6 @@
 //! OpenAI's chat completions, and their dialects.
 //!
-//! Services that speak this format differ most in their streams: see `assemble` for the chunks and `calls` for tool
+//! Services that speak this format differ most in their streams: see `response` for the chunks and `tool_calls` for tool
 //! calls.
 
 mod body;

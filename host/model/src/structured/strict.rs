@@ -79,7 +79,7 @@ fn convert(schema: &Value) -> Option<Value> {
     let mut out = Map::new();
     for (key, value) in map {
         let (key, value) = match key.as_str() {
-            // The function `object` writes these.
+            // The function `convert_object` writes these.
             "properties" | "required" | "additionalProperties" => continue,
             "format" if !value.as_str().is_some_and(|format| FORMATS.contains(&format)) => continue,
             "pattern" if has_lookaround(value) => continue,

@@ -10,7 +10,8 @@ use crate::agent_server::document::Checkpoint;
 use crate::agent_server::id::{checkpoint_uuid, input_uuid, namespace_text};
 use crate::agent_server::message;
 
-/// The conversion of one thread to the protocol.
+/// The ids of a thread and its channels with messages, from which responses and streams derive
+/// addresses of checkpoints and messages.
 #[derive(Clone, Debug)]
 pub struct ThreadInfo {
     /// Id of the thread.

@@ -1,5 +1,5 @@
-//! `wattle:plugin/runs`: threads and runs of the plugin's own app. The gate's `Runs` has no access
-//! to others. A graph that a node starts runs as a subgraph of its task.
+//! `wattle:plugin/runs`: threads and runs of the plugin's own app. The `RunService` of the gate has
+//! no access to others. A graph that a node starts runs as a subgraph of its task.
 
 use std::collections::BTreeMap;
 

@@ -157,7 +157,8 @@ fn host(row: &PgRow) -> Result<LiveHost, sqlx::Error> {
     })
 }
 
-/// See [`Store::lease`](wattle_run::ports::Store::acquire_lease). Also returns the state of the thread.
+/// See [`Store::acquire_lease`](wattle_run::ports::Store::acquire_lease). Also returns the state of
+/// the thread.
 pub(super) async fn take(
     link: &Link,
     thread: &ThreadId,
@@ -230,7 +231,7 @@ pub(super) async fn free(link: &Link, threads: &[ThreadId]) -> Result<(), StoreE
     }
 }
 
-/// See [`Store::abandoned`](wattle_run::ports::Store::orphaned_threads).
+/// See [`Store::orphaned_threads`](wattle_run::ports::Store::orphaned_threads).
 pub(super) async fn abandoned(
     link: &Link,
     holder: &LeaseHolder,
@@ -246,7 +247,7 @@ pub(super) async fn abandoned(
     link.rows("list orphaned runs", list).await?.iter().map(record).collect()
 }
 
-/// See [`Store::next_lapse`](wattle_run::ports::Store::next_lease_expiry).
+/// See [`Store::next_lease_expiry`](wattle_run::ports::Store::next_lease_expiry).
 pub(super) async fn next_lapse(
     link: &Link,
     holder: &LeaseHolder,

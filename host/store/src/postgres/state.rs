@@ -95,7 +95,7 @@ const NEWEST: &str = statement!(
         ORDER BY batches.checkpoint DESC LIMIT 1"
 );
 
-/// See [`Store::latest`](wattle_run::ports::Store::thread_snapshot).
+/// See [`Store::thread_snapshot`](wattle_run::ports::Store::thread_snapshot).
 pub(super) async fn latest(
     link: &Link,
     thread: &ThreadId,

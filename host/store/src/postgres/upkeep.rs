@@ -77,7 +77,8 @@ const UNMENTIONED: &str = "
 const PAGE: usize = 10_000;
 
 /// Rewrites a row without a change. Retries only after a lock timeout, since any other error is one
-/// that a write would meet now. See [`Store::check_writable`](wattle_run::ports::Store::check_writable).
+/// that a write would meet now. See
+/// [`Store::check_writable`](wattle_run::ports::Store::check_writable).
 pub(super) async fn prove(link: &Link) -> Result<(), StoreError> {
     let mut attempt = Attempt::at_held(PROOF_ATTEMPTS);
     loop {
@@ -175,7 +176,7 @@ pub(super) async fn mentioned(
     Ok(page)
 }
 
-/// See [`Store::pinned`](wattle_run::ports::Store::pinned_versions).
+/// See [`Store::pinned_versions`](wattle_run::ports::Store::pinned_versions).
 pub(super) async fn pinned(link: &Link) -> Result<PinnedVersions, StoreError> {
     const OPERATION: &str = "list the versions of threads";
     let mut pinned = PinnedVersions { is_complete: true, ..PinnedVersions::default() };

@@ -1,6 +1,6 @@
 //! Assembles a response from chunks.
 //!
-//! Fields that are not part of the format are provider state, see [`state`](crate::provider::provider_state). They are merged
+//! Fields that are not part of the format are provider state, see [`crate::provider::provider_state`]. They are merged
 //! like in OpenAI's own clients.
 //!
 //! A finish reason ends the response, even if the connection stays open. Some services send one with every chunk, such

@@ -68,7 +68,7 @@ impl<'a> CallFragment<'a> {
         }
     }
 
-    /// Returns whether this fragment starts another call although `find` matched it to `call`. It does if it has
+    /// Returns whether this fragment starts another call although `find_call` matched it to `call`. It does if it has
     /// another name, or further arguments, after the arguments of `call` are complete. It also does if it has another
     /// name and another id before these arguments have started. A fragment with the id of `call` does not: an empty
     /// object may precede the arguments, and the name may be split.
@@ -98,8 +98,7 @@ impl ToolCalls {
         self.calls.iter().map(bytes).sum()
     }
 
-    /// Adds a fragment. Derives missing ids from `answer`, the id of the response. Counts the provider-specific fields
-    /// in `own`.
+    /// Adds a fragment. Derives missing ids from `response_id`. Counts the provider-specific fields in `own`.
     pub(super) fn push_fragment(
         &mut self,
         document: &Value,

@@ -25,7 +25,7 @@ pub(super) enum Portability {
     Invalid,
 }
 
-/// Returns the form of a pattern. Syntax that some engines do not support is special.
+/// Returns the portability of a pattern.
 pub(super) fn classify(pattern: &str) -> Portability {
     let mut scan =
         PatternScanner { letters: pattern.chars().peekable(), portability: Portability::Portable };
@@ -52,8 +52,8 @@ struct PatternScanner<'p> {
 }
 
 impl PatternScanner<'_> {
-    fn downgrade(&mut self, form: Portability) {
-        self.portability = self.portability.max(form);
+    fn downgrade(&mut self, portability: Portability) {
+        self.portability = self.portability.max(portability);
     }
 
     fn pattern(&mut self) {

@@ -9,7 +9,7 @@ use crate::provider::schema::rules::append_description;
 use crate::provider::schema::walker::SchemaWalker;
 use crate::provider::schema::{Changes, Requirements, pattern, reference};
 
-/// Keywords of references and unions, which `fold` merges into one object.
+/// Keywords of references and unions, which [`merge_root`] merges into one object.
 const UNION_KEYWORDS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
 
 /// Keywords of the root that those of the merged object replace.

@@ -105,7 +105,7 @@ impl SchemaWalker<'_> {
     }
 
     /// Removes keywords that are refused next to a reference. The root becomes an object without a reference, see
-    /// `top`.
+    /// `root`.
     fn reference_siblings(&mut self, out: &mut Map<String, Value>, depth: usize) {
         let Some(allowed) = self.requirements.reference_siblings else { return };
         if depth == 0 || !out.contains_key("$ref") {

@@ -1,7 +1,7 @@
 //! One pass over a schema, keyword by keyword.
 //!
 //! Converts each keyword to a form of the current draft, or removes it. Rules that involve several keywords are in
-//! `rule`.
+//! `rules`.
 
 use std::collections::HashSet;
 
@@ -281,7 +281,7 @@ fn is_well_formed(key: &str, value: &Value) -> bool {
         }
         "minimum" | "maximum" => value.is_number(),
         "multipleOf" => value.as_f64().is_some_and(|number| number > 0.0),
-        // Booleans of draft 4 are converted in `rule`.
+        // Booleans of draft 4 are converted in `rules`.
         "exclusiveMinimum" | "exclusiveMaximum" => value.is_number() || value.is_boolean(),
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
         | "minContains" | "maxContains" => value.as_u64().is_some(),
