@@ -165,13 +165,13 @@ impl<'l> TaskSlot<'l> {
         graph: &'l Graph,
         thread: &'l ThreadId,
         lineage: &'l Lineage,
-        place: u32,
+        slot_index: u32,
         trigger: &'l Trigger,
         index: u32,
     ) -> Self {
         let (node, trigger, handles) = (&trigger.node, Some(trigger), None);
         let id = id(thread, lineage, node, index);
-        Self { graph, thread, lineage, slot_index: place, trigger, node, index, id, handles }
+        Self { graph, thread, lineage, slot_index, trigger, node, index, id, handles }
     }
 
     /// Replaces the task by its error handler until the position holds a task that has not failed

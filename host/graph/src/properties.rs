@@ -262,17 +262,17 @@ proptest! {
         let graph = built(&definition);
         let (lineage, events) = mid_run(&graph, seed, steps);
         let lineage = fold(&lineage, &events[..cut.index(events.len() + 1)]);
-        if let Plan::Tasks { all, runnable: run, waiting } = plan(&graph, &thread(), &lineage, 1) {
-            let pending = run.iter().all(|task| !lineage.failed.contains_key(&task.id));
+        if let Plan::Tasks { all, runnable, waiting } = plan(&graph, &thread(), &lineage, 1) {
+            let pending = runnable.iter().all(|task| !lineage.failed.contains_key(&task.id));
             prop_assert!(pending, "handled tasks do not run");
             let mut distinct: Vec<&TaskId> = all.iter().collect();
             distinct.sort();
             distinct.dedup();
             prop_assert_eq!(distinct.len(), all.len());
             prop_assert!(waiting.is_empty());
-            prop_assert!(run.iter().all(|task| !lineage.finished.contains_key(&task.id)));
-            prop_assert_eq!(run.len() + lineage.finished.len(), all.len());
-            let own = run.iter().filter(|task| task.handles.is_none());
+            prop_assert!(runnable.iter().all(|task| !lineage.finished.contains_key(&task.id)));
+            prop_assert_eq!(runnable.len() + lineage.finished.len(), all.len());
+            let own = runnable.iter().filter(|task| task.handles.is_none());
             let planned: Vec<_> = own.map(|task| (&task.node, task.index)).collect();
             prop_assert!(planned.is_sorted());
         }

@@ -144,7 +144,7 @@ pub(crate) fn start(graph: &Graph, input: &Value) -> Result<Lineage, StepError> 
 /// Returns the tasks that can run now.
 pub(crate) fn ready(graph: &Graph, lineage: &Lineage) -> Vec<Task> {
     match plan(graph, &thread(), lineage, 1) {
-        Plan::Tasks { runnable: run, .. } => run,
+        Plan::Tasks { runnable, .. } => runnable,
         _ => Vec::new(),
     }
 }

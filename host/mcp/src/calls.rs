@@ -152,14 +152,12 @@ impl Calls {
 
     /// Registers a call. Returns its entry and the receiver of its elicitations.
     pub(crate) fn register(&self) -> (CallRegistration, mpsc::Receiver<CallElicitation>) {
-        let (tell, asks) = mpsc::channel(1);
+        let (elicitations, receiver) = mpsc::channel(1);
         let mut state = self.lock();
         let number = state.next_number();
-        let asking = Arc::new(Semaphore::new(1));
-        state
-            .calls
-            .insert(number, TrackedCall { id: None, elicitations: tell, elicitation_slot: asking });
-        (CallRegistration { calls: self.clone(), number, has_ended: false }, asks)
+        let elicitation_slot = Arc::new(Semaphore::new(1));
+        state.calls.insert(number, TrackedCall { id: None, elicitations, elicitation_slot });
+        (CallRegistration { calls: self.clone(), number, has_ended: false }, receiver)
     }
 
     /// Returns the elicitation permit of the call that sent an elicitation. `origin` identifies the stream on which the

@@ -65,10 +65,10 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(
         sanitizer: Sanitizer,
-        changes: ToolListGeneration,
+        generation: ToolListGeneration,
         unscoped_elicitations: UnscopedElicitations,
     ) -> Self {
-        Self { sanitizer, generation: changes, unscoped_elicitations, calls: Calls::default() }
+        Self { sanitizer, generation, unscoped_elicitations, calls: Calls::default() }
     }
 
     /// Returns a copy for another session.

@@ -80,9 +80,9 @@ pub struct StdioConfig {
 
 impl ServerConfig {
     /// Creates the configuration of a server with the default limits.
-    pub fn new(reach: TransportConfig) -> Self {
+    pub fn new(transport: TransportConfig) -> Self {
         Self {
-            transport: reach,
+            transport,
             timeout: DEFAULT_TIMEOUT,
             output_bytes: DEFAULT_OUTPUT_BYTES,
             handshake: false,

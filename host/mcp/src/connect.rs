@@ -59,7 +59,7 @@ impl Connector {
         config: &ServerConfig,
         reachable: AddressPolicy,
     ) -> Result<Self, ConfigError> {
-        let reach = match &config.transport {
+        let transport = match &config.transport {
             TransportConfig::Http(http) => {
                 ReadyTransport::Http(HttpTransport::new(server, http, reachable)?)
             }
@@ -67,7 +67,7 @@ impl Connector {
             TransportConfig::Misconfigured(reason) => ReadyTransport::Misconfigured(reason.clone()),
         };
         Ok(Self {
-            transport: reach,
+            transport,
             normalizer: Normalizer::new(Sanitizer::new(server, config)),
             probe_timeout: STATELESS_PROBE_TIMEOUT.min(config.timeout / 3),
             needs_handshake: AtomicBool::new(config.handshake),

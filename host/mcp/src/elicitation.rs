@@ -221,8 +221,8 @@ mod tests {
             ("b".to_owned(), json!({ "action": "decline", "content": { "n": 2 } })),
             ("c".to_owned(), json!("?")),
         ]);
-        let question = Elicitation { questions: BTreeMap::new(), state: None, held: None };
-        let said = json!(input_responses(&ElicitationRound { elicitation: question, answers }));
+        let elicitation = Elicitation { questions: BTreeMap::new(), state: None, held: None };
+        let said = json!(input_responses(&ElicitationRound { elicitation, answers }));
         let (decline, cancel) = (json!({ "action": "decline" }), json!({ "action": "cancel" }));
         assert_eq!(said, json!({ "a": accepted, "b": decline, "c": cancel }));
     }

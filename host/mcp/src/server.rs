@@ -110,7 +110,7 @@ impl Server {
         name: &str,
         config: &ServerConfig,
         reachable: AddressPolicy,
-        held: Arc<HeldCalls<HeldCall>>,
+        held_calls: Arc<HeldCalls<HeldCall>>,
     ) -> Result<Self, ConfigError> {
         Ok(Self {
             name: name.to_owned(),
@@ -120,7 +120,7 @@ impl Server {
             generation: ToolListGeneration::default(),
             unscoped_elicitations: UnscopedElicitations::default(),
             own_sessions: Arc::new(Semaphore::new(MAX_OWN_SESSIONS)),
-            held_calls: held,
+            held_calls,
             session: Mutex::new(None),
             tool_cache: Mutex::default(),
         })

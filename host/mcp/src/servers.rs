@@ -35,13 +35,13 @@ impl McpServers {
     ///
     /// Returns the first invalid entry.
     pub fn new(config: &McpConfig, reachable: AddressPolicy) -> Result<Self, ConfigError> {
-        let (mut servers, held) = (BTreeMap::new(), Arc::new(HeldCalls::default()));
+        let (mut servers, held_calls) = (BTreeMap::new(), Arc::new(HeldCalls::default()));
         for (name, server) in &config.servers {
             check_bounds(name, server)?;
-            let made = Server::new(name, server, reachable, held.clone())?;
+            let made = Server::new(name, server, reachable, held_calls.clone())?;
             servers.insert(name.clone(), Arc::new(made));
         }
-        Ok(Self { servers, held_calls: held })
+        Ok(Self { servers, held_calls })
     }
 
     /// Opens a session and reads the tool list.

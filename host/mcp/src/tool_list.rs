@@ -75,7 +75,7 @@ impl ToolList {
 pub(crate) async fn fetch(
     normalizer: &Normalizer,
     peer: &Peer<RoleClient>,
-    changes: u64,
+    generation: u64,
     time: Duration,
 ) -> Result<(ToolList, Result<(), ServiceError>), ServiceError> {
     let mut tools = Vec::new();
@@ -85,16 +85,16 @@ pub(crate) async fn fetch(
     let mut has_room = true;
     let mut cursors = HashSet::new();
     let mut rest = Ok(());
-    let mut until = None;
+    let mut deadline = None;
     for _ in 0..MAX_PAGES {
         let page = peer.list_tools(Some(page_after(cursor)));
-        let page = match until {
+        let page = match deadline {
             None => page.await,
-            Some(until) => timeout_at(until, page)
+            Some(deadline) => timeout_at(deadline, page)
                 .await
                 .unwrap_or_else(|_elapsed| Err(ServiceError::Timeout { timeout: time })),
         };
-        until.get_or_insert_with(|| Instant::now() + time);
+        deadline.get_or_insert_with(|| Instant::now() + time);
         let page = match page {
             Ok(page) => page,
             Err(error) if cursors.is_empty() => return Err(error),
@@ -125,16 +125,10 @@ pub(crate) async fn fetch(
              {MAX_LIST_BYTES} bytes"
         ));
     }
-    let until = Instant::now() + ttl.clamp(MIN_TTL, MAX_TTL);
-    let is_late = matches!(rest, Err(ServiceError::Timeout { .. }));
+    let fresh_until = Instant::now() + ttl.clamp(MIN_TTL, MAX_TTL);
+    let has_timed_out = matches!(rest, Err(ServiceError::Timeout { .. }));
     Ok((
-        ToolList {
-            tools,
-            generation: changes,
-            fresh_until: until,
-            is_complete: rest.is_ok(),
-            has_timed_out: is_late,
-        },
+        ToolList { tools, generation, fresh_until, is_complete: rest.is_ok(), has_timed_out },
         rest,
     ))
 }

@@ -72,16 +72,16 @@ impl<'a> Chat<'a> {
         if request.messages.is_empty() {
             return Err(Failure::new(code::INVALID, "a model call needs at least one message"));
         }
-        let mut turns = Vec::with_capacity(request.messages.len());
+        let mut messages = Vec::with_capacity(request.messages.len());
         for (index, message) in request.messages.iter().enumerate() {
             let named = |failure: Failure| Failure {
                 message: format!("message {index}: {}", failure.message),
                 ..failure
             };
             check_parts(message).map_err(named)?;
-            push_message(&mut turns, message, pictures, kind).map_err(named)?;
+            push_message(&mut messages, message, pictures, kind).map_err(named)?;
         }
-        Ok(Self { messages: turns, tools: &request.tools })
+        Ok(Self { messages, tools: &request.tools })
     }
 
     /// Inserts this instruction before all others.

@@ -76,15 +76,15 @@ impl Route {
         owner: RouteOwner,
     ) -> Result<Self, ConfigError> {
         check::check(name, &config)?;
-        let mut leads = Vec::new();
+        let mut candidates = Vec::new();
         for (index, target) in config.models().into_iter().enumerate() {
             let provider = providers
                 .get(&target.provider)
                 .ok_or_else(|| check::unknown_provider(name, &target.provider, providers))?;
             let place = CandidatePosition { owner, index };
-            leads.push(Candidate::new(name, Arc::clone(provider), target, aliases, place)?);
+            candidates.push(Candidate::new(name, Arc::clone(provider), target, aliases, place)?);
         }
-        Ok(Self { name: name.to_owned(), config, candidates: leads })
+        Ok(Self { name: name.to_owned(), config, candidates })
     }
 
     /// Returns the information about the route that guests can read.

@@ -61,7 +61,7 @@ impl Routes {
         fill: &dyn Fn(&str) -> Result<String, String>,
     ) -> Result<Self, ConfigError> {
         check_aliases(&config)?;
-        let from_env = apply_model_env(&mut config, env);
+        let env_substitutions = apply_model_env(&mut config, env);
         let http = provider::http_client(None).map_err(|reason| ConfigError::Client { reason })?;
         let mut providers = Providers::new();
         for (name, provider) in &config.providers {
@@ -77,7 +77,7 @@ impl Routes {
             routes.insert(name.clone(), Arc::new(route));
         }
         let schemas = SchemaCache::default();
-        Ok(Self { config, providers, routes, tenants: None, schemas, env_substitutions: from_env })
+        Ok(Self { config, providers, routes, tenants: None, schemas, env_substitutions })
     }
 
     /// Enables tenant routes and loads the stored ones. Without this call, setting a tenant route fails as

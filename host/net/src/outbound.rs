@@ -103,10 +103,10 @@ fn timeout_failure(timeout: Duration) -> Failure {
 /// Creates a client without redirects, proxies and decompression. This crate handles redirects and
 /// bodies. A proxy of the environment would connect to addresses that are not checked. Only HTTP/1
 /// is used, so that the header limits do not depend on features that other crates enable.
-fn client(config: &NetConfig, private: bool) -> Result<Client, NetError> {
+fn client(config: &NetConfig, allow_private: bool) -> Result<Client, NetError> {
     Client::builder()
         .user_agent(&config.user_agent)
-        .dns_resolver(GuardedResolver { allow_private: private, lookup: SystemResolver })
+        .dns_resolver(GuardedResolver { allow_private, lookup: SystemResolver })
         .redirect(Policy::none())
         .referer(false)
         .retry(reqwest::retry::never())

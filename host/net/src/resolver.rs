@@ -103,8 +103,8 @@ mod tests {
     }
 
     /// Returns a client that opens a connection for each request.
-    fn client(lookup: &Rebound, private: bool) -> Client {
-        let guarded = GuardedResolver { allow_private: private, lookup: lookup.clone() };
+    fn client(lookup: &Rebound, allow_private: bool) -> Client {
+        let guarded = GuardedResolver { allow_private, lookup: lookup.clone() };
         let client = Client::builder().no_proxy().dns_resolver(guarded);
         client.pool_max_idle_per_host(0).build().unwrap()
     }

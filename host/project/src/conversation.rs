@@ -187,8 +187,8 @@ struct OpenCompletion {
 }
 
 impl OpenCompletion {
-    fn new(started: CallStarted, place: Option<TaskRef>) -> Self {
-        Self { started, restarts: 0, seen: SeenContent::default(), task: place }
+    fn new(started: CallStarted, task: Option<TaskRef>) -> Self {
+        Self { started, restarts: 0, seen: SeenContent::default(), task }
     }
 
     /// Returns the id of the message. The journal contains the same id.
@@ -204,8 +204,8 @@ impl OpenCompletion {
     fn restart(&mut self, started: &CallStarted) -> ChangeKind {
         let void = self.step(CompletionStep::Restarted(self.seen.clone()));
         // Logs of older hosts do not number the repeated starts of a call.
-        let again = started.start_number.max(self.started.start_number + 1);
-        *self = Self::new(CallStarted { start_number: again, ..started.clone() }, self.task.take());
+        let start_number = started.start_number.max(self.started.start_number + 1);
+        *self = Self::new(CallStarted { start_number, ..started.clone() }, self.task.take());
         void
     }
 
@@ -244,25 +244,22 @@ impl Conversation {
         let mut changes = Vec::new();
         match &event.kind {
             EventKind::TaskStarted(started) => {
-                let place = TaskRef {
+                let task = TaskRef {
                     namespace: event.namespace.clone(),
                     task: started.task.clone(),
                     node: started.node.clone(),
                     step: started.step,
                 };
-                let again = self.tasks.insert(started.task.clone(), place.clone()).is_some();
-                changes.push(ConversationChange {
-                    task: place,
-                    kind: ChangeKind::TaskStarted { again },
-                });
+                let again = self.tasks.insert(started.task.clone(), task.clone()).is_some();
+                changes.push(ConversationChange { task, kind: ChangeKind::TaskStarted { again } });
             }
             EventKind::TaskFinished(finished) => {
-                let place = self.task_ref(event, &finished.task, &finished.node);
-                self.end_task(&place, &mut changes);
+                let task = self.task_ref(event, &finished.task, &finished.node);
+                self.end_task(&task, &mut changes);
             }
             EventKind::TaskFailed(failed) => {
-                let place = self.task_ref(event, &failed.task, &failed.node);
-                self.end_task(&place, &mut changes);
+                let task = self.task_ref(event, &failed.task, &failed.node);
+                self.end_task(&task, &mut changes);
             }
             EventKind::CallStarted(started) if started.is_speech() => {
                 self.start_completion(started, &mut changes);
@@ -272,9 +269,9 @@ impl Conversation {
             }
             EventKind::Called(called) if called.scope.is_empty() => {
                 let answer = self.completions.remove(&(called.task.clone(), called.call));
-                let place = || self.task_ref(event, &called.task, &called.node);
+                let task_ref = || self.task_ref(event, &called.task, &called.node);
                 changes.extend(answer.map(|answer| ConversationChange {
-                    task: place(),
+                    task: task_ref(),
                     kind: answer.finish(called),
                 }));
             }
@@ -282,7 +279,7 @@ impl Conversation {
             EventKind::Checkpointed(_) => {
                 let here = &event.namespace;
                 let is_over = |at: &Namespace| at == here || at.is_nested_in(here);
-                self.end_tasks(|place| is_over(&place.namespace), &mut changes);
+                self.end_tasks(|task| is_over(&task.namespace), &mut changes);
             }
             // The run after an interrupt continues the completions of this run.
             EventKind::RunEnded(ended) if event.namespace.is_root() => match ended.status {
@@ -319,21 +316,21 @@ impl Conversation {
 
     fn start_completion(&mut self, started: &CallStarted, changes: &mut Vec<ConversationChange>) {
         let key = (started.task.clone(), started.call);
-        let mut place = self.tasks.get(&started.task).cloned();
-        let what = match self.completions.get_mut(&key) {
+        let mut task = self.tasks.get(&started.task).cloned();
+        let kind = match self.completions.get_mut(&key) {
             // The call had started before, and the host stopped before the result.
             Some(answer) => {
-                place = place.or_else(|| answer.task.clone());
+                task = task.or_else(|| answer.task.clone());
                 answer.restart(started)
             }
             None => {
-                let answer = OpenCompletion::new(started.clone(), place.clone());
+                let answer = OpenCompletion::new(started.clone(), task.clone());
                 let began = answer.step(CompletionStep::Started);
                 self.completions.insert(key, answer);
                 began
             }
         };
-        changes.extend(place.map(|place| ConversationChange { task: place, kind: what }));
+        changes.extend(task.map(|task| ConversationChange { task, kind }));
     }
 
     fn apply_delta(
@@ -342,20 +339,20 @@ impl Conversation {
         streamed: &Streamed,
         changes: &mut Vec<ConversationChange>,
     ) {
-        let place = self.task_ref(event, &streamed.task, &streamed.node);
+        let task = self.task_ref(event, &streamed.task, &streamed.node);
         let key = (streamed.task.clone(), streamed.call);
         let Some(answer) = self.completions.get_mut(&key) else { return };
-        answer.task = Some(place.clone());
+        answer.task = Some(task.clone());
         for delta in joined(streamed.deltas.iter().cloned()) {
             changes
-                .push(ConversationChange { task: place.clone(), kind: answer.apply_delta(delta) });
+                .push(ConversationChange { task: task.clone(), kind: answer.apply_delta(delta) });
         }
     }
 
     /// Ends a task after the running tasks of its subgraphs.
-    fn end_task(&mut self, place: &TaskRef, changes: &mut Vec<ConversationChange>) {
-        self.end_tasks(|at| place.runs(&at.namespace), changes);
-        self.end(place, changes);
+    fn end_task(&mut self, task: &TaskRef, changes: &mut Vec<ConversationChange>) {
+        self.end_tasks(|at| task.runs(&at.namespace), changes);
+        self.end(task, changes);
     }
 
     fn end_tasks(
@@ -364,15 +361,15 @@ impl Conversation {
         changes: &mut Vec<ConversationChange>,
     ) {
         let over: Vec<TaskRef> = self.tasks.values().filter(|at| is_over(at)).cloned().collect();
-        for place in &over {
-            self.end(place, changes);
+        for task in &over {
+            self.end(task, changes);
         }
     }
 
-    fn end(&mut self, place: &TaskRef, changes: &mut Vec<ConversationChange>) {
-        self.fail_completions(|task| *task == place.task, changes);
-        if self.tasks.remove(&place.task).is_some() {
-            changes.push(ConversationChange { task: place.clone(), kind: ChangeKind::TaskEnded });
+    fn end(&mut self, task: &TaskRef, changes: &mut Vec<ConversationChange>) {
+        self.fail_completions(|ended| *ended == task.task, changes);
+        if self.tasks.remove(&task.task).is_some() {
+            changes.push(ConversationChange { task: task.clone(), kind: ChangeKind::TaskEnded });
         }
     }
 
@@ -382,9 +379,9 @@ impl Conversation {
         changes: &mut Vec<ConversationChange>,
     ) {
         for ((task, _), answer) in self.completions.extract_if(.., |(task, _), _| is_cut(task)) {
-            let what = answer.step(CompletionStep::Failed(answer.seen.clone()));
-            let place = self.tasks.get(&task).cloned().or(answer.task);
-            changes.extend(place.map(|place| ConversationChange { task: place, kind: what }));
+            let kind = answer.step(CompletionStep::Failed(answer.seen.clone()));
+            let task = self.tasks.get(&task).cloned().or(answer.task);
+            changes.extend(task.map(|task| ConversationChange { task, kind }));
         }
     }
 }

@@ -103,14 +103,14 @@ pub(crate) fn task_failed(number: usize) -> Event {
     }))
 }
 
-pub(crate) fn call_started(number: usize, call: u32, document: bool) -> Event {
+pub(crate) fn call_started(number: usize, call: u32, is_structured: bool) -> Event {
     event(EventKind::CallStarted(CallStarted {
         task: task(number).0,
         scope: Vec::new(),
         call,
         function: CallKind::Complete.name().to_owned(),
         summary: String::new(),
-        is_structured: document,
+        is_structured,
         start_number: 0,
         request: None,
     }))

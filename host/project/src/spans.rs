@@ -218,7 +218,7 @@ impl<'a> Projection<'a> {
         *self.answered.entry(key).or_default() += 1;
         let mut attributes = self.common();
         let Some(name) = call::describe(called, self.view, &mut attributes) else { return };
-        let begun = nanos(called.started_ms);
+        let start_ns = nanos(called.started_ms);
         let error = called.result.as_ref().err().map(|failure| self.view.failure(failure));
         self.spans.push(Span {
             trace: ids::of_trace(self.run.run),
@@ -226,8 +226,8 @@ impl<'a> Projection<'a> {
             parent: Some(parent),
             name,
             kind: SpanKind::Client,
-            start_ns: begun,
-            end_ns: begun.saturating_add(called.duration_us.saturating_mul(1_000)),
+            start_ns,
+            end_ns: start_ns.saturating_add(called.duration_us.saturating_mul(1_000)),
             attributes,
             events: Vec::new(),
             dropped_events: 0,

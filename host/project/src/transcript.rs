@@ -120,22 +120,22 @@ impl Transcript {
     }
 
     fn apply_change(&mut self, change: ConversationChange) {
-        let ConversationChange { task: place, kind: what } = change;
-        match what {
+        let ConversationChange { task, kind } = change;
+        match kind {
             ChangeKind::TaskStarted { again } => {
                 if again {
-                    self.output.push(TranscriptEvent::TaskFinished(place.task.clone()));
+                    self.output.push(TranscriptEvent::TaskFinished(task.task.clone()));
                 }
-                self.output.push(TranscriptEvent::TaskStarted(place.task, place.node));
+                self.output.push(TranscriptEvent::TaskStarted(task.task, task.node));
             }
             ChangeKind::TaskEnded => {
-                self.output.push(TranscriptEvent::TaskFinished(place.task));
+                self.output.push(TranscriptEvent::TaskFinished(task.task));
                 self.maybe_end_turn();
             }
             ChangeKind::Completion { call, step: CompletionStep::Started, .. } => {
-                self.begin_turn(&place, call);
+                self.begin_turn(&task, call);
             }
-            ChangeKind::Completion { call, step, .. } => self.apply_step((place.task, call), step),
+            ChangeKind::Completion { call, step, .. } => self.apply_step((task.task, call), step),
         }
     }
 

@@ -87,16 +87,16 @@ impl Loader {
         compiler: Compiler,
     ) -> Result<Self, Error> {
         let failed = |error: wasmtime::Error| Error::Link { message: format!("{error:#}") };
-        let mut plain = Linker::new(&engine);
-        import::link(&mut plain).map_err(failed)?;
-        let mut with_wasi = Linker::new(&engine);
-        import::link(&mut with_wasi).map_err(failed)?;
-        wasi::link(&mut with_wasi).map_err(failed)?;
+        let mut linker = Linker::new(&engine);
+        import::link(&mut linker).map_err(failed)?;
+        let mut linker_with_wasi = Linker::new(&engine);
+        import::link(&mut linker_with_wasi).map_err(failed)?;
+        wasi::link(&mut linker_with_wasi).map_err(failed)?;
         let compilers = CompilerPool::new(compiler);
         Ok(Self(Arc::new(LoaderInner {
             engine,
-            linker: plain,
-            linker_with_wasi: with_wasi,
+            linker,
+            linker_with_wasi,
             cache,
             compilers,
             guests_memory,

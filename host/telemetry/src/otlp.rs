@@ -56,8 +56,8 @@ fn kind(kind: SpanKind) -> OtlpKind {
 }
 
 fn event(event: SpanEvent) -> span::Event {
-    let SpanEvent { at_ns, name, attributes: said } = event;
-    let attributes = attributes(said);
+    let SpanEvent { at_ns, name, attributes: pairs } = event;
+    let attributes = attributes(pairs);
     span::Event { time_unix_nano: at_ns, name, attributes, dropped_attributes_count: 0 }
 }
 

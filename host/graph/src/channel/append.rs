@@ -11,12 +11,12 @@ pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Reduc
         None | Some(Value::Null) => Vec::new(),
         Some(_) => return Err("the value is not an array".to_owned()),
     };
-    let kept = current.filter(|current| current.is_array()).map(|_| items.len());
+    let unchanged_prefix = current.filter(|current| current.is_array()).map(|_| items.len());
     for write in writes {
         match write {
             Value::Array(more) => items.extend(more.iter().cloned()),
             one => items.push((*one).clone()),
         }
     }
-    Ok(Reduced { value: Value::Array(items), unchanged_prefix: kept })
+    Ok(Reduced { value: Value::Array(items), unchanged_prefix })
 }

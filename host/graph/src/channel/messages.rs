@@ -37,8 +37,8 @@ pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Reduc
             talk.apply(object(message)?)?;
         }
     }
-    let kept = current.filter(|current| current.is_array()).map(|_| talk.unchanged);
-    Ok(Reduced { value: Value::Array(talk.finish()), unchanged_prefix: kept })
+    let unchanged_prefix = current.filter(|current| current.is_array()).map(|_| talk.unchanged);
+    Ok(Reduced { value: Value::Array(talk.finish()), unchanged_prefix })
 }
 
 /// Messages by position, with `None` for each removed message.

@@ -51,11 +51,11 @@ fn task_with_a_pending_interrupt_waits() {
     let (graph, mut lineage, [a, b]) = two();
     let question = asked(&a.id, "a", 0);
     lineage.apply(&event(EventKind::Asked(question.clone())));
-    let Plan::Tasks { all, runnable: run, waiting } = plan(&graph, &thread(), &lineage, 1) else {
+    let Plan::Tasks { all, runnable, waiting } = plan(&graph, &thread(), &lineage, 1) else {
         panic!("tasks are left")
     };
     assert_eq!((all.len(), waiting), (2, vec![a.id.clone()]));
-    assert_eq!(run.iter().map(|task| &task.id).collect::<Vec<_>>(), [&b.id]);
+    assert_eq!(runnable.iter().map(|task| &task.id).collect::<Vec<_>>(), [&b.id]);
 
     lineage.apply(&event(answer(&question, json!("yes"))));
     lineage.apply(&event(answer(&question, json!("too late"))));
@@ -129,7 +129,7 @@ fn answers_match_interrupts_by_id() {
     assert!(matches!(wrong, Err(AnswerError::SchemaMismatch { .. })));
     lineage.apply(&event(EventKind::Asked(second)));
     let vague = match_answers(&lineage.pending_interrupts(), &answers(&[("", json!(true))]));
-    assert!(matches!(vague, Err(AnswerError::Ambiguous { pending: open }) if open.len() == 2));
+    assert!(matches!(vague, Err(AnswerError::Ambiguous { pending }) if pending.len() == 2));
     assert_eq!(
         match_answers(&lineage.pending_interrupts(), &answers(&[(id, json!(true))])).unwrap().len(),
         1

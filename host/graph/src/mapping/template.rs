@@ -57,8 +57,8 @@ impl Template {
                 let field = |(key, value): (&String, &Value)| {
                     let name = key.strip_suffix(OPTIONAL_SUFFIX);
                     let value = Self::parse_at(value, known, depth_left)?;
-                    let key_text = name.unwrap_or(key).to_owned();
-                    Ok::<_, String>(Field { key: key_text, is_optional: name.is_some(), value })
+                    let key = name.unwrap_or(key).to_owned();
+                    Ok::<_, String>(Field { key, is_optional: name.is_some(), value })
                 };
                 Self::Object(fields.iter().map(field).collect::<Result<_, _>>()?)
             }

@@ -157,10 +157,11 @@ impl ValuesBuilder {
 
     fn set(&mut self, channel: &ChannelName, combined: Reduced) {
         let before = self.versions.insert(channel.clone(), self.id);
-        if let (Some(base), Some(keep)) = (before, delta_prefix_len(combined.unchanged_prefix))
+        if let (Some(base), Some(prefix_len)) =
+            (before, delta_prefix_len(combined.unchanged_prefix))
             && base != self.id
         {
-            self.tails.insert(channel.clone(), ListDelta { base, prefix_len: keep });
+            self.tails.insert(channel.clone(), ListDelta { base, prefix_len });
         }
         self.values.insert(channel.clone(), Arc::new(combined.value));
     }

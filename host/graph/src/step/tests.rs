@@ -376,12 +376,12 @@ fn checkpoint_records_subgraphs_that_keep_their_state() {
         "entry = ['a', 'b']\nnodes = { a = {}, b = {}, c = {} }\nedges = [{ from = 'a', to = 'c' }]",
     );
     let mut lineage = start(&outer, &json!({})).unwrap();
-    for (task, keeps) in ready(&outer, &lineage).iter().zip([true, false]) {
+    for (task, persists) in ready(&outer, &lineage).iter().zip([true, false]) {
         let mut event = finished(task, lineage.checkpoint.meta.id, ScriptedResult::default());
         if let EventKind::TaskFinished(finished) = &mut event.kind {
             let namespace = Namespace::root().for_node(&task.node);
             let checkpoint = Some(CheckpointId(7));
-            finished.child = Some(SubgraphEnd { namespace, checkpoint, persists: keeps });
+            finished.child = Some(SubgraphEnd { namespace, checkpoint, persists });
         }
         lineage.apply(&event);
     }

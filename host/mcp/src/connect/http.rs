@@ -60,13 +60,13 @@ impl HttpTransport {
     pub(super) fn new(
         server: &str,
         config: &HttpConfig,
-        reachable: AddressPolicy,
+        policy: AddressPolicy,
     ) -> Result<Self, ConfigError> {
         if !matches!(config.url.scheme(), "http" | "https") || config.url.host().is_none() {
             return Err(ConfigError::Url { server: server.into(), url: config.url.to_string() });
         }
-        let guard = GuardedResolver { policy: reachable, allow_private: config.private };
-        let refused = guard.check(&config.url).err();
+        let guard = GuardedResolver { policy, allow_private: config.private };
+        let blocked = guard.check(&config.url).err();
         let client = reqwest::Client::builder()
             .dns_resolver(guard)
             // Headers with secrets must not follow a redirect to another origin.
@@ -80,7 +80,7 @@ impl HttpTransport {
                 reason: error.to_string(),
             })?;
         let headers = headers(server, config)?;
-        Ok(Self { client, url: config.url.clone(), headers, blocked: refused })
+        Ok(Self { client, url: config.url.clone(), headers, blocked })
     }
 
     /// Returns the transport of a new session.

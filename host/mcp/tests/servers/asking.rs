@@ -85,7 +85,7 @@ pub(crate) struct Talk<'a> {
     servers: &'a McpServers,
     thread: ThreadId,
     /// The lease under which the call and its answers are sent.
-    pub(crate) leased: CallLease,
+    pub(crate) lease: CallLease,
     request: ToolRequest,
     rounds: Vec<ElicitationRound>,
 }
@@ -99,13 +99,13 @@ impl<'a> Talk<'a> {
             timeout_ms: None,
             state: None,
         };
-        let (thread, leased) = (ThreadId::new("t").unwrap(), CallLease::default());
-        Self { servers, thread, leased, request, rounds: Vec::new() }
+        let (thread, lease) = (ThreadId::new("t").unwrap(), CallLease::default());
+        Self { servers, thread, lease, request, rounds: Vec::new() }
     }
 
     fn as_call(&self) -> ServerCall<'_> {
-        let Self { thread, leased, request, rounds, .. } = self;
-        ServerCall { request, thread: Some(thread), lease: leased, rounds }
+        let Self { thread, lease, request, rounds, .. } = self;
+        ServerCall { request, thread: Some(thread), lease, rounds }
     }
 
     async fn begun(&self) -> ServerCallResult {
@@ -123,17 +123,17 @@ impl<'a> Talk<'a> {
     /// Continues the call with an answer. Returns the text of the tool; `None` if the call is lost.
     pub(crate) async fn answer(
         &mut self,
-        asked: Elicitation,
+        elicitation: Elicitation,
         action: &str,
     ) -> Result<Option<String>, Failure> {
         let answer = json!({ "action": action, "content": {} });
-        let answers = asked.questions.keys().map(|name| (name.clone(), answer.clone()));
+        let answers = elicitation.questions.keys().map(|name| (name.clone(), answer.clone()));
         let answers: BTreeMap<String, Value> = answers.collect();
-        self.rounds.push(ElicitationRound { elicitation: asked, answers });
+        self.rounds.push(ElicitationRound { elicitation, answers });
         let gone_on = self.servers.continue_call(&caller(), NAME, self.as_call()).await?;
         Ok(gone_on.map(|answer| match answer {
             ServerCallResult::Returned(output) => text(&output),
-            ServerCallResult::Elicits(asked) => panic!("{asked:?}"),
+            ServerCallResult::Elicits(elicitation) => panic!("{elicitation:?}"),
         }))
     }
 }
@@ -310,15 +310,15 @@ pub(crate) const EVENTS: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
 async fn serve(socket: TcpStream, desk: Arc<Desk>) {
-    let Request { method, session, body: request, mut socket, .. } = read(socket).await;
+    let Request { method, session, body, mut socket, .. } = read(socket).await;
     let known = *desk.session.lock().unwrap();
-    let (status, document) = match greeting(&request) {
+    let (status, document) = match greeting(&body) {
         _ if !session.is_empty() && session != known => ("404 Not Found", Value::Null),
         Some(said) => said,
-        None if request["method"] == "tools/call" => {
-            return ask(&mut socket, &request, &desk).await;
+        None if body["method"] == "tools/call" => {
+            return ask(&mut socket, &body, &desk).await;
         }
-        None if request.is_null() => {
+        None if body.is_null() => {
             let stream = desk.stream.lock().unwrap().take_if(|_| method == "GET");
             if let Some(mut questions) = stream {
                 socket.write_all(EVENTS.as_bytes()).await.unwrap();
@@ -330,9 +330,9 @@ async fn serve(socket: TcpStream, desk: Arc<Desk>) {
             ("405 Method Not Allowed", Value::Null)
         }
         None => {
-            let id = request["id"].as_str().unwrap_or_default();
+            let id = body["id"].as_str().unwrap_or_default();
             let waiting = desk.answers.lock().unwrap().remove(id);
-            waiting.unwrap().send(request["result"].clone()).unwrap();
+            waiting.unwrap().send(body["result"].clone()).unwrap();
             ("202 Accepted", Value::Null)
         }
     };

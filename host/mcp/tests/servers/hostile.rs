@@ -48,15 +48,15 @@ async fn hostile(method: &'static str, misdeed: Misdeed, time: Duration) -> Host
         while let Ok((socket, _)) = listener.accept().await {
             let (upstream, gone, count) = (upstream.clone(), gone.clone(), count.clone());
             tokio::spawn(async move {
-                let Request { body: request, mut socket, .. } = read(socket).await;
-                if request["method"] != method {
-                    let answer = forward(&upstream, &request).await;
+                let Request { body, mut socket, .. } = read(socket).await;
+                if body["method"] != method {
+                    let answer = forward(&upstream, &body).await;
                     return write(&mut socket, &answer).await;
                 }
                 count.fetch_add(1, Ordering::SeqCst);
                 match misdeed {
                     Misdeed::Patch(patch) => {
-                        let mut answer = forward(&upstream, &request).await;
+                        let mut answer = forward(&upstream, &body).await;
                         patch(&mut answer["result"]);
                         write(&mut socket, &answer).await;
                     }

@@ -109,8 +109,8 @@ async fn moved(is_counted: fn(&Value) -> bool) -> (McpServers, Arc<Moved>) {
 }
 
 async fn serve(socket: TcpStream, moved: Arc<Moved>) {
-    let Request { method, path, body: request, mut socket, .. } = read(socket).await;
-    if (moved.is_counted)(&request) {
+    let Request { method, path, body, mut socket, .. } = read(socket).await;
+    if (moved.is_counted)(&body) {
         if (method.as_str(), path.as_str()) == ("POST", "/mcp") {
             moved.came.notify_one();
             moved.goes_on.notified().await;
@@ -119,13 +119,13 @@ async fn serve(socket: TcpStream, moved: Arc<Moved>) {
         }
         moved.arrived.fetch_add(1, Ordering::SeqCst);
     }
-    if request["method"] == "initialize" {
+    if body["method"] == "initialize" {
         moved.sessions.fetch_add(1, Ordering::SeqCst);
     }
-    let (status, document) = match greeting(&request) {
+    let (status, document) = match greeting(&body) {
         Some(said) => said,
-        None if is_call(&request) => return book(&mut socket, &request, &moved).await,
-        None if is_answer(&request) => {
+        None if is_call(&body) => return book(&mut socket, &body, &moved).await,
+        None if is_answer(&body) => {
             moved.answers.send_modify(|answers| *answers += 1);
             ("202 Accepted", Value::Null)
         }
@@ -181,7 +181,7 @@ async fn answer_is_not_sent_after_its_lease_is_lost() {
     let lease = Arc::<Taken>::default();
     let mut talk = Talk::new(&servers, json!({ "who": "a" }));
     let asked = talk.asked().await;
-    talk.leased = CallLease::new(lease.clone());
+    talk.lease = CallLease::new(lease.clone());
     let lost = async {
         moved.came.notified().await;
         lease.lose();

@@ -134,9 +134,9 @@ fn request(tool: &str, arguments: Value, timeout_ms: Option<u32>) -> ToolRequest
 async fn make(
     servers: &McpServers,
     request: ToolRequest,
-    leased: &CallLease,
+    lease: &CallLease,
 ) -> Result<ToolOutput, Failure> {
-    let call = ServerCall { request: &request, thread: None, lease: leased, rounds: &[] };
+    let call = ServerCall { request: &request, thread: None, lease, rounds: &[] };
     match servers.call(&caller(), NAME, call).await? {
         ServerCallResult::Returned(output) => Ok(output),
         other @ ServerCallResult::Elicits(_) => panic!("{other:?}"),

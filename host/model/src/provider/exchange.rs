@@ -164,15 +164,16 @@ pub(super) async fn read<A: ResponseBuilder>(
     response: Response,
     builder: A,
 ) -> Result<TurnResponse, ProviderError> {
-    let (form, idle, since) = (BodyFormat::Unknown, IdleCounter::default(), Instant::now());
+    let (format, idle, last_progress) =
+        (BodyFormat::Unknown, IdleCounter::default(), Instant::now());
     ResponseReader {
         provider,
         spec,
         sink,
         builder,
-        format: form,
+        format,
         idle,
-        last_progress: since,
+        last_progress,
         error_document: None,
     }
     .read(response)

@@ -297,7 +297,7 @@ impl<'a> SentMessage<'a> {
             return Self { parts: plain_parts(parts, false), fields: Fields::new() };
         }
         match ordered_parts(parts, state.outline) {
-            Some(pieces) => Self { parts: pieces, fields: state.fields },
+            Some(parts) => Self { parts, fields: state.fields },
             None => Self { parts: plain_parts(parts, true), fields: Fields::new() },
         }
     }

@@ -49,10 +49,10 @@ impl Route {
                 .generate_images(self.attempt_spec(candidate, bounds, &requests), image_spec)
                 .await
             {
-                Ok(pictures) => {
+                Ok(images) => {
                     let (provider, model) =
                         (candidate.target.provider.clone(), candidate.model.clone());
-                    return Ok(GeneratedImages { provider, model, images: pictures });
+                    return Ok(GeneratedImages { provider, model, images });
                 }
                 Err(failure) => log.record_failure(candidate, &requests, failure, false)?,
             }

@@ -14,10 +14,10 @@ pub(super) struct Coercion {
 
 /// Returns the coercions for a violation.
 pub(super) fn for_error(error: &ValidationError<'_>) -> Vec<Coercion> {
-    let place = error.instance_path().as_str().to_owned();
+    let path = error.instance_path().as_str().to_owned();
     match coerced_value(error) {
-        Some(meant) => vec![Coercion { path: place, coerced: Some(meant) }],
-        None => for_branch(error).unwrap_or_else(|| vec![Coercion { path: place, coerced: None }]),
+        Some(meant) => vec![Coercion { path, coerced: Some(meant) }],
+        None => for_branch(error).unwrap_or_else(|| vec![Coercion { path, coerced: None }]),
     }
 }
 
@@ -44,8 +44,8 @@ fn for_branch(error: &ValidationError<'_>) -> Option<Vec<Coercion>> {
     };
     context.iter().find_map(|branch| {
         let mends = branch.iter().map(|error| {
-            let place = error.instance_path().as_str().to_owned();
-            coerced_value(error).map(|meant| Coercion { path: place, coerced: Some(meant) })
+            let path = error.instance_path().as_str().to_owned();
+            coerced_value(error).map(|meant| Coercion { path, coerced: Some(meant) })
         });
         mends.collect::<Option<Vec<_>>>().filter(|mends| !mends.is_empty())
     })

@@ -50,24 +50,24 @@ pub(crate) struct CompiledSchema<'a> {
 impl<'a> CompiledSchema<'a> {
     /// Checks and compiles the response schema of a request.
     pub(crate) async fn new(
-        wanted: &'a ResponseSchema,
+        definition: &'a ResponseSchema,
         schemas: &SchemaCache,
     ) -> Result<Self, Failure> {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let name = &wanted.name;
+        let name = &definition.name;
         if !(1..=MAX_NAME_CHARS).contains(&name.len()) || !name.chars().all(word) {
             return Err(invalid_schema(format!(
                 "the response schema's name `{name}` must have 1 to {MAX_NAME_CHARS} characters of \
                  `[a-zA-Z0-9_-]`"
             )));
         }
-        if wanted.schema.get("type").and_then(Value::as_str) != Some("object") {
+        if definition.schema.get("type").and_then(Value::as_str) != Some("object") {
             return Err(invalid_schema(format!(
                 "the root of the response schema `{name}` must be `\"type\": \"object\"`; put \
                  other values into a property"
             )));
         }
-        let schema = compile(wanted, schemas).await.map_err(|error| match error {
+        let schema = compile(definition, schemas).await.map_err(|error| match error {
             SchemaError::Limit(exceeded) => {
                 exceeded.of(&format!("the response schema `{name}`")).to_failure()
             }
@@ -75,7 +75,7 @@ impl<'a> CompiledSchema<'a> {
                 "the response schema `{name}` is not a JSON Schema: {error}"
             )),
         })?;
-        Ok(Self { definition: wanted, schema })
+        Ok(Self { definition, schema })
     }
 
     /// Returns the response schema of the guest.
@@ -103,8 +103,8 @@ impl<'a> CompiledSchema<'a> {
             let wrong = match document.map(|document| self.coerce_and_validate(document)) {
                 Ok(Ok(document)) => return Ok(document),
                 Ok(Err(wrong)) => wrong,
-                Err(why) => {
-                    return Err(last.unwrap_or(InvalidDocument { reason: why, document: None }));
+                Err(reason) => {
+                    return Err(last.unwrap_or(InvalidDocument { reason, document: None }));
                 }
             };
             last = last.or(Some(wrong));
@@ -125,7 +125,7 @@ impl<'a> CompiledSchema<'a> {
     fn coerce_and_validate(&self, mut document: Value) -> Result<Value, InvalidDocument> {
         match self.coerce(&mut document) {
             Ok(()) => Ok(document),
-            Err(why) => Err(InvalidDocument { reason: why, document: Some(document) }),
+            Err(reason) => Err(InvalidDocument { reason, document: Some(document) }),
         }
     }
 

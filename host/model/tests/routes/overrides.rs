@@ -57,12 +57,12 @@ async fn selected_candidate_is_the_only_one_called() {
 #[tokio::test]
 async fn retries_of_the_request_override_the_route_and_are_counted() {
     let away = || error_status(503).insert_header("retry-after-ms", "1");
-    for (route, caller, asked) in [(0, Some(2), 3), (2, Some(0), 1), (2, None, 3)] {
+    for (route, retries, asked) in [(0, Some(2), 3), (2, Some(0), 1), (2, None, 3)] {
         let server = server(vec![away()]).await;
         let candidate = Some(0);
-        let request = with(Tries { candidate, retries: caller, ..Tries::default() });
+        let request = with(Tries { candidate, retries, ..Tries::default() });
         let failure = complete(&three(&server, route), &request).await.unwrap_err();
-        assert_eq!(attempts_in(&failure)[0].2, asked, "{route} {caller:?}");
+        assert_eq!(attempts_in(&failure)[0].2, asked, "{route} {retries:?}");
         assert_eq!(models(&server).await.len() as u64, asked);
     }
     // The retries are limited to the maximum that an operator may configure.

@@ -102,7 +102,7 @@ pub struct MessageProjection {
 impl MessageProjection {
     /// Returns true if the ids of messages depend on the next checkpoint of a graph.
     pub fn waits_for(&self, namespace: &Namespace) -> bool {
-        self.without_id.iter().any(|(place, _)| place.namespace == *namespace)
+        self.without_id.iter().any(|(task, _)| task.namespace == *namespace)
     }
 
     /// Records the ids of the messages in a state, so that these messages are not sent.
@@ -153,53 +153,43 @@ impl MessageProjection {
     }
 
     fn apply_change(&mut self, change: ConversationChange, spoken: &mut Vec<MessageChange>) {
-        let ConversationChange { task: place, kind: what } = change;
-        match what {
+        let ConversationChange { task, kind } = change;
+        match kind {
             ChangeKind::TaskStarted { .. } => {}
-            ChangeKind::TaskEnded => self.end_task(&place.task, spoken),
-            ChangeKind::Completion { id, step, .. } => self.apply_step(place, id, step, spoken),
+            ChangeKind::TaskEnded => self.end_task(&task.task, spoken),
+            ChangeKind::Completion { id, step, .. } => self.apply_step(task, id, step, spoken),
         }
     }
 
     fn apply_step(
         &mut self,
-        place: TaskRef,
+        task: TaskRef,
         id: String,
         step: CompletionStep,
         spoken: &mut Vec<MessageChange>,
     ) {
         match step {
             CompletionStep::Started => {}
-            CompletionStep::Delta(piece) => spoken.push(MessageChange {
-                task: place,
-                id,
-                kind: MessageChangeKind::Delta(piece),
-            }),
+            CompletionStep::Delta(piece) => {
+                spoken.push(MessageChange { task, id, kind: MessageChangeKind::Delta(piece) });
+            }
             CompletionStep::Restarted(told) | CompletionStep::Failed(told) => {
                 if told.is_some() {
-                    spoken.push(MessageChange {
-                        task: place,
-                        id,
-                        kind: MessageChangeKind::Discarded,
-                    });
+                    spoken.push(MessageChange { task, id, kind: MessageChangeKind::Discarded });
                 }
             }
             CompletionStep::Done { completion, told, tokens } => {
                 for piece in told.rest(&completion) {
-                    let (place, id) = (place.clone(), id.clone());
-                    spoken.push(MessageChange {
-                        task: place,
-                        id,
-                        kind: MessageChangeKind::Delta(piece),
-                    });
+                    let (task, id) = (task.clone(), id.clone());
+                    spoken.push(MessageChange { task, id, kind: MessageChangeKind::Delta(piece) });
                 }
                 let usage = tokens.map(Usage::from);
                 let reason = Some(completion.finish_reason.name().to_owned());
                 let (text, calls) = (completion.text(), completion.tool_calls().count());
                 let told = SentCompletion { id: id.clone(), text, calls };
-                self.sent.entry(place.task.clone()).or_default().push(told);
+                self.sent.entry(task.task.clone()).or_default().push(told);
                 spoken.push(MessageChange {
-                    task: place,
+                    task,
                     id,
                     kind: MessageChangeKind::Done { usage, reason },
                 });
@@ -210,11 +200,11 @@ impl MessageProjection {
     /// Applies a custom event with which a node streams a message.
     fn apply_custom(&mut self, event: &Event, custom: &Custom, spoken: &mut Vec<MessageChange>) {
         let Some(id) = custom.data.get("id").and_then(Value::as_str) else { return };
-        let place = self.conversation.task_ref(event, &custom.task, &custom.node);
-        let said = match custom.name.as_str() {
+        let task = self.conversation.task_ref(event, &custom.task, &custom.node);
+        let kind = match custom.name.as_str() {
             MESSAGE_DELTA => {
                 self.known_ids.insert(id.to_owned());
-                self.open.insert(id.to_owned(), place.clone());
+                self.open.insert(id.to_owned(), task.clone());
                 let text = custom.data.get("text").and_then(Value::as_str).unwrap_or_default();
                 MessageChangeKind::Delta(CompletionDelta::Text(text.to_owned()))
             }
@@ -226,7 +216,7 @@ impl MessageProjection {
             }
             _ => return,
         };
-        spoken.push(MessageChange { task: place, id: id.to_owned(), kind: said });
+        spoken.push(MessageChange { task, id: id.to_owned(), kind });
     }
 
     fn apply_writes(
@@ -236,12 +226,12 @@ impl MessageProjection {
         thread_info: &ThreadInfo,
         spoken: &mut Vec<MessageChange>,
     ) {
-        let place = self.conversation.task_ref(event, &finished.task, &finished.node);
+        let task = self.conversation.task_ref(event, &finished.task, &finished.node);
         let writes = finished.writes.iter().filter(|write| {
             !write.overwrite && thread_info.channels.contains(write.channel.as_str())
         });
         for message in writes.flat_map(|write| messages(&write.value)) {
-            self.apply_message(message, finished, &place, spoken);
+            self.apply_message(message, finished, &task, spoken);
         }
     }
 
@@ -249,7 +239,7 @@ impl MessageProjection {
         &mut self,
         message: &Value,
         finished: &TaskFinished,
-        place: &TaskRef,
+        task: &TaskRef,
         spoken: &mut Vec<MessageChange>,
     ) {
         let Some(view) = MessageView::of(message) else { return };
@@ -262,14 +252,14 @@ impl MessageProjection {
             return;
         }
         if let Some(id) = id {
-            let (place, id) = (place.clone(), id.to_owned());
+            let (task, id) = (task.clone(), id.to_owned());
             spoken.push(MessageChange {
-                task: place,
+                task,
                 id,
                 kind: MessageChangeKind::Whole(message::to_wire(message)),
             });
         } else if !finished.for_parent {
-            self.without_id.push((place.clone(), message.clone()));
+            self.without_id.push((task.clone(), message.clone()));
         }
     }
 
@@ -280,7 +270,7 @@ impl MessageProjection {
         let by_id = told.iter().position(|told| message.id() == Some(&told.id));
         let says_the_same = |told: &SentCompletion| told.text == text && told.calls == calls;
         let found = by_id.or_else(|| told.iter().position(says_the_same));
-        found.map(|place| told.remove(place)).is_some()
+        found.map(|index| told.remove(index)).is_some()
     }
 
     /// Sends the messages that received an id in a checkpoint.
@@ -291,9 +281,9 @@ impl MessageProjection {
         thread_info: &ThreadInfo,
         spoken: &mut Vec<MessageChange>,
     ) {
-        let here = |(place, _): &mut (TaskRef, Value)| place.namespace == *namespace;
+        let here = |(task, _): &mut (TaskRef, Value)| task.namespace == *namespace;
         let waiting: Vec<_> = self.without_id.extract_if(.., here).collect();
-        for (place, message) in waiting {
+        for (task, message) in waiting {
             let state = checkpoint.into_iter().flat_map(|it| conversation(thread_info, it));
             let named = state.filter(|named| has_same_content(named, &message)).find_map(|named| {
                 let id = MessageView::of(named)?.id().filter(|id| !self.known_ids.contains(*id))?;
@@ -301,7 +291,7 @@ impl MessageProjection {
             });
             let Some((id, message)) = named else { continue };
             self.known_ids.insert(id.clone());
-            spoken.push(MessageChange { task: place, id, kind: MessageChangeKind::Whole(message) });
+            spoken.push(MessageChange { task, id, kind: MessageChangeKind::Whole(message) });
         }
     }
 
@@ -313,9 +303,9 @@ impl MessageProjection {
 
     /// Completes the messages that ended tasks streamed and left open.
     fn close(&mut self, is_over: impl Fn(&TaskId) -> bool, spoken: &mut Vec<MessageChange>) {
-        for (id, place) in self.open.extract_if(.., |_, place| is_over(&place.task)) {
+        for (id, task) in self.open.extract_if(.., |_, task| is_over(&task.task)) {
             spoken.push(MessageChange {
-                task: place,
+                task,
                 id,
                 kind: MessageChangeKind::Done { usage: None, reason: None },
             });

@@ -395,7 +395,13 @@ impl Sample {
         self.call_started(call, CallKind::CallTool.name(), 0, Some(request));
     }
 
-    fn call_started(&mut self, call: u32, function: &str, again: u64, request: Option<Value>) {
+    fn call_started(
+        &mut self,
+        call: u32,
+        function: &str,
+        start_number: u64,
+        request: Option<Value>,
+    ) {
         self.push(EventKind::CallStarted(CallStarted {
             task: self.task(),
             scope: Vec::new(),
@@ -403,7 +409,7 @@ impl Sample {
             function: function.to_owned(),
             summary: String::new(),
             is_structured: false,
-            start_number: again,
+            start_number,
             request,
         }));
     }

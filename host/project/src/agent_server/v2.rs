@@ -96,10 +96,10 @@ impl V2 {
         }
     }
 
-    /// Omits the events up to `number`, which the subscriber has already received.
+    /// Omits the events up to `after`, which the subscriber has already received.
     #[must_use]
-    pub fn after(self, number: u64) -> Self {
-        Self { after: number, ..self }
+    pub fn after(self, after: u64) -> Self {
+        Self { after, ..self }
     }
 
     /// Replaces the settings of the thread. Called after the thread was migrated to another version

@@ -55,14 +55,14 @@ pub(super) async fn compile(
         // The machine may have been busy.
         return Err(CompileError::Failed(limit_exceeded("seconds", limits.wall.as_secs())));
     };
-    let ProcessOutput { status, stdout: out, stderr: complaint } = done.map_err(failed)?;
+    let ProcessOutput { status, stdout, stderr } = done.map_err(failed)?;
     if !status.success() {
-        return Err(exit_error(status, &complaint, limits));
+        return Err(exit_error(status, &stderr, limits));
     }
-    if out.len() as u64 > MAX_CODE_BYTES {
+    if stdout.len() as u64 > MAX_CODE_BYTES {
         return Err(CompileError::Refused(limit_exceeded("bytes of code", MAX_CODE_BYTES)));
     }
-    match parse_output(&out).map_err(failed)? {
+    match parse_output(&stdout).map_err(failed)? {
         Ok(prepared) => Ok(prepared),
         Err(rejection) if is_out_of_memory(&rejection.message) => Err(out_of_memory(limits)),
         Err(rejection) => Err(CompileError::Refused(rejection)),
@@ -86,16 +86,16 @@ async fn communicate(mut child: Child, bytes: Bytes) -> io::Result<ProcessOutput
         let _ = stdin.write_all(&bytes).await;
         drop(stdin);
     };
-    let (out, complaint, ()) = tokio::join!(
+    let (stdout, stderr, ()) = tokio::join!(
         read_at_most(stdout, MAX_CODE_BYTES + 1),
         read_at_most(stderr, MAX_STDERR_BYTES),
         feed
     );
-    let (out, complaint) = (out?, String::from_utf8_lossy(&complaint?).into_owned());
-    if out.len() as u64 > MAX_CODE_BYTES {
+    let (stdout, stderr) = (stdout?, String::from_utf8_lossy(&stderr?).into_owned());
+    if stdout.len() as u64 > MAX_CODE_BYTES {
         child.start_kill()?;
     }
-    Ok(ProcessOutput { status: child.wait().await?, stdout: out, stderr: complaint })
+    Ok(ProcessOutput { status: child.wait().await?, stdout, stderr })
 }
 
 async fn read_at_most(pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> {

@@ -48,14 +48,14 @@ impl ComponentWorld {
 pub(crate) fn check(imports: &[String], exports: &[String]) -> Result<ComponentWorld, Rejection> {
     let (version, exports) = check_exports(exports)?;
     let mut paths = Vec::with_capacity(imports.len());
-    let mut uses_wasi = false;
+    let mut wasi = false;
     for import in imports {
         let interface = check_import(import)?;
-        uses_wasi |= interface.package != PACKAGE;
+        wasi |= interface.package != PACKAGE;
         paths.push(interface.path());
     }
     paths.sort_unstable();
-    Ok(ComponentWorld { version, imports: paths, exports, wasi: uses_wasi })
+    Ok(ComponentWorld { version, imports: paths, exports, wasi })
 }
 
 fn check_exports(exports: &[String]) -> Result<(String, Vec<String>), Rejection> {

@@ -33,7 +33,7 @@ impl CteScopes {
     /// Enters a query: the statement, a subquery, or the query of a CTE.
     pub(super) fn enter(&mut self, dialect: Dialect, query: &Query) {
         let with = query.with.as_ref();
-        let parts: Vec<Cte> = with.map_or_else(Vec::new, |with| {
+        let ctes: Vec<Cte> = with.map_or_else(Vec::new, |with| {
             let part = |cte: &sqlparser::ast::Cte| Cte {
                 name: dialect.fold_identifier(&cte.alias.name),
                 query: &raw const *cte.query,
@@ -41,8 +41,8 @@ impl CteScopes {
             with.cte_tables.iter().map(part).collect()
         });
         let sees_all = dialect == Dialect::Sqlite || with.is_some_and(|with| with.recursive);
-        let visible = if sees_all { parts.len() } else { 0 };
-        self.frames.push(QueryScope { ctes: parts, visible });
+        let visible = if sees_all { ctes.len() } else { 0 };
+        self.frames.push(QueryScope { ctes, visible });
     }
 
     /// Leaves a query.

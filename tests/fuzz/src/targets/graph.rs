@@ -64,9 +64,9 @@ fn planned(graph: &Graph) {
         return;
     };
     let thread = ThreadId::new("thread").expect("the name is valid");
-    let Plan::Tasks { all, runnable: run, waiting } = plan(graph, &thread, &Lineage::new(first), 1)
+    let Plan::Tasks { all, runnable, waiting } = plan(graph, &thread, &Lineage::new(first), 1)
     else {
         panic!("a graph without a first superstep was accepted")
     };
-    assert!(waiting.is_empty() && all.len() == run.len() && !run.is_empty());
+    assert!(waiting.is_empty() && all.len() == runnable.len() && !runnable.is_empty());
 }

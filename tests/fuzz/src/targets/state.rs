@@ -67,10 +67,10 @@ pub fn run(bytes: &[u8]) {
     for (line, id) in lines.zip(2..2 + STEPS) {
         let planned = plan(graph, &thread, &lineage, 1);
         assert_eq!(planned, plan(graph, &thread, &lineage, 1));
-        let Plan::Tasks { runnable: run, .. } = planned else { return };
+        let Plan::Tasks { runnable, .. } = planned else { return };
         let done: Vec<Done> = serde_json::from_str(line).unwrap_or_default();
         let mut done = done.into_iter();
-        for task in run {
+        for task in runnable {
             let event = finished(graph, &lineage, task, done.next().unwrap_or_default());
             lineage.apply(&event);
         }

@@ -68,9 +68,9 @@ fn command_targets_join_pending_triggers() {
 fn writes_are_visible_to_all_next_tasks() {
     let graph = graph(GRAPH);
     let base = base(&graph);
-    let changes = writes(&[("log".into(), json!("mine")), ("kind".into(), json!(7))]);
-    let wish = Command { writes: changes, ..Command::default() };
-    let made = apply(&graph, &base, &wish).unwrap();
+    let writes = writes(&[("log".into(), json!("mine")), ("kind".into(), json!(7))]);
+    let command = Command { writes, ..Command::default() };
+    let made = apply(&graph, &base, &command).unwrap();
     assert_eq!(made.state(), json!({ "log": ["split", "mine"], "kind": 7, "once": 1 }));
     assert_eq!(next(&made), next(&base));
     assert_eq!(made.meta.written_channels().count(), 2);

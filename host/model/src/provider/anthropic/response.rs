@@ -170,7 +170,7 @@ impl<'a> AnthropicResponse<'a> {
         }
         // Once there was output, a closing tag alone is text: the `restart` that turns the text of this block into
         // reasoning would discard the output of earlier blocks as well.
-        let words = if self.output_bytes == 0 {
+        let output = if self.output_bytes == 0 {
             StreamedText::for_model(&self.requested_model)
         } else {
             StreamedText::with_literal_tags()
@@ -179,7 +179,7 @@ impl<'a> AnthropicResponse<'a> {
             index: number,
             kind,
             fields: object.clone(),
-            output: words,
+            output,
             halves: SurrogateJoiner::default(),
             arguments: ArgumentsBuffer::default(),
             call_index: None,
@@ -434,13 +434,8 @@ impl ResponseBuilder for AnthropicResponse<'_> {
             }
         }
         let usage = self.usage.as_ref().map(to_usage).unwrap_or_default();
-        let finish = finish_reason(self.stop_reason.as_deref(), self.call_count > 0);
-        TurnResponse {
-            parts: draft.build(self.owner),
-            finish_reason: finish,
-            usage,
-            model: self.model,
-        }
+        let finish_reason = finish_reason(self.stop_reason.as_deref(), self.call_count > 0);
+        TurnResponse { parts: draft.build(self.owner), finish_reason, usage, model: self.model }
     }
 }
 
@@ -480,15 +475,16 @@ fn finish_reason(reason: Option<&str>, calls: bool) -> FinishReason {
 /// Returns the usage. Anthropic does not count tokens that were read from or written to its cache as input.
 fn to_usage(counts: &Map<String, Value>) -> Usage {
     let count = |name: &str| counts.get(name).and_then(Value::as_u64);
-    let (read, written) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
-    let input = [count("input_tokens"), read, written];
+    let (cached_input_tokens, written) =
+        (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
+    let input = [count("input_tokens"), cached_input_tokens, written];
     let is_told = input.iter().any(Option::is_some);
     let input = input.into_iter().flatten().fold(0, u64::saturating_add);
     let thinking = counts.get("output_tokens_details").and_then(|it| it.get("thinking_tokens"));
     Usage {
         input_tokens: is_told.then_some(input),
         output_tokens: count("output_tokens"),
-        cached_input_tokens: read,
+        cached_input_tokens,
         reasoning_tokens: thinking.and_then(Value::as_u64),
     }
 }

@@ -213,7 +213,7 @@ impl ResponseBuilder for GeminiResponse<'_> {
         self.message.push_reasoning(reasoning, Fields::new());
         self.unsigned_text.push_text(self.text.finish(), self.sink);
         self.flush_text();
-        let finish = if self.is_prompt_blocked {
+        let finish_reason = if self.is_prompt_blocked {
             FinishReason::ContentFilter
         } else {
             finish_reason(self.finish_reason.as_deref(), self.call_count > 0)
@@ -221,7 +221,7 @@ impl ResponseBuilder for GeminiResponse<'_> {
         let usage = self.usage.unwrap_or_default();
         TurnResponse {
             parts: self.message.build(self.owner),
-            finish_reason: finish,
+            finish_reason,
             usage,
             model: self.model,
         }
@@ -258,16 +258,18 @@ fn finish_reason(reason: Option<&str>, calls: bool) -> FinishReason {
 
 fn to_usage(told: &Value) -> Usage {
     let count = |field: &str| told.get(field).and_then(Value::as_u64);
-    let thoughts = count("thoughtsTokenCount");
-    let output = match (count("candidatesTokenCount"), thoughts) {
+    let reasoning_tokens = count("thoughtsTokenCount");
+    let output_tokens = match (count("candidatesTokenCount"), reasoning_tokens) {
         (None, None) => None,
-        (answer, thoughts) => Some(answer.unwrap_or(0).saturating_add(thoughts.unwrap_or(0))),
+        (answer, reasoning_tokens) => {
+            Some(answer.unwrap_or(0).saturating_add(reasoning_tokens.unwrap_or(0)))
+        }
     };
     Usage {
         input_tokens: count("promptTokenCount"),
-        output_tokens: output,
+        output_tokens,
         cached_input_tokens: count("cachedContentTokenCount"),
-        reasoning_tokens: thoughts,
+        reasoning_tokens,
     }
 }
 

@@ -213,7 +213,7 @@ impl ResponseBuilder for OpenAiResponse<'_> {
         self.output.push_text(self.text.finish(), self.sink);
         self.output.flush(self.sink);
         self.output.push_reasoning(self.reasoning.finish(), self.sink);
-        let finish =
+        let finish_reason =
             finish_reason(self.finish_reason.as_deref(), !self.calls.is_empty(), self.has_refusal);
         let mut draft = MessageBuilder::default();
         draft.fields = self.fields;
@@ -221,12 +221,7 @@ impl ResponseBuilder for OpenAiResponse<'_> {
         draft.push_text(&self.output.text, Fields::new());
         self.calls.move_into(&mut draft, self.sink);
         let usage = self.usage.unwrap_or_default();
-        TurnResponse {
-            parts: draft.build(self.owner),
-            finish_reason: finish,
-            usage,
-            model: self.model,
-        }
+        TurnResponse { parts: draft.build(self.owner), finish_reason, usage, model: self.model }
     }
 }
 

@@ -138,7 +138,7 @@ impl MergedObject {
         let is_closed =
             kinds.iter().all(|kind| kind.additional == closed && kind.patterns.is_empty());
         let mut gathered = Map::new();
-        let mut told: Vec<String> = Vec::new();
+        let mut sentences: Vec<String> = Vec::new();
         for kind in kinds {
             for (name, schema) in kind.properties {
                 let schemas = gathered.entry(name).or_insert_with(|| json!([]));
@@ -149,15 +149,15 @@ impl MergedObject {
                     _ => {}
                 }
             }
-            told.extend(kind.sentences);
+            sentences.extend(kind.sentences);
         }
-        told.extend(words);
+        sentences.extend(words);
         let property = |(name, schemas): (String, Value)| (name, any_of(schemas));
         Some(Self {
             properties: gathered.into_iter().map(property).collect(),
             required,
             additional: closed.filter(|_| is_closed),
-            sentences: told,
+            sentences,
             ..Self::default()
         })
     }

@@ -35,11 +35,11 @@ pub(super) struct References<'a> {
 }
 
 impl<'a> References<'a> {
-    pub(super) fn new(root: &'a Value, has_old: bool) -> Self {
+    pub(super) fn new(root: &'a Value, supports_definitions: bool) -> Self {
         let definitions = root.get("$defs").and_then(Value::as_object);
         Self {
             root,
-            supports_definitions: has_old,
+            supports_definitions,
             anchors: anchors(root),
             copied_names: HashMap::new(),
             used_names: definitions.into_iter().flat_map(Map::keys).cloned().collect(),

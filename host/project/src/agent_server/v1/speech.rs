@@ -14,28 +14,28 @@ use crate::agent_server::work::trigger;
 
 impl V1 {
     pub(super) fn say(&mut self, spoken: MessageChange) {
-        let MessageChange { task: place, id, kind: said } = spoken;
+        let MessageChange { task, id, kind } = spoken;
         let is_new = !self.partial.contains_key(&id);
-        match said {
+        match kind {
             MessageChangeKind::Delta(piece) => {
                 self.partial.entry(id.clone()).or_default().apply(&piece);
-                self.add_message_with_metadata(&place, || chunk(&id, Some(&piece), None, None));
-                self.grow(&place, &id, is_new);
-                self.stream_event(&place, || chunk(&id, Some(&piece), None, None));
+                self.add_message_with_metadata(&task, || chunk(&id, Some(&piece), None, None));
+                self.grow(&task, &id, is_new);
+                self.stream_event(&task, || chunk(&id, Some(&piece), None, None));
             }
             // The end of a message that a node streams has neither usage nor reason.
             MessageChangeKind::Done { usage: None, reason: None } => self.complete(&id),
             MessageChangeKind::Done { usage, reason } => {
-                self.add_message_with_metadata(&place, || {
+                self.add_message_with_metadata(&task, || {
                     chunk(&id, None, usage, reason.as_deref())
                 });
                 self.partial.remove(&id);
             }
             MessageChangeKind::Discarded => drop(self.partial.remove(&id)),
             MessageChangeKind::Whole(message) => {
-                self.add_message_with_metadata(&place, || message.clone());
+                self.add_message_with_metadata(&task, || message.clone());
                 if self.has(Mode::Messages) {
-                    self.add_message_metadata(&place, &id);
+                    self.add_message_metadata(&task, &id);
                     self.message("messages/complete", json!([message]));
                 }
             }
