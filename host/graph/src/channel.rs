@@ -1,8 +1,8 @@
 //! State channels and their reducers.
 //!
 //! A channel has at most one value. Its reducer combines that value with all writes of a superstep,
-//! in task order. Each family of reducers has a file in `channel/`. A write with `overwrite` bypasses
-//! the reducer: it replaces the value that the other writes are combined with.
+//! in task order. Each family of reducers has a file in `channel/`. A write with `overwrite`
+//! bypasses the reducer: it replaces the value that the other writes are combined with.
 
 mod append;
 mod last_value;
@@ -152,7 +152,8 @@ impl Channel {
     }
 
     /// Checks a single write without the other writes of its superstep. A write that passes can
-    /// still fail when it is combined with them. All writes that one caller supplies share `budget`.
+    /// still fail when it is combined with them. All writes that one caller supplies share
+    /// `budget`.
     ///
     /// # Errors
     ///
@@ -180,8 +181,8 @@ impl Channel {
 
     /// Combines the writes of one superstep, in task order, with the current value.
     ///
-    /// `nodes` are the writers, in the same order. Writes of an input have no writer, so `nodes` can
-    /// be shorter than `writes`. The channels of a superstep share `budget`.
+    /// `nodes` are the writers, in the same order. Writes of an input have no writer, so `nodes`
+    /// can be shorter than `writes`. The channels of a superstep share `budget`.
     ///
     /// # Errors
     ///

@@ -103,8 +103,8 @@ pub struct CheckpointMeta {
     pub parent_graphs: BTreeMap<Namespace, CheckpointId>,
     /// Version of each channel: the checkpoint that last wrote it.
     pub versions: BTreeMap<ChannelName, CheckpointId>,
-    /// Sequence number of the `checkpointed` event, if the checkpoint was persisted later (durability
-    /// `exit`). The log files the events in between under an earlier checkpoint.
+    /// Sequence number of the `checkpointed` event, if the checkpoint was persisted later
+    /// (durability `exit`). The log files the events in between under an earlier checkpoint.
     #[serde(rename = "made_seq", default, skip_serializing_if = "Option::is_none")]
     pub event_seq: Option<u64>,
     /// Metadata that the client of an edit sets, for filters of the history. Filters for `source`,

@@ -353,7 +353,8 @@ impl HeartbeatSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheDef {
-    /// CEL expression over `input` and `context` that returns the key; the whole input if not given.
+    /// CEL expression over `input` and `context` that returns the key; the whole input if not
+    /// given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// How long an entry is valid; unlimited if not given.

@@ -44,8 +44,8 @@ fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
 
 /// The kind of an event, with its payload.
 ///
-/// The names of the variants in snake case are public: they are the `type` in the JSON of events and
-/// in streams, and the rules of projections refer to them.
+/// The names of the variants in snake case are public: they are the `type` in the JSON of events
+/// and in streams, and the rules of projections refer to them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -71,7 +71,7 @@ pub enum EventKind {
     Asked(Asked),
     /// An interrupt was answered.
     Answered(Answered),
-    /// All writes of a superstep, an input or an edit were applied. The values are in the checkpoint.
+    /// All writes of a superstep, an input or an edit were applied. The checkpoint has the values.
     Checkpointed(Checkpointed),
     /// The thread returned to a checkpoint, whose interrupts are pending again.
     Reopened(Reopened),
@@ -236,8 +236,8 @@ pub struct TaskFinished {
     /// Tasks for the next superstep, in addition to `goto` or the edges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sends: Vec<Send>,
-    /// True if the writes, `goto` and sends are for the parent graph. The task's own graph ends with
-    /// this superstep.
+    /// True if the writes, `goto` and sends are for the parent graph. The task's own graph ends
+    /// with this superstep.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_parent: bool,
     /// The end of the subgraph that ran as this task.
@@ -295,8 +295,8 @@ pub struct TaskFailed {
 pub struct CallStarted {
     /// The task.
     pub task: TaskId,
-    /// Numbers of the enclosing tool calls: empty for a call of the node itself, `[n]` for a call of
-    /// the tool that the node called in its call `n`, and so on.
+    /// Numbers of the enclosing tool calls: empty for a call of the node itself, `[n]` for a call
+    /// of the tool that the node called in its call `n`, and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<u32>,
     /// Number of the call in its scope, from 0, the same in every re-execution.
@@ -318,7 +318,7 @@ pub struct CallStarted {
 }
 
 impl CallStarted {
-    /// Returns the id of the message that the completion becomes after `restarts` restarts of its stream.
+    /// Returns the message id of the completion after `restarts` restarts of its stream.
     pub fn message_id(&self, restarts: u32) -> String {
         completion_message_id(&self.task, &self.scope, self.call, self.start_number, restarts)
     }
@@ -331,8 +331,8 @@ pub struct Streamed {
     pub task: TaskId,
     /// Node of the task.
     pub node: NodeName,
-    /// Numbers of the enclosing tool calls: empty for a call of the node itself, `[n]` for a call of
-    /// the tool that the node called in its call `n`, and so on.
+    /// Numbers of the enclosing tool calls: empty for a call of the node itself, `[n]` for a call
+    /// of the tool that the node called in its call `n`, and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<u32>,
     /// Number of the streaming call in its scope, from 0.
@@ -348,8 +348,8 @@ pub struct Called {
     pub task: TaskId,
     /// Node of the task.
     pub node: NodeName,
-    /// Numbers of the enclosing tool calls: empty for a call of the node itself, `[n]` for a call of
-    /// the tool that the node called in its call `n`, and so on.
+    /// Numbers of the enclosing tool calls: empty for a call of the node itself, `[n]` for a call
+    /// of the tool that the node called in its call `n`, and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<u32>,
     /// Number of the call in its scope, from 0, the same in every re-execution.
@@ -398,8 +398,8 @@ pub struct Asked {
     pub task: TaskId,
     /// Node of the task.
     pub node: NodeName,
-    /// Numbers of the enclosing tool calls: empty for a call of the node itself, `[n]` for a call of
-    /// the tool that the node called in its call `n`, and so on.
+    /// Numbers of the enclosing tool calls: empty for a call of the node itself, `[n]` for a call
+    /// of the tool that the node called in its call `n`, and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<u32>,
     /// Number of the call in its scope, from 0.
@@ -415,7 +415,7 @@ pub struct Asked {
     /// True if a fork repeats the interrupt together with its answer, so it is not pending.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub answered: bool,
-    /// The state with which a tool call continues after an elicitation. Internal, see [`Event::shown`].
+    /// State with which a tool call continues after an elicitation. Internal, see [`Event::shown`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicited: Option<Box<Elicited>>,
 }
@@ -472,7 +472,7 @@ pub struct Reopened {
     pub to: CheckpointId,
     /// Interrupts that are pending again.
     pub interrupts: Vec<InterruptId>,
-    /// Tasks whose results are discarded, because a subgraph that they ran raised such an interrupt.
+    /// Tasks whose results are discarded, since a subgraph that they ran raised such an interrupt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskId>,
     /// The failure of the run that was rolled back.

@@ -46,8 +46,8 @@ pub enum EvalError {
 
 /// A compiled condition.
 ///
-/// It reads one variable, `state`. A channel without a value is `null`, so `state.x == null` is true
-/// if the channel has no value.
+/// It reads one variable, `state`. A channel without a value is `null`, so `state.x == null` is
+/// true if the channel has no value.
 #[derive(Clone)]
 pub struct Condition {
     text: String,
@@ -103,8 +103,8 @@ impl Condition {
     ///
     /// # Errors
     ///
-    /// [`EvalError`] if the evaluation fails, does not return a boolean or takes more steps than are
-    /// left.
+    /// [`EvalError`] if the evaluation fails, does not return a boolean or takes more steps than
+    /// are left.
     pub fn eval(&self, state: &Values, budget: &ConditionBudget) -> Result<bool, EvalError> {
         let result = self.decide(state, budget);
         budget.check(&self.text).map_err(EvalError::Limit)?;

@@ -187,7 +187,8 @@ impl Node {
     }
 
     /// Returns the delay after failed attempt number `attempt` (from 1), in milliseconds; `None` if
-    /// no further attempt follows. `jitter` has the meaning that [`RetryPolicy::backoff_ms`] gives it.
+    /// no further attempt follows. `jitter` has the meaning that [`RetryPolicy::backoff_ms`] gives
+    /// it.
     pub fn retry_in_ms(&self, failure: &Failure, attempt: u32, jitter: f64) -> Option<u64> {
         let policy = self.retries.iter().find(|policy| policy.matches(failure))?;
         (attempt < policy.attempts).then(|| policy.backoff_ms(attempt, jitter))

@@ -23,8 +23,8 @@
 //! * [`plan`]: `(graph, lineage) -> tasks` of the next superstep.
 //! * [`step`]: `(graph, lineage) -> next checkpoint`, once every task has finished.
 //! * [`seal`]: a hash chain that makes changes to stored events evident.
-//! * [`interrupt`]: interrupts, and the matching of answers to them; [`elicitation`]: questions that
-//!   MCP servers ask in the middle of a tool call.
+//! * [`interrupt`]: interrupts, and the matching of answers to them; [`elicitation`]: questions
+//!   that MCP servers ask in the middle of a tool call.
 //! * [`failure`]: the error that guests, events and HTTP responses share.
 //! * [`error`]: the errors of applying a superstep, an edit or an input.
 //! * [`mapping`]: projects the event log into an app's own stream and into files.

@@ -15,8 +15,8 @@
 //! count assumes that no check ends early and that all alternatives are tried. It depends only on
 //! the schema and the value, so a replay has the same result.
 //!
-//! Validations on behalf of one caller share a [`StepBudget`]: a thousand writes of one outcome take
-//! no more steps than one large write.
+//! Validations on behalf of one caller share a [`StepBudget`]: a thousand writes of one outcome
+//! take no more steps than one large write.
 
 mod ahead;
 mod budget;

@@ -1,8 +1,8 @@
 //! Supersteps: from one checkpoint to the next. This module checks and applies writes, and
 //! determines what runs next.
 //!
-//! Every result is a function of the graph, the lineage and a [`CheckpointStamp`]. The order in which the
-//! tasks of a superstep finish makes no difference.
+//! Every result is a function of the graph, the lineage and a [`CheckpointStamp`]. The order in
+//! which the tasks of a superstep finish makes no difference.
 
 mod apply;
 mod command;

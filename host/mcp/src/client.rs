@@ -39,7 +39,8 @@ impl ToolListGeneration {
     }
 }
 
-/// Set once a server has sent an elicitation that does not identify its call. Clones share the flag.
+/// Set once a server has sent an elicitation that does not identify its call. Clones share the
+/// flag.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnscopedElicitations(Arc<AtomicBool>);
 
@@ -53,7 +54,8 @@ impl UnscopedElicitations {
     }
 }
 
-/// Client handler of a session. Passes elicitations to their calls and refuses all other requests of the server.
+/// Client handler of a session. Passes elicitations to their calls and refuses all other requests
+/// of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     sanitizer: Sanitizer,
@@ -80,8 +82,8 @@ impl Client {
         &self.calls
     }
 
-    /// Refuses a request for a feature that this host does not offer. The server would take an invented result for the
-    /// decision of a person.
+    /// Refuses a request for a feature that this host does not offer. The server would take an
+    /// invented result for the decision of a person.
     fn refuse_feature(&self, what: &str) -> ErrorData {
         tracing::warn!(
             server = self.sanitizer.server_name(),
@@ -106,7 +108,8 @@ impl Client {
     ) -> Result<ElicitResult, ErrorData> {
         let origin = context.extensions.get::<InboundStreamOrigin>();
         let is_in_response = matches!(origin, Some(InboundStreamOrigin::OutboundRequest(_)));
-        // An elicitation without a call in progress does not show whether the server identifies calls.
+        // An elicitation without a call in progress does not show whether the server identifies
+        // calls.
         if !is_in_response && !self.calls.are_idle() {
             self.unscoped_elicitations.set();
         }
@@ -136,7 +139,8 @@ impl ClientHandler for Client {
         let mut offered = ClientCapabilities::default();
         offered.elicitation =
             Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
-        // The protocol version that the handshake announces. The stateless protocol has no handshake.
+        // The protocol version that the handshake announces. The stateless protocol has no
+        // handshake.
         let version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         ClientConfig::new(offered, ours).with_protocol_version(version)
     }

@@ -5,12 +5,12 @@
 //! * [`config`]: settings of each server, with secrets resolved.
 //! * [`servers`]: [`McpServers`], the port.
 //! * `server`: one server with its session and its tool list.
-//! * `connect`: opens sessions; `connect/http` and `connect/stdio` are the two transports, `connect/guarded_resolver` checks
-//!   addresses.
+//! * `connect`: opens sessions; `connect/http` and `connect/stdio` are the two transports, `connect/guarded_resolver`
+//!   checks addresses.
 //! * `client`: the client side of a session.
-//! * `running_call`: tool calls in progress, during which a server may send elicitations; `calls`: the calls of one session,
-//!   and which of them an elicitation belongs to; `held_calls`: held calls; `elicitation`: converts questions and answers
-//!   between the types of the engine and of the protocol.
+//! * `running_call`: tool calls in progress, during which a server may send elicitations; `calls`: the calls of one
+//!   session, and which of them an elicitation belongs to; `held_calls`: held calls; `elicitation`: converts questions
+//!   and answers between the types of the engine and of the protocol.
 //! * `permit`: whether a message with an effect may be sent.
 //! * `normalize`: normalizes messages of servers part by part; `normalize/form` the forms of elicitations.
 //! * `tool_list`: converts a tool list; `tool_result`: converts a tool result; `same_json`: whether a text of a result

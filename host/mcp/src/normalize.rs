@@ -19,8 +19,7 @@ use wattle_run::json::lenient;
 use crate::check::NOTES_TARGET;
 use crate::sanitizer::{Sanitizer, one_line};
 
-/// Maximum notes about one server. Later notes are neither kept nor logged, so that a server with ever new deviations
-/// does not fill the log.
+/// Maximum notes about one server. Later ones are neither kept nor logged: a server may deviate in ever new ways.
 const MAX_NOTES: usize = 1000;
 
 /// Fields by which the result of a call is recognized.

@@ -26,8 +26,8 @@ pub fn tools(server: &str, json: &[u8]) -> Result<Vec<ToolInfo>, JsonError> {
 ///
 /// # Errors
 ///
-/// Returns an error if the JSON is not a `tools/call` result. The inner result is a failure if the result is nested too
-/// deep.
+/// Returns an error if the JSON is not a `tools/call` result. The inner result is a failure if the
+/// result is nested too deep.
 pub fn output(
     server: &str,
     json: &[u8],

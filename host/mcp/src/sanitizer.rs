@@ -40,7 +40,8 @@ impl Sanitizer {
         &self.server_name
     }
 
-    /// Quotes a text of the server in a message: one line without control characters, bounded, credentials redacted.
+    /// Quotes a text of the server in a message: one line without control characters, bounded,
+    /// credentials redacted.
     pub(crate) fn quote(&self, text: &str) -> String {
         self.credentials.redact(&one_line(text))
     }

@@ -19,8 +19,8 @@ use crate::held_calls::HeldCalls;
 use crate::running_call::HeldCall;
 use crate::server::{self, Server};
 
-/// All configured servers. A session is opened at its first use and serves all callers: the operator decides what a
-/// server is allowed to do, and the gate decides who is allowed to use it.
+/// All configured servers. A session is opened at its first use and serves all callers: the
+/// operator decides what a server is allowed to do, and the gate decides who is allowed to use it.
 #[derive(Debug)]
 pub struct McpServers {
     servers: BTreeMap<String, Arc<Server>>,
@@ -48,7 +48,8 @@ impl McpServers {
     ///
     /// # Errors
     ///
-    /// Returns `not-found` if no server has this name. Problems of the server itself are in the report.
+    /// Returns `not-found` if no server has this name. Problems of the server itself are in the
+    /// report.
     pub async fn check(&self, server: &str) -> Result<Check, Failure> {
         Ok(self.server(server)?.check().await)
     }

@@ -54,7 +54,8 @@ pub(crate) struct ToolList {
 }
 
 impl ToolList {
-    /// Adds tools of an earlier list within the limits, since they may be on pages that were not read.
+    /// Adds tools of an earlier list within the limits, since they may be on pages that were not
+    /// read.
     pub(crate) fn fill_in(&mut self, earlier: Self) {
         let mut bytes: u64 = self.tools.iter().map(approx_bytes).sum();
         for tool in earlier.tools {
@@ -70,8 +71,8 @@ impl ToolList {
     }
 }
 
-/// Reads all pages of the tool list. If a later page fails, returns the pages before it, and the error as the second
-/// value. The later pages share one timeout.
+/// Reads all pages of the tool list. If a later page fails, returns the pages before it, and the
+/// error as the second value. The later pages share one timeout.
 pub(crate) async fn fetch(
     normalizer: &Normalizer,
     peer: &Peer<RoleClient>,

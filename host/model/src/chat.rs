@@ -58,8 +58,8 @@ impl MessageImage {
 }
 
 impl<'a> Chat<'a> {
-    /// Creates the conversation of a request for a provider of this kind. `pictures` holds the loaded images of the
-    /// request.
+    /// Creates the conversation of a request for a provider of this kind. `pictures` holds the
+    /// loaded images of the request.
     ///
     /// # Errors
     ///
@@ -90,8 +90,8 @@ impl<'a> Chat<'a> {
         self
     }
 
-    /// Appends a completion and the next user message. Omits an empty completion, because providers reject empty
-    /// messages.
+    /// Appends a completion and the next user message. Omits an empty completion, because providers
+    /// reject empty messages.
     pub(crate) fn append_turn(&mut self, completion: String, text: String) {
         if !completion.trim().is_empty() {
             self.messages.push(ChatMessage::Assistant(vec![Part::Text(completion)].into()));
@@ -110,7 +110,8 @@ impl<'a> Chat<'a> {
     }
 }
 
-/// Appends a message. Consecutive tool results become a separate turn, whatever the role of their message.
+/// Appends a message. Consecutive tool results become a separate turn, whatever the role of their
+/// message.
 fn push_message<'a>(
     turns: &mut Vec<ChatMessage<'a>>,
     message: &'a Message,

@@ -149,8 +149,8 @@ pub(crate) fn http_client(resolver: Option<Arc<dyn Resolve>>) -> Result<reqwest:
 }
 
 impl Provider {
-    /// Creates a provider from its settings. A missing key is no error here; [`Provider::unusable_reason`]
-    /// reports it.
+    /// Creates a provider from its settings. A missing key is no error here;
+    /// [`Provider::unusable_reason`] reports it.
     pub(crate) fn new(
         name: &str,
         config: &ProviderConfig,

@@ -42,8 +42,8 @@ impl Recorded {
         Provider::new("recorded", &config, ApiKey::None, http).map(Self)
     }
 
-    /// Reads the body of one response with status 200 that arrives in these chunks: a stream of events, or an
-    /// unstreamed response. Returns the completion and the deltas that were emitted.
+    /// Reads the body of one response with status 200 that arrives in these chunks: a stream of
+    /// events, or an unstreamed response. Returns the completion and the deltas that were emitted.
     pub async fn read(&self, pieces: Vec<Bytes>) -> (Result<Completion, Failure>, Vec<Delta>) {
         let pieces = stream::iter(pieces.into_iter().map(Ok::<_, Infallible>));
         self.read_body(Body::wrap_stream(pieces)).await
@@ -93,8 +93,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads chunks, each after a delay in seconds, over a connection that stays open. Returns the completion and the
-    /// seconds that it took.
+    /// Reads chunks, each after a delay in seconds, over a connection that stays open. Returns the
+    /// completion and the seconds that it took.
     async fn slowly(
         kind: ProviderKind,
         pieces: Vec<(u64, String)>,

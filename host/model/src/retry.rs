@@ -2,8 +2,8 @@
 //!
 //! The rules are those of the official clients. Status 408, 409, 429 and 5xx and broken connections
 //! are retried; `x-should-retry` overrides that. The delay is that of `retry-after-ms` or
-//! `retry-after`. Without these headers it doubles from [`INITIAL_BACKOFF`] to [`MAX_BACKOFF`], less
-//! a jitter of up to a quarter.
+//! `retry-after`. Without these headers it doubles from [`INITIAL_BACKOFF`] to [`MAX_BACKOFF`],
+//! less a jitter of up to a quarter.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

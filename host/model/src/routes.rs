@@ -36,7 +36,8 @@ pub struct Routes {
 impl Routes {
     /// Creates the routes of a `[model]` table. Reads keys and model names through `env`, once.
     ///
-    /// A missing key is no error: calls of the provider fail as `unavailable`, and [`Routes::startup_warnings`] reports it.
+    /// A missing key is no error: calls of the provider fail as `unavailable`, and [`Routes::startup_warnings`] reports
+    /// it.
     ///
     /// # Errors
     ///

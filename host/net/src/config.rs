@@ -20,7 +20,8 @@ pub const DEFAULT_USER_AGENT: &str = concat!("wattle/", env!("CARGO_PKG_VERSION"
 pub struct NetConfig {
     /// `User-Agent` of requests without one; [`DEFAULT_USER_AGENT`] by default.
     pub user_agent: String,
-    /// Requests per second to one host; [`DEFAULT_REQUESTS_PER_SECOND`] by default. Further requests wait.
+    /// Requests per second to one host; [`DEFAULT_REQUESTS_PER_SECOND`] by default. Further
+    /// requests wait.
     pub requests_per_second: NonZeroU32,
     /// Requests to one host in a burst; [`DEFAULT_BURST`] by default.
     pub burst: NonZeroU32,

@@ -5,7 +5,8 @@
 //! * [`outbound`]: [`OutboundHttp`], the port; [`config`]: its settings.
 //! * `exchange`: one request with its redirects; every hop is checked.
 //! * `rule`: which rule allows a hop; `request_url`: parses URLs.
-//! * `address_class`: classes of network addresses; `resolver`: enforces them during name resolution.
+//! * `address_class`: classes of network addresses; `resolver`: enforces them during name
+//!   resolution.
 //! * [`secret`]: replaces placeholders and redacts secrets in responses; also managed tokens, which
 //!   the host fetches and renews.
 //! * `header`, `body`: headers and bodies of requests and responses.

@@ -1,9 +1,10 @@
 //! Projection of running tasks and completions, delta by delta.
 //!
-//! [`Conversation::apply`] returns the [`ConversationChange`]s of each event of a thread. A completion starts
-//! with [`CompletionStep::Started`], grows with each [`CompletionStep::Delta`], and ends with [`CompletionStep::Done`] or
-//! [`CompletionStep::Failed`]. [`CompletionStep::Restarted`] discards the deltas so far: the model starts the completion
-//! again, because it restarted or because the host stopped during the call.
+//! [`Conversation::apply`] returns the [`ConversationChange`]s of each event of a thread. A
+//! completion starts with [`CompletionStep::Started`], grows with each [`CompletionStep::Delta`],
+//! and ends with [`CompletionStep::Done`] or [`CompletionStep::Failed`].
+//! [`CompletionStep::Restarted`] discards the deltas so far: the model starts the completion again,
+//! because it restarted or because the host stopped during the call.
 //!
 //! The conversation contains only model calls of nodes. It contains neither model calls of tools
 //! nor calls for structured output.
@@ -60,8 +61,8 @@ pub enum ChangeKind {
     Completion {
         /// Number of the model call among the calls of its task.
         call: u32,
-        /// Id of the message that the completion becomes. For [`CompletionStep::Restarted`], the id of the
-        /// discarded message.
+        /// Id of the message that the completion becomes. For [`CompletionStep::Restarted`], the id
+        /// of the discarded message.
         id: String,
         /// Change of the completion.
         step: CompletionStep,
@@ -303,8 +304,8 @@ impl Conversation {
         self.tasks.is_empty() && self.completions.is_empty()
     }
 
-    /// Returns the reference to a task from an event about it. The superstep is 0 if the start event
-    /// of the task was not read.
+    /// Returns the reference to a task from an event about it. The superstep is 0 if the start
+    /// event of the task was not read.
     pub fn task_ref(&self, event: &Event, task: &TaskId, node: &NodeName) -> TaskRef {
         self.tasks.get(task).cloned().unwrap_or_else(|| TaskRef {
             namespace: event.namespace.clone(),

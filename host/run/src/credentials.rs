@@ -2,7 +2,8 @@
 //!
 //! A service may echo the credentials of a request: a whole key, a part of it, or a key with its middle left out. Its
 //! text becomes part of failures, which reach callers, models, journals and logs. [`Credentials::redact`] is for such
-//! text. [`Credentials::redact_exact`] is for data, in which a substring that equals a part of a key by chance must stay.
+//! text. [`Credentials::redact_exact`] is for data, in which a substring that equals a part of a key by chance must
+//! stay.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -78,7 +79,8 @@ impl Credentials {
         self.0.short.iter().fold(out, |text, secret| mask_word(&text, secret))
     }
 
-    /// Returns true if [`redact_exact`](Self::redact_exact) can find anything: there is a secret of eight bytes or more.
+    /// Returns true if [`redact_exact`](Self::redact_exact) can find anything: there is a secret of eight bytes or
+    /// more.
     pub fn can_redact_exact(&self) -> bool {
         !self.0.long.is_empty()
     }

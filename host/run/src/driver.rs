@@ -50,8 +50,8 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Creates a run that continues from a lineage. `unpersisted` holds the events of its unpersisted
-    /// supersteps.
+    /// Creates a run that continues from a lineage. `unpersisted` holds the events of its
+    /// unpersisted supersteps.
     pub(crate) fn new(
         context: GraphContext,
         record: ThreadRecord,

@@ -1,8 +1,8 @@
 //! Exports: one thread as one file, with the code that it is pinned to if requested.
 //!
-//! The file has one JSON document per line. The first line is the [`ExportHeader`]. Every other line is a batch as it was
-//! written, a file of the code, the operator's rules for the code, or a blob. A reader can verify the seals and replay
-//! the thread without the host that it comes from.
+//! The file has one JSON document per line. The first line is the [`ExportHeader`]. Every other line is a batch as it
+//! was written, a file of the code, the operator's rules for the code, or a blob. A reader can verify the seals and
+//! replay the thread without the host that it comes from.
 
 mod compressed;
 mod untrusted;

@@ -9,12 +9,12 @@
 //! * `journal`: the recorded calls of a task; `task_gate`: what a gate needs of its task; `budget`:
 //!   the number of calls and bytes of a guest call.
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
-//! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]: the
-//!   functions that guests call. `deltas`: the pieces of a streamed completion. `log_budget`: the
-//!   budget of log messages.
+//! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]:
+//!   the functions that guests call. `deltas`: the pieces of a streamed completion. `log_budget`:
+//!   the budget of log messages.
 //! * `in_doubt`: in-doubt calls; `elicit`: elicitations of MCP servers.
-//! * [`HostedApp`] and `task_subgraphs`: traits for what the gate needs of the engine. They keep the gate
-//!   free of imports of modules that import it.
+//! * [`HostedApp`] and `task_subgraphs`: traits for what the gate needs of the engine. They keep
+//!   the gate free of imports of modules that import it.
 
 mod budget;
 mod clock;

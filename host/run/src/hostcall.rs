@@ -53,7 +53,8 @@ pub trait HostCall: Serialize + Send + Sync {
     /// True if the event of the start includes the request.
     const START_INCLUDES_REQUEST: bool = false;
 
-    /// Returns whether the call may be repeated after a crash. The default is [`Idempotency::Idempotent`].
+    /// Returns whether the call may be repeated after a crash. The default is
+    /// [`Idempotency::Idempotent`].
     fn idempotency(&self) -> Idempotency {
         Idempotency::Idempotent
     }

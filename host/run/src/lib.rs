@@ -3,11 +3,12 @@
 //! # Layout
 //!
 //! * [`ports`]: what the engine needs of the world, as traits that adapters implement.
-//! * [`hostcall`]: every host call of a guest as data: request, result, idempotency. [`time_travel`]:
-//!   requests and views of history, edits and forks.
+//! * [`hostcall`]: every host call of a guest as data: request, result, idempotency.
+//!   [`time_travel`]: requests and views of history, edits and forks.
 //! * [`gate`]: the one path of every host call: grant, journal, budget, effect, event.
 //! * [`grant`]: what the operator allows a plugin. [`limit`]: the limits of guests and the engine.
-//! * [`caps`]: bounds of what a thread, an app and a tenant store. [`quota`]: the usage of the caps.
+//! * [`caps`]: bounds of what a thread, an app and a tenant store. [`quota`]: the usage of the
+//!   caps.
 //! * [`app`] and [`catalog`]: loaded apps with their graphs and plugins. [`page`]: the page of an
 //!   app.
 //! * [`fair_share`]: shares of a limited resource between callers. [`caller_id`]: the identity of a

@@ -190,22 +190,22 @@ pub const EMITTED_EVENTS: u32 = 10_000;
 /// Bytes of one emitted event, or of one log message with its fields. A longer log message is truncated.
 pub const EVENT_BYTES: usize = 64 << 10;
 
-/// Log messages of one attempt of a task or of one web handler, with those of its tools. Further messages are dropped: a
-/// message is for people, and the work that it describes must not fail because of it.
+/// Log messages of one attempt of a task or of one web handler, with those of its tools. Further messages are dropped:
+/// a message is for people, and the work that it describes must not fail because of it.
 pub const LOG_MESSAGES: u64 = 10_000;
 
-/// Bytes of all log messages of one attempt of a task or of one web handler, with those of its tools: 800 bytes for each
-/// message. The operator's log receives them too, and nothing else bounds what a web handler adds to it.
+/// Bytes of all log messages of one attempt of a task or of one web handler, with those of its tools: 800 bytes for
+/// each message. The operator's log receives them too, and nothing else bounds what a web handler adds to it.
 pub const LOG_MESSAGES_BYTES: u64 = 8 << 20;
 
-/// Bytes in memory of the log messages of one thread that wait there; see `wattle_graph::weight`. More of them are flushed
-/// to the store before the guest continues. Fewer wait for the next event that is flushed, since a flush for each message
-/// would be slower.
+/// Bytes in memory of the log messages of one thread that wait there; see `wattle_graph::weight`. More of them are
+/// flushed to the store before the guest continues. Fewer wait for the next event that is flushed, since a flush for
+/// each message would be slower.
 pub const LOG_BUFFER_BYTES: u64 = 1 << 20;
 
 /// Bytes of one JSON text in a host call: the arguments of a tool, a part of a message, a parameter of a statement, the
-/// extension fields of a record. A parsed value takes up to 32 times the memory of its text. As many bytes as an outcome
-/// may have, which such a value comes from or becomes a part of.
+/// extension fields of a record. A parsed value takes up to 32 times the memory of its text. As many bytes as an
+/// outcome may have, which such a value comes from or becomes a part of.
 pub const CALL_JSON_BYTES: usize = 4 << 20;
 
 /// Bytes of the JSON text of the input, the context or an answer of a run that a guest starts or resumes. As many bytes
@@ -232,9 +232,9 @@ pub const JSON_VALUES_BYTES: u64 = 64 << 20;
 /// have some KiB; documents belong into the input.
 pub const RUN_CONTEXT_BYTES: u64 = 256 << 10;
 
-/// What [`RUN_CONTEXT_BYTES`] may be set to at most: as many bytes as the input of a run may have. The text of a guest is
-/// parsed up to this size, whatever the cap is, so that a longer one has the same result when the guest runs again under
-/// another cap. The gate records the result of the check by the cap.
+/// What [`RUN_CONTEXT_BYTES`] may be set to at most: as many bytes as the input of a run may have. The text of a guest
+/// is parsed up to this size, whatever the cap is, so that a longer one has the same result when the guest runs again
+/// under another cap. The gate records the result of the check by the cap.
 pub const MOST_RUN_CONTEXT_BYTES: u64 = RUN_JSON_BYTES as u64;
 
 /// Bytes of the metadata of a thread, a run or a checkpoint as JSON. Lists and searches read the metadata of all

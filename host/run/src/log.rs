@@ -1,9 +1,9 @@
 //! The writer of one thread's event log.
 //!
 //! Events receive their sequence numbers when they happen and reach the store in that order.
-//! [`ThreadLog::wait_durable`] waits until the log is durable. It is called before anything leaves the
-//! host, so no client or service sees data that a crash could undo, except for runs with durability
-//! `async`.
+//! [`ThreadLog::wait_durable`] waits until the log is durable. It is called before anything leaves
+//! the host, so no client or service sees data that a crash could undo, except for runs with
+//! durability `async`.
 
 mod batch_size;
 mod heartbeat;
@@ -128,8 +128,8 @@ struct Buffer {
     /// The current checkpoint of the root graph.
     base: Option<CheckpointId>,
     events: Vec<Event>,
-    /// Approximate size in memory of the log messages among the events. They wait for the flush that
-    /// follows another event.
+    /// Approximate size in memory of the log messages among the events. They wait for the flush
+    /// that follows another event.
     message_bytes: u64,
     unpersisted: UnpersistedCheckpoint,
 }

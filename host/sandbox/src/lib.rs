@@ -11,8 +11,8 @@
 //!   memory of a guest.
 //! * `guests_memory`: the memory of all guests, in shares of apps; `machine_memory`: the memory of
 //!   the machine.
-//! * `export`: one fresh instance, one call, one outcome; `guest_error`: the errors of calls; `sanitize`:
-//!   sanitizes failures of guests.
+//! * `export`: one fresh instance, one call, one outcome; `guest_error`: the errors of calls;
+//!   `sanitize`: sanitizes failures of guests.
 //! * `import`: the interfaces that guests import, one per file, each a thin layer over the gate.
 //! * `wasi`: the empty WASI context of components that import WASI.
 //! * `bindings`: the bindings that wasmtime generates from `wit/wattle`.

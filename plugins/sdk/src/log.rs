@@ -37,8 +37,8 @@ pub enum Level {
 }
 
 /// Writes a message with structured fields. The host truncates a message that has more than 64 KiB
-/// with its fields, and drops the messages of a task or a handler after the first 10,000, or after 8
-/// MiB.
+/// with its fields, and drops the messages of a task or a handler after the first 10,000, or after
+/// 8 MiB.
 pub fn write(level: Level, message: &str, fields: &[(&str, Value)]) {
     host::log::write(level, message, fields);
 }

@@ -77,8 +77,8 @@ pub fn lasting_port() -> Result<u16, Error> {
 /// memory of child processes does not count.
 ///
 /// Returns `None` on systems other than Linux, so a check of the peak is skipped there. Without
-/// `/proc`, only the parent of a process learns its peak memory, and only after its end. The peak of
-/// `getrusage` includes the memory of the parent.
+/// `/proc`, only the parent of a process learns its peak memory, and only after its end. The peak
+/// of `getrusage` includes the memory of the parent.
 ///
 /// # Errors
 ///

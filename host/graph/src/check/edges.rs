@@ -88,8 +88,8 @@ pub(super) fn branches(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) -> V
     branches
 }
 
-/// Reports a branch without cases, a branch of mode `first` without a default case at its end, and a
-/// case without `when` that is not the last.
+/// Reports a branch without cases, a branch of mode `first` without a default case at its end, and
+/// a case without `when` that is not the last.
 fn check_default_case(path: &str, def: &BranchDef, problems: &mut Problems<'_>) {
     let what = if def.name.is_empty() { "the branch" } else { &format!("branch `{}`", def.name) };
     let always = |case: &CaseDef| case.when.as_deref().is_none_or(|when| when.trim() == "true");

@@ -29,7 +29,8 @@ pub trait PluginCatalog {
     /// Returns true if a plugin exports a reducer.
     fn has_reducer(&self, plugin: &PluginName, reducer: &str) -> bool;
 
-    /// Returns the plugin of nodes that name none: the only one of the app, or the one named like it.
+    /// Returns the plugin of nodes that name none: the only one of the app, or the one named like
+    /// it.
     fn default_plugin(&self) -> Option<PluginName>;
 
     /// Reads a text file of the app's folder.

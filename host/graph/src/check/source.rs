@@ -10,7 +10,8 @@ use crate::check::DOCUMENT_LIMIT_BYTES;
 /// A parsed document with the lines of its values.
 pub(super) struct SourceDocument {
     pub(super) root: Value,
-    /// Line of each value by its path; empty for JSON, whose parser does not report lines of values.
+    /// Line of each value by its path; empty for JSON, whose parser does not report lines of
+    /// values.
     lines: BTreeMap<String, u32>,
 }
 

@@ -15,8 +15,8 @@ use crate::mapping::{EventContext, OneOrMany, RunInfo, event_json, field};
 const VARIABLES: &[&str] =
     &["event", "time", "state", "thread", "run", "app", "settings", "constants", "seq", "item"];
 
-/// Default of [`StreamProjection::heartbeat`]. Proxies close a connection after half a minute without
-/// data.
+/// Default of [`StreamProjection::heartbeat`]. Proxies close a connection after half a minute
+/// without data.
 const HEARTBEAT: HumanDuration = HumanDuration::from_ms(15_000);
 
 /// Minimum of [`StreamProjection::heartbeat`], in milliseconds. The comments only keep a connection

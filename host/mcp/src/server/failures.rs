@@ -22,7 +22,8 @@ impl Server {
         Failure::new(code::INVALID, message)
     }
 
-    /// Returns the advice for a server that sends elicitations during calls, which only the earlier protocols permit.
+    /// Returns the advice for a server that sends elicitations during calls, which only the earlier
+    /// protocols permit.
     pub(super) fn handshake_advice(&self) -> String {
         let name = &self.name;
         tracing::warn!(server = name, "an MCP server cannot ask people without `handshake = true`");

@@ -38,16 +38,17 @@ async fn official_server_can_be_restarted() {
     assert_eq!(text(&sum), "3");
 }
 
-/// The Python library before version 1.9 is silent at the first request of the stateless protocol, and exits at the
-/// next message. The host tries it once: a process that starts later gets a handshake.
+/// The Python library before version 1.9 is silent at the first request of the stateless protocol,
+/// and exits at the next message. The host tries it once: a process that starts later gets a
+/// handshake.
 #[tokio::test]
 async fn silent_server_of_an_old_library_gets_a_handshake() {
     let python = need!(clients::python("mcp-py", "python"));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/mcp-py/server.py");
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["-B", script.to_str().unwrap()];
-    // The default connect timeout. A shorter one would shorten the wait for the first response, but Python starts
-    // slowly on a busy machine.
+    // The default connect timeout. A shorter one would shorten the wait for the first response, but
+    // Python starts slowly on a busy machine.
     let servers = servers(as_program(python.to_str().unwrap(), &arguments, folder.path()));
     let starts = || std::fs::read_to_string(folder.path().join("starts")).unwrap().lines().count();
     assert_eq!(names(&servers).await, ["add", "end"]);

@@ -208,8 +208,9 @@ pub(crate) async fn read(socket: TcpStream) -> Request {
     Request { method, path, session, body, socket: socket.into_inner() }
 }
 
-/// Returns status and document of the response of a server that needs a handshake and has the tool `book`; null if the
-/// response has no body. Returns `None` for calls and for messages without a method.
+/// Returns status and document of the response of a server that needs a handshake and has the tool
+/// `book`; null if the response has no body. Returns `None` for calls and for messages without a
+/// method.
 pub(crate) fn greeting(message: &Value) -> Option<(&'static str, Value)> {
     let id = &message["id"];
     let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });

@@ -23,7 +23,8 @@ pub(crate) enum ApiKey {
 }
 
 impl ApiKey {
-    /// Reads the key from an environment variable. The value is trimmed; an empty one counts as missing.
+    /// Reads the key from an environment variable. The value is trimmed; an empty one counts as
+    /// missing.
     pub(crate) fn from_env(variable: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Self {
         let Some(variable) = variable else { return Self::None };
         let value = env(variable).map(|value| value.trim().to_owned());
@@ -42,8 +43,8 @@ impl ApiKey {
         }
     }
 
-    /// Returns the message for a rejected key: what the provider requires, and the correction. `place` says how the
-    /// provider rejected it.
+    /// Returns the message for a rejected key: what the provider requires, and the correction.
+    /// `place` says how the provider rejected it.
     pub(super) fn rejection_message(&self, place: &str) -> String {
         match self {
             Self::None => format!(

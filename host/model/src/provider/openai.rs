@@ -1,7 +1,7 @@
 //! OpenAI's chat completions, and their dialects.
 //!
-//! Services that speak this format differ most in their streams: see `response` for the chunks and `tool_calls` for tool
-//! calls.
+//! Services that speak this format differ most in their streams: see `response` for the chunks and
+//! `tool_calls` for tool calls.
 
 mod body;
 mod extra_fields;

@@ -12,8 +12,8 @@
 //!
 //! # Layout
 //!
-//! * this file: the requirements of each provider ([`Requirements`]) and the log ([`SchemaAdapter`]); `cache`: the cache of
-//!   adapted schemas.
+//! * this file: the requirements of each provider ([`Requirements`]) and the log ([`SchemaAdapter`]); `cache`: the
+//!   cache of adapted schemas.
 //! * `root`: one pass over a schema, and the form of its root; `merge`: merges a union of objects into one object.
 //! * `walker`: keyword by keyword; `rules`: rules that involve several keywords.
 //! * `reference`: `$ref` and `$defs`; `pattern`: regular expressions.

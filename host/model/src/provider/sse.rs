@@ -1,7 +1,8 @@
 //! A parser of server-sent events.
 //!
-//! Chunks may end anywhere: within a line break, an event or a character. Lines end with LF, CR LF or CR. Comments,
-//! which services send to keep a connection alive, are skipped. The last event may lack its empty line.
+//! Chunks may end anywhere: within a line break, an event or a character. Lines end with LF, CR LF
+//! or CR. Comments, which services send to keep a connection alive, are skipped. The last event may
+//! lack its empty line.
 
 /// Starts of lines that the formats do not use: comments and fields.
 const IGNORED_PREFIXES: [&str; 4] = [":", "event:", "id:", "retry:"];
@@ -48,8 +49,8 @@ impl SseParser {
         self.line.len() + self.data.as_ref().map_or(0, String::len)
     }
 
-    /// Returns the start of the first line that is not part of an event. The response may be something else, such as a
-    /// web page.
+    /// Returns the start of the first line that is not part of an event. The response may be
+    /// something else, such as a web page.
     pub(super) fn non_event_line(&self) -> Option<&str> {
         self.non_event_line.as_deref()
     }
@@ -59,7 +60,8 @@ impl SseParser {
         if line.is_empty() {
             return self.data.take();
         }
-        // Only complete lines are decoded, so no multi-byte character is split. Invalid UTF-8 is replaced.
+        // Only complete lines are decoded, so no multi-byte character is split. Invalid UTF-8 is
+        // replaced.
         let line = String::from_utf8_lossy(&line);
         let line = line.trim_start_matches('\u{feff}');
         if let Some(value) = line.strip_prefix("data:") {

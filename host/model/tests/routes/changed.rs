@@ -23,8 +23,8 @@ fn marker(piece: usize) -> String {
     format!("<{piece}é\u{1f600}>")
 }
 
-/// Returns the events of a response, and the number of leading events without text. Event `first + n` has delta `n` of
-/// the text.
+/// Returns the events of a response, and the number of leading events without text. Event
+/// `first + n` has delta `n` of the text.
 fn events(kind: ProviderKind) -> (usize, Vec<Value>) {
     let pieces = (0..PIECES).map(marker);
     match kind {

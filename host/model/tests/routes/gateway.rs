@@ -27,8 +27,8 @@ const CALL: &str = r#"call add {"a":1,"b":2}"#;
 /// The result of the tool, which the model repeats.
 const RESULT: &str = "three";
 
-/// Calls a model through a gateway in each format, with whole and streamed responses: for a text, for a tool call, and
-/// for a text about the result of the tool.
+/// Calls a model through a gateway in each format, with whole and streamed responses: for a text,
+/// for a tool call, and for a text about the result of the tool.
 pub(crate) async fn check(address: &str, model: &str, is_right: impl Fn(&Usage) -> bool) {
     for (kind, path) in KINDS {
         for streams in [false, true] {
@@ -77,7 +77,8 @@ async fn answer(
     (answer, kept)
 }
 
-/// Starts a gateway that is installed with npm, and returns its address. Dropping the program stops it.
+/// Starts a gateway that is installed with npm, and returns its address. Dropping the program stops
+/// it.
 async fn of_npm() -> Result<(Program, String), LeftOut> {
     let folder = clients::node("gateway")?;
     let mut command = Command::new("node");

@@ -9,8 +9,8 @@ use crate::support::{
     ask_tools, bodies, chat, complete, json_response, message, routes, server, table,
 };
 
-/// Returns the conversation after a completion, with a result for each of its tool calls, as after a journal round
-/// trip.
+/// Returns the conversation after a completion, with a result for each of its tool calls, as after
+/// a journal round trip.
 fn after(said: Vec<Part>) -> CompletionRequest {
     let said = serde_json::to_value(message(Role::Assistant, said)).unwrap();
     let said: Message = serde_json::from_value(said).unwrap();

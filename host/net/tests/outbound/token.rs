@@ -36,8 +36,8 @@ impl Clock for SettableClock {
     }
 }
 
-/// A service that issues the tokens `t-fetched-1`, `t-fetched-2` and so on. [`TokenService::refuses`] selects those
-/// that it rejects.
+/// A service that issues the tokens `t-fetched-1`, `t-fetched-2` and so on.
+/// [`TokenService::refuses`] selects those that it rejects.
 struct TokenService {
     server: MockServer,
     net: OutboundHttp,
@@ -117,7 +117,8 @@ invalid = {{ field = "code", values = [{INVALID}] }}
         self.net.send(&caller(), rules, &limits, &self.request(), &blob).await
     }
 
-    /// Returns the tokens in the requests that the service received, and the number of requests for a token.
+    /// Returns the tokens in the requests that the service received, and the number of requests for
+    /// a token.
     async fn seen(&self) -> (Vec<String>, usize) {
         let requests = self.server.received_requests().await.unwrap();
         let (fetched, shown): (Vec<_>, Vec<_>) =

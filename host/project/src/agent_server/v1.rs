@@ -148,9 +148,9 @@ impl V1 {
         }
     }
 
-    /// Reads the events since the checkpoint of [`NeededState::Start`], so that interrupts which the run
-    /// does not answer stay pending, and messages of earlier runs are not sent again. `started` is
-    /// the event that needs the checkpoint; events after it are ignored.
+    /// Reads the events since the checkpoint of [`NeededState::Start`], so that interrupts which
+    /// the run does not answer stay pending, and messages of earlier runs are not sent again.
+    /// `started` is the event that needs the checkpoint; events after it are ignored.
     pub fn recall(&mut self, events: &[Event], started: &Event) {
         let goes_on = match &started.kind {
             EventKind::RunStarted(started) => goes_on(started.reason),

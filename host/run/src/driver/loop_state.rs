@@ -30,8 +30,8 @@ pub(crate) struct LoopState {
     pub(super) unpersisted: UnpersistedEvents,
     /// True if a task of the current superstep was executed in this process.
     pub(super) has_executed_tasks: bool,
-    /// Sequence number at which the loop reached its checkpoint; [`THIS_PROCESS_SEQ`] if that was in this
-    /// process.
+    /// Sequence number at which the loop reached its checkpoint; [`THIS_PROCESS_SEQ`] if that was
+    /// in this process.
     pub(super) checkpoint_seq: u64,
 }
 

@@ -115,8 +115,8 @@ impl RootSuperstep {
             .map(|subgraph_log| subgraph_log.checkpoint.is_some())
     }
 
-    /// Returns true if the run has already continued past the breakpoint at a checkpoint. `checkpoint_seq`
-    /// is the sequence number at which the graph reached the checkpoint.
+    /// Returns true if the run has already continued past the breakpoint at a checkpoint.
+    /// `checkpoint_seq` is the sequence number at which the graph reached the checkpoint.
     pub(super) fn has_passed_breakpoints(&self, checkpoint_seq: u64) -> bool {
         self.breakpoints_passed_seq.is_some_and(|passed| passed > checkpoint_seq)
     }

@@ -85,8 +85,8 @@ impl LoadBalance {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the reserved starts. The locks of the active runs and of the dispatcher are taken while
-    /// this one is held. No code that can panic runs under it.
+    /// Locks the reserved starts. The locks of the active runs and of the dispatcher are taken
+    /// while this one is held. No code that can panic runs under it.
     fn reserved_starts(&self) -> MutexGuard<'_, HashMap<CallerId, usize>> {
         self.reserved_starts.lock().unwrap_or_else(PoisonError::into_inner)
     }

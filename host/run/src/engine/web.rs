@@ -24,12 +24,13 @@ use crate::view::store_failure;
 
 impl Engine {
     /// Calls the web handler of an app for an HTTP request of a principal. The handler starts,
-    /// resumes and cancels runs on behalf of that principal. Its guest instance counts for `caller`.
+    /// resumes and cancels runs on behalf of that principal. Its guest instance counts for
+    /// `caller`.
     ///
     /// # Errors
     ///
-    /// [`GuestError`] if the app has no web handler, if web handlers hold as many guest instances as
-    /// they may, or if the guest returns no response.
+    /// [`GuestError`] if the app has no web handler, if web handlers hold as many guest instances
+    /// as they may, or if the guest returns no response.
     pub async fn handle_web(
         &self,
         app: &Arc<App>,

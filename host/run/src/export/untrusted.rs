@@ -12,8 +12,8 @@ use crate::limit::{self, MAX_EXPORT_LIMITS};
 use crate::ports::store::StoredBatch;
 
 impl OperatorPolicy {
-    /// Returns the grants with limits of at most [`MAX_EXPORT_LIMITS`], since the code that they bound comes
-    /// from the same file.
+    /// Returns the grants with limits of at most [`MAX_EXPORT_LIMITS`], since the code that they
+    /// bound comes from the same file.
     pub fn bounded_grants(&self) -> BTreeMap<PluginName, Arc<Grants>> {
         let bounded = |grants: &Grants| {
             let limits = grants.limits.min(&MAX_EXPORT_LIMITS);

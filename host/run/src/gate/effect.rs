@@ -33,8 +33,8 @@ pub trait Effect: HostCall {
     ///
     /// # Errors
     ///
-    /// [`CallError::Failure`] for the guest; [`CallError::Unwind`] if the guest must be unwound because a
-    /// tool that it called raised an interrupt.
+    /// [`CallError::Failure`] for the guest; [`CallError::Unwind`] if the guest must be unwound
+    /// because a tool that it called raised an interrupt.
     fn perform(
         &self,
         context: &EffectContext<'_>,

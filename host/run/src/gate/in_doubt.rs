@@ -38,8 +38,8 @@ impl CallEntry {
     ///
     /// # Errors
     ///
-    /// [`Unwind::Suspended`] until a person has decided; [`Unwind::LogLost`] if the decision cannot be
-    /// logged.
+    /// [`Unwind::Suspended`] until a person has decided; [`Unwind::LogLost`] if the decision cannot
+    /// be logged.
     pub(crate) async fn settle(
         &self,
         policy: InDoubtPolicy,

@@ -65,7 +65,8 @@ struct JournalState {
 /// Start of a call.
 #[derive(Clone, Copy, Default)]
 struct CallStart {
-    /// Number of the start: see [`CallStarted::start_number`](wattle_graph::event::CallStarted::start_number).
+    /// Number of the start: see
+    /// [`CallStarted::start_number`](wattle_graph::event::CallStarted::start_number).
     start_number: u64,
     /// Number of times that the model restarted its completion since this start.
     restart_count: u32,

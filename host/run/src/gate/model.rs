@@ -18,8 +18,8 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`CallError::Unwind`] if the guest must be unwound. [`CompletionStream::finish`] reports a failure of
-    /// the call.
+    /// [`CallError::Unwind`] if the guest must be unwound. [`CompletionStream::finish`] reports a
+    /// failure of the call.
     pub fn stream(
         self: &Arc<Self>,
         request: CompletionRequest,

@@ -101,8 +101,8 @@ impl Gate {
         }
     }
 
-    /// Counts `count` calls, reserves as many consecutive call numbers, and returns the first. Calls
-    /// without a task have no numbers; it then returns 0.
+    /// Counts `count` calls, reserves as many consecutive call numbers, and returns the first.
+    /// Calls without a task have no numbers; it then returns 0.
     pub(super) fn reserve_call_numbers(&self, count: u32) -> Result<u32, Unwind> {
         match &self.task {
             Some(task) => task.reserve_call_numbers(count, self.limits()),

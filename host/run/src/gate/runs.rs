@@ -33,8 +33,8 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`CallError::Failure`] if the graph does not exist, or the request contains fields that a node
-    /// cannot use; errors of the engine for a web handler.
+    /// [`CallError::Failure`] if the graph does not exist, or the request contains fields that a
+    /// node cannot use; errors of the engine for a web handler.
     pub async fn start_run(&self, request: StartRun) -> Result<RunRef, CallError> {
         match &self.task {
             None => Ok(self.runs_for(START_FUNCTION, &request)?.start(request).await?),
@@ -46,8 +46,8 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`CallError::Failure`] if the run does not exist; [`CallError::Unwind`] if the guest must be unwound
-    /// because the subgraph is interrupted.
+    /// [`CallError::Failure`] if the run does not exist; [`CallError::Unwind`] if the guest must be
+    /// unwound because the subgraph is interrupted.
     pub async fn wait_run(&self, run: &RunRef) -> Result<EndedRun, CallError> {
         match &self.task {
             None => {
@@ -69,8 +69,8 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// `unsupported` inside a node; errors of the engine; [`CallError::Unwind`] if the guest must be
-    /// unwound.
+    /// `unsupported` inside a node; errors of the engine; [`CallError::Unwind`] if the guest must
+    /// be unwound.
     pub async fn resume_run(&self, request: ResumeRun) -> Result<RunRef, CallError> {
         Ok(self.runs_for("runs.resume", &request)?.resume(request).await?)
     }

@@ -38,8 +38,8 @@ pub(crate) trait TaskSubgraphs: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`CallError::Failure`] if the subgraph cannot start; [`CallError::Unwind`] if the guest must be
-    /// unwound because the subgraph is interrupted.
+    /// [`CallError::Failure`] if the subgraph cannot start; [`CallError::Unwind`] if the guest must
+    /// be unwound because the subgraph is interrupted.
     async fn wait(&self, run: &RunId, call: CallKey<'_>) -> Result<(RunOutcome, Value), CallError>;
 }
 

@@ -23,8 +23,8 @@ impl Gate {
     /// # Errors
     ///
     /// [`CallError::Failure`] if the tool returns no output, for example `denied`, `not-found`,
-    /// `invalid` arguments or a `limit`; [`CallError::Unwind`] if the guest must be unwound because the
-    /// tool raised an interrupt.
+    /// `invalid` arguments or a `limit`; [`CallError::Unwind`] if the guest must be unwound because
+    /// the tool raised an interrupt.
     pub async fn call_tool(&self, request: ToolRequest) -> Result<ToolOutput, CallError> {
         self.call(request).await
     }

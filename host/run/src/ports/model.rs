@@ -46,9 +46,9 @@ pub trait Model: Send + Sync {
     /// Returns the target of a route for the caller's tenant.
     fn route(&self, caller: &Caller, route: &str) -> Option<RouteInfo>;
 
-    /// Returns the models that the operator configured for a route, those of fallbacks and aliases included and the first
-    /// one first. Returns none if the operator has no such route. Unlike [`Self::route`], it never returns the name of a
-    /// model that a tenant chose. An adapter without configured routes uses this default.
+    /// Returns the models that the operator configured for a route, those of fallbacks and aliases included and the
+    /// first one first. Returns none if the operator has no such route. Unlike [`Self::route`], it never returns the
+    /// name of a model that a tenant chose. An adapter without configured routes uses this default.
     fn configured_models(&self, _route: &str) -> Vec<String> {
         Vec::new()
     }

@@ -41,7 +41,7 @@ impl TaskCount {
         self.counted.fetch_add(tasks, Ordering::Relaxed);
     }
 
-    /// Reserves the numbers of tasks of a graph that are about to start.
+    /// Counts tasks of a graph that are about to start, before they start.
     ///
     /// # Errors
     ///

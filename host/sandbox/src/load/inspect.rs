@@ -9,8 +9,8 @@ use crate::load::rejection::{Rejection, invalid, too_large};
 /// two more.
 const MAX_NESTING: u64 = 5;
 
-/// Maximum number of instances of nested components. Together with [`MAX_NESTING`], it bounds how far a
-/// small file can expand.
+/// Maximum number of instances of nested components. Together with [`MAX_NESTING`], it bounds how
+/// far a small file can expand.
 const MAX_COMPONENT_INSTANCES: u64 = 64;
 
 /// Name of the custom section in which a plugin lists what it requests.

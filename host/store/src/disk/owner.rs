@@ -31,8 +31,8 @@ impl Snapshot {
         Ok(taken)
     }
 
-    /// See [`Store::mentioned_blobs`](wattle_run::ports::Store::mentioned_blobs). A page ends with a thread, so
-    /// a thread with more mentions makes the page longer.
+    /// See [`Store::mentioned_blobs`](wattle_run::ports::Store::mentioned_blobs). A page ends with
+    /// a thread, so a thread with more mentions makes the page longer.
     pub(crate) fn mentioned(
         &self,
         of: &Owner,

@@ -10,8 +10,8 @@ use crate::provider::schema::SchemaAdapter;
 use crate::provider::{ResponseFormat, TurnRequest};
 use crate::structured::strict;
 
-/// Maximum output tokens by prefix of the model name. The API requires `max_tokens` in every request. Source: "Models
-/// overview" of Anthropic's documentation.
+/// Maximum output tokens by prefix of the model name. The API requires `max_tokens` in every
+/// request. Source: "Models overview" of Anthropic's documentation.
 const MAX_OUTPUT_TOKENS: [(&str, u32); 5] = [
     ("claude-3-opus", 4_096),
     ("claude-3-haiku", 4_096),
@@ -101,8 +101,8 @@ fn user_content(parts: &[UserPart<'_>]) -> Vec<Value> {
     parts.iter().filter_map(part).collect()
 }
 
-/// Returns the blocks of an assistant message. The API rejects reasoning without a signature, so such reasoning is left
-/// out.
+/// Returns the blocks of an assistant message. The API rejects reasoning without a signature, so
+/// such reasoning is left out.
 fn assistant_content(parts: &[Part], owner: &StateOwner) -> Vec<Value> {
     let pieces = SentMessage::new(parts, owner).parts.into_iter();
     let block = |piece: SentPart<'_>| match piece {

@@ -79,8 +79,8 @@ fn user_content(parts: &[UserPart<'_>]) -> Value {
     parts.iter().map(part).collect()
 }
 
-/// Returns an assistant message. Reasoning is sent back only with tool calls: DeepSeek rejects calls without it, and
-/// other services do not know the field.
+/// Returns an assistant message. Reasoning is sent back only with tool calls: DeepSeek rejects
+/// calls without it, and other services do not know the field.
 fn assistant_message(parts: &[Part], owner: &StateOwner) -> Value {
     let said = SentMessage::new(parts, owner);
     let mut calls = Vec::new();
@@ -114,7 +114,8 @@ fn assistant_message(parts: &[Part], owner: &StateOwner) -> Value {
     merge_fields(message, said.fields)
 }
 
-/// Returns a tool result. The format has no flag for a failed tool, so the text starts with `error:`.
+/// Returns a tool result. The format has no flag for a failed tool, so the text starts with
+/// `error:`.
 fn tool_result(result: &ToolResult) -> Value {
     let content =
         if result.is_error { format!("error: {}", result.content) } else { result.content.clone() };
@@ -148,7 +149,8 @@ fn response_format(format: ResponseFormat<'_>) -> Option<Value> {
     }
 }
 
-/// Returns the response schema for `response_format`: in strict mode if the subset of that mode can express it.
+/// Returns the response schema for `response_format`: in strict mode if the subset of that mode can
+/// express it.
 fn json_schema(shape: &ResponseSchema) -> Value {
     let (schema, strict) = match strict::to_strict(&shape.schema) {
         Some(schema) => (schema, true),

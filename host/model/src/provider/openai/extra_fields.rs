@@ -7,7 +7,8 @@ use crate::provider::provider_state::{Fields, StateSize, approx_bytes, has_conte
 /// Maximum items at the end of an array that a chunk can extend.
 const MAX_OPEN_ITEMS: usize = 128;
 
-/// String fields that each chunk repeats. The strings of all other fields are appended to those of earlier chunks.
+/// String fields that each chunk repeats. The strings of all other fields are appended to those of
+/// earlier chunks.
 const REPEATED_FIELDS: [&str; 4] = ["type", "id", "format", "name"];
 
 /// Merges the fields of a chunk that are not in `read`, and adds the size of new data to `own`.
@@ -32,8 +33,9 @@ pub(super) fn merge_chunk(
     Ok(())
 }
 
-/// Merges a field with that of earlier chunks: strings are appended, objects are merged, items of arrays with an
-/// `index` are merged with the item of the same index. Returns the number of bytes added.
+/// Merges a field with that of earlier chunks: strings are appended, objects are merged, items of
+/// arrays with an `index` are merged with the item of the same index. Returns the number of bytes
+/// added.
 fn merge_field(fields: &mut Fields, name: &str, value: &Value) -> Result<usize, String> {
     match (fields.get_mut(name), value) {
         (Some(Value::String(text)), Value::String(more)) if !REPEATED_FIELDS.contains(&name) => {

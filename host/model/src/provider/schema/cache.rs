@@ -1,7 +1,8 @@
 //! A cache of adapted schemas: all turns of a conversation have the same tools.
 //!
-//! A schema is compared with the previous ones of the same tool, which copies nothing and ends at the first difference.
-//! Fields in another order make another schema, because the adapted one has the order of the original.
+//! A schema is compared with the previous ones of the same tool, which copies nothing and ends at
+//! the first difference. Fields in another order make another schema, because the adapted one has
+//! the order of the original.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use wattle_run::json;
 /// Maximum bytes of the cached schemas of one provider, enough for several servers with many tools.
 const MAX_CACHED_BYTES: u64 = 8 << 20;
 
-/// Maximum cached schemas for one tool name. Several servers may have a tool `search`, and one server may generate a
-/// new schema all the time.
+/// Maximum cached schemas for one tool name. Several servers may have a tool `search`, and one
+/// server may generate a new schema all the time.
 const MAX_VERSIONS: usize = 64;
 
 /// Adapted schemas by tool.

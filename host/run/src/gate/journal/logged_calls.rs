@@ -17,8 +17,8 @@ pub(crate) struct LoggedCalls {
     pub results: BTreeMap<u32, (u64, Called)>,
     /// Sequence numbers of all logged starts of calls.
     pub starts: BTreeMap<u32, Vec<u64>>,
-    /// Highest value of [`CallStarted::start_number`] for each call. It is never removed, so no two starts
-    /// of a call have the same value.
+    /// Highest value of [`CallStarted::start_number`] for each call. It is never removed, so no two
+    /// starts of a call have the same value.
     ///
     /// [`CallStarted::start_number`]: wattle_graph::event::CallStarted::start_number
     pub start_numbers: BTreeMap<u32, u64>,

@@ -26,9 +26,11 @@ pub enum Notification {
         due_ms: i64,
         /// The caller that the run counts for.
         caller: CallerId,
-        /// The host that starts the run. Other hosts start it only if that host does not. Any host may if `None`.
+        /// The host that starts the run. Other hosts start it only if that host does not. Any host
+        /// may if `None`.
         host: Option<LeaseHolder>,
     },
-    /// A host has stopped runs before their end and released their leases. Other hosts recover these runs.
+    /// A host has stopped runs before their end and released their leases. Other hosts recover
+    /// these runs.
     HandedOver,
 }

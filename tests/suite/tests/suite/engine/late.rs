@@ -39,8 +39,8 @@ plugin = "p"
 /// Far longer than a lease.
 const LONG_MS: u32 = 60_000;
 
-/// A store whose gates delay the results of `append` and `is_lease_held` after the operation took place,
-/// and let `heartbeat` fail.
+/// A store whose gates delay the results of `append` and `is_lease_held` after the operation took
+/// place, and let `heartbeat` fail.
 struct Late {
     below: Arc<dyn Store>,
     gates: Arc<Gates>,
