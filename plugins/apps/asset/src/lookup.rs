@@ -1,6 +1,5 @@
 //! Finds the security that a name or a ticker means: in the app's table, then with Massive, then
-//! with a light model. Equal names are looked up once, and a failed request does not fail the
-//! graph.
+//! with a light model. Each query is looked up once, and a failed request does not fail the graph.
 
 mod ai;
 mod local;
@@ -62,12 +61,13 @@ pub(crate) struct Resolved {
 /// Reason for which a given ticker may be wrong or misunderstood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doubt {
-    /// The name means another security. The given ticker is kept.
+    /// The name means another security. The given ticker is kept, because a source lists it or
+    /// could not be asked.
     Conflict,
     /// No source confirms the ticker. It is kept.
     Unverified,
-    /// The text is not certainly a ticker. The security is the one that the name means, or the one
-    /// that a search for the text found.
+    /// The text is not certainly a ticker, or no source lists it. The security is the one that the
+    /// name means, or the one that a search for the text found.
     Guessed,
     /// The text is words for which no source has a security.
     Unread,
@@ -76,30 +76,30 @@ pub(crate) enum Doubt {
 /// Resolves the security of each row, in the order of the rows. The second value is true if a
 /// request to the market data service failed.
 ///
-/// A given ticker is kept in its usual form. The app's table is searched for it first. All sources
-/// are then searched for the names of the remaining rows, and last for the texts that were given as
-/// their tickers.
+/// The app's table is searched for the given tickers first. All sources are then searched for the
+/// names of the remaining rows, and last for the given tickers of rows whose names mean no security
+/// or another one.
 pub(crate) fn resolve(subjects: &[Subject<'_>]) -> Result<(Vec<Resolved>, bool), Failure> {
-    let table = local::Table::read();
+    let mut search = Search::new();
     let mut resolved: Vec<Option<Resolved>> =
-        subjects.iter().map(|subject| listed(&table, subject)).collect();
+        subjects.iter().map(|subject| listed(&search.table, subject)).collect();
     let open = |resolved: &[Option<Resolved>]| {
         let open = subjects.iter().zip(resolved).filter(|(_, resolved)| resolved.is_none());
         open.map(|(subject, _)| subject).collect::<Vec<_>>()
     };
-    let names = open(&resolved).iter().map(|subject| subject.name.to_owned()).collect::<Vec<_>>();
-    let by_name = look_up(&table, &names)?;
+    let names = open(&resolved).into_iter().map(|subject| Query::text(subject.name));
+    search.look_up(names.collect())?;
     for (subject, slot) in subjects.iter().zip(&mut resolved).filter(|(_, slot)| slot.is_none()) {
-        *slot = by_name.get(subject.name).map(|security| named(&table, subject, security));
+        let found = search.of_text(subject.name);
+        *slot = found.and_then(|security| named(&search.table, subject, security));
     }
-    let usual = |subject: &Subject<'_>| ticker::normalize(subject.ticker);
-    let tickers = open(&resolved).into_iter().map(usual).collect::<Vec<_>>();
-    let by_ticker = look_up(&table, &tickers)?;
+    let tickers = open(&resolved).into_iter().map(|subject| ticker_query(&search.table, subject));
+    let tickers: Vec<Query> = tickers.collect();
+    search.look_up(tickers)?;
     let resolved = resolved.into_iter().zip(subjects);
-    let resolved = resolved.map(|(known, subject)| {
-        known.unwrap_or_else(|| coded(&table, subject, by_ticker.get(&usual(subject))))
-    });
-    Ok((resolved.collect(), by_name.service_failed || by_ticker.service_failed))
+    let resolved =
+        resolved.map(|(known, subject)| known.unwrap_or_else(|| by_ticker(&search, subject)));
+    Ok((resolved.collect(), search.service_failed))
 }
 
 /// Resolves a row whose given ticker is in the app's table. A short number counts only if the table
@@ -115,23 +115,60 @@ fn listed(table: &local::Table, subject: &Subject<'_>) -> Option<Resolved> {
     Some(Resolved { security: Some(security), doubt })
 }
 
-/// Resolves a row to the security that its name means. The given ticker of another security is
-/// kept, unless it is uncertain.
-fn named(table: &local::Table, subject: &Subject<'_>, found: &Security) -> Resolved {
+/// Resolves a row to the security that its name means. Returns `None` if the row has a ticker of
+/// another security, which the sources have to confirm.
+fn named(table: &local::Table, subject: &Subject<'_>, found: &Security) -> Option<Resolved> {
+    let is_dropped = match table.given(subject.ticker) {
+        Given::Whole(given) if !found.is(&given) => return None,
+        Given::Other(given) if !found.is(&given) => return Some(kept(given, Doubt::Unverified)),
+        Given::Number(given) | Given::Unsure(given) => !found.is(&given),
+        Given::Name => !is_company(table, subject, found),
+        Given::Whole(_) | Given::Other(_) | Given::None => false,
+    };
+    Some(taken(found, is_dropped.then_some(Doubt::Guessed)))
+}
+
+/// Returns true if the words that were given as the ticker of a row mean the company of the
+/// security that its name means.
+fn is_company(table: &local::Table, subject: &Subject<'_>, found: &Security) -> bool {
+    let given = name::company(subject.ticker);
+    let mut names = [subject.name, found.name.as_str()].into_iter();
+    names.any(|known| !known.is_empty() && name::company(known) == given)
+        || table
+            .find(subject.ticker)
+            .is_some_and(|meant| table.has_company(&found.ticker, &meant.name))
+}
+
+/// Returns the query for the text that was given as the ticker of a row.
+fn ticker_query(table: &local::Table, subject: &Subject<'_>) -> Query {
     match table.given(subject.ticker) {
-        Given::Whole(given) if !found.is(&given) => kept(given, Doubt::Conflict),
-        Given::Other(given) if !found.is(&given) => kept(given, Doubt::Unverified),
-        Given::Number(given) | Given::Unsure(given) if !found.is(&given) => {
-            taken(found, Some(Doubt::Guessed))
-        }
-        _ => taken(found, None),
+        Given::Whole(ticker) => Query { text: ticker, is_ticker: true },
+        given => Query::text(&given.code().unwrap_or_else(|| subject.ticker.to_owned())),
+    }
+}
+
+/// Resolves a row after the sources were searched for its given ticker.
+fn by_ticker(search: &Search, subject: &Subject<'_>) -> Resolved {
+    let query = ticker_query(&search.table, subject);
+    match search.of_text(subject.name) {
+        Some(named) if query.is_ticker => contested(search, query, named),
+        _ => coded(search.table.given(subject.ticker), search.of_query(&query)),
+    }
+}
+
+/// Resolves a row whose ticker and name mean different securities. A ticker that no source lists
+/// yields to the one of the name.
+fn contested(search: &Search, ticker: Query, named: &Security) -> Resolved {
+    match search.of_query(&ticker) {
+        Some(listed) => taken(listed, Some(Doubt::Conflict)),
+        None if search.is_complete(&ticker) => taken(named, Some(Doubt::Guessed)),
+        None => kept(ticker.text, Doubt::Conflict),
     }
 }
 
 /// Resolves a row to the security that a search for its given ticker found. A ticker that no source
 /// knows is kept without a name.
-fn coded(table: &local::Table, subject: &Subject<'_>, found: Option<&Security>) -> Resolved {
-    let given = table.given(subject.ticker);
+fn coded(given: Given, found: Option<&Security>) -> Resolved {
     let (is_words, is_unsure) = (given == Given::Name, matches!(given, Given::Unsure(_)));
     match (given.code(), found) {
         (Some(code), Some(found)) if found.is(&code) => taken(found, None),
@@ -151,52 +188,208 @@ fn kept(ticker: String, doubt: Doubt) -> Resolved {
     Resolved { security: Some(security), doubt: Some(doubt) }
 }
 
-/// Securities by query, and whether a request to the market data service failed.
+/// A query for a security.
+struct Query {
+    text: String,
+    /// True for a ticker that the app's table does not have. Only a security with this very ticker
+    /// is a result. The table is not searched for the text as a name, because it can be the name of
+    /// another company: `COKE` is the ticker of a bottler and a name of Coca-Cola.
+    is_ticker: bool,
+}
+
+impl Query {
+    /// Returns a query for a name, or for a text that is not certainly a ticker.
+    fn text(text: &str) -> Self {
+        Self { text: text.to_owned(), is_ticker: false }
+    }
+}
+
+/// Result of a query at the services.
 #[derive(Debug, Default)]
-struct Found {
-    securities: HashMap<String, Security>,
-    service_failed: bool,
+struct Lookup {
+    security: Option<Security>,
+    /// True if a request failed, so a service may know the security nevertheless.
+    is_partial: bool,
 }
 
-impl Found {
-    fn get(&self, query: &str) -> Option<&Security> {
-        self.securities.get(query)
-    }
-}
-
-/// Looks up names or tickers, each distinct one once.
-fn look_up(table: &local::Table, queries: &[String]) -> Result<Found, Failure> {
-    let mut found = Found::default();
-    let mut open = distinct(queries);
-    open.retain(|query| {
-        let hit = table.find(query);
-        hit.map(|security| found.securities.insert(query.clone(), security)).is_none()
-    });
-    if open.is_empty() {
-        return Ok(found);
-    }
-    for (query, answer) in open.clone().into_iter().zip(massive::search(&open)?) {
-        match answer {
-            Ok(hit) => found.securities.extend(hit.map(|security| (query, security))),
+impl Lookup {
+    /// Adds the result of one service.
+    fn add(&mut self, query: &str, service: &str, result: Result<Option<Security>, Failure>) {
+        match result {
+            Ok(security) => self.security = security,
             Err(failure) => {
-                log::warn!("look up `{query}` at the market data service: {failure}");
-                found.service_failed = true;
+                log::warn!("look up `{query}` {service}: {failure}");
+                self.is_partial = true;
             }
         }
     }
-    open.retain(|query| found.get(query).is_none());
-    for (query, hit) in open.clone().into_iter().zip(ai::search(&open)) {
-        found.securities.extend(hit.map(|security| (query, security)));
-    }
-    Ok(found)
 }
 
-fn distinct(queries: &[String]) -> Vec<String> {
-    let mut seen: Vec<String> = Vec::new();
-    for query in queries {
-        if !query.is_empty() && !seen.contains(query) {
-            seen.push(query.clone());
+/// The searches of one run, with their results by query.
+struct Search {
+    table: local::Table,
+    /// Results of the app's table.
+    known: HashMap<String, Security>,
+    services: HashMap<String, Lookup>,
+    /// True if a request to the market data service failed.
+    service_failed: bool,
+}
+
+impl Search {
+    fn new() -> Self {
+        let (known, services) = (HashMap::new(), HashMap::new());
+        Self { table: local::Table::read(), known, services, service_failed: false }
+    }
+
+    /// Looks up queries, each distinct one once.
+    fn look_up(&mut self, queries: Vec<Query>) -> Result<(), Failure> {
+        let mut open: Vec<Query> = Vec::new();
+        for query in queries {
+            let is_open = open.iter().any(|earlier| earlier.text == query.text);
+            let is_new = !is_open && !self.services.contains_key(&query.text);
+            let is_wanted = is_new && !query.text.is_empty();
+            if is_wanted && (query.is_ticker || !self.is_known(&query.text)) {
+                open.push(query);
+            }
+        }
+        self.ask(open)
+    }
+
+    /// Returns true if the app's table has the security of a text.
+    fn is_known(&mut self, text: &str) -> bool {
+        if self.known.contains_key(text) {
+            return true;
+        }
+        let Some(security) = self.table.find(text) else { return false };
+        self.known.insert(text.to_owned(), security);
+        true
+    }
+
+    /// Searches the services. The light model gets only the queries that the market data service
+    /// does not know.
+    fn ask(&mut self, mut open: Vec<Query>) -> Result<(), Failure> {
+        if open.is_empty() {
+            return Ok(());
+        }
+        for (query, result) in open.iter().zip(massive::search(&texts(&open))?) {
+            self.service_failed |= result.is_err();
+            let lookup = self.services.entry(query.text.clone()).or_default();
+            lookup.add(&query.text, "at the market data service", result);
+        }
+        open.retain(|query| self.of_query(query).is_none());
+        for (query, result) in open.iter().zip(ai::search(&texts(&open))) {
+            let lookup = self.services.entry(query.text.clone()).or_default();
+            lookup.add(&query.text, "with the light model", result);
+        }
+        Ok(())
+    }
+
+    /// Returns true if every service has returned what it knows of a query.
+    fn is_complete(&self, query: &Query) -> bool {
+        self.services.get(&query.text).is_some_and(|lookup| !lookup.is_partial)
+    }
+
+    /// Returns the result of a query.
+    fn of_query(&self, query: &Query) -> Option<&Security> {
+        if query.is_ticker {
+            self.of_service(&query.text).filter(|security| security.is(&query.text))
+        } else {
+            self.of_text(&query.text)
         }
     }
-    seen
+
+    fn of_text(&self, text: &str) -> Option<&Security> {
+        self.known.get(text).or_else(|| self.of_service(text))
+    }
+
+    fn of_service(&self, text: &str) -> Option<&Security> {
+        self.services.get(text)?.security.as_ref()
+    }
+}
+
+fn texts(queries: &[Query]) -> Vec<String> {
+    queries.iter().map(|query| query.text.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::http::Response;
+    use wattle_plugin::prelude::{Completion, Failure, Value, json};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::{Doubt, Resolved, Subject, resolve};
+
+    /// Returns a host whose market data service has these listings, and whose light model has this
+    /// completion.
+    fn host(
+        listings: Result<Value, Failure>,
+        completion: Result<&'static str, Failure>,
+    ) -> FakeHost {
+        let body = listings.map(|listings| json!({"results": listings, "status": "OK"}));
+        let response = body.map(|body| Response::new(200, body.to_string()));
+        let completion = completion.map(Completion::of_text);
+        FakeHost::new()
+            .setting("massive_base_url", "https://api.massive.com")
+            .setting("massive_secret", "MASSIVE_API_KEY")
+            .http(move |_| response.clone())
+            .llm(move |_| completion.clone())
+    }
+
+    /// Resolves rows of a name and a ticker.
+    fn resolved(host: &FakeHost, rows: &[(&str, &str)]) -> Vec<Resolved> {
+        let subjects: Vec<Subject<'_>> =
+            rows.iter().map(|&(name, ticker)| Subject { name, ticker }).collect();
+        host.run(|| resolve(&subjects)).unwrap().0
+    }
+
+    /// Returns the ticker and the doubt of a single row.
+    fn one(host: &FakeHost, name: &str, ticker: &str) -> (String, Option<Doubt>) {
+        let resolved = resolved(host, &[(name, ticker)]).remove(0);
+        (resolved.security.unwrap().ticker, resolved.doubt)
+    }
+
+    #[test]
+    fn s0_40_listed_ticker_is_kept_beside_the_name_of_another_company() {
+        let listing = json!([{"ticker": "COKE", "name": "Coca-Cola Consolidated"}]);
+        let lists = host(Ok(listing), Ok("[]"));
+        assert_eq!(one(&lists, "可口可乐", "COKE"), ("COKE".to_owned(), Some(Doubt::Conflict)));
+        assert!(lists.llm_requests().is_empty());
+        let suggests = host(Ok(json!([])), Ok(r#"[{"ticker":"SAP.DE","currencyName":"eur"}]"#));
+        let row = resolved(&suggests, &[("苹果", "SAP.DE")]).remove(0);
+        assert_eq!(row.doubt, Some(Doubt::Conflict));
+        assert_eq!(row.security.unwrap().currency.as_deref(), Some("eur"));
+    }
+
+    #[test]
+    fn s0_40_ticker_that_no_source_lists_yields_to_the_ticker_of_the_name() {
+        let other = || json!([{"ticker": "COKEX", "name": "Other"}]);
+        for listings in [json!([]), other()] {
+            let host = host(Ok(listings), Ok(r#"[{"ticker":"KO","name":"Coca-Cola"}]"#));
+            assert_eq!(one(&host, "可口可乐", "COKE"), ("KO".to_owned(), Some(Doubt::Guessed)));
+            assert_eq!(host.llm_requests().len(), 1, "both services are asked for the ticker");
+        }
+        let host = host(Ok(other()), Ok("[]"));
+        assert_eq!(one(&host, "", "COKE"), ("COKE".to_owned(), Some(Doubt::Unverified)));
+    }
+
+    #[test]
+    fn s0_40_ticker_is_kept_if_a_source_could_not_be_asked() {
+        let down = || Failure::timeout("10 s");
+        for (listings, completion) in
+            [(Err(down()), Ok("[]")), (Ok(json!([])), Err(down())), (Ok(json!([])), Ok("不知道"))]
+        {
+            let host = host(listings, completion);
+            let kept = ("309998.SZ".to_owned(), Some(Doubt::Conflict));
+            assert_eq!(one(&host, "腾讯", "309998.SZ"), kept);
+        }
+    }
+
+    #[test]
+    fn s0_47_name_of_one_row_and_ticker_of_another_are_looked_up_once() {
+        let host = host(Ok(json!([{"ticker": "QXZR", "name": "Quillmere"}])), Ok("[]"));
+        let rows = resolved(&host, &[("QXZR", ""), ("", "QXZR"), ("苹果", "QXZR")]);
+        let doubts: Vec<Option<Doubt>> = rows.iter().map(|row| row.doubt).collect();
+        assert_eq!(doubts, [None, None, Some(Doubt::Conflict)]);
+        assert_eq!(host.http_requests().len(), 1);
+    }
 }

@@ -1,28 +1,21 @@
 //! Search with a light model, the last source of a lookup.
 
 use serde_json::Deserializer;
-use wattle_plugin::prelude::{Failure, Value, llm, log};
+use wattle_plugin::prelude::{Failure, Value, llm};
 
 use crate::lookup::{RESULTS, Security};
 
 const SEARCH_PROMPT: &str = include_str!("../../prompts/enrich.md");
 
-/// Searches for several names concurrently. A failed call and an invalid completion have no result.
-pub(super) fn search(queries: &[String]) -> Vec<Option<Security>> {
+/// Searches for several queries concurrently. A completion without a list of securities is a
+/// failure, because it does not say that there is none.
+pub(super) fn search(queries: &[String]) -> Vec<Result<Option<Security>, Failure>> {
     if queries.is_empty() {
         return Vec::new();
     }
     let requests = queries.iter().map(|query| request(query)).collect();
-    let answers = llm::complete_all(requests).into_iter().zip(queries);
-    answers
-        .map(|(answer, query)| match answer.and_then(|answer| last_hit(&answer.text())) {
-            Ok(hit) => hit,
-            Err(failure) => {
-                log::warn!("look up `{query}` with the light model: {failure}");
-                None
-            }
-        })
-        .collect()
+    let completions = llm::complete_all(requests).into_iter();
+    completions.map(|completion| last_hit(&completion?.text())).collect()
 }
 
 fn request(query: &str) -> llm::Request {
@@ -72,24 +65,28 @@ mod tests {
 
     use super::{SEARCH_PROMPT, last_hit, search};
 
-    fn check(answer: Result<&'static str, ()>, expected: Option<&str>) {
+    /// Returns the ticker and the name that a completion of the light model has.
+    fn found(completion: Result<&'static str, ()>) -> Result<Option<String>, Failure> {
         let host = FakeHost::new().llm(move |request| {
             assert_eq!(request.route, "light");
-            answer.map(Completion::of_text).map_err(|()| Failure::unavailable("down"))
+            completion.map(Completion::of_text).map_err(|()| Failure::unavailable("down"))
         });
-        let found = host.run(|| search(&["宁德时代".to_owned()])).remove(0);
-        let found = found.map(|security| format!("{} {}", security.ticker, security.name));
-        assert_eq!(found.as_deref(), expected, "{answer:?}");
+        let found = host.run(|| search(&["宁德时代".to_owned()])).remove(0)?;
+        Ok(found.map(|security| format!("{} {}", security.ticker, security.name)))
+    }
+
+    fn check(completion: &'static str, expected: Option<&str>) {
+        assert_eq!(found(Ok(completion)).unwrap().as_deref(), expected, "{completion}");
     }
 
     #[test]
     fn arrays_are_parsed_with_and_without_fences() {
         let plain = r#"[{"ticker":"300750.SZ","name":"CATL","nameCN":"宁德时代"}]"#;
-        check(Ok(plain), Some("300750.SZ 宁德时代"));
+        check(plain, Some("300750.SZ 宁德时代"));
         let fenced = "好的：\n```json\n[{\"ticker\":\"700.HK\",\"name\":\"Tencent\"}]\n```\n";
-        check(Ok(fenced), Some("0700.HK Tencent"));
+        check(fenced, Some("0700.HK Tencent"));
         let drafts = "As in [1]: [], no: [{\"ticker\":\"300750.SZ\",\"name\":\"CATL\"}] [2]";
-        check(Ok(drafts), Some("300750.SZ CATL"));
+        check(drafts, Some("300750.SZ CATL"));
     }
 
     #[test]
@@ -102,9 +99,9 @@ mod tests {
             }
         }
         let odd = r#"[{"ticker":null},"?",{"ticker":"300750.SZ","name":5,"nameCN":"宁德时代"}]"#;
-        check(Ok(odd), Some("300750.SZ 宁德时代"));
+        check(odd, Some("300750.SZ 宁德时代"));
         let two = r#"[{"ticker":"AAPL"}] No: [{"ticker":"300750.SZ","name":"CATL"}] []"#;
-        check(Ok(two), Some("300750.SZ CATL"));
+        check(two, Some("300750.SZ CATL"));
     }
 
     #[test]
@@ -130,11 +127,16 @@ mod tests {
     }
 
     #[test]
-    fn invalid_completions_and_failures_have_no_result() {
-        for answer in ["[]", "", "不知道", "[{}]", "{\"ticker\":1}", "[{\"ticker\":\"UNKNOWN\"}]"]
-        {
-            check(Ok(answer), None);
+    fn lists_without_a_security_have_no_result() {
+        for completion in ["[]", "[{}]", "[{\"ticker\":\"UNKNOWN\"}]"] {
+            check(completion, None);
         }
-        check(Err(()), None);
+    }
+
+    #[test]
+    fn completions_without_a_list_are_failures() {
+        for completion in [Ok(""), Ok("不知道"), Ok("{\"ticker\":1}"), Err(())] {
+            found(completion).unwrap_err();
+        }
     }
 }

@@ -266,7 +266,6 @@ mod tests {
             {"name": "青杉玩偶", "ticker": "309998.SZ"},
             {"name": "", "ticker": "ZZZQ"},
             {"name": "青杉玩偶", "ticker": "8998"},
-            {"name": "腾讯", "ticker": "309998"},
         ]);
         let (rows, payload) = run(&host, rows);
         assert_eq!(
@@ -278,7 +277,6 @@ mod tests {
                 ("309998.SZ", "CNY"),
                 ("ZZZQ", "USD"),
                 ("8998.HK", "HKD"),
-                ("309998.SZ", "CNY"),
             ]
         );
         assert_eq!(
@@ -289,10 +287,47 @@ mod tests {
                 "未能核实股票代码，请核对: 309998.SZ",
                 "未能核实股票代码，请核对: ZZZQ",
                 "未能核实股票代码，请核对: 8998.HK",
-                "股票代码与名称不一致，请核对: 309998.SZ 腾讯",
-                "股票代码已改为通用写法: 8998 → 8998.HK、309998 → 309998.SZ",
+                "股票代码已改为通用写法: 8998 → 8998.HK",
             ])
         );
+    }
+
+    #[test]
+    fn s0_36_s0_40_unlisted_tickers_and_words_yield_to_the_name_with_a_warning() {
+        let host = silent();
+        let rows = json!([
+            {"name": "腾讯", "ticker": "309998"},
+            {"name": "台积电", "ticker": "TSMC"},
+            {"name": "苹果", "ticker": "Microsoft"},
+            {"name": "贵州茅台", "ticker": "700号"},
+            {"name": "阿里巴巴", "ticker": "Alibaba"},
+            {"name": "高盛", "ticker": "Goldman"},
+            {"name": "招商银行", "ticker": "招商银行股份"},
+        ]);
+        let (rows, payload) = run(&host, rows);
+        assert_eq!(
+            securities(&rows),
+            [
+                ("0700.HK", "HKD"),
+                ("TSM", "USD"),
+                ("AAPL", "USD"),
+                ("600519.SS", "CNY"),
+                ("BABA", "USD"),
+                ("GS", "USD"),
+                ("600036.SS", "CNY"),
+            ]
+        );
+        assert_eq!(
+            payload["warnings"],
+            json!([
+                "先前",
+                "股票代码不明确，请核对: 309998 → 0700.HK",
+                "股票代码不明确，请核对: TSMC → TSM",
+                "股票代码不明确，请核对: Microsoft → AAPL",
+                "股票代码不明确，请核对: 700号 → 600519.SS",
+            ])
+        );
+        assert_eq!(host.http_requests().len(), 2, "only tickers are looked up");
     }
 
     #[test]

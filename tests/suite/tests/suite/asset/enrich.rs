@@ -235,25 +235,36 @@ fn trade(ticker: &str, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn s0_36_s0_40_a_ticker_of_the_user_is_kept() {
+async fn s0_36_s0_40_a_ticker_of_the_user_yields_to_the_name_only_if_no_source_lists_it() {
     let server = Setup::asset().await.start().await;
     let rows = [
         trade("9988.HK", "阿里巴巴"),
         trade("309998.SZ", "青杉玩偶"),
         trade("AAPL", "贵州茅台"),
         trade("QXZR", ""),
+        trade("309998", "腾讯"),
+        trade("QXZR", "苹果"),
     ];
     extracts(&server, &json!({ "operations": rows }));
     let review = server.invoke_text("买入").await;
     assert_eq!(
         securities(&review.rows()),
-        [("9988.HK", "HKD"), ("309998.SZ", "CNY"), ("AAPL", "USD"), ("QXZR", "USD")]
+        [
+            ("9988.HK", "HKD"),
+            ("309998.SZ", "CNY"),
+            ("AAPL", "USD"),
+            ("QXZR", "USD"),
+            ("0700.HK", "HKD"),
+            ("QXZR", "USD")
+        ]
     );
     assert_eq!(
         review.payload["warnings"],
         json!([
             "未能核实股票代码，请核对: 309998.SZ",
-            "股票代码与名称不一致，请核对: AAPL 贵州茅台"
+            "股票代码与名称不一致，请核对: AAPL 贵州茅台",
+            "股票代码不明确，请核对: 309998 → 0700.HK",
+            "股票代码与名称不一致，请核对: QXZR 苹果"
         ])
     );
     assert_eq!(review.payload["missingFields"], json!([]));
