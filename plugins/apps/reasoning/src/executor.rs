@@ -13,7 +13,7 @@ pub(crate) use self::object_property::LlmObjectPropertyExecutor;
 use crate::catalog::Catalog;
 use crate::model::Attempt;
 use crate::ontology::Ontology;
-use crate::plan::{Mode, Operators, Plan, Wanted};
+use crate::plan::{Mode, Operator, Operators, Plan, Wanted};
 use crate::state::{Brief, Intent};
 use crate::{mcp, time};
 
@@ -113,22 +113,30 @@ fn catalog(ontology: &Ontology) -> Result<Catalog<'_>, Failure> {
     Ok(catalog)
 }
 
-/// Checks that a plan has a list of conditions, and that their fields exist. At the last attempt
-/// every plan is accepted: conditions on unknown fields are then reported and not executed.
-fn on_fields(wanted: Wanted, catalog: &Catalog<'_>, attempt: Attempt) -> Result<Wanted, String> {
+/// Checks that a plan has a list of conditions, that their fields exist, and that their words name
+/// operators. At the last attempt every plan is accepted: conditions on unknown fields are then
+/// reported and not executed, and the user is asked about unknown operators.
+fn checked(wanted: Wanted, catalog: &Catalog<'_>, attempt: Attempt) -> Result<Wanted, String> {
     if attempt == Attempt::Last {
         return Ok(wanted);
     }
     let Some(filters) = &wanted.filters else {
         return Err("缺少 filters，没有条件时写空数组".to_owned());
     };
-    let is_unknown = |field: &&str| catalog.field(field).is_none();
     let fields = filters.iter().map(|filter| filter.field.as_str());
-    let unknown: Vec<&str> = fields.filter(is_unknown).collect();
-    if unknown.is_empty() {
-        return Ok(wanted);
+    let fields: Vec<&str> = fields.filter(|field| catalog.field(field).is_none()).collect();
+    let words = filters.iter().map(|filter| filter.op.as_str());
+    let words: Vec<&str> = words.filter(|word| Operator::read(word).is_none()).collect();
+    let mut wrong = Vec::new();
+    if !fields.is_empty() {
+        let fields = fields.join("、");
+        wrong.push(format!("filters 中的 {fields} 不在 attributes 的 field_name 中"));
     }
-    Err(format!("filters 中的 {} 不在 attributes 的 field_name 中", unknown.join("、")))
+    if !words.is_empty() {
+        let (words, known) = (words.join("、"), Operator::all_names().join("、"));
+        wrong.push(format!("filters 中的 op {words} 无法识别，请按原意改用 {known} 之一"));
+    }
+    if wrong.is_empty() { Ok(wanted) } else { Err(wrong.join("；")) }
 }
 
 fn read_ontology(code: &str) -> Result<Option<Ontology>, Failure> {

@@ -6,7 +6,7 @@ mod operator;
 use wattle_plugin::prelude::{Deserialize, JsonSchema, Serialize, Value, json};
 
 pub(crate) use self::normal::normalize;
-pub(crate) use self::operator::{Operators, UNSUPPORTED};
+pub(crate) use self::operator::{Operator, Operators, UNSUPPORTED};
 
 /// Kind of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

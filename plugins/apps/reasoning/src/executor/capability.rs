@@ -2,7 +2,7 @@
 
 use wattle_plugin::prelude::{Failure, json};
 
-use crate::executor::{CapabilityExecutor, Execution, Order, catalog, on_fields};
+use crate::executor::{CapabilityExecutor, Execution, Order, catalog, checked};
 use crate::plan::{Wanted, normalize};
 use crate::{model, prompt};
 
@@ -21,7 +21,7 @@ impl CapabilityExecutor for LlmCapabilityExecutor {
             "reasoning_plan",
             prompt::PLAN_CAPABILITY,
             &facts,
-            |wanted: Wanted, attempt| on_fields(wanted, &catalog, attempt),
+            |wanted: Wanted, attempt| checked(wanted, &catalog, attempt),
         )?;
         let plan = normalize(&wanted.unwrap_or_default(), &catalog, &operators)?;
         order.carry_out(NAME, order.ontology, plan)

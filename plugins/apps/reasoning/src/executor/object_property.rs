@@ -4,7 +4,7 @@
 use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, json};
 
 use crate::catalog::Catalog;
-use crate::executor::{Execution, NO_TARGET, ObjectPropertyExecutor, Order, catalog, on_fields};
+use crate::executor::{Execution, NO_TARGET, ObjectPropertyExecutor, Order, catalog, checked};
 use crate::ontology::{Ontology, reachable};
 use crate::plan::{Wanted, normalize};
 use crate::{model, prompt, state};
@@ -36,7 +36,7 @@ impl ObjectPropertyExecutor for LlmObjectPropertyExecutor {
             |wanted: WantedThere, attempt| {
                 let target = target(&targets, &wanted.target_ontology_code)?;
                 let catalog = Catalog::new(&target.attributes);
-                Ok((target, on_fields(wanted.plan, &catalog, attempt)?))
+                Ok((target, checked(wanted.plan, &catalog, attempt)?))
             },
         )?;
         let (target, wanted) = chosen.ok_or_else(|| undecided(&targets))?;

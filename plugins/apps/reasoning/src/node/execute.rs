@@ -141,6 +141,7 @@ mod tests {
     use wattle_plugin::node::Decision;
     use wattle_plugin::prelude::{Completion, Context, Failure, ToolOutput, Value, json};
     use wattle_plugin::testing::{FakeHost, SqlAnswer, run_node};
+    use wattle_plugin::tool::ToolInfo;
 
     use super::execute;
     use crate::mcp;
@@ -151,6 +152,31 @@ mod tests {
             .llm(move |_| Ok(Completion::of_json(plan.clone())))
             .sql(|_| Ok(SqlAnswer::affected(1)))
             .tool("mcp.data.query", |_| ToolOutput::json(&json!({"total": 1, "items": [{"a": 1}]})))
+    }
+
+    /// Returns services whose data service has these operators. The model writes these plans, one
+    /// after the other.
+    fn planned(operators: &[&str], plans: Vec<Value>) -> FakeHost {
+        let op = json!({"enum": operators});
+        let filters = json!({"items": {"properties": {"op": op}}});
+        let query = ToolInfo {
+            name: "mcp.data.query".to_owned(),
+            arguments_schema: json!({"properties": {"filters": filters}}),
+            ..ToolInfo::default()
+        };
+        let mut plans = plans.into_iter();
+        host()
+            .llm(move |_| {
+                let plan = plans.next().map(Completion::of_json);
+                plan.ok_or_else(|| Failure::unavailable("there is no further plan"))
+            })
+            .sql(|_| Ok(SqlAnswer::affected(1)))
+            .described_tool(query, |_| ToolOutput::json(&json!({"total": 1, "items": [{"a": 1}]})))
+    }
+
+    /// Returns a plan with one condition on the phone number.
+    fn plan_with(op: &str, value: &Value) -> Value {
+        json!({"mode": "query", "filters": [{"field": "phone", "op": op, "value": value}]})
     }
 
     fn input(kind: &str, detail: Value, ontology: &str) -> Value {
@@ -245,6 +271,42 @@ mod tests {
         let question = asked["question"].as_str().unwrap();
         assert!(question.contains("联系电话 不等于 13800138000"), "{question}");
         assert!(host.tool_calls().is_empty(), "the opposite is not asked for");
+    }
+
+    #[test]
+    fn s1_48_unknown_operator_is_corrected_once() {
+        let phone = json!("13800138000");
+        let plans = vec![plan_with("exclude", &phone), plan_with("ne", &phone)];
+        let host = planned(&["eq", "ne"], plans);
+        let decision = run(&host, &input("capability", json!({}), "customer")).unwrap();
+        let data = decision.update("data_execution").unwrap();
+        let expected = json!([{"field": "phone", "op": "ne", "value": phone}]);
+        assert_eq!(data["plan"]["filters"], expected);
+        let requests = host.llm_requests();
+        assert_eq!(requests.len(), 2);
+        let corrected = requests[1].text();
+        assert!(
+            corrected.contains("op exclude 无法识别，请按原意改用 eq、ne、like"),
+            "{corrected}"
+        );
+    }
+
+    #[test]
+    fn s1_48_operator_that_stays_unknown_requests_a_clarification() {
+        for (op, value, condition) in [
+            ("exclude", json!("13800138000"), "联系电话 exclude 13800138000"),
+            ("between", json!([1, 5]), "联系电话 between 1、5"),
+        ] {
+            let plan = plan_with(op, &value);
+            let host = planned(&["eq", "like", "in"], vec![plan.clone(), plan]);
+            let decision = run(&host, &input("capability", json!({}), "customer")).unwrap();
+            let asked = decision.update("clarification").unwrap();
+            assert_eq!(asked["reason"], "unsupported_condition");
+            let question = asked["question"].as_str().unwrap();
+            assert!(question.contains(&format!("“{condition}”")), "{question}");
+            assert!(host.tool_calls().is_empty(), "neither the opposite nor a choice is asked for");
+            assert_eq!(statements(&host)[1].1[0], "failed");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use wattle_plugin::prelude::{Failure, Value};
 
 use crate::catalog::Catalog;
-use crate::plan::operator::{Operator, Operators};
+use crate::plan::operator::{Operator, Operators, unsupported};
 use crate::plan::{Filter, Metric, Mode, Plan, Wanted, WantedFilter, WantedMetric};
 
 /// Default number of rows in a page.
@@ -61,19 +61,26 @@ fn filters(
     operators: &Operators,
 ) -> Result<(Vec<Filter>, Vec<WantedFilter>), Failure> {
     let (mut filters, mut ignored) = (Vec::new(), Vec::new());
-    for wanted in wanted.filters.iter().flatten().filter(|filter| has_value(filter)) {
+    for wanted in wanted.filters.iter().flatten().filter(|filter| !is_open(filter)) {
         let Some(field) = catalog.field(&wanted.field) else {
             ignored.push(wanted.clone());
             continue;
         };
-        let (label, operator) = (catalog.label(field), Operator::read(&wanted.op));
+        let label = catalog.label(field);
+        let Some(operator) = Operator::read(&wanted.op) else {
+            return Err(unsupported(label, wanted.op.trim(), &wanted.value));
+        };
         filters.extend(operators.express(field, label, operator, &wanted.value)?);
     }
     Ok((filters, ignored))
 }
 
-/// Returns true if a condition has a value. A model writes a condition without a value for a field
-/// that it leaves open.
+/// Returns true if a condition has no value, as a model writes it for a field that it leaves open.
+/// A word that names no operator can be a condition without a value, such as `is_null`.
+fn is_open(wanted: &WantedFilter) -> bool {
+    !has_value(wanted) && Operator::read(&wanted.op).is_some()
+}
+
 fn has_value(wanted: &WantedFilter) -> bool {
     match &wanted.value {
         Value::Null => false,
@@ -156,7 +163,7 @@ mod tests {
     use super::normalize;
     use crate::catalog::Catalog;
     use crate::plan::operator::Operators;
-    use crate::plan::{Plan, Wanted};
+    use crate::plan::{Plan, UNSUPPORTED, Wanted};
     use crate::testing::attributes;
 
     fn plan(wanted: Value) -> Plan {
@@ -214,6 +221,24 @@ mod tests {
                 {"field": "level", "op": "in", "value": ["A", "B"]},
             ])
         );
+    }
+
+    #[test]
+    fn s1_48_conditions_with_an_unknown_operator_are_refused_as_the_model_wrote_them() {
+        let refused = |op: &str, value: Value| {
+            let filter = json!({"field": "customer_phone", "op": op, "value": value});
+            let wanted = serde_json::from_value(json!({"filters": [filter]})).unwrap();
+            let attributes = attributes();
+            let catalog = Catalog::new(&attributes);
+            let failure = normalize(&wanted, &catalog, &Operators::usual()).unwrap_err();
+            assert_eq!(failure.code.as_str(), UNSUPPORTED);
+            failure.details.unwrap()["condition"].clone()
+        };
+        assert_eq!(refused(" exclude ", json!("1")), "联系电话 exclude 1");
+        assert_eq!(refused("between", json!([1, 5])), "联系电话 between 1、5");
+        assert_eq!(refused("is_null", Value::Null), "联系电话 is_null");
+        let unknown_field = json!([{"field": "shoe_size", "op": "exclude", "value": 42}]);
+        assert_eq!(plan(json!({"filters": unknown_field})).ignored[0].op, "exclude");
     }
 
     #[test]

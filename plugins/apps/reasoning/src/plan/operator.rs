@@ -2,7 +2,7 @@
 //!
 //! A condition keeps its meaning or is not executed. The data service declares its operators in the
 //! schema of its tool. A condition with another operator is written in an equivalent form if there
-//! is one; otherwise the user has to replace it.
+//! is one; otherwise the user has to replace it. A word that names no operator has no such form.
 
 use wattle_plugin::prelude::{Failure, Value, json, tools};
 
@@ -45,13 +45,18 @@ const ALL: &[(Operator, &str, &[&str], &str)] = &[
 ];
 
 impl Operator {
-    /// Returns the operator that a word names. A word that names none means `eq`.
-    pub(crate) fn read(word: &str) -> Self {
+    /// Returns the operator that a word names, or `None` if it names none. An empty word is `eq`.
+    pub(crate) fn read(word: &str) -> Option<Self> {
         let word = word.trim().to_lowercase().replace([' ', '-'], "_");
         let is_meant = |(_, name, others, _): &&(Self, &str, &[&str], &str)| {
             *name == word || others.contains(&word.as_str())
         };
-        ALL.iter().find(is_meant).map_or(Self::Eq, |(operator, ..)| *operator)
+        ALL.iter().find(is_meant).map(|(operator, ..)| *operator)
+    }
+
+    /// Returns the names of all operators, for a model that wrote another word.
+    pub(crate) fn all_names() -> Vec<&'static str> {
+        ALL.iter().map(|(_, name, ..)| *name).collect()
     }
 
     /// Returns the name at the data service.
@@ -124,7 +129,7 @@ impl Operators {
                 match values.as_slice() {
                     _ if has(Operator::In) => Ok(one(Operator::In, Value::Array(values))),
                     [single] if has(Operator::Eq) => Ok(one(Operator::Eq, single.clone())),
-                    _ => Err(unsupported(label, operator, value)),
+                    _ => Err(unsupported(label, operator.word(), value)),
                 }
             }
             (Operator::Ne, [single]) if has(Operator::Ne) => Ok(one(Operator::Ne, single.clone())),
@@ -135,13 +140,16 @@ impl Operators {
                 Ok(values.into_iter().flat_map(|value| one(Operator::Ne, value)).collect())
             }
             (operator, [single]) if has(operator) => Ok(one(operator, single.clone())),
-            _ => Err(unsupported(label, operator, value)),
+            _ => Err(unsupported(label, operator.word(), value)),
         }
     }
 }
 
-fn unsupported(label: &str, operator: Operator, value: &Value) -> Failure {
+/// Returns the failure of a condition that the data service cannot express. `word` is its operator
+/// for users, or the word of the model if that names no operator.
+pub(crate) fn unsupported(label: &str, word: &str, value: &Value) -> Failure {
     let value = match value {
+        Value::Null => String::new(),
         Value::String(text) => text.clone(),
         Value::Array(items) => {
             let texts = items
@@ -151,7 +159,7 @@ fn unsupported(label: &str, operator: Operator, value: &Value) -> Failure {
         }
         other => other.to_string(),
     };
-    let condition = format!("{label} {} {value}", operator.word());
+    let condition = [label, word, value.as_str()].join(" ").trim_end().to_owned();
     let message = format!("the data service cannot express the condition `{condition}`");
     Failure::new(UNSUPPORTED, message).with_details(json!({ "condition": condition }))
 }
@@ -170,20 +178,31 @@ mod tests {
 
     /// Returns the conditions as `op value`, or the condition of the failure.
     fn express(names: &[&str], op: &str, value: Value) -> Vec<String> {
-        match service(names).express("phone", "客户电话", Operator::read(op), &value) {
+        let operator = Operator::read(op).unwrap();
+        match service(names).express("phone", "客户电话", operator, &value) {
             Ok(filters) => filters.iter().map(|it| format!("{} {}", it.op, it.value)).collect(),
             Err(failure) => vec![failure.details.unwrap()["condition"].to_string()],
         }
     }
 
     #[test]
-    fn s1_50_unknown_operators_mean_eq() {
-        for word in ["eq", "=", "等于", "", "median"] {
-            assert_eq!(Operator::read(word), Operator::Eq, "{word}");
+    fn s1_50_other_words_of_models_name_operators_and_an_empty_one_is_eq() {
+        for word in ["eq", "=", "等于", "", " "] {
+            assert_eq!(Operator::read(word), Some(Operator::Eq), "{word}");
         }
-        assert_eq!(Operator::read("LIKE"), Operator::Like);
-        assert_eq!(Operator::read("NOT IN"), Operator::NotIn);
-        assert_eq!(Operator::read("!="), Operator::Ne);
+        assert_eq!(Operator::read("LIKE"), Some(Operator::Like));
+        assert_eq!(Operator::read("NOT IN"), Some(Operator::NotIn));
+        assert_eq!(Operator::read("!="), Some(Operator::Ne));
+    }
+
+    #[test]
+    fn s1_48_words_that_name_no_operator_are_never_equality() {
+        for word in ["exclude", "between", "starts_with", "is_null", "median", "eq?"] {
+            assert_eq!(Operator::read(word), None, "{word}");
+        }
+        for name in Operator::all_names() {
+            assert_eq!(Operator::read(name).map(Operator::name), Some(name));
+        }
     }
 
     #[test]

@@ -90,10 +90,15 @@ async fn s1_48_attribute_names_are_mapped_to_fields() {
 }
 
 #[tokio::test]
-async fn s1_48_missing_conditions_and_unknown_fields_are_corrected_once() {
+async fn s1_48_missing_conditions_unknown_fields_and_unknown_operators_are_corrected_once() {
     let server = Setup::reasoning().await.start().await;
-    let unknown = json!([{ "field": "shoe", "op": "eq", "value": "13800138000" }]);
-    for wrong in [json!({ "mode": "query", "filters": unknown }), json!({ "mode": "query" })] {
+    let field = json!([{ "field": "shoe", "op": "eq", "value": "13800138000" }]);
+    let operator = json!([{ "field": "phone", "op": "exclude", "value": "13800138000" }]);
+    for wrong in [
+        json!({ "mode": "query", "filters": field }),
+        json!({ "mode": "query", "filters": operator }),
+        json!({ "mode": "query" }),
+    ] {
         server.standin().clear_requests();
         let fault = Fault::Content { text: wrong.to_string() };
         server.standin().fault(FaultRule::new(deciding("reasoning_plan"), fault).times(1));
