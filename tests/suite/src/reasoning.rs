@@ -234,7 +234,13 @@ pub fn pairs(trace: &[Value]) -> (usize, usize) {
 
 /// Matches model requests for a document of this name, such as `reasoning_plan`.
 pub fn deciding(purpose: &str) -> Pattern {
-    Pattern { body_contains: Some(format!("\"name\":\"{purpose}\"")), ..Pattern::path(MODEL_PATH) }
+    mentioning(&format!("\"name\":\"{purpose}\""))
+}
+
+/// Matches model requests that contain this text. The stand-in compares whole bodies, while its
+/// journal truncates long texts.
+pub fn mentioning(text: &str) -> Pattern {
+    Pattern { body_contains: Some(text.to_owned()), ..Pattern::path(MODEL_PATH) }
 }
 
 /// Matches calls of this tool.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule};
-use wattle_suite::reasoning::{calling, deciding, rows_of};
+use wattle_suite::reasoning::{calling, deciding, mentioning, rows_of};
 use wattle_suite::server::{Setup, TestServer};
 
 const QUESTION: &str = "查询手机号13800138000的客户";
@@ -142,18 +142,30 @@ async fn s1_47_amounts_are_summed_by_status() {
 #[tokio::test]
 async fn s1_53_page_sizes_are_limited_and_the_summary_receives_the_first_rows() {
     let server = Setup::reasoning().await.start().await;
-    decides(&server, "reasoning_plan", &json!({ "mode": "query", "page_size": 5_000 }));
-    let ran = server.reasoning().answer("查询订单").await;
+    let app = server.reasoning();
+    let plan = json!({ "mode": "query", "page_size": 5_000, "filters": [] });
+    decides(&server, "reasoning_plan", &plan);
+    let refuses = |order: &str| {
+        let fault = Fault::Status { status: 500, retry_after: None, body: None };
+        server.standin().fault(FaultRule::new(mentioning(order), fault));
+    };
+
+    let [last_sent, first_omitted] = ["SO-2024-0020", "SO-2024-0021"];
+    refuses(first_omitted);
+    let ran = app.answer("查询订单").await;
+    assert_eq!(ran["status"], "completed", "the model gets no request with the 21st row: {ran}");
     assert_eq!(server.mcp_calls("mcp.data.query")[0]["page_size"], 200);
     let items = ran["result"]["data_execution"]["items"].as_array().unwrap();
     assert_eq!(items.len(), 120, "the result is complete");
-    let last = server.reasoning_calls().pop().unwrap().body.unwrap();
-    let facts: Value =
-        serde_json::from_str(last["messages"][1]["content"].as_str().unwrap_or("{}"))
-            .unwrap_or_default();
-    if let Some(shown) = facts["items"].as_array() {
-        assert_eq!(shown.len(), 20);
-    }
+    assert_eq!(items[19]["order_no"], last_sent);
+    assert_eq!(items[20]["order_no"], first_omitted);
+
+    refuses(last_sent);
+    let session = app.ask("查询订单").await;
+    let failed = app.on(&session, "run", &json!({})).await;
+    assert_eq!((failed.status, &failed.body["code"]), (400, &json!(9000)), "{failed:?}");
+    let message = failed.body["message"].as_str().unwrap();
+    assert!(message.contains("llm summary failed"), "the summary gets the 20th row: {message}");
 }
 
 #[tokio::test]
