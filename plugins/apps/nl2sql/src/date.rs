@@ -1,4 +1,4 @@
-//! The current time in the operator's time zone, in the formats that are shown and stored.
+//! The current time in the configured time zone, in the formats that are shown and stored.
 
 use wattle_plugin::clock::Civil;
 use wattle_plugin::prelude::{Failure, clock, settings};
@@ -9,7 +9,8 @@ pub(crate) struct Now {
     offset_seconds: i32,
 }
 
-/// Returns the current time in the zone of the setting `time_zone`, or else in the host's zone.
+/// Returns the current time in the zone of the setting `time_zone`. If the setting is empty, the
+/// time zone of the host applies.
 pub(crate) fn now() -> Result<Now, Failure> {
     let zone = settings::get::<String>("time_zone")?.filter(|zone| !zone.is_empty());
     let zoned = clock::to_zone(clock::now_ms(), zone.as_deref())?;

@@ -1,8 +1,14 @@
-//! Tests of the configuration that the application ships. Only its addresses are replaced.
+//! Tests of the configuration that the application ships, of which only the addresses are replaced,
+//! and of its default settings.
 
 use std::time::Duration;
 
-use wattle_suite::nl2sql::example;
+use serde_json::json;
+use wattle_suite::nl2sql::{SESSIONS, example};
+use wattle_suite::server::Setup;
+
+/// 2025-01-16 01:00 in Shanghai, still the 15th in UTC.
+const LATE_MS: i64 = 1_736_960_400_000;
 
 const KEY: (&str, &str) = ("DASHSCOPE_API_KEY", "suite-model-key");
 
@@ -51,4 +57,18 @@ async fn s4_51_a_variable_replaces_the_model_of_a_role() {
     let server = example().await.start_with(variables).await;
     server.ask("有多少客户").await;
     assert_eq!(server.model_calls(), ["small", "qwen-plus", "other", "qwen-plus"]);
+}
+
+#[tokio::test]
+async fn s4_06_today_is_a_date_in_shanghai_by_default() {
+    let setup = Setup::nl2sql().await;
+    let mut setup = setup.replace("time_zone = \"Asia/Shanghai\"", "time_zone = \"UTC\"");
+    setup.clock = setup.clock.in_zone("UTC");
+    let server = setup.start().await;
+    server.clock().set_now_ms(LATE_MS);
+    let result = server.ask("昨天有多少订单").await;
+    let yesterday = json!({ "start": "2025-01-15", "end": "2025-01-15" });
+    assert_eq!(result["task"]["time_range"], yesterday, "{result}");
+    let sessions = server.get(SESSIONS).await.expect(200)["data"]["sessions"].clone();
+    assert_eq!(sessions[0]["created_at"], "2025-01-16T01:00:00+08:00");
 }
