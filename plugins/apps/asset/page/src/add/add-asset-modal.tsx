@@ -7,7 +7,7 @@ import "./add.css";
 import { parse, type Review, type Step } from "./parse.ts";
 import { ACCEPT, dataUrl, MOST_BYTES } from "./picture.ts";
 import { Progress } from "./progress.tsx";
-import { forgetThread, savedThread, saveThread, watchThread } from "./thread.ts";
+import { type OwnThread, savedThread, useOwnThread } from "./thread.ts";
 
 /** Phase of the dialog. The phase `work` parses an input or restores a saved thread. */
 type Phase =
@@ -25,16 +25,24 @@ interface Props {
 
 /** Dialog that adds assets. */
 export function AddAssetModal({ open, initial, onClose, onStored }: Props) {
+  // A store may end after the dialog was closed, so the thread outlives the content of the dialog.
+  const thread = useOwnThread(() => {
+    if (open) onStored(0);
+  });
   return (
     <Dialog open={open} title="新增资产" onClose={onClose} wide>
       <Banner />
-      <Round initial={initial} onStored={onStored} />
+      <Round initial={initial} thread={thread} onStored={onStored} />
       <Toasts />
     </Dialog>
   );
 }
 
-function Round({ initial, onStored }: Pick<Props, "initial" | "onStored">) {
+interface RoundProps extends Pick<Props, "initial" | "onStored"> {
+  thread: OwnThread;
+}
+
+function Round({ initial, thread, onStored }: RoundProps) {
   const [phase, setPhase] = useState<Phase>({ name: "input" });
   const files = useFiles({ accept: ACCEPT, maxBytes: MOST_BYTES });
   const isThere = useRef(true);
@@ -48,27 +56,30 @@ function Round({ initial, onStored }: Pick<Props, "initial" | "onStored">) {
     if (isThere.current) setPhase(next);
   }, []);
 
-  useEffect(() => goOn(show, onStored), [show, onStored]);
-  useEffect(() => watchThread(() => goOnAfterOther(show, onStored)), [show, onStored]);
+  useEffect(() => goOn(thread, show, onStored), [thread, show, onStored]);
 
   const send = async (text: string) => {
     show({ name: "work", steps: [] });
+    let threadId: string | undefined;
     try {
       const input = await inputOf(text, files.items[0]?.file);
       const review = await parse(input, {
-        onThread: saveThread,
+        onThread: (id) => {
+          threadId = id;
+          thread.keep(id);
+        },
         onSteps: (steps) => show({ name: "work", steps }),
       });
       files.clear();
       show({ name: "result", review });
     } catch (error) {
-      forgetThread(undefined);
+      if (threadId !== undefined) thread.forget(threadId);
       show({ name: "input", message: messageOf(error) });
       throw error;
     }
   };
   const startOver = (threadId: string, message?: string) => {
-    forgetThread(threadId);
+    thread.end(threadId);
     show(message === undefined ? { name: "input" } : { name: "input", message });
   };
 
@@ -81,7 +92,7 @@ function Round({ initial, onStored }: Pick<Props, "initial" | "onStored">) {
         onAgain={() => startOver(review.threadId)}
         onExpired={(message) => startOver(review.threadId, message)}
         onStored={(count) => {
-          forgetThread(review.threadId);
+          thread.end(review.threadId);
           onStored(count);
         }}
       />
@@ -118,31 +129,30 @@ function Round({ initial, onStored }: Pick<Props, "initial" | "onStored">) {
 }
 
 /** Continues the saved thread. An expired thread is removed without a message. */
-function goOn(show: (phase: Phase) => void, onStored: (count: number) => void): void {
+function goOn(
+  thread: OwnThread,
+  show: (phase: Phase) => void,
+  onStored: (count: number) => void,
+): void {
   const threadId = savedThread();
   if (threadId === undefined) return;
+  thread.keep(threadId);
   const waiting: Step = { node: "resume", message: "正在恢复上次的结果", isDone: false };
   show({ name: "work", steps: [waiting] });
   readThread(threadId).then(
     ({ reviewPayload, storeResult }) => {
       if (reviewPayload)
         return show({ name: "result", review: { threadId, payload: reviewPayload } });
-      forgetThread(threadId);
+      thread.end(threadId);
       show({ name: "input" });
       if (storeResult) onStored(storeResult.ids.length);
     },
     (error: unknown) => {
       const isGone = error instanceof ApiError && error.kind === "http";
-      if (isGone) forgetThread(threadId);
+      if (isGone) thread.forget(threadId);
       show(isGone ? { name: "input" } : { name: "input", message: messageOf(error) });
     },
   );
-}
-
-/** Starts over after another tab has stored or dropped the thread. */
-function goOnAfterOther(show: (phase: Phase) => void, onStored: (count: number) => void): void {
-  show({ name: "input" });
-  onStored(0);
 }
 
 async function inputOf(text: string, picture: File | undefined): Promise<Input> {

@@ -1,7 +1,11 @@
-// Id of the thread of a round, which is all that the page stores. A reload continues with the
-// thread.
+// Thread of a round. Its id is all that the page stores, so that a reload continues with it.
+import { useTabs } from "@wattle/page";
+import { useMemo, useRef } from "react";
 
 const KEY = "wattle-asset-thread";
+
+/** Channel on which a tab posts the id of a thread that it has stored or dropped. */
+const CHANNEL = "wattle-asset";
 
 /** Returns the id of the thread whose review is pending. */
 export function savedThread(): string | undefined {
@@ -12,7 +16,7 @@ export function savedThread(): string | undefined {
   }
 }
 
-export function saveThread(threadId: string): void {
+function saveThread(threadId: string): void {
   try {
     localStorage.setItem(KEY, threadId);
   } catch {
@@ -20,26 +24,53 @@ export function saveThread(threadId: string): void {
   }
 }
 
-/**
- * Removes the saved id. A given id is removed only if it is the saved one, because another tab may
- * have saved the id of its own thread.
- */
-export function forgetThread(threadId: string | undefined): void {
+/** Removes the saved id if it is that of the thread. Another tab may have saved its own since. */
+function removeThread(threadId: string): void {
   try {
-    if (threadId === undefined || savedThread() === threadId) localStorage.removeItem(KEY);
+    if (savedThread() === threadId) localStorage.removeItem(KEY);
   } catch {
     // Without storage no id is saved.
   }
 }
 
+/** The thread that this tab parses or shows. */
+export interface OwnThread {
+  /** Makes a thread the own one and saves its id. */
+  keep: (threadId: string) => void;
+  /** Forgets a thread that cannot be continued. */
+  forget: (threadId: string) => void;
+  /** Forgets a thread that is stored or dropped, and notifies the other tabs. */
+  end: (threadId: string) => void;
+}
+
 /**
- * Calls `onGone` when another tab has stored or dropped the thread. Returns a function that removes
- * the listener.
+ * Returns the own thread. Calls `onEnded` when another tab has stored or dropped it. The threads of
+ * other tabs are not followed, although all tabs save their ids in the same place.
  */
-export function watchThread(onGone: () => void): () => void {
-  const listen = (event: StorageEvent) => {
-    if (event.key === KEY && event.newValue === null) onGone();
-  };
-  addEventListener("storage", listen);
-  return () => removeEventListener("storage", listen);
+export function useOwnThread(onEnded: () => void): OwnThread {
+  const own = useRef<string>(undefined);
+  const tell = useTabs(CHANNEL, (threadId) => {
+    if (threadId === undefined || threadId !== own.current) return;
+    // The removal by the other tab may arrive here after its message.
+    own.current = undefined;
+    removeThread(threadId);
+    onEnded();
+  });
+  return useMemo((): OwnThread => {
+    const forget = (threadId: string) => {
+      if (own.current === threadId) own.current = undefined;
+      removeThread(threadId);
+    };
+    return {
+      keep: (threadId) => {
+        own.current = threadId;
+        saveThread(threadId);
+      },
+      forget,
+      end: (threadId) => {
+        forget(threadId);
+        tell(threadId);
+      },
+    };
+  }, [tell]);
 }

@@ -1,0 +1,77 @@
+// The dialog beside the dialogs of other tabs, which save the ids of their threads in one place.
+import { cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { AddAssetModal } from "../src/add/add-asset-modal.tsx";
+
+const KEY = "wattle-asset-thread";
+
+const payload = { type: "operation", rows: [], missingFields: [], warnings: [] };
+
+let otherTab: BroadcastChannel;
+
+beforeEach(() => {
+  otherTab = new BroadcastChannel("wattle-asset");
+});
+
+afterEach(() => {
+  cleanup();
+  otherTab.close();
+  localStorage.clear();
+  vi.unstubAllGlobals();
+});
+
+/** Does what this tab sees when another one removes the id of its thread and posts it. */
+function endElsewhere(threadId: string): void {
+  const change = { key: KEY, oldValue: threadId, newValue: null };
+  dispatchEvent(new StorageEvent("storage", change));
+  otherTab.postMessage(threadId);
+}
+
+/** Has the service answer that the saved thread is under review. */
+function answersReview(): void {
+  const thread = { threadId: "own", reviewPayload: payload };
+  vi.stubGlobal("fetch", async (url: string) =>
+    Response.json(url.endsWith("/threads/own") ? thread : []),
+  );
+}
+
+function open(initial = "") {
+  const onStored = vi.fn();
+  render(<AddAssetModal open initial={initial} onClose={vi.fn()} onStored={onStored} />);
+  return onStored;
+}
+
+it("keeps its review when another tab ends another thread", async () => {
+  localStorage.setItem(KEY, "own");
+  answersReview();
+  const onStored = open();
+  await screen.findByText("确认添加到组合");
+  endElsewhere("other");
+  expect(onStored).not.toHaveBeenCalled();
+  expect(screen.queryByText("确认添加到组合")).not.toBeNull();
+  // A channel keeps the order of messages, so the first one is handled once the second one is.
+  endElsewhere("own");
+  await vi.waitFor(() => expect(localStorage.getItem(KEY)).toBeNull());
+  expect(onStored.mock.calls).toEqual([[0]]);
+});
+
+it("keeps the saved thread of another tab when its own input is not parsed", async () => {
+  vi.stubGlobal("fetch", async () => Response.json({ error: "AI 解析失败: x" }, { status: 502 }));
+  open("买入");
+  localStorage.setItem(KEY, "other");
+  fireEvent.keyDown(screen.getByLabelText("描述交易或持仓"), { key: "Enter" });
+  await screen.findByText("AI 解析失败: x");
+  expect(localStorage.getItem(KEY)).toBe("other");
+});
+
+it("posts its thread when the user drops the review", async () => {
+  localStorage.setItem(KEY, "own");
+  const posted = new Promise((resolve) => {
+    otherTab.onmessage = ({ data }: MessageEvent<string>) => resolve(data);
+  });
+  answersReview();
+  open();
+  fireEvent.click(await screen.findByText("重新输入"));
+  expect(localStorage.getItem(KEY)).toBeNull();
+  expect(await posted).toBe("own");
+});
