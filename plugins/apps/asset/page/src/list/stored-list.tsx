@@ -1,7 +1,7 @@
 // Lists of the stored trades and holdings, of one portfolio or of all.
-import { Button, Panel, toast } from "@wattle/page";
+import { Button, inOrder, Panel, toast } from "@wattle/page";
 import { type Column, DataTable } from "@wattle/page/table";
-import { useCallback, useEffect, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { type Holding, listStored, type Operation, type Portfolio } from "../api.ts";
 import { RISKS } from "../confirm/review-form.tsx";
 
@@ -74,38 +74,57 @@ interface ListProps<R> extends Props {
   columns: readonly Column<R>[];
 }
 
+/** Rows that were read, and the id before which older ones begin. */
+interface List<R> {
+  portfolioId: number | undefined;
+  rows: readonly R[];
+  next: number | null;
+}
+
 function StoredList<R extends { id: number }>(props: ListProps<R>) {
   const { title, kind, columns, portfolioId, version } = props;
-  const [rows, setRows] = useState<readonly R[]>();
-  const [next, setNext] = useState<number | null>(null);
-  const read = useCallback(
-    async (before?: number) => {
-      const page = await listStored<R>(kind, portfolioId, before);
-      setRows((now) => (before === undefined ? page.items : [...(now ?? []), ...page.items]));
-      setNext(page.nextBefore);
-    },
-    [kind, portfolioId],
+  const [list, setList] = useState<List<R>>();
+  const readNewest = useMemo(
+    () => inOrder((id: number | undefined) => listStored<R>(kind, id)),
+    [kind],
   );
   useEffect(() => {
     void version;
-    read().catch((error: Error) => toast(error.message, "error"));
-  }, [read, version]);
-  const more = () => read(next ?? undefined).catch((error: Error) => toast(error.message, "error"));
+    readNewest(portfolioId)
+      .then((page) => {
+        if (page !== undefined) setList({ portfolioId, rows: page.items, next: page.nextBefore });
+      })
+      .catch(showFailure);
+  }, [readNewest, portfolioId, version]);
+  const more = async (known: List<R>, before: number) => {
+    const page = await listStored<R>(kind, known.portfolioId, before);
+    // The list may have been read again meanwhile, or continued after another click.
+    const rows = [...known.rows, ...page.items];
+    setList((now) => (now === known ? { ...known, rows, next: page.nextBefore } : now));
+  };
+  const shown = list?.portfolioId === portfolioId ? list : undefined;
+  const next = shown?.next ?? null;
   return (
     <Panel title={title}>
-      {rows === undefined ? (
+      {shown === undefined ? (
         <p className="w-note">正在读取…</p>
       ) : (
         <DataTable
           label={title}
           columns={columns}
-          rows={rows}
+          rows={shown.rows}
           rowKey={(row) => row.id}
           maxHeight={360}
           empty="还没有记录"
         />
       )}
-      {next !== null && <Button onClick={() => void more()}>更早的记录</Button>}
+      {shown !== undefined && next !== null && (
+        <Button onClick={() => void more(shown, next).catch(showFailure)}>更早的记录</Button>
+      )}
     </Panel>
   );
+}
+
+function showFailure(error: Error): void {
+  toast(error.message, "error");
 }
