@@ -1,15 +1,15 @@
 // The app's endpoints. Their responses are `{code, message, data}`.
 import { request } from "@wattle/page/api";
 import { streamEvents } from "@wattle/page/sse";
-import type { Message, Messages, Row, Session, Told } from "./types.ts";
+import type { Message, Messages, Row, Session, SessionList, Told } from "./types.ts";
 
 const SESSIONS = "api/chat/sessions";
 
 /** Number of sessions by which the list grows. */
 export const SESSION_PAGE = 50;
 
-/** Messages of one request, the maximum of the endpoint. */
-const MESSAGE_PAGE = 200;
+/** Items of one request, the maximum of the endpoints. */
+const LARGEST_PAGE = 200;
 
 /** The last events of the stream. */
 const ENDS = ["workflow_end", "workflow_error"];
@@ -19,8 +19,24 @@ async function data<T>(path: string, method = "GET"): Promise<T> {
   return found;
 }
 
-export function listSessions(limit: number): Promise<{ sessions: Session[]; total: number }> {
-  return data(`${SESSIONS}?offset=0&limit=${limit}`);
+/**
+ * Returns the first `count` sessions, in as many requests as necessary. A session that moves to the
+ * top between two requests is in both responses, and once in the list.
+ */
+export async function listSessions(count: number): Promise<SessionList> {
+  const sessions = new Map<string, Session>();
+  let offset = 0;
+  for (;;) {
+    const limit = Math.min(count - offset, LARGEST_PAGE);
+    const page = await data<SessionList>(`${SESSIONS}?offset=${offset}&limit=${limit}`);
+    for (const session of page.sessions) {
+      if (!sessions.has(session.session_id)) sessions.set(session.session_id, session);
+    }
+    offset += page.sessions.length;
+    if (page.sessions.length === 0 || offset >= Math.min(count, page.total)) {
+      return { sessions: [...sessions.values()], total: page.total };
+    }
+  }
 }
 
 export function deleteSession(id: string): Promise<unknown> {
@@ -35,7 +51,7 @@ export function deleteMessages(id: string): Promise<unknown> {
 export async function listMessages(id: string): Promise<Messages> {
   const messages: Message[] = [];
   for (;;) {
-    const query = `offset=${messages.length}&limit=${MESSAGE_PAGE}`;
+    const query = `offset=${messages.length}&limit=${LARGEST_PAGE}`;
     const path = `${SESSIONS}/${encodeURIComponent(id)}/messages?${query}`;
     const page = await data<Messages>(path);
     messages.push(...page.messages);

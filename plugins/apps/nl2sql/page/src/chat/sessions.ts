@@ -1,8 +1,8 @@
 // The list of sessions.
-import { ApiError, toast, useConnection } from "@wattle/page";
-import { useCallback, useEffect, useState } from "react";
+import { ApiError, inOrder, toast, useConnection } from "@wattle/page";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { deleteMessages, deleteSession, listSessions, SESSION_PAGE } from "./api.ts";
-import type { Session } from "./types.ts";
+import type { Session, SessionList } from "./types.ts";
 
 export interface Sessions {
   sessions: readonly Session[];
@@ -14,24 +14,20 @@ export interface Sessions {
   clear: (id: string) => Promise<boolean>;
 }
 
-/** Maximum number of sessions of one request. */
-const MOST = 200;
-
 export function useSessions(): Sessions {
-  const [limit, setLimit] = useState(SESSION_PAGE);
-  const [found, setFound] = useState<{ sessions: readonly Session[]; total: number }>({
-    sessions: [],
-    total: 0,
-  });
+  const [count, setCount] = useState(SESSION_PAGE);
+  const [found, setFound] = useState<SessionList>({ sessions: [], total: 0 });
+  const read = useMemo(() => inOrder(listSessions), []);
   const load = useCallback(async () => {
     try {
-      setFound(await listSessions(limit));
+      const list = await read(count);
+      if (list !== undefined) setFound(list);
     } catch (error) {
       // The banner shows a lost connection.
       if (error instanceof ApiError && error.kind === "network") return;
       toast(`会话列表没有加载：${error instanceof Error ? error.message : error}`, "error");
     }
-  }, [limit]);
+  }, [read, count]);
   const refresh = useCallback(() => void load(), [load]);
   useEffect(refresh, [refresh]);
   useConnection(refresh);
@@ -50,7 +46,7 @@ export function useSessions(): Sessions {
   return {
     ...found,
     refresh,
-    more: () => setLimit((now) => Math.min(now + SESSION_PAGE, MOST)),
+    more: () => setCount((now) => now + SESSION_PAGE),
     remove: (id) => change(deleteSession(id)),
     clear: (id) => change(deleteMessages(id)),
   };

@@ -96,6 +96,12 @@ export interface Session {
   message_count: number;
 }
 
+export interface SessionList {
+  sessions: Session[];
+  /** Number of all sessions. */
+  total: number;
+}
+
 export interface Message {
   id: number;
   role: "user" | "assistant";
