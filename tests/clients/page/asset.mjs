@@ -112,6 +112,19 @@ async function progresses(visit) {
   await review(page).waitFor();
 }
 
+/** Why a cell is invalid: with the focus on the cell, the whole text is below it. */
+async function reasonBelow(page, field) {
+  await field.focus();
+  const reason = dialog(page).locator(`[id="${await field.getAttribute("aria-describedby")}"]`);
+  await reason.waitFor();
+  const isWhole = await reason.evaluate((it) => {
+    const [text, frame] = [it, it.closest('[role="group"]')].map((box) => box.getBoundingClientRect());
+    return text.left >= frame.left && text.right <= frame.right && text.bottom <= frame.bottom;
+  });
+  assert.ok(isWhole, "the frame of the table cuts the reason");
+  return reason.textContent();
+}
+
 /** S0-88, S0-89: red cells, checks by column, rows that are added and deleted. */
 async function completes(visit) {
   const { page } = visit;
@@ -131,9 +144,11 @@ async function completes(visit) {
   const button_ = button(page, "确认添加到组合");
   assert.equal(await button_.isEnabled(), false);
   await visit.look("missing");
+  assert.equal(await reasonBelow(page, ticker), "请补充");
+  await visit.look("reason");
   await ticker.fill("9992.HK");
   await cell(page, 2, "价格").fill("abc");
-  await dialog(page).getByText("价格必须是不小于 0 的数字").first().waitFor({ state: "attached" });
+  assert.equal(await reasonBelow(page, cell(page, 2, "价格")), "价格必须是不小于 0 的数字");
   assert.equal(await button_.isEnabled(), false);
   await cell(page, 2, "价格").fill("0");
   assert.equal(await button_.isEnabled(), true, "0 is a price");

@@ -1,5 +1,5 @@
 // Table in which a person checks, completes and deletes rows.
-import { Fragment, memo, useCallback, useLayoutEffect, useRef, useState } from "react";
+import { Fragment, memo, useCallback, useId, useLayoutEffect, useRef, useState } from "react";
 import { COLUMNS, type Column, type DraftRow, type FieldName, flawOf, type Kind } from "./draft.ts";
 import "./confirm.css";
 import { rowsInSight, useSight } from "./window.ts";
@@ -56,7 +56,10 @@ export function AssetConfirmTable(props: Props) {
           </tr>
         </thead>
         <tbody
-          onFocus={(event) => setFocused(indexOf(event.target))}
+          onFocus={(event) => {
+            setFocused(indexOf(event.target));
+            reveal(event.target.nextElementSibling);
+          }}
           onBlur={() => setFocused(undefined)}
         >
           {indices.map((index, place) => {
@@ -88,6 +91,15 @@ function indexOf(target: EventTarget): number | undefined {
   const row = target instanceof Element ? target.closest("tr") : null;
   const index = Number(row?.dataset.index);
   return Number.isNaN(index) ? undefined : index;
+}
+
+/**
+ * Scrolls the reason of a cell into view if the cell has the focus. The frame may cut it, because it
+ * is shown below the cell.
+ */
+function reveal(reason: Element | null): void {
+  if (reason === null || reason.previousElementSibling !== document.activeElement) return;
+  reason.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 /** Returns the rejected fields of a row as one text, so that `memo` compares them by value. */
@@ -122,16 +134,19 @@ const Row = memo(function Row(props: RowProps) {
   const { row, index, columns, refused, isFresh, onEdit, onDelete } = props;
   const refusedFields = refused.split(" ");
   const focus = useCallback((element: HTMLElement | null) => element?.focus(), []);
+  const id = useId();
   return (
     <tr aria-rowindex={index + 2} data-index={index} style={{ height: ROW_PX }}>
       {columns.map((column, place) => {
         const { field, heading } = column;
         const isRefused = refusedFields.includes(field);
         const flaw = flawOf(row, column) ?? (isRefused ? "服务没有接受这个值" : undefined);
+        const reasonId = `${id}-${field}`;
         const cell = {
           className: "a-cell",
           "aria-label": `第 ${index + 1} 行 ${heading}`,
           "aria-invalid": flaw !== undefined,
+          "aria-describedby": flaw === undefined ? undefined : reasonId,
           title: flaw,
           value: row.texts[field],
           ref: isFresh && place === 0 ? focus : undefined,
@@ -154,6 +169,11 @@ const Row = memo(function Row(props: RowProps) {
                 autoComplete="off"
                 spellCheck={false}
               />
+            )}
+            {flaw !== undefined && (
+              <span key={flaw} ref={reveal} id={reasonId} className="a-reason">
+                {flaw}
+              </span>
             )}
           </td>
         );
