@@ -49,6 +49,8 @@ async fn main() -> anyhow::Result<()> {
             "apify": base,
             "nominatim": base,
             "unsplash": base,
+            "mcp_graph": format!("{base}/mcp/graph"),
+            "mcp_data": format!("{base}/mcp/data"),
         });
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "{addresses}").and_then(|()| stdout.flush()).context("write to stdout")?;

@@ -1,6 +1,6 @@
 //! The program `wattle-standin`, started and ended as in a demo.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::process::Command;
 use wattle_kit::process::Program;
 
@@ -21,6 +21,21 @@ async fn the_program_prints_its_urls_and_ends_with_its_input() {
     program.close_stdin();
     assert!(program.ended().await.unwrap().success());
     reqwest::get(&url).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn the_program_prints_the_urls_of_its_mcp_servers() {
+    let (mut program, addresses) = start(&[]).await;
+    let client = reqwest::Client::new();
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}});
+    for name in ["mcp_graph", "mcp_data"] {
+        let url = addresses[name].as_str().unwrap();
+        let answer = client.post(url).json(&hello).send().await.unwrap();
+        let answer: Value = answer.json().await.unwrap();
+        assert!(answer["result"]["serverInfo"].is_object(), "{name}: {answer}");
+    }
+    program.close_stdin();
+    assert!(program.ended().await.unwrap().success());
 }
 
 #[tokio::test]
