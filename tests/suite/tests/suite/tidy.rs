@@ -1,7 +1,9 @@
 //! Tests of the source tree: layers of crates, first lines and sizes of files, words, import
-//! cycles, limits, requirements, and tests that leave themselves out.
+//! cycles, limits, requirements, what applications ship for operators, and tests that leave
+//! themselves out.
 
 mod circles;
+mod examples;
 mod left_out;
 mod limits;
 mod requirements;
