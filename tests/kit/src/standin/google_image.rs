@@ -11,6 +11,9 @@ use crate::picture;
 /// Aspect ratios that both models accept.
 const RATIOS: [&str; 5] = ["1:1", "3:4", "4:3", "9:16", "16:9"];
 
+/// Parts of names, one of which the name of each Gemini model for images has.
+const IMAGE_MODELS: [&str; 2] = ["image", "nano-banana"];
+
 /// Maximum number of images in one request to Imagen.
 const MAX_SAMPLES: u64 = 4;
 
@@ -58,10 +61,10 @@ pub(super) fn is_wanted(request: &Value) -> bool {
     wanted.and_then(Value::as_array).is_some_and(|kinds| kinds.contains(&json!("IMAGE")))
 }
 
-/// Responds to `POST /v1beta/models/gemini-...-image:generateContent`. The caller has checked the
-/// key.
+/// Responds to `POST /v1beta/models/gemini-...-image:generateContent`, and the same for
+/// `gemini-nano-banana-...`. The caller has checked the key.
 pub(super) fn generate(request: &Value, model: &str, fault: Option<&Fault>) -> Reply {
-    if !model.contains("image") {
+    if !IMAGE_MODELS.iter().any(|part| model.contains(part)) {
         let message = format!("models/{model} does not support the response modality IMAGE");
         return gemini::refuse(StatusCode::BAD_REQUEST, &message);
     }
@@ -143,9 +146,11 @@ mod tests {
         let request = json!({"contents": [{"role": "user", "parts": [{"text": "a tower"}]}],
             "generationConfig": {"responseModalities": ["IMAGE"]}});
         assert!(is_wanted(&request) && !is_wanted(&json!({})));
-        let (_, made) = body(generate(&request, "gemini-2.5-flash-image", None)).await;
-        let part = &made["candidates"][0]["content"]["parts"][0];
-        assert_eq!(part["inlineData"]["mimeType"], "image/png");
+        for model in ["gemini-2.5-flash-image", "gemini-nano-banana-2.1"] {
+            let (_, made) = body(generate(&request, model, None)).await;
+            let part = &made["candidates"][0]["content"]["parts"][0];
+            assert_eq!(part["inlineData"]["mimeType"], "image/png", "{model}");
+        }
         let fault = Fault::Withheld { reason: None };
         let (_, kept) = body(generate(&request, "gemini-2.5-flash-image", Some(&fault))).await;
         assert_eq!(kept["candidates"][0]["finishReason"], "IMAGE_SAFETY");

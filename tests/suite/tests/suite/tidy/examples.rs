@@ -1,9 +1,10 @@
 //! Tests of what each application ships for its operators, without a server: the commands that
-//! start it, in its README and in `wattle.example.toml`.
+//! start it, in its README and in `wattle.example.toml`, and the models of that configuration.
 
 use std::collections::BTreeSet;
 use std::fs;
 
+use wattle::config::{self, Config};
 use wattle_kit::configuration::Configuration;
 use wattle_suite::guests::root;
 
@@ -18,6 +19,9 @@ const BUILD: &str = "cargo xtask guests && cargo xtask pages && cargo build --re
 
 /// Starts the host, which is not on the path.
 const START: &str = "./target/release/wattle serve";
+
+/// The page whose table lists retired models, and the heading of the table.
+const RETIRED: (&str, &str) = ("plugins/apps/travel/README.md", "### Retired models");
 
 #[test]
 fn each_application_names_the_commands_that_start_it() {
@@ -49,4 +53,50 @@ fn each_application_names_the_variables_that_it_needs() {
             assert_eq!(exported, needed, "{path}");
         }
     }
+}
+
+#[test]
+fn no_route_calls_the_same_model_twice() {
+    for app in APPS {
+        let model = shipped(app).model;
+        for (name, route) in &model.routes {
+            let targets = route.models();
+            let mut called = Vec::new();
+            for target in &targets {
+                let alias = model.aliases.get(&target.model);
+                let name_called = alias.map_or(&target.model, |alias| &alias.model);
+                let call = (&target.provider, name_called, alias.map(|alias| &alias.extra));
+                assert!(!called.contains(&call), "{app}: `{name}` calls {call:?} twice");
+                called.push(call);
+            }
+        }
+    }
+}
+
+#[test]
+fn aliases_replace_all_retired_models_by_models_in_service() {
+    let aliases = shipped("travel").model.aliases;
+    let retired = retired();
+    assert!(!retired.is_empty(), "{RETIRED:?} lists no model");
+    for name in &retired {
+        let alias = aliases.get(name);
+        let alias = alias.unwrap_or_else(|| panic!("`{name}` is retired and has no alias"));
+        assert!(!retired.contains(&alias.model), "`{}` is retired as well", alias.model);
+    }
+}
+
+/// Reads the configuration that an application ships.
+fn shipped(app: &str) -> Config {
+    let path = root().join(format!("plugins/apps/{app}/wattle.example.toml"));
+    config::parse(&fs::read_to_string(path).unwrap(), &root()).unwrap()
+}
+
+/// Returns the models in the first column of the table of retired models.
+fn retired() -> BTreeSet<String> {
+    let text = fs::read_to_string(root().join(RETIRED.0)).unwrap();
+    let (_, section) = text.split_once(RETIRED.1).unwrap();
+    let section = section.split("\n#").next().unwrap_or_default();
+    let cells = section.lines().filter_map(|row| row.strip_prefix("| `")?.split('|').next());
+    let names = cells.flat_map(|cell| cell.split('`').step_by(2));
+    names.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
 }

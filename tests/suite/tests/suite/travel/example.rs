@@ -162,8 +162,8 @@ async fn s3_48_a_guide_is_made_with_the_shipped_configuration() {
         assert_eq!(*thinking, json!("disabled"));
         assert_eq!(entry.headers["authorization"], redact(&format!("Bearer {}", KEYS[0].1)));
     }
-    let tasks = ["gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash"];
-    let pictures = ["gemini-3.1-flash-image"; 2];
+    let tasks = ["gemini-3.8-flash", "gemini-3.5-flash-lite", "gemini-3.5-flash-lite"];
+    let pictures = ["gemini-nano-banana-2.1"; 2];
     let expected = [&tasks[..], &pictures, &["gemini-3.1-pro-preview"]].concat();
     assert_eq!(models(&server, GOOGLE), expected);
     let google = server.requests_on(GOOGLE);
