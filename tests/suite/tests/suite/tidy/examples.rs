@@ -20,6 +20,9 @@ const BUILD: &str = "cargo xtask guests && cargo xtask pages && cargo build --re
 /// Starts the host, which is not on the path.
 const START: &str = "./target/release/wattle serve";
 
+/// The route to models for images, of which no tokens are recorded.
+const IMAGES: &str = "handbook_image";
+
 /// The page whose table lists retired models, and the heading of the table.
 const RETIRED: (&str, &str) = ("plugins/apps/travel/README.md", "### Retired models");
 
@@ -68,6 +71,21 @@ fn no_route_calls_the_same_model_twice() {
                 let call = (&target.provider, name_called, alias.map(|alias| &alias.extra));
                 assert!(!called.contains(&call), "{app}: `{name}` calls {call:?} twice");
                 called.push(call);
+            }
+        }
+    }
+}
+
+#[test]
+fn each_model_that_a_route_calls_has_a_price() {
+    for app in APPS {
+        let Config { model, eval, .. } = shipped(app);
+        for (name, route) in model.routes.iter().filter(|(name, _)| *name != IMAGES) {
+            for target in route.models() {
+                let alias = model.aliases.get(&target.model);
+                let called = alias.map_or(&target.model, |alias| &alias.model);
+                let price = eval.prices.get(called);
+                assert!(price.is_some(), "{app}: `{called}` of `{name}` has no price");
             }
         }
     }
