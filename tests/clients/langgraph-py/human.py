@@ -4,7 +4,7 @@ from typing import Any
 
 from langgraph_sdk.client import LangGraphClient
 
-from checks import INPUT, QUESTION, asked, same, texts
+from checks import INPUT, QUESTION, asked, same, texts, true
 
 #: An answer, and what the graph says of it.
 ANSWERS: list[tuple[Any, str]] = [
@@ -47,6 +47,7 @@ async def a_breakpoint_is_passed(client: LangGraphClient) -> dict:
         thread_id, "agent", input=INPUT, interrupt_before=["call_tool"]
     )
     same("items before it", values["items"], ["streamed"])
+    true("a breakpoint is no question", "__interrupt__" not in values)
     state = await client.threads.get_state(thread_id)
     same("what comes next", state["next"], ["call_tool"])
     values = await client.runs.wait(thread_id, "agent", input=None)

@@ -322,13 +322,14 @@ impl V1 {
     }
 
     /// Ends the stream of an interrupted run. The run waits for answers or, if it has no
-    /// interrupts, at a breakpoint.
+    /// interrupts, at a breakpoint. The state at a breakpoint has been sent.
     fn wait(&mut self, event: &Event) {
         let open: Vec<Interrupt> = self.open().map(|question| question.interrupt.clone()).collect();
-        if open.is_empty() && self.has(Mode::Updates) {
-            self.push(Mode::Updates, event, json!({ INTERRUPT: [] }));
-        }
-        if self.has(Mode::Values) {
+        if open.is_empty() {
+            if self.has(Mode::Updates) {
+                self.push(Mode::Updates, event, json!({ INTERRUPT: [] }));
+            }
+        } else if self.has(Mode::Values) {
             let state = self.checkpoints.get(&event.namespace);
             let values = state.map(|state| self.context.thread_info.values(&state.state()));
             let mut values = values.unwrap_or_else(|| json!({}));

@@ -8,7 +8,8 @@ use wattle_run::hostcall::runs::{EndedRun, RunOutcome};
 
 use super::question::interrupt;
 
-/// Returns the values of a run that has ended, with its pending interrupts. For a failed run,
+/// Returns the values of a run that has ended, with its pending interrupts. A run at a breakpoint
+/// has none: clients take the key for an interrupt, also with an empty list. For a failed run,
 /// returns the failure instead of the values: the request for the result itself succeeded.
 pub fn outcome(thread_info: &ThreadInfo, ended: &EndedRun) -> Value {
     match &ended.outcome {
@@ -18,7 +19,9 @@ pub fn outcome(thread_info: &ThreadInfo, ended: &EndedRun) -> Value {
         RunOutcome::Interrupted { interrupts, .. } => {
             let open: Vec<Interrupt> = interrupts.iter().map(interrupt).collect();
             let mut values = thread_info.values(&ended.state);
-            if let Value::Object(values) = &mut values {
+            if !open.is_empty()
+                && let Value::Object(values) = &mut values
+            {
                 values.insert(INTERRUPT.to_owned(), json!(open));
             }
             values

@@ -167,6 +167,8 @@ fn outcome_has_values_interrupts_or_the_failure() {
             RunOutcome::Interrupted { interrupts: vec![question()], next: Vec::new() },
             json!({ "a": 1, "__interrupt__": open }),
         ),
+        // A run at a breakpoint.
+        (RunOutcome::Interrupted { interrupts: Vec::new(), next: Vec::new() }, json!({ "a": 1 })),
         (
             RunOutcome::Failed { failure },
             json!({ "__error__": { "error": "denied", "message": "not allowed" } }),
