@@ -47,6 +47,17 @@ impl From<Tokens> for Usage {
     }
 }
 
+/// How a model ended a completion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finish {
+    /// Token counts; `None` if they are unknown.
+    pub usage: Option<Usage>,
+    /// Why the model stopped.
+    pub reason: String,
+    /// Name of the model.
+    pub model: String,
+}
+
 /// A change of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageChange {
@@ -63,13 +74,8 @@ pub struct MessageChange {
 pub enum MessageChangeKind {
     /// A delta of the content.
     Delta(CompletionDelta),
-    /// The message is complete.
-    Done {
-        /// Token counts; `None` if they are unknown.
-        usage: Option<Usage>,
-        /// Finish reason of the completion; `None` for a message that a node streams.
-        reason: Option<String>,
-    },
+    /// The message is complete. `None` for a message that a node streams.
+    Done(Option<Finish>),
     /// The message is discarded; another message may replace it.
     Discarded,
     /// A message that a node wrote, in the form of the Agent Server API.
@@ -183,15 +189,18 @@ impl MessageProjection {
                     let (task, id) = (task.clone(), id.clone());
                     spoken.push(MessageChange { task, id, kind: MessageChangeKind::Delta(piece) });
                 }
-                let usage = tokens.map(Usage::from);
-                let reason = Some(completion.finish_reason.name().to_owned());
                 let (text, calls) = (completion.text(), completion.tool_calls().count());
                 let told = SentCompletion { id: id.clone(), text, calls };
                 self.sent.entry(task.task.clone()).or_default().push(told);
+                let finish = Finish {
+                    usage: tokens.map(Usage::from),
+                    reason: completion.finish_reason.name().to_owned(),
+                    model: completion.model,
+                };
                 spoken.push(MessageChange {
                     task,
                     id,
-                    kind: MessageChangeKind::Done { usage, reason },
+                    kind: MessageChangeKind::Done(Some(finish)),
                 });
             }
         }
@@ -212,7 +221,7 @@ impl MessageProjection {
                 if self.open.remove(id).is_none() {
                     return;
                 }
-                MessageChangeKind::Done { usage: None, reason: None }
+                MessageChangeKind::Done(None)
             }
             _ => return,
         };
@@ -304,11 +313,7 @@ impl MessageProjection {
     /// Completes the messages that ended tasks streamed and left open.
     fn close(&mut self, is_over: impl Fn(&TaskId) -> bool, spoken: &mut Vec<MessageChange>) {
         for (id, task) in self.open.extract_if(.., |_, task| is_over(&task.task)) {
-            spoken.push(MessageChange {
-                task,
-                id,
-                kind: MessageChangeKind::Done { usage: None, reason: None },
-            });
+            spoken.push(MessageChange { task, id, kind: MessageChangeKind::Done(None) });
         }
     }
 }

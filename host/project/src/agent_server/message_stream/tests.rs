@@ -33,7 +33,7 @@ fn told(log: &Sample) -> Vec<(String, &'static str)> {
     let told = spoken.map(|spoken| {
         let what = match spoken.kind {
             MessageChangeKind::Delta(_) => "piece",
-            MessageChangeKind::Done { .. } => "done",
+            MessageChangeKind::Done(_) => "done",
             MessageChangeKind::Discarded => "void",
             MessageChangeKind::Whole(_) => "whole",
         };

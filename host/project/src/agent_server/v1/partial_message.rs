@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::agent_server::message_stream::{CompletionDelta, Usage};
+use crate::agent_server::message_stream::{CompletionDelta, Finish};
 
 /// The content so far of a message.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +41,15 @@ impl PartialMessage {
         message["tool_calls"] = calls.into();
         message
     }
+
+    /// Returns the complete message. A message that a node streams has no `finish`.
+    pub(super) fn complete(&self, id: &str, finish: Option<&Finish>) -> Value {
+        let mut message = self.to_json(id);
+        if let Some(finish) = finish {
+            set_finish(&mut message, finish);
+        }
+        message
+    }
 }
 
 impl PartialToolCall {
@@ -52,31 +61,35 @@ impl PartialToolCall {
     }
 }
 
-/// Returns a delta, which clients append to the message. The last delta of a message has no
-/// `piece`.
-pub(super) fn chunk(
-    id: &str,
-    piece: Option<&CompletionDelta>,
-    usage: Option<Usage>,
-    reason: Option<&str>,
-) -> Value {
+/// Returns a delta, which clients append to the message.
+pub(super) fn chunk(id: &str, piece: &CompletionDelta) -> Value {
     let (mut text, mut reasoning, mut calls) = ("", "", Vec::new());
     match piece {
-        Some(CompletionDelta::Text(piece)) => text = piece,
-        Some(CompletionDelta::Reasoning(piece)) => reasoning = piece,
-        Some(CompletionDelta::ToolCall { index, id, name, arguments }) => calls.push(json!({
+        CompletionDelta::Text(piece) => text = piece,
+        CompletionDelta::Reasoning(piece) => reasoning = piece,
+        CompletionDelta::ToolCall { index, id, name, arguments } => calls.push(json!({
             "name": name, "args": arguments, "id": id, "index": index, "type": "tool_call_chunk",
         })),
-        None => {}
     }
     let mut chunk = message("AIMessageChunk", id, text, reasoning);
-    if let Some(reason) = reason {
-        chunk["response_metadata"] = json!({ "finish_reason": reason });
-    }
-    chunk["usage_metadata"] = json!(usage);
     chunk["tool_call_chunks"] = calls.into();
-    chunk["chunk_position"] = if piece.is_none() { "last".into() } else { Value::Null };
+    chunk["chunk_position"] = Value::Null;
     chunk
+}
+
+/// Returns the last delta of a completion, which has no content.
+pub(super) fn last_chunk(id: &str, finish: &Finish) -> Value {
+    let mut chunk = message("AIMessageChunk", id, "", "");
+    set_finish(&mut chunk, finish);
+    chunk["tool_call_chunks"] = json!([]);
+    chunk["chunk_position"] = "last".into();
+    chunk
+}
+
+fn set_finish(message: &mut Value, finish: &Finish) {
+    let Finish { usage, reason, model } = finish;
+    message["response_metadata"] = json!({ "finish_reason": reason, "model_name": model });
+    message["usage_metadata"] = json!(usage);
 }
 
 fn message(kind: &str, id: &str, text: &str, reasoning: &str) -> Value {

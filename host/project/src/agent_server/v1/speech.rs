@@ -6,9 +6,9 @@ use wattle_graph::id::Namespace;
 
 use super::V1;
 use super::frame::{self, Frame};
-use super::partial_message::chunk;
+use super::partial_message::{chunk, last_chunk};
 use crate::agent_server::id::{EventId, namespace_text};
-use crate::agent_server::message_stream::{MessageChange, MessageChangeKind, TaskRef};
+use crate::agent_server::message_stream::{Finish, MessageChange, MessageChangeKind, TaskRef};
 use crate::agent_server::mode::Mode;
 use crate::agent_server::work::trigger;
 
@@ -19,17 +19,15 @@ impl V1 {
         match kind {
             MessageChangeKind::Delta(piece) => {
                 self.partial.entry(id.clone()).or_default().apply(&piece);
-                self.add_message_with_metadata(&task, || chunk(&id, Some(&piece), None, None));
+                self.add_message_with_metadata(&task, || chunk(&id, &piece));
                 self.grow(&task, &id, is_new);
-                self.stream_event(&task, || chunk(&id, Some(&piece), None, None));
+                self.stream_event(&task, || chunk(&id, &piece));
             }
-            // The end of a message that a node streams has neither usage nor reason.
-            MessageChangeKind::Done { usage: None, reason: None } => self.complete(&id),
-            MessageChangeKind::Done { usage, reason } => {
-                self.add_message_with_metadata(&task, || {
-                    chunk(&id, None, usage, reason.as_deref())
-                });
-                self.partial.remove(&id);
+            MessageChangeKind::Done(finish) => {
+                if let Some(finish) = &finish {
+                    self.add_message_with_metadata(&task, || last_chunk(&id, finish));
+                }
+                self.complete(&id, finish.as_ref());
             }
             MessageChangeKind::Discarded => drop(self.partial.remove(&id)),
             MessageChangeKind::Whole(message) => {
@@ -65,10 +63,10 @@ impl V1 {
     }
 
     /// Adds `messages/complete`: a complete message.
-    fn complete(&mut self, id: &str) {
-        let Some(growing) = self.partial.remove(id) else { return };
+    fn complete(&mut self, id: &str, finish: Option<&Finish>) {
+        let Some(message) = self.partial.remove(id) else { return };
         if self.has(Mode::Messages) {
-            self.message("messages/complete", json!([growing.to_json(id)]));
+            self.message("messages/complete", json!([message.complete(id, finish)]));
         }
     }
 

@@ -192,7 +192,7 @@ fn text(text: &str) -> Delta {
 }
 
 #[test]
-fn streamed_completion_is_not_repeated_whole() {
+fn streamed_completion_ends_with_the_whole_message() {
     let deltas = vec![text("Hel"), text("lo"), text("!")];
     let said = json!({ "role": "assistant", "content": "Hello!" });
     let log = asked_model(deltas, json!([{ "text": "Hello!" }]), said);
@@ -206,8 +206,16 @@ fn streamed_completion_is_not_repeated_whole() {
     assert_eq!(pieces[0][1]["langgraph_node"], "agent");
 
     let frames = stream(&log, RUNS[0], &[Mode::Messages], false);
-    assert_eq!(names(&frames), ["metadata", "messages/metadata", "messages/partial"]);
-    assert_eq!(frames[2].data[0]["type"], "ai");
+    let streamed = ["metadata", "messages/metadata", "messages/partial", "messages/complete"];
+    assert_eq!(names(&frames), streamed, "the message of the node is not sent again");
+    let (partial, whole) = (&frames[2].data[0], &frames[3].data[0]);
+    assert_eq!((&partial["type"], &partial["usage_metadata"]), (&json!("ai"), &Value::Null));
+    assert_eq!((&whole["id"], &whole["content"]), (&partial["id"], &json!("Hello!")));
+    let usage = json!({ "input_tokens": 3, "output_tokens": 2, "total_tokens": 5 });
+    assert_eq!(whole["usage_metadata"], usage);
+    let finish = json!({ "finish_reason": "stop", "model_name": "m" });
+    assert_eq!(whole["response_metadata"], finish);
+    assert_eq!(pieces[1][0]["response_metadata"], finish);
 }
 
 #[test]
@@ -250,8 +258,10 @@ fn unstreamed_completion_is_sent_at_its_end() {
     let said = json!({ "role": "assistant", "content": "at once" });
     let log = asked_model(Vec::new(), json!([{ "text": "at once" }]), said);
     let frames = stream(&log, RUNS[0], &[Mode::Messages], false);
-    assert_eq!(names(&frames), ["metadata", "messages/metadata", "messages/partial"]);
+    let streamed = ["metadata", "messages/metadata", "messages/partial", "messages/complete"];
+    assert_eq!(names(&frames), streamed);
     assert_eq!(frames[2].data[0]["content"], "at once");
+    assert_eq!(frames[3].data[0]["content"], "at once");
 }
 
 #[test]

@@ -44,11 +44,11 @@ impl Blocks {
                 });
                 open.take(piece, &mut events);
             }
-            MessageChangeKind::Done { usage, .. } => {
+            MessageChangeKind::Done(finish) => {
                 let Some(mut open) = self.open.remove(&spoken.id) else { return events };
                 open.end_block(&mut events);
                 let mut end = json!({ "event": "message-finish" });
-                if let Some(usage) = usage {
+                if let Some(usage) = finish.as_ref().and_then(|finish| finish.usage) {
                     end["usage"] = json!(usage);
                 }
                 events.push(end);
