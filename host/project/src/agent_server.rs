@@ -17,6 +17,7 @@ pub mod message_stream;
 pub mod mode;
 pub mod thread_info;
 pub mod time;
+mod tool_call;
 pub mod v1;
 pub mod v2;
 mod work;

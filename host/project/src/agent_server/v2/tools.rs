@@ -15,6 +15,7 @@ use wattle_graph::id::{Namespace, RunId, TaskId};
 
 use crate::agent_server::message;
 use crate::agent_server::thread_info::ThreadInfo;
+use crate::agent_server::tool_call::{ToolError, ToolRequest, text};
 
 /// Error of a tool call whose run was cancelled.
 const CANCELLED: &str = "the run was cancelled before the tool returned a result";
@@ -138,7 +139,7 @@ impl ToolCalls {
         json!({
             "event": "tool-started",
             "tool_call_id": asked.id,
-            "tool_name": own_name(asked.tool),
+            "tool_name": asked.name(),
             "input": input,
         })
     }
@@ -213,67 +214,20 @@ impl ToolCalls {
     }
 }
 
-/// The request of a call, as the log contains it.
-struct ToolRequest<'r> {
-    id: &'r str,
-    tool: &'r str,
-    /// The arguments; `None` if the request is too large for the log.
-    arguments: Option<&'r Value>,
-}
-
-impl<'r> ToolRequest<'r> {
-    /// Reads a request. Returns `None` if no model requested the call.
-    fn read(request: &'r Value) -> Option<Self> {
-        let text = |name: &str| request.get(name).and_then(Value::as_str);
-        let id = text("call_id").filter(|id| !id.is_empty())?;
-        Some(Self { id, tool: text("tool")?, arguments: request.get("arguments") })
-    }
-}
-
 /// Returns the id and the arguments of a call in a message.
 fn wanted(call: &Value) -> Option<(String, Value)> {
     let id = call.get("id")?.as_str()?.to_owned();
     Some((id, call.get("arguments").cloned().unwrap_or_default()))
 }
 
-/// Returns the bare name of a tool.
-fn own_name(tool: &str) -> &str {
-    tool.rsplit('/').next().unwrap_or(tool)
-}
-
 fn ended(called: &Called, asked: &ToolRequest<'_>) -> Value {
-    match &called.result {
-        Err(failure) => failed(asked.id, &failure.message, Some(&failure.code)),
-        Ok(answer) if answer.get("is_error") == Some(&Value::Bool(true)) => {
-            failed(asked.id, &text(answer), None)
-        }
-        Ok(answer) => {
-            let output = answered(answer, asked);
+    match asked.result(called) {
+        Ok(mut output) => {
+            message::compact(&mut output);
             json!({ "event": "tool-finished", "tool_call_id": asked.id, "output": output })
         }
+        Err(ToolError { message, code }) => failed(asked.id, &message, code),
     }
-}
-
-/// Converts a tool output to the message that the agent of `std` writes for it. The message has no
-/// id before it is written.
-fn answered(answer: &Value, asked: &ToolRequest<'_>) -> Value {
-    let parts = answer.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let structured = answer.get("structured").filter(|data| !data.is_null());
-    let content = match (parts, structured) {
-        ([], Some(data)) => data.to_string().into(),
-        (parts, _) if parts.iter().all(|part| part.get("text").is_some()) => text(answer).into(),
-        (parts, _) => json!(parts),
-    };
-    let mut shown = message::to_wire(&json!({
-        "role": "tool",
-        "name": own_name(asked.tool),
-        "tool_call_id": asked.id,
-        "content": content,
-        "structured": structured,
-        "status": "success",
-    }));
-    message::compact(&mut shown);
-    shown
 }
 
 fn failed(id: &str, message: &str, code: Option<&str>) -> Value {
@@ -282,18 +236,6 @@ fn failed(id: &str, message: &str, code: Option<&str>) -> Value {
         error["code"] = code.into();
     }
     error
-}
-
-/// Returns the texts of an output, joined by line breaks as in the message.
-fn text(answer: &Value) -> String {
-    match answer.get("content") {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(parts)) => {
-            let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
-            texts.collect::<Vec<_>>().join("\n")
-        }
-        _ => String::new(),
-    }
 }
 
 #[cfg(test)]
