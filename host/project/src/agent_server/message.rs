@@ -8,11 +8,13 @@ mod blocks;
 mod content;
 mod inward;
 mod outward;
+mod request;
 
 use serde_json::Value;
 
 pub use self::inward::{Fresh, from_wire, from_wire_all};
 pub use self::outward::{compact, to_wire, to_wire_all};
+pub use self::request::of_request;
 
 /// Roles of messages: name in the channel, type in the protocol, and other names that clients use.
 const ROLES: &[(&str, &str, &[&str])] = &[

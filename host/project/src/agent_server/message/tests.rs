@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{from_wire, from_wire_all, to_wire};
+use super::{from_wire, from_wire_all, of_request, to_wire};
 
 fn read(message: Value) -> Result<Value, String> {
     let mut made = 0;
@@ -153,4 +153,29 @@ fn stored_blocks_are_dropped_when_the_content_changes() {
     assert_eq!(to_wire(&ours)["content"], block);
     ours["content"] = json!("rewritten");
     assert_eq!(to_wire(&ours)["content"], "rewritten");
+}
+
+#[test]
+fn messages_of_a_request_have_the_form_of_the_protocol() {
+    let convert = |message: Value| of_request(&serde_json::from_value(message).unwrap());
+    let user = convert(json!({ "role": "user", "parts": [{ "text": "hi" }] }));
+    assert_eq!(user, [to_wire(&json!({ "role": "user", "content": "hi" }))]);
+    let picture =
+        json!({ "image": { "source": { "url": "https://a/b" }, "media_type": "image/png" } });
+    let parts = json!([{ "text": "look" }, picture]);
+    let user = convert(json!({ "role": "user", "parts": parts }));
+    let shown = json!({ "type": "image_url", "image_url": { "url": "https://a/b" } });
+    assert_eq!(user[0]["content"], json!([{ "type": "text", "text": "look" }, shown]));
+    let state = json!({ "type": "provider_state", "provider": "p" });
+    let call = json!({ "id": "c", "name": "find", "arguments": { "q": 1 } });
+    let said = convert(json!({ "role": "assistant", "parts": [
+        { "other": state }, { "reasoning": "hm" }, { "text": "so" }, { "tool_call": call },
+    ] }));
+    let kept = json!({ "role": "assistant", "content": "so", "reasoning": "hm",
+        "provider_state": state, "tool_calls": [call] });
+    assert_eq!(said, [to_wire(&kept)]);
+    let result = json!({ "call_id": "c", "content": "none", "is_error": true });
+    let told = convert(json!({ "role": "tool", "parts": [{ "tool_result": result }] }));
+    let kept = json!({ "role": "tool", "tool_call_id": "c", "content": "none", "status": "error" });
+    assert_eq!(told, [to_wire(&kept)]);
 }
