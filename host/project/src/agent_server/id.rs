@@ -1,7 +1,7 @@
 //! Ids in the form of the Agent Server API: UUIDs instead of the engine's numbers and digests.
 //!
-//! Every conversion can be reversed. All ids are derived from the ids of the engine, so none is
-//! stored.
+//! Every conversion can be reversed, except that of a call. All ids are derived from ids in the log,
+//! so none is stored.
 
 mod event;
 
@@ -12,6 +12,9 @@ pub use self::event::{EventId, FRAMES_PER_EVENT};
 
 /// UUID namespace of the assistant ids of graphs, which all servers of this API share.
 const ASSISTANTS: Uuid = Uuid::from_u128(0x6ba7_b821_9dad_11d1_80b4_00c0_4fd4_30c8);
+
+/// UUID namespace of the run ids of model calls and tool calls.
+const CALLS: Uuid = Uuid::from_u128(0x3f0c_54b1_6b1e_4d3a_9c37_0f4e_5d21_7ab8);
 
 /// Length of a task id, in hexadecimal digits.
 const TASK_DIGITS: usize = 32;
@@ -81,6 +84,12 @@ fn number(uuid: Uuid) -> CheckpointId {
 /// unchanged.
 pub fn task_uuid(task: &TaskId) -> String {
     hyphenated(task.as_str())
+}
+
+/// Returns the run id of a model call or a tool call, from a name that no other call of the thread
+/// has.
+pub fn call_uuid(name: &str) -> String {
+    Uuid::new_v5(&CALLS, name.as_bytes()).to_string()
 }
 
 /// Returns a namespace whose task ids are UUIDs with hyphens, as clients of the Agent Server API

@@ -56,6 +56,8 @@ pub struct Finish {
     pub reason: String,
     /// Name of the model.
     pub model: String,
+    /// Provider of the model; `None` if the log does not name it.
+    pub provider: Option<String>,
 }
 
 /// A change of a message.
@@ -195,6 +197,7 @@ impl MessageProjection {
                 let finish = Finish {
                     usage: tokens.map(Usage::from),
                     reason: completion.finish_reason.name().to_owned(),
+                    provider: completion.attempts.last().map(|last| last.provider.clone()),
                     model: completion.model,
                 };
                 spoken.push(MessageChange {

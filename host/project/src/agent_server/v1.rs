@@ -83,6 +83,9 @@ pub struct V1 {
     start_checkpoints: BTreeMap<Namespace, CheckpointId>,
     /// Tasks that have started.
     tasks: BTreeMap<TaskId, TaskRef>,
+    /// Run ids of the model calls and tool calls that frames of mode `events` have started and not
+    /// ended.
+    calls: BTreeSet<String>,
     /// Interrupts in the order in which they were raised.
     interrupts: Vec<RaisedInterrupt>,
     has_started: bool,
@@ -103,6 +106,7 @@ impl V1 {
             checkpoints: BTreeMap::new(),
             start_checkpoints: BTreeMap::new(),
             tasks: BTreeMap::new(),
+            calls: BTreeSet::new(),
             interrupts: Vec::new(),
             has_started: false,
             is_over: false,
@@ -198,10 +202,14 @@ impl V1 {
     }
 
     fn apply(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
+        if let (EventKind::TaskStarted(_), Some(stood)) = (&event.kind, checkpoint) {
+            self.messages.learn_ids(&self.context.thread_info, stood);
+            self.checkpoints.insert(event.namespace.clone(), stood.clone());
+        }
         if self.speaks() {
             let spoken = self.messages.apply(event, checkpoint, &self.context.thread_info);
             for spoken in spoken {
-                self.say(spoken);
+                self.say(event, spoken);
             }
         }
         if self.has(Mode::Events) {
@@ -210,13 +218,7 @@ impl V1 {
         match &event.kind {
             EventKind::RunStarted(_) => self.start(event, checkpoint),
             EventKind::Checkpointed(made) => self.stand(event, made, checkpoint),
-            EventKind::TaskStarted(started) => {
-                if let Some(stood) = checkpoint {
-                    self.messages.learn_ids(&self.context.thread_info, stood);
-                    self.checkpoints.insert(event.namespace.clone(), stood.clone());
-                }
-                self.task_started(event, started);
-            }
+            EventKind::TaskStarted(started) => self.task_started(event, started),
             EventKind::TaskFinished(finished) => self.task_finished(event, finished),
             EventKind::TaskFailed(failed) => self.task_failed(event, failed),
             EventKind::Custom(custom) => self.custom(event, custom),
@@ -369,6 +371,12 @@ impl V1 {
     /// Adds a server-sent event of the graph that a log event belongs to.
     fn push(&mut self, mode: Mode, event: &Event, data: Value) {
         self.push_in(mode, &event.namespace, event, data);
+    }
+
+    /// Adds a frame with the given name. [`Self::take`] sets its id.
+    fn push_named(&mut self, name: &str, data: Value) {
+        let id = EventId { number: 0, at_ms: 0 };
+        self.out.push(Frame { event: name.to_owned(), data, id });
     }
 
     fn push_in(&mut self, mode: Mode, namespace: &Namespace, event: &Event, data: Value) {

@@ -1,67 +1,246 @@
-//! The server-sent events of mode `events`: events of graphs, nodes and models, under the names of
-//! LangChain.
+//! The server-sent events of mode `events`: events of graphs, nodes, models and tools, under the
+//! names of LangChain.
+//!
+//! A graph, a node, a call of a model and a call of a tool are each a run with an id. The events of
+//! a run have the ids of the runs around it. The log has the request of a model call only with its
+//! result, so the start of a model call has no input.
+
+use std::iter;
 
 use serde_json::{Value, json};
-use wattle_graph::event::{Event, EventKind};
+use wattle_graph::call::CallKind;
+use wattle_graph::event::{CallStarted, Called, Event, EventKind, TaskFinished};
+use wattle_graph::id::{Namespace, NodeName, TaskId};
 
 use super::V1;
-use super::frame::{Frame, name as name_of};
-use crate::agent_server::id::{EventId, task_uuid};
-use crate::agent_server::message_stream::{TaskRef, is_message_event};
+use crate::agent_server::id::{call_uuid, task_uuid};
+use crate::agent_server::message::of_request;
+use crate::agent_server::message_stream::{Finish, TaskRef, is_message_event};
 use crate::agent_server::mode::Mode;
+use crate::agent_server::tool_call::{ToolError, ToolRequest};
+
+/// Name of the server-sent events. Those of subgraphs have the same name, and tell their graph in
+/// the metadata.
+const FRAME: &str = "events";
+
+/// The run that an event belongs to.
+struct NamedRun {
+    name: String,
+    id: String,
+    /// Ids of the runs around it, the outermost first.
+    parents: Vec<String>,
+    tags: Vec<String>,
+    metadata: Value,
+}
 
 impl V1 {
-    /// Adds the named server-sent event for a log event, if there is one.
+    /// Adds the named server-sent events for a log event that is not part of a message.
     pub(super) fn name_event(&mut self, event: &Event) {
-        let (graph, thread_info) = (self.context.graph_id.clone(), &self.context.thread_info);
-        let run = || self.context.run.to_string();
-        let (what, name, id, data) = match &event.kind {
+        match &event.kind {
             EventKind::RunStarted(_) if event.namespace.is_root() => {
-                ("on_chain_start", graph, run(), json!({}))
-            }
-            EventKind::TaskStarted(started) => {
-                let data = json!({ "input": self.input(&event.namespace, &started.task) });
-                let id = task_uuid(&started.task);
-                ("on_chain_start", started.node.to_string(), id, data)
-            }
-            EventKind::TaskFinished(finished) => {
-                let data = json!({ "output": thread_info.result(&finished.writes) });
-                let id = task_uuid(&finished.task);
-                ("on_chain_end", finished.node.to_string(), id, data)
-            }
-            EventKind::Custom(custom) if !is_message_event(custom) => {
-                let id = task_uuid(&custom.task);
-                ("on_custom_event", custom.name.clone(), id, custom.data.clone())
+                self.push_event("on_chain_start", self.graph_run(), &json!({}));
             }
             EventKind::RunEnded(_) if event.namespace.is_root() => {
-                let output = self
-                    .checkpoints
-                    .get(&event.namespace)
-                    .map(|it| thread_info.values(&it.state()));
-                ("on_chain_end", graph, run(), json!({ "output": output }))
+                let state = self.checkpoints.get(&event.namespace);
+                let output = state.map(|state| self.context.thread_info.values(&state.state()));
+                self.push_event("on_chain_end", self.graph_run(), &json!({ "output": output }));
             }
-            _ => return,
-        };
-        let parents: Vec<String> = if id == run() { Vec::new() } else { vec![run()] };
-        let data = json!({
-            "event": what, "name": name, "run_id": id, "data": data, "tags": [],
-            "metadata": self.context.metadata, "parent_ids": parents,
-        });
-        self.push(Mode::Events, event, data);
+            EventKind::TaskStarted(started) => {
+                let place = self.task_ref(event, &started.task, &started.node);
+                let place = TaskRef { step: started.step, ..place };
+                let input = self.input(&event.namespace, &started.task);
+                let data = json!({ "input": input });
+                self.push_event("on_chain_start", self.node_run(&place), &data);
+            }
+            EventKind::TaskFinished(finished) => self.node_ended(event, finished),
+            EventKind::Custom(custom) if !is_message_event(custom) => {
+                let place = self.task_ref(event, &custom.task, &custom.node);
+                let run = NamedRun { name: custom.name.clone(), ..self.node_run(&place) };
+                self.push_event("on_custom_event", run, &custom.data);
+            }
+            EventKind::CallStarted(started) => self.call_started(started),
+            EventKind::Called(called) => self.tool_ended(event, called),
+            _ => {}
+        }
     }
 
-    /// Adds a delta of a completion.
-    pub(super) fn stream_event(&mut self, place: &TaskRef, chunk: impl FnOnce() -> Value) {
+    /// Adds a delta of a completion, or of a message that a node streams.
+    pub(super) fn model_streamed(
+        &mut self,
+        place: &TaskRef,
+        message: &str,
+        chunk: impl FnOnce() -> Value,
+    ) {
+        if self.has(Mode::Events) {
+            self.model_started(place, message);
+            let run = self.model_run(place, message, None);
+            self.push_event("on_chat_model_stream", run, &json!({ "chunk": chunk() }));
+        }
+    }
+
+    /// Adds the end of a completion, or of a message that a node streams. `event` is the event with
+    /// the result of the call.
+    pub(super) fn model_ended(
+        &mut self,
+        event: &Event,
+        place: &TaskRef,
+        message: &str,
+        finish: Option<&Finish>,
+        output: impl FnOnce() -> Value,
+    ) {
         if !self.has(Mode::Events) {
             return;
         }
+        self.model_started(place, message);
+        let run = self.model_run(place, message, finish);
+        self.calls.remove(&run.id);
+        let mut data = json!({ "output": output() });
+        if let EventKind::Called(called) = &event.kind
+            && let Some(request) = called.completion_request()
+        {
+            let asked: Vec<Value> = request.messages.iter().flat_map(of_request).collect();
+            data["input"] = json!({ "messages": [asked] });
+        }
+        self.push_event("on_chat_model_end", run, &data);
+    }
+
+    /// Forgets a completion that is discarded. It has no end.
+    pub(super) fn model_discarded(&mut self, message: &str) {
+        self.calls.remove(&call_uuid(message));
+    }
+
+    /// Adds the start of a completion, unless it was added.
+    fn model_started(&mut self, place: &TaskRef, message: &str) {
+        if self.calls.insert(call_uuid(message)) {
+            let run = self.model_run(place, message, None);
+            self.push_event("on_chat_model_start", run, &json!({}));
+        }
+    }
+
+    fn node_ended(&mut self, event: &Event, finished: &TaskFinished) {
+        let place = self.task_ref(event, &finished.task, &finished.node);
+        let output = self.context.thread_info.result(&finished.writes);
+        let input = self.input(&event.namespace, &finished.task);
+        let chunk = json!({ "chunk": output });
+        self.push_event("on_chain_stream", self.node_run(&place), &chunk);
+        let data = json!({ "output": output, "input": input });
+        self.push_event("on_chain_end", self.node_run(&place), &data);
+    }
+
+    fn call_started(&mut self, started: &CallStarted) {
+        let Some(place) = self.tasks.get(&started.task).cloned() else { return };
+        if started.is_speech() {
+            self.model_started(&place, &started.message_id(0));
+        } else if started.kind() == Some(CallKind::CallTool) && started.scope.is_empty() {
+            let asked = started.request.as_ref().and_then(ToolRequest::read);
+            if let Some(asked) = asked {
+                self.tool_started(&place, started.call, &asked);
+            }
+        }
+    }
+
+    /// Adds the start of a tool call, unless it was added.
+    fn tool_started(&mut self, place: &TaskRef, call: u32, asked: &ToolRequest<'_>) {
+        let run = self.tool_run(place, call, asked);
+        if self.calls.insert(run.id.clone()) {
+            self.push_event("on_tool_start", run, &json!({ "input": asked.arguments }));
+        }
+    }
+
+    fn tool_ended(&mut self, event: &Event, called: &Called) {
+        // A call that a fork carries over ended in the run that made the call.
+        let is_own = called.scope.is_empty() && called.reused.is_none();
+        if called.kind() != Some(CallKind::CallTool) || !is_own {
+            return;
+        }
+        let Some(asked) = ToolRequest::read(&called.request) else { return };
+        let place = self.task_ref(event, &called.task, &called.node);
+        self.tool_started(&place, called.call, &asked);
+        let run = self.tool_run(&place, called.call, &asked);
+        self.calls.remove(&run.id);
+        let input = asked.arguments;
+        match asked.result(called) {
+            Ok(output) => {
+                let data = json!({ "output": output, "input": input });
+                self.push_event("on_tool_end", run, &data);
+            }
+            Err(ToolError { message, .. }) => {
+                let data = json!({ "error": message, "input": input, "tool_call_id": asked.id });
+                self.push_event("on_tool_error", run, &data);
+            }
+        }
+    }
+
+    fn push_event(&mut self, event: &str, run: NamedRun, data: &Value) {
+        let NamedRun { name, id, parents, tags, metadata } = run;
         let data = json!({
-            "event": "on_chat_model_stream", "name": place.node, "run_id": task_uuid(&place.task),
-            "data": { "chunk": chunk() }, "tags": [], "metadata": self.message_metadata(place),
-            "parent_ids": [self.context.run],
+            "event": event, "name": name, "run_id": id, "data": data, "tags": tags,
+            "metadata": metadata, "parent_ids": parents,
         });
-        let id = EventId { number: 0, at_ms: 0 };
-        let name = name_of(Mode::Events, &place.namespace);
-        self.out.push(Frame { event: name, data, id });
+        self.push_named(FRAME, data);
+    }
+
+    fn graph_run(&self) -> NamedRun {
+        let context = &self.context;
+        let mut metadata = context.metadata.clone();
+        metadata.insert("thread_id".to_owned(), json!(context.thread_info.thread));
+        NamedRun {
+            name: context.graph_id.clone(),
+            id: context.run.to_string(),
+            parents: Vec::new(),
+            tags: Vec::new(),
+            metadata: Value::Object(metadata),
+        }
+    }
+
+    fn node_run(&self, place: &TaskRef) -> NamedRun {
+        NamedRun {
+            name: place.node.to_string(),
+            id: task_uuid(&place.task),
+            parents: self.runs_around(&place.namespace),
+            tags: vec![format!("graph:step:{}", place.step + 1)],
+            metadata: self.message_metadata(place),
+        }
+    }
+
+    fn model_run(&self, place: &TaskRef, message: &str, finish: Option<&Finish>) -> NamedRun {
+        let mut run = self.call_run(place, place.node.as_str(), call_uuid(message));
+        run.metadata["ls_model_type"] = "chat".into();
+        if let Some(finish) = finish {
+            run.metadata["ls_model_name"] = finish.model.as_str().into();
+            if let Some(provider) = &finish.provider {
+                run.metadata["ls_provider"] = provider.as_str().into();
+            }
+        }
+        run
+    }
+
+    fn tool_run(&self, place: &TaskRef, call: u32, asked: &ToolRequest<'_>) -> NamedRun {
+        let id = call_uuid(&format!("{}.{call}", place.task));
+        self.call_run(place, asked.name(), id)
+    }
+
+    fn call_run(&self, place: &TaskRef, name: &str, id: String) -> NamedRun {
+        let mut parents = self.runs_around(&place.namespace);
+        parents.push(task_uuid(&place.task));
+        let metadata = self.message_metadata(place);
+        NamedRun { name: name.to_owned(), id, parents, tags: Vec::new(), metadata }
+    }
+
+    /// Returns the ids of the runs around the tasks of a graph, the outermost first.
+    fn runs_around(&self, namespace: &Namespace) -> Vec<String> {
+        let tasks = self.tasks_around(namespace);
+        let tasks = tasks.iter().rev().map(task_uuid);
+        iter::once(self.context.run.to_string()).chain(tasks).collect()
+    }
+
+    /// Returns the place of a task from an event about it.
+    fn task_ref(&self, event: &Event, task: &TaskId, node: &NodeName) -> TaskRef {
+        self.tasks.get(task).cloned().unwrap_or_else(|| TaskRef {
+            namespace: event.namespace.clone(),
+            task: task.clone(),
+            node: node.clone(),
+            step: 0,
+        })
     }
 }

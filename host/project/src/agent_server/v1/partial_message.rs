@@ -87,7 +87,7 @@ pub(super) fn last_chunk(id: &str, finish: &Finish) -> Value {
 }
 
 fn set_finish(message: &mut Value, finish: &Finish) {
-    let Finish { usage, reason, model } = finish;
+    let Finish { usage, reason, model, .. } = finish;
     message["response_metadata"] = json!({ "finish_reason": reason, "model_name": model });
     message["usage_metadata"] = json!(usage);
 }

@@ -2,18 +2,19 @@
 //! whole messages with the content so far.
 
 use serde_json::{Map, Value, json};
+use wattle_graph::event::Event;
 use wattle_graph::id::Namespace;
 
 use super::V1;
-use super::frame::{self, Frame};
+use super::frame;
 use super::partial_message::{chunk, last_chunk};
-use crate::agent_server::id::{EventId, namespace_text};
+use crate::agent_server::id::namespace_text;
 use crate::agent_server::message_stream::{Finish, MessageChange, MessageChangeKind, TaskRef};
 use crate::agent_server::mode::Mode;
 use crate::agent_server::work::trigger;
 
 impl V1 {
-    pub(super) fn say(&mut self, spoken: MessageChange) {
+    pub(super) fn say(&mut self, event: &Event, spoken: MessageChange) {
         let MessageChange { task, id, kind } = spoken;
         let is_new = !self.partial.contains_key(&id);
         match kind {
@@ -21,20 +22,24 @@ impl V1 {
                 self.partial.entry(id.clone()).or_default().apply(&piece);
                 self.add_message_with_metadata(&task, || chunk(&id, &piece));
                 self.grow(&task, &id, is_new);
-                self.stream_event(&task, || chunk(&id, &piece));
+                self.model_streamed(&task, &id, || chunk(&id, &piece));
             }
             MessageChangeKind::Done(finish) => {
                 if let Some(finish) = &finish {
                     self.add_message_with_metadata(&task, || last_chunk(&id, finish));
+                    self.model_streamed(&task, &id, || last_chunk(&id, finish));
                 }
-                self.complete(&id, finish.as_ref());
+                self.complete(event, &task, &id, finish.as_ref());
             }
-            MessageChangeKind::Discarded => drop(self.partial.remove(&id)),
+            MessageChangeKind::Discarded => {
+                self.partial.remove(&id);
+                self.model_discarded(&id);
+            }
             MessageChangeKind::Whole(message) => {
                 self.add_message_with_metadata(&task, || message.clone());
                 if self.has(Mode::Messages) {
                     self.add_message_metadata(&task, &id);
-                    self.message("messages/complete", json!([message]));
+                    self.push_named("messages/complete", json!([message]));
                 }
             }
         }
@@ -45,7 +50,7 @@ impl V1 {
         if self.has(Mode::MessagesTuple) {
             let name = frame::name(Mode::MessagesTuple, &place.namespace);
             let data = json!([message(), self.message_metadata(place)]);
-            self.message(&name, data);
+            self.push_named(&name, data);
         }
     }
 
@@ -59,14 +64,20 @@ impl V1 {
         }
         let Some(growing) = self.partial.get(id) else { return };
         let data = json!([growing.to_json(id)]);
-        self.message("messages/partial", data);
+        self.push_named("messages/partial", data);
     }
 
-    /// Adds `messages/complete`: a complete message.
-    fn complete(&mut self, id: &str, finish: Option<&Finish>) {
-        let Some(message) = self.partial.remove(id) else { return };
-        if self.has(Mode::Messages) {
-            self.message("messages/complete", json!([message.complete(id, finish)]));
+    /// Adds `messages/complete`: a complete message, unless it is empty.
+    fn complete(&mut self, event: &Event, place: &TaskRef, id: &str, finish: Option<&Finish>) {
+        let partial = self.partial.remove(id);
+        if self.has(Mode::Messages)
+            && let Some(partial) = &partial
+        {
+            self.push_named("messages/complete", json!([partial.complete(id, finish)]));
+        }
+        if partial.is_some() || finish.is_some() {
+            let message = || partial.unwrap_or_default().complete(id, finish);
+            self.model_ended(event, place, id, finish, message);
         }
     }
 
@@ -74,12 +85,7 @@ impl V1 {
     fn add_message_metadata(&mut self, place: &TaskRef, id: &str) {
         let data =
             Map::from_iter([(id.to_owned(), json!({ "metadata": self.message_metadata(place) }))]);
-        self.message("messages/metadata", data.into());
-    }
-
-    fn message(&mut self, name: &str, data: Value) {
-        let id = EventId { number: 0, at_ms: 0 };
-        self.out.push(Frame { event: name.to_owned(), data, id });
+        self.push_named("messages/metadata", data.into());
     }
 
     /// Returns the metadata of a message: that of the run, and the task that the message is from.

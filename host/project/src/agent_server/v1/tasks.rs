@@ -203,7 +203,7 @@ impl V1 {
     }
 
     /// Returns the tasks that run a graph and its parent graphs, the innermost first.
-    fn tasks_around(&self, namespace: &Namespace) -> Vec<TaskId> {
+    pub(super) fn tasks_around(&self, namespace: &Namespace) -> Vec<TaskId> {
         let levels = namespace.ancestors();
         levels.filter_map(|level| level.task().or_else(|| self.task_of_node(&level))).collect()
     }

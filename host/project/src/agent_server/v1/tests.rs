@@ -12,7 +12,7 @@ use wattle_graph::llm::Delta;
 use super::{Frame, NeededState, V1};
 use crate::agent_server::id::EventId;
 use crate::agent_server::mode::Mode;
-use crate::agent_server::sample::{RUNS, Sample, answer, context};
+use crate::agent_server::sample::{RUNS, Sample, answer, context, thread_info};
 
 fn stream(log: &Sample, run: &str, modes: &[Mode], subgraphs: bool) -> Vec<Frame> {
     let modes = modes.iter().copied().collect::<BTreeSet<_>>();
@@ -291,21 +291,127 @@ fn run_at_a_breakpoint_has_no_interrupts() {
     assert_eq!(frames[2].data, json!({ "__interrupt__": [] }));
 }
 
+/// Returns the data of the frames of mode `events`.
+fn events(log: &Sample, run: &str) -> Vec<Value> {
+    let frames = stream(log, run, &[Mode::Events], true);
+    let names: BTreeSet<&str> = names(&frames[1..]).into_iter().collect();
+    assert_eq!(names, BTreeSet::from(["events"]), "also in subgraphs");
+    frames.into_iter().skip(1).map(|frame| frame.data).collect()
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["event"].as_str().unwrap()).collect()
+}
+
 #[test]
 fn events_have_langchain_names() {
-    let deltas = vec![text("hi")];
-    let said = json!({ "role": "assistant", "content": "hi" });
-    let log = asked_model(deltas, json!([{ "text": "hi" }]), said);
-    let frames = stream(&log, RUNS[0], &[Mode::Events], false);
-    let events: Vec<_> = frames.iter().filter_map(|frame| frame.data["event"].as_str()).collect();
+    let said = json!({ "id": "m", "role": "assistant", "content": "hi" });
+    let log = asked_model(vec![text("hi")], json!([{ "text": "hi" }]), said);
+    let events = events(&log, RUNS[0]);
     let expected = [
         "on_chain_start",
         "on_chain_start",
+        "on_chat_model_start",
         "on_chat_model_stream",
+        "on_chat_model_stream",
+        "on_chat_model_end",
+        "on_chain_stream",
         "on_chain_end",
         "on_chain_end",
     ];
-    assert_eq!(events, expected);
+    assert_eq!(kinds(&events), expected);
+    let (graph, node) = (&events[0], &events[1]);
+    assert_eq!((&graph["name"], &graph["run_id"]), (&json!("agent"), &json!(RUNS[0])));
+    assert_eq!(graph["metadata"]["thread_id"], json!(thread_info().thread));
+    assert_eq!((&node["parent_ids"], &node["tags"]), (&json!([RUNS[0]]), &json!(["graph:step:1"])));
+    assert_eq!(node["metadata"]["langgraph_step"], 1);
+    let update = &events[6]["data"]["chunk"];
+    assert_eq!(update["messages"][0]["content"], "hi");
+    assert_eq!((&events[7]["data"]["output"], &events[7]["run_id"]), (update, &node["run_id"]));
+    assert_eq!(events[7]["data"]["input"], json!({ "messages": [] }));
+}
+
+#[test]
+fn events_of_a_model_call_have_its_run_and_its_messages() {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["agent"]);
+    log.begin("agent");
+    log.call(0, "llm.stream");
+    log.stream(0, vec![text("Wro"), Delta::Restart, text("hi")]);
+    let asked = json!([{ "role": "user", "parts": [{ "text": "hello?" }] }]);
+    let mut result = answer(&json!([{ "text": "hi" }]));
+    result["attempts"] = json!([{ "provider": "p", "model": "m" }]);
+    let request = json!({ "route": "chat", "messages": asked });
+    log.called(0, "llm.stream", request, Ok(result));
+    log.end(RunStatus::Completed);
+    let events = events(&log, RUNS[0]);
+    let (discarded, rest) = (&events[2..4], &events[4..8]);
+    assert_eq!(kinds(discarded), ["on_chat_model_start", "on_chat_model_stream"]);
+    let expected = [
+        "on_chat_model_start",
+        "on_chat_model_stream",
+        "on_chat_model_stream",
+        "on_chat_model_end",
+    ];
+    assert_eq!(kinds(rest), expected);
+    let task = &events[1]["run_id"];
+    for event in rest {
+        assert_eq!(event["run_id"], rest[0]["run_id"]);
+        assert_eq!(event["parent_ids"], json!([RUNS[0], task]));
+        assert_eq!(event["metadata"]["langgraph_node"], "agent");
+        assert_eq!(event["metadata"]["ls_model_type"], "chat");
+    }
+    assert_ne!(rest[0]["run_id"], discarded[0]["run_id"]);
+    assert_eq!(rest[2]["data"]["chunk"]["chunk_position"], "last");
+    let (data, metadata) = (&rest[3]["data"], &rest[3]["metadata"]);
+    assert_eq!(data["output"]["content"], "hi");
+    assert_eq!(data["output"]["usage_metadata"]["total_tokens"], 5);
+    assert_eq!(data["input"]["messages"][0][0]["content"], "hello?");
+    assert_eq!((&metadata["ls_model_name"], &metadata["ls_provider"]), (&json!("m"), &json!("p")));
+}
+
+#[test]
+fn events_of_a_tool_call_have_its_input_and_its_message() {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(CheckpointSource::Input, 0, json!({}), &["tools"]);
+    log.begin("tools");
+    let request =
+        |id: &str| json!({ "tool": "kit/search", "call_id": id, "arguments": { "query": "v3" } });
+    log.call_tool(0, request("tc-1"));
+    log.call_tool(1, request("tc-2"));
+    let found = json!({ "content": [{ "text": "result for 'v3'" }] });
+    log.called(0, "tools.call", request("tc-1"), Ok(found));
+    log.called(1, "tools.call", request("tc-2"), Err(Failure::new("timeout", "too slow")));
+    log.end(RunStatus::Completed);
+    let events = events(&log, RUNS[0]);
+    let tools = &events[2..6];
+    let expected = ["on_tool_start", "on_tool_start", "on_tool_end", "on_tool_error"];
+    assert_eq!(kinds(tools), expected);
+    for (start, end) in [(&tools[0], &tools[2]), (&tools[1], &tools[3])] {
+        assert_eq!(start["run_id"], end["run_id"]);
+        assert_eq!((&start["name"], &end["name"]), (&json!("search"), &json!("search")));
+        assert_eq!(start["data"], json!({ "input": { "query": "v3" } }));
+        assert_eq!(end["data"]["input"], json!({ "query": "v3" }));
+        assert_eq!(end["metadata"]["langgraph_node"], "tools");
+    }
+    assert_ne!(tools[0]["run_id"], tools[1]["run_id"]);
+    let output = &tools[2]["data"]["output"];
+    assert_eq!((&output["type"], &output["content"]), (&json!("tool"), &json!("result for 'v3'")));
+    let error = json!({ "error": "too slow", "input": { "query": "v3" }, "tool_call_id": "tc-2" });
+    assert_eq!(tools[3]["data"], error);
+}
+
+#[test]
+fn events_name_the_runs_around_them() {
+    let log = Sample::whole();
+    let events = events(&log, RUNS[1]);
+    let run = |name: &str| &events.iter().find(|event| event["name"] == name).unwrap()["run_id"];
+    let inner = events.iter().find(|event| event["name"] == "sub").unwrap();
+    assert_eq!(inner["parent_ids"], json!([RUNS[1], run("run_subgraph")]));
+    let namespace = log.readable(inner["metadata"]["langgraph_checkpoint_ns"].to_string());
+    assert_eq!(namespace, "\"run_subgraph:<run_subgraph>|sub:<sub>\"");
 }
 
 #[test]
