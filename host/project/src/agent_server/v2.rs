@@ -146,10 +146,23 @@ impl V2 {
             }
         }
         for (namespace, data) in self.tools.apply(event, &self.thread_info) {
-            self.push(Channel::Tools, "tools", &namespace, event, data);
+            self.tool(event, &namespace, data);
         }
         self.apply(event, checkpoint);
         std::mem::take(&mut self.out)
+    }
+
+    /// Sends an event of a tool call. The message of a tool is sent as if the call were a graph of
+    /// its own, so that clients can show it with the call.
+    fn tool(&mut self, event: &Event, namespace: &Namespace, data: Value) {
+        let call = data["tool_call_id"].as_str().unwrap_or_default();
+        let message = blocks::of_tool(call, &data);
+        let mut levels = namespace_levels(namespace);
+        levels.push(format!("tools:{call}"));
+        self.push(Channel::Tools, "tools", namespace, event, data);
+        for data in message {
+            self.push_at(Channel::Messages, "messages", levels.clone(), event, data);
+        }
     }
 
     fn apply(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
@@ -348,9 +361,19 @@ impl V2 {
         event: &Event,
         data: Value,
     ) {
+        self.push_at(channel, method, namespace_levels(namespace), event, data);
+    }
+
+    fn push_at(
+        &mut self,
+        channel: Channel,
+        method: &'static str,
+        levels: Vec<String>,
+        event: &Event,
+        data: Value,
+    ) {
         let id = EventId::new(event, self.index);
         self.index += 1;
-        let levels = namespace_levels(namespace);
         let unknown_state = channel == Channel::Values && data.is_null();
         let is_known = id.number <= self.after;
         if unknown_state || is_known || !self.subscription.wants(&channel, &levels) {

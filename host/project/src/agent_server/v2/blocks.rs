@@ -66,6 +66,25 @@ impl Blocks {
     }
 }
 
+/// Returns the events of the message of a tool, from the event of its call. Only a call that has
+/// succeeded has such a message.
+pub(super) fn of_tool(call: &str, ended: &Value) -> Vec<Value> {
+    let Some(output) = ended.get("output") else { return Vec::new() };
+    let said = match &output["content"] {
+        Value::String(text) => text.clone(),
+        blocks => blocks.to_string(),
+    };
+    let mut events = vec![json!({
+        "event": "message-start", "role": "tool", "id": format!("tool-{call}"),
+        "tool_call_id": call,
+    })];
+    let mut message = PartialMessage::default();
+    message.take(&CompletionDelta::Text(said), &mut events);
+    message.end_block(&mut events);
+    events.push(json!({ "event": "message-finish" }));
+    events
+}
+
 impl PartialMessage {
     fn take(&mut self, piece: &CompletionDelta, events: &mut Vec<Value>) {
         if !self.block.as_ref().is_some_and(|block| block.goes_on_with(piece)) {

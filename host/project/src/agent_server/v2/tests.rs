@@ -150,6 +150,41 @@ fn tool_calls_have_events() {
 }
 
 #[test]
+fn result_of_a_tool_is_a_message_below_its_call() {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(CheckpointSource::Input, 0, json!({}), &["tools"]);
+    log.begin("tools");
+    let request =
+        |id: &str| json!({ "tool": "kit/search", "call_id": id, "arguments": { "query": "v3" } });
+    let found = json!({ "content": [{ "text": "result for 'v3'" }] });
+    let wrong = json!({ "content": [{ "text": "no" }], "is_error": true });
+    log.call_tool(0, request("tc-1"));
+    log.called(0, "tools.call", request("tc-1"), Ok(found));
+    log.called(1, "tools.call", request("tc-2"), Ok(wrong));
+    log.end(RunStatus::Completed);
+    let sent = stream(&log, &["messages"]);
+    let expected = json!([
+        { "event": "message-start", "role": "tool", "id": "tool-tc-1", "tool_call_id": "tc-1" },
+        { "event": "content-block-start", "index": 0, "content": { "type": "text", "text": "" } },
+        { "event": "content-block-delta", "index": 0,
+            "delta": { "type": "text-delta", "text": "result for 'v3'" } },
+        { "event": "content-block-finish", "index": 0,
+            "content": { "type": "text", "text": "result for 'v3'" } },
+        { "event": "message-finish" },
+    ]);
+    assert_eq!(json!(data(&sent)), expected);
+    for sent in &sent {
+        assert_eq!(sent.data["params"]["namespace"], json!(["tools:tc-1"]));
+    }
+    let both = stream(&log, &["messages", "tools"]);
+    let methods: Vec<&str> = both[..3].iter().map(|sent| sent.method).collect();
+    assert_eq!(methods, ["tools", "tools", "messages"], "the call ends before its message");
+    let messages = both.into_iter().filter(|sent| sent.method == "messages");
+    assert_eq!(messages.collect::<Vec<_>>(), sent, "their numbers are the same");
+}
+
+#[test]
 fn tool_call_precedes_its_subgraph() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
