@@ -5,7 +5,7 @@ use wattle_plugin::prelude::{Context, Failure, Value, code, json, llm, node};
 use crate::ask;
 use crate::batch::{Batch, Sent};
 use crate::config::{AgentConfig, AtLimit};
-use crate::conversation::{Conversation, Stored};
+use crate::conversation::{Conversation, Stored, give_ids};
 use crate::granted::Granted;
 use crate::offer::Offer;
 use crate::shown::Shown;
@@ -23,6 +23,7 @@ pub(crate) fn agent(context: &Context, state: Value) -> Result<Turn, Failure> {
     let config: AgentConfig = context.config()?;
     let mut talk = Conversation::read(&config.messages, &state)?;
     let mut said = talk.closing();
+    give_ids(&context.task_id, &mut said);
     if talk.turns() >= config.max_turns {
         return match config.at_limit {
             AtLimit::Fail => Err(out_of_turns(context, config.max_turns)),
@@ -133,7 +134,8 @@ mod tests {
     use crate::testing::{host, two_calls};
 
     fn run(host: &FakeHost, config: Value, messages: Value) -> Result<Decision, Failure> {
-        let context = Context::default().with_config(config);
+        let context = Context { task_id: "t".to_owned(), ..Context::default() };
+        let context = context.with_config(config);
         let state = json!({"messages": messages});
         host.run(|| testing::run_node::<agent>(&context, &state))
     }
@@ -165,8 +167,8 @@ mod tests {
         let talk = json!([user("hi"), asked, user("and?")]);
         let decision = run(&host, json!({"route": "chat"}), talk).unwrap();
         let written = decision.update("messages").unwrap();
-        let ids: Vec<_> = written.as_array().unwrap().iter().map(|it| it.get("id")).collect();
-        assert_eq!(ids, [None, Some(&json!("run--t-1"))], "the channel generates the other id");
+        let ids: Vec<_> = written.as_array().unwrap().iter().map(|it| &it["id"]).collect();
+        assert_eq!(ids, ["tool--t-0", "run--t-1"], "the result of the open call has an id too");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use wattle_plugin::tools::Call;
 use wattle_plugin::{Failure, log, tools};
 
 use crate::approval::{self, Verdict};
-use crate::conversation::{Content, Stored, StoredCall};
+use crate::conversation::{Content, Stored, StoredCall, give_ids};
 use crate::granted::{Granted, Tool};
 use crate::rules::Rules;
 use crate::shown::Shown;
@@ -65,8 +65,8 @@ struct Done {
 }
 
 impl Batch {
-    /// Makes the calls. Writes their results in the order of the calls.
-    pub(crate) fn run(mut self) -> Result<Turn, Failure> {
+    /// Makes the calls as part of a task. Writes their results in the order of the calls.
+    pub(crate) fn run(mut self, task: &str) -> Result<Turn, Failure> {
         let calls = std::mem::take(&mut self.calls);
         if calls.is_empty() {
             return Ok(Turn::default());
@@ -78,7 +78,8 @@ impl Batch {
         } else {
             self.one_by_one(&calls, &granted)?
         };
-        let messages: Vec<Stored> = done.iter().map(|done| done.message.clone()).collect();
+        let mut messages: Vec<Stored> = done.iter().map(|done| done.message.clone()).collect();
+        give_ids(task, &mut messages);
         let mut turn = Turn::of(&self.messages, &messages)?;
         for update in done.into_iter().flat_map(|done| done.updates) {
             if self.rules.open(&update.channel) {

@@ -26,9 +26,9 @@ const CANCELLED: &str = "the call was cancelled before it returned a result";
 /// A message in the format of the state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stored {
-    /// Id of a completion, under which clients received its deltas. The channel generates all other
-    /// ids. The field is never read from the state, because channels with other reducers can have
-    /// ids of other types.
+    /// Id of the message. A completion has the id under which clients received its deltas, a tool
+    /// result has that of [`give_ids`]. The field is never read from the state, because channels
+    /// with other reducers can have ids of other types.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
     /// Author: `system`, `user`, `assistant` or `tool`.
@@ -115,6 +115,16 @@ impl Stored {
     /// Returns true for a tool result without an error.
     pub(crate) fn is_success(&self) -> bool {
         self.role == "tool" && self.status.as_deref() != Some("error")
+    }
+}
+
+/// Gives the tool results of a task their ids. A message without an id gets one from the channel, and
+/// clients of a stream receive it only then, after the update that has it. The ids are derived from
+/// the task, which is the same when the task is executed again. The ids of calls are no source: some
+/// models number the calls of every turn anew, and a message replaces the one with the same id.
+pub(crate) fn give_ids(task: &str, results: &mut [Stored]) {
+    for (index, result) in results.iter_mut().enumerate() {
+        result.id = Some(format!("tool--{task}-{index}"));
     }
 }
 
@@ -263,7 +273,7 @@ mod tests {
     use wattle_plugin::llm::Completion;
     use wattle_plugin::message::Part;
 
-    use super::{Conversation, StoredCall};
+    use super::{Conversation, Stored, StoredCall, give_ids};
     use crate::offer::Offer;
 
     fn read(messages: Value) -> Conversation {
@@ -332,6 +342,18 @@ mod tests {
         let message = talk.assistant(&said, &Offer::default());
         let expected = json!({"id": "run--t-0", "role": "assistant", "content": "hello"});
         assert_eq!(serde_json::to_value(&message).unwrap(), expected);
+    }
+
+    #[test]
+    fn results_of_a_task_have_ids_of_their_own() {
+        let call = StoredCall { id: "call_0".to_owned(), ..StoredCall::default() };
+        let ids = |task: &str| {
+            let mut results = vec![Stored::refusal(&call, "no"), Stored::refusal(&call, "no")];
+            give_ids(task, &mut results);
+            results.into_iter().map(|result| result.id.unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids("t"), ["tool--t-0", "tool--t-1"]);
+        assert_eq!(ids("u"), ["tool--u-0", "tool--u-1"], "a later turn replaces nothing");
     }
 
     #[test]

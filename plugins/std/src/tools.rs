@@ -20,7 +20,7 @@ pub(crate) fn tools(context: &Context, input: Value) -> Result<Turn, Failure> {
             (Some(shown), Some(channels)) => Some(shown.only(channels)),
             (shown, _) => shown,
         };
-        return Batch { rules, state, ..batch }.run();
+        return Batch { rules, state, ..batch }.run(&context.task_id);
     }
     let talk = Conversation::read(&config.messages, &input)?;
     let batch = Batch {
@@ -31,7 +31,7 @@ pub(crate) fn tools(context: &Context, input: Value) -> Result<Turn, Failure> {
         granted: None,
         state: config.state.map(|channels| Shown::of(&channels, &input)),
     };
-    batch.run()
+    batch.run(&context.task_id)
 }
 
 #[cfg(test)]
@@ -49,7 +49,8 @@ mod tests {
     }
 
     fn run(host: &FakeHost, config: Value, names: &[&str]) -> Result<Decision, Failure> {
-        let context = Context::default().with_config(config);
+        let context = Context { task_id: "t".to_owned(), ..Context::default() };
+        let context = context.with_config(config);
         let asked = json!({"role": "assistant", "content": "", "tool_calls": calls(names)});
         let state = json!({"messages": [{"role": "user", "content": "hi"}, asked]});
         host.run(|| testing::run_node::<tools>(&context, &state))
@@ -67,8 +68,8 @@ mod tests {
         assert_eq!(written[0]["content"], "unavailable: the book is closed\n{\"until\":8}");
         assert_eq!(
             written[1],
-            json!({"role": "tool", "content": "{\"n\":1}", "tool_call_id": "c1", "name": "parse",
-                "status": "success", "structured": {"n": 1}})
+            json!({"id": "tool--t-1", "role": "tool", "content": "{\"n\":1}", "tool_call_id": "c1",
+                "name": "parse", "status": "success", "structured": {"n": 1}})
         );
         assert_eq!(written[2]["content"], "there is no tool `fly`; the tools are `parse`, `save`");
         assert_eq!(written[2]["status"], "error");
