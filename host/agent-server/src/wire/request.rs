@@ -26,7 +26,7 @@ pub use self::command::{Command, Goto};
 pub use self::cron::{CronCreate, CronPatch, CronSearch, run_of};
 pub use self::mode::Modes;
 pub use self::run::{
-    CancelAction, CancelRuns, Completion, Config, Disconnect, IfMissing, Multitask, Nodes, Resume,
+    CancelAction, CancelRuns, Completion, Config, Disconnect, IfMissing, Multitask, Nodes,
     RunCreate,
 };
 pub use self::search::{RunStatusFilter, SortOrder, ThreadCount, ThreadPrune, ThreadSearch};

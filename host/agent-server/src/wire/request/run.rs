@@ -1,6 +1,6 @@
 //! A run request.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -132,15 +132,6 @@ pub struct Config {
     /// Maximum number of tasks of a superstep that run in parallel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
-}
-
-/// Answers to pending interrupts.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Resume {
-    /// The answer to the only pending interrupt.
-    Only(Value),
-    /// Answers by interrupt id.
-    ById(BTreeMap<String, Value>),
 }
 
 /// A run request.
@@ -305,26 +296,6 @@ impl RunCreate {
     pub fn checkpoint_ns(&self) -> &str {
         self.checkpoint.as_ref().map_or("", |checkpoint| &checkpoint.checkpoint_ns)
     }
-}
-
-impl Command {
-    /// Returns the answers to interrupts. An object is read as answers by id if each of its keys is
-    /// pending (in `open`) or has the form of an interrupt id.
-    pub fn resume(&self, open: &[String]) -> Option<Resume> {
-        let answer = self.resume.as_ref()?;
-        let by_id = answer.as_object().filter(|answers| {
-            !answers.is_empty() && answers.keys().all(|id| open.contains(id) || is_id(id))
-        });
-        Some(match by_id {
-            Some(answers) => Resume::ById(answers.clone().into_iter().collect()),
-            None => Resume::Only(answer.clone()),
-        })
-    }
-}
-
-/// Returns whether a string has the form of an interrupt id.
-fn is_id(text: &str) -> bool {
-    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn is_nothing(value: &Value) -> bool {

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use wattle_project::agent_server::mode::Mode;
 
 use super::{
-    Before, CancelRuns, HistoryRequest, Invalid, Modes, Multitask, Nodes, Resume, RunCreate,
-    ThreadCreate, ThreadPatch, TtlWish, parse,
+    Before, CancelRuns, HistoryRequest, Invalid, Modes, Multitask, Nodes, RunCreate, ThreadCreate,
+    ThreadPatch, TtlWish, parse,
 };
 use crate::wire::shape::TtlStrategy;
 
@@ -89,24 +89,8 @@ fn unpaired_surrogate_is_replaced() {
 }
 
 #[test]
-fn resume_answers_the_only_interrupt_or_by_id() {
-    let open = vec!["q1".to_owned(), "q2".to_owned()];
-    let digest = "f9d6d241fcacfb73669fbbc09de72af0";
-    for (resume, by_id) in [
-        (json!("yes"), false),
-        (json!({ "q1": 1 }), true),
-        (json!({ "q1": 1, "q2": 2 }), true),
-        (json!({ "q1": 1, "other": 2 }), false),
-        (json!({ digest: 1 }), true),
-        (json!({}), false),
-        (json!(false), false),
-    ] {
-        let body = json!({ "assistant_id": "a", "command": { "resume": resume } });
-        let run = run(body).unwrap();
-        let answers = run.command().unwrap().resume(&open).unwrap();
-        assert_eq!(matches!(answers, Resume::ById(_)), by_id, "{resume}");
-    }
-    let nothing = json!({ "assistant_id": "a", "command": { "resume": null } });
+fn null_in_a_command_is_a_missing_value() {
+    let nothing = json!({ "assistant_id": "a", "command": { "resume": null, "update": null } });
     assert!(run(nothing).unwrap().command().is_none());
 }
 
