@@ -1,5 +1,7 @@
 //! Threads and states as JSON, from the data of the engine and of this server.
 
+use std::collections::BTreeSet;
+
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::code;
@@ -195,9 +197,10 @@ async fn run_of(
     Ok(run.map_or_else(|| view.run.clone(), |run| run.origin().clone()))
 }
 
-/// Fields of a state that `select` accepts.
+/// Fields of a state that `select` accepts. The last one stands for the fields that name one
+/// channel, which [`selected`] reads itself; it is here for the message about an unknown field.
 const STATE_FIELDS: &[&str] = &[
-    "values",
+    VALUES,
     "next",
     "tasks",
     "metadata",
@@ -207,15 +210,39 @@ const STATE_FIELDS: &[&str] = &[
     "interrupts",
     "checkpoint_id",
     "parent_checkpoint_id",
+    "values.<channel>",
 ];
 
-/// Returns a state with only the selected fields.
+/// Field of a state that contains the channel values.
+const VALUES: &str = "values";
+
+/// Returns a state with only the selected fields. A field such as `values.messages` selects the
+/// value of one channel, which stays in `values`. Everything after the period is the name of the
+/// channel, because such names may contain periods. A channel without a value is left out.
 ///
 /// # Errors
 ///
 /// 422 for an unknown field.
 pub(crate) fn selected(state: &ThreadState, fields: &[String]) -> Result<Value, Fault> {
-    select(state, Some(fields), STATE_FIELDS)
+    let channel = |field: &String| {
+        let name = field.strip_prefix(VALUES)?.strip_prefix('.')?;
+        (!name.is_empty()).then(|| name.to_owned())
+    };
+    let channels: BTreeSet<String> = fields.iter().filter_map(channel).collect();
+    if channels.is_empty() {
+        return select(state, Some(fields), STATE_FIELDS);
+    }
+    let mut whole: Vec<String> =
+        fields.iter().filter(|field| channel(field).is_none()).cloned().collect();
+    let are_all_wanted = whole.iter().any(|field| field == VALUES);
+    if !are_all_wanted {
+        whole.push(VALUES.to_owned());
+    }
+    let mut document = select(state, Some(&whole), STATE_FIELDS)?;
+    if !are_all_wanted && let Some(values) = document[VALUES].as_object_mut() {
+        values.retain(|name, _| channels.contains(name));
+    }
+    Ok(document)
 }
 
 /// Returns an object with only the selected fields.

@@ -39,7 +39,7 @@ const RUNS: usize = 1_000;
         ("id" = String, Path, description = "id of the thread"),
         ("limit" = Option<usize>, Query, description = "maximum number of states"),
         ("before" = Option<String>, Query, description = "only states older than this checkpoint"),
-        ("select" = Option<Vec<String>>, Query, description = "fields to return")),
+        ("select" = Option<Vec<String>>, Query, description = "fields to return; `values.<channel>` is the value of one channel")),
     responses((status = 200, body = Vec<ThreadStatePart>)))]
 pub(super) async fn get(
     State(agents): State<Agents>,

@@ -39,7 +39,7 @@ const GRAPH_ID: &str = "graph_id";
     params(
         ("id" = String, Path, description = "id of the thread"),
         ("subgraphs" = Option<bool>, Query, description = "true to include the states of subgraphs"),
-        ("select" = Option<Vec<String>>, Query, description = "fields to return")),
+        ("select" = Option<Vec<String>>, Query, description = "fields to return; `values.<channel>` is the value of one channel")),
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn get(
     State(agents): State<Agents>,
@@ -59,7 +59,7 @@ pub(super) async fn get(
         ("id" = String, Path, description = "id of the thread"),
         ("checkpoint" = String, Path, description = "id of the checkpoint"),
         ("subgraphs" = Option<bool>, Query, description = "true to include the states of subgraphs"),
-        ("select" = Option<Vec<String>>, Query, description = "fields to return")),
+        ("select" = Option<Vec<String>>, Query, description = "fields to return; `values.<channel>` is the value of one channel")),
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn by_id(
     State(agents): State<Agents>,

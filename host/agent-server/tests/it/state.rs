@@ -230,3 +230,28 @@ async fn select_returns_some_fields_of_a_state() {
     assert_eq!(names(&state), ["metadata"]);
     assert_eq!(host.get(&format!("/threads/{id}/state?select=secrets")).await.status, 422);
 }
+
+#[tokio::test]
+async fn select_returns_one_channel_of_a_state() {
+    let host = Host::new();
+    let id = ran(&host).await;
+    let path = format!("/threads/{id}/state");
+    let items = json!({ "values": { "items": ["a", "b"] } });
+    assert_eq!(host.get(&format!("{path}?select=values.items")).await.ok(), items);
+    let past = history(&host, &id, json!({ "limit": 1, "select": ["values.items"] })).await;
+    assert_eq!(past, [items.clone()]);
+    let latest = host.get(&path).await.ok();
+    let at = json!({ "checkpoint": latest["checkpoint"], "select": ["next", "values.items"] });
+    let state = host.post(&format!("{path}/checkpoint"), at).await.ok();
+    assert_eq!(state, json!({ "values": items["values"], "next": [] }));
+    // A channel without a value is left out, and `values` includes all channels.
+    let none = host.get(&format!("{path}?select=values.mood")).await.ok();
+    assert_eq!(none, json!({ "values": {} }));
+    let all = host.get(&format!("{path}?select=values.items&select=values")).await.ok();
+    assert_eq!(all, json!({ "values": latest["values"] }));
+    for field in ["values.", "metadata.step", "secrets.key"] {
+        let refused = host.get(&format!("{path}?select={field}")).await;
+        assert_eq!(refused.status, 422, "{field}");
+        assert!(refused.text.contains("values.<channel>"), "{}", refused.text);
+    }
+}

@@ -127,7 +127,7 @@ pub struct StateRequest {
     pub checkpoint: Checkpoint,
     /// Whether to include the states of subgraphs.
     pub subgraphs: Option<bool>,
-    /// Fields to return.
+    /// Fields to return. `values.<channel>` is the value of one channel.
     pub select: Option<Vec<String>>,
 }
 
@@ -170,7 +170,7 @@ pub struct HistoryRequest {
     pub metadata: Option<Map<String, Value>>,
     /// Address of the graph whose history is listed.
     pub checkpoint: Option<Checkpoint>,
-    /// Fields to return.
+    /// Fields to return. `values.<channel>` is the value of one channel.
     pub select: Option<Vec<String>>,
 }
 
