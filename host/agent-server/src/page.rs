@@ -1,5 +1,5 @@
-//! Limits on the size of a response, and on the states that a search reads. A list contains the
-//! whole state of each thread.
+//! The size of a response: the number of its items, and limits on its bytes and on the states that
+//! a search reads. A list contains the whole state of each thread.
 //!
 //! Clients page by offset and ignore hints about further pages. A response above the limit is
 //! therefore rejected, not truncated.
@@ -27,6 +27,20 @@ const STATES: usize = 10_000;
 /// Approximate maximum size in bytes of the states that a search by values reads. A state can be
 /// large, and is read as a whole.
 const STATES_BYTES: u64 = 256 << 20;
+
+/// Returns the number of items of a page: `wanted`, or `default` if the request has no `limit`, and
+/// at most `most`.
+///
+/// # Errors
+///
+/// 422 for 0, as on a LangGraph server. A `limit` of 0 in a query is not an error there: the page
+/// is empty.
+pub(crate) fn size(wanted: Option<usize>, default: usize, most: usize) -> Result<usize, Fault> {
+    match wanted {
+        Some(0) => Err(Fault::unprocessable("`limit` must be 1 or more")),
+        wanted => Ok(wanted.unwrap_or(default).min(most)),
+    }
+}
 
 /// A JSON array as the body of a response. The items are serialized one by one, so that only one
 /// item at a time also exists in its unserialized form. Its bytes count as those of a response from

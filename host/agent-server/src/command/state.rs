@@ -11,6 +11,7 @@ use wattle_run::time_travel::{HistoryQuery, StateView};
 use super::run::no_checkpoint;
 use super::{Target, refused};
 use crate::asked::of_thread;
+use crate::page;
 use crate::view;
 use crate::wire::command::{Code, GetState, ListCheckpoints, Refusal};
 
@@ -57,12 +58,14 @@ pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result
     let Some(record) = target.find().await?.filter(|record| !record.is_unbound()) else {
         return Ok(json!({ "checkpoints": [] }));
     };
+    let limit = page::size(params.limit, PAGE, LARGEST_PAGE);
+    let limit = limit.map_err(|fault| refused(&fault))?;
     let before = params.before.as_deref().map(|id| of_thread(&record, id)).transpose();
     let query = HistoryQuery {
         namespace: namespace(&params.namespace),
         before: before.map_err(|fault| no_checkpoint(&fault))?,
         filter: BTreeMap::new(),
-        limit: Some(params.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE)),
+        limit: Some(limit),
         without_states: true,
     };
     let past = target.agents.engine().history(&record.id, query).await;

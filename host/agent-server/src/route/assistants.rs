@@ -21,7 +21,7 @@ use crate::doc::assistant::{AssistantDoc, Version, assistants as shelf};
 use crate::doc::{Kept, attempts};
 use crate::fault::Fault;
 use crate::graphs;
-use crate::page::Page;
+use crate::page::{self, Page};
 use crate::query::Query;
 use crate::route::search::{PAGE, holds};
 use crate::route::threads::remove;
@@ -361,7 +361,7 @@ async fn versions(
     };
     let wanted = Value::Object(request.metadata.unwrap_or_default());
     let found = all.into_iter().filter(|it| holds(&it.metadata.clone().into(), &wanted));
-    let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
     let mut page = Page::new(caller.response.clone());
     for version in found.skip(request.offset.unwrap_or(0)).take(limit) {
         page.push(&version)?;

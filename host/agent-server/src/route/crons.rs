@@ -17,7 +17,7 @@ use crate::doc::{Kept, attempts};
 use crate::fault::Fault;
 use crate::graphs;
 use crate::order;
-use crate::page::Page;
+use crate::page::{self, Page};
 use crate::route::search::{PAGE, holds, pagination};
 use crate::view;
 use crate::wire::outline::{CronCount, CronPart, FaultDocument};
@@ -309,7 +309,7 @@ async fn search(
     let mut found = wanted(&agents, &caller, &request).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
-    let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
     let fields = request.select.as_deref();
     let tells_now = fields.is_some_and(|fields| fields.iter().any(|field| field == NOW));
     let mut page = Page::new(caller.response.clone());

@@ -14,7 +14,7 @@ use crate::agents::Agents;
 use crate::asked::{Point, point_of};
 use crate::caller::{Body, Caller, Place};
 use crate::fault::Fault;
-use crate::page::Page;
+use crate::page::{self, Page};
 use crate::query::Query;
 use crate::view;
 use crate::wire::outline::ThreadStatePart;
@@ -48,13 +48,13 @@ pub(super) async fn get(
     query: Query,
 ) -> Result<Page, Fault> {
     let record = caller.thread(&agents, &id).await?;
+    let limit = query.number("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE);
     let request = HistoryRequest {
-        limit: query.number("limit")?,
         before: query.text("before").map(|id| Before::Id(id.to_owned())),
         select: Some(query.list("select")),
         ..HistoryRequest::default()
     };
-    read(&agents, &caller, &record, request).await
+    read(&agents, &caller, &record, request, limit).await
 }
 
 /// Lists the states in the history of a thread that match a filter, newest first.
@@ -71,14 +71,17 @@ pub(super) async fn post(
     Body(request): Body<HistoryRequest>,
 ) -> Result<Page, Fault> {
     let record = caller.thread(&agents, &id).await?;
-    read(&agents, &caller, &record, request).await
+    let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
+    read(&agents, &caller, &record, request, limit).await
 }
 
+/// Lists at most `wanted` states.
 async fn read(
     agents: &Agents,
     caller: &Caller,
     record: &ThreadRecord,
     request: HistoryRequest,
+    wanted: usize,
 ) -> Result<Page, Fault> {
     let before = request.before.as_ref().and_then(Before::id);
     let before = before.map(|id| point_of(record, id)).transpose()?;
@@ -87,7 +90,7 @@ async fn read(
         return Ok(Page::new(caller.response.clone()));
     };
     own_run(agents, record, &mut filter).await?;
-    if record.is_unbound() {
+    if record.is_unbound() || wanted == 0 {
         return Ok(Page::new(caller.response.clone()));
     }
     let mut query = HistoryQuery {
@@ -98,7 +101,6 @@ async fn read(
         without_states: false,
     };
     let fields = request.select.unwrap_or_default();
-    let wanted = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
     let mut states = Page::new(caller.response.clone());
     match before {
         Some(Point::Made(id)) => {

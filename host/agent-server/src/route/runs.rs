@@ -207,7 +207,7 @@ pub(super) async fn list(
     let thread = caller.thread(&agents, &id).await?;
     let status = query.text("status").map(status).transpose()?;
     let mut left_out = query.number("offset")?.unwrap_or(0);
-    let limit = query.number("limit")?.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    let limit = query.number("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE);
     let fields = query.list("select");
     let mut listed = Listed::new(&agents, &thread);
     let mut page = Page::new(caller.response.clone());

@@ -21,7 +21,7 @@ use wattle_run::thread_walk::ThreadWalk;
 use crate::agents::Agents;
 use crate::caller::{Body, Caller};
 use crate::fault::Fault;
-use crate::page::{Looks, Page};
+use crate::page::{self, Looks, Page};
 use crate::view::{self, TEMPORARY};
 use crate::wire::extract::Extract;
 use crate::wire::outline::ThreadPart;
@@ -98,7 +98,7 @@ pub(super) async fn search(
     let mut found = wanted.found(&agents, &caller).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
-    let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
     // One more thread than the page contains shows whether there is a next page.
     let most = offset.saturating_add(limit + 1);
     let found = wanted.with_values(&agents, &caller, found, most).await?;

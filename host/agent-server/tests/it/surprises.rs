@@ -61,6 +61,39 @@ async fn delete_returns_no_content() {
 }
 
 #[tokio::test]
+async fn limit_of_zero_is_refused_in_a_body_and_lists_nothing_in_a_query() {
+    let host = Host::new();
+    let id = host.thread().await;
+    host.post(&format!("/threads/{id}/runs/wait"), slow()).await.ok();
+    let assistant = host.post("/assistants", json!({ "graph_id": "slow" })).await.ok();
+    let assistant = assistant["assistant_id"].as_str().unwrap();
+    for path in [
+        "/threads/search".to_owned(),
+        format!("/threads/{id}/history"),
+        "/assistants/search".to_owned(),
+        format!("/assistants/{assistant}/versions"),
+        "/runs/crons/search".to_owned(),
+    ] {
+        let refused = host.post(&path, json!({ "limit": 0 })).await;
+        assert_eq!(refused.status, 422, "{path}: {}", refused.text);
+        assert!(refused.text.contains("`limit` must be 1 or more"), "{path}: {}", refused.text);
+        host.post(&path, json!({ "limit": 1 })).await.ok();
+    }
+    let listed = async |query: &str| host.get(&format!("/threads/{id}/{query}")).await.ok();
+    let latest = listed("history").await[0]["checkpoint_id"].clone();
+    let before = format!("history?limit=0&before={}", latest.as_str().unwrap());
+    for query in ["runs?limit=0", "history?limit=0", before.as_str()] {
+        assert_eq!(listed(query).await, json!([]), "{query}");
+    }
+    let command = json!({ "id": 1, "method": "state.listCheckpoints", "params": { "limit": 0 } });
+    let refused = host.post(&format!("/threads/{id}/commands"), command).await.ok();
+    assert_eq!(
+        (&refused["type"], &refused["error"]),
+        (&json!("error"), &json!("invalid_argument"))
+    );
+}
+
+#[tokio::test]
 async fn stream_returns_the_location_that_resumes_it() {
     let host = Host::new();
     host.hold();

@@ -12,7 +12,7 @@ use crate::agents::Agents;
 use crate::assistants::all;
 use crate::caller::{Body, Caller};
 use crate::fault::Fault;
-use crate::page::Page;
+use crate::page::{self, Page};
 use crate::route::search::{PAGE, holds, pagination};
 use crate::view;
 use crate::wire::outline::AssistantPart;
@@ -55,7 +55,7 @@ pub(super) async fn search(
     let mut found = find(&agents, &caller, &wanted).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let (total, offset) = (found.len(), request.offset.unwrap_or(0));
-    let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    let limit = page::size(request.limit, PAGE, LARGEST_PAGE)?;
     let mut page = Page::new(caller.response.clone());
     for assistant in found.iter().skip(offset).take(limit) {
         page.push(&view::select(assistant, request.select.as_deref(), FIELDS)?)?;

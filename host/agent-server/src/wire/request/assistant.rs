@@ -57,6 +57,7 @@ pub struct AssistantVersions {
     /// Metadata that a version must contain.
     pub metadata: Option<Map<String, Value>>,
     /// Maximum number of versions. The default is 10.
+    #[schema(minimum = 1)]
     pub limit: Option<usize>,
     /// Number of versions to skip.
     pub offset: Option<usize>,
@@ -80,6 +81,7 @@ pub struct AssistantSearch {
     /// Only assistants whose name contains this string.
     pub name: Option<String>,
     /// Maximum number of assistants. The default is 10.
+    #[schema(minimum = 1)]
     pub limit: Option<usize>,
     /// Number of assistants to skip.
     pub offset: Option<usize>,

@@ -111,6 +111,7 @@ pub struct CronSearch {
     /// Metadata that a cron must contain.
     pub metadata: Option<Map<String, Value>>,
     /// Maximum number of crons. The default is 10.
+    #[schema(minimum = 1)]
     pub limit: Option<usize>,
     /// Number of crons to skip.
     pub offset: Option<usize>,

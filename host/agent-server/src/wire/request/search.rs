@@ -30,6 +30,7 @@ pub struct ThreadSearch {
     /// Only threads with this status.
     pub status: Option<ThreadStatus>,
     /// Maximum number of threads. The default is 10.
+    #[schema(minimum = 1)]
     pub limit: Option<usize>,
     /// Number of threads to skip.
     pub offset: Option<usize>,

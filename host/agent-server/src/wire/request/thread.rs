@@ -163,6 +163,7 @@ impl Before {
 #[serde(default)]
 pub struct HistoryRequest {
     /// Maximum number of states. The default is 1.
+    #[schema(minimum = 1)]
     pub limit: Option<usize>,
     /// Only states older than this checkpoint.
     pub before: Option<Before>,
