@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use uuid::Uuid;
 use wattle_graph::definition::{BuiltInReducer, ReducerDef};
 use wattle_graph::failure::Failure;
@@ -99,14 +100,13 @@ pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Fau
         }
         return found.ok_or_else(|| Fault::not_found(format!("{NOT_FOUND}: `{assistant}`")));
     }
-    let ids: Vec<String> = graphs.iter().map(|graph| format!("`{}`", graph.id)).collect();
+    let known = ids(&graphs);
     let found = graphs.iter().find(|graph| graph.id == assistant).cloned();
     let found = found.or_else(|| graphs.into_iter().find(|graph| graph.answers_to(assistant)));
     if found.is_none() {
         check_loaded(catalog, assistant)?;
     }
     found.ok_or_else(|| {
-        let known = ids.join(", ");
         let text = format!("{NOT_FOUND}: `{assistant}`; available graphs: {known}");
         Fault::unprocessable(text)
     })
@@ -118,6 +118,32 @@ fn check_loaded(catalog: &Catalog, assistant: &str) -> Result<(), Failure> {
         Some(Ok(app)) => catalog.check_loading(&app),
         _ => catalog.check_all_loaded(),
     }
+}
+
+/// Finds the graph of an assistant that a client creates or changes.
+///
+/// # Errors
+///
+/// 422 without a name, 404 for an unknown graph, 503 while an app is loaded for the first time that
+/// may have the graph. A run that names an unknown graph as its assistant is malformed instead, see
+/// [`find`].
+pub(crate) fn of_assistant(catalog: &Catalog, graph: &str) -> Result<AgentGraph, Fault> {
+    if graph.is_empty() {
+        return Err(Fault::unprocessable("`graph_id` of the request is missing"));
+    }
+    find(catalog, graph).map_err(|fault| {
+        if fault.status() == StatusCode::SERVICE_UNAVAILABLE {
+            return fault;
+        }
+        let known = ids(&all(catalog));
+        Fault::not_found(format!("there is no graph `{graph}`; available graphs: {known}"))
+    })
+}
+
+/// Lists the ids of graphs for a message.
+fn ids(graphs: &[AgentGraph]) -> String {
+    let ids: Vec<String> = graphs.iter().map(|graph| format!("`{}`", graph.id)).collect();
+    ids.join(", ")
 }
 
 /// Finds a graph by the names of its app and of the graph.

@@ -81,7 +81,7 @@ async fn create(
     caller: Caller,
     Body(request): Body<AssistantCreate>,
 ) -> Result<Json<Assistant>, Fault> {
-    let graph = graphs::find(agents.engine().catalog(), &request.graph_id)?;
+    let graph = graphs::of_assistant(agents.engine().catalog(), &request.graph_id)?;
     let (config, context) = settled(request.config, request.context)?;
     check_config(&config)?;
     let id = match &request.assistant_id {
@@ -255,7 +255,7 @@ fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Resu
     }
     let Version { graph_id, config, context, metadata, name, description, .. } = doc.used.clone();
     let graph_id = match &request.graph_id {
-        Some(id) => graphs::find(agents.engine().catalog(), id)?.id,
+        Some(id) => graphs::of_assistant(agents.engine().catalog(), id)?.id,
         None => graph_id,
     };
     let (config, context) = match (request.config, request.context) {

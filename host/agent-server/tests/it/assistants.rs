@@ -116,7 +116,8 @@ async fn create_with_an_existing_id_fails_or_returns_it() {
     assert_eq!(host.post("/assistants", wish("raise")).await.status, 409);
     assert_eq!(make(&host, wish("do_nothing")).await, made);
     for (body, status) in [
-        (json!({ "graph_id": "nothing" }), 422),
+        (json!({ "graph_id": "nothing" }), 404),
+        (json!({ "name": "mine" }), 422),
         (json!({ "graph_id": "agent", "assistant_id": "mine" }), 422),
         (json!({ "graph_id": "agent", "config": { "recursion_limit": "x" } }), 422),
         (
@@ -128,6 +129,10 @@ async fn create_with_an_existing_id_fails_or_returns_it() {
         let refused = host.post("/assistants", body).await;
         assert_eq!(refused.status, status, "{}", refused.text);
     }
+    let change = json!({ "graph_id": "nothing" });
+    let refused = host.call("PATCH", &format!("/assistants/{id}"), Some(change)).await;
+    assert_eq!(refused.status, 404, "{}", refused.text);
+    assert!(refused.text.contains("no graph `nothing`"), "{}", refused.text);
 }
 
 #[tokio::test]
