@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::sync::Notify;
 use uuid::{Builder, Uuid};
 use wattle_graph::failure::Failure;
@@ -197,6 +198,9 @@ impl Agents {
             order::on_thread(self, &caller, thread, run.clone(), &request).await
         } else {
             request.on_completion = doc.on_run_completed;
+            if request.input().is_none() {
+                request.input = Some(json!({}));
+            }
             order::alone(self, &caller, run.clone(), &request).await
         };
         match asked {

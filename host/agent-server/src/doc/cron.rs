@@ -14,7 +14,7 @@ use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
 use crate::doc::{Kept, Shelf, attempts};
-use crate::wire::request::Completion;
+use crate::wire::request::{CRON_ID, Completion};
 use crate::wire::schedule::Schedule;
 use crate::wire::shape::Cron;
 
@@ -45,10 +45,15 @@ pub(crate) struct CronDoc {
 
 impl CronDoc {
     /// Returns the first due time after `after_ms`, in milliseconds since 1970; `None` if there is
-    /// none.
+    /// none. A disabled cron is never due.
     pub(crate) fn next_ms(&self, after_ms: i64) -> Option<i64> {
+        self.scheduled_ms(after_ms).filter(|_| self.enabled)
+    }
+
+    /// Returns the first time of the schedule after `after_ms`, whether the cron is enabled or not.
+    fn scheduled_ms(&self, after_ms: i64) -> Option<i64> {
         let schedule = Schedule::read(&self.schedule, self.timezone.as_deref()).ok()?;
-        let next = schedule.after(after_ms).filter(|_| self.enabled)?;
+        let next = schedule.after(after_ms)?;
         self.end_ms.is_none_or(|end_ms| next <= end_ms).then_some(next)
     }
 
@@ -77,12 +82,25 @@ impl CronDoc {
             timezone: self.timezone.clone(),
             created_at: format_time_with_micros(self.created_ms),
             updated_at: format_time_with_micros(self.updated_ms),
-            payload: self.payload.clone(),
+            payload: self.shown_payload(),
             user_id: None,
-            next_run_date: self.next_ms(now_ms).map(format_time_with_micros),
+            next_run_date: self.scheduled_ms(now_ms).map(format_time_with_micros),
             metadata: metadata.cloned().unwrap_or_default(),
             enabled: self.enabled,
         }
+    }
+
+    /// Returns the run request with the id of the cron in its settings, where clients of LangGraph
+    /// servers look for it.
+    fn shown_payload(&self) -> Map<String, Value> {
+        let mut payload = self.payload.clone();
+        let config = object(payload.entry("config").or_insert(Value::Null));
+        let configurable =
+            config.and_then(|config| object(config.entry("configurable").or_insert(Value::Null)));
+        if let Some(configurable) = configurable {
+            configurable.insert(CRON_ID.to_owned(), self.cron.to_string().into());
+        }
+        payload
     }
 
     /// Stores a new cron with its entry. The entry is written first, because a crash can occur
@@ -140,6 +158,14 @@ impl CronDoc {
         shelf(ports, self.tenant.as_ref()).delete(&key).await?;
         dues(ports).delete(&key).await
     }
+}
+
+/// Returns the fields of an object. `null` becomes an empty object.
+fn object(value: &mut Value) -> Option<&mut Map<String, Value>> {
+    if value.is_null() {
+        *value = Map::new().into();
+    }
+    value.as_object_mut()
 }
 
 /// Tolerated difference between the clocks of hosts that share a store, in milliseconds.

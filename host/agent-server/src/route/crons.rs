@@ -153,9 +153,8 @@ async fn check(agents: &Agents, doc: &CronDoc) -> Result<String, Fault> {
     }
     let run = run_of(&doc.payload)?;
     order::check(agents, &run)?;
-    if doc.thread.is_none() && (run.command().is_some() || run.input().is_none()) {
-        let text = "a cron without a thread needs an `input` and takes no `command`";
-        return Err(Fault::value(text));
+    if doc.thread.is_none() && run.command().is_some() {
+        return Err(Fault::value("a cron without a thread takes no `command`"));
     }
     let graph = assistants::find(agents, doc.tenant.as_ref(), &run.assistant_id).await?;
     Ok(graph.assistant().to_string())

@@ -23,7 +23,7 @@ pub use self::assistant::{
     AssistantVersions, settled,
 };
 pub use self::command::{Command, Goto};
-pub use self::cron::{CronCreate, CronPatch, CronSearch, run_of};
+pub use self::cron::{CRON_ID, CronCreate, CronPatch, CronSearch, run_of};
 pub use self::mode::Modes;
 pub use self::run::{
     CancelAction, CancelRuns, Completion, Config, Disconnect, IfMissing, Multitask, Nodes,

@@ -75,12 +75,47 @@ async fn cron_is_created_read_changed_and_deleted() {
     assert_eq!(changed["payload"]["input"], json!({ "word": "tock" }));
     assert_eq!(changed["metadata"], json!({ "suite": "crons", "more": 1 }));
     let change = json!({ "end_time": null, "enabled": false });
-    let changed = host.call("PATCH", &place, Some(change)).await.ok();
-    assert_eq!((&changed["end_time"], &changed["next_run_date"]), (&Value::Null, &Value::Null));
+    let disabled = host.call("PATCH", &place, Some(change)).await.ok();
+    assert_eq!((&disabled["end_time"], &disabled["enabled"]), (&Value::Null, &json!(false)));
+    assert_eq!(disabled["next_run_date"], changed["next_run_date"], "the next of the schedule");
     assert_eq!(host.call("DELETE", &place, None).await.status, 204);
     assert_eq!(host.get(&place).await.status, 404);
     assert_eq!(host.call("DELETE", &place, None).await.status, 404);
     assert_eq!(host.get("/runs/crons/mine").await.status, 422);
+}
+
+#[tokio::test]
+async fn payload_of_a_cron_has_its_id() {
+    let (host, _) = host();
+    let mut cron = hourly();
+    cron["context"] = json!({ "user": "u" });
+    let made = host.post("/runs/crons", cron).await.ok();
+    let of_cron = json!({ "configurable": { "cron_id": made["cron_id"] } });
+    assert_eq!(made["payload"]["config"], of_cron);
+    // A client sends back what it has read.
+    let place = format!("/runs/crons/{}", made["cron_id"].as_str().unwrap());
+    let change = json!({ "config": of_cron, "context": { "user": "v" } });
+    let changed = host.call("PATCH", &place, Some(change)).await.ok();
+    assert_eq!(changed["payload"]["config"], of_cron);
+    assert_eq!(changed["payload"]["context"], json!({ "user": "v" }));
+}
+
+#[tokio::test]
+async fn cron_without_an_input_starts_with_an_empty_one() {
+    let (host, clock) = host();
+    let mut cron = hourly();
+    cron.as_object_mut().unwrap().remove("input");
+    cron["on_run_completed"] = json!("keep");
+    host.post("/runs/crons", cron).await.ok();
+    clock.advance(HOUR_MS);
+    host.agents.run_crons().await;
+    let threads = host.post("/threads/search", json!({})).await.ok();
+    let id = threads[0]["thread_id"].as_str().unwrap();
+    let begun = runs(&host, id).await;
+    assert_eq!((begun.len(), &begun[0]["status"]), (1, &json!("success")));
+    assert_eq!(begun[0]["kwargs"]["input"], json!({}));
+    let state = host.get(&format!("/threads/{id}/state")).await.ok();
+    assert_eq!(state["values"]["items"], json!([null]), "the node had no word");
 }
 
 #[tokio::test]
@@ -90,6 +125,7 @@ async fn crons_are_searched_and_counted() {
     clock.advance(1);
     let mut second = hourly();
     second["enabled"] = json!(false);
+    second["schedule"] = json!("30 * * * *");
     second["assistant_id"] = json!("agent");
     second["metadata"] = json!({ "suite": "others" });
     let second = host.post("/runs/crons", second).await.ok();
@@ -271,7 +307,6 @@ async fn cron_that_can_never_run_is_rejected() {
         (422, with("multitask_strategy", json!("juggle"))),
         (422, with("on_run_completed", json!("burn"))),
         (422, with("input", json!({ "word": "x".repeat(64 << 10) }))),
-        (400, with("input", Value::Null)),
         (400, with("command", json!({ "resume": 1 }))),
     ] {
         let answer = host.post("/runs/crons", cron.clone()).await;

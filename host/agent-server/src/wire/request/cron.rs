@@ -7,9 +7,12 @@ use wattle_api::body::objects::Objects;
 
 use super::{Completion, Invalid, RunCreate, SortOrder};
 
+/// The id of a cron: a field of the cron, and a key of `config.configurable` of its run request.
+pub const CRON_ID: &str = "cron_id";
+
 /// Fields of a cron request that are not part of the run request.
 const OWN: &[&str] =
-    &["schedule", "timezone", "end_time", "enabled", "on_run_completed", "thread_id", "cron_id"];
+    &["schedule", "timezone", "end_time", "enabled", "on_run_completed", "thread_id", CRON_ID];
 
 /// A new cron.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -79,7 +82,15 @@ fn named<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 
 fn payload(fields: &Map<String, Value>) -> Map<String, Value> {
     let given = fields.iter().filter(|(name, value)| !value.is_null() && !OWN.contains(&&***name));
-    given.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let mut given: Map<String, Value> =
+        given.map(|(name, value)| (name.clone(), value.clone())).collect();
+    // Clients send back the settings that they have read. The id is no part of the run context.
+    let config = given.get_mut("config").and_then(Value::as_object_mut);
+    let configurable = config.and_then(|config| config.get_mut("configurable"));
+    if let Some(Value::Object(configurable)) = configurable {
+        configurable.remove(CRON_ID);
+    }
+    given
 }
 
 /// Parses the payload of a cron as a run request.
@@ -148,6 +159,17 @@ mod tests {
         assert_eq!(cron.on_run_completed, Some(Completion::Keep));
         let run = run_of(&cron.payload()).unwrap();
         assert_eq!(run.assistant_id, "a");
+    }
+
+    #[test]
+    fn id_of_the_cron_is_no_part_of_the_run() {
+        let text = json!({
+            "assistant_id": "a", "context": { "user": "u" },
+            "config": { "configurable": { "cron_id": "c" }, "tags": ["t"] },
+        });
+        let change: CronPatch = parse(text.to_string().as_bytes()).unwrap();
+        assert_eq!(change.payload()["config"], json!({ "configurable": {}, "tags": ["t"] }));
+        assert_eq!(run_of(&change.payload()).unwrap().run_context(), json!({ "user": "u" }));
     }
 
     #[test]

@@ -31,11 +31,12 @@ pub struct Cron {
     /// Time of the last change.
     #[schema(format = DateTime)]
     pub updated_at: String,
-    /// Run request from which each run is created.
+    /// Run request from which each run is created, with the id of the cron in
+    /// `config.configurable`.
     pub payload: Map<String, Value>,
     /// Always `null`: API keys belong to tenants, not to users.
     pub user_id: Option<String>,
-    /// Time at which the next run is created.
+    /// Next time of the schedule. No run is created then if the cron is disabled.
     #[schema(format = DateTime)]
     pub next_run_date: Option<String>,
     /// Arbitrary metadata.
