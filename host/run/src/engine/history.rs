@@ -1,11 +1,15 @@
 //! Reads the states of a thread at its checkpoints.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use wattle_graph::definition::SubgraphState;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::{Graph, NodeKind};
-use wattle_graph::id::{CheckpointId, GraphName, Namespace, NodeName, TaskId, ThreadId};
+use wattle_graph::id::{
+    ChannelName, CheckpointId, GraphName, Namespace, NodeName, TaskId, ThreadId,
+};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::{Plan, plan};
 
@@ -83,6 +87,36 @@ impl Engine {
             items.push(view);
         }
         Ok(ListPage { items, is_last: page.is_last })
+    }
+
+    /// Returns the channels of the graph in a namespace of a thread, in the version of the code
+    /// that the thread is pinned to. Returns `None` if that graph is unknown: the code cannot
+    /// be loaded now, or no call since the current checkpoint started a subgraph with this namespace.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` if the thread does not exist.
+    pub async fn channels(
+        &self,
+        thread: &ThreadId,
+        namespace: &Namespace,
+    ) -> Result<Option<BTreeSet<ChannelName>>, Failure> {
+        check_namespace(namespace)?;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let Some((app, graph_version)) = self.loaded_code(&head.record).await else {
+            return Ok(None);
+        };
+        // The code names the graphs that nodes run, the log those that calls started.
+        let is_started = namespace.ancestors().any(|graph| graph.call_path().is_some());
+        let events = if is_started {
+            let store = self.0.ports.store.as_ref();
+            let tuple = view::current_checkpoint(store, &head).await.map_err(store_failure)?;
+            tuple.map(|tuple| tuple.events).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        let found = graph_at(&app, &graph_version, &events, namespace);
+        Ok(found.map(|found| found.graph.channels().keys().cloned().collect()))
     }
 
     /// Returns a checkpoint of the root graph.
