@@ -8,7 +8,17 @@ use wattle_run::ports::Ports;
 
 use crate::crons::Crons;
 use crate::feed::Holds;
+use crate::keys::UnknownKeys;
 use crate::webhooks::{Hooks, Webhooks};
+
+/// Settings of the Agent Server API.
+#[derive(Clone, Debug, Default)]
+pub struct AgentsConfig {
+    /// Settings of webhooks.
+    pub webhooks: Webhooks,
+    /// What happens to keys of inputs and updates that name no channel.
+    pub unknown_keys: UnknownKeys,
+}
 
 /// The state that handlers share. Clones share the state.
 #[derive(Clone)]
@@ -17,7 +27,7 @@ pub struct Agents(Arc<Inner>);
 struct Inner {
     api: ApiState,
     crons: Crons,
-    webhooks: Webhooks,
+    config: AgentsConfig,
     hooks: Hooks,
     holds: Holds,
 }
@@ -25,15 +35,15 @@ struct Inner {
 impl Agents {
     /// Creates the state for the engine of a native API. Shares the guards and limits of that API.
     pub fn new(api: &ApiState) -> Self {
-        Self::with_webhooks(api, Webhooks::default())
+        Self::with_config(api, AgentsConfig::default())
     }
 
-    /// Creates the state with settings for webhooks.
-    pub fn with_webhooks(api: &ApiState, webhooks: Webhooks) -> Self {
+    /// Creates the state with settings.
+    pub fn with_config(api: &ApiState, config: AgentsConfig) -> Self {
         Self(Arc::new(Inner {
             api: api.clone(),
             crons: Crons::default(),
-            webhooks,
+            config,
             hooks: Hooks::default(),
             holds: Holds::default(),
         }))
@@ -71,7 +81,11 @@ impl Agents {
     }
 
     pub(crate) fn webhooks(&self) -> &Webhooks {
-        &self.0.webhooks
+        &self.0.config.webhooks
+    }
+
+    pub(crate) fn unknown_keys(&self) -> UnknownKeys {
+        self.0.config.unknown_keys
     }
 
     pub(crate) fn hooks(&self) -> &Hooks {

@@ -21,6 +21,7 @@ use crate::asked::run::{AskedRun, Terms};
 use crate::assistants::settled;
 use crate::fault::Fault;
 use crate::graphs::{self, AgentGraph};
+use crate::keys::{IgnoredKeys, UnknownKeys};
 
 use crate::wire::request::{Command, Goto, Nodes, RunCreate};
 
@@ -61,7 +62,8 @@ pub(crate) async fn run(
 ) -> Result<AskedRun, Fault> {
     check_graph(agents, graph, thread)?;
     let request = &settled(graph, request);
-    let kind = kind(agents, graph, thread, request).await?;
+    let mut ignored = IgnoredKeys::default();
+    let kind = kind(agents, graph, thread, request, &mut ignored).await?;
     let context = context(request);
     let checked = &graph.graph_version.graph;
     let is_long = is_long_validation(checked, [&context]);
@@ -70,7 +72,7 @@ pub(crate) async fn run(
     let after_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
     let terms = Terms {
         kwargs: kwargs(request, thread, graph, &run),
-        metadata: metadata(request, graph),
+        metadata: metadata(request, graph, &ignored),
         assistant: graph.assistant().to_string(),
         assistant_version: graph.made.as_ref().map_or(1, |made| made.doc.used.number),
         graph_id: graph.id.clone(),
@@ -108,12 +110,11 @@ async fn kind(
     graph: &AgentGraph,
     thread: &ThreadRecord,
     request: &RunCreate,
+    ignored: &mut IgnoredKeys,
 ) -> Result<RunKind, Fault> {
     let channels = graphs::conversations(&graph.app, &graph.graph_version);
     let input = request.read_input(&channels, &mut fresh)?;
-    if let Some(input) = &input {
-        check_input(graph, input)?;
-    }
+    let input = input.map(|input| known_input(agents, graph, input, ignored)).transpose()?;
     let checkpoint = checkpoint(thread, request)?;
     if let Some(command) = request.command() {
         let checkpoint = match checkpoint {
@@ -125,7 +126,7 @@ async fn kind(
             Some(Point::Made(checkpoint)) => Some(checkpoint),
             None => None,
         };
-        return commanded(agents, graph, thread, command, checkpoint).await;
+        return commanded(agents, graph, thread, command, checkpoint, ignored).await;
     }
     match (input, checkpoint) {
         (input, Some(Point::Made(checkpoint))) => Ok(RunKind::Fork { checkpoint, input }),
@@ -159,13 +160,29 @@ pub(crate) fn fresh() -> String {
     Uuid::now_v7().to_string()
 }
 
-/// Checks that the graph has the channels of an input. The engine would reject the run only after
-/// it was enqueued.
-fn check_input(graph: &AgentGraph, input: &Value) -> Result<(), Fault> {
-    let Value::Object(fields) = input else {
+/// Returns an input without the keys that name no channel of the graph. If the server does not
+/// ignore such keys, they are rejected here, because the engine would reject the run only after it
+/// was enqueued.
+fn known_input(
+    agents: &Agents,
+    graph: &AgentGraph,
+    input: Value,
+    ignored: &mut IgnoredKeys,
+) -> Result<Value, Fault> {
+    let Value::Object(mut fields) = input else {
         return Err(Fault::unprocessable("`input` must be an object of channel values"));
     };
-    check_channels(graph, "input", fields.keys())
+    match agents.unknown_keys() {
+        UnknownKeys::Ignore => {
+            fields.retain(|name, _| ignored.keep("input", name, has_channel(graph, name)));
+        }
+        UnknownKeys::Reject => check_channels(graph, "input", fields.keys())?,
+    }
+    Ok(Value::Object(fields))
+}
+
+fn has_channel(graph: &AgentGraph, name: &str) -> bool {
+    graph.graph_version.graph.channels().contains_key(name)
 }
 
 fn check_channels<'n>(
@@ -173,10 +190,8 @@ fn check_channels<'n>(
     field: &str,
     mut names: impl Iterator<Item = &'n String>,
 ) -> Result<(), Fault> {
+    let Some(name) = names.find(|name| !has_channel(graph, name)) else { return Ok(()) };
     let channels = graph.graph_version.graph.channels();
-    let Some(name) = names.find(|name| !channels.keys().any(|it| it.as_str() == *name)) else {
-        return Ok(());
-    };
     let known: Vec<String> = channels.keys().map(|channel| format!("`{channel}`")).collect();
     let (id, known) = (&graph.id, known.join(", "));
     let text =
@@ -191,9 +206,10 @@ async fn commanded(
     thread: &ThreadRecord,
     command: &Command,
     checkpoint: Option<CheckpointId>,
+    ignored: &mut IgnoredKeys,
 ) -> Result<RunKind, Fault> {
     let channels = graphs::conversations(&graph.app, &graph.graph_version);
-    let updates = command.read_update(&channels, &mut fresh)?;
+    let mut updates = command.read_update(&channels, &mut fresh)?;
     let (mut goto, mut sends) = (Vec::new(), Vec::new());
     for one in command.read_goto(&channels, &mut fresh)? {
         match one {
@@ -204,7 +220,13 @@ async fn commanded(
             }
         }
     }
-    check_channels(graph, "command.update", updates.iter().map(|(name, _)| name))?;
+    match agents.unknown_keys() {
+        UnknownKeys::Ignore => updates
+            .retain(|(name, _)| ignored.keep("command.update", name, has_channel(graph, name))),
+        UnknownKeys::Reject => {
+            check_channels(graph, "command.update", updates.iter().map(|(name, _)| name))?;
+        }
+    }
     let writes = updates.into_iter().map(|(name, value)| {
         let channel = ChannelName::new(&name);
         channel.map(|channel| Write { channel, value, overwrite: false })
@@ -220,7 +242,8 @@ async fn commanded(
         Some(resume) if is_plain => {
             Ok(RunKind::Answer { answer: RunAnswers::Matched(resume.clone()) })
         }
-        None if is_plain => {
+        // A command of which every key was ignored has no effect, but is not an error.
+        None if is_plain && ignored.is_empty() => {
             Err(Fault::value("`command` is empty; set `update`, `resume` or `goto`"))
         }
         resume => Ok(RunKind::Command {
@@ -360,7 +383,7 @@ fn context(request: &RunCreate) -> Value {
     }
 }
 
-fn metadata(request: &RunCreate, graph: &AgentGraph) -> Map<String, Value> {
+fn metadata(request: &RunCreate, graph: &AgentGraph, ignored: &IgnoredKeys) -> Map<String, Value> {
     let mut metadata = match &graph.made {
         Some(made) => made.doc.used.metadata.clone(),
         None => Map::from_iter([("created_by".to_owned(), "system".into())]),
@@ -368,6 +391,7 @@ fn metadata(request: &RunCreate, graph: &AgentGraph) -> Map<String, Value> {
     metadata.extend(request.metadata.clone().unwrap_or_default());
     metadata.insert("graph_id".into(), graph.id.clone().into());
     metadata.insert("assistant_id".into(), graph.assistant().to_string().into());
+    ignored.note(&mut metadata);
     metadata
 }
 

@@ -15,8 +15,8 @@
 //! * `graphs`: graphs by the ids that clients use. `assistants`: graphs with settings. `view`:
 //!   threads and states as JSON.
 //! * `order`: creates the run of a request. `asked`: resolves a request into a run specification.
-//!   `submit`: passes the run to the engine. `doc`: records that this server stores in addition to
-//!   threads.
+//!   `keys`: keys of inputs and updates that name no channel. `submit`: passes the run to the
+//!   engine. `doc`: records that this server stores in addition to threads.
 //! * `hosts`: takes over the webhooks of dead hosts.
 //! * `crons`: creates the runs of crons that are due. [`webhooks`]: notifies URLs of the end of
 //!   runs.
@@ -41,6 +41,7 @@ mod follow;
 mod graphs;
 mod hosts;
 mod joined;
+mod keys;
 mod openapi;
 mod order;
 mod page;
@@ -57,7 +58,8 @@ pub mod webhooks;
 mod whole;
 pub mod wire;
 
-pub use self::agents::Agents;
+pub use self::agents::{Agents, AgentsConfig};
+pub use self::keys::UnknownKeys;
 pub use self::webhooks::Webhooks;
 
 /// Returns the router of all paths with their OpenAPI descriptions. It has no guards: merge it

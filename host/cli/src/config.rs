@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
+use wattle_agent_server::UnknownKeys;
 use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_model::ModelConfig;
@@ -142,6 +143,9 @@ pub struct ServerConfig {
     pub trusted_proxies: Vec<Network>,
     /// Whether the server serves the Agent Server API. Default: true.
     pub agent_server: bool,
+    /// What the Agent Server API does with keys of inputs and updates that name no channel:
+    /// `ignore` (default) or `reject`.
+    pub unknown_keys: UnknownKeys,
     /// `[server.webhooks]`.
     pub webhooks: WebhooksConfig,
     /// Time that host calls in progress have to complete when the host stops. Default:
@@ -178,6 +182,7 @@ impl Default for ServerConfig {
             user_header: None,
             trusted_proxies: Vec::new(),
             agent_server: true,
+            unknown_keys: UnknownKeys::default(),
             webhooks: WebhooksConfig::default(),
             stop_grace: STOP_GRACE,
             load_wait: LOAD_WAIT,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use axum::Router;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use wattle_agent_server::Agents;
+use wattle_agent_server::{Agents, AgentsConfig};
 use wattle_api::{ApiState, app_router, router, router_with};
 use wattle_graph::id::AppName;
 use wattle_run::engine::Engine;
@@ -135,7 +135,9 @@ async fn main_router(host: &Host, state: &ApiState) -> Result<Router, Error> {
     if !host.config.server.agent_server {
         return Ok(router(state.clone()));
     }
-    let agents = Agents::with_webhooks(state, host.webhooks()?);
+    let webhooks = host.webhooks()?;
+    let settings = AgentsConfig { webhooks, unknown_keys: host.config.server.unknown_keys };
+    let agents = Agents::with_config(state, settings);
     // Runs that an older version queued must precede those of new requests. If their takeover is
     // slow, requests are served in the meantime.
     let starting = agents.clone();

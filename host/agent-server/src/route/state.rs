@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use serde_json::{Value, json};
 use wattle_api::response::Json;
 use wattle_graph::event::Write;
@@ -19,6 +20,7 @@ use crate::assistants;
 use crate::caller::{Body, Caller, Place};
 use crate::fault::Fault;
 use crate::graphs;
+use crate::keys::{IgnoredKeys, UnknownKeys};
 use crate::query::Query;
 use crate::view;
 use crate::whole::whole;
@@ -123,7 +125,8 @@ async fn read(
     params(("id" = String, Path, description = "id of the thread")),
     request_body = StateUpdate,
     responses(
-        (status = 200, body = StateUpdated),
+        (status = 200, body = StateUpdated,
+            headers(("X-Wattle-Ignored-Keys" = String, description = "keys that name no channel and were ignored, form-encoded and separated by commas; missing if there are none"))),
         (status = 400, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn update(
@@ -131,14 +134,17 @@ pub(super) async fn update(
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<StateUpdate>,
-) -> Result<Json<Value>, Fault> {
+) -> Result<(HeaderMap, Json<Value>), Fault> {
     let record = caller.thread(&agents, &id).await?;
     if agents.engine().has_pending(&record.id).await? {
         let text = format!("thread `{id}` has a pending run; change the state after that run");
         return Err(Fault::conflict(text));
     }
-    let ground = Ground::of(&agents, &record).await?;
-    let edit = ground.edit(request.values.as_ref(), request.as_node.as_deref())?;
+    let place = request.checkpoint.as_ref().map(|checkpoint| checkpoint.checkpoint_ns.as_str());
+    let namespace = namespace_of(place.unwrap_or_default());
+    let ground = Ground::of(&agents, &record, &namespace).await?;
+    let mut ignored = IgnoredKeys::default();
+    let edit = ground.edit(request.values.as_ref(), request.as_node.as_deref(), &mut ignored)?;
     let checkpoint = match request.checkpoint_id().map(|id| point_of(&record, id)).transpose()? {
         Some(Point::BeforeInput(_)) => {
             let text = "the state before an input cannot be changed; start a run from it with \
@@ -148,9 +154,8 @@ pub(super) async fn update(
         Some(Point::Made(checkpoint)) => Some(checkpoint),
         None => None,
     };
-    let place = request.checkpoint.as_ref().map(|checkpoint| checkpoint.checkpoint_ns.as_str());
     let edited = EditThread {
-        namespace: namespace_of(place.unwrap_or_default()),
+        namespace,
         checkpoint,
         principal: caller.principal.clone(),
         ..ground.request(&record, vec![vec![edit]])
@@ -160,14 +165,15 @@ pub(super) async fn update(
     let view = whole(&agents, Box::pin(work)).await?;
     let checkpoint =
         view::thread_info(&agents, &record).checkpoint(&view.namespace, view.checkpoint);
-    Ok(Json(json!({
+    let updated = json!({
         "checkpoint": checkpoint,
         "configurable": checkpoint,
         "checkpoint_id": checkpoint.checkpoint_id,
-    })))
+    });
+    Ok((ignored.headers(), Json(updated)))
 }
 
-/// Writes the history of a new thread.
+/// Writes the history of a new thread. Returns the keys that were ignored.
 ///
 /// # Errors
 ///
@@ -178,32 +184,54 @@ pub(super) async fn lived(
     caller: &Caller,
     record: &ThreadRecord,
     steps: Vec<Superstep>,
-) -> Result<(), Fault> {
-    let ground = Ground::of(agents, record).await?;
+) -> Result<IgnoredKeys, Fault> {
+    let ground = Ground::of(agents, record, &Namespace::root()).await?;
+    let mut ignored = IgnoredKeys::default();
     let edits = |step: Superstep| -> Result<Vec<Edit>, Fault> {
-        step.updates.into_iter().map(|update| ground.lived(update)).collect()
+        step.updates.into_iter().map(|update| ground.lived(update, &mut ignored)).collect()
     };
     let steps = steps.into_iter().map(edits).collect::<Result<_, _>>()?;
     let principal = caller.principal.clone();
     let edit = EditThread { principal, ..ground.request(record, steps) };
     agents.engine().edit(edit).await?;
-    Ok(())
+    Ok(ignored)
 }
 
 /// The graph of a thread, for edits of its state.
 struct Ground {
     app: AppName,
     graph: GraphName,
-    channels: BTreeSet<String>,
+    /// The message channels of the graph and of its subgraphs.
+    conversations: BTreeSet<String>,
+    /// The channels of the edited graph. `None` if keys that name no channel are not ignored; the
+    /// engine then rejects them.
+    channels: Option<BTreeSet<ChannelName>>,
 }
 
 impl Ground {
-    async fn of(agents: &Agents, record: &ThreadRecord) -> Result<Self, Fault> {
+    async fn of(
+        agents: &Agents,
+        record: &ThreadRecord,
+        namespace: &Namespace,
+    ) -> Result<Self, Fault> {
         let (app, graph) = graph_of(agents, record).await?;
-        let channels = graphs::by_name(agents.engine().catalog(), &app, &graph)
-            .map(|known| graphs::conversations(&known.app, &known.graph_version))
-            .unwrap_or_default();
-        Ok(Self { app, graph, channels })
+        let known = graphs::by_name(agents.engine().catalog(), &app, &graph);
+        let conversations =
+            known.as_ref().map(|known| graphs::conversations(&known.app, &known.graph_version));
+        let channels = match agents.unknown_keys() {
+            UnknownKeys::Reject => None,
+            UnknownKeys::Ignore if record.is_unbound() => {
+                known.map(|known| known.graph_version.graph.channels().keys().cloned().collect())
+            }
+            UnknownKeys::Ignore => agents.engine().channels(&record.id, namespace).await?,
+        };
+        Ok(Self { app, graph, conversations: conversations.unwrap_or_default(), channels })
+    }
+
+    /// Returns whether a key of an update is kept. Records one that is ignored.
+    fn keeps(&self, field: &str, key: &str, ignored: &mut IgnoredKeys) -> bool {
+        let channels = self.channels.as_ref();
+        channels.is_none_or(|channels| ignored.keep(field, key, channels.contains(key)))
     }
 
     fn request(&self, record: &ThreadRecord, supersteps: Vec<Vec<Edit>>) -> EditThread {
@@ -220,22 +248,55 @@ impl Ground {
         }
     }
 
-    fn edit(&self, values: Option<&Value>, as_node: Option<&str>) -> Result<Edit, Fault> {
-        Ok(Edit { as_node: writer(values, as_node)?, writes: writes(values, &self.channels)? })
+    fn edit(
+        &self,
+        values: Option<&Value>,
+        as_node: Option<&str>,
+        ignored: &mut IgnoredKeys,
+    ) -> Result<Edit, Fault> {
+        Ok(Edit { as_node: writer(values, as_node)?, writes: self.writes(values, ignored)? })
+    }
+
+    fn writes(
+        &self,
+        values: Option<&Value>,
+        ignored: &mut IgnoredKeys,
+    ) -> Result<Vec<Write>, Fault> {
+        let mut writes = Vec::new();
+        let each = match values {
+            None | Some(Value::Null) => &[],
+            Some(Value::Array(each)) => each.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+        };
+        for values in each {
+            let one = StateUpdate { values: Some(values.clone()), ..StateUpdate::default() };
+            let Value::Object(fields) = one.read(&self.conversations, &mut fresh)? else {
+                let text =
+                    "`values` must be an object of channel values, or an array of such objects";
+                return Err(Fault::unprocessable(text));
+            };
+            for field in fields {
+                if self.keeps("values", &field.0, ignored) {
+                    writes.push(write(field)?);
+                }
+            }
+        }
+        Ok(writes)
     }
 
     /// Converts an update of a past superstep. An update cannot select the next nodes: the next
     /// superstep determines them.
-    fn lived(&self, update: UpdateInput) -> Result<Edit, Fault> {
+    fn lived(&self, update: UpdateInput, ignored: &mut IgnoredKeys) -> Result<Edit, Fault> {
         let UpdateInput { values, command, as_node } = update;
         let as_node = as_node.as_deref();
-        let Some(command) = command else { return self.edit(values.as_ref(), as_node) };
+        let Some(command) = command else { return self.edit(values.as_ref(), as_node, ignored) };
         if command.goto.is_some() || command.resume.is_some() {
             let text = "a `command` in `supersteps` can only have an `update`; the next superstep \
                         has the nodes that ran next";
             return Err(Fault::unprocessable(text));
         }
-        let written = command.read_update(&self.channels, &mut fresh)?;
+        let mut written = command.read_update(&self.conversations, &mut fresh)?;
+        written.retain(|(name, _)| self.keeps("command.update", name, ignored));
         let writes = written.into_iter().map(write).collect::<Result<_, _>>()?;
         Ok(Edit { as_node: writer(Some(&Value::Bool(true)), as_node)?, writes })
     }
@@ -269,26 +330,6 @@ fn writer(values: Option<&Value>, as_node: Option<&str>) -> Result<EditAs, Fault
             NodeName::new(name).map_err(|error| Fault::unprocessable(error.to_string()))?,
         ),
     })
-}
-
-fn writes(values: Option<&Value>, channels: &BTreeSet<String>) -> Result<Vec<Write>, Fault> {
-    let mut writes = Vec::new();
-    let each = match values {
-        None | Some(Value::Null) => &[],
-        Some(Value::Array(each)) => each.as_slice(),
-        Some(one) => std::slice::from_ref(one),
-    };
-    for values in each {
-        let one = StateUpdate { values: Some(values.clone()), ..StateUpdate::default() };
-        let Value::Object(fields) = one.read(channels, &mut fresh)? else {
-            let text = "`values` must be an object of channel values, or an array of such objects";
-            return Err(Fault::unprocessable(text));
-        };
-        for field in fields {
-            writes.push(write(field)?);
-        }
-    }
-    Ok(writes)
 }
 
 fn write((name, value): (String, Value)) -> Result<Write, Fault> {

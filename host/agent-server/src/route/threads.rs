@@ -16,6 +16,7 @@ use crate::agents::Agents;
 use crate::caller::{Body, Caller, IsOperator, Place, uuid};
 use crate::doc::old;
 use crate::fault::Fault;
+use crate::keys::IgnoredKeys;
 use crate::route::crons::forget_of_thread;
 use crate::route::state::lived;
 use crate::submit::remove_thread;
@@ -33,34 +34,37 @@ const PRUNED: usize = 1_000;
 #[utoipa::path(post, path = "/threads", operation_id = "agent_create_thread", tag = "agent-threads",
     request_body = ThreadCreate,
     responses(
-        (status = 200, body = Thread),
+        (status = 200, body = Thread,
+            headers(("X-Wattle-Ignored-Keys" = String, description = "keys of `supersteps` that name no channel and were ignored, form-encoded and separated by commas; missing if there are none"))),
         (status = 400, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn create(
     State(agents): State<Agents>,
     caller: Caller,
     Body(request): Body<ThreadCreate>,
-) -> Result<Json<Thread>, Fault> {
+) -> Result<(HeaderMap, Json<Thread>), Fault> {
     let own = agents.clone();
     let work = async move {
-        let record = made(&own, &caller, request).await?;
-        view::thread(&own, &record).await
+        let (record, ignored) = made(&own, &caller, request).await?;
+        Ok((ignored.headers(), Json(view::thread(&own, &record).await?)))
     };
-    Ok(Json(whole(&agents, Box::pin(work)).await?))
+    whole(&agents, Box::pin(work)).await
 }
 
+/// Creates a thread with its history. Returns the keys of the history that were ignored.
 async fn made(
     agents: &Agents,
     caller: &Caller,
     request: ThreadCreate,
-) -> Result<ThreadRecord, Fault> {
+) -> Result<(ThreadRecord, IgnoredKeys), Fault> {
+    let nothing = IgnoredKeys::default();
     let id = request.thread_id.as_deref();
     let if_exists = request.if_exists.unwrap_or_default();
     if let Some(id) = id
         && let Some(record) = caller.find_thread(agents, id).await?
     {
         return match if_exists {
-            IfExists::DoNothing => Ok(record),
+            IfExists::DoNothing => Ok((record, nothing)),
             IfExists::Raise => Err(Fault::conflict(format!("thread `{id}` already exists"))),
         };
     }
@@ -76,19 +80,21 @@ async fn made(
         // Another request has created the thread in the meantime.
         (Err(failure), Some(id)) if if_exists == IfExists::DoNothing => {
             let known = caller.find_thread(agents, id).await?;
-            return known.ok_or_else(|| failure.into());
+            return known.map(|record| (record, nothing)).ok_or_else(|| failure.into());
         }
         (Err(failure), _) => return Err(failure.into()),
     };
     let steps = request.supersteps.unwrap_or_default();
     if steps.is_empty() {
-        return Ok(record);
+        return Ok((record, nothing));
     }
-    if let Err(fault) = lived(agents, caller, &record, steps).await {
-        agents.engine().delete_thread(&record.id).await?;
-        return Err(fault);
+    match lived(agents, caller, &record, steps).await {
+        Ok(ignored) => Ok((caller.thread(agents, record.id.as_str()).await?, ignored)),
+        Err(fault) => {
+            agents.engine().delete_thread(&record.id).await?;
+            Err(fault)
+        }
     }
-    caller.thread(agents, record.id.as_str()).await
 }
 
 /// Reads a thread.

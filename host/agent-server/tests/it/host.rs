@@ -11,7 +11,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
-use wattle_agent_server::{Agents, Webhooks};
+use wattle_agent_server::{Agents, AgentsConfig, UnknownKeys, Webhooks};
 use wattle_api::{ApiConfig, ApiState, router_with};
 use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::failure::{Failure, code};
@@ -91,7 +91,7 @@ pub(crate) struct Host {
     pub(crate) begun: watch::Receiver<usize>,
     pub(crate) state: ApiState,
     pub(crate) agents: Agents,
-    webhooks: Webhooks,
+    settings: AgentsConfig,
     stop: watch::Sender<bool>,
 }
 
@@ -103,6 +103,7 @@ pub(crate) struct Parts {
     pub(crate) net: Arc<dyn Net>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) webhooks: Webhooks,
+    pub(crate) unknown_keys: UnknownKeys,
     pub(crate) caps: Caps,
 }
 
@@ -115,6 +116,7 @@ impl Default for Parts {
             net: Arc::new(Nothing),
             clock: Arc::new(Ticking(Instant::now())),
             webhooks: Webhooks::default(),
+            unknown_keys: UnknownKeys::default(),
             caps: Caps::default(),
         }
     }
@@ -255,14 +257,14 @@ impl Host {
             clock: parts.clock,
             observer: Arc::new(NoObserver),
         };
-        let settings = EngineConfig { caps: parts.caps, ..EngineConfig::default() };
-        let engine = Engine::new(ports, catalog, settings);
+        let engine_config = EngineConfig { caps: parts.caps, ..EngineConfig::default() };
+        let engine = Engine::new(ports, catalog, engine_config);
         let (stop, stopping) = watch::channel(false);
         let state = ApiState::new(engine.clone(), config, stopping);
-        let webhooks = parts.webhooks;
-        let agents = Agents::with_webhooks(&state, webhooks.clone());
+        let settings = AgentsConfig { webhooks: parts.webhooks, unknown_keys: parts.unknown_keys };
+        let agents = Agents::with_config(&state, settings.clone());
         let router = router_with(state.clone(), wattle_agent_server::router(agents.clone()));
-        Self { router, engine, let_go, begun, state, agents, webhooks, stop }
+        Self { router, engine, let_go, begun, state, agents, settings, stop }
     }
 
     /// Stops the background tasks and streams of the server.
@@ -276,7 +278,7 @@ impl Host {
         let (stop, stopping) = watch::channel(false);
         let mut state = self.state;
         state.stopping = stopping;
-        let agents = Agents::with_webhooks(&state, self.webhooks.clone());
+        let agents = Agents::with_config(&state, self.settings.clone());
         let router = router_with(state.clone(), wattle_agent_server::router(agents.clone()));
         Self { router, state, agents, stop, ..self }
     }

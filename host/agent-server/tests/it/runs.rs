@@ -1,9 +1,10 @@
 //! Runs: their results, interrupts and failures.
 
 use serde_json::{Value, json};
+use wattle_agent_server::UnknownKeys;
 use wattle_api::ApiConfig;
 
-use crate::host::{Host, request};
+use crate::host::{Host, Parts, request};
 
 fn slow(word: &str) -> Value {
     json!({ "assistant_id": "slow", "input": { "word": word } })
@@ -118,7 +119,6 @@ async fn rejected_request_writes_nothing() {
     for (status, request) in [
         (422, agent("input", json!({ "messages": [{ "role": "nobody", "content": "x" }] }))),
         (422, agent("input", json!({ "messages": [{ "content": "x" }] }))),
-        (422, agent("input", json!({ "unknown": 1 }))),
         (422, agent("input", json!(7))),
         (422, agent("assistant_id", json!("nobody"))),
         (404, agent("assistant_id", json!("01a1ffdc-22ab-744e-a2fc-8bb051a654f8"))),
@@ -144,6 +144,56 @@ async fn rejected_request_writes_nothing() {
     let state = host.get(&format!("/threads/{id}/state")).await.ok();
     assert_eq!(state["values"], json!({}));
     assert_eq!(host.get(&format!("/threads/{id}/runs")).await.ok(), json!([]));
+}
+
+#[tokio::test]
+async fn unknown_keys_are_ignored_and_named_in_the_metadata_of_the_run() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let wait = format!("/threads/{id}/runs/wait");
+    let named = async |place: &str| host.get(place).await.ok()["metadata"]["ignored_keys"].clone();
+    let input = json!({ "word": "a", "mood": 1, "a b": 2 });
+    let ended = host.post(&wait, json!({ "assistant_id": "slow", "input": input })).await;
+    assert_eq!(ended.ok(), json!({ "items": ["a"], "word": "a" }));
+    let place = ended.header("content-location");
+    assert_eq!(named(place).await, json!(["input.mood", "input.a b"]));
+    assert_eq!(host.get(place).await.ok()["kwargs"]["input"], input, "as the client wrote it");
+    // Nothing is left to run on the thread. The second update has no effect at all.
+    for update in [json!({ "items": ["b"], "mood": 1 }), json!({ "mood": 1 })] {
+        let run = json!({ "assistant_id": "slow", "command": { "update": update } });
+        let ended = host.post(&wait, run).await;
+        assert_eq!(ended.ok(), json!({ "items": ["a", "b"], "word": "a" }));
+        let place = ended.header("content-location");
+        assert_eq!(named(place).await, json!(["command.update.mood"]));
+    }
+    let plain = host.post(&wait, slow("c")).await;
+    assert_eq!(named(plain.header("content-location")).await, Value::Null);
+}
+
+#[tokio::test]
+async fn unknown_keys_are_rejected_on_request_of_the_operator() {
+    let parts = Parts { unknown_keys: UnknownKeys::Reject, ..Parts::default() };
+    let host = Host::with_parts(ApiConfig::default(), parts);
+    let id = host.thread().await;
+    let wait = format!("/threads/{id}/runs/wait");
+    let mood = json!({ "mood": 1 });
+    let update = json!({ "assistant_id": "slow", "command": { "update": mood } });
+    let input = json!({ "assistant_id": "slow", "input": mood });
+    for body in [update, input] {
+        let refused = host.post(&wait, body).await;
+        assert_eq!(refused.status, 422, "{}", refused.text);
+        assert!(refused.text.contains("has no channel `mood`"), "{}", refused.text);
+    }
+    assert_eq!(host.get(&format!("/threads/{id}/runs")).await.ok(), json!([]));
+    host.post(&wait, slow("a")).await.ok();
+    let edit = json!({ "values": mood, "as_node": "hold" });
+    let past = json!([{ "updates": [edit] }]);
+    let lived = json!({ "metadata": { "graph_id": "slow" }, "supersteps": past });
+    for (path, body) in [(format!("/threads/{id}/state"), edit), ("/threads".to_owned(), lived)] {
+        let refused = host.post(&path, body).await;
+        assert_eq!(refused.status, 422, "{path}: {}", refused.text);
+        assert!(refused.text.contains("`mood`"), "{path}: {}", refused.text);
+    }
 }
 
 #[tokio::test]

@@ -118,8 +118,23 @@ async fn update_state_writes_channels() {
     assert_eq!(state["values"]["items"], json!(["a", "b", "x"]));
     assert_eq!(state["checkpoint"], changed["checkpoint"]);
     assert_eq!(state["metadata"]["source"], "update");
-    let odd = json!({ "values": { "color": 1 }, "as_node": "hold" });
-    assert_eq!(host.post(&path, odd).await.status, 422);
+    assert_eq!(host.get(&path).await.ok()["values"]["items"], json!(["a", "b", "x"]));
+}
+
+#[tokio::test]
+async fn unknown_keys_of_an_update_are_ignored_and_named_in_a_header() {
+    let host = Host::new();
+    let id = ran(&host).await;
+    let path = format!("/threads/{id}/state");
+    let values = json!([{ "items": ["x"], "color": 1 }, { "a b": 2 }]);
+    let changed = host.post(&path, json!({ "values": values, "as_node": "hold" })).await;
+    let state = host.get(&path).await.ok();
+    assert_eq!(state["values"], json!({ "items": ["a", "b", "x"], "word": "b" }));
+    assert_eq!(state["checkpoint"], changed.ok()["checkpoint"]);
+    assert_eq!(changed.header("x-wattle-ignored-keys"), "values.color, values.a+b");
+    let known = json!({ "values": { "items": ["y"] }, "as_node": "hold" });
+    let changed = host.post(&path, known).await;
+    assert_eq!((changed.status, changed.headers.get("x-wattle-ignored-keys")), (200, None));
 }
 
 #[tokio::test]
@@ -200,10 +215,11 @@ async fn state_of_a_subgraph_is_read_and_updated() {
     let mut mapped = bare.clone();
     mapped["checkpoint_map"] = place["checkpoint_map"].clone();
     assert_eq!(&at(mapped.clone()).await.ok()["checkpoint"], place);
-    let change =
-        json!({ "values": { "items": ["mine"] }, "as_node": "greet", "checkpoint": mapped });
-    let changed = host.post(&format!("/threads/{id}/state"), change).await.ok();
-    assert_eq!(changed["checkpoint"]["checkpoint_ns"], ns);
+    let values = json!({ "items": ["mine"], "color": 1 });
+    let change = json!({ "values": values, "as_node": "greet", "checkpoint": mapped });
+    let changed = host.post(&format!("/threads/{id}/state"), change).await;
+    assert_eq!(changed.ok()["checkpoint"]["checkpoint_ns"], ns);
+    assert_eq!(changed.header("x-wattle-ignored-keys"), "values.color");
     let read = at(bare).await.ok();
     assert_eq!(read["values"]["items"], json!(["greeted", "mine"]));
     let from = json!({ "assistant_id": "outer", "input": null, "checkpoint": place });

@@ -133,7 +133,13 @@ async fn cors_exposes_location_headers() {
     let answer = host.send(wait).await;
     assert_eq!(answer.header("access-control-allow-origin"), origin);
     let exposed = lower(&answer.headers, "access-control-expose-headers");
-    for name in ["content-location", "location", "x-pagination-total", "x-pagination-next"] {
+    for name in [
+        "content-location",
+        "location",
+        "x-pagination-total",
+        "x-pagination-next",
+        "x-wattle-ignored-keys",
+    ] {
         assert!(exposed.contains(name), "{name} of {exposed}");
     }
     let asks = Request::builder().method(Method::OPTIONS).uri("/threads");

@@ -328,20 +328,24 @@ async fn supersteps_create_the_history_of_a_new_thread() {
     let host = Host::new();
     let id = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
     let steps = json!([
-        { "updates": [{ "values": { "word": "a" }, "command": null, "as_node": "__start__" }] },
-        { "updates": [{ "values": null, "command": { "update": { "items": ["a"] } },
+        { "updates": [{ "values": { "word": "a", "mood": 1 }, "command": null,
+            "as_node": "__start__" }] },
+        { "updates": [{ "values": null, "command": { "update": { "items": ["a"], "x": 1 } },
             "as_node": "hold" }] },
     ]);
     let wish = |metadata: Value, supersteps: &Value| json!({ "thread_id": id, "metadata": metadata, "supersteps": supersteps });
     let of_slow = json!({ "graph_id": "slow" });
     let nowhere = host.post("/threads", wish(json!({}), &steps)).await;
     assert_eq!(nowhere.status, 400, "{}", nowhere.text);
-    let wrong = json!([{ "updates": [{ "values": { "x": 1 }, "as_node": "hold" }] }]);
+    let wrong = json!([{ "updates": [{ "values": { "word": "a" }, "as_node": "nowhere" }] }]);
     assert_eq!(host.post("/threads", wish(of_slow.clone(), &wrong)).await.status, 422);
     let goto = json!([{ "updates": [{ "command": { "goto": "hold" }, "as_node": "hold" }] }]);
     assert_eq!(host.post("/threads", wish(of_slow.clone(), &goto)).await.status, 422);
     assert_eq!(host.get(&format!("/threads/{id}")).await.status, 404, "no thread is left");
-    let made = host.post("/threads", wish(of_slow, &steps)).await.ok();
+    let made = host.post("/threads", wish(of_slow, &steps)).await;
+    let ignored = "values.mood, command.update.x";
+    assert_eq!(made.header("x-wattle-ignored-keys"), ignored);
+    let made = made.ok();
     assert_eq!(made["values"], json!({ "word": "a", "items": ["a"] }));
     assert_eq!((&made["status"], &made["thread_id"]), (&json!("idle"), &json!(id)));
     let run = json!({ "assistant_id": "slow", "input": { "word": "b" } });

@@ -12,7 +12,8 @@ const REQUEST_HEADERS: &str =
 
 /// Response headers that pages of allowed origins may read.
 const RESPONSE_HEADERS: &str = "location, content-location, etag, content-range, \
-                                x-pagination-total, x-pagination-next, retry-after";
+                                x-pagination-total, x-pagination-next, \
+                                x-wattle-ignored-keys, retry-after";
 
 /// Seconds for which a browser may cache a preflight response.
 const MAX_AGE_SECONDS: &str = "600";

@@ -312,6 +312,7 @@ fn listed(names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use wattle_agent_server::UnknownKeys;
     use wattle_graph::limit::GraphLimits;
     use wattle_sandbox::CompileLimits;
     use wattle_sql::limit::MIGRATION_TIMEOUT;
@@ -328,6 +329,7 @@ mod tests {
         let config = check(include_str!("../../tests/full.toml")).unwrap();
         assert_eq!(config.data, Path::new("/base/data"));
         assert_eq!(config.server.body_limit.0, 16 << 20);
+        assert_eq!(config.server.unknown_keys, UnknownKeys::Reject);
         assert_eq!(config.apps.values().next().unwrap().mount.as_deref(), Some("/"));
         let grants = config.grants.values().next().unwrap();
         assert_eq!(grants.limits.limits().cpu_ms, 2_000);

@@ -1,0 +1,149 @@
+//! Keys of inputs and updates that name no channel of their graph.
+//!
+//! A LangGraph server ignores such keys, and its clients send one object to several graphs. This
+//! server ignores them as well, unless it is configured to reject them. It says which keys it has
+//! ignored: in the metadata of the run, or in a header of the response to an update.
+
+use axum::http::{HeaderMap, HeaderValue};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use url::form_urlencoded::byte_serialize;
+
+/// Maximum number of ignored keys that a run or a response names. A client needs a few of them to
+/// find its error, and metadata and headers must be small.
+const NAMED_KEYS: usize = 20;
+
+/// Maximum length in bytes of an ignored key as it is named. A longer key is cut.
+const KEY_BYTES: usize = 64;
+
+/// The entry after the last key, if more keys were ignored than are named.
+const MORE: &str = "...";
+
+/// Metadata key of a run that contains the ignored keys.
+const METADATA: &str = "ignored_keys";
+
+/// Response header that contains the ignored keys.
+const HEADER: &str = "x-wattle-ignored-keys";
+
+/// What happens to a key of an input or an update that names no channel of the graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnknownKeys {
+    /// The key is ignored, and the client can read that it was.
+    #[default]
+    Ignore,
+    /// The request is rejected.
+    Reject,
+}
+
+/// The keys of a request that were ignored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IgnoredKeys {
+    /// The keys behind the fields of the request that contained them, such as `input.mood`.
+    named: Vec<String>,
+    /// Whether further keys were ignored.
+    are_more: bool,
+}
+
+impl IgnoredKeys {
+    /// Returns whether no key was ignored.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.named.is_empty()
+    }
+
+    /// Returns whether a key of a field of the request is kept, which is so if it names a channel.
+    /// Any other key is recorded as ignored.
+    pub(crate) fn keep(&mut self, field: &str, key: &str, is_channel: bool) -> bool {
+        if !is_channel {
+            self.add(format!("{field}.{}", cut(key)));
+        }
+        is_channel
+    }
+
+    fn add(&mut self, name: String) {
+        if self.named.contains(&name) {
+            return;
+        }
+        if self.named.len() < NAMED_KEYS {
+            self.named.push(name);
+        } else {
+            self.are_more = true;
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().map(String::as_str).chain(self.are_more.then_some(MORE))
+    }
+
+    /// Adds the keys to the metadata of a run, if there are any.
+    pub(crate) fn note(&self, metadata: &mut Map<String, Value>) {
+        if !self.is_empty() {
+            metadata.insert(METADATA.to_owned(), self.names().collect());
+        }
+    }
+
+    /// Returns a response header with the keys, or no header if there are none. The keys are
+    /// form-encoded, because they can contain any characters, and separated by commas.
+    pub(crate) fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if !self.is_empty() {
+            let names: Vec<String> =
+                self.names().map(|name| byte_serialize(name.as_bytes()).collect()).collect();
+            if let Ok(names) = HeaderValue::try_from(names.join(", ")) {
+                headers.insert(HEADER, names);
+            }
+        }
+        headers
+    }
+}
+
+/// Returns the beginning of a key with at most [`KEY_BYTES`].
+fn cut(key: &str) -> &str {
+    let end = key.char_indices().map(|(start, one)| start + one.len_utf8());
+    let end = end.take_while(|end| *end <= KEY_BYTES).last();
+    &key[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn ignored(keys: impl IntoIterator<Item = String>) -> IgnoredKeys {
+        let mut ignored = IgnoredKeys::default();
+        for key in keys {
+            assert!(!ignored.keep("input", &key, false));
+        }
+        ignored
+    }
+
+    #[test]
+    fn ignored_keys_are_named_once_and_encoded_in_the_header() {
+        let ignored = ignored(["mood", "a b", "mood", "\u{7ebf}"].map(str::to_owned));
+        let mut metadata = Map::new();
+        ignored.note(&mut metadata);
+        let named = json!(["input.mood", "input.a b", "input.\u{7ebf}"]);
+        assert_eq!(metadata[METADATA], named);
+        assert_eq!(ignored.headers()[HEADER], "input.mood, input.a+b, input.%E7%BA%BF");
+    }
+
+    #[test]
+    fn kept_keys_are_not_named() {
+        let mut ignored = IgnoredKeys::default();
+        assert!(ignored.keep("input", "word", true));
+        let mut metadata = Map::new();
+        ignored.note(&mut metadata);
+        assert!(ignored.is_empty() && metadata.is_empty() && ignored.headers().is_empty());
+    }
+
+    #[test]
+    fn long_and_numerous_keys_are_cut() {
+        let ignored = ignored((0..1_000).map(|n| format!("{n:04}{}", "\u{7ebf}".repeat(1_000))));
+        let names: Vec<&str> = ignored.names().collect();
+        assert_eq!((names.len(), names[NAMED_KEYS]), (NAMED_KEYS + 1, MORE));
+        assert_eq!(names[0], format!("input.0000{}", "\u{7ebf}".repeat(20)));
+        // A proxy accepts 8 KiB for all headers of a response.
+        assert!(ignored.headers()[HEADER].len() < 6 << 10);
+    }
+}
