@@ -13,7 +13,7 @@
 //!   errors of this API. `page`: limits on the size of a response. `whole`: futures that complete
 //!   even if their client disconnects.
 //! * `graphs`: graphs by the ids that clients use. `assistants`: graphs with settings. `view`:
-//!   threads and states as JSON.
+//!   threads and states as JSON. `namespaces`: namespaces of subgraphs.
 //! * `order`: creates the run of a request. `asked`: resolves a request into a run specification.
 //!   `keys`: keys of inputs and updates that name no channel. `submit`: passes the run to the
 //!   engine. `doc`: records that this server stores in addition to threads.
@@ -42,6 +42,7 @@ mod graphs;
 mod hosts;
 mod joined;
 mod keys;
+mod namespaces;
 mod openapi;
 mod order;
 mod page;

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use wattle_graph::id::Namespace;
-use wattle_project::agent_server::id::namespace_of;
 use wattle_project::agent_server::time::format_time_with_micros;
+use wattle_run::ports::store::ThreadRecord;
 use wattle_run::time_travel::{HistoryQuery, StateView};
 
 use super::run::no_checkpoint;
 use super::{Target, refused};
 use crate::asked::of_thread;
+use crate::namespaces;
 use crate::page;
 use crate::view;
 use crate::wire::command::{Code, GetState, ListCheckpoints, Refusal};
@@ -27,9 +28,9 @@ const LEVEL: &str = "|";
 
 /// Returns the current state of a thread or of one of its subgraphs.
 pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, Refusal> {
-    let namespace = namespace(&params.namespace);
     let found = match target.find().await? {
         Some(record) => {
+            let namespace = namespace(target, &record, &params.namespace).await?;
             let state = view::state_of(target.agents, &record, &namespace, None).await;
             let state = state.map_err(|fault| refused(&fault))?;
             state.map(|state| (view::thread_info(target.agents, &record), state))
@@ -37,10 +38,10 @@ pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, 
         None => None,
     };
     let Some((thread_info, state)) = found else {
-        if namespace.is_root() {
+        let (thread, name) = (target.thread, params.namespace.join(LEVEL));
+        if name.is_empty() {
             return Ok(json!({ "values": {} }));
         }
-        let (thread, name) = (target.thread, params.namespace.join(LEVEL));
         let why = format!("no graph has run in `{name}` of thread `{thread}`");
         return Err(Refusal::new(Code::NoSuchNamespace, why));
     };
@@ -48,7 +49,7 @@ pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, 
     if let (Value::Object(values), Some(keys)) = (&mut values, &params.keys) {
         values.retain(|name, _| keys.contains(name));
     }
-    let address = thread_info.checkpoint(&namespace, state.checkpoint);
+    let address = thread_info.checkpoint(&state.namespace, state.checkpoint);
     let checkpoint = json!({ "id": address.checkpoint_id, "ns": address.checkpoint_ns });
     Ok(json!({ "values": values, "checkpoint": checkpoint }))
 }
@@ -62,7 +63,7 @@ pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result
     let limit = limit.map_err(|fault| refused(&fault))?;
     let before = params.before.as_deref().map(|id| of_thread(&record, id)).transpose();
     let query = HistoryQuery {
-        namespace: namespace(&params.namespace),
+        namespace: namespace(target, &record, &params.namespace).await?,
         before: before.map_err(|fault| no_checkpoint(&fault))?,
         filter: BTreeMap::new(),
         limit: Some(limit),
@@ -88,6 +89,11 @@ pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result
     Ok(json!({ "checkpoints": points }))
 }
 
-fn namespace(levels: &[String]) -> Namespace {
-    namespace_of(&levels.join(LEVEL))
+async fn namespace(
+    target: &Target<'_>,
+    record: &ThreadRecord,
+    levels: &[String],
+) -> Result<Namespace, Refusal> {
+    let found = namespaces::find(target.agents, record, &levels.join(LEVEL)).await;
+    found.map_err(|fault| refused(&fault))
 }

@@ -6,7 +6,6 @@ use axum::extract::State;
 use serde_json::{Map, Value};
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::id::CheckpointId;
-use wattle_project::agent_server::id::namespace_of;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::time_travel::{HistoryQuery, StateView};
 
@@ -14,6 +13,7 @@ use crate::agents::Agents;
 use crate::asked::{Point, point_of};
 use crate::caller::{Body, Caller, Place};
 use crate::fault::Fault;
+use crate::namespaces;
 use crate::page::{self, Page};
 use crate::query::Query;
 use crate::view;
@@ -94,7 +94,7 @@ async fn read(
         return Ok(Page::new(caller.response.clone()));
     }
     let mut query = HistoryQuery {
-        namespace: namespace_of(place.as_deref().unwrap_or_default()),
+        namespace: namespaces::find(agents, record, place.as_deref().unwrap_or_default()).await?,
         before: None,
         filter,
         limit: None,

@@ -10,7 +10,6 @@ use wattle_api::response::Json;
 use wattle_graph::event::Write;
 use wattle_graph::id::{AppName, ChannelName, GraphName, Namespace, NodeName};
 use wattle_graph::step::{Edit, EditAs};
-use wattle_project::agent_server::id::namespace_of;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::time_travel::EditThread;
 
@@ -21,6 +20,7 @@ use crate::caller::{Body, Caller, Place};
 use crate::fault::Fault;
 use crate::graphs;
 use crate::keys::{IgnoredKeys, UnknownKeys};
+use crate::namespaces;
 use crate::query::Query;
 use crate::view;
 use crate::whole::whole;
@@ -90,7 +90,7 @@ pub(super) async fn at(
 ) -> Result<Json<Value>, Fault> {
     let record = caller.thread(&agents, &id).await?;
     let checkpoint = &request.checkpoint;
-    let namespace = namespace_of(&checkpoint.checkpoint_ns);
+    let namespace = namespaces::find(&agents, &record, &checkpoint.checkpoint_ns).await?;
     let nested = request.subgraphs.unwrap_or(false);
     let state = read(&agents, &record, &namespace, checkpoint.id(), nested).await?;
     Ok(Json(view::selected(&state, &request.select.unwrap_or_default())?))
@@ -141,7 +141,7 @@ pub(super) async fn update(
         return Err(Fault::conflict(text));
     }
     let place = request.checkpoint.as_ref().map(|checkpoint| checkpoint.checkpoint_ns.as_str());
-    let namespace = namespace_of(place.unwrap_or_default());
+    let namespace = namespaces::find(&agents, &record, place.unwrap_or_default()).await?;
     let ground = Ground::of(&agents, &record, &namespace).await?;
     let mut ignored = IgnoredKeys::default();
     let edit = ground.edit(request.values.as_ref(), request.as_node.as_deref(), &mut ignored)?;

@@ -154,6 +154,39 @@ async fn task_names_the_subgraph_that_it_ran() {
 }
 
 #[tokio::test]
+async fn subgraph_that_a_call_started_is_found_by_its_task() {
+    let host = host();
+    let thread = answered(&host, "caller", 1).await;
+    let states = format!("/threads/{thread}/state");
+    let task = host.get(&states).await.ok()["tasks"][0].clone();
+    let own = task["checkpoint"]["checkpoint_ns"].as_str().unwrap().to_owned();
+    let by_task = format!("call:{}", task["id"].as_str().unwrap());
+    assert!(own.starts_with(&format!("{by_task}.")), "{own}");
+    let named = json!({ "checkpoint_ns": by_task });
+    let past = json!({ "limit": 9, "checkpoint": named });
+    let past = host.post(&format!("/threads/{thread}/history"), past).await.ok();
+    assert_eq!(past[0]["next"], json!(["ask"]));
+    assert_eq!(past[0]["checkpoint"]["checkpoint_ns"], own);
+    let at = json!({ "checkpoint": named });
+    let state = host.post(&format!("{states}/checkpoint"), at).await.ok();
+    assert_eq!(state["checkpoint"], past[0]["checkpoint"]);
+    let command = json!({ "id": 1, "method": "state.get", "params": { "namespace": [by_task] } });
+    let read = host.post(&format!("/threads/{thread}/commands"), command).await.ok();
+    assert_eq!(read["result"]["checkpoint"]["ns"], own);
+    let edit = json!({ "values": { "word": "w", "mood": 1 }, "as_node": "__start__",
+        "checkpoint": named });
+    let edited = host.post(&states, edit).await;
+    assert_eq!(edited.ok()["checkpoint"]["checkpoint_ns"], own);
+    assert_eq!(edited.header("x-wattle-ignored-keys"), "values.mood");
+    // A task that is not there, and more levels than a thread can have.
+    for place in [format!("call:{thread}"), vec![by_task.as_str(); 1_000].join("|")] {
+        let at = json!({ "checkpoint": { "checkpoint_ns": place } });
+        let nothing = host.post(&format!("{states}/checkpoint"), at).await.ok();
+        assert_eq!(nothing["values"], json!({}), "{place}");
+    }
+}
+
+#[tokio::test]
 async fn history_of_a_stateful_subgraph_has_its_earlier_states() {
     let host = host();
     let thread = answered(&host, "outer", 2).await;

@@ -1,0 +1,99 @@
+//! Namespaces of subgraphs in requests.
+//!
+//! Clients build the namespace of a subgraph from the name and the id of its task, as in
+//! `node:task`. If a call of the task started the subgraph, its namespace has the path of the call
+//! as well, as in `node:task.1`. Such a namespace is found without the path, too.
+
+use wattle_graph::id::{Namespace, TaskId};
+use wattle_project::agent_server::id::namespace_of;
+use wattle_run::limit::GRAPH_DEPTH;
+use wattle_run::ports::store::ThreadRecord;
+use wattle_run::time_travel::HistoryQuery;
+
+use crate::agents::Agents;
+use crate::fault::Fault;
+
+/// Maximum number of states of a parent graph that are searched for a task. The request may read as
+/// many states as a page of the history has.
+const SEARCHED: usize = 1_000;
+
+/// Number of states that are read at a time. All of them are in memory.
+const READ: usize = 16;
+
+/// Returns the namespace that a request names. A level without the path of a call stands for the
+/// subgraph that states name for its task: of several, the interrupted one, or else the newest. A
+/// namespace that is not found is returned as it is.
+///
+/// # Errors
+///
+/// Those of the store.
+pub(crate) async fn find(
+    agents: &Agents,
+    record: &ThreadRecord,
+    text: &str,
+) -> Result<Namespace, Fault> {
+    let named = namespace_of(text);
+    // The engine rejects a deeper namespace. Its levels, of which a request can have any number,
+    // are not traversed before.
+    if record.is_unbound() || named.depth() > GRAPH_DEPTH {
+        return Ok(named);
+    }
+    let may_lack_call = named.ancestors().any(|level| task_without_call(&level).is_some());
+    if !may_lack_call || exists(agents, record, &named).await? {
+        return Ok(named);
+    }
+    let mut found = Namespace::root();
+    for level in named.path() {
+        let wanted = level.rebased(&found, None);
+        found = match task_without_call(&level) {
+            Some(task) if !exists(agents, record, &wanted).await? => {
+                match subgraph_of(agents, record, &found, &task).await? {
+                    Some(started) => started,
+                    None => return Ok(named),
+                }
+            }
+            _ => wanted,
+        };
+    }
+    Ok(found)
+}
+
+/// Returns the task of the innermost level, if the level has no path of a call.
+fn task_without_call(namespace: &Namespace) -> Option<TaskId> {
+    namespace.task().filter(|_| namespace.call_path().is_none())
+}
+
+/// Returns whether a subgraph has made a checkpoint.
+async fn exists(
+    agents: &Agents,
+    record: &ThreadRecord,
+    namespace: &Namespace,
+) -> Result<bool, Fault> {
+    Ok(agents.ports().store.checkpoint(&record.id, namespace, None).await?.is_some())
+}
+
+/// Returns the subgraph that the state of a task names. The newest states of the parent graph are
+/// searched for the task.
+async fn subgraph_of(
+    agents: &Agents,
+    record: &ThreadRecord,
+    parent: &Namespace,
+    task: &TaskId,
+) -> Result<Option<Namespace>, Fault> {
+    let namespace = parent.clone();
+    let mut query = HistoryQuery { namespace, limit: Some(READ), ..HistoryQuery::default() };
+    let mut searched = 0;
+    while searched < SEARCHED {
+        let page = agents.engine().history(&record.id, query.clone()).await?;
+        let mut tasks = page.items.iter().flat_map(|view| &view.tasks);
+        if let Some(found) = tasks.find(|found| found.id == *task) {
+            return Ok(found.namespace.clone());
+        }
+        searched += page.items.len();
+        match page.items.last() {
+            Some(oldest) if !page.is_last => query.before = Some(oldest.checkpoint),
+            _ => break,
+        }
+    }
+    Ok(None)
+}
