@@ -109,3 +109,21 @@ async fn stream_has_the_interrupts_that_a_run_did_not_answer() {
         assert_eq!(items, [json!(0), json!(1)], "{durability}");
     }
 }
+
+#[tokio::test]
+async fn run_with_durability_exit_keeps_the_state_of_its_input() {
+    let host = Host::new();
+    let wait = format!("/threads/{ID}/runs/wait");
+    let mut run = json!({ "assistant_id": "slow", "if_not_exists": "create",
+        "input": { "word": "a" }, "durability": "exit" });
+    assert_eq!(host.post(&wait, run.clone()).await.ok()["items"], json!(["a"]));
+    let limit = json!({ "limit": 9 });
+    let all = host.post(&format!("/threads/{ID}/history"), limit).await.ok();
+    let states = all.as_array().unwrap().iter();
+    let sources: Vec<_> = states.map(|state| &state["metadata"]["source"]).collect();
+    assert_eq!(sources, ["loop", "input", "input"]);
+    // So another input can replace it.
+    run["input"]["word"] = json!("b");
+    run["checkpoint_id"] = all[2]["checkpoint_id"].clone();
+    assert_eq!(host.post(&wait, run).await.ok()["items"], json!(["b"]));
+}
