@@ -1,25 +1,32 @@
 // Server-sent events: the format, and streams that are cut.
 import { afterEach, expect, test, vi } from "vitest";
-import { EventParser, type ServerEvent } from "../src/sse/parse.ts";
-import { streamEvents } from "../src/sse/sse.ts";
-
-function parsed(...chunks: string[]): ServerEvent[] {
-  const events: ServerEvent[] = [];
-  const parser = new EventParser({ onEvent: (event) => events.push(event), onRetry: () => {} });
-  for (const chunk of chunks) parser.feed(chunk);
-  return events;
-}
+import { type ServerEvent, streamEvents } from "../src/sse/sse.ts";
 
 afterEach(() => vi.unstubAllGlobals());
 
-test("events do not depend on how the bytes are split", () => {
-  const text = ": hello\r\nid: 7\nevent: a\ndata: one\rdata:two\n\ndata: {}\r\n\r\nevent: none\n\n";
-  const whole = parsed(text);
+/** Returns the events in a stream that arrives in these chunks. */
+async function eventsIn(chunks: Iterable<Uint8Array>): Promise<ServerEvent[]> {
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(chunk);
+      controller.close();
+    },
+  });
+  vi.stubGlobal("fetch", async () => new Response(body));
+  const events: ServerEvent[] = [];
+  await streamEvents("runs", { method: "GET", onEvent: (event) => events.push(event) });
+  return events;
+}
+
+test("events do not depend on how the bytes are split", async () => {
+  const lines = ": hello\r\nid: 7\nevent: a\ndata: 一\rdata:two\n\n";
+  const bytes = new TextEncoder().encode(`${lines}data: {}\r\n\r\nevent: none\n\n`);
+  const whole = await eventsIn([bytes]);
   expect(whole).toEqual([
-    { event: "a", data: "one\ntwo", id: "7" },
+    { event: "a", data: "一\ntwo", id: "7" },
     { event: "message", data: "{}", id: "7" },
   ]);
-  expect(parsed(...text)).toEqual(whole);
+  expect(await eventsIn([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(whole);
 });
 
 /** Returns a body that ends, or is cut, after some text. */

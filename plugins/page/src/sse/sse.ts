@@ -1,9 +1,15 @@
 // A stream of events that continues after a lost connection.
+import { createParser } from "eventsource-parser";
 import { ApiError, address, connectedFetch, errorOf } from "../api/index.ts";
 import { connected, lost } from "../connection/state.ts";
-import { EventParser, type ServerEvent } from "./parse.ts";
 
-export type { ServerEvent } from "./parse.ts";
+export interface ServerEvent {
+  /** Name of the event; `message` if it has none. */
+  event: string;
+  data: string;
+  /** The last id that was received, if any. */
+  id: string | undefined;
+}
 
 export interface StreamOptions {
   method?: "GET" | "POST";
@@ -110,12 +116,13 @@ async function readBody(
   options: StreamOptions,
   progress: Progress,
 ): Promise<void> {
-  const parser = new EventParser({
+  const parser = createParser({
     onRetry: (ms) => {
       progress.pauseMs = ms;
     },
-    onEvent: (event) => {
-      progress.lastId = event.id ?? progress.lastId;
+    onEvent: ({ event: name = "message", data, id = progress.lastId }) => {
+      const event = { event: name, data, id };
+      progress.lastId = id;
       progress.attempts = 0;
       progress.pauseMs = FIRST_PAUSE_MS;
       progress.ended ||= options.isEnd?.(event) ?? false;
