@@ -3,8 +3,9 @@ import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-li
 import { afterEach, expect, test, vi } from "vitest";
 import { useJoining, withoutLast } from "../src/ai/ai.ts";
 import { Composer } from "../src/chat/composer.tsx";
-import { isAccepted } from "../src/chat/files.tsx";
+import { isAccepted, useFiles } from "../src/chat/files.tsx";
 import { toolState } from "../src/chat/tool-card.tsx";
+import { lost, reached, useConnection } from "../src/connection/connection.tsx";
 import { useOnce } from "../src/hook/once.ts";
 import { useTabs } from "../src/hook/tabs.ts";
 import { Markdown } from "../src/markdown/markdown.tsx";
@@ -107,6 +108,28 @@ test("files are accepted by type or by extension", () => {
   expect(isAccepted(png, "image/*")).toBe(true);
   expect(isAccepted(png, ".csv, .png")).toBe(true);
   expect(isAccepted(png, "image/jpeg,.csv")).toBe(false);
+});
+
+test("files that are added before the next render are all kept", () => {
+  const { result } = renderHook(() => useFiles({ accept: ".txt", maxBytes: 10, most: 2 }));
+  act(() => {
+    result.current.add([new File(["a"], "a.txt")]);
+    result.current.add([new File(["b"], "b.txt")]);
+  });
+  expect(result.current.items.map(({ file }) => file.name)).toEqual(["a.txt", "b.txt"]);
+});
+
+test("a restored connection calls the function of the last render", () => {
+  const first = vi.fn();
+  const last = vi.fn();
+  const initialProps = { onReturn: first };
+  const { rerender } = renderHook(({ onReturn }) => useConnection(onReturn), { initialProps });
+  act(lost);
+  rerender({ onReturn: last });
+  expect(last).not.toHaveBeenCalled();
+  act(reached);
+  expect(last).toHaveBeenCalledTimes(1);
+  expect(first).not.toHaveBeenCalled();
 });
 
 test("a tool call without an output was cancelled if no run is active", () => {

@@ -70,8 +70,8 @@ function release(items: readonly Attachment[]): void {
 export function useFiles({ accept, maxBytes, most = 1 }: FilesOptions): Files {
   const [items, setItems] = useState<readonly Attachment[]>([]);
   const [isOver, setOver] = useState(false);
+  // Several changes can occur before the next render, so they start from this list.
   const kept = useRef(items);
-  kept.current = items;
   useEffect(() => () => release(kept.current), []);
 
   const change = useCallback((next: readonly Attachment[]) => {

@@ -1,5 +1,5 @@
 // The connection, as users see it.
-import { useEffect, useRef, useSyncExternalStore } from "react";
+import { useEffect, useEffectEvent, useRef, useSyncExternalStore } from "react";
 import { type Connection, connection, lost, watch } from "./state.ts";
 
 export { connected, lost, reached } from "./state.ts";
@@ -8,10 +8,9 @@ export { connected, lost, reached } from "./state.ts";
 export function useConnection(onReturn?: () => void): Connection {
   const state = useSyncExternalStore(watch, connection);
   const before = useRef(state);
-  const latest = useRef(onReturn);
-  latest.current = onReturn;
+  const returned = useEffectEvent(() => onReturn?.());
   useEffect(() => {
-    if (before.current === "lost" && state === "connected") latest.current?.();
+    if (before.current === "lost" && state === "connected") returned();
     before.current = state;
   }, [state]);
   return state;

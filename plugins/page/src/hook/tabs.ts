@@ -1,5 +1,5 @@
 // Communication with other tabs of the same browser.
-import { useCallback, useEffect, useRef } from "react";
+import { useCallback, useEffect, useEffectEvent, useRef } from "react";
 
 /**
  * Calls `onNews` with what another tab posts on the channel, and with `undefined` when the user
@@ -10,12 +10,11 @@ export function useTabs(
   channel: string,
   onNews: (news: string | undefined) => void,
 ): (news?: string) => void {
-  const latest = useRef(onNews);
-  latest.current = onNews;
+  const receive = useEffectEvent(onNews);
   const opened = useRef<BroadcastChannel>(undefined);
   useEffect(() => {
     const channelOfTab = new BroadcastChannel(channel);
-    channelOfTab.onmessage = ({ data }: MessageEvent<string>) => latest.current(data);
+    channelOfTab.onmessage = ({ data }: MessageEvent<string>) => receive(data);
     opened.current = channelOfTab;
     return () => {
       channelOfTab.close();
@@ -24,7 +23,7 @@ export function useTabs(
   }, [channel]);
   useEffect(() => {
     const seen = () => {
-      if (document.visibilityState === "visible") latest.current(undefined);
+      if (document.visibilityState === "visible") receive(undefined);
     };
     document.addEventListener("visibilitychange", seen);
     return () => document.removeEventListener("visibilitychange", seen);

@@ -30,6 +30,7 @@ interface BlocksEditorProps {
   stored: readonly Block[];
   /** Called with true while there are unsaved edits. */
   onEditing: (isEditing: boolean) => void;
+  /** Called after each save; the same function in every render. */
   onSaved: (state: State) => void;
 }
 
@@ -43,17 +44,15 @@ export function BlocksEditor({ session, stored, onEditing, onSaved }: BlocksEdit
   const [drafts, setDrafts] = useState(() => (left ?? stored).map(draftOf));
   const [saveState, setSaveState] = useState<SaveState>("saved");
   const known = useRef(versionOf(stored));
-  const saved = useRef(onSaved);
-  saved.current = onSaved;
   const autosave = useMemo(
     () =>
       new Autosave<Block[]>(async (blocks) => {
         const state = await api.saveBlocks(session, blocks);
         known.current = versionOf(blocks);
         unsaved.drop(session, blocks);
-        saved.current(state);
+        onSaved(state);
       }, setSaveState),
-    [session],
+    [session, onSaved],
   );
   const isInvalid = drafts.some((draft) => Object.keys(problemsOf(draft)).length > 0);
   const isEditing = isInvalid || saveState !== "saved";

@@ -1,7 +1,7 @@
 // An open session: the guide in the middle, the conversation on the right. A narrow screen shows
 // one of the two.
 import { Button, copyText, Segments, Shell, toast } from "@wattle/page";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useRef, useState } from "react";
 import type { WholeSession } from "./api.ts";
 import { BlocksEditor } from "./blocks-editor.tsx";
 import { ChatPanel } from "./chat-panel.tsx";
@@ -111,18 +111,22 @@ function useView(
 ): [View, (view: View) => void] {
   const [view, setView] = useState<View>("html");
   const seen = useRef({ blocksCall: hasPage ? blocksCall : undefined, page });
-  const latest = useRef({ isEditing, onOpen });
-  latest.current = { isEditing, onOpen };
+  const openBlocks = useEffectEvent(() => {
+    setView("blocks");
+    onOpen();
+  });
+  const openPage = useEffectEvent(() => {
+    if (!isEditing) setView("html");
+  });
   useEffect(() => {
     if (blocksCall === undefined || seen.current.blocksCall === blocksCall) return;
     seen.current.blocksCall = blocksCall;
-    setView("blocks");
-    latest.current.onOpen();
+    openBlocks();
   }, [blocksCall]);
   useEffect(() => {
     if (page === undefined || seen.current.page === page) return;
     seen.current.page = page;
-    if (!latest.current.isEditing) setView("html");
+    openPage();
   }, [page]);
   return [view, setView];
 }

@@ -1,7 +1,7 @@
 // The open conversation: loads it, asks questions, waits for questions of another page or of an
 // earlier load of this one, and synchronizes with other tabs.
 import { ApiError, toast, useConnection, useTabs } from "@wattle/page";
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
 import { ask, freshSession, listMessages } from "./api.ts";
 import { begun, heard, merged, type Turn, turnsOf } from "./turns.ts";
 
@@ -57,8 +57,9 @@ export function useConversation(onChange: () => void): Conversation {
   // The open session, which late responses for another session must not change.
   const current = useRef(session);
   const asking = useRef(false);
-  const changed = useRef(onChange);
-  changed.current = onChange;
+  // Number of questions that were accepted.
+  const [accepted, setAccepted] = useState(0);
+  const changed = useEffectEvent(onChange);
 
   const show = useCallback((id: string | undefined) => {
     if (current.current === id) return;
@@ -116,13 +117,13 @@ export function useConversation(onChange: () => void): Conversation {
     return () => clearInterval(timer);
   }, [isWaiting, connection, reload]);
 
-  // The end of a question changes the list.
+  // The start and the end of a question change the list.
   const finished = turns.filter(({ state }) => state === "done" || state === "failed").length;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each finished question is news.
-  useEffect(() => changed.current(), [finished]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each such question is news.
+  useEffect(() => changed(), [accepted, finished]);
 
   const tell = useTabs(CHANNEL, (id) => {
-    changed.current();
+    onChange();
     const isOpen = id === undefined || id === current.current;
     if (isOpen && !asking.current) void reload();
   });
@@ -150,7 +151,7 @@ export function useConversation(onChange: () => void): Conversation {
           }
           if (current.current === id) setTurns((all) => [...all, begun(key, question)]);
           tell(id);
-          changed.current();
+          setAccepted((count) => count + 1);
         },
         onTold: (told) => change((turn) => heard(turn, told)),
       });
