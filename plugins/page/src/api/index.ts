@@ -1,5 +1,6 @@
 // Requests to the endpoints of an app, below the path at which its page is served.
 import { isAway, lost, reached } from "../connection/state.ts";
+import { texts } from "../language/language.ts";
 
 /** A failure in the format of the host: `application/problem+json`. */
 export interface Problem {
@@ -13,9 +14,6 @@ export interface Problem {
 
 /** The kind of a failure: no connection, an error response, or an unreadable response. */
 export type FailureKind = "network" | "http" | "format";
-
-const NO_CONNECTION = "无法连接到服务，请检查网络后重试。";
-const UNREADABLE = "服务的回答无法读取。";
 
 /** A failed request. Its message can be shown to a user. */
 export class ApiError extends Error {
@@ -65,7 +63,7 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
   try {
     return JSON.parse(text) as T;
   } catch {
-    throw new ApiError("format", UNREADABLE, { status: response.status });
+    throw new ApiError("format", texts().unreadable, { status: response.status });
   }
 }
 
@@ -111,7 +109,7 @@ async function read(response: Response): Promise<string> {
 function failureOf(error: unknown): Error {
   if (error instanceof DOMException && error.name === "AbortError") return error;
   lost();
-  return new ApiError("network", NO_CONNECTION);
+  return new ApiError("network", texts().noConnection);
 }
 
 /** Returns the error in a response. Hosts, apps and proxies have different formats. */
@@ -122,9 +120,9 @@ export async function errorOf(response: Response): Promise<ApiError> {
   try {
     body = JSON.parse(text);
   } catch {
-    return new ApiError("http", `服务返回了错误（${status}）。`, { status });
+    return new ApiError("http", texts().httpError(status), { status });
   }
-  const message = messageIn(body) ?? `服务返回了错误（${status}）。`;
+  const message = messageIn(body) ?? texts().httpError(status);
   const code = codeIn(body);
   return new ApiError("http", message, { status, body, ...(code === undefined ? {} : { code }) });
 }

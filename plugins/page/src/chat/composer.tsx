@@ -1,6 +1,7 @@
 // The input field of a conversation.
 import { type FormEvent, type KeyboardEvent, useId, useRef, useState } from "react";
 import { Button } from "../control/button.tsx";
+import { useTexts } from "../language/language.ts";
 import { FileButton, FilePreviews, type Files } from "./files.tsx";
 import "./chat.css";
 
@@ -30,6 +31,7 @@ export interface ComposerProps {
 /** A growing field: Enter sends, and Shift+Enter inserts a line break. */
 export function Composer(props: ComposerProps) {
   const { label, busy = false, disabled = false, files, onStop } = props;
+  const texts = useTexts();
   const [text, setText] = useState(props.initial ?? "");
   const sending = useRef(false);
   const hint = useId();
@@ -80,15 +82,15 @@ export function Composer(props: ComposerProps) {
       <div className="w-composer-row">
         {files && <FileButton files={files} />}
         <span id={hint} className="w-note">
-          Enter 发送，Shift+Enter 换行
+          {texts.composerHint}
         </span>
         {busy && onStop ? (
           <Button kind="danger" onClick={onStop}>
-            停止
+            {texts.stop}
           </Button>
         ) : (
           <Button kind="primary" type="submit" disabled={disabled || isEmpty} busy={busy}>
-            {props.send ?? "发送"}
+            {props.send ?? texts.send}
           </Button>
         )}
       </div>

@@ -7,6 +7,7 @@ import {
   useRef,
   useState,
 } from "react";
+import { texts, useTexts } from "../language/language.ts";
 import { toast } from "../toast/toast.tsx";
 import "./chat.css";
 
@@ -116,20 +117,23 @@ export function useFiles({ accept, maxBytes, most = 1 }: FilesOptions): Files {
 }
 
 function isFit(file: File, accept: string, maxBytes: number): boolean {
+  const { locale, unsupportedFile, largeFile } = texts();
   if (!isAccepted(file, accept)) {
-    toast(`不支持的文件：${file.name}`, "error");
+    toast(unsupportedFile(file.name), "error");
     return false;
   }
   if (file.size > maxBytes) {
-    const limit = (maxBytes / (1 << 20)).toLocaleString("zh-CN", { maximumFractionDigits: 1 });
-    toast(`文件过大：${file.name}（上限 ${limit} MB）`, "error");
+    const limit = (maxBytes / (1 << 20)).toLocaleString(locale, { maximumFractionDigits: 1 });
+    toast(largeFile(file.name, limit), "error");
     return false;
   }
   return true;
 }
 
 /** A button that opens the browser's file dialog. */
-export function FileButton({ files, label = "添加文件" }: { files: Files; label?: string }) {
+export function FileButton({ files, label: given }: { files: Files; label?: string }) {
+  const texts = useTexts();
+  const label = given ?? texts.addFile;
   const input = useRef<HTMLInputElement>(null);
   return (
     <>
@@ -161,17 +165,18 @@ export function FileButton({ files, label = "添加文件" }: { files: Files; la
 
 /** The added files, each with a button that removes it. */
 export function FilePreviews({ files }: { files: Files }) {
+  const texts = useTexts();
   if (files.items.length === 0) return null;
   return (
-    <ul className="w-files" aria-label="已添加的文件">
+    <ul className="w-files" aria-label={texts.files}>
       {files.items.map(({ id, file, preview }) => (
         <li key={id}>
-          {preview && <img src={preview} alt={`预览：${file.name}`} />}
+          {preview && <img src={preview} alt={texts.preview(file.name)} />}
           <span>{file.name}</span>
           <button
             type="button"
             className="w-icon-button"
-            aria-label={`移除 ${file.name}`}
+            aria-label={texts.removeFile(file.name)}
             onClick={() => files.remove(id)}
           >
             <span aria-hidden="true">×</span>

@@ -1,5 +1,6 @@
 // A conversation that stays scrolled to its end while it grows, unless the user scrolls up.
 import { type ReactNode, useCallback, useLayoutEffect, useRef, useState } from "react";
+import { useTexts } from "../language/language.ts";
 import "./chat.css";
 
 /** Distance from the end that still counts as the end. */
@@ -14,7 +15,8 @@ interface MessageListProps {
 }
 
 /** The scrolling list of a conversation. */
-export function MessageList({ label = "对话", busy = false, children }: MessageListProps) {
+export function MessageList({ label, busy = false, children }: MessageListProps) {
+  const texts = useTexts();
   const { box, content, isAway, toEnd } = useEnd();
   return (
     <div className="w-messages">
@@ -22,7 +24,7 @@ export function MessageList({ label = "对话", busy = false, children }: Messag
         ref={box}
         className="w-messages-box"
         role="log"
-        aria-label={label}
+        aria-label={label ?? texts.conversation}
         aria-busy={busy}
         tabIndex={0}
       >
@@ -32,7 +34,7 @@ export function MessageList({ label = "对话", busy = false, children }: Messag
       </div>
       {isAway && (
         <button type="button" className="w-button w-to-end" onClick={toEnd}>
-          ↓ 回到最新
+          ↓ {texts.toEnd}
         </button>
       )}
     </div>
@@ -85,12 +87,11 @@ interface SaidProps {
   children: ReactNode;
 }
 
-const NAMES = { user: "你", assistant: "助手", system: "系统" } as const;
-
 /** A message. Pass the text of a user as a string, so that it is plain text. */
-export function Said({ by, name = NAMES[by], children }: SaidProps) {
+export function Said({ by, name, children }: SaidProps) {
+  const { senders } = useTexts();
   return (
-    <article className="w-said" data-by={by} aria-label={name}>
+    <article className="w-said" data-by={by} aria-label={name ?? senders[by]}>
       {children}
     </article>
   );

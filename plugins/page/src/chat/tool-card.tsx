@@ -1,16 +1,9 @@
 // A tool call, as a card that opens.
 import { type ReactNode, useState } from "react";
+import { useTexts } from "../language/language.ts";
 import "./chat.css";
 
 export type ToolState = "preparing" | "running" | "done" | "failed" | "cancelled";
-
-const STATES: Record<ToolState, string> = {
-  preparing: "准备中",
-  running: "进行中",
-  done: "已完成",
-  failed: "失败",
-  cancelled: "已取消",
-};
 
 /** Converts a state of the AI SDK to that of a card. `isLive` is true while the message grows. */
 export function toolState(state: string, isLive: boolean): ToolState {
@@ -37,6 +30,7 @@ interface ToolCardProps {
 
 /** A card with state and summary. Its details are rendered when it is opened. */
 export function ToolCard(props: ToolCardProps) {
+  const texts = useTexts();
   const [isOpen, setOpen] = useState(false);
   return (
     <section
@@ -49,7 +43,7 @@ export function ToolCard(props: ToolCardProps) {
         <summary>
           <span className="w-tool-title">{props.title}</span>
           <span className="w-tool-state" data-state={props.state}>
-            {STATES[props.state]}
+            {texts.toolStates[props.state]}
           </span>
         </summary>
         {isOpen && <div className="w-tool-details">{props.children}</div>}
@@ -66,6 +60,7 @@ const SHOWN_CHARS = 4_000;
 
 /** A JSON document as text, which is cut until the user asks for all of it. */
 export function JsonView({ value, label }: { value: unknown; label: string }) {
+  const texts = useTexts();
   const [isWhole, setWhole] = useState(false);
   const text = JSON.stringify(value, undefined, 2) ?? "undefined";
   const isCut = !isWhole && text.length > SHOWN_CHARS;
@@ -77,7 +72,7 @@ export function JsonView({ value, label }: { value: unknown; label: string }) {
       </pre>
       {isCut && (
         <button type="button" className="w-button" onClick={() => setWhole(true)}>
-          显示全部（{text.length.toLocaleString("zh-CN")} 字符）
+          {texts.showAll(text.length.toLocaleString(texts.locale))}
         </button>
       )}
     </div>

@@ -1,5 +1,6 @@
 // The connection, as users see it.
 import { useEffect, useEffectEvent, useRef, useSyncExternalStore } from "react";
+import { useTexts } from "../language/language.ts";
 import { type Connection, connection, lost, watch } from "./state.ts";
 
 export { connected, lost, reached } from "./state.ts";
@@ -18,6 +19,7 @@ export function useConnection(onReturn?: () => void): Connection {
 
 /** Shows that the server is not reachable, until it is. */
 export function Banner() {
+  const texts = useTexts();
   const state = useConnection();
   useEffect(() => {
     const offline = () => lost();
@@ -26,7 +28,7 @@ export function Banner() {
   }, []);
   return (
     <div className="w-banner" role="status" aria-live="polite" data-state={state}>
-      {state === "lost" && <p>连接已断开，正在重连…</p>}
+      {state === "lost" && <p>{texts.disconnected}</p>}
     </div>
   );
 }

@@ -1,5 +1,6 @@
 // A modal dialog with the browser's own `<dialog>`, which keeps the focus and closes on Escape.
 import { type ReactNode, useEffect, useId, useRef } from "react";
+import { useTexts } from "../language/language.ts";
 import "./dialog.css";
 
 interface DialogProps {
@@ -19,6 +20,7 @@ interface DialogProps {
 /** A dialog over the page. Its content exists only while it is open. */
 export function Dialog(props: DialogProps) {
   const { open, title, onClose, footer, wide = false, closeBeside = false, children } = props;
+  const texts = useTexts();
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {
@@ -49,7 +51,12 @@ export function Dialog(props: DialogProps) {
         <div className="w-dialog-box">
           <header>
             <h2 id={heading}>{title}</h2>
-            <button type="button" className="w-icon-button" aria-label="关闭" onClick={onClose}>
+            <button
+              type="button"
+              className="w-icon-button"
+              aria-label={texts.close}
+              onClick={onClose}
+            >
               <span aria-hidden="true">×</span>
             </button>
           </header>

@@ -1,8 +1,9 @@
 // Text of models as Markdown, without anything that could act on the page: markup is shown as text,
 // links open in a new window, and images of other origins become links.
-import { memo } from "react";
+import { memo, type ReactNode } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
+import { useTexts } from "../language/language.ts";
 import "./markdown.css";
 
 /** Returns true for an image of this page's own origin, or from inside of the page. */
@@ -33,13 +34,18 @@ const COMPONENTS: Components = {
       </a>
     );
   },
-  table: ({ children }) => (
+  table: Table,
+};
+
+function Table({ children }: { children?: ReactNode }) {
+  const texts = useTexts();
+  return (
     // biome-ignore lint/a11y/useSemanticElements: a scrolling frame, not a set of fields.
-    <div className="w-markdown-table" role="group" aria-label="表格" tabIndex={0}>
+    <div className="w-markdown-table" role="group" aria-label={texts.table} tabIndex={0}>
       <table>{children}</table>
     </div>
-  ),
-};
+  );
+}
 
 const PLUGINS = [remarkGfm];
 

@@ -6,6 +6,7 @@
 import { useEffect, useRef } from "react";
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { texts } from "../language/language.ts";
 import { barRange } from "./range.ts";
 import "./plot.css";
 
@@ -39,7 +40,7 @@ const BAR_PART = 0.6;
 const BAR_PX = 64;
 
 function numbers(value: number): string {
-  return value.toLocaleString("zh-CN", { maximumFractionDigits: 2 });
+  return value.toLocaleString(texts().locale, { maximumFractionDigits: 2 });
 }
 
 /** Lines over time or bars by name, as wide as the available space. */

@@ -2,6 +2,7 @@
 import { type ReactNode, StrictMode, useEffect } from "react";
 import { createRoot } from "react-dom/client";
 import { Banner } from "../connection/connection.tsx";
+import { useTexts } from "../language/language.ts";
 import { ThemeToggle } from "../theme/theme.tsx";
 import { Toasts } from "../toast/toast.tsx";
 import "./shell.css";
@@ -20,6 +21,7 @@ interface ShellProps {
 
 /** Header, banner, main part and notices. */
 export function Shell({ title, tab = title, actions, layout = "flow", children }: ShellProps) {
+  const texts = useTexts();
   useEffect(() => {
     document.title = tab;
   }, [tab]);
@@ -27,7 +29,7 @@ export function Shell({ title, tab = title, actions, layout = "flow", children }
     <div className="w-shell" data-layout={layout}>
       {/* biome-ignore lint/a11y/useValidAnchor: it goes to a place, and the base address hides it. */}
       <a className="w-skip" href="#main" onClick={skip}>
-        跳到主要内容
+        {texts.skip}
       </a>
       <header className="w-header">
         <h1>{title}</h1>

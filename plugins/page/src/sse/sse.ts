@@ -2,6 +2,7 @@
 import { createParser } from "eventsource-parser";
 import { ApiError, address, connectedFetch, errorOf } from "../api/index.ts";
 import { connected, lost } from "../connection/state.ts";
+import { texts } from "../language/language.ts";
 
 export interface ServerEvent {
   /** Name of the event; `message` if it has none. */
@@ -92,7 +93,7 @@ async function readOnce(
     if (response.status === 204 || response.body === null) return undefined;
     await readBody(response.body, options, progress);
     if (progress.ended || options.isEnd === undefined) return undefined;
-    return new ApiError("network", "连接在回答结束前中断。");
+    return new ApiError("network", texts().streamCut);
   } catch (error) {
     if (error instanceof ApiError && error.kind === "network") return error;
     throw error;
@@ -148,7 +149,7 @@ async function readBody(
 function cutBy(error: unknown): Error {
   if (error instanceof DOMException && error.name === "AbortError") return error;
   lost();
-  return new ApiError("network", "连接在回答结束前中断。");
+  return new ApiError("network", texts().streamCut);
 }
 
 function pause(ms: number, signal?: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 // Sorting of a table's rows.
+import { texts } from "../language/language.ts";
 
 export type Direction = "ascending" | "descending";
 
@@ -10,8 +11,6 @@ export interface Sorting {
 /** A value by which rows are sorted. */
 export type Sortable = string | number | bigint | boolean | Date | null | undefined;
 
-const COLLATOR = new Intl.Collator("zh-CN", { numeric: true });
-
 /**
  * Returns the rank of a cell in both directions: numbers, then texts, then cells without a value.
  */
@@ -20,8 +19,8 @@ function rank(value: Sortable): number {
   return typeof value === "string" ? 1 : 0;
 }
 
-function compare(left: Sortable, right: Sortable): number {
-  if (typeof left === "string" && typeof right === "string") return COLLATOR.compare(left, right);
+function compare(left: Sortable, right: Sortable, collator: Intl.Collator): number {
+  if (typeof left === "string" && typeof right === "string") return collator.compare(left, right);
   const [a, b] = [left as number, right as number];
   return a < b ? -1 : a > b ? 1 : 0;
 }
@@ -33,11 +32,12 @@ export function sorted<R>(
   direction: Direction,
 ): R[] {
   const sign = direction === "ascending" ? 1 : -1;
+  const collator = new Intl.Collator(texts().locale, { numeric: true });
   const keyed = rows.map((row) => ({ row, value: keyOf(row) }));
   keyed.sort((left, right) => {
     const byRank = rank(left.value) - rank(right.value);
     if (byRank !== 0) return byRank;
-    return rank(left.value) === 2 ? 0 : sign * compare(left.value, right.value);
+    return rank(left.value) === 2 ? 0 : sign * compare(left.value, right.value, collator);
   });
   return keyed.map(({ row }) => row);
 }

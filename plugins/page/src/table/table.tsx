@@ -1,6 +1,7 @@
 // A table of many rows: only visible rows are rendered, and headings sort.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, useMemo, useRef, useState } from "react";
+import { useTexts } from "../language/language.ts";
 import { nextSorting, type Sortable, type Sorting, sorted } from "./sort.ts";
 import "./table.css";
 
@@ -60,7 +61,8 @@ function estimate<R>(column: Column<R>, rows: readonly R[]): number {
 
 /** A sortable table in a scrolling box. */
 export function DataTable<R>(props: DataTableProps<R>) {
-  const { label, columns, rows, maxHeight = 480, empty = "没有数据" } = props;
+  const { label, columns, rows, maxHeight = 480, empty } = props;
+  const texts = useTexts();
   const [sorting, setSorting] = useState<Sorting>();
   const box = useRef<HTMLDivElement>(null);
   const ordered = useMemo(() => {
@@ -77,7 +79,7 @@ export function DataTable<R>(props: DataTableProps<R>) {
   const items = virtual.getVirtualItems();
   const before = items[0]?.start ?? 0;
   const after = virtual.getTotalSize() - (items.at(-1)?.end ?? 0);
-  if (rows.length === 0) return <p className="w-note">{empty}</p>;
+  if (rows.length === 0) return <p className="w-note">{empty ?? texts.noRows}</p>;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a scrolling frame, not a set of fields.
     <div

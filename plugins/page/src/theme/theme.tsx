@@ -1,13 +1,13 @@
 // Light or dark: the theme of the system, until the user chooses one.
 import { useEffect } from "react";
 import { usePersistent } from "../hook/persistent.ts";
+import { useTexts } from "../language/language.ts";
 import "./theme.css";
 
 export type Theme = "system" | "light" | "dark";
 
 const KEY = "wattle-theme";
 const NEXT = { system: "light", light: "dark", dark: "system" } as const;
-const NAMES = { system: "跟随系统", light: "浅色", dark: "深色" } as const;
 const SIGNS = { system: "◐", light: "☀", dark: "☾" } as const;
 
 /** Returns the theme that the user chose, and applies it to the document. */
@@ -23,8 +23,9 @@ export function useTheme(): [Theme, (theme: Theme) => void] {
 
 /** A button that cycles through the themes. */
 export function ThemeToggle() {
+  const texts = useTexts();
   const [theme, setTheme] = useTheme();
-  const label = `主题：${NAMES[theme]}`;
+  const label = texts.theme(texts.themes[theme]);
   return (
     <button
       type="button"

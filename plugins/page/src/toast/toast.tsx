@@ -1,5 +1,6 @@
 // Notices that disappear by themselves, and live regions.
 import { type ReactNode, useSyncExternalStore } from "react";
+import { useTexts } from "../language/language.ts";
 import "./toast.css";
 
 export type ToastKind = "info" | "ok" | "error";
@@ -41,6 +42,7 @@ function watch(watcher: () => void): () => void {
 
 /** The container of the notices, which `Shell` renders. */
 export function Toasts() {
+  const texts = useTexts();
   const shown = useSyncExternalStore(watch, () => toasts);
   return (
     <div className="w-toasts" role="status" aria-live="polite">
@@ -50,7 +52,7 @@ export function Toasts() {
           <button
             type="button"
             className="w-icon-button"
-            aria-label="关闭提示"
+            aria-label={texts.closeNotice}
             onClick={() => dismiss(id)}
           >
             <span aria-hidden="true">×</span>

@@ -1,0 +1,78 @@
+// The texts of this package in each language.
+
+const zh = {
+  locale: "zh-CN",
+  skip: "跳到主要内容",
+  disconnected: "连接已断开，正在重连…",
+  noConnection: "无法连接到服务，请检查网络后重试。",
+  unreadable: "服务的回答无法读取。",
+  httpError: (status: number) => `服务返回了错误（${status}）。`,
+  streamCut: "连接在回答结束前中断。",
+  theme: (name: string) => `主题：${name}`,
+  themes: { system: "跟随系统", light: "浅色", dark: "深色" },
+  closeNotice: "关闭提示",
+  close: "关闭",
+  conversation: "对话",
+  senders: { user: "你", assistant: "助手", system: "系统" },
+  toEnd: "回到最新",
+  composerHint: "Enter 发送，Shift+Enter 换行",
+  send: "发送",
+  stop: "停止",
+  addFile: "添加文件",
+  files: "已添加的文件",
+  preview: (file: string) => `预览：${file}`,
+  removeFile: (file: string) => `移除 ${file}`,
+  unsupportedFile: (file: string) => `不支持的文件：${file}`,
+  largeFile: (file: string, megabytes: string) => `文件过大：${file}（上限 ${megabytes} MB）`,
+  toolStates: {
+    preparing: "准备中",
+    running: "进行中",
+    done: "已完成",
+    failed: "失败",
+    cancelled: "已取消",
+  },
+  showAll: (characters: string) => `显示全部（${characters} 字符）`,
+  table: "表格",
+  noRows: "没有数据",
+};
+
+/** The texts of one language. */
+export type Texts = typeof zh;
+
+const en: Texts = {
+  locale: "en-US",
+  skip: "Skip to main content",
+  disconnected: "Connection lost. Reconnecting…",
+  noConnection: "The service cannot be reached. Check your network and try again.",
+  unreadable: "The response of the service cannot be read.",
+  httpError: (status) => `The service returned an error (${status}).`,
+  streamCut: "The connection was cut before the end of the response.",
+  theme: (name) => `Theme: ${name}`,
+  themes: { system: "system", light: "light", dark: "dark" },
+  closeNotice: "Dismiss",
+  close: "Close",
+  conversation: "Conversation",
+  senders: { user: "You", assistant: "Assistant", system: "System" },
+  toEnd: "Back to the latest",
+  composerHint: "Enter sends, Shift+Enter breaks the line",
+  send: "Send",
+  stop: "Stop",
+  addFile: "Add a file",
+  files: "Added files",
+  preview: (file) => `Preview: ${file}`,
+  removeFile: (file) => `Remove ${file}`,
+  unsupportedFile: (file) => `Unsupported file: ${file}`,
+  largeFile: (file, megabytes) => `File too large: ${file} (at most ${megabytes} MB)`,
+  toolStates: {
+    preparing: "Preparing",
+    running: "Running",
+    done: "Done",
+    failed: "Failed",
+    cancelled: "Cancelled",
+  },
+  showAll: (characters) => `Show all (${characters} characters)`,
+  table: "Table",
+  noRows: "No data",
+};
+
+export const TEXTS = { zh, en };
