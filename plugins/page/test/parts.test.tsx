@@ -2,10 +2,12 @@
 import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 import { useJoining, withoutLast } from "../src/ai/ai.ts";
+import { Alert } from "../src/alert/alert.tsx";
 import { Composer } from "../src/chat/composer.tsx";
 import { isAccepted, useFiles } from "../src/chat/files.tsx";
 import { toolState } from "../src/chat/tool-card.tsx";
 import { lost, reached, useConnection } from "../src/connection/connection.tsx";
+import { Button } from "../src/control/button.tsx";
 import { useOnce } from "../src/hook/once.ts";
 import { useTabs } from "../src/hook/tabs.ts";
 import { Markdown } from "../src/markdown/markdown.tsx";
@@ -45,6 +47,15 @@ test("a text that was not sent returns to its field", async () => {
   write("东京");
   await act(async () => fireEvent.keyDown(field, { key: "Enter" }));
   expect(field.value).toBe("东京");
+});
+
+test("an alert is read at once and has the actions that help", () => {
+  const retry = vi.fn();
+  render(<Alert actions={<Button onClick={retry}>重试</Button>}>没有保存</Alert>);
+  const alert = screen.getByRole("alert");
+  expect([alert.dataset.kind, alert.textContent]).toEqual(["error", "没有保存重试"]);
+  fireEvent.click(screen.getByRole("button", { name: "重试" }));
+  expect(retry).toHaveBeenCalledTimes(1);
 });
 
 test("a second click does nothing while the first is in progress", async () => {

@@ -1,5 +1,5 @@
 // The book: the bookings of a day or a month, with sums and a chart by category.
-import { Button, later, Segments, useConnection, useTabs } from "@wattle/page";
+import { Alert, Button, later, Segments, useConnection, useTabs } from "@wattle/page";
 import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import {
   type Book,
@@ -56,12 +56,7 @@ export function BookPanel({ booked, onZone }: BookPanelProps) {
       {book && scope === "day" && chosen && (
         <DayBar day={chosen} days={days} today={book.today} onDay={setDay} />
       )}
-      {error !== undefined && (
-        <div className="e-error" role="alert">
-          <p>{error}</p>
-          <Button onClick={read}>重试</Button>
-        </div>
-      )}
+      {error !== undefined && <Alert actions={<Button onClick={read}>重试</Button>}>{error}</Alert>}
       {!book && error === undefined && <p role="status">正在读取账目…</p>}
       {sums && <SumTiles sums={sums} />}
       {sums && sums.categories.length > 0 && (

@@ -1,5 +1,14 @@
 // The view of the conversation.
-import { Button, Composer, JsonView, MessageList, Said, ToolCard, toolState } from "@wattle/page";
+import {
+  Alert,
+  Button,
+  Composer,
+  JsonView,
+  MessageList,
+  Said,
+  ToolCard,
+  toolState,
+} from "@wattle/page";
 import type { UIMessage } from "ai";
 import { useEffect, useRef } from "react";
 import { useConversation } from "./conversation.ts";
@@ -52,10 +61,12 @@ export function Chat({ loaded, initial, zone, onThread, onBooked }: ChatProps) {
         {isBusy && messages.at(-1)?.role === "user" && <p className="e-working">正在处理…</p>}
       </MessageList>
       {error !== undefined && (
-        <div className="e-error" role="alert">
-          <p>{error}</p>
-          {canRetry && <Button onClick={retry}>重试</Button>}
-        </div>
+        <Alert
+          className="e-error"
+          actions={canRetry ? <Button onClick={retry}>重试</Button> : undefined}
+        >
+          {error}
+        </Alert>
       )}
       <div className="e-composer">
         <Composer

@@ -1,5 +1,5 @@
 // The entries of the conversation.
-import { Button, MessageList, Said } from "@wattle/page";
+import { Alert, Button, MessageList, Said } from "@wattle/page";
 import { Answer } from "./answer.tsx";
 import type { Entry } from "./entries.ts";
 
@@ -63,12 +63,11 @@ function OneEntry({ entry, onRetry }: { entry: Entry; onRetry: () => void }) {
       );
     case "failed":
       return (
-        <section className="card failed" role="alert">
+        <Alert actions={entry.mayRetry ? <Button onClick={onRetry}>重试</Button> : undefined}>
           <h3>没有得到结果</h3>
           <p>{entry.message}</p>
           <p className="code">错误代码 {entry.code}</p>
-          {entry.mayRetry && <Button onClick={onRetry}>重试</Button>}
-        </section>
+        </Alert>
       );
   }
 }

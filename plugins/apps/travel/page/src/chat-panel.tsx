@@ -1,5 +1,5 @@
 // The conversation: status of the session, first message, further messages, and the input field.
-import { Announce, Button, Composer, MessageList, useOnce } from "@wattle/page";
+import { Alert, Announce, Button, Composer, MessageList, useOnce } from "@wattle/page";
 import { textOf } from "@wattle/page/ai";
 import type { Conversation } from "./conversation.ts";
 import { Message } from "./message.tsx";
@@ -76,10 +76,9 @@ function Summary({ conversation: { session, isBusy, retry } }: { conversation: C
 function Failure({ conversation: { error, unsent, retry } }: { conversation: Conversation }) {
   if (error === undefined) return null;
   return (
-    <div role="alert" className="t-failure">
+    <Alert actions={<Button onClick={retry}>{unsent === undefined ? "继续" : "重试"}</Button>}>
       <p>{unsent === undefined ? error : `消息未发送：${error}`}</p>
-      {unsent !== undefined && <blockquote>{unsent}</blockquote>}
-      <Button onClick={retry}>{unsent === undefined ? "继续" : "重试"}</Button>
-    </div>
+      {unsent !== undefined && <blockquote className="t-unsent">{unsent}</blockquote>}
+    </Alert>
   );
 }

@@ -1,5 +1,6 @@
 // The start, where a video and wishes begin a session.
 import {
+  Alert,
   ApiError,
   Button,
   Panel,
@@ -67,11 +68,7 @@ function Start() {
           value={wishes}
           onChange={setWishes}
         />
-        {error && (
-          <p role="alert" className="t-error">
-            {error}
-          </p>
-        )}
+        {error && <Alert>{error}</Alert>}
         <Button kind="primary" type="submit" busy={isBusy}>
           {isBusy ? "正在创建…" : "开始生成"}
         </Button>

@@ -1,5 +1,5 @@
 // A session: read from the server, then shown.
-import { ApiError, Button, Shell, useConnection } from "@wattle/page";
+import { Alert, ApiError, Button, Shell, useConnection } from "@wattle/page";
 import { useCallback, useEffect, useState } from "react";
 import { api, type WholeSession } from "./api.ts";
 import { go } from "./route.ts";
@@ -36,12 +36,9 @@ export function SessionPage({ id, initial }: SessionPageProps) {
         {error === undefined ? (
           <p role="status">正在加载…</p>
         ) : (
-          <>
-            <p role="alert">
-              {error.status === 404 ? "没有这个手册，它可能已被删除。" : error.message}
-            </p>
-            <Button onClick={() => go(document.baseURI)}>返回首页</Button>
-          </>
+          <Alert actions={<Button onClick={() => go(document.baseURI)}>返回首页</Button>}>
+            {error.status === 404 ? "没有这个手册，它可能已被删除。" : error.message}
+          </Alert>
         )}
       </div>
     </Shell>

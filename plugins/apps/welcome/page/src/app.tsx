@@ -1,5 +1,5 @@
 // The front page: which applications are there, what they do, and what to try.
-import { Button, copyText, Shell, toast, useConnection } from "@wattle/page";
+import { Alert, Button, copyText, Shell, toast, useConnection } from "@wattle/page";
 import { nativeApi } from "@wattle/page/native";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { type LoadedApp, type Shown, type Status, shownApps, tryAddress } from "./apps.ts";
@@ -35,10 +35,9 @@ export function App() {
           组件，只能做获准的事。选一个示例试试。
         </p>
         {isUnread ? (
-          <div className="f-unread" role="alert">
-            <p>{UNREAD}</p>
-            <Button onClick={read}>重试</Button>
-          </div>
+          <Alert kind="warning" actions={<Button onClick={read}>重试</Button>}>
+            {UNREAD}
+          </Alert>
         ) : (
           <p className="f-count" role="status">
             {loaded === undefined ? "正在读取应用列表…" : `${ready} 个应用可用`}

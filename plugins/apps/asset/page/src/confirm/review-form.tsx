@@ -1,5 +1,6 @@
 // Form of a review: warnings, table, portfolio, risk category, and the button that stores the rows.
 import {
+  Alert,
   Announce,
   ApiError,
   Button,
@@ -135,11 +136,7 @@ export function ReviewForm({ review, onStored, onExpired, onAgain }: Props) {
         <PortfolioField portfolios={portfolios} choice={choice} onChange={setChoice} />
         <SelectField label="风险类别" value={risk} onChange={setRisk} options={RISKS} />
       </div>
-      {error !== undefined && (
-        <p className="a-alert" role="alert">
-          {error}
-        </p>
-      )}
+      {error !== undefined && <Alert>{error}</Alert>}
       <div className="a-row">
         <Button kind="primary" disabled={!isReady} busy={isStoring} onClick={() => void store()}>
           确认添加到组合

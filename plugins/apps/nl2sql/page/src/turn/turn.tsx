@@ -1,5 +1,5 @@
 // The answer to one question: its steps while it is in progress, then the result.
-import { Announce } from "@wattle/page";
+import { Alert, Announce } from "@wattle/page";
 import type { Turn } from "../chat/turns.ts";
 import { ResultView } from "../result/result.tsx";
 import { Repair } from "./repair.tsx";
@@ -21,11 +21,7 @@ export function TurnView({ turn, session }: { turn: Turn; session: string }) {
           <ResultView result={result} session={session} messageId={messageId} />
         </>
       )}
-      {state === "failed" && error !== undefined && (
-        <p className="failed" role="alert">
-          {error}
-        </p>
-      )}
+      {state === "failed" && error !== undefined && <Alert>{error}</Alert>}
       <Announce>{spoken(turn)}</Announce>
     </>
   );
