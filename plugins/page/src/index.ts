@@ -1,6 +1,7 @@
 // The parts that nearly every page needs. Larger parts have entries of their own.
 export { Alert } from "./alert/alert.tsx";
 export { ApiError, address, type Problem, request } from "./api/index.ts";
+export { ErrorBoundary } from "./boundary/boundary.tsx";
 export { Composer, type ComposerProps } from "./chat/composer.tsx";
 export {
   type Attachment,

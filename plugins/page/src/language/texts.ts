@@ -3,6 +3,8 @@
 const zh = {
   locale: "zh-CN",
   skip: "跳到主要内容",
+  pageFailed: "页面出错了，重新加载后可以继续。",
+  reload: "重新加载",
   disconnected: "连接已断开，正在重连…",
   noConnection: "无法连接到服务，请检查网络后重试。",
   unreadable: "服务的回答无法读取。",
@@ -42,6 +44,8 @@ export type Texts = typeof zh;
 const en: Texts = {
   locale: "en-US",
   skip: "Skip to main content",
+  pageFailed: "Something went wrong on this page. Reload it to continue.",
+  reload: "Reload",
   disconnected: "Connection lost. Reconnecting…",
   noConnection: "The service cannot be reached. Check your network and try again.",
   unreadable: "The response of the service cannot be read.",

@@ -1,6 +1,7 @@
 // The frame of a page.
 import { type ReactNode, StrictMode, useEffect } from "react";
 import { createRoot } from "react-dom/client";
+import { ErrorBoundary, PageFailure } from "../boundary/boundary.tsx";
 import { Banner } from "../connection/connection.tsx";
 import { useTexts } from "../language/language.ts";
 import { ThemeToggle } from "../theme/theme.tsx";
@@ -74,9 +75,16 @@ export function Panel({ title, actions, className = "", children }: PanelProps) 
   );
 }
 
-/** Renders a page into the element `root` of the entry document. */
+/**
+ * Renders a page into the element `root` of the entry document. If the page cannot be rendered, a
+ * message and a button to reload it are shown.
+ */
 export function showPage(page: ReactNode): void {
   const place = document.getElementById("root");
   if (place === null) throw new Error("the entry document has no element `root`");
-  createRoot(place).render(<StrictMode>{page}</StrictMode>);
+  createRoot(place).render(
+    <StrictMode>
+      <ErrorBoundary fallback={<PageFailure />}>{page}</ErrorBoundary>
+    </StrictMode>,
+  );
 }

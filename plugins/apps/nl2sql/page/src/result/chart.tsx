@@ -1,9 +1,8 @@
 // The plot of a result that suits one, with its numbers as text.
-import { later } from "@wattle/page";
+import { ErrorBoundary, later } from "@wattle/page";
 import { Suspense, useMemo } from "react";
 import type { NaturalPlot } from "./natural.ts";
 import { described } from "./natural.ts";
-import { Otherwise } from "./statement.tsx";
 
 const Plot = later(() => import("@wattle/page/plot"));
 
@@ -25,11 +24,11 @@ export function Chart({ plot }: { plot: NaturalPlot }) {
   );
   return (
     <figure className="chart">
-      <Otherwise show={null}>
+      <ErrorBoundary fallback={null}>
         <Suspense fallback={<div className="chart-place" />}>
           <Plot label={words} x={x} series={plot.series} />
         </Suspense>
-      </Otherwise>
+      </ErrorBoundary>
       <figcaption className="w-note">{words}</figcaption>
     </figure>
   );

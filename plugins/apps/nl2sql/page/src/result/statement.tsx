@@ -1,6 +1,6 @@
 // A statement, highlighted once the highlighter is loaded.
-import { later } from "@wattle/page";
-import { Component, type ReactNode, Suspense } from "react";
+import { ErrorBoundary, later } from "@wattle/page";
+import { Suspense } from "react";
 
 const Sql = later(() => import("@wattle/page/sql"));
 
@@ -13,26 +13,13 @@ function Plain({ sql, label }: { sql: string; label: string }) {
   );
 }
 
-/** Shows a replacement if a part cannot be loaded. */
-export class Otherwise extends Component<{ show: ReactNode; children: ReactNode }> {
-  override state = { hasFailed: false };
-
-  static getDerivedStateFromError() {
-    return { hasFailed: true };
-  }
-
-  override render() {
-    return this.state.hasFailed ? this.props.show : this.props.children;
-  }
-}
-
 export function Statement({ sql, label = "SQL" }: { sql: string; label?: string }) {
   const plain = <Plain sql={sql} label={label} />;
   return (
-    <Otherwise show={plain}>
+    <ErrorBoundary fallback={plain}>
       <Suspense fallback={plain}>
         <Sql label={label}>{sql}</Sql>
       </Suspense>
-    </Otherwise>
+    </ErrorBoundary>
   );
 }
