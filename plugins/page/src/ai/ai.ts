@@ -1,25 +1,9 @@
-// Adapts the chat hook of the AI SDK to the host.
+// Chats with the AI SDK.
 import "./jitless.ts";
 import { useCallback, useEffect, useMemo, useRef } from "react";
-import { connectedFetch, errorOf } from "../api/index.ts";
-import { lost } from "../connection/state.ts";
+import { NO_CONTENT, streamFetch } from "./fetch.ts";
 
-/** Status of a response without content. */
-const NO_CONTENT = 204;
-
-/**
- * The `fetch` of a chat transport. It throws an error response as an `ApiError`, whose message can
- * be shown. A stream that was cut shows the banner.
- */
-export async function streamFetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
-  const response = await connectedFetch(input, init);
-  if (!response.ok) throw await errorOf(response);
-  // Chromium gives a response without content an empty body, and refuses to create a `Response`
-  // from the two.
-  if (response.body === null || response.status === NO_CONTENT) return response;
-  const { status, statusText, headers } = response;
-  return new Response(watched(response.body), { status, statusText, headers });
-}
+export { textOf, withoutLast } from "./message.ts";
 
 /**
  * Delay before a page reads a conversation again whose active run had no stream. It doubles each
@@ -59,39 +43,4 @@ export function useJoining(): Joining {
     return response;
   }, []);
   return useMemo(() => ({ fetch, refresh }), [fetch]);
-}
-
-/** The fields of a message of the AI SDK that are used here. */
-interface Message {
-  role: string;
-  parts: readonly { type: string; text?: unknown }[];
-}
-
-/** Returns the text of a message, without its other parts. */
-export function textOf({ parts }: Message): string {
-  return parts.map(({ type, text }) => (type === "text" ? text : "")).join("");
-}
-
-/** Returns the messages without the last one, if that is this text of the user. */
-export function withoutLast<M extends Message>(messages: M[], text: string): M[] {
-  const last = messages.at(-1);
-  return last?.role === "user" && textOf(last) === text ? messages.slice(0, -1) : messages;
-}
-
-function watched(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
-  const reader = body.getReader();
-  return new ReadableStream({
-    async pull(controller) {
-      try {
-        const { done, value } = await reader.read();
-        if (done) controller.close();
-        else controller.enqueue(value);
-      } catch (error) {
-        // An abort comes from the user; any other error is a lost connection.
-        if (!(error instanceof DOMException && error.name === "AbortError")) lost();
-        controller.error(error);
-      }
-    },
-    cancel: (reason) => reader.cancel(reason),
-  });
 }
