@@ -3,6 +3,13 @@ import "./jitless.ts";
 import { useCallback, useEffect, useMemo, useRef } from "react";
 import { NO_CONTENT, streamFetch } from "./fetch.ts";
 
+export {
+  type ChatHelpers,
+  type ChatOptions,
+  type StoredChat,
+  type Unsent,
+  useChat,
+} from "./chat.ts";
 export { textOf, withoutLast } from "./message.ts";
 
 /**
