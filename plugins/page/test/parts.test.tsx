@@ -1,7 +1,6 @@
 // The parts of a page, as users see them.
 import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
-import { useJoining, withoutLast } from "../src/ai/ai.ts";
 import { Alert } from "../src/alert/alert.tsx";
 import { Composer } from "../src/chat/composer.tsx";
 import { isAccepted, useFiles } from "../src/chat/files.tsx";
@@ -18,7 +17,6 @@ import { nextSorting, sorted } from "../src/table/sort.ts";
 afterEach(() => {
   cleanup();
   vi.unstubAllGlobals();
-  vi.useRealTimers();
 });
 
 function composer(onSend: (text: string) => unknown) {
@@ -172,34 +170,4 @@ test("tabs are notified of posts of other tabs and of the user's return", async 
   expect(own.mock.calls).toEqual([[undefined]]);
   unmount();
   result.current("too late");
-});
-
-test("a chat without a stream to join retries with growing delays until it is closed", async () => {
-  vi.useFakeTimers();
-  const { result, unmount } = renderHook(() => useJoining());
-  const { fetch, refresh } = result.current;
-  const times: number[] = [];
-  refresh.current = async () => {
-    times.push(Date.now());
-    await fetch("x");
-  };
-  vi.stubGlobal("fetch", async () => new Response("data: 1"));
-  expect(await (await fetch("x")).text()).toBe("data: 1");
-  vi.stubGlobal("fetch", async () => new Response(null, { status: 204 }));
-  const begun = Date.now();
-  expect((await fetch("x")).status).toBe(204);
-  await vi.advanceTimersByTimeAsync(20_000);
-  const pauses = times.map((time, index) => time - (times[index - 1] ?? begun));
-  expect(pauses).toEqual([300, 600, 1200, 2400, 4800, 5000, 5000]);
-  unmount();
-  await vi.advanceTimersByTimeAsync(60_000);
-  expect(times.length).toBe(7);
-});
-
-test("the last message is removed only if the user wrote it", () => {
-  const message = (role: string, text: string) => ({ role, parts: [{ type: "text", text }] });
-  const said = [message("assistant", "好"), message("user", "午饭")];
-  expect(withoutLast(said, "午饭")).toEqual(said.slice(0, 1));
-  expect(withoutLast(said, "晚饭")).toBe(said);
-  expect(withoutLast(said.slice(0, 1), "好")).toHaveLength(1);
 });

@@ -2,7 +2,6 @@
 import { textOf } from "@wattle/page/ai";
 import type { UIMessage } from "ai";
 import { expect, test } from "vitest";
-import { isSame } from "../src/conversation.ts";
 import { countBooked, readAddress, withThread } from "../src/thread.ts";
 
 test("the URL names the conversation and suggests a message", () => {
@@ -23,11 +22,4 @@ test("bookings are counted once the tool has a result", () => {
   expect(countBooked([message("a", "input-available")])).toBe(0);
   expect(countBooked([message("a", "output-available"), message("b", "output-available")])).toBe(2);
   expect(textOf(message("a", "output-available"))).toBe("好");
-});
-
-test("messages are compared without their ids", () => {
-  const one = [message("a", "output-available")];
-  expect(isSame(one, [message("b", "output-available")])).toBe(true);
-  expect(isSame(one, [message("a", "input-available")])).toBe(false);
-  expect(isSame(one, [])).toBe(false);
 });
