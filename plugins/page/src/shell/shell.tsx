@@ -4,6 +4,7 @@ import { createRoot } from "react-dom/client";
 import { ErrorBoundary, PageFailure } from "../boundary/boundary.tsx";
 import { Banner } from "../connection/connection.tsx";
 import { useTexts } from "../language/language.ts";
+import { Queries } from "../query/query.tsx";
 import { ThemeToggle } from "../theme/theme.tsx";
 import { Toasts } from "../toast/toast.tsx";
 import "./shell.css";
@@ -76,15 +77,17 @@ export function Panel({ title, actions, className = "", children }: PanelProps) 
 }
 
 /**
- * Renders a page into the element `root` of the entry document. If the page cannot be rendered, a
- * message and a button to reload it are shown.
+ * Renders a page into the element `root` of the entry document, with a client for its queries. If
+ * the page cannot be rendered, a message and a button to reload it are shown.
  */
 export function showPage(page: ReactNode): void {
   const place = document.getElementById("root");
   if (place === null) throw new Error("the entry document has no element `root`");
   createRoot(place).render(
     <StrictMode>
-      <ErrorBoundary fallback={<PageFailure />}>{page}</ErrorBoundary>
+      <ErrorBoundary fallback={<PageFailure />}>
+        <Queries>{page}</Queries>
+      </ErrorBoundary>
     </StrictMode>,
   );
 }
