@@ -1,7 +1,8 @@
 // The page: the conversation and the book.
+import { useQueryClient } from "@tanstack/react-query";
 import { ApiError, Button, Segments, Shell, useConnection } from "@wattle/page";
 import { useCallback, useEffect, useState } from "react";
-import { DEFAULT_ZONE } from "./book.ts";
+import { BOOK, DEFAULT_ZONE } from "./book.ts";
 import { BookPanel } from "./book-panel.tsx";
 import { Chat } from "./chat.tsx";
 import { readAddress, readThread, type Thread, withThread } from "./thread.ts";
@@ -18,7 +19,6 @@ export function App() {
   const [loading, setLoading] = useState<Loading>({ state: named ? "loading" : "ready" });
   const [notice, setNotice] = useState<string>();
   const [epoch, setEpoch] = useState(0);
-  const [booked, setBooked] = useState(0);
   const [zone, setZone] = useState(DEFAULT_ZONE);
   const [view, setView] = useState<"chat" | "book">("chat");
 
@@ -52,7 +52,8 @@ export function App() {
     setEpoch((count) => count + 1);
     setView("chat");
   };
-  const onBooked = useCallback(() => setBooked((count) => count + 1), []);
+  const client = useQueryClient();
+  const onBooked = useCallback(() => void client.invalidateQueries({ queryKey: [BOOK] }), [client]);
 
   const actions = (
     <>
@@ -95,7 +96,7 @@ export function App() {
             </div>
           )}
         </div>
-        <BookPanel booked={booked} onZone={setZone} />
+        <BookPanel onZone={setZone} />
       </div>
     </Shell>
   );

@@ -1,7 +1,9 @@
 // The book: the bookings of a day or a month, with sums and a chart by category.
-import { Alert, Button, later, Segments, useConnection, useTabs } from "@wattle/page";
-import { Suspense, useCallback, useEffect, useRef, useState } from "react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Alert, Button, later, Segments, useTabs } from "@wattle/page";
+import { Suspense, useEffect, useState } from "react";
 import {
+  BOOK,
   type Book,
   type Booking,
   byDay,
@@ -19,15 +21,13 @@ const Categories = later(() => import("./categories.tsx"));
 type Scope = "day" | "month";
 
 interface BookPanelProps {
-  /** Counter of the bookings on this page; the book is read again when it changes. */
-  booked: number;
   /** Called with the time zone of the book. */
   onZone: (zone: string) => void;
 }
 
-export function BookPanel({ booked, onZone }: BookPanelProps) {
+export function BookPanel({ onZone }: BookPanelProps) {
   const [month, setMonth] = useState<string>();
-  const { book, error, isReading, read } = useBook(month, booked);
+  const { book, error, isReading, read } = useBook(month);
   const [scope, setScope] = useState<Scope>("month");
   const [day, setDay] = useState<string>();
   const zone = book?.timeZone ?? DEFAULT_ZONE;
@@ -82,36 +82,20 @@ function dayOf(book: Book): string {
 }
 
 /** Reads a month. The previous book stays visible until the new one is read. */
-function useBook(month: string | undefined, booked: number) {
+function useBook(month: string | undefined) {
+  const client = useQueryClient();
+  const { data, error, isFetching, refetch } = useQuery({
+    queryKey: [BOOK, month ?? "current"],
+    queryFn: ({ signal }) => readBook(month, signal),
+  });
   const [book, setBook] = useState<Book>();
-  const [error, setError] = useState<string>();
-  const [isReading, setReading] = useState(true);
-  const [count, setCount] = useState(0);
-  const read = useCallback(() => setCount((count) => count + 1), []);
-  const last = useRef<AbortController>(undefined);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: either count triggers a read.
-  useEffect(() => {
-    const control = new AbortController();
-    last.current?.abort();
-    last.current = control;
-    setReading(true);
-    readBook(month, control.signal)
-      .then((book) => {
-        if (control.signal.aborted) return;
-        setBook(book);
-        setError(undefined);
-      })
-      .catch((error: unknown) => {
-        if (!control.signal.aborted) setError(whyUnread(error));
-      })
-      .finally(() => {
-        if (!control.signal.aborted) setReading(false);
-      });
-    return () => control.abort();
-  }, [month, booked, count]);
-  useTabs(CHANNEL, read);
-  useConnection(read);
-  return { book, error, isReading, read };
+  if (data !== undefined && data !== book) setBook(data);
+  useTabs(CHANNEL, (thread) => {
+    // A user who returns to this tab reads the book in any case.
+    if (thread !== undefined) void client.invalidateQueries({ queryKey: [BOOK] });
+  });
+  const why = error === null ? undefined : whyUnread(error);
+  return { book, error: why, isReading: isFetching, read: () => void refetch() };
 }
 
 interface MonthBarProps {

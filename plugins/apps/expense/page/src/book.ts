@@ -46,6 +46,9 @@ export interface Book {
   truncated: boolean;
 }
 
+/** Beginning of the keys of queries for months. */
+export const BOOK = "book";
+
 /** Time zone until the app has responded. */
 export const DEFAULT_ZONE = "Asia/Shanghai";
 

@@ -1,4 +1,5 @@
 // The start, where a video and wishes begin a session.
+import { useQuery } from "@tanstack/react-query";
 import {
   Alert,
   ApiError,
@@ -7,11 +8,10 @@ import {
   Shell,
   TextField,
   takeSuggestion,
-  useConnection,
   useOnce,
 } from "@wattle/page";
-import { type FormEvent, useCallback, useEffect, useState } from "react";
-import { api, type Session } from "./api.ts";
+import { type FormEvent, useState } from "react";
+import { api } from "./api.ts";
 import { firstMessage } from "./prompt.ts";
 import { go, sessionAddress } from "./route.ts";
 import { STATUS_NAMES, shownTime } from "./status.ts";
@@ -78,18 +78,10 @@ function Start() {
 }
 
 function Recent() {
-  const [sessions, setSessions] = useState<Session[]>();
-  const load = useCallback(async () => {
-    try {
-      setSessions((await api.list()).sessions);
-    } catch (failure) {
-      // The banner shows a lost connection, and the list is loaded when it is restored.
-      if (!(failure instanceof ApiError)) throw failure;
-    }
-  }, []);
-  useEffect(() => void load(), [load]);
-  useConnection(() => void load());
-  if (!sessions?.length) return null;
+  // The banner shows a lost connection, and the list is read when it is restored.
+  const { data } = useQuery({ queryKey: ["sessions"], queryFn: api.list });
+  const sessions = data?.sessions ?? [];
+  if (sessions.length === 0) return null;
   return (
     <Panel title="最近的手册">
       <ul className="t-recent">
