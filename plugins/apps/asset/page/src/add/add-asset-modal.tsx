@@ -1,5 +1,14 @@
 // Dialog of one round: an input, then its result to confirm. It stores only the id of the thread.
-import { Announce, ApiError, Banner, Composer, Dialog, Toasts, useFiles } from "@wattle/page";
+import {
+  Alert,
+  Announce,
+  ApiError,
+  Banner,
+  Composer,
+  Dialog,
+  Toasts,
+  useFiles,
+} from "@wattle/page";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { type Input, readThread } from "../api.ts";
 import { ReviewForm } from "../confirm/review-form.tsx";
@@ -101,11 +110,7 @@ function Round({ initial, thread, onStored }: RoundProps) {
   const isAtWork = phase.name === "work";
   return (
     <div className="a-input">
-      {phase.name === "input" && phase.message !== undefined && (
-        <p className="a-alert" role="alert">
-          {phase.message}
-        </p>
-      )}
+      {phase.name === "input" && phase.message !== undefined && <Alert>{phase.message}</Alert>}
       <p id="a-input-hint" className="w-note">
         用一句话描述交易或持仓，或粘贴、拖入、选择一张券商截图（PNG、JPEG、WebP、GIF，最大 10 MB）。
       </p>
