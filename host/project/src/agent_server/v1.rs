@@ -83,8 +83,8 @@ pub struct V1 {
     start_checkpoints: BTreeMap<Namespace, CheckpointId>,
     /// Tasks that have started.
     tasks: BTreeMap<TaskId, TaskRef>,
-    /// Run ids of the model calls and tool calls that frames of mode `events` have started and not
-    /// ended.
+    /// Run ids of the model calls and tool calls that server-sent events of mode `events` have
+    /// started and not ended.
     calls: BTreeSet<String>,
     /// Interrupts in the order in which they were raised.
     interrupts: Vec<RaisedInterrupt>,
@@ -373,7 +373,7 @@ impl V1 {
         self.push_in(mode, &event.namespace, event, data);
     }
 
-    /// Adds a frame with the given name. [`Self::take`] sets its id.
+    /// Adds a server-sent event with the given name. [`Self::take`] sets its id.
     fn push_named(&mut self, name: &str, data: Value) {
         let id = EventId { number: 0, at_ms: 0 };
         self.out.push(Frame { event: name.to_owned(), data, id });

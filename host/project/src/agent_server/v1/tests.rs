@@ -291,7 +291,7 @@ fn run_at_a_breakpoint_has_no_interrupts() {
     assert_eq!(frames[2].data, json!({ "__interrupt__": [] }));
 }
 
-/// Returns the data of the frames of mode `events`.
+/// Returns the data of the server-sent events of mode `events`.
 fn events(log: &Sample, run: &str) -> Vec<Value> {
     let frames = stream(log, run, &[Mode::Events], true);
     let names: BTreeSet<&str> = names(&frames[1..]).into_iter().collect();
