@@ -3,6 +3,9 @@
 //! A step is a task of a node. The protocol cannot discard arguments of a tool call. If the model
 //! restarts and generates the arguments again, the tool call ends and starts again under another
 //! id.
+//!
+//! A client appends arguments to a tool call that it already has. A client that continues a thread
+//! has the calls of earlier runs, see [`AgUiProjection::with_known_calls`].
 
 #[cfg(test)]
 mod tests;
@@ -105,6 +108,10 @@ pub struct AgUiProjection {
     /// Number of starts of each tool call.
     start_counts: BTreeMap<String, u32>,
     names: BTreeMap<String, String>,
+    /// Ids of tool calls that the client has from earlier runs.
+    known_calls: BTreeSet<String>,
+    /// Calls of earlier runs that the client has. The stream contains only their results.
+    inherited: BTreeSet<String>,
     interrupts: BTreeMap<InterruptId, Interrupt>,
 }
 
@@ -120,8 +127,19 @@ impl AgUiProjection {
             calls: BTreeMap::new(),
             start_counts: BTreeMap::new(),
             names: BTreeMap::new(),
+            known_calls: BTreeSet::new(),
+            inherited: BTreeSet::new(),
             interrupts: BTreeMap::new(),
         }
+    }
+
+    /// Sets the ids of tool calls that the client has from earlier runs. If the run has the result
+    /// of one of them, the stream contains the result without the call. Another call with one of
+    /// these ids gets an id that the client does not have.
+    #[must_use]
+    pub fn with_known_calls(mut self, calls: impl IntoIterator<Item = String>) -> Self {
+        self.known_calls.extend(calls);
+        self
     }
 
     /// Returns true after the end of the run.
@@ -164,7 +182,11 @@ impl AgUiProjection {
                 events.push(text(voice, self.id_of(&id), delta));
             }
             TranscriptEvent::TextEnd(voice, id) => end_text(voice, self.id_of(&id), events),
-            TranscriptEvent::ToolCallStart { id, name } => self.start_tool_call(&id, &name, events),
+            TranscriptEvent::ToolCallStart { id, name, is_inherited } => {
+                if !(is_inherited && self.inherit(&id)) {
+                    self.start_tool_call(&id, &name, events);
+                }
+            }
             TranscriptEvent::ToolCallDelta { id, text } => self.append_arguments(&id, text, events),
             TranscriptEvent::ToolCallReset(id) => self.end_tool_call(&id, events),
             TranscriptEvent::ToolCallReady { id, name, arguments } => {
@@ -226,10 +248,29 @@ impl AgUiProjection {
         self.run.as_ref().map_or_else(|| local.to_owned(), |run| format!("{run}:{local}"))
     }
 
+    /// Takes over a call of an earlier run. Returns false if the client does not have the call.
+    fn inherit(&mut self, id: &str) -> bool {
+        if !self.known_calls.contains(id) {
+            return false;
+        }
+        // The last start has the complete arguments.
+        let restarts = (2_u32..).map(|number| restarted_id(id, number));
+        let last = restarts.take_while(|shown| self.known_calls.contains(shown)).last();
+        let shown = last.unwrap_or_else(|| id.to_owned());
+        let call = OpenToolCall { id: shown, is_open: false, has_arguments: true };
+        self.calls.insert(id.to_owned(), call);
+        self.inherited.insert(id.to_owned())
+    }
+
     fn start_tool_call(&mut self, id: &str, name: &str, events: &mut Vec<AgUiEvent>) {
         let times = self.start_counts.entry(id.to_owned()).or_default();
-        *times += 1;
-        let shown = if *times == 1 { id.to_owned() } else { format!("{id}~{times}") };
+        let shown = loop {
+            *times += 1;
+            let shown = restarted_id(id, *times);
+            if !self.known_calls.contains(&shown) {
+                break shown;
+            }
+        };
         self.names.insert(id.to_owned(), name.to_owned());
         events.push(AgUiEvent::ToolCallStart {
             tool_call_id: shown.clone(),
@@ -270,6 +311,9 @@ impl AgUiProjection {
         arguments: &Value,
         events: &mut Vec<AgUiEvent>,
     ) {
+        if self.inherited.contains(id) {
+            return;
+        }
         self.names.insert(id.to_owned(), name.to_owned());
         self.ensure_tool_call_open(id, events);
         if self.calls.get(id).is_some_and(|call| !call.has_arguments) {
@@ -308,6 +352,11 @@ impl AgUiProjection {
         let (thread_id, run_id) = (self.thread.clone(), self.run.clone()?);
         Some(AgUiEvent::RunFinished { thread_id, run_id, outcome })
     }
+}
+
+/// Returns the id under which the stream contains start `number` of a tool call, from 1.
+fn restarted_id(id: &str, number: u32) -> String {
+    if number == 1 { id.to_owned() } else { format!("{id}~{number}") }
 }
 
 fn begin_text(voice: ContentKind, message_id: String, events: &mut Vec<AgUiEvent>) {

@@ -214,7 +214,7 @@ impl AiSdkProjection {
                 Chunk::ReasoningDelta { id, delta }
             }
             TranscriptEvent::TextEnd(ContentKind::Reasoning, id) => Chunk::ReasoningEnd { id },
-            TranscriptEvent::ToolCallStart { id, name } => {
+            TranscriptEvent::ToolCallStart { id, name, .. } => {
                 Chunk::ToolInputStart { tool_call_id: id, tool_name: name }
             }
             TranscriptEvent::ToolCallDelta { id, .. } if self.restarted_calls.contains(&id) => {

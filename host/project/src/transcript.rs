@@ -228,7 +228,7 @@ impl Transcript {
             None if self.continues_run => {
                 let Some(carried) = self.calls.inherit(id, message) else { return };
                 let (id, name) = (carried.id.clone(), carried.name.clone());
-                self.output.push(TranscriptEvent::ToolCallStart { id, name });
+                self.output.push(TranscriptEvent::ToolCallStart { id, name, is_inherited: true });
                 let (id, name, arguments) = (carried.id.clone(), carried.name, carried.arguments);
                 self.output.push(TranscriptEvent::ToolCallReady { id, name, arguments });
                 carried.id

@@ -3,14 +3,23 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::{prop_assert_eq, proptest};
-use serde_json::json;
-use wattle_graph::event::{Event, EventKind, RunStatus};
+use serde_json::{Value, json};
+use wattle_graph::event::{Event, EventKind, RunReason, RunStatus};
 
 use super::{AgUiEvent, AgUiProjection};
-use crate::sample::{asked, cut_and_recovered, event, log, run_ended, thread, two_turns};
+use crate::sample::{
+    asked, cut_and_recovered, event, log, run_ended, run_started, task_finished, task_started,
+    thread, tool_called, two_turns,
+};
 
 fn events(log: &[Event]) -> Vec<AgUiEvent> {
-    let mut stream = AgUiProjection::new(thread(), []);
+    events_for(&[], log)
+}
+
+/// Returns the events for a client that has calls of earlier runs.
+fn events_for(known_calls: &[&str], log: &[Event]) -> Vec<AgUiEvent> {
+    let known_calls = known_calls.iter().map(|id| (*id).to_owned());
+    let mut stream = AgUiProjection::new(thread(), []).with_known_calls(known_calls);
     let state = json!({ "count": 1 });
     let apply = |event| {
         let state = stream.needs_state(event).then_some(&state);
@@ -100,6 +109,17 @@ proptest! {
         }
         prop_assert_eq!(client.is_over, true);
     }
+
+    #[test]
+    fn calls_of_earlier_runs_are_not_started_again(log in log()) {
+        const KNOWN: &[&str] = &["a", "a~2", "run-1"];
+        let mut client = Client::default();
+        client.used.extend(KNOWN.iter().map(|id| ("call", (*id).to_owned())));
+        for event in events_for(KNOWN, &log) {
+            prop_assert_eq!(client.take(&event), Ok(()));
+        }
+        prop_assert_eq!(client.is_over, true);
+    }
 }
 
 fn lines(log: &[Event]) -> String {
@@ -115,6 +135,37 @@ fn a_run_reads_as_events() {
 #[test]
 fn tool_call_restarts_under_another_id_after_a_crash() {
     insta::assert_snapshot!(lines(&cut_and_recovered()));
+}
+
+/// Returns the events about tool calls: type and id.
+fn calls(events: Vec<AgUiEvent>) -> Vec<(String, String)> {
+    let documents = events.into_iter().map(|event| serde_json::to_value(event).unwrap());
+    let text = |document: &Value, name: &str| Some(document[name].as_str()?.to_owned());
+    documents.filter_map(|it| Some((text(&it, "type")?, text(&it, "toolCallId")?))).collect()
+}
+
+#[test]
+fn client_with_the_call_of_an_earlier_run_receives_only_the_result() {
+    let answer = json!({ "role": "tool", "tool_call_id": "a", "name": "find", "content": "x" });
+    let log = [
+        run_started(RunReason::Resume),
+        task_started(1),
+        tool_called(1, "a", Ok(json!({ "content": [{ "text": "x" }] }))),
+        task_finished(1, answer),
+        run_ended(RunStatus::Completed),
+    ];
+    let told = |kind: &str, id: &str| (format!("TOOL_CALL_{kind}"), id.to_owned());
+    let whole = ["START", "ARGS", "END", "RESULT"].map(|kind| told(kind, "a"));
+    assert_eq!(calls(events(&log)), whole, "without the call, the client could not show it");
+    assert_eq!(calls(events_for(&["a"], &log)), [told("RESULT", "a")]);
+    assert_eq!(calls(events_for(&["a", "a~2"], &log)), [told("RESULT", "a~2")]);
+}
+
+#[test]
+fn new_call_does_not_take_the_id_of_an_earlier_one() {
+    let told = calls(events_for(&["a", "a~2"], &two_turns()));
+    let ids: BTreeSet<&str> = told.iter().map(|(_, id)| id.as_str()).collect();
+    assert_eq!(Vec::from_iter(ids), ["a~3", "b"]);
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub enum TranscriptEvent {
         id: String,
         /// Name of the tool.
         name: String,
+        /// Whether an earlier run made the call. Its arguments and its result follow immediately.
+        is_inherited: bool,
     },
     /// A delta of the JSON text of the arguments.
     ToolCallDelta {

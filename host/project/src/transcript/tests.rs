@@ -167,7 +167,7 @@ fn resumed_run_has_results_of_earlier_calls() {
     };
     let id = || "a".to_owned();
     let call = [
-        TranscriptEvent::ToolCallStart { id: id(), name: "find".to_owned() },
+        TranscriptEvent::ToolCallStart { id: id(), name: "find".to_owned(), is_inherited: true },
         TranscriptEvent::ToolCallReady {
             id: id(),
             name: "find".to_owned(),

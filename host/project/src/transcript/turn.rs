@@ -149,9 +149,11 @@ impl Turn {
             None => {
                 let id = speaker.calls.begin(speaker.run, id);
                 let name = name.to_owned();
-                speaker
-                    .said
-                    .push(TranscriptEvent::ToolCallStart { id: id.clone(), name: name.clone() });
+                speaker.said.push(TranscriptEvent::ToolCallStart {
+                    id: id.clone(),
+                    name: name.clone(),
+                    is_inherited: false,
+                });
                 PartialToolCall { id, name, text: String::new() }
             }
         };
