@@ -354,6 +354,21 @@ impl AgUiProjection {
     }
 }
 
+/// Returns the events of a run that ended before it started: a pending run that could not start, or
+/// that was cancelled.
+pub fn unstarted(thread_id: ThreadId, run_id: RunId, failure: Option<Failure>) -> [AgUiEvent; 2] {
+    let started = AgUiEvent::RunStarted {
+        thread_id: thread_id.clone(),
+        run_id: run_id.clone(),
+        protocol_version: PROTOCOL_VERSION,
+    };
+    let ended = match failure {
+        Some(failure) => AgUiEvent::RunError { message: failure.message, code: failure.code },
+        None => AgUiEvent::RunFinished { thread_id, run_id, outcome: Outcome::Cancelled },
+    };
+    [started, ended]
+}
+
 /// Returns the id under which the stream contains start `number` of a tool call, from 1.
 fn restarted_id(id: &str, number: u32) -> String {
     if number == 1 { id.to_owned() } else { format!("{id}~{number}") }

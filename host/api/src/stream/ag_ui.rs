@@ -1,13 +1,15 @@
 //! Encodes a run as events of AG-UI.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use axum::response::Response;
 use bytes::Bytes;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
-use wattle_graph::id::NodeName;
-use wattle_project::ag_ui::{AgUiEvent, AgUiProjection};
+use wattle_graph::id::{NodeName, RunId, ThreadId};
+use wattle_project::ag_ui::{self, AgUiEvent, AgUiProjection};
+use wattle_run::ports::Store;
 
 use crate::projection::Past;
 use crate::state::ApiState;
@@ -16,10 +18,19 @@ use crate::stream::whole::{Form, messages};
 
 /// Responds with the stream of one run from its first event.
 pub fn answer(state: &ApiState, follow: Follow, nodes: Vec<NodeName>) -> Response {
+    let events = AgUiProjection::new(follow.thread.clone(), nodes);
+    answer_with(state, follow, events)
+}
+
+/// Responds with the stream of one run in a given projection, to which no event was applied.
+pub fn answer_with(state: &ApiState, follow: Follow, events: AgUiProjection) -> Response {
     let ports = state.engine.ports();
     let form = Own {
         past: Past::new(ports.store.clone(), ports.clock.time_zone(), &follow.thread),
-        events: AgUiProjection::new(follow.thread.clone(), nodes),
+        events,
+        store: ports.store.clone(),
+        thread: follow.thread.clone(),
+        run: follow.run.clone(),
     };
     let follower = Follower::new(state, follow, HEARTBEAT);
     response(messages(follower, form, VecDeque::new()))
@@ -28,6 +39,9 @@ pub fn answer(state: &ApiState, follow: Follow, nodes: Vec<NodeName>) -> Respons
 struct Own {
     past: Past,
     events: AgUiProjection,
+    store: Arc<dyn Store>,
+    thread: ThreadId,
+    run: Option<RunId>,
 }
 
 impl Form for Own {
@@ -44,8 +58,25 @@ impl Form for Own {
         self.events.is_finished()
     }
 
+    async fn log_ended(&mut self) -> Vec<Bytes> {
+        let Some(run) = self.run.clone() else { return Vec::new() };
+        let record = match self.store.run(&run).await {
+            Ok(record) => record.filter(|it| !it.has_started() && it.ended_ms.is_some()),
+            Err(error) => return self.failed(&Failure::from(error)),
+        };
+        let Some(record) = record else { return Vec::new() };
+        let events = ag_ui::unstarted(self.thread.clone(), run, record.failure);
+        events.iter().map(super::json_message).collect()
+    }
+
     fn unreadable(&mut self, failure: &Failure) -> Option<Vec<Bytes>> {
+        Some(self.failed(failure))
+    }
+}
+
+impl Own {
+    fn failed(&self, failure: &Failure) -> Vec<Bytes> {
         let (message, code) = (failure.message.clone(), failure.code.clone());
-        Some(vec![super::json_message(&AgUiEvent::RunError { message, code })])
+        vec![super::json_message(&AgUiEvent::RunError { message, code })]
     }
 }

@@ -18,6 +18,12 @@ pub(super) trait Form: Send + 'static {
     /// Returns true after the last message. Called after each event.
     fn is_over(&self) -> bool;
 
+    /// Returns the last messages of a stream whose log ends without the end of the run: the run never
+    /// started, its thread was deleted, or the host shuts down.
+    fn log_ended(&mut self) -> impl Future<Output = Vec<Bytes>> + Send {
+        std::future::ready(Vec::new())
+    }
+
     /// Returns the last messages of a stream whose log cannot be read. With `None`, the connection
     /// is aborted, so that the client does not mistake the end of the stream for the end of the
     /// run.
@@ -38,7 +44,7 @@ pub(super) fn messages(
     form: impl Form,
     ready: VecDeque<Bytes>,
 ) -> impl Stream<Item = Result<Bytes, Failure>> + Send + 'static {
-    let reading = Reading { follower, form, ready, is_broken: false };
+    let reading = Reading { follower, form, ready, has_ended: false };
     stream::unfold(reading, |mut reading| async move {
         let message = reading.next().await?;
         Some((message, reading))
@@ -50,8 +56,8 @@ struct Reading<F> {
     form: F,
     /// Encoded messages that were not sent yet.
     ready: VecDeque<Bytes>,
-    /// True after a failure to read the log.
-    is_broken: bool,
+    /// True after the last item of the follower.
+    has_ended: bool,
 }
 
 impl<F: Form> Reading<F> {
@@ -60,14 +66,18 @@ impl<F: Form> Reading<F> {
             if let Some(message) = self.ready.pop_front() {
                 return Some(Ok(message));
             }
-            if self.is_broken || self.form.is_over() {
+            if self.has_ended || self.form.is_over() {
                 return None;
             }
-            match self.follower.next().await? {
-                Next::Event(event) => self.ready.extend(self.form.take(&event).await),
-                Next::Silence => return Some(Ok(self.form.silence())),
-                Next::Unreadable(failure) => {
-                    self.is_broken = true;
+            match self.follower.next().await {
+                Some(Next::Event(event)) => self.ready.extend(self.form.take(&event).await),
+                Some(Next::Silence) => return Some(Ok(self.form.silence())),
+                None => {
+                    self.has_ended = true;
+                    self.ready.extend(self.form.log_ended().await);
+                }
+                Some(Next::Unreadable(failure)) => {
+                    self.has_ended = true;
                     match self.form.unreadable(&failure) {
                         Some(messages) => self.ready.extend(messages),
                         None => return Some(Err(failure)),

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::{prop_assert_eq, proptest};
 use serde_json::{Value, json};
 use wattle_graph::event::{Event, EventKind, RunReason, RunStatus};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::RunId;
 
-use super::{AgUiEvent, AgUiProjection};
+use super::{AgUiEvent, AgUiProjection, unstarted};
 use crate::sample::{
     asked, cut_and_recovered, event, log, run_ended, run_started, task_finished, task_started,
     thread, tool_called, two_turns,
@@ -166,6 +168,23 @@ fn new_call_does_not_take_the_id_of_an_earlier_one() {
     let told = calls(events_for(&["a", "a~2"], &two_turns()));
     let ids: BTreeSet<&str> = told.iter().map(|(_, id)| id.as_str()).collect();
     assert_eq!(Vec::from_iter(ids), ["a~3", "b"]);
+}
+
+#[test]
+fn run_that_never_started_has_a_start_and_an_end() {
+    let run = || RunId::new("run").unwrap();
+    let mut client = Client::default();
+    for event in unstarted(thread(), run(), None) {
+        assert_eq!(client.take(&event), Ok(()));
+    }
+    assert!(client.is_over);
+    let [_, end] = unstarted(thread(), run(), None);
+    assert_eq!(serde_json::to_value(end).unwrap()["outcome"], json!({ "type": "cancelled" }));
+    let failure = Failure::new("conflict", "too late");
+    let [start, end] = unstarted(thread(), run(), Some(failure));
+    assert_eq!(serde_json::to_value(start).unwrap()["runId"], "run");
+    let expected = json!({ "type": "RUN_ERROR", "message": "too late", "code": "conflict" });
+    assert_eq!(serde_json::to_value(end).unwrap(), expected);
 }
 
 #[test]
