@@ -1,4 +1,4 @@
-//! Projection of a run as events of AG-UI 1.0.
+//! Projection of a run as events of AG-UI 1.0, and conversion of [requests](inward) of its clients.
 //!
 //! A step is a task of a node. The protocol cannot discard arguments of a tool call. If the model
 //! restarts and generates the arguments again, the tool call ends and starts again under another
@@ -6,6 +6,8 @@
 //!
 //! A client appends arguments to a tool call that it already has. A client that continues a thread
 //! has the calls of earlier runs, see [`AgUiProjection::with_known_calls`].
+
+pub mod inward;
 
 #[cfg(test)]
 mod tests;
