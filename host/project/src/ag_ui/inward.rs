@@ -1,4 +1,4 @@
-//! Requests of clients, and which of their messages are new to a thread.
+//! Requests of clients: which messages are new to a thread, and the answers to its interrupts.
 //!
 //! A client sends the whole conversation with each request. The thread has most of it already, and
 //! its state takes precedence over the copy of the client.
@@ -11,7 +11,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use wattle_graph::message::MessageView;
 
@@ -35,6 +35,41 @@ pub struct RunAgentInput {
     /// Run context, which every node receives. An empty object keeps the context of the thread.
     #[serde(default)]
     pub forwarded_props: Value,
+    /// Answers to the pending interrupts of the thread, one for each of them.
+    #[serde(default)]
+    pub resume: Option<Vec<ResumeEntry>>,
+}
+
+/// The answer of an AG-UI client to an interrupt.
+#[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResumeEntry {
+    /// Id of the interrupt.
+    pub interrupt_id: String,
+    /// Whether a person answered the interrupt or dismissed it.
+    pub status: ResumeStatus,
+    /// The answer of a resolved interrupt.
+    #[serde(default)]
+    pub payload: Value,
+}
+
+/// The status of an interrupt at an AG-UI client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ResumeStatus {
+    /// A person answered the interrupt.
+    Resolved,
+    /// A person dismissed the interrupt.
+    Cancelled,
+}
+
+/// A pending interrupt of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Pending<'i> {
+    /// Id of the interrupt.
+    pub id: &'i str,
+    /// JSON Schema of the answer.
+    pub response_schema: Option<&'i Value>,
 }
 
 /// Error of a request.
@@ -48,6 +83,53 @@ pub enum InputError {
         /// The reason.
         why: String,
     },
+    /// Two answers are for one interrupt.
+    #[error("`resume` has two entries for interrupt `{id}`; send one entry for each interrupt")]
+    Duplicate {
+        /// Id of the interrupt.
+        id: String,
+    },
+    /// The answer is for an interrupt that is not pending.
+    #[error(
+        "interrupt `{id}` is not pending: it has an answer, its thread has expired, or this thread \
+         never raised it; an entry with the status `cancelled` for it is ignored"
+    )]
+    NotPending {
+        /// Id of the interrupt.
+        id: String,
+    },
+    /// Pending interrupts have no answer.
+    #[error(
+        "the thread waits for answers; `resume` must have an entry for each of its interrupts, and \
+         has none for {}",
+        quoted(ids)
+    )]
+    Unanswered {
+        /// Ids of the interrupts.
+        ids: Vec<String>,
+    },
+    /// Interrupts cannot be cancelled.
+    #[error(
+        "no answer cancels the interrupts {}; answer them, or cancel all interrupts and send a new \
+         message, with which the graph starts again",
+        quoted(ids)
+    )]
+    NotCancellable {
+        /// Ids of the interrupts.
+        ids: Vec<String>,
+    },
+}
+
+impl InputError {
+    /// Returns true if the request is valid, but does not fit the interrupts of the thread.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::NotPending { .. } | Self::Unanswered { .. })
+    }
+}
+
+fn quoted(ids: &[String]) -> String {
+    let ids: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
+    ids.join(", ")
 }
 
 /// Converts the messages of a client that are new to a thread to messages of a channel. `known` has
@@ -125,4 +207,82 @@ impl Known {
 pub fn tool_call_ids(messages: &[Value]) -> BTreeSet<String> {
     let calls = messages.iter().filter_map(|message| message.get("toolCalls")?.as_array());
     calls.flatten().filter_map(|call| Some(call.get("id")?.as_str()?.to_owned())).collect()
+}
+
+/// Returns the answers to the pending interrupts of a thread. Returns `None` if there is nothing to
+/// answer: no interrupt is pending, or all of them are cancelled and the request has new messages,
+/// with which the graph starts again.
+///
+/// A cancelled interrupt has the answer `cancel` if it is an elicitation, and `reject` if it is an
+/// approval.
+///
+/// # Errors
+///
+/// [`InputError`] if the entries do not fit the pending interrupts.
+pub fn answers(
+    entries: &[ResumeEntry],
+    pending: &[Pending<'_>],
+    has_messages: bool,
+) -> Result<Option<BTreeMap<String, Value>>, InputError> {
+    let mut by_id: BTreeMap<&str, &ResumeEntry> = BTreeMap::new();
+    for entry in entries {
+        let id = entry.interrupt_id.as_str();
+        if by_id.insert(id, entry).is_some() {
+            return Err(InputError::Duplicate { id: id.to_owned() });
+        }
+    }
+    let is_pending = |id: &str| pending.iter().any(|interrupt| interrupt.id == id);
+    let mut resolved = entries.iter().filter(|entry| entry.status == ResumeStatus::Resolved);
+    if let Some(stale) = resolved.clone().find(|entry| !is_pending(&entry.interrupt_id)) {
+        return Err(InputError::NotPending { id: stale.interrupt_id.clone() });
+    }
+    let mut answers = BTreeMap::new();
+    let (mut unanswered, mut not_cancellable) = (Vec::new(), Vec::new());
+    for Pending { id, response_schema } in pending {
+        let answer = match by_id.get(id) {
+            None => {
+                unanswered.push((*id).to_owned());
+                continue;
+            }
+            Some(entry) if entry.status == ResumeStatus::Resolved => Some(entry.payload.clone()),
+            Some(_) => response_schema.and_then(cancellation),
+        };
+        match answer {
+            Some(answer) => drop(answers.insert((*id).to_owned(), answer)),
+            None => not_cancellable.push((*id).to_owned()),
+        }
+    }
+    if !unanswered.is_empty() {
+        return Err(InputError::Unanswered { ids: unanswered });
+    }
+    if has_messages && resolved.next().is_none() {
+        return Ok(None);
+    }
+    if !not_cancellable.is_empty() {
+        return Err(InputError::NotCancellable { ids: not_cancellable });
+    }
+    Ok((!answers.is_empty()).then_some(answers))
+}
+
+/// Returns the answer that cancels an interrupt with this response schema: an elicitation, which
+/// may have several questions, or an approval.
+fn cancellation(schema: &Value) -> Option<Value> {
+    let can_cancel = |question: &Value| {
+        let actions = question.pointer("/properties/action/enum").and_then(Value::as_array);
+        actions.is_some_and(|actions| actions.iter().any(|action| action == "cancel"))
+    };
+    let cancel = json!({ "action": "cancel" });
+    if can_cancel(schema) {
+        return Some(cancel);
+    }
+    let questions = schema.get("properties").and_then(Value::as_object);
+    let questions = questions.filter(|questions| !questions.is_empty());
+    if let Some(questions) = questions.filter(|questions| questions.values().all(can_cancel)) {
+        return Some(questions.keys().map(|name| (name.clone(), cancel.clone())).collect());
+    }
+    let decisions = schema.get("oneOf").and_then(Value::as_array);
+    let rejects = |decision: &Value| {
+        decision.pointer("/properties/decision/const").is_some_and(|name| name == "reject")
+    };
+    decisions?.iter().any(rejects).then(|| json!({ "decision": "reject" }))
 }

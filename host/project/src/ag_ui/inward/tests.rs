@@ -1,7 +1,5 @@
 //! Tests of the conversion of requests.
 
-use serde_json::json;
-
 use super::*;
 
 fn user(id: &str, text: &str) -> Value {
@@ -188,12 +186,98 @@ fn calls_of_the_client_are_collected() {
     assert_eq!(ids.iter().map(String::as_str).collect::<Vec<_>>(), ["a", "b"]);
 }
 
+fn entry(id: &str, status: ResumeStatus, payload: Value) -> ResumeEntry {
+    ResumeEntry { interrupt_id: id.to_owned(), status, payload }
+}
+
+fn resolved(id: &str, payload: Value) -> ResumeEntry {
+    entry(id, ResumeStatus::Resolved, payload)
+}
+
+fn cancelled(id: &str) -> ResumeEntry {
+    entry(id, ResumeStatus::Cancelled, Value::Null)
+}
+
+fn pending<'i>(id: &'i str, schema: Option<&'i Value>) -> Pending<'i> {
+    Pending { id, response_schema: schema }
+}
+
+#[test]
+fn every_interrupt_needs_exactly_one_entry() {
+    let open = [pending("a", None), pending("b", None)];
+    let both = [resolved("a", json!(1)), resolved("b", Value::Null)];
+    let given = answers(&both, &open, false).unwrap().unwrap();
+    assert_eq!(json!(given), json!({ "a": 1, "b": null }));
+    let refused = |entries: &[ResumeEntry], open: &[Pending<'_>], has_messages| {
+        answers(entries, open, has_messages).unwrap_err()
+    };
+    let id = || "a".to_owned();
+    let twice = [both[0].clone(), both[0].clone()];
+    assert_eq!(refused(&twice, &open, false), InputError::Duplicate { id: id() });
+    let stale = refused(&both, &open[1..], false);
+    assert_eq!(stale, InputError::NotPending { id: id() });
+    let missing = refused(&both[1..], &open, false);
+    assert_eq!(missing, InputError::Unanswered { ids: vec![id()] });
+    assert!(stale.is_conflict() && missing.is_conflict());
+    assert_eq!(refused(&[], &open[..1], true), missing, "a message is no answer");
+}
+
+#[test]
+fn cancelled_entry_for_an_answered_interrupt_is_ignored() {
+    assert_eq!(answers(&[cancelled("a")], &[], false), Ok(None));
+    let given = answers(&[cancelled("a"), resolved("b", json!(1))], &[pending("b", None)], false);
+    assert_eq!(json!(given.unwrap()), json!({ "b": 1 }));
+}
+
+#[test]
+fn elicitations_and_approvals_can_be_cancelled() {
+    let action = json!({ "properties": { "action": { "enum": ["accept", "decline", "cancel"] } } });
+    let several = json!({ "type": "object", "properties": { "one": action, "two": action } });
+    let decision = |name: &str| json!({ "properties": { "decision": { "const": name } } });
+    let approval = json!({ "oneOf": [decision("approve"), decision("reject")] });
+    for (schema, answer) in [
+        (&action, json!({ "action": "cancel" })),
+        (&several, json!({ "one": { "action": "cancel" }, "two": { "action": "cancel" } })),
+        (&approval, json!({ "decision": "reject" })),
+    ] {
+        let given = answers(&[cancelled("a")], &[pending("a", Some(schema))], false);
+        assert_eq!(json!(given.unwrap()), json!({ "a": answer }));
+    }
+    let lenient = json!({ "oneOf": [decision("approve")] });
+    for schema in [None, Some(&json!({ "type": "boolean" })), Some(&json!({})), Some(&lenient)] {
+        let refused = answers(&[cancelled("a")], &[pending("a", schema)], false).unwrap_err();
+        assert_eq!(refused, InputError::NotCancellable { ids: vec!["a".to_owned()] });
+        assert!(!refused.is_conflict());
+    }
+}
+
+#[test]
+fn new_message_replaces_cancelled_interrupts() {
+    let approval = json!({ "oneOf": [{ "properties": { "decision": { "const": "reject" } } }] });
+    let open = [pending("a", None), pending("b", Some(&approval))];
+    assert_eq!(answers(&[cancelled("a"), cancelled("b")], &open, true), Ok(None));
+    let one = [resolved("a", json!(1)), cancelled("b")];
+    let given = answers(&one, &open, true).unwrap().unwrap();
+    assert_eq!(json!(given), json!({ "a": 1, "b": { "decision": "reject" } }));
+    let other = [cancelled("a"), resolved("b", json!(1))];
+    let refused = answers(&other, &open, true).unwrap_err();
+    assert_eq!(refused, InputError::NotCancellable { ids: vec!["a".to_owned()] });
+}
+
 #[test]
 fn members_of_later_versions_and_null_are_accepted() {
     let input: RunAgentInput = serde_json::from_value(json!({
         "threadId": "t", "runId": "r", "messages": [], "tools": [{}], "context": [],
-        "protocolVersion": "1.1", "later": 1, "state": null,
+        "protocolVersion": "1.1", "later": 1, "state": null, "resume": null,
     }))
     .unwrap();
-    assert_eq!((input.state, input.forwarded_props), (Value::Null, Value::Null));
+    assert_eq!(
+        (input.state, input.forwarded_props, input.resume),
+        (Value::Null, Value::Null, None)
+    );
+    let resume: ResumeEntry = serde_json::from_value(json!({
+        "interruptId": "i", "status": "cancelled", "metadata": {},
+    }))
+    .unwrap();
+    assert_eq!(resume, cancelled("i"));
 }
