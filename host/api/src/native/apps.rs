@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::AppName;
-use wattle_run::app::App;
+use wattle_run::app::{App, GraphVersion};
 
 use crate::document::app::{AppDocument, GraphDocument};
 use crate::problem::{Problem, ProblemDocument};
@@ -45,11 +45,7 @@ pub async fn get_graph(
     Path((app, graph)): Path<(String, String)>,
 ) -> Result<Json<GraphDocument>, Problem> {
     let app = find(&state, &app)?;
-    let graph_version = app.graphs.get(graph.as_str()).ok_or_else(|| {
-        let known: Vec<_> = app.graphs.keys().map(|name| format!("`{name}`")).collect();
-        let hint = format!("app `{}` has {}", app.name, known.join(", "));
-        Problem::not_found("graph", &graph, &hint)
-    })?;
+    let graph_version = find_graph(&app, &graph)?;
     Ok(Json(GraphDocument::new(&app, graph_version)))
 }
 
@@ -80,4 +76,17 @@ pub(crate) fn find(state: &ApiState, name: &str) -> Result<Arc<App>, Problem> {
         "see `GET /api/v1/apps` for loaded apps and `GET /api/v1/problems` for those that could \
          not be loaded",
     ))
+}
+
+/// Returns a graph of an app.
+///
+/// # Errors
+///
+/// `not-found` if the app has no graph of this name.
+pub(crate) fn find_graph<'a>(app: &'a App, name: &str) -> Result<&'a Arc<GraphVersion>, Problem> {
+    app.graphs.get(name).ok_or_else(|| {
+        let known: Vec<_> = app.graphs.keys().map(|name| format!("`{name}`")).collect();
+        let hint = format!("app `{}` has {}", app.name, known.join(", "));
+        Problem::not_found("graph", name, &hint)
+    })
 }
