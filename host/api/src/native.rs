@@ -1,5 +1,6 @@
 //! The native API: `/api/v1`, one resource per file.
 
+pub mod ag_ui;
 pub mod apps;
 pub mod asked_by;
 pub mod blobs;
@@ -53,6 +54,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(threads::get_trace))
         .routes(routes!(events::stream_events))
         .routes(routes!(runs::start_run))
+        .routes(routes!(ag_ui::run_ag_ui))
         .routes(routes!(runs::resume_thread))
         .routes(routes!(runs::list_runs))
         .routes(routes!(runs::get_run))
