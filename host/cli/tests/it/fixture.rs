@@ -11,7 +11,8 @@ use wattle_graph::definition::HumanDuration;
 
 use crate::native::NativeSandbox;
 
-const GRAPH: &str = r#"
+/// The graph file of the apps.
+pub(crate) const GRAPH: &str = r#"
 [graphs.Greet]
 entry = "greet"
 interrupt_ttl = "30m"

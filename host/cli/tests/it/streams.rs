@@ -18,12 +18,12 @@ async fn text(fixture: &Fixture, path: &str) -> String {
 }
 
 /// Returns the JSON messages of a stream, without heartbeat comments.
-fn documents(text: &str) -> Vec<Value> {
+pub(crate) fn documents(text: &str) -> Vec<Value> {
     let data = text.split("\n\n").filter_map(|block| block.strip_prefix("data: "));
     data.filter_map(|data| serde_json::from_str(data).ok()).collect()
 }
 
-fn types(documents: &[Value]) -> Vec<&str> {
+pub(crate) fn types(documents: &[Value]) -> Vec<&str> {
     documents.iter().map(|it| it["type"].as_str().unwrap()).collect()
 }
 
