@@ -9,6 +9,7 @@ use wattle_api::body::parse;
 use wattle_api::document::{key, memory, run, travel};
 use wattle_api::native::upkeep;
 use wattle_graph::failure::{Failure, code};
+use wattle_project::ag_ui::inward::{self, Pending, RunAgentInput};
 use wattle_run::limit::MEMORY_RESULTS;
 use wattle_run::ports::memory::{MemorySearch, PutItem, parse_filter};
 use wattle_run::ports::store::RunOptions;
@@ -26,6 +27,7 @@ const KINDS: &[fn(&[u8])] = &[
     only::<upkeep::PruneDocument>,
     put_memory,
     search_memory,
+    ag_ui,
 ];
 
 /// Parses a body.
@@ -84,6 +86,23 @@ fn search_memory(body: &[u8]) {
     let (prefix, query, offset) = (wanted.prefix, wanted.query, wanted.offset);
     let limit = wanted.limit.unwrap_or(MEMORY_RESULTS);
     checked(MemorySearch { prefix, filter, query, limit, offset, peek: false }.check());
+}
+
+/// Reads a request of an AG-UI client for a new thread, and then for the thread that it made.
+fn ag_ui(body: &[u8]) {
+    let Some(input) = read::<RunAgentInput>(body) else { return };
+    inward::tool_call_ids(&input.messages);
+    let entries = input.resume.as_deref().unwrap_or_default();
+    let ids = entries.iter().map(|entry| entry.interrupt_id.as_str());
+    let pending: Vec<Pending<'_>> =
+        ids.map(|id| Pending { id, response_schema: Some(&input.state) }).collect();
+    // An entry that does not fit is the fault of the client.
+    let _ = inward::answers(entries, &pending, false);
+    let Ok(new) = inward::new_messages(&input.messages, None) else { return };
+    assert!(new.len() <= input.messages.len());
+    let again = inward::new_messages(&input.messages, Some(&new)).expect("they were converted");
+    let is_result = |message: &Value| message["role"] == "tool";
+    assert!(again.iter().all(is_result), "only the result of a call can be new again");
 }
 
 /// Returns the number of fields of a filter, with those of its operators.
