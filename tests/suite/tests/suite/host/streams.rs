@@ -146,11 +146,22 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Returns what the official client of AG-UI has after it has read a stream.
 async fn read_by_client(server: &TestServer, run: &Value) -> Result<Value, LeftOut> {
-    let folder = clients::node("ag-ui")?;
     let thread = run["thread"].as_str().unwrap();
     let url = server.url(&format!("/api/v1/threads/{thread}/events?format=ag-ui"));
+    client(&["read.mjs", &url]).await
+}
+
+/// Returns what the official client of AG-UI has after a conversation with the app.
+async fn converse(server: &TestServer, thread: &str, steps: &Value) -> Result<Value, LeftOut> {
+    let url = server.url("/api/v1/apps/desk/graphs/chat/ag-ui");
+    client(&["agent.mjs", &url, thread, &steps.to_string()]).await
+}
+
+/// Runs a program that uses the official client of AG-UI, and returns what it says.
+async fn client(args: &[&str]) -> Result<Value, LeftOut> {
+    let folder = clients::node("ag-ui")?;
     let mut command = Command::new("node");
-    command.args(["read.mjs", &url]).current_dir(folder);
+    command.args(args).current_dir(folder);
     command.stdin(Stdio::null()).kill_on_drop(true);
     let read = tokio::time::timeout(PATIENCE, command.output()).await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&read.stderr);
@@ -184,6 +195,57 @@ async fn the_official_client_of_ag_ui_receives_the_interrupt() {
     let interrupt = &seen["outcome"]["interrupts"][0];
     assert_eq!(interrupt["id"], run["interrupts"][0]["id"]);
     assert_eq!(interrupt["metadata"]["payload"], run["interrupts"][0]["payload"]);
+}
+
+fn roles(messages: &Value) -> Vec<&str> {
+    messages.as_array().unwrap().iter().map(|it| it["role"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn an_agent_of_ag_ui_runs_answers_and_goes_on() {
+    let server = server().await;
+    let ask = "call ask_first {\"question\":\"sure?\"}";
+    let steps = json!([{ "say": ask }, { "answer": "yes" }, { "say": "hello" }]);
+    let seen = need!(converse(&server, "front desk", &steps).await);
+    let ends: Vec<&Value> =
+        seen["outcomes"].as_array().unwrap().iter().map(|it| &it["type"]).collect();
+    assert_eq!(ends, ["interrupt", "success", "success"], "{seen:#}");
+    assert_eq!(seen["echoes"], json!([true, true, true]));
+    let order = ["user", "assistant", "tool", "assistant", "user", "assistant"];
+    assert_eq!(roles(&seen["messages"]), order, "{seen:#}");
+    let function = &seen["messages"][1]["toolCalls"][0]["function"];
+    let arguments: Value = serde_json::from_str(function["arguments"].as_str().unwrap()).unwrap();
+    assert_eq!(arguments, json!({ "question": "sure?" }), "they are not sent again");
+
+    let state = server.get("/api/v1/threads/front%20desk/state").await.expect(200);
+    assert_eq!(seen["state"]["messages"], state["messages"]);
+    assert_eq!(roles(&state["messages"]), order, "no message is added twice");
+    for place in [0, 4] {
+        assert_eq!(state["messages"][place]["id"], seen["messages"][place]["id"]);
+    }
+    let models = server.standin().requests().into_iter().filter(|it| it.path == MODEL_PATH);
+    assert_eq!(models.count(), 3, "each model turn is paid once");
+}
+
+#[tokio::test]
+async fn an_agent_of_ag_ui_dismisses_an_approval() {
+    let desk = Desk::with("approve = { tools = \"*\" }");
+    let server = Setup::desk(&desk).await.start().await;
+    let call = json!({ "say": "call echo {\"text\":\"a\"}" });
+    let rejected = need!(converse(&server, "one", &json!([call, { "cancel": true }])).await);
+    assert_eq!(rejected["outcomes"][1], json!({ "type": "success" }), "{rejected:#}");
+    assert_eq!(roles(&rejected["messages"]), ["user", "assistant", "tool", "assistant"]);
+    assert_eq!(rejected["messages"][2]["content"], "a person rejected the call");
+
+    let other = json!({ "say": "hello", "cancel": true });
+    let changed = need!(converse(&server, "two", &json!([call, other])).await);
+    assert_eq!(changed["outcomes"][1], json!({ "type": "success" }), "{changed:#}");
+    let state = server.get("/api/v1/threads/two/state").await.expect(200);
+    let said: Vec<&Value> = state["messages"].as_array().unwrap().iter().collect();
+    let users = said.iter().filter(|message| message["role"] == "user");
+    let newest = users.map(|message| &message["content"]).next_back();
+    assert_eq!(newest, Some(&json!("hello")));
+    assert_eq!(said.last().unwrap()["role"], "assistant");
 }
 
 #[tokio::test]
