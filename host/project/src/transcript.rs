@@ -100,7 +100,8 @@ impl Transcript {
                 self.continues_run |= goes_on;
             }
             EventKind::Called(called) => self.finish_tool_call(called),
-            EventKind::Asked(asked) => {
+            // A fork repeats answered interrupts together with their answers.
+            EventKind::Asked(asked) if !asked.answered => {
                 self.output.push(TranscriptEvent::Interrupted(Box::new(asked.clone())));
             }
             EventKind::Custom(custom) => {
