@@ -10,6 +10,14 @@ export const QUESTION = "Are we good?";
 
 export const MODES = ["values", "updates", "messages-tuple", "custom"];
 
+/** The client does not have the feature that a scenario is about. Older clients lack some. */
+export class Lacks extends Error {}
+
+/** Leaves the scenario out if the client does not have a feature. */
+export function needs(feature, has) {
+  if (!has) throw new Lacks(feature);
+}
+
 /** A thread whose run waits for an answer, and the values of then. */
 export async function asked(client) {
   const { thread_id } = await client.threads.create();

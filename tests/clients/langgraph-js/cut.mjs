@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { Client } from "@langchain/langgraph-sdk";
 
-import { INPUT, MODES, all } from "./checks.mjs";
+import { INPUT, MODES, all, needs } from "./checks.mjs";
 
 const { deepEqual, equal } = assert;
 
@@ -62,6 +62,7 @@ function endOf(seen, number) {
 }
 
 export async function behind_a_cut(client) {
+  needs("streams that go on behind a cut", "streamWithRetry" in client.runs);
   const proxy = new Proxy(client.threads.apiUrl, 2);
   try {
     const other = new Client({ apiUrl: await proxy.listen(), apiKey: null });

@@ -3,11 +3,13 @@
 //     node main.mjs <url of the server> [<scenario> ...]
 //
 // Each scenario is a function that checks what it gets. The answer is one line of JSON on standard
-// output: what passed, with what it returned, and what failed, with the reason. The exit code is 1
-// if anything failed. `WATTLE_API_KEY` is sent if it is set.
+// output: what passed, with what it returned; what was left out, with the feature that the client
+// lacks; and what failed, with the reason. The exit code is 1 if anything failed. `WATTLE_API_KEY`
+// is sent if it is set.
 
 import { Client } from "@langchain/langgraph-sdk";
 
+import { Lacks } from "./checks.mjs";
 import * as cut from "./cut.mjs";
 import * as kept from "./kept.mjs";
 import * as scenarios from "./scenarios.mjs";
@@ -49,13 +51,14 @@ function within(promise, ms) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-const answer = { passed: {}, failed: {} };
+const answer = { passed: {}, left_out: {}, failed: {} };
 for (const [name, scenario] of Object.entries(all)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue;
   try {
     answer.passed[name] = await within(scenario(client()), TIMEOUT_MS);
   } catch (error) {
-    answer.failed[name] = reason(error);
+    if (error instanceof Lacks) answer.left_out[name] = error.message;
+    else answer.failed[name] = reason(error);
   }
 }
 console.log(JSON.stringify(answer));

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 
-import { INPUT, all, asked, atWork, begun, dataOf, refused, texts } from "./checks.mjs";
+import { INPUT, all, asked, atWork, begun, dataOf, needs, refused, texts } from "./checks.mjs";
 
 const { deepEqual, equal, ok } = assert;
 
@@ -24,7 +24,7 @@ export async function multitask(client) {
   await refused(again("reject"), 409);
   const { run_id: second } = await again("enqueue");
   equal((await client.runs.get(thread_id, second)).status, "pending");
-  await client.runs.cancelMany({ threadId: thread_id, runIds: [second], action: "interrupt" });
+  await client.runs.cancel(thread_id, second);
   const { run_id: third } = await again("interrupt");
   await atWork(client, thread_id, third);
   equal((await client.runs.get(thread_id, first)).status, "interrupted");
@@ -35,6 +35,18 @@ export async function multitask(client) {
   equal((await client.threads.get(thread_id)).status, "idle");
   await client.runs.delete(thread_id, fourth);
   return [first, second, third, fourth];
+}
+
+export async function several_are_cancelled(client) {
+  needs("a cancel of several runs", "cancelMany" in client.runs);
+  const { thread_id, run_id } = await begun(client);
+  const waiting = await client.runs.create(thread_id, "stalling_agent", { input: {} });
+  const runIds = [waiting.run_id];
+  await client.runs.cancelMany({ threadId: thread_id, runIds, action: "interrupt" });
+  equal((await client.runs.get(thread_id, waiting.run_id)).status, "interrupted");
+  equal((await client.runs.get(thread_id, run_id)).status, "running");
+  await client.runs.cancel(thread_id, run_id, true);
+  return runIds;
 }
 
 export async function busy_loop(client) {
@@ -100,8 +112,14 @@ function told(thread, wanted) {
   });
 }
 
+/** The typed events of a thread. */
+function typedStream(client, options) {
+  needs("typed events of a thread", "stream" in client.threads);
+  return client.threads.stream(options);
+}
+
 async function answeredBy(client, transport) {
-  const thread = client.threads.stream({ assistantId: "agent", transport });
+  const thread = typedStream(client, { assistantId: "agent", transport });
   try {
     const [asked, completed] = [told(thread, "interrupted"), told(thread, "completed")];
     await thread.run.start({ input: INPUT });
@@ -124,12 +142,13 @@ export async function typed_events(client) {
 }
 
 export async function typed_events_by_socket(client) {
+  needs("typed events of a thread", "stream" in client.threads);
   if (typeof WebSocket === "undefined") return "left out: this Node has no WebSocket";
   return answeredBy(client, "websocket");
 }
 
 export async function tool_calls(client) {
-  const thread = client.threads.stream({ assistantId: "tools_agent" });
+  const thread = typedStream(client, { assistantId: "tools_agent" });
   try {
     const seen = (async () => {
       for await (const call of thread.toolCalls) return call;

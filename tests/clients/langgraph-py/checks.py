@@ -1,4 +1,5 @@
-"""What all scenarios use: comparing, and a thread of the graph `agent` that waits for an answer."""
+"""What all scenarios use: comparing, leaving out what a client lacks, and a thread of the graph
+`agent` that waits for an answer."""
 
 import uuid
 from collections.abc import Awaitable
@@ -12,6 +13,16 @@ INPUT = {"messages": [], "value": "init", "items": []}
 
 #: What `agent` asks.
 QUESTION = "Are we good?"
+
+
+class Lacks(Exception):
+    """The client does not have the feature that a scenario is about. Older clients lack some."""
+
+
+def needs(feature: str, has: bool) -> None:
+    """Leaves the scenario out if the client does not have a feature."""
+    if not has:
+        raise Lacks(feature)
 
 
 def same(what: str, actual: object, expected: object) -> None:
@@ -42,6 +53,12 @@ def is_uuid(text: str) -> bool:
         return str(uuid.UUID(text)) == text
     except ValueError:
         return False
+
+
+def typed_stream(client: LangGraphClient, assistant_id: str, **options: Any) -> Any:
+    """The typed events of a thread."""
+    needs("typed events of a thread", hasattr(client.threads, "stream"))
+    return client.threads.stream(assistant_id=assistant_id, **options)
 
 
 async def asked(client: LangGraphClient) -> tuple[str, dict[str, Any]]:

@@ -2,10 +2,11 @@
 
 import uuid
 from datetime import UTC, datetime
+from inspect import signature
 
 from langgraph_sdk.client import LangGraphClient
 
-from checks import INPUT, is_uuid, refused, same, true
+from checks import INPUT, is_uuid, needs, refused, same, true
 
 #: Every night, which no test sees.
 NIGHTLY = "15 3 * * *"
@@ -38,15 +39,27 @@ async def a_cron_from_beginning_to_end(client: LangGraphClient) -> dict:
     same("the one that is found", found["cron_id"], cron_id)
     same("how many there are", await crons.count(metadata={"mark": mark}), 1)
 
-    changed = await crons.update(cron_id, schedule="30 4 * * *", enabled=False, end_time=None)
+    changed = await crons.update(cron_id, schedule="30 4 * * *", enabled=False)
     same("the new schedule", changed["schedule"], "30 4 * * *")
-    same("what did not change", changed["timezone"], "Asia/Shanghai")
-    same("it is off, without an end", (changed["enabled"], changed["end_time"]), (False, None))
+    for field in ("timezone", "end_time"):
+        same(f"{field}, which did not change", changed[field], made[field])
+    same("it is off", changed["enabled"], False)
     same("those that are on", await crons.search(metadata={"mark": mark}, enabled=True), [])
 
     await crons.delete(cron_id)
     same("after it", await crons.count(metadata={"mark": mark}), 0)
     await refused("a deleted cron", crons.delete(cron_id), 404)
+    return changed
+
+
+async def an_end_is_taken_back(client: LangGraphClient) -> dict:
+    crons = client.crons
+    default = signature(crons.update).parameters["end_time"].default
+    needs("a cron whose end is taken back", default is not None)
+    made = await crons.create("agent", schedule=NIGHTLY, input=INPUT, end_time=END)
+    changed = await crons.update(made["cron_id"], end_time=None)
+    same("its end", changed["end_time"], None)
+    await crons.delete(made["cron_id"])
     return changed
 
 

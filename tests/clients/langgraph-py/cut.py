@@ -4,11 +4,12 @@ import asyncio
 import os
 import warnings
 
+import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import StreamPart
 
-from checks import INPUT, asked, begun, same, true
+from checks import INPUT, Lacks, asked, begun, needs, same, true
 from proxy import Proxy
 
 MODES = ["values", "updates", "messages-tuple", "custom"]
@@ -88,6 +89,10 @@ async def a_run_at_work_is_found_again(client: LangGraphClient) -> list[str]:
                 thread_id, run_id, stream_mode=MODES, last_event_id="-1"
             )
             parts = [part async for part in stream]
+        if proxy.opened == 1:
+            cancelling.cancel()
+            await client.runs.cancel(thread_id, run_id)
+        needs("a look at the run when its stream ends in order", proxy.opened > 1)
         await cancelling
         same("cuts", proxy.cuts, 1)
     whole = client.runs.join_stream(thread_id, run_id, stream_mode=MODES, last_event_id="-1")
@@ -124,10 +129,15 @@ async def a_long_wait_is_not_silent(client: LangGraphClient) -> dict:
 
 
 async def a_wait_is_taken_up_behind_a_cut(client: LangGraphClient) -> dict:
+    """An older client repeats the length of its first request without the body, and the library
+    below it refuses to send that."""
     with warnings.catch_warnings():
         # The client says that it comes back, which is what is wanted here.
         warnings.simplefilter("ignore")
         async with Proxy(url_of(client), idle_s=IMPATIENT_S) as proxy:
-            values = await waited_behind(client, proxy, proxy.cut(1))
+            try:
+                values = await waited_behind(client, proxy, proxy.cut(1))
+            except httpx.LocalProtocolError as error:
+                raise Lacks("a wait that is taken up behind a cut") from error
             true("it was cut", proxy.cuts >= 1)
     return values

@@ -33,8 +33,9 @@ class Proxy:
         place = urlsplit(url)
         self._to = (place.hostname, place.port)
         self._after, self._left, self._gently, self._idle_s = after, times, gently, idle_s
-        self._streams = 0
         self._changed = asyncio.Condition()
+        #: How many streams have begun.
+        self.opened = 0
         #: How many connections were cut.
         self.cuts = 0
 
@@ -56,7 +57,7 @@ class Proxy:
     async def streams(self, count: int) -> None:
         """Waits until so many streams have begun."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self._streams >= count)
+            await self._changed.wait_for(lambda: self.opened >= count)
 
     async def cut(self, count: int) -> None:
         """Waits until so many connections were cut."""
@@ -83,7 +84,7 @@ class Proxy:
         await back.drain()
         fields = head.lower()
         if b"\r\ncontent-type: text/event-stream" in fields:
-            self._streams += 1
+            self.opened += 1
             await self._tell()
         if b"\r\ntransfer-encoding: chunked" in fields:
             await self._chunks(server, back)

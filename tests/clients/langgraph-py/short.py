@@ -4,7 +4,7 @@ import asyncio
 
 from langgraph_sdk.client import LangGraphClient
 
-from checks import INPUT, same
+from checks import INPUT, same, typed_stream
 
 #: What `agent` streams until it asks.
 SAID = ["Hello, world!"]
@@ -32,8 +32,8 @@ async def a_run_that_pauses(client: LangGraphClient) -> int:
     """Two clients, since the projections of one share a connection: opened at once, the first of them
     may wait for ever for a connection that the second has closed."""
     async with (
-        client.threads.stream(assistant_id="agent") as one,
-        client.threads.stream(assistant_id="agent") as other,
+        typed_stream(client, "agent") as one,
+        typed_stream(client, "agent") as other,
         asyncio.timeout(TIMEOUT_S),
     ):
         said, steps = await asyncio.gather(_paused(one, _messages), _paused(other, _steps))
@@ -49,7 +49,7 @@ async def _paused(thread, read):
 
 async def a_run_behind_another(client: LangGraphClient) -> int:
     """The connections of the first run are open when the second is asked for."""
-    async with client.threads.stream(assistant_id="agent") as thread:
+    async with typed_stream(client, "agent") as thread:
         async with asyncio.timeout(TIMEOUT_S):
             await thread.run.start(input=INPUT)
             same("the first steps", await _steps(thread), STEPS)
@@ -59,11 +59,11 @@ async def a_run_behind_another(client: LangGraphClient) -> int:
 
 
 async def a_run_that_ends(client: LangGraphClient) -> int:
-    async with client.threads.stream(assistant_id="subgraph") as thread:
+    async with typed_stream(client, "subgraph") as thread:
         async with asyncio.timeout(TIMEOUT_S):
             await thread.run.start(input={"messages": [], "note": ""})
             same("the steps", await _steps(thread), SUBGRAPH_STEPS)
-    async with client.threads.stream(assistant_id="tools_agent") as thread:
+    async with typed_stream(client, "tools_agent") as thread:
         async with asyncio.timeout(TIMEOUT_S):
             await thread.run.start(input={"messages": [{"role": "user", "content": "search"}]})
             same("the messages", await _messages(thread), ["done."])

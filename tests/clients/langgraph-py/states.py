@@ -1,8 +1,10 @@
 """States: of now, of the past, edited, and gone on from."""
 
+from inspect import signature
+
 from langgraph_sdk.client import LangGraphClient
 
-from checks import QUESTION, asked, is_uuid, same, texts, true
+from checks import QUESTION, asked, is_uuid, needs, same, texts, true
 
 
 async def a_thread_that_waits(client: LangGraphClient) -> dict:
@@ -22,6 +24,18 @@ async def a_thread_that_waits(client: LangGraphClient) -> dict:
     state = await client.threads.get_state(thread_id)
     same("what comes next at the end", (state["next"], state["tasks"]), ([], []))
     return state
+
+
+async def fields_are_selected(client: LangGraphClient) -> dict:
+    threads = client.threads
+    needs("fields of a state", "select" in signature(threads.get_state).parameters)
+    thread_id, values = await asked(client)
+    selected = await threads.get_state(thread_id, select=["values", "next"])
+    same("what is selected", set(selected), {"values", "next"})
+    same("items", selected["values"]["items"], values["items"])
+    [newest] = await threads.get_history(thread_id, limit=1, select=["next"])
+    same("what is selected of the history", newest, {"next": ["ask_human"]})
+    return selected
 
 
 async def history_is_a_chain(client: LangGraphClient) -> list[list[str]]:

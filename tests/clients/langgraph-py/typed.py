@@ -4,7 +4,7 @@ import asyncio
 
 from langgraph_sdk.client import LangGraphClient
 
-from checks import INPUT, begun, same, texts, true
+from checks import INPUT, begun, same, texts, true, typed_stream
 
 TRANSPORTS = ("sse", "websocket")
 
@@ -24,7 +24,7 @@ TOOL_MESSAGE = {
 async def an_answer(client: LangGraphClient) -> list:
     said = []
     for transport in TRANSPORTS:
-        opened = client.threads.stream(assistant_id="agent", transport=transport)
+        opened = typed_stream(client, "agent", transport=transport)
         async with opened as thread, asyncio.timeout(TIMEOUT_S):
             await thread.run.start(input=INPUT, metadata={"who": transport})
             async for _ in thread.values:
@@ -44,7 +44,7 @@ async def an_answer(client: LangGraphClient) -> list:
 async def messages_in_pieces(client: LangGraphClient) -> list[str]:
     texts_seen = []
     for transport in TRANSPORTS:
-        opened = client.threads.stream(assistant_id="tools_agent", transport=transport)
+        opened = typed_stream(client, "tools_agent", transport=transport)
         async with opened as thread, asyncio.timeout(TIMEOUT_S):
             say = {"messages": [{"role": "user", "content": "search for v3"}]}
             await thread.run.start(input=say)
@@ -57,7 +57,7 @@ async def messages_in_pieces(client: LangGraphClient) -> list[str]:
 
 
 async def tools_and_custom_events(client: LangGraphClient) -> dict:
-    async with client.threads.stream(assistant_id="tools_agent") as thread:
+    async with typed_stream(client, "tools_agent") as thread:
         async with asyncio.timeout(TIMEOUT_S):
             say = {"messages": [{"role": "user", "content": "search for v3"}]}
             await thread.run.start(input=say)
@@ -67,12 +67,12 @@ async def tools_and_custom_events(client: LangGraphClient) -> dict:
     same("their input", calls[0].input, {"query": "v3"})
     shown = {name: output[name] for name in ("type", "status", "content", "tool_call_id", "name")}
     same("the answer as a message", shown, TOOL_MESSAGE)
-    async with client.threads.stream(assistant_id="subgraph") as thread:
+    async with typed_stream(client, "subgraph") as thread:
         async with asyncio.timeout(TIMEOUT_S):
             await thread.run.start(input={"messages": [], "note": ""})
             steps = [data["step"] async for data in thread.extensions["progress"]]
     same("the steps", steps, ["sub_node", "sub_node"])
-    tree = await client.threads.stream(assistant_id="agent").agent.get_tree()
+    tree = await typed_stream(client, "agent").agent.get_tree()
     true("the graph has nodes", {node["id"] for node in tree["nodes"]} > {"call_tool"})
     return {"steps": steps}
 

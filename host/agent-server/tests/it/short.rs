@@ -184,4 +184,5 @@ async fn the_client_for_python_reads_runs_without_delay() {
     let said = String::from_utf8_lossy(&ended.stderr);
     let report: Value = serde_json::from_slice(&ended.stdout).expect(&said);
     assert!(ended.status.success(), "{:#}\n{said}", report["failed"]);
+    assert_eq!(report["left_out"], json!({}), "the client reads typed events");
 }

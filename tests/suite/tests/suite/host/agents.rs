@@ -6,6 +6,7 @@ mod react;
 mod schema;
 mod shapes;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::process::Command;
 use wattle_kit::need;
-use wattle_kit::needs::clients;
+use wattle_kit::needs::{LeftOut, clients};
 use wattle_kit::standin::{Fault, FaultRule, Pattern, StreamQuirks};
 use wattle_suite::guests;
 use wattle_suite::server::{Setup, TestServer};
@@ -52,14 +53,24 @@ fn pauses(text: &str, pause_ms: u64) -> FaultRule {
     FaultRule::new(on, Fault::Stream(StreamQuirks { pause_ms, ..StreamQuirks::default() }))
 }
 
-/// Runs all scenarios of a client and returns their results.
-async fn all_pass(program: &Path, arguments: &[&str], server: &TestServer) -> Map<String, Value> {
+/// Runs all scenarios of a client and returns their results. The client leaves out the scenarios in
+/// `lacks`, and no others.
+async fn all_pass(
+    program: &Path,
+    arguments: &[&str],
+    server: &TestServer,
+    lacks: &[&str],
+) -> Map<String, Value> {
     let mut command = Command::new(program);
     command.args(arguments).arg(server.url("")).stdin(Stdio::null()).kill_on_drop(true);
     let ended = tokio::time::timeout(PATIENCE, command.output()).await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     let mut report: Value = serde_json::from_slice(&ended.stdout).expect(&said);
     assert!(ended.status.success(), "{:#}\n{said}", report["failed"]);
+    let left_out = report["left_out"].as_object().unwrap().keys().map(String::as_str);
+    let left_out: BTreeSet<&str> = left_out.collect();
+    let lacks: BTreeSet<&str> = lacks.iter().copied().collect();
+    assert_eq!(left_out, lacks, "{:#}", report["left_out"]);
     let Value::Object(passed) = report["passed"].take() else { panic!("{report:#}") };
     passed
 }
@@ -74,25 +85,34 @@ fn show_cancels(passed: &Map<String, Value>) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_official_client_for_python_works_unmodified() {
-    let python = need!(clients::python("langgraph-py", "python"));
+/// Runs the scenarios for Python with the packages of an installed client.
+async fn python(client: &str, lacks: &[&str]) -> Result<Map<String, Value>, LeftOut> {
+    let python = clients::python(client, "python")?;
     let server = setup().await.start().await;
     // Once: the thread is used again, and its conversation still contains the text.
     server.standin().fault(pauses(SLOWLY, PAUSE_MS).times(1));
     let main = guests::root().join("tests/clients/langgraph-py/main.py");
     let arguments = ["-B", main.to_str().unwrap()];
-    let passed = all_pass(&python, &arguments, &server).await;
-    assert!(passed.len() >= 50, "{passed:#?}");
+    Ok(all_pass(&python, &arguments, &server, lacks).await)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_official_client_for_python_works_unmodified() {
+    let passed = need!(python("langgraph-py", &[]).await);
+    assert!(passed.len() >= 60, "{passed:#?}");
     show_cancels(&passed);
+}
+
+/// Runs the scenarios for JavaScript with the packages of an installed client.
+async fn javascript(client: &str, lacks: &[&str]) -> Result<Map<String, Value>, LeftOut> {
+    let main = clients::node(client)?.join("main.mjs");
+    let server = setup().await.start().await;
+    Ok(all_pass(Path::new("node"), &[main.to_str().unwrap()], &server, lacks).await)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_official_client_for_javascript_works_unmodified() {
-    let folder = need!(clients::node("langgraph-js"));
-    let server = setup().await.start().await;
-    let main = folder.join("main.mjs");
-    let passed = all_pass(Path::new("node"), &[main.to_str().unwrap()], &server).await;
-    assert!(passed.len() >= 20, "{passed:#?}");
+    let passed = need!(javascript("langgraph-js", &[]).await);
+    assert!(passed.len() >= 25, "{passed:#?}");
     show_cancels(&passed);
 }
