@@ -46,6 +46,11 @@ const CLIENTS: &[Client] = &[
         what: "the LangGraph client for JavaScript",
         programs: "langgraph-js",
     },
+    Client {
+        folder: "langgraph-js-older",
+        what: "an older LangGraph client for JavaScript",
+        programs: "langgraph-js",
+    },
     Client { folder: "react", what: "the LangGraph hooks for React", programs: "react" },
     Client { folder: "ai-sdk/5", what: "the chat hook of AI SDK 5", programs: "ai-sdk" },
     Client { folder: "ai-sdk/6", what: "the chat hook of AI SDK 6", programs: "ai-sdk" },
@@ -56,6 +61,7 @@ const CLIENTS: &[Client] = &[
 /// clients, and descriptions for step names. Their programs are not copied.
 const PYTHON: &[(&str, &str)] = &[
     ("langgraph-py", "the LangGraph client for Python"),
+    ("langgraph-py-older", "an older LangGraph client for Python"),
     ("schemathesis", "Schemathesis"),
     ("mcp-py", "an MCP server on an old library for Python"),
 ];

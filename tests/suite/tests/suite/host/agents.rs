@@ -25,6 +25,32 @@ const PATIENCE: Duration = Duration::from_mins(4);
 /// The apps, and their folders below `tests/clients`.
 const APPS: [(&str, &str); 2] = [("reference", "graphs"), ("talker", "talker")];
 
+/// Scenarios about features that the older client for Python lacks.
+const PYTHON_LACKS: [&str; 10] = [
+    "crons.an_end_is_taken_back",
+    "cut.a_run_at_work_is_found_again",
+    "cut.a_wait_is_taken_up_behind_a_cut",
+    "short.a_run_behind_another",
+    "short.a_run_that_ends",
+    "short.a_run_that_pauses",
+    "states.fields_are_selected",
+    "typed.an_answer",
+    "typed.messages_in_pieces",
+    "typed.tools_and_custom_events",
+];
+
+/// Scenarios about features that the older client for JavaScript lacks.
+const JAVASCRIPT_LACKS: [&str; 8] = [
+    "behind_a_cut",
+    "crons_that_change",
+    "pages_of_assistants",
+    "parts_of_threads",
+    "several_are_cancelled",
+    "tool_calls",
+    "typed_events",
+    "typed_events_by_socket",
+];
+
 /// A text after which the model pauses for `PAUSE_MS` between its deltas.
 const SLOWLY: &str = "take your time";
 
@@ -103,6 +129,12 @@ async fn the_official_client_for_python_works_unmodified() {
     show_cancels(&passed);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_client_for_python_works_unmodified() {
+    let passed = need!(python("langgraph-py-older", &PYTHON_LACKS).await);
+    assert!(passed.len() >= 50, "{passed:#?}");
+}
+
 /// Runs the scenarios for JavaScript with the packages of an installed client.
 async fn javascript(client: &str, lacks: &[&str]) -> Result<Map<String, Value>, LeftOut> {
     let main = clients::node(client)?.join("main.mjs");
@@ -115,4 +147,10 @@ async fn the_official_client_for_javascript_works_unmodified() {
     let passed = need!(javascript("langgraph-js", &[]).await);
     assert!(passed.len() >= 25, "{passed:#?}");
     show_cancels(&passed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_client_for_javascript_works_unmodified() {
+    let passed = need!(javascript("langgraph-js-older", &JAVASCRIPT_LACKS).await);
+    assert!(passed.len() >= 15, "{passed:#?}");
 }
