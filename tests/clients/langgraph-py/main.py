@@ -25,6 +25,7 @@ import cut
 import human
 import multitask
 import rejoin
+import remote
 import runs
 import short
 import states
@@ -85,6 +86,13 @@ SCENARIOS: list[Scenario] = [
     crons.a_cron_from_beginning_to_end,
     crons.an_end_is_taken_back,
     crons.a_cron_of_a_thread,
+    remote.a_graph_is_run_and_answered,
+    remote.a_graph_is_drawn_and_edited,
+    remote.a_run_of_a_program_without_asyncio,
+    remote.a_failure_is_an_exception,
+    remote.a_node_of_a_local_graph,
+    remote.an_interrupt_below_a_local_graph,
+    remote.typed_events,
     short.a_run_that_pauses,
     short.a_run_that_ends,
     short.a_run_behind_another,
