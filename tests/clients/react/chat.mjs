@@ -1,17 +1,17 @@
 // A chat page on the unmodified `useStream`, of either package.
 //
-// The query says which hook, which graph and where the server is; the fragment is the thread, so
-// that a page that is loaded again finds it. What was on the page is in `window.shown`.
+// The query says whose hook (`react` or `sdk`), which graph and where the server is; the fragment
+// is the thread, so that a page that is loaded again finds it. What was on the page is in
+// `window.shown`.
 
-import { useStream as useLegacyStream } from "@langchain/langgraph-sdk/react";
-import { useStream } from "@langchain/react";
+import * as sdk from "@langchain/langgraph-sdk/react";
+import * as react from "@langchain/react";
 import { createElement as h, useLayoutEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
 
 const query = new URLSearchParams(location.search);
-const hook = query.get("hook");
 
-/** What both hooks want to know. */
+/** What all hooks want to know. */
 function useOptions() {
   const [threadId, setThreadId] = useState(location.hash.slice(1) || null);
   const onThreadId = (id) => {
@@ -55,18 +55,25 @@ function Chat({ stream, answer }) {
       h("input", { value: text, onChange: (event) => setText(event.target.value) })));
 }
 
-function New() {
-  const stream = useStream(useOptions());
+/** On the hook of the package for React. */
+function OfReact() {
+  const stream = react.useStream(useOptions());
   // Without an id the hook knows no question yet that it has read from the state of the thread and shows.
   const answer = () => stream.respond("yes", { interruptId: stream.interrupt.id });
   return h(Chat, { stream, answer });
 }
 
-function Legacy() {
-  const stream = useLegacyStream({ ...useOptions(), reconnectOnMount: true });
+/** On the hook of the client, which the package for React also had before its version 1. */
+function OfClient({ useStream }) {
+  const stream = useStream({ ...useOptions(), reconnectOnMount: true });
   const answer = () => stream.submit(null, { command: { resume: "yes" } });
   return h(Chat, { stream, answer });
 }
 
+const pages = {
+  react: "useMessages" in react ? h(OfReact) : h(OfClient, { useStream: react.useStream }),
+  sdk: h(OfClient, { useStream: sdk.useStream }),
+};
+
 createRoot(document.body.appendChild(document.createElement("div")))
-  .render(h(hook === "legacy" ? Legacy : New));
+  .render(pages[query.get("hook")]);

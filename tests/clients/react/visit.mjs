@@ -1,6 +1,8 @@
-// Users at a real browser, each on a page with one of the `useStream` hooks: `node visit.mjs <scenario>`.
+// Users at a real browser, each on a page with one of the `useStream` hooks:
 //
-// The page comes from a server of its own. Its origin is the first line on standard output; the
+//     node visit.mjs <scenario> <folder of the older packages>
+//
+// The pages come from a server of their own. Its origin is the first line on standard output; the
 // URL of the Agent Server is the first line on standard input. Each further line on standard output
 // asks the test for events of the model's stream: `next <hook>` for one, `rest <hook>` for all. Ends
 // with an error if a page does not do what the scenario expects of it.
@@ -8,14 +10,23 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { build } from "esbuild";
 import { open as openBrowser } from "../page/launch.mjs";
 
-const [scenario] = process.argv.slice(2);
+const [scenario, olderPackages] = process.argv.slice(2);
 
-/** Of the package for React, and of the client for JavaScript. */
-const HOOKS = ["v1", "legacy"];
+/**
+ * The hooks of the package for React and of the client for JavaScript, newest and older ones, by
+ * the names that the test has for them: the path of the page, and whose hook it is.
+ */
+const HOOKS = {
+  react: { path: "/", of: "react" },
+  sdk: { path: "/", of: "sdk" },
+  "older-react": { path: "/older/", of: "react" },
+  "older-sdk": { path: "/older/", of: "sdk" },
+};
 
 /** What the model says to a text. */
 const ANSWER = "Thank you, I have read your message: ";
@@ -36,30 +47,36 @@ const LONG = "please take your time, since nobody waits for the end of it";
 const ASKED = [["ai", "Hello, world!"], ["ai", ""], ["tool", "result for 'v3'"]];
 const ANSWERED = [["ai", "Human said: yes"], ["ai", "from subgraph"]];
 
-/** A server with the page. */
-async function serve() {
+/** The script of the page, with the packages that are installed in a folder. */
+async function scriptOf(folder) {
   const bundle = await build({
-    entryPoints: ["chat.mjs"],
+    entryPoints: [join(folder, "chat.mjs")],
     bundle: true,
     write: false,
     format: "esm",
     define: { "process.env.NODE_ENV": '"development"' },
     logLevel: "error",
   });
-  const script = bundle.outputFiles[0].contents;
+  return bundle.outputFiles[0].contents;
+}
+
+/** A server with the pages. */
+async function serve() {
+  const [newest, older] = await Promise.all([".", olderPackages].map(scriptOf));
+  const scripts = { "/chat.js": newest, "/older/chat.js": older };
   const html = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><body>' +
-    '<script type="module" src="/chat.js"></script>';
+    '<script type="module" src="chat.js"></script>';
   const server = createServer((request, response) => {
-    const isScript = request.url === "/chat.js";
-    response.setHeader("content-type", isScript ? "text/javascript" : "text/html");
-    response.end(isScript ? script : html);
+    const script = scripts[request.url];
+    response.setHeader("content-type", script ? "text/javascript" : "text/html");
+    response.end(script ?? html);
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   return `http://127.0.0.1:${server.address().port}`;
 }
 
 async function open(user, graph) {
-  const { browser, hook } = user;
+  const { browser, path, of } = user;
   const page = await browser.newPage();
   const complaints = [];
   Object.assign(user, { page, complaints });
@@ -68,7 +85,7 @@ async function open(user, graph) {
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) complaints.push(message.text());
   });
-  await page.goto(`${origin}/?${new URLSearchParams({ hook, graph, server })}`);
+  await page.goto(`${origin}${path}?${new URLSearchParams({ hook: of, graph, server })}`);
   await page.locator("main").waitFor();
   return { page, complaints };
 }
@@ -213,15 +230,15 @@ console.log(origin);
 const [server] = await once(createInterface(process.stdin), "line");
 const browser = await openBrowser();
 try {
-  const users = HOOKS.map((hook) => ({ browser, hook }));
+  const users = Object.entries(HOOKS).map(([hook, page]) => ({ browser, hook, ...page }));
   // Side by side, since most of a scenario is waiting for a model.
   const ends = await Promise.allSettled(users.map(scenarios[scenario]));
   for (const [index, end] of ends.entries()) {
     if (end.status === "rejected") {
       const saw = await seen(users[index]).catch(String);
-      throw new Error(`the ${HOOKS[index]} hook saw ${saw}`, { cause: end.reason });
+      throw new Error(`the hook ${users[index].hook} saw ${saw}`, { cause: end.reason });
     }
-    assert.deepEqual(end.value, [], HOOKS[index]);
+    assert.deepEqual(end.value, [], users[index].hook);
   }
 } finally {
   await browser.close();

@@ -52,6 +52,7 @@ const CLIENTS: &[Client] = &[
         programs: "langgraph-js",
     },
     Client { folder: "react", what: "the LangGraph hooks for React", programs: "react" },
+    Client { folder: "react-older", what: "older LangGraph hooks for React", programs: "react" },
     Client { folder: "ai-sdk/5", what: "the chat hook of AI SDK 5", programs: "ai-sdk" },
     Client { folder: "ai-sdk/6", what: "the chat hook of AI SDK 6", programs: "ai-sdk" },
     Client { folder: "ai-sdk/7", what: "the chat hook of AI SDK 7", programs: "ai-sdk" },

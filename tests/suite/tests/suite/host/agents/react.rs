@@ -1,4 +1,5 @@
-//! `useStream` of both packages in a real browser, on a page of another origin.
+//! `useStream` of both packages in a real browser, of the newest and of older versions, on pages of
+//! another origin.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 use wattle_kit::need;
-use wattle_kit::needs::LeftOut;
+use wattle_kit::needs::{LeftOut, clients};
 use wattle_kit::standin::Pattern;
 use wattle_suite::browser;
 use wattle_suite::server::{Setup, TestServer};
@@ -16,8 +17,8 @@ use super::{pauses, setup};
 /// Maximum duration of a scenario. Browsers start slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// The hooks; each is on a page of its own.
-const HOOKS: [&str; 2] = ["v1", "legacy"];
+/// The hooks of the packages; each is on a page of its own. No name is the beginning of another.
+const HOOKS: [&str; 4] = ["react", "sdk", "older-react", "older-sdk"];
 
 /// Pause between deltas of a completion that a page joins.
 const PIECE_MS: u64 = 100;
@@ -39,8 +40,10 @@ async fn server(origin: &str) -> TestServer {
 /// Runs a scenario of users at a browser, one on a page with each hook.
 async fn visit(scenario: &str) -> Result<(), LeftOut> {
     let (folder, browser) = browser::found("react")?;
+    let older = clients::node("react-older")?;
     let mut command = Command::new("node");
-    command.args(["visit.mjs", scenario]).current_dir(folder).env("CHROMIUM", browser);
+    command.args(["visit.mjs", scenario]).arg(older).current_dir(folder);
+    command.env("CHROMIUM", browser);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut visitor = command.spawn().unwrap();
     let mut says = BufReader::new(visitor.stdout.take().unwrap()).lines();
