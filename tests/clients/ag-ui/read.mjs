@@ -6,8 +6,10 @@
 // answer is one line of JSON: `messages`, `state`, `interrupts`.
 
 import { AbstractAgent, parseSSEStream, runHttpRequest } from "@ag-ui/client";
-import { EventSchemas } from "@ag-ui/core/schemas";
 import { map } from "rxjs";
+
+// Before its version 1 the package had no module of its own for schemas.
+const { EventSchemas } = await import("@ag-ui/core/schemas").catch(() => import("@ag-ui/core"));
 
 class Reader extends AbstractAgent {
   constructor(url) {

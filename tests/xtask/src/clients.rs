@@ -41,6 +41,7 @@ const CLIENTS: &[Client] = &[
     Client { folder: "gateway", what: "a gateway of model providers", programs: "gateway" },
     Client { folder: "page", what: "the driver of a browser", programs: "page" },
     Client { folder: "ag-ui", what: "the AG-UI client", programs: "ag-ui" },
+    Client { folder: "ag-ui-older", what: "an older AG-UI client", programs: "ag-ui" },
     Client {
         folder: "langgraph-js",
         what: "the LangGraph client for JavaScript",

@@ -144,22 +144,25 @@ async fn a_cancelled_run_closes_its_open_calls() {
 /// How long the client may take. Node starts slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Returns what the official client of AG-UI has after it has read a stream.
-async fn read_by_client(server: &TestServer, run: &Value) -> Result<Value, LeftOut> {
+/// The installed clients of AG-UI: the newest version, and the last one before version 1.
+const AG_UI: [&str; 2] = ["ag-ui", "ag-ui-older"];
+
+/// Returns what an official client of AG-UI has after it has read a stream.
+async fn read_by_client(client: &str, server: &TestServer, run: &Value) -> Result<Value, LeftOut> {
     let thread = run["thread"].as_str().unwrap();
     let url = server.url(&format!("/api/v1/threads/{thread}/events?format=ag-ui"));
-    client(&["read.mjs", &url]).await
+    run_client(client, &["read.mjs", &url]).await
 }
 
-/// Returns what the official client of AG-UI has after a conversation with the app.
+/// Returns what the newest client of AG-UI has after a conversation with the app.
 async fn converse(server: &TestServer, thread: &str, steps: &Value) -> Result<Value, LeftOut> {
     let url = server.url("/api/v1/apps/desk/graphs/chat/ag-ui");
-    client(&["agent.mjs", &url, thread, &steps.to_string()]).await
+    run_client(AG_UI[0], &["agent.mjs", &url, thread, &steps.to_string()]).await
 }
 
-/// Runs a program that uses the official client of AG-UI, and returns what it says.
-async fn client(args: &[&str]) -> Result<Value, LeftOut> {
-    let folder = clients::node("ag-ui")?;
+/// Runs a program that uses an official client of AG-UI, and returns what it says.
+async fn run_client(client: &str, args: &[&str]) -> Result<Value, LeftOut> {
+    let folder = clients::node(client)?;
     let mut command = Command::new("node");
     command.args(args).current_dir(folder);
     command.stdin(Stdio::null()).kill_on_drop(true);
@@ -170,31 +173,38 @@ async fn client(args: &[&str]) -> Result<Value, LeftOut> {
 }
 
 #[tokio::test]
-async fn the_official_client_of_ag_ui_reads_a_run() {
+async fn official_clients_of_ag_ui_read_a_run() {
     let server = server().await;
     let run = server.chat(SCRIPT).await;
-    let seen = need!(read_by_client(&server, &run).await);
-    assert_eq!(seen["outcome"], json!({ "type": "success" }));
-    assert_eq!(seen["state"]["messages"], run["state"]["messages"]);
-    let messages = seen["messages"].as_array().unwrap();
-    let answers = messages.iter().filter(|message| message["role"] == "tool");
-    let answers: Vec<&str> = answers.map(|it| it["content"].as_str().unwrap()).collect();
-    assert!(answers.contains(&"{\"sum\":3}"), "{answers:?}");
-    assert!(answers.iter().any(|it| it.starts_with("call `echo` first")), "{answers:?}");
-    let words = messages.last().unwrap();
-    assert_eq!(words["role"], "assistant");
-    assert!(words["content"].as_str().unwrap().starts_with("The tools answered"), "{words}");
+    for client in AG_UI {
+        let seen = need!(read_by_client(client, &server, &run).await);
+        assert_eq!(seen["outcome"], json!({ "type": "success" }), "{client}");
+        assert_eq!(seen["state"]["messages"], run["state"]["messages"], "{client}");
+        let messages = seen["messages"].as_array().unwrap();
+        let answers = messages.iter().filter(|message| message["role"] == "tool");
+        let answers: Vec<&str> = answers.map(|it| it["content"].as_str().unwrap()).collect();
+        assert!(answers.contains(&"{\"sum\":3}"), "{client}: {answers:?}");
+        let corrects = |it: &&str| it.starts_with("call `echo` first");
+        assert!(answers.iter().any(corrects), "{client}: {answers:?}");
+        let words = messages.last().unwrap();
+        assert_eq!(words["role"], "assistant", "{client}");
+        let content = words["content"].as_str().unwrap();
+        assert!(content.starts_with("The tools answered"), "{client}: {words}");
+    }
 }
 
 #[tokio::test]
-async fn the_official_client_of_ag_ui_receives_the_interrupt() {
+async fn official_clients_of_ag_ui_receive_the_interrupt() {
     let server = server().await;
     let run = server.say(None, "call ask_first {\"question\":\"sure?\"}").await;
     assert_eq!(run["status"], "interrupted", "{run}");
-    let seen = need!(read_by_client(&server, &run).await);
-    let interrupt = &seen["outcome"]["interrupts"][0];
-    assert_eq!(interrupt["id"], run["interrupts"][0]["id"]);
-    assert_eq!(interrupt["metadata"]["payload"], run["interrupts"][0]["payload"]);
+    for client in AG_UI {
+        let seen = need!(read_by_client(client, &server, &run).await);
+        let interrupt = &seen["outcome"]["interrupts"][0];
+        assert_eq!(interrupt["id"], run["interrupts"][0]["id"], "{client}");
+        let payload = &interrupt["metadata"]["payload"];
+        assert_eq!(payload, &run["interrupts"][0]["payload"], "{client}");
+    }
 }
 
 fn roles(messages: &Value) -> Vec<&str> {
