@@ -7,6 +7,7 @@ mod examples;
 mod left_out;
 mod limits;
 mod requirements;
+mod versions;
 mod words;
 
 use std::collections::BTreeMap;
