@@ -1,5 +1,5 @@
 //! Tests that the page about the Agent Server names the versions of the clients with which tests
-//! run.
+//! run, and of the server with which it compares.
 //!
 //! The folders of the clients pin the versions, in `requirements.txt` or `package.json`. A new
 //! version or folder changes the page as well.
@@ -34,6 +34,9 @@ const CLIENTS: &[(&str, &[&str], &[&str])] = &[
     ("ai", &["ai-sdk/7"], &["ai-sdk/6", "ai-sdk/5"]),
 ];
 
+/// The package of the server with which the page compares, and the folder that pins it.
+const REFERENCE: (&str, &str) = ("langgraph-api", "tests/bench/peer/server");
+
 /// The newest version of a client, and its older versions, newest first.
 type Versions = (String, Vec<String>);
 
@@ -57,6 +60,14 @@ fn every_folder_with_an_older_client_is_compared() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(!name.ends_with(OLDER) || compared.contains(&*name), "add {name} to `CLIENTS`");
     }
+}
+
+#[test]
+fn the_page_names_the_version_of_the_reference_server() {
+    let (package, folder) = REFERENCE;
+    let version = pin(&root().join(folder), package).unwrap();
+    let named = format!("`{package}` {version}");
+    assert!(page().contains(&named), "{PAGE} does not name {named}");
 }
 
 #[test]
