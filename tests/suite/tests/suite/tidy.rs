@@ -1,6 +1,6 @@
 //! Tests of the source tree: layers of crates, first lines and sizes of files, words, import
-//! cycles, limits, requirements, what applications ship for operators, and tests that leave
-//! themselves out.
+//! cycles, limits, requirements, what applications ship for operators, versions of clients, and
+//! tests that leave themselves out.
 
 mod circles;
 mod examples;
