@@ -62,7 +62,7 @@ impl Form for Own {
         let Some(run) = self.run.clone() else { return Vec::new() };
         let record = match self.store.run(&run).await {
             Ok(record) => record.filter(|it| !it.has_started() && it.ended_ms.is_some()),
-            Err(error) => return self.failed(&Failure::from(error)),
+            Err(error) => return failed(&Failure::from(error)),
         };
         let Some(record) = record else { return Vec::new() };
         let events = ag_ui::unstarted(self.thread.clone(), run, record.failure);
@@ -70,13 +70,12 @@ impl Form for Own {
     }
 
     fn unreadable(&mut self, failure: &Failure) -> Option<Vec<Bytes>> {
-        Some(self.failed(failure))
+        Some(failed(failure))
     }
 }
 
-impl Own {
-    fn failed(&self, failure: &Failure) -> Vec<Bytes> {
-        let (message, code) = (failure.message.clone(), failure.code.clone());
-        vec![super::json_message(&AgUiEvent::RunError { message, code })]
-    }
+/// Events that end a stream whose log cannot be read.
+fn failed(failure: &Failure) -> Vec<Bytes> {
+    let (message, code) = (failure.message.clone(), failure.code.clone());
+    vec![super::json_message(&AgUiEvent::RunError { message, code })]
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Values;
 use wattle_graph::expr::expression::{CelExpression, Variables};
-use wattle_graph::expr::{Condition, Steps};
+use wattle_graph::expr::{Condition, ConditionBudget};
 use wattle_graph::id::ChannelName;
 use wattle_graph::limit::CONDITION_MESSAGE_BYTES;
 
@@ -18,7 +18,7 @@ pub fn run(bytes: &[u8]) {
     let state = serde_json::from_str(state).unwrap_or_else(|_| json!({ "a": 1, "b": [1, 2, "c"] }));
     if let Ok(condition) = Condition::parse(text) {
         let values = values(&state);
-        let decide = || condition.eval(&values, &Steps::default());
+        let decide = || condition.eval(&values, &ConditionBudget::default());
         assert_eq!(decide(), decide(), "{text}");
         assert_eq!(condition.text(), text);
         assert!(condition.channels().len() <= text.len());

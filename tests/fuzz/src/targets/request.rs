@@ -77,9 +77,11 @@ fn run_create(body: &[u8]) {
         return;
     }
     let _ = Modes::read(run.stream_mode.as_ref());
-    let _ = run.read_input(&BTreeSet::from(["messages".to_owned()]), &mut fresh());
+    let channels = BTreeSet::from(["messages".to_owned()]);
+    let _ = run.read_input(&channels, &mut fresh());
     if let Some(command) = run.command() {
-        command.resume(&["a".to_owned()]);
+        let _ = command.read_update(&channels, &mut fresh());
+        let _ = command.read_goto(&channels, &mut fresh());
     }
     run.run_context();
     run.checkpoint_id();

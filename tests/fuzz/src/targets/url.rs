@@ -17,7 +17,7 @@ use wattle_agent_server::wire::webhook::{ADDRESS_BYTES, AllowRule, Target};
 use wattle_api::app_route::pattern;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, PluginName};
-use wattle_net::{NetConfig, OutboundHttp, Secrets, is_allowed};
+use wattle_net::{NetConfig, OutboundHttp, Secrets, is_address_allowed};
 use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::{HttpBody, HttpRequest};
 use wattle_run::limit::NetLimits;
@@ -59,7 +59,7 @@ pub fn run(bytes: &[u8]) {
 
 fn webhook(rule: &str, url: &str) {
     let allow: Vec<AllowRule> = rule.parse::<AllowRule>().into_iter().collect();
-    let target = match Target::read(url, &allow, is_allowed) {
+    let target = match Target::read(url, &allow, is_address_allowed) {
         Ok(target) => target,
         Err(why) => {
             assert!(!why.is_empty());
@@ -72,10 +72,10 @@ fn webhook(rule: &str, url: &str) {
     assert!(!private || allow.iter().any(|rule| rule.covers(url)), "{url}");
     let host = url.host_str().expect("a permitted URL has a host");
     if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        assert!(is_allowed(address, *private), "{url}");
+        assert!(is_address_allowed(address, *private), "{url}");
     }
     if url.as_str().len() <= ADDRESS_BYTES {
-        assert_eq!(Target::read(url.as_str(), &allow, is_allowed), Ok(target.clone()));
+        assert_eq!(Target::read(url.as_str(), &allow, is_address_allowed), Ok(target.clone()));
     }
 }
 
