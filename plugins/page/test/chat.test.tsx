@@ -174,13 +174,14 @@ test("a refused message is no part of the conversation, and is kept with the rea
 });
 
 test("an unsent message is kept until the conversation has it", async () => {
+  fakeTimers();
   serve();
   let stored = { ...EMPTY, messages: [message("user", "午饭")] };
   const { result, texts } = chat({ loaded: stored, read: async () => stored });
-  const look = () =>
-    act(async () => {
-      document.dispatchEvent(new Event("visibilitychange"));
-    });
+  const look = async () => {
+    document.dispatchEvent(new Event("visibilitychange"));
+    await pass(100);
+  };
   await act(async () => {
     await result.current.send("早").catch(() => undefined);
   });
