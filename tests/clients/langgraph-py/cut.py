@@ -4,7 +4,7 @@ import asyncio
 import os
 import warnings
 
-import httpx
+import h11
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import StreamPart
@@ -137,7 +137,7 @@ async def a_wait_is_taken_up_behind_a_cut(client: LangGraphClient) -> dict:
         async with Proxy(url_of(client), idle_s=IMPATIENT_S) as proxy:
             try:
                 values = await waited_behind(client, proxy, proxy.cut(1))
-            except httpx.LocalProtocolError as error:
+            except h11.LocalProtocolError as error:
                 raise Lacks("a wait that is taken up behind a cut") from error
             true("it was cut", proxy.cuts >= 1)
     return values

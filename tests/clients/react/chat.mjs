@@ -63,10 +63,17 @@ function OfReact() {
   return h(Chat, { stream, answer });
 }
 
-/** On the hook of the client, which the package for React also had before its version 1. */
+/**
+ * On the hook of the client, which the package for React also had before its version 1.
+ *
+ * React reads each field of an object among the properties in development. A field that was not
+ * requested, such as `history`, throws in older hooks, so the page passes only what it uses.
+ */
 function OfClient({ useStream }) {
-  const stream = useStream({ ...useOptions(), reconnectOnMount: true });
-  const answer = () => stream.submit(null, { command: { resume: "yes" } });
+  const { messages, interrupt, isLoading, error, submit, stop } =
+    useStream({ ...useOptions(), reconnectOnMount: true });
+  const stream = { messages, interrupt, isLoading, error, submit, stop };
+  const answer = () => submit(null, { command: { resume: "yes" } });
   return h(Chat, { stream, answer });
 }
 
