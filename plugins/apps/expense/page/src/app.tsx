@@ -1,8 +1,7 @@
 // The page: the conversation and the book.
-import { useQueryClient } from "@tanstack/react-query";
 import { ApiError, Button, Segments, Shell, useConnection } from "@wattle/page";
 import { useCallback, useEffect, useState } from "react";
-import { BOOK, DEFAULT_ZONE } from "./book.ts";
+import { useBook } from "./book.ts";
 import { BookPanel } from "./book-panel.tsx";
 import { Chat } from "./chat.tsx";
 import { readAddress, readThread, type Thread, withThread } from "./thread.ts";
@@ -19,8 +18,8 @@ export function App() {
   const [loading, setLoading] = useState<Loading>({ state: named ? "loading" : "ready" });
   const [notice, setNotice] = useState<string>();
   const [epoch, setEpoch] = useState(0);
-  const [zone, setZone] = useState(DEFAULT_ZONE);
   const [view, setView] = useState<"chat" | "book">("chat");
+  const book = useBook();
 
   const load = useCallback(async () => {
     if (named === undefined) return;
@@ -52,8 +51,6 @@ export function App() {
     setEpoch((count) => count + 1);
     setView("chat");
   };
-  const client = useQueryClient();
-  const onBooked = useCallback(() => void client.invalidateQueries({ queryKey: [BOOK] }), [client]);
 
   const actions = (
     <>
@@ -85,9 +82,9 @@ export function App() {
               key={epoch}
               loaded={loading.thread}
               initial={epoch === 0 ? initial : ""}
-              zone={zone}
+              zone={book.zone}
               onThread={onThread}
-              onBooked={onBooked}
+              onBooked={book.read}
             />
           ) : (
             <div className="e-loading" role="status">
@@ -96,7 +93,7 @@ export function App() {
             </div>
           )}
         </div>
-        <BookPanel onZone={setZone} />
+        <BookPanel {...book} />
       </div>
     </Shell>
   );

@@ -1,38 +1,14 @@
 // The book: the bookings of a day or a month, with sums and a chart by category.
-import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Alert, Button, later, Segments, useTabs } from "@wattle/page";
-import { Suspense, useEffect, useState } from "react";
-import {
-  BOOK,
-  type Book,
-  type Booking,
-  byDay,
-  DEFAULT_ZONE,
-  readBook,
-  type Sums,
-  sumsOf,
-  whyUnread,
-} from "./book.ts";
+import { Alert, Button, Segments, SelectField } from "@wattle/page";
+import { useState } from "react";
+import { type Book, type Booking, exact, type Sums, sumsOf, type useBook } from "./book.ts";
+import { Categories } from "./categories.tsx";
 import { dayName, monthAfter, monthName, timeOf, yuan } from "./format.ts";
-import { CHANNEL } from "./thread.ts";
 
-const Categories = later(() => import("./categories.tsx"));
-
-type Scope = "day" | "month";
-
-interface BookPanelProps {
-  /** Called with the time zone of the book. */
-  onZone: (zone: string) => void;
-}
-
-export function BookPanel({ onZone }: BookPanelProps) {
-  const [month, setMonth] = useState<string>();
-  const { book, error, isReading, read } = useBook(month);
-  const [scope, setScope] = useState<Scope>("month");
+export function BookPanel(props: ReturnType<typeof useBook>) {
+  const { book, zone, error, isReading, read, setMonth } = props;
+  const [scope, setScope] = useState<"day" | "month">("month");
   const [day, setDay] = useState<string>();
-  const zone = book?.timeZone ?? DEFAULT_ZONE;
-  useEffect(() => onZone(zone), [zone, onZone]);
-  const days = book?.days.map(({ date }) => date) ?? [];
   const chosen = book && (day?.startsWith(book.month) ? day : dayOf(book));
   const shown = book?.bookings.filter((row) => scope === "month" || row.date === chosen) ?? [];
   const sums = book && (scope === "month" ? book.sums : sumsOf(shown));
@@ -50,20 +26,19 @@ export function BookPanel({ onZone }: BookPanelProps) {
           ]}
         />
       </header>
-      {book && (
-        <MonthBar month={book.month} today={book.today} onMonth={setMonth} isReading={isReading} />
-      )}
+      {book && <MonthBar book={book} isReading={isReading} onMonth={setMonth} />}
       {book && scope === "day" && chosen && (
-        <DayBar day={chosen} days={days} today={book.today} onDay={setDay} />
+        <SelectField
+          label="日期"
+          value={chosen}
+          onChange={setDay}
+          options={dayOptions(book, chosen)}
+        />
       )}
-      {error !== undefined && <Alert actions={<Button onClick={read}>重试</Button>}>{error}</Alert>}
-      {!book && error === undefined && <p role="status">正在读取账目…</p>}
+      {error && <Alert actions={<Button onClick={read}>重试</Button>}>{error.message}</Alert>}
+      {!book && !error && <p role="status">正在读取账目…</p>}
       {sums && <SumTiles sums={sums} />}
-      {sums && sums.categories.length > 0 && (
-        <Suspense fallback={<p role="status">正在画图…</p>}>
-          <Categories categories={sums.categories} />
-        </Suspense>
-      )}
+      {sums && <Categories categories={sums.categories} />}
       {book && <Bookings rows={shown} zone={zone} />}
       {book?.truncated && (
         <p className="w-note">本月记录过多，只统计了最近的 {book.sums.count} 笔。</p>
@@ -81,31 +56,20 @@ function dayOf(book: Book): string {
   return book.days.at(-1)?.date ?? `${book.month}-01`;
 }
 
-/** Reads a month. The previous book stays visible until the new one is read. */
-function useBook(month: string | undefined) {
-  const client = useQueryClient();
-  const { data, error, isFetching, refetch } = useQuery({
-    queryKey: [BOOK, month ?? "current"],
-    queryFn: ({ signal }) => readBook(month, signal),
-  });
-  const [book, setBook] = useState<Book>();
-  if (data !== undefined && data !== book) setBook(data);
-  useTabs(CHANNEL, (thread) => {
-    // A user who returns to this tab reads the book in any case.
-    if (thread !== undefined) void client.invalidateQueries({ queryKey: [BOOK] });
-  });
-  const why = error === null ? undefined : whyUnread(error);
-  return { book, error: why, isReading: isFetching, read: () => void refetch() };
+/** Returns the days with bookings and the chosen one, the newest first. */
+function dayOptions({ days, today }: Book, chosen: string) {
+  const dates = [...new Set([...days.map(({ date }) => date), chosen])].sort().reverse();
+  const name = (date: string) => dayName(date) + (date === today ? "（今天）" : "");
+  return dates.map((date) => ({ value: date, name: name(date) }));
 }
 
 interface MonthBarProps {
-  month: string;
-  today: string;
+  book: Book;
   isReading: boolean;
   onMonth: (month: string) => void;
 }
 
-function MonthBar({ month, today, isReading, onMonth }: MonthBarProps) {
+function MonthBar({ book: { month, today }, isReading, onMonth }: MonthBarProps) {
   const current = today.slice(0, 7);
   return (
     <div className="e-bar">
@@ -121,35 +85,11 @@ function MonthBar({ month, today, isReading, onMonth }: MonthBarProps) {
   );
 }
 
-interface DayBarProps {
-  day: string;
-  days: readonly string[];
-  today: string;
-  onDay: (day: string) => void;
-}
-
-function DayBar({ day, days, today, onDay }: DayBarProps) {
-  const options = [...new Set([...days, day])].sort().reverse();
-  return (
-    <label className="e-bar">
-      <span>日期</span>
-      <select className="w-input" value={day} onChange={(event) => onDay(event.target.value)}>
-        {options.map((option) => (
-          <option key={option} value={option}>
-            {dayName(option)}
-            {option === today ? "（今天）" : ""}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
 function SumTiles({ sums }: { sums: Sums }) {
   const tiles = [
     ["支出", yuan(sums.consume)],
     ["收入", yuan(sums.income)],
-    ["结余", yuan(Math.round((sums.income - sums.consume) * 100) / 100)],
+    ["结余", yuan(exact(sums.income - sums.consume))],
     ["笔数", String(sums.count)],
   ] as const;
   return (
@@ -164,25 +104,29 @@ function SumTiles({ sums }: { sums: Sums }) {
   );
 }
 
+/** Bookings by day, in their order: the newest first. */
 function Bookings({ rows, zone }: { rows: readonly Booking[]; zone: string }) {
   if (rows.length === 0) return <p className="e-empty">还没有记录。</p>;
+  const dates = [...new Set(rows.map(({ date }) => date))];
   return (
     <div className="e-days">
-      {byDay(rows).map(([date, bookings]) => (
+      {dates.map((date) => (
         <section key={date} aria-label={dayName(date)}>
           <h4>{dayName(date)}</h4>
           <ul>
-            {bookings.map((booking) => (
-              <li key={booking.id}>
-                <span className="e-remark">{booking.remark || "（无备注）"}</span>
-                <span className="e-category">
-                  {[booking.category, timeOf(booking.dateMs, zone)].filter(Boolean).join(" · ")}
-                </span>
-                <span className="e-amount" data-kind={booking.kind}>
-                  {amount(booking)}
-                </span>
-              </li>
-            ))}
+            {rows
+              .filter((booking) => booking.date === date)
+              .map((booking) => (
+                <li key={booking.id}>
+                  <span className="e-remark">{booking.remark || "（无备注）"}</span>
+                  <span className="e-category">
+                    {[booking.category, timeOf(booking.dateMs, zone)].filter(Boolean).join(" · ")}
+                  </span>
+                  <span className="e-amount" data-kind={booking.kind}>
+                    {amount(booking)}
+                  </span>
+                </li>
+              ))}
           </ul>
         </section>
       ))}

@@ -1,5 +1,8 @@
 // The bookings of a month: documents, requests and sums.
-import { ApiError, request } from "@wattle/page";
+import { useQuery } from "@tanstack/react-query";
+import { request, useTabs } from "@wattle/page";
+import { useCallback, useState } from "react";
+import { CHANNEL } from "./thread.ts";
 
 export type Kind = "consume" | "income";
 
@@ -21,13 +24,6 @@ export interface Category {
   count: number;
 }
 
-export interface Day {
-  date: string;
-  consume: number;
-  income: number;
-  count: number;
-}
-
 export interface Sums {
   consume: number;
   income: number;
@@ -40,59 +36,52 @@ export interface Book {
   month: string;
   today: string;
   timeZone: string;
-  days: Day[];
+  days: { date: string }[];
   sums: Sums;
   bookings: Booking[];
   truncated: boolean;
 }
 
-/** Beginning of the keys of queries for months. */
-export const BOOK = "book";
-
 /** Time zone until the app has responded. */
-export const DEFAULT_ZONE = "Asia/Shanghai";
+const DEFAULT_ZONE = "Asia/Shanghai";
 
-/** Reads a month, by default the current one. */
-export function readBook(month: string | undefined, signal: AbortSignal): Promise<Book> {
-  const query = month === undefined ? "" : `?month=${month}`;
-  return request<Book>(`api/bookings${query}`, { signal });
+/** Reads a month, by default the current one. The previous month stays until the new one is read. */
+export function useBook() {
+  const [month, setMonth] = useState<string>();
+  const { data, error, isFetching, refetch } = useQuery({
+    queryKey: ["book", month],
+    queryFn: ({ signal }) => {
+      const query = month === undefined ? "" : `?month=${month}`;
+      return request<Book>(`api/bookings${query}`, { signal });
+    },
+  });
+  const [book, setBook] = useState<Book>();
+  if (data !== undefined && data !== book) setBook(data);
+  const read = useCallback(() => void refetch(), [refetch]);
+  useTabs(CHANNEL, (thread) => {
+    // When the user returns to this tab, the query is read again by itself.
+    if (thread !== undefined) read();
+  });
+  const zone = book?.timeZone ?? DEFAULT_ZONE;
+  return { book, zone, error, isReading: isFetching, read, setMonth };
 }
 
-/** Returns the message for a month that could not be read. */
-export function whyUnread(error: unknown): string {
-  return error instanceof ApiError ? error.message : "账目暂时无法读取，请稍后再试";
-}
-
-/** Adds amounts in hundredths, so that the sum is exact. */
-function add(amounts: readonly (number | null)[]): number {
-  return amounts.reduce<number>((sum, amount) => sum + Math.round((amount ?? 0) * 100), 0) / 100;
+/** Rounds an amount to hundredths, so that sums are exact. */
+export function exact(yuan: number): number {
+  return Math.round(yuan * 100) / 100;
 }
 
 /** Returns the sums of a day, by the same rules as those of a month. */
 export function sumsOf(bookings: readonly Booking[]): Sums {
-  const of = (kind: Kind) => bookings.filter((booking) => booking.kind === kind);
-  const categories = (["consume", "income"] as const).flatMap((kind) => {
-    const names = [...new Set(of(kind).map(({ category }) => category))];
-    return names.map((category) => {
-      const rows = of(kind).filter((booking) => booking.category === category);
-      return { category, kind, amount: add(rows.map((row) => row.amount)), count: rows.length };
-    });
-  });
-  return {
-    consume: add(of("consume").map((row) => row.amount)),
-    income: add(of("income").map((row) => row.amount)),
-    count: bookings.length,
-    categories: categories.sort((one, other) => other.amount - one.amount),
-  };
-}
-
-/** Groups bookings by day, the newest day first. */
-export function byDay(bookings: readonly Booking[]): [string, Booking[]][] {
-  const days = new Map<string, Booking[]>();
-  for (const booking of bookings) {
-    const day = days.get(booking.date);
-    if (day) day.push(booking);
-    else days.set(booking.date, [booking]);
+  const sums = { consume: 0, income: 0 };
+  const categories = new Map<string, Category>();
+  for (const { kind, category, amount } of bookings) {
+    const yuan = exact(amount ?? 0);
+    sums[kind] = exact(sums[kind] + yuan);
+    const key = `${kind} ${category}`;
+    const sum = categories.get(key) ?? { category, kind, amount: 0, count: 0 };
+    categories.set(key, { ...sum, amount: exact(sum.amount + yuan), count: sum.count + 1 });
   }
-  return [...days].sort(([one], [other]) => (one < other ? 1 : -1));
+  const largestFirst = [...categories.values()].sort((one, other) => other.amount - one.amount);
+  return { ...sums, count: bookings.length, categories: largestFirst };
 }

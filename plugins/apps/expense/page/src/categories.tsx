@@ -4,7 +4,8 @@ import { yuan } from "./format.ts";
 
 const NAMES: Record<Kind, string> = { consume: "支出分类", income: "收入分类" };
 
-export default function Categories({ categories }: { categories: readonly Category[] }) {
+export function Categories({ categories }: { categories: readonly Category[] }) {
+  if (categories.length === 0) return null;
   return (
     <div className="e-plots">
       {(["consume", "income"] as const).map((kind) => (

@@ -26,18 +26,16 @@ export function timeOf(ms: number, zone: string): string | undefined {
   return time === "00:00" ? undefined : time;
 }
 
-const MONTH = /^(\d{4})-(\d{2})$/;
-
 /** Returns the month a number of months later or earlier: `2025-01` and -1 give `2024-12`. */
 export function monthAfter(month: string, months: number): string {
-  const [, year, number] = MONTH.exec(month) ?? [];
-  const index = Number(year) * 12 + Number(number) - 1 + months;
-  return `${String(Math.floor(index / 12)).padStart(4, "0")}-${String((index % 12) + 1).padStart(2, "0")}`;
+  const date = new Date(`${month}-01T00:00:00Z`);
+  date.setUTCMonth(date.getUTCMonth() + months);
+  return date.toISOString().slice(0, 7);
 }
 
 /** Formats a month: `2025年1月`. */
 export function monthName(month: string): string {
-  const [, year, number] = MONTH.exec(month) ?? [];
+  const [year, number] = month.split("-");
   return `${year}年${Number(number)}月`;
 }
 

@@ -1,6 +1,6 @@
-// Sums of a day, and bookings by day.
+// Sums of a day.
 import { expect, test } from "vitest";
-import { type Booking, byDay, sumsOf } from "../src/book.ts";
+import { type Booking, sumsOf } from "../src/book.ts";
 
 function row(
   id: string,
@@ -29,13 +29,4 @@ test("sums are exact, and an empty cell counts as a booking without an amount", 
     ],
   });
   expect(sumsOf([])).toEqual({ consume: 0, income: 0, count: 0, categories: [] });
-});
-
-test("days are in descending order, and rows keep their order", () => {
-  const rows = [row("a", "2025-01-13", 1), row("b", "2025-01-15", 1), row("c", "2025-01-13", 1)];
-  const days = byDay(rows).map(([date, rows]) => [date, rows.map(({ id }) => id)]);
-  expect(days).toEqual([
-    ["2025-01-15", ["b"]],
-    ["2025-01-13", ["a", "c"]],
-  ]);
 });
