@@ -1,54 +1,37 @@
 // The page: the conversation and the book.
-import { ApiError, Button, Segments, Shell, useConnection } from "@wattle/page";
-import { useCallback, useEffect, useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { Alert, Button, Segments, Shell, takeSuggestion } from "@wattle/page";
+import { useEffect, useState } from "react";
 import { useBook } from "./book.ts";
 import { BookPanel } from "./book-panel.tsx";
 import { Chat } from "./chat.tsx";
-import { readAddress, readThread, type Thread, withThread } from "./thread.ts";
+import { putThreadInUrl, readThread, threadInUrl } from "./thread.ts";
 import "./page.css";
 
-const TITLE = "记账助手";
-const GONE = "对话不存在或已过期，已开始新的对话。";
-
-/** State of the conversation that the URL names. */
-type Loading = { state: "loading" | "failed"; why?: string } | { state: "ready"; thread?: Thread };
-
 export function App() {
-  const [{ thread: named, initial }] = useState(() => readAddress(location.href));
-  const [loading, setLoading] = useState<Loading>({ state: named ? "loading" : "ready" });
-  const [notice, setNotice] = useState<string>();
-  const [epoch, setEpoch] = useState(0);
+  const [id] = useState(threadInUrl);
+  const [suggested] = useState(takeSuggestion);
+  // Number of conversations that the user has begun since the page was loaded.
+  const [begun, setBegun] = useState(0);
   const [view, setView] = useState<"chat" | "book">("chat");
   const book = useBook();
-
-  const load = useCallback(async () => {
-    if (named === undefined) return;
-    setLoading({ state: "loading" });
-    try {
-      const thread = await readThread(named);
-      if (thread === undefined) {
-        history.replaceState(null, "", withThread(location.href, undefined));
-        setNotice(GONE);
-        setLoading({ state: "ready" });
-      } else {
-        setLoading({ state: "ready", thread });
-      }
-    } catch (error) {
-      setLoading({ state: "failed", why: error instanceof ApiError ? error.message : "请重试。" });
-    }
-  }, [named]);
-  useEffect(() => void load(), [load]);
-  useConnection(() => {
-    if (loading.state === "failed") void load();
+  const {
+    data: thread,
+    error,
+    refetch,
+  } = useQuery({
+    queryKey: ["thread", id],
+    queryFn: () => readThread(id),
+    // The chat synchronizes a conversation that has been read.
+    enabled: ({ state }) => id !== undefined && state.data === undefined,
   });
-  const onThread = useCallback((id: string) => {
-    history.replaceState(null, "", withThread(location.href, id));
-  }, []);
+  const isGone = thread === null && begun === 0;
+  useEffect(() => {
+    if (isGone) putThreadInUrl(undefined);
+  }, [isGone]);
   const begin = () => {
-    history.replaceState(null, "", withThread(location.href, undefined));
-    setNotice(undefined);
-    setLoading({ state: "ready" });
-    setEpoch((count) => count + 1);
+    putThreadInUrl(undefined);
+    setBegun((count) => count + 1);
     setView("chat");
   };
 
@@ -69,28 +52,33 @@ export function App() {
     </>
   );
   return (
-    <Shell title={TITLE} layout="fixed" actions={actions}>
+    <Shell title="记账助手" layout="fixed" actions={actions}>
       <div className="e-page" data-view={view}>
         <div className="e-chat">
-          {notice !== undefined && (
+          {isGone && (
             <p className="e-notice" role="status">
-              {notice}
+              对话不存在或已过期，已开始新的对话。
             </p>
           )}
-          {loading.state === "ready" ? (
+          {id === undefined || thread !== undefined || begun > 0 ? (
             <Chat
-              key={epoch}
-              loaded={loading.thread}
-              initial={epoch === 0 ? initial : ""}
+              key={begun}
+              loaded={begun === 0 && thread ? thread : undefined}
+              initial={begun === 0 ? suggested : ""}
               zone={book.zone}
-              onThread={onThread}
               onBooked={book.read}
             />
+          ) : error ? (
+            <Alert
+              className="e-error"
+              actions={<Button onClick={() => void refetch()}>重试</Button>}
+            >
+              {error.message}
+            </Alert>
           ) : (
-            <div className="e-loading" role="status">
-              {loading.state === "loading" ? <p>正在读取对话…</p> : <p>{loading.why}</p>}
-              {loading.state === "failed" && <Button onClick={() => void load()}>重试</Button>}
-            </div>
+            <p className="e-loading" role="status">
+              正在读取对话…
+            </p>
           )}
         </div>
         <BookPanel {...book} />

@@ -28,13 +28,12 @@ interface ChatProps {
   /** Message that the URL suggests. Only the user sends it. */
   initial: string;
   zone: string;
-  onThread: (id: string) => void;
   /** Called after a booking. */
   onBooked: () => void;
 }
 
-export function Chat({ loaded, initial, zone, onThread, onBooked }: ChatProps) {
-  const { messages, isBusy, error, canRetry, send, retry } = useConversation(loaded, onThread);
+export function Chat({ loaded, initial, zone, onBooked }: ChatProps) {
+  const { messages, isBusy, error, canRetry, send, retry } = useConversation(loaded);
   const booked = countBooked(messages);
   const seen = useRef(booked);
   useEffect(() => {

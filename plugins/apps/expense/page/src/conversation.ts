@@ -1,9 +1,8 @@
 // The chat of a thread, with the texts for its failures.
 import { ApiError, address } from "@wattle/page";
 import { type StoredChat, textOf, useChat } from "@wattle/page/ai";
-import type { UIMessage } from "ai";
 import { useRef } from "react";
-import { CHANNEL, readThread, type Thread } from "./thread.ts";
+import { CHANNEL, putThreadInUrl, readThread, type Thread } from "./thread.ts";
 
 /** Header with the thread id. */
 const THREAD_HEADER = "x-thread-id";
@@ -11,28 +10,13 @@ const THREAD_HEADER = "x-thread-id";
 const UNSURE = "连接中断，这条消息可能已经送达：请先核对账本，再决定是否重发。";
 const UNANSWERED = "AI 服务暂时不可用，请稍后再试。";
 
-export interface Conversation {
-  messages: UIMessage[];
-  isBusy: boolean;
-  /** Why the last message has no reply. */
-  error: string | undefined;
-  /** True if a reply to the last message can be requested again. */
-  canRetry: boolean;
-  /** Rejects if the server did not accept the message. */
-  send: (text: string) => Promise<void>;
-  retry: () => void;
-}
-
-/** Returns the conversation of a loaded thread, or a new one. */
-export function useConversation(
-  loaded: Thread | undefined,
-  onThread: (id: string) => void,
-): Conversation {
+/** Returns the conversation of a loaded thread, or a new one, which puts its id into the URL. */
+export function useConversation(loaded: Thread | undefined) {
   const thread = useRef(loaded?.threadId);
   const { messages, isBusy, hasFailed, error, unsent, send, regenerate } = useChat<Thread>({
     loaded,
     chatOf,
-    read: async () => (thread.current === undefined ? undefined : readThread(thread.current)),
+    read: async () => (await readThread(thread.current)) ?? undefined,
     transport: {
       prepareSendMessagesRequest: ({ messages, trigger }) => {
         const last = messages.at(-1);
@@ -51,7 +35,7 @@ export function useConversation(
       const id = headers.get(THREAD_HEADER);
       if (id === null || id === thread.current) return;
       thread.current = id;
-      onThread(id);
+      putThreadInUrl(id);
     },
     channel: CHANNEL,
     topic: () => thread.current,
@@ -61,8 +45,11 @@ export function useConversation(
   return {
     messages,
     isBusy,
+    /** Why the last message has no reply. */
     error: isBusy ? undefined : (refusal ?? failure),
+    /** True if a reply to the last message can be requested again. */
     canRetry: !isBusy && failure !== undefined,
+    /** Rejects if the server did not accept the message. */
     send,
     retry: () => void regenerate(),
   };

@@ -16,32 +16,28 @@ export interface Thread {
   messages: UIMessage[];
 }
 
-/** Reads a conversation. Returns `undefined` if it does not exist. */
-export async function readThread(id: string): Promise<Thread | undefined> {
+/** Reads a conversation. Returns `null` if it has no id yet, or does not exist. */
+export async function readThread(id: string | undefined): Promise<Thread | null> {
+  if (id === undefined) return null;
   try {
     return await request<Thread>(`api/threads/${encodeURIComponent(id)}`);
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return undefined;
+    if (error instanceof ApiError && error.status === 404) return null;
     throw error;
   }
 }
 
-/** Returns the thread id and the suggested message in the URL of the page. */
-export function readAddress(href: string): { thread: string | undefined; initial: string } {
-  const { searchParams } = new URL(href);
-  return {
-    thread: searchParams.get("thread") || undefined,
-    initial: (searchParams.get("initial") ?? "").trim().slice(0, 200),
-  };
+/** Returns the thread id in the URL of the page. */
+export function threadInUrl(): string | undefined {
+  return new URL(location.href).searchParams.get("thread") || undefined;
 }
 
-/** Returns the URL with another thread id, or without one, and without a suggested message. */
-export function withThread(href: string, thread: string | undefined): string {
-  const url = new URL(href);
-  url.searchParams.delete("initial");
-  if (thread === undefined) url.searchParams.delete("thread");
-  else url.searchParams.set("thread", thread);
-  return url.href;
+/** Writes a thread id into the URL of the page, or removes it. */
+export function putThreadInUrl(id: string | undefined): void {
+  const url = new URL(location.href);
+  if (id === undefined) url.searchParams.delete("thread");
+  else url.searchParams.set("thread", id);
+  history.replaceState(null, "", url);
 }
 
 /**
@@ -49,12 +45,11 @@ export function withThread(href: string, thread: string | undefined): string {
  * grows.
  */
 export function countBooked(messages: readonly UIMessage[]): number {
-  const booked = messages.flatMap(({ parts }) =>
-    parts.filter((part) => part.type === "tool-saveExpenseToLark" && isDone(part)),
-  );
-  return booked.length;
-}
-
-function isDone(part: object): boolean {
-  return "state" in part && part.state === "output-available";
+  const parts = messages.flatMap((message) => message.parts);
+  return parts.filter(
+    (part) =>
+      part.type === "tool-saveExpenseToLark" &&
+      "state" in part &&
+      part.state === "output-available",
+  ).length;
 }

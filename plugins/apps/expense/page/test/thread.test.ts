@@ -1,16 +1,18 @@
 // The URL and the content of a conversation.
 import { textOf } from "@wattle/page/ai";
 import type { UIMessage } from "ai";
-import { expect, test } from "vitest";
-import { countBooked, readAddress, withThread } from "../src/thread.ts";
+import { afterEach, expect, test } from "vitest";
+import { countBooked, putThreadInUrl, threadInUrl } from "../src/thread.ts";
 
-test("the URL names the conversation and suggests a message", () => {
-  const there = readAddress("http://a.test/apps/expense/?thread=t1&initial=%20打车20元%20");
-  expect(there).toEqual({ thread: "t1", initial: "打车20元" });
-  expect(readAddress("http://a.test/")).toEqual({ thread: undefined, initial: "" });
-  const named = withThread("http://a.test/x/?initial=y&a=b", "t 2");
-  expect(named).toBe("http://a.test/x/?a=b&thread=t+2");
-  expect(withThread(named, undefined)).toBe("http://a.test/x/?a=b");
+afterEach(() => history.replaceState(null, "", "/"));
+
+test("the URL names the conversation", () => {
+  history.replaceState(null, "", "/?a=b");
+  expect(threadInUrl()).toBeUndefined();
+  putThreadInUrl("t 2");
+  expect([location.search, threadInUrl()]).toEqual(["?a=b&thread=t+2", "t 2"]);
+  putThreadInUrl(undefined);
+  expect(location.search).toBe("?a=b");
 });
 
 function message(id: string, state: "input-available" | "output-available"): UIMessage {
