@@ -6,7 +6,7 @@ import { both, comesTo, eventually, onPhone, order, run } from "./visit.mjs";
 /** A telephone shows the conversation or the book. */
 async function show(visit, name, page = visit.page) {
   if (visit.viewport.width >= 860) return;
-  await page.locator(".e-views label", { hasText: name }).click();
+  await page.getByRole("radio", { name }).check();
 }
 
 async function say(page, text) {
@@ -22,29 +22,36 @@ async function answered(page, count) {
   await page.locator('.w-messages-box[aria-busy="false"]').waitFor();
 }
 
+/** The texts of the conversation, without those of cards. */
+const paragraphs = (page) => page.locator('[data-part="text"]');
+
 /** The last text of the conversation is such a one, sooner or later: a page that joins an answer shows parts of it. */
 const replies = (page, pattern) => eventually(async () =>
-  assert.match(await page.locator(".e-text").last().textContent(), pattern));
+  assert.match(await paragraphs(page).last().textContent(), pattern));
 
 const card = (page, tool) => page.locator(`.w-tool[data-tool="${tool}"]`).last();
 
 const said = (page) => page.locator('.w-said[data-by="user"]');
 
-const sum = (page, name) =>
-  page.locator(".e-sums > div", { hasText: name }).locator("dd").textContent();
+const tile = (page, name) => page.locator(`[data-sum="${name}"] dd`);
+
+const sum = (page, name) => tile(page, name).textContent();
 
 /** The number in the tile of bookings is this one, sooner or later. */
 async function counts(page, count) {
-  const tile = page.locator(".e-sums > div", { hasText: "笔数" });
-  await tile.getByText(String(count), { exact: true }).waitFor({ state: "attached" });
+  await tile(page, "笔数").filter({ hasText: new RegExp(`^${count}$`) }).waitFor({ state: "attached" });
 }
 
 const count = async (page) => Number(await sum(page, "笔数"));
 
+const bars = (page, kind) => page.locator(`figure[data-kind="${kind}"]`);
+
+const remarks = (page) => page.locator('[data-part="remark"]');
+
 /** Cards with what was asked and answered, the reply, and the book beside it. */
 async function books(visit) {
   const { page } = visit;
-  await page.locator(".e-sums").waitFor({ state: "attached" });
+  await tile(page, "笔数").waitFor({ state: "attached" });
   const before = await count(page);
   await visit.look("expense-welcome");
   await say(page, "昨天打车花了20元");
@@ -65,9 +72,9 @@ async function books(visit) {
   await visit.look("expense-booked");
   await show(visit, "账本");
   await counts(page, before + 1);
-  await page.locator(".e-plot", { hasText: "交通" }).waitFor();
+  await bars(page, "consume").filter({ hasText: "交通" }).waitFor();
   await visit.look("expense-month");
-  await page.locator(".e-book label", { hasText: "当天" }).click();
+  await page.getByRole("radio", { name: "当天" }).check();
   assert.equal(await count(page), 0, "nothing was booked today");
   await page.getByRole("combobox", { name: "日期" }).selectOption("2025-01-14");
   assert.equal(await sum(page, "支出"), `¥${(20 * (before + 1)).toFixed(2)}`);
@@ -104,7 +111,7 @@ async function asks(visit) {
 /** A double click, a double Enter: one message. */
 async function twice(visit) {
   const { page } = visit;
-  await page.locator(".e-sums").waitFor({ state: "attached" });
+  await tile(page, "笔数").waitFor({ state: "attached" });
   const before = await count(page);
   await page.getByRole("button", { name: "昨天打车花了20元" }).dblclick();
   await answered(page, 1);
@@ -129,10 +136,10 @@ async function hostile(visit) {
   await suggestion.click();
   await answered(page, 1);
   assert.equal(await said(page).textContent(), `${bad}午饭30元`);
-  await page.locator(".e-text").last().filter({ hasText: bad }).waitFor();
+  await paragraphs(page).last().filter({ hasText: bad }).waitFor();
   await show(visit, "账本");
-  await page.locator(".e-remark", { hasText: "<script>alert(2)</script>" }).first().waitFor();
-  await page.locator(".e-remark", { hasText: bad }).first().waitFor();
+  await remarks(page).filter({ hasText: "<script>alert(2)</script>" }).first().waitFor();
+  await remarks(page).filter({ hasText: bad }).first().waitFor();
   assert.equal(await page.locator("#root img, #root script").count(), 0);
   await visit.look("expense-hostile");
 }
@@ -141,7 +148,7 @@ async function hostile(visit) {
 async function fails(visit) {
   const { page } = visit;
   await say(page, "打车20元");
-  const alert = page.locator(".e-chat").getByRole("alert");
+  const alert = page.getByRole("alert");
   await alert.getByText("AI 服务暂时不可用").waitFor();
   assert.equal(await page.getByText("没有得到回答").count(), 0, "one reason is enough");
   await visit.look("expense-failed");
@@ -198,7 +205,7 @@ async function away(visit) {
   await visit.away();
   await say(page, "午饭30元");
   await page.getByText("连接已断开，正在重连…").waitFor();
-  await page.locator(".e-chat").getByRole("alert").getByText("可能已经送达").waitFor();
+  await page.getByRole("alert").getByText("可能已经送达").waitFor();
   // The text is back in its field, and not said.
   await page.locator('.w-composer-grow[data-text="午饭30元 "]').waitFor({ state: "attached" });
   await comesTo(said(page), 1);
@@ -215,8 +222,8 @@ async function away(visit) {
   await page.getByText("连接已断开，正在重连…").waitFor();
   await visit.back();
   await answered(page, 3);
-  await page.locator(".e-text", { hasText: "晚饭" }).last().waitFor();
-  await page.locator(".e-text", { hasText: "✅" }).nth(1).waitFor();
+  await paragraphs(page).filter({ hasText: "晚饭" }).last().waitFor();
+  await paragraphs(page).filter({ hasText: "✅" }).nth(1).waitFor();
   await comesTo(said(page), 3);
 }
 
@@ -230,7 +237,7 @@ async function tabs(visit) {
   const before = await count(other);
   await say(page, "午饭30元");
   await answered(page, 2);
-  await other.locator(".e-text", { hasText: "✅" }).waitFor();
+  await paragraphs(other).filter({ hasText: "✅" }).waitFor();
   await counts(other, before + 1);
   const texts = (page) => page.locator(".w-messages-content").innerText();
   const agree = () => eventually(async () => assert.equal(await texts(other), await texts(page)));
@@ -238,7 +245,7 @@ async function tabs(visit) {
   await answered(other, 2);
   await say(other, "晚饭50元");
   await answered(other, 3);
-  await page.locator(".e-text", { hasText: "晚饭" }).last().waitFor();
+  await paragraphs(page).filter({ hasText: "晚饭" }).last().waitFor();
   await answered(page, 3);
   await counts(page, before + 2);
   await agree();
@@ -260,22 +267,21 @@ async function gone(visit) {
 async function unread(visit) {
   const { page } = visit;
   visit.expect(/status of 502/);
-  const alert = page.locator(".e-book").getByRole("alert");
+  const alert = page.getByRole("region", { name: "账本" }).getByRole("alert");
   await alert.getByText("没有表格的编辑权限").waitFor();
   await visit.look("expense-unread");
   await alert.getByRole("button", { name: "重试" }).click();
-  await page.locator(".e-sums").waitFor();
+  await tile(page, "笔数").waitFor();
   assert.equal(await alert.count(), 0);
 }
 
 /** Months with many bookings, the one before, the way back; all by keyboard. */
 async function months(visit) {
   const { page } = visit;
-  await page.locator(".e-sums").waitFor({ state: "attached" });
+  await tile(page, "笔数").waitFor({ state: "attached" });
   await show(visit, "账本");
-  await page.locator(".e-plot").first().waitFor();
-  assert.equal(await page.locator(".e-plot").count(), 2, "expenses and income");
-  assert.equal(await page.locator('.e-plot[data-kind="consume"] li').count(), 14);
+  await bars(page, "income").waitFor();
+  assert.equal(await bars(page, "consume").locator("li").count(), 14);
   await visit.look("expense-full");
   await page.getByRole("button", { name: "上个月" }).focus();
   await page.keyboard.press("Enter");
@@ -283,7 +289,7 @@ async function months(visit) {
   assert.equal(await count(page), 1);
   await page.getByRole("button", { name: "本月" }).click();
   await page.getByRole("heading", { name: "2025年1月" }).waitFor();
-  await page.locator('.e-plot[data-kind="consume"] li').nth(13).waitFor();
+  await bars(page, "consume").locator("li").nth(13).waitFor();
 }
 
 await run({

@@ -5,8 +5,8 @@ import { useEffect, useState } from "react";
 import { useBook } from "./book.ts";
 import { BookPanel } from "./book-panel.tsx";
 import { Chat } from "./chat.tsx";
+import styles from "./page.module.css";
 import { putThreadInUrl, readThread, threadInUrl } from "./thread.ts";
-import "./page.css";
 
 export function App() {
   const [id] = useState(threadInUrl);
@@ -37,7 +37,7 @@ export function App() {
 
   const actions = (
     <>
-      <div className="e-views">
+      <div className={styles.views}>
         <Segments
           label="显示"
           value={view}
@@ -53,10 +53,10 @@ export function App() {
   );
   return (
     <Shell title="记账助手" layout="fixed" actions={actions}>
-      <div className="e-page" data-view={view}>
-        <div className="e-chat">
+      <div className={styles.page} data-view={view}>
+        <div className={styles.chat}>
           {isGone && (
-            <p className="e-notice" role="status">
+            <p className={styles.notice} role="status">
               对话不存在或已过期，已开始新的对话。
             </p>
           )}
@@ -69,14 +69,11 @@ export function App() {
               onBooked={book.read}
             />
           ) : error ? (
-            <Alert
-              className="e-error"
-              actions={<Button onClick={() => void refetch()}>重试</Button>}
-            >
+            <Alert actions={<Button onClick={() => void refetch()}>重试</Button>}>
               {error.message}
             </Alert>
           ) : (
-            <p className="e-loading" role="status">
+            <p className={styles.loading} role="status">
               正在读取对话…
             </p>
           )}

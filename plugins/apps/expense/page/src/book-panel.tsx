@@ -4,6 +4,7 @@ import { useState } from "react";
 import { type Book, type Booking, exact, type Sums, sumsOf, type useBook } from "./book.ts";
 import { Categories } from "./categories.tsx";
 import { dayName, monthAfter, monthName, timeOf, yuan } from "./format.ts";
+import styles from "./page.module.css";
 
 export function BookPanel(props: ReturnType<typeof useBook>) {
   const { book, zone, error, isReading, read, setMonth } = props;
@@ -13,7 +14,7 @@ export function BookPanel(props: ReturnType<typeof useBook>) {
   const shown = book?.bookings.filter((row) => scope === "month" || row.date === chosen) ?? [];
   const sums = book && (scope === "month" ? book.sums : sumsOf(shown));
   return (
-    <section className="e-book" aria-label="账本" aria-busy={isReading}>
+    <section className={styles.book} aria-label="账本" aria-busy={isReading}>
       <header>
         <h2>账本</h2>
         <Segments
@@ -72,7 +73,7 @@ interface MonthBarProps {
 function MonthBar({ book: { month, today }, isReading, onMonth }: MonthBarProps) {
   const current = today.slice(0, 7);
   return (
-    <div className="e-bar">
+    <div className={styles.bar}>
       <Button aria-label="上个月" busy={isReading} onClick={() => onMonth(monthAfter(month, -1))}>
         ‹
       </Button>
@@ -93,9 +94,9 @@ function SumTiles({ sums }: { sums: Sums }) {
     ["笔数", String(sums.count)],
   ] as const;
   return (
-    <dl className="e-sums">
+    <dl className={styles.sums}>
       {tiles.map(([name, value]) => (
-        <div key={name}>
+        <div key={name} data-sum={name}>
           <dt>{name}</dt>
           <dd>{value}</dd>
         </div>
@@ -106,10 +107,10 @@ function SumTiles({ sums }: { sums: Sums }) {
 
 /** Bookings by day, in their order: the newest first. */
 function Bookings({ rows, zone }: { rows: readonly Booking[]; zone: string }) {
-  if (rows.length === 0) return <p className="e-empty">还没有记录。</p>;
+  if (rows.length === 0) return <p className={styles.empty}>还没有记录。</p>;
   const dates = [...new Set(rows.map(({ date }) => date))];
   return (
-    <div className="e-days">
+    <div className={styles.days}>
       {dates.map((date) => (
         <section key={date} aria-label={dayName(date)}>
           <h4>{dayName(date)}</h4>
@@ -118,11 +119,11 @@ function Bookings({ rows, zone }: { rows: readonly Booking[]; zone: string }) {
               .filter((booking) => booking.date === date)
               .map((booking) => (
                 <li key={booking.id}>
-                  <span className="e-remark">{booking.remark || "（无备注）"}</span>
-                  <span className="e-category">
+                  <span data-part="remark">{booking.remark || "（无备注）"}</span>
+                  <span className={styles.category}>
                     {[booking.category, timeOf(booking.dateMs, zone)].filter(Boolean).join(" · ")}
                   </span>
-                  <span className="e-amount" data-kind={booking.kind}>
+                  <span className={styles.amount} data-kind={booking.kind}>
                     {amount(booking)}
                   </span>
                 </li>

@@ -1,13 +1,14 @@
 // Sums of the categories as bars, in a list that is readable without the bars.
 import type { Category, Kind } from "./book.ts";
 import { yuan } from "./format.ts";
+import styles from "./page.module.css";
 
 const NAMES: Record<Kind, string> = { consume: "支出分类", income: "收入分类" };
 
 export function Categories({ categories }: { categories: readonly Category[] }) {
   if (categories.length === 0) return null;
   return (
-    <div className="e-plots">
+    <div className={styles.plots}>
       {(["consume", "income"] as const).map((kind) => (
         <Bars key={kind} kind={kind} rows={categories.filter((row) => row.kind === kind)} />
       ))}
@@ -20,16 +21,16 @@ function Bars({ kind, rows }: { kind: Kind; rows: readonly Category[] }) {
   const most = Math.max(...rows.map(({ amount }) => amount));
   if (rows.length === 0) return null;
   return (
-    <figure className="e-plot" data-kind={kind}>
+    <figure className={styles.plot} data-kind={kind}>
       <figcaption>{NAMES[kind]}</figcaption>
       <ul>
         {rows.map(({ category, amount, count }) => (
           <li key={category}>
-            <span className="e-name">{category || "（无分类）"}</span>
-            <span className="e-track" aria-hidden="true">
+            <span>{category || "（无分类）"}</span>
+            <span className={styles.track} aria-hidden="true">
               <span style={{ inlineSize: `${most > 0 ? (amount / most) * 100 : 0}%` }} />
             </span>
-            <span className="e-value">
+            <span className={styles.value}>
               {yuan(amount)}
               <small>
                 {total > 0 ? ` ${Math.round((amount / total) * 100)}%` : ""} · {count} 笔

@@ -12,6 +12,7 @@ import {
 import type { UIMessage } from "ai";
 import { useEffect, useRef } from "react";
 import { useConversation } from "./conversation.ts";
+import styles from "./page.module.css";
 import { stepOf } from "./steps.ts";
 import { countBooked, type Thread } from "./thread.ts";
 
@@ -57,17 +58,14 @@ export function Chat({ loaded, initial, zone, onBooked }: ChatProps) {
             zone={zone}
           />
         ))}
-        {isBusy && messages.at(-1)?.role === "user" && <p className="e-working">正在处理…</p>}
+        {isBusy && messages.at(-1)?.role === "user" && <p className={styles.working}>正在处理…</p>}
       </MessageList>
       {error !== undefined && (
-        <Alert
-          className="e-error"
-          actions={canRetry ? <Button onClick={retry}>重试</Button> : undefined}
-        >
+        <Alert actions={canRetry ? <Button onClick={retry}>重试</Button> : undefined}>
           {error}
         </Alert>
       )}
-      <div className="e-composer">
+      <div className={styles.composer}>
         <Composer
           label="消息"
           placeholder="例如：昨天打车花了20元"
@@ -87,7 +85,7 @@ interface WelcomeProps {
 
 function Welcome({ suggested, onChoose }: WelcomeProps) {
   return (
-    <div className="e-welcome">
+    <div className={styles.welcome}>
       <p>{HELP}</p>
       <ul aria-label="试一试">
         {suggested.map((text) => (
@@ -118,7 +116,7 @@ function Message({ message, isLive, hasFailed, zone }: MessageProps) {
         // biome-ignore lint/suspicious/noArrayIndexKey: parts of a message are only ever added.
         <Part key={at} part={part} isLive={isLive} zone={zone} />
       ))}
-      {isEmpty && <p className="e-text">{EMPTY}</p>}
+      {isEmpty && <Text>{EMPTY}</Text>}
     </Said>
   );
 }
@@ -132,10 +130,8 @@ function isSeen(part: AnyPart): boolean {
 type AnyPart = UIMessage["parts"][number];
 
 function Part({ part, isLive, zone }: { part: AnyPart; isLive: boolean; zone: string }) {
-  if (part.type === "text") return part.text === "" ? null : <p className="e-text">{part.text}</p>;
-  if (part.type === "data-interrupt") {
-    return <p className="e-text">这一步需要管理员确认，确认后会继续。</p>;
-  }
+  if (part.type === "text") return part.text === "" ? null : <Text>{part.text}</Text>;
+  if (part.type === "data-interrupt") return <Text>这一步需要管理员确认，确认后会继续。</Text>;
   if (!("toolCallId" in part)) return null;
   const name = "toolName" in part ? part.toolName : part.type.slice("tool-".length);
   const step = stepOf(name, part.input, part.output, zone);
@@ -152,5 +148,13 @@ function Part({ part, isLive, zone }: { part: AnyPart; isLive: boolean; zone: st
       <JsonView label="参数" value={part.input ?? null} />
       {part.output !== undefined && <JsonView label="结果" value={part.output} />}
     </ToolCard>
+  );
+}
+
+function Text({ children }: { children: string }) {
+  return (
+    <p className={styles.text} data-part="text">
+      {children}
+    </p>
   );
 }
