@@ -10,6 +10,9 @@ use tokio::process::Command;
 use wattle_kit::needs::{LeftOut, Program, clients};
 use wattle_kit::standin::Gate;
 
+use crate::binary;
+use crate::scene::Scene;
+
 /// Maximum duration of a scenario. Browsers start slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(150);
 
@@ -52,6 +55,43 @@ pub async fn with_gate(
         other => panic!("{scenario} orders `{other}`"),
     };
     with_orders(program, scenario, url, obey).await
+}
+
+/// Runs a scenario at the page at `path` of the real binary, in the folder of a scene. The program
+/// orders `kill` to kill the server, and `start` to start it again at the same address. The URL of
+/// the page has the address of the stand-in as the parameter `standin`, which pages ignore.
+///
+/// # Errors
+///
+/// [`LeftOut`] without a browser or its driver.
+///
+/// # Panics
+///
+/// If the server cannot be killed or started, or if the program reports a failure or does not end
+/// in time.
+pub async fn with_kills(
+    program: &str,
+    scenario: &str,
+    scene: &Scene,
+    path: &str,
+) -> Result<(), LeftOut> {
+    let first = scene.serve_on_lasting_port().await;
+    let address = first.url.clone();
+    let url = format!("{address}{path}?standin={}", scene.standin.base_url);
+    let mut server = Some(first);
+    let obey = async |order: &str| match order {
+        "kill" => {
+            let mut killed = server.take().expect("the server is running");
+            killed.program.kill().await.expect("the program can be killed");
+        }
+        "start" => {
+            let started = binary::serve(&scene.place).await;
+            assert_eq!(started.url, address, "the new server has the same address");
+            server = Some(started);
+        }
+        other => panic!("{scenario} orders `{other}`"),
+    };
+    with_orders(program, scenario, &url, obey).await
 }
 
 /// Runs a scenario whose program gives orders to the test: it prints `order <word>`, and reads a
