@@ -227,6 +227,60 @@ async function away(visit) {
   await comesTo(said(page), 3);
 }
 
+/**
+ * Holds the next request to the model. The server is killed before the answer, so nothing releases it. Returns what
+ * waits for that request.
+ */
+async function hold({ url }) {
+  const standin = new URL(url).searchParams.get("standin");
+  const body = JSON.stringify({ model: "chat", fault: { kind: "hang" }, times: 1 });
+  const response = await fetch(`${standin}/__faults`, { method: "POST", body });
+  assert.equal(response.status, 204, await response.text());
+  return () => eventually(async () => {
+    const requests = await (await fetch(`${standin}/__requests`)).json();
+    assert.ok(requests.some(({ fault }) => fault === "hang"), "the model is asked");
+  });
+}
+
+/** The server is killed while the page waits and in the middle of an answer, and started again. */
+async function outlives(visit) {
+  const { page } = visit;
+  // A server that starts refuses what is asked of it.
+  visit.expect(/net::ERR|Failed to fetch|status of 503/);
+  const lost = page.getByText("连接已断开，正在重连…");
+  await say(page, "你好");
+  await answered(page, 1);
+  await order("kill");
+  await say(page, "午饭30元");
+  await lost.waitFor();
+  await page.getByRole("alert").getByText("可能已经送达").waitFor();
+  await page.locator('.w-composer-grow[data-text="午饭30元 "]').waitFor({ state: "attached" });
+  await comesTo(said(page), 1);
+  await visit.look("expense-killed");
+  await order("start");
+  await lost.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "发送" }).click();
+  await answered(page, 2);
+  await replies(page, /✅/);
+  const held = await hold(visit);
+  await say(page, "晚饭50元");
+  await held();
+  await order("kill");
+  await lost.waitFor();
+  await order("start");
+  // The run goes on in the new process, and the page shows its answer.
+  await answered(page, 3);
+  await replies(page, /^✅[^]*晚饭/);
+  await lost.waitFor({ state: "detached" });
+  await comesTo(page.getByRole("alert"), 0);
+  await page.reload();
+  await answered(page, 3);
+  await comesTo(said(page), 3);
+  // The page itself sends nothing again.
+  const messages = visit.sent.map(([, , body]) => body.message);
+  assert.deepEqual(messages, ["你好", "午饭30元", "午饭30元", "晚饭50元"]);
+}
+
 /** Two tabs on one conversation show the same, and so do their books. */
 async function tabs(visit) {
   const { page } = visit;
@@ -293,6 +347,6 @@ async function months(visit) {
 }
 
 await run({
-  books: both(books), asks, twice, hostile: onPhone(hostile), reloads, misses, tabs, gone, months: onPhone(months),
-  away, fails, unread,
+  books: both(books), asks: onPhone(asks), twice, hostile: onPhone(hostile), reloads, misses, tabs, gone,
+  months: onPhone(months), away, fails: onPhone(fails), unread, outlives: onPhone(outlives),
 });

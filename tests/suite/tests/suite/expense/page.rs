@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
 use wattle_kit::standin::{Fault, FaultRule, Pattern, feishu_refusal};
-use wattle_suite::browser;
-use wattle_suite::expense::{MODEL_PATH, SEARCH_PATH};
+use wattle_suite::expense::{self, MODEL_PATH, SEARCH_PATH};
+use wattle_suite::scene::Scene;
 use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::{browser, place};
 
 /// The path of the page on the main address. The application is mounted at `/` as well.
 const PAGE: &str = "/apps/expense/";
@@ -88,6 +89,18 @@ async fn a_lost_server_is_reported_and_reconnected() {
     let slow = Fault::Slow { ms: 700 };
     server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), slow));
     need!(at_a_browser("away", &server).await);
+}
+
+#[tokio::test]
+async fn a_killed_server_is_reported_and_the_conversation_continues() {
+    need!(clients::page("expense"));
+    let scene = Scene::new(|place, standin| {
+        expense::put(place);
+        [place::base_toml(standin), expense::configuration(standin).to_string()].concat()
+    });
+    let scene = scene.await;
+    need!(browser::with_kills("expense.mjs", "outlives", &scene, PAGE).await);
+    assert_eq!(scene.standin.feishu_records().len(), 2, "each expense is booked once");
 }
 
 #[tokio::test]
