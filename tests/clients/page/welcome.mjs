@@ -38,7 +38,7 @@ async function away(visit) {
   const { page } = visit;
   await page.getByText("2 个应用可用").waitFor();
   await visit.away();
-  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange", { bubbles: true })));
   await page.getByText("连接已断开，正在重连…").waitFor();
   await page.getByRole("alert").getByText("暂时读不到应用列表").waitFor();
   assert.equal(await page.locator(".f-card").count(), 6);

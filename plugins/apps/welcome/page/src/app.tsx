@@ -1,12 +1,12 @@
 // The front page: which applications are there, what they do, and what to try.
-import { Alert, Button, copyText, Shell, toast, useConnection } from "@wattle/page";
+import { useQuery } from "@tanstack/react-query";
+import { Alert, Button, copyText, Shell, toast } from "@wattle/page";
 import { nativeApi } from "@wattle/page/native";
-import { useCallback, useEffect, useRef, useState } from "react";
 import { type LoadedApp, type Shown, type Status, shownApps, tryAddress } from "./apps.ts";
 import "./page.css";
 
-/** How often the page looks for applications that came or went. */
-const LOOK_MS = 10_000;
+/** Interval at which a visible page reads the list of applications, in milliseconds. */
+const INTERVAL_MS = 10_000;
 
 const STATUS: Record<Status, string> = {
   ready: "可用",
@@ -24,7 +24,18 @@ const HINT: Partial<Record<Status, string>> = {
 const UNREAD = "暂时读不到应用列表，下面的状态可能不是最新的。";
 
 export function App() {
-  const { loaded, isUnread, read } = useApps();
+  const {
+    data: loaded,
+    dataUpdatedAt,
+    errorUpdatedAt,
+    refetch,
+  } = useQuery({
+    queryKey: ["apps"],
+    queryFn: readApps,
+    refetchInterval: INTERVAL_MS,
+  });
+  // The error itself is absent while the list is read again.
+  const isUnread = errorUpdatedAt > dataUpdatedAt;
   const apps = shownApps(loaded);
   const ready = apps.filter(({ status }) => status === "ready").length;
   return (
@@ -35,7 +46,7 @@ export function App() {
           组件，只能做获准的事。选一个示例试试。
         </p>
         {isUnread ? (
-          <Alert kind="warning" actions={<Button onClick={read}>重试</Button>}>
+          <Alert kind="warning" actions={<Button onClick={() => void refetch()}>重试</Button>}>
             {UNREAD}
           </Alert>
         ) : (
@@ -55,39 +66,10 @@ export function App() {
   );
 }
 
-/** The loaded applications, read again from time to time while somebody looks. */
-function useApps() {
-  const [loaded, setLoaded] = useState<readonly LoadedApp[]>();
-  const [isUnread, setUnread] = useState(false);
-  const reading = useRef(false);
-  const read = useCallback(async () => {
-    if (reading.current) return;
-    reading.current = true;
-    try {
-      const { data } = await nativeApi().GET("/api/v1/apps");
-      if (data !== undefined) setLoaded(data);
-      setUnread(data === undefined);
-    } catch {
-      // Without a connection: what was read last stays, and the banner says the rest.
-      setUnread(true);
-    } finally {
-      reading.current = false;
-    }
-  }, []);
-  useConnection(() => void read());
-  useEffect(() => {
-    const look = () => {
-      if (document.visibilityState === "visible") void read();
-    };
-    look();
-    const timer = setInterval(look, LOOK_MS);
-    document.addEventListener("visibilitychange", look);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener("visibilitychange", look);
-    };
-  }, [read]);
-  return { loaded, isUnread, read: () => void read() };
+async function readApps(): Promise<LoadedApp[]> {
+  const { data, response } = await nativeApi().GET("/api/v1/apps");
+  if (data === undefined) throw new Error(`the list of applications: status ${response.status}`);
+  return data;
 }
 
 function Card({ app }: { app: Shown }) {
@@ -127,15 +109,13 @@ interface ExampleProps {
   path: string | undefined;
 }
 
-/** An example opens the application with it; it is copied as well, to be pasted anywhere. */
+/** A link to the application with an example, and a button that copies the example. */
 function Example({ title, example, path }: ExampleProps) {
-  const copy = async () => {
-    const isCopied = await copyText(example).then(
-      () => true,
-      () => false,
+  const copy = () =>
+    copyText(example).then(
+      () => toast("已复制"),
+      () => toast("浏览器不允许复制", "error"),
     );
-    toast(isCopied ? "已复制" : "浏览器不允许复制", isCopied ? "info" : "error");
-  };
   return (
     <>
       {path === undefined ? (
@@ -145,14 +125,9 @@ function Example({ title, example, path }: ExampleProps) {
           {example}
         </a>
       )}
-      <button
-        type="button"
-        className="w-button f-copy"
-        aria-label={`复制：${example}`}
-        onClick={() => void copy()}
-      >
+      <Button className="f-copy" aria-label={`复制：${example}`} onClick={() => void copy()}>
         复制
-      </button>
+      </Button>
     </>
   );
 }
