@@ -3,14 +3,15 @@
 import assert from "node:assert/strict";
 import { both, run } from "./visit.mjs";
 
-const card = (page, name) => page.locator(`.f-card[data-app="${name}"]`);
-const status = (page, name) => card(page, name).locator(".f-status").textContent();
+const cards = (page) => page.locator("article[data-app]");
+const card = (page, name) => page.locator(`article[data-app="${name}"]`);
+const status = (page, name) => card(page, name).locator("[data-status]").textContent();
 
 /** The known five with their state, whatever else is loaded, examples to copy and to open. */
 async function shows(visit) {
   const { page } = visit;
   await page.getByText("2 个应用可用").waitFor();
-  const names = await page.locator(".f-card").evaluateAll((cards) => cards.map((it) => it.dataset.app));
+  const names = await cards(page).evaluateAll((cards) => cards.map((it) => it.dataset.app));
   assert.deepEqual(names, ["asset", "reasoning", "expense", "travel", "nl2sql", "notes"]);
   assert.equal(await status(page, "expense"), "可用");
   assert.equal(await status(page, "asset"), "未加载");
@@ -41,7 +42,7 @@ async function away(visit) {
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange", { bubbles: true })));
   await page.getByText("连接已断开，正在重连…").waitFor();
   await page.getByRole("alert").getByText("暂时读不到应用列表").waitFor();
-  assert.equal(await page.locator(".f-card").count(), 6);
+  assert.equal(await cards(page).count(), 6);
   await visit.look("welcome-away");
   await visit.back();
   await page.getByText("2 个应用可用").waitFor();
@@ -53,7 +54,7 @@ async function locked(visit) {
   const { page } = visit;
   visit.expect(/status of 40[134]/);
   await page.getByRole("alert").getByText("暂时读不到应用列表").waitFor();
-  assert.equal(await page.locator(".f-card").count(), 5);
+  assert.equal(await cards(page).count(), 5);
   assert.equal(await status(page, "expense"), "状态未知");
   await visit.look("welcome-locked");
 }

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Alert, Button, copyText, Shell, toast } from "@wattle/page";
 import { nativeApi } from "@wattle/page/native";
 import { type LoadedApp, type Shown, type Status, shownApps, tryAddress } from "./apps.ts";
-import "./page.css";
+import styles from "./page.module.css";
 
 /** Interval at which a visible page reads the list of applications, in milliseconds. */
 const INTERVAL_MS = 10_000;
@@ -40,8 +40,8 @@ export function App() {
   const ready = apps.filter(({ status }) => status === "ready").length;
   return (
     <Shell title="Wattle 应用">
-      <div className="f-page">
-        <p className="f-about">
+      <div className={styles.page}>
+        <p>
           每个应用是一张由智能体节点组成的图，节点和工具都是 WebAssembly
           组件，只能做获准的事。选一个示例试试。
         </p>
@@ -50,11 +50,11 @@ export function App() {
             {UNREAD}
           </Alert>
         ) : (
-          <p className="f-count" role="status">
+          <p className={styles.count} role="status">
             {loaded === undefined ? "正在读取应用列表…" : `${ready} 个应用可用`}
           </p>
         )}
-        <ul className="f-apps" aria-label="应用">
+        <ul className={styles.apps} aria-label="应用">
           {apps.map((app) => (
             <li key={app.name}>
               <Card app={app} />
@@ -76,16 +76,16 @@ function Card({ app }: { app: Shown }) {
   const { name, title, about, watch, examples, version, path, status } = app;
   const hint = HINT[status];
   return (
-    <article className="f-card" data-app={name} aria-label={title}>
+    <article className={styles.card} data-app={name} aria-label={title}>
       <header>
         <h2>{path === undefined ? title : <a href={path}>{title}</a>}</h2>
-        <span className="f-status" data-status={status}>
+        <span className={styles.status} data-status={status}>
           {STATUS[status]}
         </span>
       </header>
       <p>{about}</p>
-      {watch !== undefined && <p className="f-watch">{watch}</p>}
-      {hint !== undefined && <p className="f-watch">{hint}</p>}
+      {watch !== undefined && <p className={styles.watch}>{watch}</p>}
+      {hint !== undefined && <p className={styles.watch}>{hint}</p>}
       {examples.length > 0 && (
         <ul aria-label={`${title}：试一试`}>
           {examples.map((example) => (
@@ -95,7 +95,7 @@ function Card({ app }: { app: Shown }) {
           ))}
         </ul>
       )}
-      <p className="f-name">
+      <p className={styles.name}>
         {name}
         {version !== undefined && ` ${version}`}
       </p>
@@ -119,13 +119,13 @@ function Example({ title, example, path }: ExampleProps) {
   return (
     <>
       {path === undefined ? (
-        <span className="f-example">{example}</span>
+        <span className={styles.example}>{example}</span>
       ) : (
-        <a className="f-example" href={tryAddress(path, example)} title={`用它打开 ${title}`}>
+        <a className={styles.example} href={tryAddress(path, example)} title={`用它打开 ${title}`}>
           {example}
         </a>
       )}
-      <Button className="f-copy" aria-label={`复制：${example}`} onClick={() => void copy()}>
+      <Button className={styles.copy} aria-label={`复制：${example}`} onClick={() => void copy()}>
         复制
       </Button>
     </>
