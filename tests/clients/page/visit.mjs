@@ -49,22 +49,26 @@ export const both = (act) => ({ sizes: SIZES, run: act });
 /** A scenario that runs in the window of a telephone, which shows one part of the page at a time. */
 export const onPhone = (act) => ({ sizes: [PHONE], run: act });
 
+/** A scenario that runs in a browser in English. The browser of all others is in Chinese. */
+export const inEnglish = (act) => ({ locale: "en-US", run: act });
+
 /**
  * Runs the scenario that the command line names.
  *
- * A scenario is an asynchronous function of a `Visit`, or such a function with the sizes at which it runs.
+ * A scenario is an asynchronous function of a `Visit`, or such a function with the sizes at which it runs and the
+ * locale of the browser.
  */
 export async function run(scenarios) {
   const [name, url, pictures] = process.argv.slice(2);
   const scenario = scenarios[name];
   assert.ok(scenario, `no scenario ${name}; there are ${Object.keys(scenarios).join(", ")}`);
-  const { sizes = [DESKTOP], run: act = scenario } = scenario;
+  const { sizes = [DESKTOP], locale = "zh-CN", run: act = scenario } = scenario;
   mkdirSync(pictures, { recursive: true });
   const browser = await open();
   try {
     for (const viewport of sizes) {
       const looks = sizes.length > 1 ? [viewport] : SIZES;
-      const visit = await Visit.open(browser, { name, url, pictures, viewport, looks });
+      const visit = await Visit.open(browser, { name, url, pictures, viewport, looks, locale });
       try {
         await act(visit);
         await visit.close();
@@ -157,10 +161,10 @@ export class Visit {
   #allowed = new Set();
 
   static async open(browser, options) {
-    const { viewport } = options;
+    const { viewport, locale } = options;
     const context = await browser.newContext({
       viewport,
-      locale: "zh-CN",
+      locale,
       timezoneId: "Asia/Shanghai",
       reducedMotion: "reduce",
       permissions: ["clipboard-read", "clipboard-write"],

@@ -1,7 +1,7 @@
 // A user at the front page; see `visit.mjs`.
 
 import assert from "node:assert/strict";
-import { both, run } from "./visit.mjs";
+import { both, inEnglish, run } from "./visit.mjs";
 
 const cards = (page) => page.locator("article[data-app]");
 const card = (page, name) => page.locator(`article[data-app="${name}"]`);
@@ -34,6 +34,24 @@ async function shows(visit) {
   assert.deepEqual(visit.sent, [], "a link has no effect");
 }
 
+/** A browser in English gets the page in English. The switch changes the language, which a reload keeps. */
+async function speaks(visit) {
+  const { page } = visit;
+  const language = () => page.locator("html").getAttribute("lang");
+  await page.getByText("2 applications are available").waitFor();
+  await page.getByRole("button", { name: "Theme: system" }).waitFor();
+  assert.deepEqual([await language(), await page.title()], ["en", "Wattle applications"]);
+  assert.equal(await status(page, "asset"), "not loaded");
+  await visit.look("welcome-english");
+  await page.getByRole("radio", { name: "中文" }).check();
+  await page.getByText("2 个应用可用").waitFor();
+  await page.getByRole("button", { name: "主题：跟随系统" }).waitFor();
+  await page.reload();
+  await page.getByText("2 个应用可用").waitFor();
+  await page.getByRole("button", { name: "主题：跟随系统" }).waitFor();
+  assert.deepEqual([await language(), await page.title()], ["zh-CN", "Wattle 应用"]);
+}
+
 /** The server is away: what it does and what to try is there all the same. */
 async function away(visit) {
   const { page } = visit;
@@ -59,4 +77,4 @@ async function locked(visit) {
   await visit.look("welcome-locked");
 }
 
-await run({ shows: both(shows), away, locked });
+await run({ shows: both(shows), speaks: inEnglish(speaks), away, locked });

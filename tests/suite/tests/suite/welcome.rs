@@ -39,6 +39,12 @@ async fn the_front_page_shows_all_applications_and_examples() {
 }
 
 #[tokio::test]
+async fn the_front_page_is_in_the_language_of_the_browser() {
+    let server = need!(served("").await);
+    need!(browser::at_a_browser("welcome.mjs", "speaks", &server.url(PAGE)).await);
+}
+
+#[tokio::test]
 async fn the_front_page_works_without_its_server() {
     let server = need!(served("").await);
     need!(browser::at_a_browser("welcome.mjs", "away", &server.url(PAGE)).await);

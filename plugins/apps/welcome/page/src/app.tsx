@@ -1,29 +1,18 @@
 // The front page: which applications are there, what they do, and what to try.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, Button, copyText, Shell, toast } from "@wattle/page";
+import { Alert, Button, copyText, Segments, Shell, toast } from "@wattle/page";
 import { nativeApi } from "@wattle/page/native";
-import { type LoadedApp, type Shown, type Status, shownApps, tryAddress } from "./apps.ts";
+import { type LoadedApp, type Shown, shownApps, tryAddress } from "./apps.ts";
+import { useLanguage } from "./language.ts";
 import styles from "./page.module.css";
+import { TEXTS, type Texts } from "./texts.ts";
 
 /** Interval at which a visible page reads the list of applications, in milliseconds. */
 const INTERVAL_MS = 10_000;
 
-const STATUS: Record<Status, string> = {
-  ready: "可用",
-  unbuilt: "页面未构建",
-  bare: "没有页面",
-  missing: "未加载",
-  unknown: "状态未知",
-};
-
-const HINT: Partial<Record<Status, string>> = {
-  unbuilt: "运行 cargo xtask pages 构建页面（需要 Node.js 20.19 或更新版本）。",
-  missing: "把应用放进 plugins 文件夹，它就会被加载。",
-};
-
-const UNREAD = "暂时读不到应用列表，下面的状态可能不是最新的。";
-
 export function App() {
+  const [language, setLanguage] = useLanguage();
+  const texts = TEXTS[language];
   const {
     data: loaded,
     dataUpdatedAt,
@@ -36,28 +25,39 @@ export function App() {
   });
   // The error itself is absent while the list is read again.
   const isUnread = errorUpdatedAt > dataUpdatedAt;
-  const apps = shownApps(loaded);
+  const apps = shownApps(loaded, texts);
   const ready = apps.filter(({ status }) => status === "ready").length;
+  const languages = (
+    <Segments
+      label={texts.language}
+      value={language}
+      onChange={setLanguage}
+      options={[
+        { value: "zh", name: "中文" },
+        { value: "en", name: "English" },
+      ]}
+    />
+  );
   return (
-    <Shell title="Wattle 应用">
+    <Shell title={texts.title} actions={languages}>
       <div className={styles.page}>
-        <p>
-          每个应用是一张由智能体节点组成的图，节点和工具都是 WebAssembly
-          组件，只能做获准的事。选一个示例试试。
-        </p>
+        <p>{texts.about}</p>
         {isUnread ? (
-          <Alert kind="warning" actions={<Button onClick={() => void refetch()}>重试</Button>}>
-            {UNREAD}
+          <Alert
+            kind="warning"
+            actions={<Button onClick={() => void refetch()}>{texts.retry}</Button>}
+          >
+            {texts.unread}
           </Alert>
         ) : (
           <p className={styles.count} role="status">
-            {loaded === undefined ? "正在读取应用列表…" : `${ready} 个应用可用`}
+            {loaded === undefined ? texts.reading : texts.ready(ready)}
           </p>
         )}
-        <ul className={styles.apps} aria-label="应用">
+        <ul className={styles.apps} aria-label={texts.apps}>
           {apps.map((app) => (
             <li key={app.name}>
-              <Card app={app} />
+              <Card app={app} texts={texts} />
             </li>
           ))}
         </ul>
@@ -72,25 +72,25 @@ async function readApps(): Promise<LoadedApp[]> {
   return data;
 }
 
-function Card({ app }: { app: Shown }) {
+function Card({ app, texts }: { app: Shown; texts: Texts }) {
   const { name, title, about, watch, examples, version, path, status } = app;
-  const hint = HINT[status];
+  const hint = texts.hints[status];
   return (
     <article className={styles.card} data-app={name} aria-label={title}>
       <header>
         <h2>{path === undefined ? title : <a href={path}>{title}</a>}</h2>
         <span className={styles.status} data-status={status}>
-          {STATUS[status]}
+          {texts.status[status]}
         </span>
       </header>
       <p>{about}</p>
       {watch !== undefined && <p className={styles.watch}>{watch}</p>}
       {hint !== undefined && <p className={styles.watch}>{hint}</p>}
       {examples.length > 0 && (
-        <ul aria-label={`${title}：试一试`}>
+        <ul aria-label={texts.examples(title)}>
           {examples.map((example) => (
             <li key={example}>
-              <Example title={title} example={example} path={path} />
+              <Example title={title} example={example} path={path} texts={texts} />
             </li>
           ))}
         </ul>
@@ -107,26 +107,31 @@ interface ExampleProps {
   title: string;
   example: string;
   path: string | undefined;
+  texts: Texts;
 }
 
 /** A link to the application with an example, and a button that copies the example. */
-function Example({ title, example, path }: ExampleProps) {
+function Example({ title, example, path, texts }: ExampleProps) {
   const copy = () =>
     copyText(example).then(
-      () => toast("已复制"),
-      () => toast("浏览器不允许复制", "error"),
+      () => toast(texts.copied),
+      () => toast(texts.notCopied, "error"),
     );
   return (
     <>
       {path === undefined ? (
         <span className={styles.example}>{example}</span>
       ) : (
-        <a className={styles.example} href={tryAddress(path, example)} title={`用它打开 ${title}`}>
+        <a className={styles.example} href={tryAddress(path, example)} title={texts.open(title)}>
           {example}
         </a>
       )}
-      <Button className={styles.copy} aria-label={`复制：${example}`} onClick={() => void copy()}>
-        复制
+      <Button
+        className={styles.copy}
+        aria-label={texts.copyExample(example)}
+        onClick={() => void copy()}
+      >
+        {texts.copy}
       </Button>
     </>
   );

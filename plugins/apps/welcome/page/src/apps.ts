@@ -1,11 +1,25 @@
-// The applications as they are shown: those that everybody knows, and whatever else is loaded.
+// The applications that the page shows: those of this repository, and all others that are loaded.
 import type { Schemas } from "@wattle/page/native";
-import { KNOWN } from "./known.ts";
+import type { Texts } from "./texts.ts";
 
 export type LoadedApp = Pick<Schemas["AppDocument"], "name" | "doc" | "version" | "page">;
 
 /** This page itself. */
 const SELF = "welcome";
+
+/**
+ * The applications of this repository in the order in which the page shows them, with examples for
+ * a page without its server. They are in the language of the applications.
+ */
+const EXAMPLES = {
+  asset: ["昨天买入腾讯 100 股 320", "持有贵州茅台 200 股，成本 1500"],
+  reasoning: ["客户张伟的订单", "统计各区域的客户数量"],
+  expense: ["昨天打车花了20元", "今天早餐15元，午饭38元"],
+  travel: ["https://www.youtube.com/watch?v=dQw4w9WgXcQ"],
+  nl2sql: ["2024年每月的销售额", "销售额最高的5个商品"],
+};
+
+export type KnownName = keyof typeof EXAMPLES;
 
 /** `unknown`: the server has not said it. `bare`: there is no page to open. */
 export type Status = "ready" | "unbuilt" | "bare" | "missing" | "unknown";
@@ -17,24 +31,25 @@ export interface Shown {
   watch: string | undefined;
   examples: readonly string[];
   version: string | undefined;
-  /** Where its page is. */
+  /** Path of its page. */
   path: string | undefined;
   status: Status;
 }
 
-/** What is shown; `loaded` is missing as long as the server has not answered. */
-export function shownApps(loaded: readonly LoadedApp[] | undefined): Shown[] {
-  const known = KNOWN.map((app) => {
-    const found = loaded?.find(({ name }) => name === app.name);
+/** Returns the applications to show. `loaded` is missing until the server has responded. */
+export function shownApps(loaded: readonly LoadedApp[] | undefined, texts: Texts): Shown[] {
+  const known = (Object.keys(EXAMPLES) as KnownName[]).map((name) => {
+    const found = loaded?.find((app) => app.name === name);
     const examples = found?.page?.examples ?? [];
     return {
-      ...app,
+      name,
+      ...texts.known[name],
       ...placeOf(found, loaded !== undefined),
-      examples: examples.length > 0 ? examples : app.examples,
+      examples: examples.length > 0 ? examples : EXAMPLES[name],
     };
   });
   const isOther = ({ name, page }: LoadedApp) =>
-    page != null && name !== SELF && !KNOWN.some((app) => app.name === name);
+    page != null && name !== SELF && !Object.hasOwn(EXAMPLES, name);
   const others = (loaded ?? []).filter(isOther).map((app) => ({
     name: app.name,
     title: app.page?.title || app.name,
@@ -59,12 +74,12 @@ function placeOf(
   return { version, path: ownPath(page.path), status: "ready" };
 }
 
-/** A path of this server and nothing else, whatever the server says. */
+/** Returns a path of this server, and `undefined` for anything else that the server names. */
 export function ownPath(path: string): string | undefined {
   return /^\/(?![/\\])/.test(path) ? path : undefined;
 }
 
-/** The page of an app with an example, which that page suggests to its user. */
+/** Returns the URL of an app's page that suggests an example to its user. */
 export function tryAddress(path: string, example: string): string {
   return `${path}?initial=${encodeURIComponent(example)}`;
 }
