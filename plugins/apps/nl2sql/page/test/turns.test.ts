@@ -1,7 +1,7 @@
 // Questions with their steps and answers.
 import { expect, test } from "vitest";
-import { attempt, begun, heard, merged, type Turn, turnsOf } from "../src/chat/turns.ts";
-import type { Message, Result, Row, Told } from "../src/chat/types.ts";
+import { attempt, merged, newTurn, type Turn, turnsOf, withEvent } from "../src/chat/turns.ts";
+import type { Message, Result, Row, StepEvent } from "../src/chat/types.ts";
 
 function result(rows: Row[], count = rows.length): Result {
   return {
@@ -37,7 +37,11 @@ function message(id: number, role: Message["role"], content: string): Message {
   return { id, role, content, result: answer, created_at: "2025-01-15T10:30:45+08:00" };
 }
 
-function told(step: Told["step"], status: Told["status"], more: Partial<Told> = {}): Told {
+function event(
+  step: StepEvent["step"],
+  status: StepEvent["status"],
+  more: Partial<StepEvent> = {},
+): StepEvent {
   return { session_id: "s", step, status, message: `${step} ${status}`, seq: 1, ...more };
 }
 
@@ -66,16 +70,16 @@ test("a history becomes turns, and its last question may be in progress", () => 
 test("a stream becomes steps, and a loop repeats them", () => {
   const failed = { sql: "", entity_mappings: [], sql_fields: [], generation_failed: true as const };
   const stream = [
-    told("workflow", "start"),
-    told("sql_generation", "start"),
-    told("sql_generation", "end", { detail: failed }),
-    told("hidden_context", "start"),
-    told("hidden_context", "end"),
-    told("sql_generation", "start"),
-    told("sql_generation", "end"),
-    told("result_return", "start"),
+    event("workflow", "start"),
+    event("sql_generation", "start"),
+    event("sql_generation", "end", { detail: failed }),
+    event("hidden_context", "start"),
+    event("hidden_context", "end"),
+    event("sql_generation", "start"),
+    event("sql_generation", "end"),
+    event("result_return", "start"),
   ];
-  const turn = stream.reduce(heard, begun("k", "问题"));
+  const turn = stream.reduce(withEvent, newTurn("k", "问题"));
   expect(turn.steps.map(({ name, status }) => `${name} ${status}`)).toEqual([
     "sql_generation failed",
     "hidden_context done",
@@ -84,9 +88,9 @@ test("a stream becomes steps, and a loop repeats them", () => {
   ]);
   expect(attempt(turn.steps, 0)).toBe(1);
   expect(attempt(turn.steps, 2)).toBe(2);
-  const done = heard(turn, told("workflow", "end", { result: result([]) }));
+  const done = withEvent(turn, event("workflow", "end", { result: result([]) }));
   expect(done).toMatchObject({ state: "done", result: { summary: "共有 7 个订单。" } });
-  const broken = heard(turn, told("workflow", "error", { message: "已取消" }));
+  const broken = withEvent(turn, event("workflow", "error", { message: "已取消" }));
   expect(broken).toMatchObject({ state: "failed", error: "已取消" });
   expect(broken.steps.at(-1)?.status).toBe("failed");
 });
@@ -94,7 +98,7 @@ test("a stream becomes steps, and a loop repeats them", () => {
 test("a reload keeps the steps and the rows that the page has", () => {
   const rows = [{ n: 1 }, { n: 2 }];
   const known: Turn = {
-    ...begun("k", "a"),
+    ...newTurn("k", "a"),
     state: "done",
     steps: [{ name: "sql_generation", status: "done", message: "" }],
     result: result(rows),
@@ -114,7 +118,7 @@ test("a reload keeps the steps and the rows that the page has", () => {
 });
 
 test("a question missing in the history was not delivered, unless a run has yet to write it", () => {
-  const waiting: Turn = { ...begun("k", "a"), state: "waiting" };
+  const waiting: Turn = { ...newTurn("k", "a"), state: "waiting" };
   expect(merged([], [waiting], true)).toEqual([waiting]);
   expect(merged([], [waiting], false)[0]).toMatchObject({ state: "failed" });
   expect(merged([], [{ ...waiting, state: "done" }], false)).toEqual([]);

@@ -1,7 +1,7 @@
 // The app's endpoints. Their responses are `{code, message, data}`.
 import { request } from "@wattle/page/api";
 import { streamEvents } from "@wattle/page/sse";
-import type { Message, Messages, Row, Session, SessionList, Told } from "./types.ts";
+import type { Message, Messages, Row, Session, SessionList, StepEvent } from "./types.ts";
 
 const SESSIONS = "api/chat/sessions";
 
@@ -71,27 +71,27 @@ export function suggestions(): Promise<{ suggestions: string[] }> {
   return data("api/chat/suggestions");
 }
 
-interface Asking {
+interface Question {
   session: string;
   message: string;
   onOpen: () => void;
-  onTold: (told: Told) => void;
+  onEvent: (event: StepEvent) => void;
 }
 
 /** Asks a question and reports every step. Resolves at the end of the stream. */
-export function ask({ session, message, onOpen, onTold }: Asking): Promise<void> {
+export function ask({ session, message, onOpen, onEvent }: Question): Promise<void> {
   return streamEvents("api/chat/stream", {
     body: { session_id: session, message },
     onOpen,
     isEnd: ({ event }) => ENDS.includes(event),
-    onEvent: ({ data: text }) => onTold(JSON.parse(text) as Told),
+    onEvent: ({ data: text }) => onEvent(JSON.parse(text) as StepEvent),
   });
 }
 
 /**
  * Creates the id of a session. The page chooses it, so a reload in the middle of a question has it.
  */
-export function freshSession(): string {
+export function newSessionId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(8));
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -2,14 +2,14 @@
 // earlier load of this one, and synchronizes with other tabs.
 import { ApiError, toast, useConnection, useTabs } from "@wattle/page";
 import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
-import { ask, freshSession, listMessages } from "./api.ts";
-import { begun, heard, merged, type Turn, turnsOf } from "./turns.ts";
+import { ask, listMessages, newSessionId } from "./api.ts";
+import { merged, newTurn, type Turn, turnsOf, withEvent } from "./turns.ts";
 
 /** Channel on which tabs post the session that has changed. */
 const CHANNEL = "wattle-nl2sql";
 
 /** Interval at which a question in progress is read, in milliseconds. */
-const LOOK_MS = 1_500;
+const POLL_MS = 1_500;
 
 const NOT_FOUND = 404;
 
@@ -113,7 +113,7 @@ export function useConversation(onChange: () => void): Conversation {
   const connection = useConnection(() => void reload());
   useEffect(() => {
     if (!isWaiting || connection === "lost") return;
-    const timer = setInterval(() => void reload(), LOOK_MS);
+    const timer = setInterval(() => void reload(), POLL_MS);
     return () => clearInterval(timer);
   }, [isWaiting, connection, reload]);
 
@@ -129,7 +129,7 @@ export function useConversation(onChange: () => void): Conversation {
   });
 
   async function send(question: string): Promise<void> {
-    const id = current.current ?? freshSession();
+    const id = current.current ?? newSessionId();
     const wasNew = current.current === undefined;
     const key = crypto.getRandomValues(new Uint32Array(1)).join();
     const change = (edit: (turn: Turn) => Turn) => {
@@ -149,11 +149,11 @@ export function useConversation(onChange: () => void): Conversation {
             setSession(id);
             writeAddress(id);
           }
-          if (current.current === id) setTurns((all) => [...all, begun(key, question)]);
+          if (current.current === id) setTurns((all) => [...all, newTurn(key, question)]);
           tell(id);
           setAccepted((count) => count + 1);
         },
-        onTold: (told) => change((turn) => heard(turn, told)),
+        onEvent: (event) => change((turn) => withEvent(turn, event)),
       });
     } catch (error) {
       // Nothing was started, so the text returns to its field.

@@ -1,11 +1,11 @@
 // Questions with their steps and answers, from the history and from the stream.
-import type { Message, Messages, Pending, Result, StepName, Told } from "./types.ts";
+import type { Message, Messages, Pending, Result, StepEvent, StepName } from "./types.ts";
 
 export interface Step {
   name: StepName;
   status: "running" | "done" | "failed";
   message: string;
-  detail?: Told["detail"];
+  detail?: StepEvent["detail"];
 }
 
 export interface Turn {
@@ -28,7 +28,7 @@ export function turnsOf({ messages, pending }: Messages): Turn[] {
   const turns: Turn[] = [];
   for (const message of messages) {
     const last = turns.at(-1);
-    if (message.role === "user") turns.push(asked(message));
+    if (message.role === "user") turns.push(unanswered(message));
     else if (last?.result === undefined && last !== undefined) answer(last, message);
   }
   const last = turns.at(-1);
@@ -36,7 +36,7 @@ export function turnsOf({ messages, pending }: Messages): Turn[] {
   return turns;
 }
 
-function asked({ id, content }: Message): Turn {
+function unanswered({ id, content }: Message): Turn {
   return { key: `m${id}`, question: content, state: "failed", steps: [], error: UNANSWERED };
 }
 
@@ -55,19 +55,19 @@ function settle(turn: Turn, pending: Pending): void {
   }
 }
 
-/** Creates the turn of a question that was just sent. */
-export function begun(key: string, question: string): Turn {
+/** Creates the turn of a question that was accepted. */
+export function newTurn(key: string, question: string): Turn {
   return { key, question, state: "running", steps: [] };
 }
 
 /** Returns the turn after an event of its stream. */
-export function heard(turn: Turn, told: Told): Turn {
-  if (told.step === "workflow") return ended(turn, told);
-  const { step: name, message, detail } = told;
-  if (told.status === "start") {
+export function withEvent(turn: Turn, event: StepEvent): Turn {
+  if (event.step === "workflow") return withEnd(turn, event);
+  const { step: name, message, detail } = event;
+  if (event.status === "start") {
     return { ...turn, steps: [...turn.steps, { name, status: "running", message }] };
   }
-  const status = told.status === "error" || isFailure(detail) ? "failed" : "done";
+  const status = event.status === "error" || isFailure(detail) ? "failed" : "done";
   const step: Step = { name, status, message, ...(detail === undefined ? {} : { detail }) };
   const at = turn.steps.findLastIndex((it) => it.name === name);
   const steps = at < 0 ? [...turn.steps, step] : turn.steps.with(at, step);
@@ -75,13 +75,13 @@ export function heard(turn: Turn, told: Told): Turn {
 }
 
 /** Returns true for a step that ended without its result. */
-function isFailure(detail: Told["detail"]): boolean {
+function isFailure(detail: StepEvent["detail"]): boolean {
   if (detail === undefined || detail === null) return false;
   if ("generation_failed" in detail) return true;
   return "is_valid" in detail && !detail.is_valid;
 }
 
-function ended(turn: Turn, { status, message, result }: Told): Turn {
+function withEnd(turn: Turn, { status, message, result }: StepEvent): Turn {
   if (status === "start") return turn;
   if (status === "end" && result !== undefined) return { ...turn, state: "done", result };
   const steps = turn.steps.map((step): Step => {
@@ -97,14 +97,14 @@ function ended(turn: Turn, { status, message, result }: Told): Turn {
 export function merged(fresh: readonly Turn[], known: readonly Turn[], isRunning: boolean): Turn[] {
   const turns = fresh.map((turn, at) => {
     const before = known[at];
-    return before?.question === turn.question ? joined(turn, before) : turn;
+    return before?.question === turn.question ? withKnown(turn, before) : turn;
   });
   const lacking = known.slice(fresh.length).filter(({ state }) => state !== "done");
   const lost: Partial<Turn> = { state: "failed", error: NOT_DELIVERED };
   return [...turns, ...lacking.map((turn) => (isRunning ? turn : { ...turn, ...lost }))];
 }
 
-function joined(turn: Turn, before: Turn): Turn {
+function withKnown(turn: Turn, before: Turn): Turn {
   const count = (one: Turn) => one.result?.sql_validate_result?.result?.length ?? 0;
   const result = count(before) > count(turn) ? before.result : turn.result;
   const error = turn.state === "failed" ? (before.error ?? turn.error) : undefined;

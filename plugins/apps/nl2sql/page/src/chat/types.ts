@@ -123,7 +123,7 @@ export interface Messages {
 }
 
 /** An event of the stream of a question. */
-export interface Told {
+export interface StepEvent {
   session_id: string;
   step: StepName | "workflow";
   status: "start" | "end" | "error";

@@ -19,7 +19,7 @@ interface Question {
   what: "delete" | "clear";
 }
 
-const WORDS = {
+const TEXTS = {
   delete: {
     title: "删除会话",
     text: "会话的消息和下载文件会一起删除，不能恢复。",
@@ -50,7 +50,7 @@ export function History({ sessions, current, onOpen, onChanged, onCleared }: His
     if (question.what === "delete") onOpen(undefined);
     else onCleared();
   });
-  const words = WORDS[question?.what ?? "delete"];
+  const texts = TEXTS[question?.what ?? "delete"];
   return (
     <>
       {sessions.sessions.length === 0 && <p className="w-note">还没有会话</p>}
@@ -70,19 +70,19 @@ export function History({ sessions, current, onOpen, onChanged, onCleared }: His
       )}
       <Dialog
         open={question !== undefined}
-        title={words.title}
+        title={texts.title}
         onClose={() => setQuestion(undefined)}
         footer={
           <>
             <Button onClick={() => setQuestion(undefined)}>取消</Button>
             <Button kind="danger" busy={isBusy} onClick={() => void confirm()}>
-              {words.button}
+              {texts.button}
             </Button>
           </>
         }
       >
         <p className="quoted">{question?.session.title}</p>
-        <p>{words.text}</p>
+        <p>{texts.text}</p>
       </Dialog>
     </>
   );

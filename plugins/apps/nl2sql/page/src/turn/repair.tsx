@@ -11,14 +11,14 @@ const KINDS: Record<string, string> = {
 };
 
 /** Texts for the app's codes of a result without an error. */
-const WORDS: Record<string, string> = {
+const TEXTS: Record<string, string> = {
   empty_result: "没有查到数据",
   zero_metric_result: "统计结果为 0",
 };
 
 /** Returns the cause in a few words. A result without rows is not an execution error. */
 function causeOf({ error, error_type: kind }: HiddenContext): string {
-  return WORDS[error] ?? KINDS[kind] ?? kind;
+  return TEXTS[error] ?? KINDS[kind] ?? kind;
 }
 
 /** The retries of an answer, with the last hidden context. */
@@ -59,7 +59,7 @@ export function Hints({ context }: { context: HiddenContext }) {
     <>
       <p>
         <span className="tag">{causeOf(context)}</span>{" "}
-        {WORDS[error] === undefined && <span className="failed-text">{error}</span>}
+        {TEXTS[error] === undefined && <span className="failed-text">{error}</span>}
       </p>
       {sql !== "" && <Statement sql={sql} label="失败的 SQL" />}
       {hints.length > 0 && (
