@@ -1,15 +1,17 @@
 // The page: the list of sessions, and the open conversation.
+import { useQuery } from "@tanstack/react-query";
 import { Button, Composer, Dialog, MessageList, Said, Shell, takeSuggestion } from "@wattle/page";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { suggestions } from "./chat/api.ts";
 import { type Conversation, useConversation } from "./chat/conversation.ts";
-import { type Sessions, useSessions } from "./chat/sessions.ts";
+import { useSessions } from "./chat/sessions.ts";
 import { History } from "./history/history.tsx";
 import { TurnView } from "./turn/turn.tsx";
 
 export function App() {
-  const sessions = useSessions();
-  const conversation = useConversation(sessions.refresh);
+  const sessions = useSessions().data?.sessions;
+  const conversation = useConversation();
+  const title = sessions?.find(({ session_id: id }) => id === conversation.session)?.title;
   const [suggested] = useState(takeSuggestion);
   const [isListOpen, setListOpen] = useState(false);
   const open = (session: string | undefined) => {
@@ -17,13 +19,7 @@ export function App() {
     conversation.open(session);
   };
   const list = (
-    <History
-      sessions={sessions}
-      current={conversation.session}
-      onOpen={open}
-      onChanged={conversation.tell}
-      onCleared={() => void conversation.reload()}
-    />
+    <History current={conversation.session} onOpen={open} onChanged={conversation.changed} />
   );
   const actions = (
     <>
@@ -34,7 +30,12 @@ export function App() {
     </>
   );
   return (
-    <Shell title="数据问答" tab={tabOf(sessions, conversation)} layout="fixed" actions={actions}>
+    <Shell
+      title="数据问答"
+      tab={title === undefined ? "数据问答" : `${title} · 数据问答`}
+      layout="fixed"
+      actions={actions}
+    >
       <div className="columns">
         <nav className="side only-wide" aria-label="历史会话">
           {list}
@@ -60,11 +61,6 @@ export function App() {
   );
 }
 
-function tabOf({ sessions }: Sessions, { session }: Conversation): string {
-  const title = sessions.find((it) => it.session_id === session)?.title;
-  return title === undefined ? "数据问答" : `${title} · 数据问答`;
-}
-
 function Turns({ conversation }: { conversation: Conversation }) {
   const { session, turns, isBusy, isLoading, send } = conversation;
   if (turns.length === 0 && isLoading) return <p className="empty w-note">正在加载…</p>;
@@ -85,20 +81,18 @@ function Turns({ conversation }: { conversation: Conversation }) {
 
 /** Example questions, as the operator has configured them. */
 function Welcome({ onAsk, busy }: { onAsk: (text: string) => Promise<void>; busy: boolean }) {
-  const [examples, setExamples] = useState<readonly string[]>([]);
-  useEffect(() => {
-    // The field works without them, and the banner shows a lost connection.
-    suggestions().then(
-      (found) => setExamples(found.suggestions),
-      () => undefined,
-    );
-  }, []);
+  // The field works without them, and the banner shows a lost connection.
+  const { data } = useQuery({
+    queryKey: ["suggestions"],
+    queryFn: suggestions,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
   return (
     <div className="empty">
       <h2>想了解什么数据？</h2>
       <p className="w-note">问题会变成一条只读的 SQL 查询，结果以表格和图表显示。</p>
       <ul className="examples" aria-label="示例问题">
-        {examples.map((text) => (
+        {data?.suggestions.map((text) => (
           <li key={text}>
             <Button busy={busy} onClick={() => void onAsk(text).catch(() => undefined)}>
               {text}

@@ -1,8 +1,7 @@
 // The list of sessions, which the endpoint returns in pages.
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
-import { listSessions } from "../src/chat/api.ts";
-import { useSessions } from "../src/chat/sessions.ts";
 import type { Session } from "../src/chat/types.ts";
 import { History } from "../src/history/history.tsx";
 
@@ -38,35 +37,45 @@ function serve(all: () => readonly Session[]): void {
   });
 }
 
-function List() {
-  const list = useSessions();
-  const [onOpen, onChanged, onCleared] = [vi.fn(), vi.fn(), vi.fn()];
-  return <History sessions={list} current={undefined} {...{ onOpen, onChanged, onCleared }} />;
+function renderList(): () => string[] {
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  const { container } = render(
+    <QueryClientProvider client={client}>
+      <History current={undefined} onOpen={() => {}} onChanged={() => {}} />
+    </QueryClientProvider>,
+  );
+  const titles = () => [...container.querySelectorAll(".session-title")];
+  return () => titles().map((title) => title.textContent ?? "");
 }
 
 test("the list grows beyond the largest page of the endpoint", async () => {
   const all = sessions(201);
   serve(() => all);
-  const { container } = render(<List />);
-  const shown = () => container.querySelectorAll("li").length;
+  const shown = renderList();
   for (const count of [50, 100, 150, 200]) {
-    await waitFor(() => expect(shown()).toBe(count));
+    await waitFor(() => expect(shown()).toHaveLength(count));
     fireEvent.click(screen.getByText("更多（共 201 个）"));
   }
-  await waitFor(() => expect(shown()).toBe(201));
+  await waitFor(() => expect(shown()).toHaveLength(201));
   expect(screen.queryByText("会话 201")).not.toBeNull();
   expect(screen.queryByText(/^更多/)).toBeNull();
 });
 
-test("a session that moves to the top between two requests is in the list once", async () => {
-  const first = sessions(201);
-  const moved = [...first.slice(200), ...first.slice(0, 200)];
-  let requests = 0;
-  serve(() => {
-    requests += 1;
-    return requests === 1 ? first : moved;
-  });
-  const { sessions: listed } = await listSessions(250);
-  expect(requests).toBe(2);
-  expect(listed).toEqual(first.slice(0, 200));
+test("a session that moves to the next page between two requests is in the list once", async () => {
+  const first = sessions(60);
+  let all = first;
+  serve(() => all);
+  const shown = renderList();
+  await waitFor(() => expect(shown()).toHaveLength(50));
+  all = [...first.slice(59), ...first.slice(0, 59)];
+  fireEvent.click(screen.getByText("更多（共 60 个）"));
+  await waitFor(() => expect(shown().length).toBeGreaterThan(50));
+  expect(shown()).toEqual(first.slice(0, 59).map(({ title }) => title));
+});
+
+test("a list that is not read says why", async () => {
+  vi.stubGlobal("fetch", async () => Response.json({ message: "没有权限" }, { status: 500 }));
+  renderList();
+  expect((await screen.findByRole("alert")).textContent).toBe("会话列表没有加载：没有权限");
+  expect(screen.queryByText("还没有会话")).toBeNull();
 });

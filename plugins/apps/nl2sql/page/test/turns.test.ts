@@ -1,7 +1,15 @@
 // Questions with their steps and answers.
 import { expect, test } from "vitest";
-import { attempt, merged, newTurn, type Turn, turnsOf, withEvent } from "../src/chat/turns.ts";
-import type { Message, Result, Row, StepEvent } from "../src/chat/types.ts";
+import {
+  attempt,
+  historyOf,
+  isStreaming,
+  isWaiting,
+  newTurn,
+  type Turn,
+  withEvent,
+} from "../src/chat/turns.ts";
+import type { Message, Pending, Result, Row, StepEvent } from "../src/chat/types.ts";
 
 function result(rows: Row[], count = rows.length): Result {
   return {
@@ -32,8 +40,8 @@ function result(rows: Row[], count = rows.length): Result {
   };
 }
 
-function message(id: number, role: Message["role"], content: string): Message {
-  const answer = role === "assistant" ? result([{ n: 7 }]) : null;
+function message(id: number, role: Message["role"], content: string, rows?: Row[]): Message {
+  const answer = role === "assistant" ? result(rows ?? [{ n: 7 }], 2) : null;
   return { id, role, content, result: answer, created_at: "2025-01-15T10:30:45+08:00" };
 }
 
@@ -45,6 +53,12 @@ function event(
   return { session_id: "s", step, status, message: `${step} ${status}`, seq: 1, ...more };
 }
 
+/** Returns the history after a read of these messages. */
+function read(messages: Message[], pending: Pending = null, known?: Turn[]) {
+  const before = known && { turns: known, isRunning: false };
+  return historyOf({ messages, total: messages.length, pending }, before);
+}
+
 const states = (turns: readonly Turn[]) => turns.map(({ question, state }) => [question, state]);
 
 test("a history becomes turns, and its last question may be in progress", () => {
@@ -54,8 +68,7 @@ test("a history becomes turns, and its last question may be in progress", () => 
     message(3, "user", "b"),
     message(4, "user", "c"),
   ];
-  const turns = (pending: Parameters<typeof turnsOf>[0]["pending"]) =>
-    turnsOf({ messages, total: 4, pending });
+  const turns = (pending: Pending) => read(messages, pending).turns;
   expect(states(turns({ status: "running" }))).toEqual([
     ["a", "done"],
     ["b", "failed"],
@@ -103,23 +116,24 @@ test("a reload keeps the steps and the rows that the page has", () => {
     steps: [{ name: "sql_generation", status: "done", message: "" }],
     result: result(rows),
   };
-  const fresh: Turn = {
-    key: "m1",
-    question: "a",
-    state: "done",
-    steps: [],
-    result: result([{ n: 1 }], 2),
-    messageId: 2,
-  };
-  const [turn] = merged([fresh], [known], false);
+  const stored = [message(1, "user", "a"), message(2, "assistant", "x", [{ n: 1 }])];
+  const [turn] = read(stored, null, [known]).turns;
   expect(turn).toMatchObject({ key: "k", messageId: 2 });
   expect(turn?.steps).toHaveLength(1);
   expect(turn?.result?.sql_validate_result?.result).toEqual(rows);
 });
 
-test("a question missing in the history was not delivered, unless a run has yet to write it", () => {
+test("a question that is not stored was not delivered, unless a run has yet to store it", () => {
   const waiting: Turn = { ...newTurn("k", "a"), state: "waiting" };
-  expect(merged([], [waiting], true)).toEqual([waiting]);
-  expect(merged([], [waiting], false)[0]).toMatchObject({ state: "failed" });
-  expect(merged([], [{ ...waiting, state: "done" }], false)).toEqual([]);
+  const running = read([], { status: "running" }, [waiting]);
+  expect([running.turns, isWaiting(running)]).toEqual([[waiting], true]);
+  const lost = read([], null, [waiting]);
+  expect([lost.turns[0]?.state, isWaiting(lost)]).toEqual(["failed", false]);
+  expect(read([], null, [{ ...waiting, state: "done" }]).turns).toEqual([]);
+});
+
+test("a read that a question has overtaken changes nothing", () => {
+  const asked = newTurn("k", "a");
+  const history = read([], null, [asked]);
+  expect([history.turns, isStreaming(history), isWaiting(history)]).toEqual([[asked], true, false]);
 });

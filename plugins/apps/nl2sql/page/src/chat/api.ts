@@ -1,15 +1,15 @@
 // The app's endpoints. Their responses are `{code, message, data}`.
 import { request } from "@wattle/page/api";
 import { streamEvents } from "@wattle/page/sse";
-import type { Message, Messages, Row, Session, SessionList, StepEvent } from "./types.ts";
+import type { Message, Messages, Row, SessionList, StepEvent } from "./types.ts";
 
 const SESSIONS = "api/chat/sessions";
 
 /** Number of sessions by which the list grows. */
-export const SESSION_PAGE = 50;
+const SESSION_PAGE = 50;
 
-/** Items of one request, the maximum of the endpoints. */
-const LARGEST_PAGE = 200;
+/** Messages of one request, the maximum of the endpoint. */
+const MESSAGE_PAGE = 200;
 
 /** The last events of the stream. */
 const ENDS = ["workflow_end", "workflow_error"];
@@ -19,24 +19,9 @@ async function data<T>(path: string, method = "GET"): Promise<T> {
   return found;
 }
 
-/**
- * Returns the first `count` sessions, in as many requests as necessary. A session that moves to the
- * top between two requests is in both responses, and once in the list.
- */
-export async function listSessions(count: number): Promise<SessionList> {
-  const sessions = new Map<string, Session>();
-  let offset = 0;
-  for (;;) {
-    const limit = Math.min(count - offset, LARGEST_PAGE);
-    const page = await data<SessionList>(`${SESSIONS}?offset=${offset}&limit=${limit}`);
-    for (const session of page.sessions) {
-      if (!sessions.has(session.session_id)) sessions.set(session.session_id, session);
-    }
-    offset += page.sessions.length;
-    if (page.sessions.length === 0 || offset >= Math.min(count, page.total)) {
-      return { sessions: [...sessions.values()], total: page.total };
-    }
-  }
+/** Returns a page of the sessions, the newest first. */
+export function listSessions(offset: number): Promise<SessionList> {
+  return data(`${SESSIONS}?offset=${offset}&limit=${SESSION_PAGE}`);
 }
 
 export function deleteSession(id: string): Promise<unknown> {
@@ -51,7 +36,7 @@ export function deleteMessages(id: string): Promise<unknown> {
 export async function listMessages(id: string): Promise<Messages> {
   const messages: Message[] = [];
   for (;;) {
-    const query = `offset=${messages.length}&limit=${LARGEST_PAGE}`;
+    const query = `offset=${messages.length}&limit=${MESSAGE_PAGE}`;
     const path = `${SESSIONS}/${encodeURIComponent(id)}/messages?${query}`;
     const page = await data<Messages>(path);
     messages.push(...page.messages);
@@ -74,15 +59,16 @@ export function suggestions(): Promise<{ suggestions: string[] }> {
 interface Question {
   session: string;
   message: string;
-  onOpen: () => void;
+  /** Called when the question is accepted. */
+  onAccepted: () => void;
   onEvent: (event: StepEvent) => void;
 }
 
 /** Asks a question and reports every step. Resolves at the end of the stream. */
-export function ask({ session, message, onOpen, onEvent }: Question): Promise<void> {
+export function ask({ session, message, onAccepted, onEvent }: Question): Promise<void> {
   return streamEvents("api/chat/stream", {
     body: { session_id: session, message },
-    onOpen,
+    onOpen: onAccepted,
     isEnd: ({ event }) => ENDS.includes(event),
     onEvent: ({ data: text }) => onEvent(JSON.parse(text) as StepEvent),
   });

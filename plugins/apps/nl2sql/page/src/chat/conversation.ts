@@ -1,9 +1,22 @@
-// The open conversation: loads it, asks questions, waits for questions of another page or of an
-// earlier load of this one, and synchronizes with other tabs.
-import { ApiError, toast, useConnection, useTabs } from "@wattle/page";
-import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
+// The open conversation: its history on the server, and the questions that this page asks.
+import { skipToken, useQuery, useQueryClient } from "@tanstack/react-query";
+import { ApiError, useConnection, useTabs } from "@wattle/page";
+import { useEffect, useEffectEvent, useState } from "react";
+import { report } from "../failure.ts";
 import { ask, listMessages, newSessionId } from "./api.ts";
-import { merged, newTurn, type Turn, turnsOf, withEvent } from "./turns.ts";
+import { SESSION_LIST } from "./sessions.ts";
+import {
+  type ChatHistory,
+  historyOf,
+  isStreaming,
+  isWaiting,
+  newTurn,
+  type Turn,
+  withEvent,
+} from "./turns.ts";
+
+/** Beginning of the keys of queries for histories. */
+export const HISTORY = "history";
 
 /** Channel on which tabs post the session that has changed. */
 const CHANNEL = "wattle-nl2sql";
@@ -18,13 +31,13 @@ export interface Conversation {
   turns: readonly Turn[];
   /** The history is being loaded. */
   isLoading: boolean;
-  /** A question is in progress. */
+  /** The history is being loaded, or a question is in progress. */
   isBusy: boolean;
   open: (session: string | undefined) => void;
+  /** Resolves at the end of the answer. Rejects if the server has not accepted the question. */
   send: (question: string) => Promise<void>;
-  reload: () => Promise<void>;
-  /** Notifies other tabs that a session has changed. */
-  tell: (session: string) => void;
+  /** Reads the list of sessions again, and notifies other tabs that a session has changed. */
+  changed: (session: string) => void;
 }
 
 /** Returns the session in the URL, so that a reload opens it again. */
@@ -39,143 +52,99 @@ function writeAddress(session: string | undefined): void {
   if (url.href !== location.href) history.pushState(null, "", url);
 }
 
-function isNetwork(error: unknown): boolean {
-  return error instanceof ApiError && error.kind === "network";
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** Returns the open conversation. Calls `onChange` when the list of sessions may have changed. */
-export function useConversation(onChange: () => void): Conversation {
+/** Returns the open conversation. */
+export function useConversation(): Conversation {
+  const client = useQueryClient();
+  const connection = useConnection();
   const [session, setSession] = useState(sessionInAddress);
-  const [turns, setTurns] = useState<readonly Turn[]>([]);
-  const [isLoading, setLoading] = useState(session !== undefined);
-  // A run is active on the session, and this page does not have its stream.
-  const [isRunning, setRunning] = useState(false);
-  // The open session, which late responses for another session must not change.
-  const current = useRef(session);
-  const asking = useRef(false);
-  // Number of questions that were accepted.
-  const [accepted, setAccepted] = useState(0);
-  const changed = useEffectEvent(onChange);
-
-  const show = useCallback((id: string | undefined) => {
-    if (current.current === id) return;
-    current.current = id;
-    asking.current = false;
-    setSession(id);
-    setTurns([]);
-    setRunning(false);
-    setLoading(id !== undefined);
-  }, []);
-
-  const open = useCallback(
-    (id: string | undefined) => {
-      show(id);
-      writeAddress(id);
-    },
-    [show],
-  );
-
-  const reload = useCallback(async () => {
-    const id = current.current;
-    if (id === undefined) return;
-    try {
-      const found = await listMessages(id);
-      if (current.current !== id || asking.current) return;
-      const isRunning = found.pending?.status === "running";
-      setTurns((known) => merged(turnsOf(found), known, isRunning));
-      setRunning(isRunning);
-    } catch (error) {
-      if (current.current !== id) return;
-      if (error instanceof ApiError && error.status === NOT_FOUND) open(undefined);
-      if (!isNetwork(error)) toast(textOf(error), "error");
-    } finally {
-      if (current.current === id) setLoading(false);
-    }
-  }, [open]);
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a session is loaded when it is opened.
-  useEffect(() => {
-    // A session that this page has just created has nothing to load.
-    if (!asking.current) void reload();
-  }, [session, reload]);
-
-  useEffect(() => {
-    const moved = () => show(sessionInAddress());
-    addEventListener("popstate", moved);
-    return () => removeEventListener("popstate", moved);
-  }, [show]);
-
-  const isWaiting = isRunning || turns.at(-1)?.state === "waiting";
-  const connection = useConnection(() => void reload());
-  useEffect(() => {
-    if (!isWaiting || connection === "lost") return;
-    const timer = setInterval(() => void reload(), POLL_MS);
-    return () => clearInterval(timer);
-  }, [isWaiting, connection, reload]);
-
-  // The start and the end of a question change the list.
-  const finished = turns.filter(({ state }) => state === "done" || state === "failed").length;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each such question is news.
-  useEffect(() => changed(), [accepted, finished]);
-
-  const tell = useTabs(CHANNEL, (id) => {
-    onChange();
-    const isOpen = id === undefined || id === current.current;
-    if (isOpen && !asking.current) void reload();
+  const { data, error, isLoading } = useQuery({
+    queryKey: [HISTORY, session],
+    queryFn:
+      session === undefined
+        ? skipToken
+        : async () => {
+            const found = await listMessages(session);
+            return historyOf(found, client.getQueryData<ChatHistory>([HISTORY, session]));
+          },
+    // The stream of a question has all that a read could find.
+    enabled: ({ state }) => !isStreaming(state.data),
+    refetchInterval: ({ state }) =>
+      isWaiting(state.data) && connection === "connected" ? POLL_MS : false,
   });
 
+  const open = (id: string | undefined) => {
+    setSession(id);
+    writeAddress(id);
+  };
+  useEffect(() => {
+    const moved = () => setSession(sessionInAddress());
+    addEventListener("popstate", moved);
+    return () => removeEventListener("popstate", moved);
+  }, []);
+
+  const onError = useEffectEvent((error: Error) => {
+    report(error);
+    if (error instanceof ApiError && error.status === NOT_FOUND) open(undefined);
+  });
+  useEffect(() => {
+    if (error !== null) onError(error);
+  }, [error]);
+
+  const readAgain = (...queryKey: string[]) => void client.invalidateQueries({ queryKey });
+  const tell = useTabs(CHANNEL, (id) => {
+    // Queries are read again by themselves when the user returns to the tab.
+    if (id === undefined) return;
+    readAgain(SESSION_LIST);
+    readAgain(HISTORY, id);
+  });
+  const changed = (id: string) => {
+    readAgain(SESSION_LIST);
+    tell(id);
+  };
+  const isInProgress = isWaiting(data);
+  useEffect(() => {
+    // The answer that this page has waited for changes the list.
+    if (isInProgress) return () => void client.invalidateQueries({ queryKey: [SESSION_LIST] });
+  }, [isInProgress, client]);
+
   async function send(question: string): Promise<void> {
-    const id = current.current ?? newSessionId();
-    const wasNew = current.current === undefined;
+    const id = session ?? newSessionId();
+    const queryKey = [HISTORY, id];
     const key = crypto.getRandomValues(new Uint32Array(1)).join();
-    const change = (edit: (turn: Turn) => Turn) => {
-      if (current.current !== id) return;
-      setTurns((all) => all.map((turn) => (turn.key === key ? edit(turn) : turn)));
-    };
-    asking.current = true;
-    let isOpen = false;
+    const edit = (change: (turn: Turn) => Turn) =>
+      client.setQueryData<ChatHistory>(queryKey, (known) => {
+        const turns = known?.turns.map((turn) => (turn.key === key ? change(turn) : turn));
+        return turns && { turns, isRunning: false };
+      });
+    let isAccepted = false;
     try {
       await ask({
         session: id,
         message: question,
-        onOpen: () => {
-          isOpen = true;
-          if (wasNew) {
-            current.current = id;
-            setSession(id);
-            writeAddress(id);
-          }
-          if (current.current === id) setTurns((all) => [...all, newTurn(key, question)]);
-          tell(id);
-          setAccepted((count) => count + 1);
+        onAccepted: () => {
+          isAccepted = true;
+          client.setQueryData<ChatHistory>(queryKey, (known) => ({
+            turns: [...(known?.turns ?? []), newTurn(key, question)],
+            isRunning: false,
+          }));
+          if (session === undefined) open(id);
+          changed(id);
         },
-        onEvent: (event) => change((turn) => withEvent(turn, event)),
+        onEvent: (event) => edit((turn) => withEvent(turn, event)),
       });
     } catch (error) {
-      // Nothing was started, so the text returns to its field.
-      if (!isOpen) {
-        void afterRefusal(error);
+      if (!isAccepted) {
+        report(error);
+        // Another tab may have asked a question, which this tab then shows.
+        readAgain(HISTORY, id);
         throw error;
       }
-      change((turn) => ({ ...turn, state: "waiting" }));
+      edit((turn) => ({ ...turn, state: "waiting" }));
     } finally {
-      if (current.current === id) asking.current = false;
-      tell(id);
+      changed(id);
     }
   }
 
-  async function afterRefusal(error: unknown): Promise<void> {
-    // The banner shows a lost connection, and the text is in its field again.
-    if (!isNetwork(error)) toast(textOf(error), "error");
-    asking.current = false;
-    // Another tab may have asked a question, which this tab then shows.
-    await reload();
-  }
-
-  const isBusy = isWaiting || turns.some(({ state }) => state === "running");
-  return { session, turns, isLoading, isBusy, open, send, reload, tell };
+  const isBusy = isLoading || isInProgress || isStreaming(data);
+  return { session, turns: data?.turns ?? [], isLoading, isBusy, open, send, changed };
 }

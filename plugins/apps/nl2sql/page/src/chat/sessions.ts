@@ -1,53 +1,27 @@
-// The list of sessions.
-import { ApiError, inOrder, toast, useConnection } from "@wattle/page";
-import { useCallback, useEffect, useMemo, useState } from "react";
-import { deleteMessages, deleteSession, listSessions, SESSION_PAGE } from "./api.ts";
-import type { Session, SessionList } from "./types.ts";
+// The list of sessions, which the endpoint returns in pages.
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { listSessions } from "./api.ts";
 
-export interface Sessions {
-  sessions: readonly Session[];
-  total: number;
-  refresh: () => void;
-  more: () => void;
-  /** Resolves to true if it succeeded. A failure is shown. */
-  remove: (id: string) => Promise<boolean>;
-  clear: (id: string) => Promise<boolean>;
-}
+/** Key of the query. */
+export const SESSION_LIST = "sessions";
 
-export function useSessions(): Sessions {
-  const [count, setCount] = useState(SESSION_PAGE);
-  const [found, setFound] = useState<SessionList>({ sessions: [], total: 0 });
-  const read = useMemo(() => inOrder(listSessions), []);
-  const load = useCallback(async () => {
-    try {
-      const list = await read(count);
-      if (list !== undefined) setFound(list);
-    } catch (error) {
-      // The banner shows a lost connection.
-      if (error instanceof ApiError && error.kind === "network") return;
-      toast(`会话列表没有加载：${error instanceof Error ? error.message : error}`, "error");
-    }
-  }, [read, count]);
-  const refresh = useCallback(() => void load(), [load]);
-  useEffect(refresh, [refresh]);
-  useConnection(refresh);
-
-  async function change(work: Promise<unknown>): Promise<boolean> {
-    try {
-      await work;
-      refresh();
-      return true;
-    } catch (error) {
-      toast(error instanceof Error ? error.message : String(error), "error");
-      return false;
-    }
-  }
-
-  return {
-    ...found,
-    refresh,
-    more: () => setCount((now) => now + SESSION_PAGE),
-    remove: (id) => change(deleteSession(id)),
-    clear: (id) => change(deleteMessages(id)),
-  };
+/**
+ * Returns the query of the sessions. A session that moves to another page between two requests is in
+ * both responses, and once in the list.
+ */
+export function useSessions() {
+  return useInfiniteQuery({
+    queryKey: [SESSION_LIST],
+    queryFn: ({ pageParam }) => listSessions(pageParam),
+    initialPageParam: 0,
+    getNextPageParam: ({ sessions, total }, _, offset) => {
+      const next = offset + sessions.length;
+      return next < total ? next : undefined;
+    },
+    select: ({ pages }) => {
+      const sessions = pages.flatMap((page) => page.sessions);
+      const byId = new Map(sessions.map((session) => [session.session_id, session]));
+      return { sessions: [...byId.values()], total: pages.at(-1)?.total ?? 0 };
+    },
+  });
 }

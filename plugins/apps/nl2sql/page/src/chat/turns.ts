@@ -20,16 +20,40 @@ export interface Turn {
   error?: string;
 }
 
+/** The turns of a session. */
+export interface ChatHistory {
+  turns: readonly Turn[];
+  /** A run is active, and this page does not have its stream. */
+  isRunning: boolean;
+}
+
 const UNANSWERED = "这个问题没有得到回答。";
 const NOT_DELIVERED = "问题没有送达，请重新发送。";
 
-/** Returns the turns of a history. Only its last question can still be in progress. */
-export function turnsOf({ messages, pending }: Messages): Turn[] {
+/** Returns true while the last question is in progress and this page gets its steps. */
+export function isStreaming(history: ChatHistory | undefined): boolean {
+  return history?.turns.at(-1)?.state === "running";
+}
+
+/** Returns true while a question is in progress and this page does not get its steps. */
+export function isWaiting(history: ChatHistory | undefined): boolean {
+  return history?.isRunning === true || history?.turns.at(-1)?.state === "waiting";
+}
+
+/** Returns the history after a read. A read that a question has overtaken changes nothing. */
+export function historyOf(found: Messages, known: ChatHistory | undefined): ChatHistory {
+  if (known !== undefined && isStreaming(known)) return known;
+  const isRunning = found.pending?.status === "running";
+  return { turns: merged(turnsOf(found), known?.turns ?? [], isRunning), isRunning };
+}
+
+/** Returns the turns of messages. Only the last question can still be in progress. */
+function turnsOf({ messages, pending }: Messages): Turn[] {
   const turns: Turn[] = [];
   for (const message of messages) {
     const last = turns.at(-1);
     if (message.role === "user") turns.push(unanswered(message));
-    else if (last?.result === undefined && last !== undefined) answer(last, message);
+    else if (last !== undefined && last.result === undefined) answer(last, message);
   }
   const last = turns.at(-1);
   if (last !== undefined && last.result === undefined) settle(last, pending);
@@ -91,10 +115,10 @@ function withEnd(turn: Turn, { status, message, result }: StepEvent): Turn {
 }
 
 /**
- * Adds to a history what only this page knows: the steps that it has received, and all rows. A
- * question that is missing in the history was not delivered, unless a run has yet to write it.
+ * Adds to stored turns what only this page knows: the steps that it has received, and all rows. A
+ * question that is not stored was not delivered, unless a run has yet to store it.
  */
-export function merged(fresh: readonly Turn[], known: readonly Turn[], isRunning: boolean): Turn[] {
+function merged(fresh: readonly Turn[], known: readonly Turn[], isRunning: boolean): Turn[] {
   const turns = fresh.map((turn, at) => {
     const before = known[at];
     return before?.question === turn.question ? withKnown(turn, before) : turn;

@@ -1,17 +1,18 @@
 // The list of sessions: opens, clears and deletes them.
-import { Button, Dialog, useOnce } from "@wattle/page";
+import { useQueryClient } from "@tanstack/react-query";
+import { Alert, Button, Dialog, useOnce } from "@wattle/page";
 import { useState } from "react";
-import type { Sessions } from "../chat/sessions.ts";
+import { deleteMessages, deleteSession } from "../chat/api.ts";
+import { HISTORY } from "../chat/conversation.ts";
+import { useSessions } from "../chat/sessions.ts";
 import type { Session } from "../chat/types.ts";
+import { isNetwork, report } from "../failure.ts";
 
 interface HistoryProps {
-  sessions: Sessions;
   current: string | undefined;
   onOpen: (session: string | undefined) => void;
   /** Called after a session or its messages were deleted. */
   onChanged: (session: string) => void;
-  /** Called after the messages of the open session were deleted. */
-  onCleared: () => void;
 }
 
 interface Question {
@@ -37,25 +38,31 @@ export function shortTime(iso: string): string {
   return iso.slice(5, 16).replace("T", " ");
 }
 
-export function History({ sessions, current, onOpen, onChanged, onCleared }: HistoryProps) {
+export function History({ current, onOpen, onChanged }: HistoryProps) {
+  const client = useQueryClient();
+  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useSessions();
   const [question, setQuestion] = useState<Question>();
   const [confirm, isBusy] = useOnce(async () => {
     if (question === undefined) return;
+    const isDeletion = question.what === "delete";
     const id = question.session.session_id;
-    const work = question.what === "delete" ? sessions.remove : sessions.clear;
-    if (!(await work(id))) return;
-    onChanged(id);
+    try {
+      await (isDeletion ? deleteSession(id) : deleteMessages(id));
+    } catch (error) {
+      return report(error);
+    }
     setQuestion(undefined);
-    if (id !== current) return;
-    if (question.what === "delete") onOpen(undefined);
-    else onCleared();
+    onChanged(id);
+    if (!isDeletion) void client.resetQueries({ queryKey: [HISTORY, id] });
+    else if (id === current) onOpen(undefined);
   });
   const texts = TEXTS[question?.what ?? "delete"];
   return (
     <>
-      {sessions.sessions.length === 0 && <p className="w-note">还没有会话</p>}
+      {error !== null && !isNetwork(error) && <Alert>会话列表没有加载：{error.message}</Alert>}
+      {data?.sessions.length === 0 && <p className="w-note">还没有会话</p>}
       <ul className="sessions">
-        {sessions.sessions.map((session) => (
+        {data?.sessions.map((session) => (
           <Row
             key={session.session_id}
             session={session}
@@ -65,8 +72,10 @@ export function History({ sessions, current, onOpen, onChanged, onCleared }: His
           />
         ))}
       </ul>
-      {sessions.sessions.length < sessions.total && (
-        <Button onClick={sessions.more}>更多（共 {sessions.total} 个）</Button>
+      {hasNextPage && (
+        <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+          更多（共 {data?.total} 个）
+        </Button>
       )}
       <Dialog
         open={question !== undefined}

@@ -1,10 +1,12 @@
 // The answer: text, plot, table, file and statement.
-import { Button, saveFile, toast, useOnce } from "@wattle/page";
+import { skipToken, useQuery } from "@tanstack/react-query";
+import { Alert, Button, saveFile, useOnce } from "@wattle/page";
 import { send } from "@wattle/page/api";
 import { type Column, DataTable } from "@wattle/page/table";
-import { useEffect, useMemo, useState } from "react";
+import { useMemo } from "react";
 import { allRows } from "../chat/api.ts";
 import type { Result, Row } from "../chat/types.ts";
+import { report } from "../failure.ts";
 import { Chart } from "./chart.tsx";
 import { naturalPlot } from "./natural.ts";
 import { Statement } from "./statement.tsx";
@@ -29,7 +31,11 @@ export function ResultView({ result, session, messageId }: ResultProps) {
       <p className="summary">{result.summary}</p>
       {plot !== undefined && <Chart plot={plot} />}
       {rows.length > 0 && <Table rows={rows} isComplete={isComplete} />}
-      {error !== undefined && <p className="failed-text">{error}</p>}
+      {error !== null && (
+        <Alert kind="warning">
+          只显示前 {rows.length} 行：{error.message}
+        </Alert>
+      )}
       {result.download_url !== null && <Download path={result.download_url} />}
       {sql !== "" && (
         <details className="statement">
@@ -48,25 +54,17 @@ function statementOf({ sql_validate_result: validated, sql_result: generated }: 
 /** Returns all rows: those of the answer itself, or those of the history once they are loaded. */
 function useRows(result: Result, session: string, messageId: number | undefined) {
   const given = rowsOf(result);
-  const count = result.sql_validate_result?.rows ?? 0;
-  const isPart = given.length < count && messageId !== undefined;
-  const [loaded, setLoaded] = useState<readonly Row[]>();
-  const [error, setError] = useState<string>();
-  useEffect(() => {
-    if (!isPart) return;
-    let isGone = false;
-    allRows(session, messageId).then(
-      (rows) => !isGone && setLoaded(rows),
-      (reason: Error) => !isGone && setError(`只显示前 ${given.length} 行：${reason.message}`),
-    );
-    return () => {
-      isGone = true;
-    };
-  }, [isPart, session, messageId, given.length]);
+  const isPart = messageId !== undefined && given.length < (result.sql_validate_result?.rows ?? 0);
+  const { data, error } = useQuery({
+    queryKey: ["rows", session, messageId],
+    queryFn: isPart ? () => allRows(session, messageId) : skipToken,
+    // The rows of an answer never change.
+    enabled: ({ state }) => state.data === undefined,
+  });
+  const found = data ?? given;
   const operation = result.task?.operation;
-  const found = isPart ? (loaded ?? given) : given;
   const rows = useMemo(() => distinct(found, operation), [found, operation]);
-  return { rows, isComplete: !isPart || loaded !== undefined, error };
+  return { rows, isComplete: !isPart || data !== undefined, error };
 }
 
 function Table({ rows, isComplete }: { rows: readonly Row[]; isComplete: boolean }) {
@@ -102,7 +100,7 @@ function Download({ path }: { path: string }) {
       const response = await send(path);
       saveFile(path.split("/").at(-1) ?? "result.csv", await response.blob(), "text/csv");
     } catch (error) {
-      toast(error instanceof Error ? error.message : String(error), "error");
+      report(error);
     }
   });
   return (
