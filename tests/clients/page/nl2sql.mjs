@@ -64,8 +64,10 @@ function writes(visit, sql) {
 }
 
 const field = (page) => page.getByRole("textbox", { name: "问题" });
-const turns = (page) => page.locator(".turn");
-const result = (page) => turns(page).last().locator(".result");
+/** Elements by their name, within a page or another element. */
+const parts = (place, name) => place.locator(`[data-part="${name}"]`);
+const turns = (page) => parts(page, "turn");
+const result = (page) => parts(turns(page).last(), "result");
 
 /** Sends a question. Just after an answer the field still waits for the end of its stream, and takes no key. */
 async function send(page, text) {
@@ -79,7 +81,7 @@ async function send(page, text) {
 async function ask(page, text) {
   const before = await turns(page).count();
   await send(page, text);
-  await turns(page).nth(before).locator(".result").waitFor();
+  await parts(turns(page).nth(before), "result").waitFor();
 }
 
 /** The list of sessions: beside the conversation, or in a dialog where there is no room. */
@@ -91,7 +93,7 @@ async function openHistory({ page, viewport }) {
   return dialog;
 }
 
-const titled = (history, text) => history.locator(".session-title").getByText(text);
+const titled = (history, text) => parts(history, "title").getByText(text);
 
 /** The texts of a column of the table, as far as its rows exist. */
 function column(page, name) {
@@ -108,8 +110,8 @@ const asked = (page, count) => comesTo(turns(page), count);
 
 /** Opens the steps of a turn, which close by themselves when its answer is shown. */
 async function openSteps(turn) {
-  await turn.locator(".steps:not([open])").waitFor();
-  await turn.locator(".steps > summary").click();
+  await turn.locator('[data-part="steps"]:not([open])').waitFor();
+  await parts(turn, "steps").locator("summary").click();
 }
 
 /** A question becomes steps, words, a line, a table that sorts, and a statement in colors. */
@@ -118,7 +120,7 @@ async function answers(visit) {
   await page.getByRole("list", { name: "示例问题" }).waitFor();
   await visit.look("welcome");
   await ask(page, TREND);
-  assert.match(await result(page).locator(".summary").textContent(), /12 行/);
+  assert.match(await parts(result(page), "summary").textContent(), /12 行/);
   const words = await result(page).locator("figcaption").textContent();
   assert.match(words, /折线图：按 month 的 12 个数据点；total_sales 最低 .*，最高 /);
   await result(page).getByRole("img", { name: words }).locator("canvas").waitFor();
@@ -131,11 +133,11 @@ async function answers(visit) {
   await page.keyboard.press("Enter");
   assert.equal(Number((await column(page, "total_sales"))[0]), Math.max(...sorted));
   await openSteps(turns(page).last());
-  const names = await turns(page).last().locator(".steps li strong").allTextContents();
+  const names = await parts(turns(page).last(), "steps").locator("li strong").allTextContents();
   assert.deepEqual(names, ["理解问题", "解析任务", "生成查询", "执行查询", "整理结果"]);
-  await result(page).locator(".statement summary").click();
+  await parts(result(page), "statement").locator("summary").click();
   await result(page).locator(".w-sql-keyword").first().waitFor();
-  const sql = await result(page).locator(".statement pre").textContent();
+  const sql = await parts(result(page), "statement").locator("pre").textContent();
   assert.match(sql, /^WITH base AS/);
   await visit.look("trend");
   await ask(page, BARS);
@@ -149,7 +151,7 @@ async function repairs(visit) {
   await ask(page, MENDED);
   const turn = turns(page).last();
   await openSteps(turn);
-  const states = await turn.locator(".steps li[data-step]").evaluateAll((rows) =>
+  const states = await parts(turn, "steps").locator("li[data-step]").evaluateAll((rows) =>
     rows.map(({ dataset }) => `${dataset.step} ${dataset.status}`),
   );
   assert.deepEqual(states.slice(2), [
@@ -160,7 +162,7 @@ async function repairs(visit) {
     "result_return done",
   ]);
   await turn.getByText("第 2 次").first().waitFor();
-  const repair = turn.locator(".repair");
+  const repair = parts(turn, "repair");
   assert.match(await repair.locator("summary").textContent(), /重试 1 次后成功：字段不存在/);
   await repair.locator("summary").click();
   const replaced = await repair.getByRole("list", { name: "替换的字段" }).textContent();
@@ -168,7 +170,7 @@ async function repairs(visit) {
   await repair.getByRole("list", { name: "给下一次尝试的提示" }).getByText("total_amount").waitFor();
   await visit.look("mended");
   await page.reload();
-  await turns(page).last().locator(".repair").getByText("重试 1 次后成功").waitFor();
+  await parts(turns(page).last(), "repair").getByText("重试 1 次后成功").waitFor();
   await ask(page, "列出2030年的订单");
   const last = turns(page).last();
   await last.getByText("重试 2 次后仍未成功").waitFor();
@@ -226,7 +228,7 @@ async function remembers(visit) {
   await page.getByRole("heading", { name: "想了解什么数据？" }).waitFor();
   await ask(page, LIST);
   let history = await openHistory(visit);
-  const titles = history.locator(".session-title");
+  const titles = parts(history, "title");
   // The list is read again after an answer. The clock of the tests stands still, so neither was used last.
   await eventually(async () =>
     assert.deepEqual((await titles.allTextContents()).toSorted(), [LIST, "有多少客户"].toSorted()));
@@ -269,7 +271,7 @@ async function reloads(visit) {
   await page.keyboard.press("Enter");
   const running = turns(page).last().locator("[data-step='sql_generation'][data-status='running']");
   await running.waitFor();
-  const shown = await turns(page).last().locator(".steps li strong").allTextContents();
+  const shown = await parts(turns(page).last(), "steps").locator("li strong").allTextContents();
   assert.deepEqual(shown, ["理解问题", "解析任务", "生成查询"]);
   await held();
   await visit.look("running");
@@ -301,7 +303,7 @@ async function fails(visit) {
   const kept = await turns(page).last().getByRole("alert").textContent();
   assert.ok(kept.length > 10 && said.endsWith(kept), `${said} / ${kept}`);
   await ask(page, "有多少客户");
-  assert.match(await result(page).locator(".summary").textContent(), /392/);
+  assert.match(await parts(result(page), "summary").textContent(), /392/);
 }
 
 /** Markup in a question, a title, a model's answer and a result is text. */
@@ -316,14 +318,14 @@ async function isHarmless(visit) {
   });
   await ask(page, `有多少订单 ${HOSTILE}`);
   await eventually(async () => assert.deepEqual(await column(page, "bad"), [HOSTILE, "</script><b>b</b>"]));
-  assert.equal(await result(page).locator(".summary").textContent(), `${HOSTILE} [x](javascript:alert(1))`);
-  await result(page).locator(".statement summary").click();
-  assert.ok((await result(page).locator(".statement pre").textContent()).includes(HOSTILE.slice(0, 20)));
-  assert.equal(await page.locator(".turn img, .turn a, .turn script, .turn b, .turn i").count(), 0);
+  assert.equal(await parts(result(page), "summary").textContent(), `${HOSTILE} [x](javascript:alert(1))`);
+  await parts(result(page), "statement").locator("summary").click();
+  assert.ok((await parts(result(page), "statement").locator("pre").textContent()).includes(HOSTILE.slice(0, 20)));
+  assert.equal(await turns(page).locator("img, a, script, b, i").count(), 0);
   await visit.look("hostile");
   const history = await openHistory(visit);
   await history.getByText(HOSTILE.slice(0, 10)).first().waitFor();
-  assert.equal(await page.locator(".sessions img").count(), 0);
+  assert.equal(await history.locator("img").count(), 0);
   await visit.look("hostile-history");
   assert.doesNotMatch(await page.title(), /^hacked/);
 }
@@ -342,7 +344,7 @@ async function survives(visit) {
   await visit.back();
   await page.getByText("连接已断开，正在重连…").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "发送" }).click();
-  await turns(page).nth(1).locator(".result table").waitFor();
+  await parts(turns(page).nth(1), "result").locator("table").waitFor();
   // In the middle of an answer: the run goes on without the page.
   const held = await hold(visit, "sql");
   await send(page, TREND);
@@ -372,7 +374,7 @@ async function outlives(visit) {
   await order("start");
   await told.waitFor({ state: "detached" });
   await page.getByRole("button", { name: "发送" }).click();
-  await turns(page).nth(1).locator(".result table").waitFor();
+  await parts(turns(page).nth(1), "result").locator("table").waitFor();
   const held = await hold(visit, "sql");
   await send(page, TREND);
   await turns(page).nth(2).locator("[data-step='sql_generation'][data-status='running']").waitFor();
@@ -409,7 +411,7 @@ async function agrees(visit) {
   visit.expect(BAD_ANSWER);
   await ask(page, "有多少客户");
   const other = await visit.tab(page.url());
-  await turns(other).first().locator(".result").waitFor();
+  await parts(turns(other).first(), "result").waitFor();
   const held = await hold(visit, "sql");
   await field(page).fill(TREND);
   await page.keyboard.press("Enter");
@@ -425,10 +427,10 @@ async function agrees(visit) {
   assert.equal(refused, 409);
   await release(visit);
   for (const tab of [page, other]) {
-    await turns(tab).nth(1).locator(".result table").waitFor();
+    await parts(turns(tab).nth(1), "result").locator("table").waitFor();
     await asked(tab, 2);
   }
-  const texts = (tab) => tab.locator(".summary").allTextContents();
+  const texts = (tab) => parts(tab, "summary").allTextContents();
   await eventually(async () => assert.deepEqual(await texts(other), await texts(page)));
 }
 

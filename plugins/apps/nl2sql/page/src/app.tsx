@@ -6,6 +6,7 @@ import { suggestions } from "./chat/api.ts";
 import { type Conversation, useConversation } from "./chat/conversation.ts";
 import { useSessions } from "./chat/sessions.ts";
 import { History } from "./history/history.tsx";
+import styles from "./page.module.css";
 import { TurnView } from "./turn/turn.tsx";
 
 export function App() {
@@ -23,7 +24,7 @@ export function App() {
   );
   const actions = (
     <>
-      <Button className="only-narrow" onClick={() => setListOpen(true)}>
+      <Button className={styles.onlyNarrow} onClick={() => setListOpen(true)}>
         历史
       </Button>
       <Button onClick={() => open(undefined)}>新会话</Button>
@@ -36,13 +37,13 @@ export function App() {
       layout="fixed"
       actions={actions}
     >
-      <div className="columns">
-        <nav className="side only-wide" aria-label="历史会话">
+      <div className={styles.columns}>
+        <nav className={styles.side} aria-label="历史会话">
           {list}
         </nav>
-        <section className="conversation" aria-label="对话">
+        <section className={styles.conversation} aria-label="对话">
           <Turns conversation={conversation} />
-          <div className="ask">
+          <div className={styles.ask}>
             <Composer
               key={conversation.session ?? "new"}
               label="问题"
@@ -63,12 +64,14 @@ export function App() {
 
 function Turns({ conversation }: { conversation: Conversation }) {
   const { session, turns, isBusy, isLoading, send } = conversation;
-  if (turns.length === 0 && isLoading) return <p className="empty w-note">正在加载…</p>;
+  if (turns.length === 0 && isLoading) {
+    return <p className={`${styles.empty} w-note`}>正在加载…</p>;
+  }
   if (turns.length === 0) return <Welcome onAsk={send} busy={isBusy} />;
   return (
     <MessageList label="问题与回答" busy={isBusy}>
       {turns.map((turn) => (
-        <div key={turn.key} className="turn">
+        <div key={turn.key} className={styles.turn} data-part="turn">
           <Said by="user">{turn.question}</Said>
           <Said by="assistant">
             <TurnView turn={turn} session={session ?? ""} />
@@ -88,10 +91,10 @@ function Welcome({ onAsk, busy }: { onAsk: (text: string) => Promise<void>; busy
     staleTime: Number.POSITIVE_INFINITY,
   });
   return (
-    <div className="empty">
+    <div className={styles.empty}>
       <h2>想了解什么数据？</h2>
       <p className="w-note">问题会变成一条只读的 SQL 查询，结果以表格和图表显示。</p>
-      <ul className="examples" aria-label="示例问题">
+      <ul className={styles.examples} aria-label="示例问题">
         {data?.suggestions.map((text) => (
           <li key={text}>
             <Button busy={busy} onClick={() => void onAsk(text).catch(() => undefined)}>

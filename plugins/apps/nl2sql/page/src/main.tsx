@@ -1,6 +1,5 @@
 // Entry of the page.
 import { showPage } from "@wattle/page";
 import { App } from "./app.tsx";
-import "./page.css";
 
 showPage(<App />);

@@ -44,7 +44,7 @@ function renderList(): () => string[] {
       <History current={undefined} onOpen={() => {}} onChanged={() => {}} />
     </QueryClientProvider>,
   );
-  const titles = () => [...container.querySelectorAll(".session-title")];
+  const titles = () => [...container.querySelectorAll("[data-part='title']")];
   return () => titles().map((title) => title.textContent ?? "");
 }
 

@@ -7,6 +7,7 @@ import { HISTORY } from "../chat/conversation.ts";
 import { useSessions } from "../chat/sessions.ts";
 import type { Session } from "../chat/types.ts";
 import { isNetwork, report } from "../failure.ts";
+import styles from "../page.module.css";
 
 interface HistoryProps {
   current: string | undefined;
@@ -61,7 +62,7 @@ export function History({ current, onOpen, onChanged }: HistoryProps) {
     <>
       {error !== null && !isNetwork(error) && <Alert>会话列表没有加载：{error.message}</Alert>}
       {data?.sessions.length === 0 && <p className="w-note">还没有会话</p>}
-      <ul className="sessions">
+      <ul className={styles.sessions}>
         {data?.sessions.map((session) => (
           <Row
             key={session.session_id}
@@ -90,7 +91,7 @@ export function History({ current, onOpen, onChanged }: HistoryProps) {
           </>
         }
       >
-        <p className="quoted">{question?.session.title}</p>
+        <p className={styles.quoted}>{question?.session.title}</p>
         <p>{texts.text}</p>
       </Dialog>
     </>
@@ -110,11 +111,13 @@ function Row({ session, isCurrent, onOpen, onAsk }: RowProps) {
     <li data-current={isCurrent}>
       <button
         type="button"
-        className="session"
+        className={styles.session}
         aria-current={isCurrent ? "page" : undefined}
         onClick={() => onOpen(id)}
       >
-        <span className="session-title">{title}</span>
+        <span className={styles.sessionTitle} data-part="title">
+          {title}
+        </span>
         <span className="w-note">
           {shortTime(time)} · {count} 条
         </span>

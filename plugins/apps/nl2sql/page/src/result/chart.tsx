@@ -1,6 +1,7 @@
 // The plot of a result that suits one, with its numbers as text.
 import { ErrorBoundary, later } from "@wattle/page";
 import { Suspense, useMemo } from "react";
+import styles from "../page.module.css";
 import type { NaturalPlot } from "./natural.ts";
 import { described } from "./natural.ts";
 
@@ -23,9 +24,9 @@ export function Chart({ plot }: { plot: NaturalPlot }) {
     [plot],
   );
   return (
-    <figure className="chart">
+    <figure className={styles.chart}>
       <ErrorBoundary fallback={null}>
-        <Suspense fallback={<div className="chart-place" />}>
+        <Suspense fallback={<div className={styles.chartPlace} />}>
           <Plot label={words} x={x} series={plot.series} />
         </Suspense>
       </ErrorBoundary>

@@ -7,6 +7,7 @@ import { useMemo } from "react";
 import { allRows } from "../chat/api.ts";
 import type { Result, Row } from "../chat/types.ts";
 import { report } from "../failure.ts";
+import styles from "../page.module.css";
 import { Chart } from "./chart.tsx";
 import { naturalPlot } from "./natural.ts";
 import { Statement } from "./statement.tsx";
@@ -26,9 +27,13 @@ export function ResultView({ result, session, messageId }: ResultProps) {
   const plot = useMemo(() => (isComplete ? naturalPlot(rows) : undefined), [rows, isComplete]);
   const sql = statementOf(result);
   return (
-    <div className="result" data-status={result.final_status}>
-      {isData && <span className="tag status">{STATUS[result.final_status]}</span>}
-      <p className="summary">{result.summary}</p>
+    <div className={styles.result} data-part="result" data-status={result.final_status}>
+      {isData && (
+        <span className={`${styles.tag} ${styles.status}`}>{STATUS[result.final_status]}</span>
+      )}
+      <p className={styles.summary} data-part="summary">
+        {result.summary}
+      </p>
       {plot !== undefined && <Chart plot={plot} />}
       {rows.length > 0 && <Table rows={rows} isComplete={isComplete} />}
       {error !== null && (
@@ -38,7 +43,7 @@ export function ResultView({ result, session, messageId }: ResultProps) {
       )}
       {result.download_url !== null && <Download path={result.download_url} />}
       {sql !== "" && (
-        <details className="statement">
+        <details className={styles.statement} data-part="statement">
           <summary>SQL</summary>
           <Statement sql={sql} />
         </details>

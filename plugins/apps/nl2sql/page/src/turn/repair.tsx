@@ -1,5 +1,6 @@
 // The errors before an answer, and their corrections.
 import type { HiddenContext, Replacement, Result } from "../chat/types.ts";
+import styles from "../page.module.css";
 import { Statement } from "../result/statement.tsx";
 
 const KINDS: Record<string, string> = {
@@ -28,7 +29,7 @@ export function Repair({ result }: { result: Result }) {
   if (retries === 0 && replaced.length === 0) return null;
   const isMended = result.final_status === "success";
   return (
-    <details className="repair" data-mended={isMended}>
+    <details className={styles.repair} data-part="repair" data-mended={isMended}>
       <summary>
         重试 {retries} 次{isMended ? "后成功" : "后仍未成功"}
         {context !== null && `：${causeOf(context)}`}
@@ -58,8 +59,8 @@ export function Hints({ context }: { context: HiddenContext }) {
   return (
     <>
       <p>
-        <span className="tag">{causeOf(context)}</span>{" "}
-        {TEXTS[error] === undefined && <span className="failed-text">{error}</span>}
+        <span className={styles.tag}>{causeOf(context)}</span>{" "}
+        {TEXTS[error] === undefined && <span className={styles.failure}>{error}</span>}
       </p>
       {sql !== "" && <Statement sql={sql} label="失败的 SQL" />}
       {hints.length > 0 && (

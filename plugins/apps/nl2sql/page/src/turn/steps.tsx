@@ -2,6 +2,7 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { attempt, type Step } from "../chat/turns.ts";
 import type { Generation, HiddenContext, Intent, Task, Validation } from "../chat/types.ts";
+import styles from "../page.module.css";
 import { Statement } from "../result/statement.tsx";
 import { Hints } from "./repair.tsx";
 
@@ -31,7 +32,8 @@ export function Steps({ steps, isOpen, said }: StepsProps) {
   const failures = steps.filter(({ status }) => status === "failed").length;
   return (
     <details
-      className="steps"
+      className={styles.steps}
+      data-part="steps"
       open={shown}
       onToggle={(event) => setShown(event.currentTarget.open)}
     >
@@ -63,17 +65,17 @@ function StepRow({ step, attempt, said }: StepProps) {
       data-status={status}
       aria-current={status === "running" ? "step" : undefined}
     >
-      <p className="step-line">
-        <span className="step-sign" aria-hidden="true">
+      <p className={styles.stepLine}>
+        <span className={styles.stepSign} aria-hidden="true">
           {SIGNS[status]}
         </span>
         <strong>{NAMES[name]}</strong>
-        {isRepeated && <span className="tag">第 {attempt} 次</span>}
+        {isRepeated && <span className={styles.tag}>第 {attempt} 次</span>}
         <span className="w-note">{status === "failed" ? STATES.failed : message}</span>
       </p>
-      {detail !== undefined && <div className="step-detail">{shown(name, detail)}</div>}
+      {detail !== undefined && <div className={styles.stepDetail}>{shown(name, detail)}</div>}
       {detail === undefined && status === "failed" && message !== said && (
-        <p className="failed-text">{message}</p>
+        <p className={styles.failure}>{message}</p>
       )}
     </li>
   );
@@ -124,7 +126,7 @@ function Generated({ generation }: { generation: Generation }) {
   const { sql, generation_error: error, applied_field_replacements: replaced = [] } = generation;
   return (
     <>
-      {error !== undefined && <p className="failed-text">{error}</p>}
+      {error !== undefined && <p className={styles.failure}>{error}</p>}
       {replaced.length > 0 && (
         <p>已替换字段：{replaced.map(({ from, to }) => `${from} → ${to}`).join("，")}</p>
       )}
@@ -135,7 +137,7 @@ function Generated({ generation }: { generation: Generation }) {
 
 function Validated({ validation }: { validation: Validation }) {
   const { is_valid, error, rows, empty_result, zero_metric_result } = validation;
-  if (!is_valid) return <p className="failed-text">{error}</p>;
+  if (!is_valid) return <p className={styles.failure}>{error}</p>;
   if (empty_result) return <p>没有查到数据</p>;
   return <p>{zero_metric_result ? "统计结果为 0" : `查到 ${rows} 行`}</p>;
 }

@@ -1,6 +1,7 @@
 // The answer to one question: its steps while it is in progress, then the result.
 import { Alert, Announce } from "@wattle/page";
 import type { Turn } from "../chat/turns.ts";
+import styles from "../page.module.css";
 import { ResultView } from "../result/result.tsx";
 import { Repair } from "./repair.tsx";
 import { Steps } from "./steps.tsx";
@@ -11,7 +12,7 @@ export function TurnView({ turn, session }: { turn: Turn; session: string }) {
     <>
       {steps.length > 0 && <Steps steps={steps} isOpen={state !== "done"} said={error} />}
       {state === "waiting" && (
-        <p className="working" role="status">
+        <p className={styles.working} role="status">
           正在处理这个问题，完成后会显示结果…
         </p>
       )}
