@@ -194,6 +194,26 @@ test("an unsent message is kept until the conversation has it", async () => {
   expect([texts(), result.current.unsent]).toEqual([["午饭", "晚饭", "早"], undefined]);
 });
 
+test("an unsent message is recognized by its id if the server has changed its text", async () => {
+  const bodies: string[] = [];
+  vi.stubGlobal("fetch", async (_url: string, { body }: RequestInit) => {
+    bodies.push(String(body));
+    throw new TypeError("no connection");
+  });
+  let stored = EMPTY;
+  const { result, texts } = chat({ loaded: stored, read: async () => stored });
+  await act(async () => {
+    await result.current.send("早").catch(() => undefined);
+  });
+  expect(result.current.unsent?.text).toBe("早");
+  const [sent] = JSON.parse(bodies[0] ?? "").messages;
+  stored = { ...EMPTY, messages: [{ ...message("user", "早上好"), id: sent.id }] };
+  await act(async () => {
+    document.dispatchEvent(new Event("visibilitychange"));
+  });
+  expect([texts(), result.current.unsent]).toEqual([["早上好"], undefined]);
+});
+
 test("a stop ends the stream and the run, and joins nothing meanwhile", async () => {
   fakeTimers();
   const asked = serve(() => reply("一", false));

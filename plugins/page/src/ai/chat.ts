@@ -47,6 +47,7 @@ const NEW_CHAT: StoredChat = { messages: [], isRunning: false, hasFailed: false 
 
 /** A message that the server has not accepted. */
 export interface Unsent {
+  id: string;
   text: string;
   error: ApiError;
   /** Number of messages of the user before it. */
@@ -185,9 +186,10 @@ export function useChat<T>(options: ChatOptions<T>): ChatHelpers<T> {
     const { error } = chat;
     // An error of a stream that has begun is about the answer.
     if (!(error instanceof ApiError)) return;
+    const id = chat.messages.at(-1)?.id ?? "";
     chat.messages = withoutLast(chat.messages, text);
     chat.clearError();
-    setUnsent({ text, error, after: userTexts(chat.messages).length });
+    setUnsent({ id, text, error, after: userTexts(chat.messages).length });
     throw error;
   };
   const regenerate = async () => {
@@ -220,9 +222,13 @@ function pauseAfter(misses: number): number {
   return Math.min(FIRST_PAUSE_MS * 2 ** (misses - 1), LONGEST_PAUSE_MS);
 }
 
-/** Returns true if a conversation has a message that seemed to be refused. */
-function isIn(messages: readonly UIMessage[], { text, after }: Unsent): boolean {
-  return userTexts(messages).slice(after).includes(text);
+/**
+ * Returns true if a conversation has a message that seemed to be refused. A server may store another
+ * id or another text than it was sent.
+ */
+function isIn(messages: readonly UIMessage[], { id, text, after }: Unsent): boolean {
+  const hasId = messages.some((message) => message.id === id);
+  return hasId || userTexts(messages).slice(after).includes(text);
 }
 
 function chatWith<T>(
