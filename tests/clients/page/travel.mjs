@@ -11,8 +11,12 @@ const standin = given.searchParams.get("standin");
 given.search = "";
 process.argv[3] = given.href;
 
-const VIDEO = "https://www.youtube.com/watch?v=dQw4w9WgXcQ";
-const FIRST = `Create a travel guide from this video: ${VIDEO}\n\nwith 2 AI pictures`;
+const VIDEO = "https://youtu.be/dQw4w9WgXcQ?si=x";
+const WISHES = "with 2 AI pictures";
+const FIRST = `${VIDEO}\n\n${WISHES}`;
+
+/** What the server makes of a first message that is only `VIDEO`. */
+const REQUEST = "Create a travel guide from this video: https://www.youtube.com/watch?v=dQw4w9WgXcQ";
 
 /** Where services are asked. */
 const APIFY = "/v2/acts/*";
@@ -68,8 +72,8 @@ function withPictures(visit) {
 }
 
 async function start(visit, page = visit.page) {
-  await page.getByLabel("视频链接").fill("https://youtu.be/dQw4w9WgXcQ?si=x");
-  await page.getByLabel("旅行要求（可选）").fill("with 2 AI pictures");
+  await page.getByLabel("视频链接").fill(VIDEO);
+  await page.getByLabel("旅行要求（可选）").fill(WISHES);
   await page.getByRole("button", { name: "开始生成" }).click();
   await page.waitForURL(/\/session\/[^?]+$/);
   await side(visit, "对话");
@@ -109,8 +113,8 @@ async function guide(visit) {
   await page.getByRole("alert").waitFor();
   assert.deepEqual(visit.sent, []);
   await hold(PICTURES);
-  await page.getByLabel("视频链接").fill("https://youtu.be/dQw4w9WgXcQ?si=x");
-  await page.getByLabel("旅行要求（可选）").fill("with 2 AI pictures");
+  await page.getByLabel("视频链接").fill(VIDEO);
+  await page.getByLabel("旅行要求（可选）").fill(WISHES);
   await page.getByRole("button", { name: "开始生成" }).dblclick();
   await page.waitForURL(/\/session\/[^?]+$/);
   // The blocks open by themselves, while the pictures are still made.
@@ -147,8 +151,8 @@ async function talked(visit) {
   const output = await crawled.getByLabel("抓取视频信息的输出").innerText();
   assert.equal(JSON.parse(output).count, 1);
   assert.match(await card(page, "build_travel_blocks").innerText(), /6 个内容块，其中景点/);
-  const { startedAt } = await session(page);
-  assert.equal(await page.locator(".t-summary time").getAttribute("datetime"), startedAt);
+  const { finalTime } = await session(page);
+  assert.equal(await page.locator(".t-summary time").getAttribute("datetime"), finalTime);
   await visit.look("answered");
 }
 
@@ -215,12 +219,12 @@ async function initial(visit) {
   await page.waitForURL(address);
   await side(visit, "对话");
   await state(page, "crawl_youtube_videos", "running");
-  assert.equal(await page.locator(".t-first p").innerText(),
-    `Create a travel guide from this video: ${VIDEO}`);
+  assert.equal(await page.locator(".t-first p").innerText(), VIDEO);
   await page.goto(`${address}?initial=${message}`);
   await page.waitForURL(address);
   await side(visit, "对话");
   await state(page, "crawl_youtube_videos", "running");
+  assert.equal(await page.locator(".t-first p").innerText(), REQUEST);
   await release();
   await completed(page);
   assert.equal(sentTo(visit, "POST", "/api/chat").length, 1);

@@ -24,11 +24,8 @@ export interface Session {
   currentStep: string | null;
   failedStep: string | null;
   lastError: string | null;
-  startedAt: string | null;
-  completedAt: string | null;
-  cancelledAt: string | null;
-  createdAt: string;
-  updatedAt: string;
+  /** The time for a summary: the start of the first run, or else the creation. */
+  finalTime: string;
 }
 
 /** The results of a session. */
@@ -69,11 +66,6 @@ export const api = {
     return request<State>(path(id, "/state"), { method: "PATCH", body, headers, keepalive });
   },
 };
-
-/** Returns the time of a guide: the start of its first run, or else its creation. */
-export function finalTime({ startedAt, createdAt }: Session): string {
-  return startedAt ?? createdAt;
-}
 
 /** Returns true for a list of blocks, as outputs of tools have it. */
 export function isBlocks(value: unknown): value is Block[] {

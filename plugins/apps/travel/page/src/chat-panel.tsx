@@ -4,7 +4,7 @@ import { textOf } from "@wattle/page/ai";
 import type { Conversation } from "./conversation.ts";
 import { Message } from "./message.tsx";
 import { firstOf } from "./parts.ts";
-import { STATUS_NAMES, shownTime } from "./status.ts";
+import { FinalTime, STATUS_NAMES, StatusMark } from "./status.tsx";
 import { titleOf } from "./tools.ts";
 
 interface ChatPanelProps {
@@ -46,7 +46,7 @@ export function ChatPanel({ conversation, onOpen }: ChatPanelProps) {
           label="消息"
           placeholder={first ? "补充要求，或让它继续" : "粘贴视频链接，或描述旅行要求"}
           busy={isBusy || isStopping}
-          onSend={(text) => conversation.send(text)}
+          onSend={conversation.send}
           onStop={isBusy ? () => void stop() : undefined}
         />
       </div>
@@ -61,11 +61,9 @@ function Summary({ conversation: { session, isBusy, retry } }: { conversation: C
   const canGoOn = !isBusy && (status === "CANCELLED" || status === "ERROR");
   return (
     <div className="t-summary">
-      <span className="t-status" data-status={status}>
-        {STATUS_NAMES[status]}
-      </span>
+      <StatusMark status={status} />
       {step && <span>{titleOf(step)}</span>}
-      <time dateTime={session.startedAt ?? session.createdAt}>{shownTime(session)}</time>
+      <FinalTime session={session} />
       {canGoOn && <Button onClick={retry}>继续</Button>}
       {!isBusy && session.lastError && <p className="t-error">{session.lastError}</p>}
     </div>

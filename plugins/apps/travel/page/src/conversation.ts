@@ -2,17 +2,15 @@
 import { ApiError, address } from "@wattle/page";
 import { type StoredChat, useChat } from "@wattle/page/ai";
 import type { UIMessage } from "ai";
-import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
-import { api, type Session, type State, type WholeSession } from "./api.ts";
+import { useCallback, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
+import { api, type State, type WholeSession } from "./api.ts";
 import { isFirstVisit } from "./initial.ts";
 import { doneTools } from "./parts.ts";
-import { toGuidePrompt } from "./prompt.ts";
 
 const CONTINUE = "请从上次停下的地方继续。";
 
 export interface Conversation {
-  session: Session;
-  state: State;
+  session: WholeSession;
   /** Number of tool outputs that the state certainly has. */
   settled: number;
   messages: UIMessage[];
@@ -42,20 +40,15 @@ function messageOf(error: Error): string {
 /** Returns the conversation of a session that was read. */
 export function useConversation(loaded: WholeSession, initial: string | undefined): Conversation {
   const { id } = loaded;
-  const [session, setSession] = useState<Session>(loaded);
-  const [state, setState] = useState<State>(loaded.state);
-  const [cancelled, setCancelled] = useState(() => cancelledCalls(loaded));
+  const [session, setSession] = useState(loaded);
+  const cancelled = useMemo(() => cancelledCalls(session), [session]);
   const [settled, setSettled] = useState(() => doneTools(loaded.messages));
   const chat = useChat<WholeSession>({
     id,
     loaded,
     chatOf,
     read: () => api.show(id),
-    onRead: (whole) => {
-      setSession(whole);
-      setState(whole.state);
-      setCancelled(cancelledCalls(whole));
-    },
+    onRead: setSession,
     transport: { api: address("api/chat"), body: { sessionId: id } },
     channel: `wattle-travel-${id}`,
   });
@@ -72,12 +65,8 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
     void readState(made);
   }, [made]);
 
-  const send = (typed: string) => {
-    // The first message may be only the URL of a video.
-    const text = messages.length === 0 ? toGuidePrompt(typed) : typed;
-    // A refused message is in `unsent`.
-    chat.send(text).catch(() => undefined);
-  };
+  // A refused message is in `unsent`.
+  const send = (text: string) => void chat.send(text).catch(() => undefined);
   const sendInitial = useEffectEvent(() => {
     if (initial !== undefined && isFirstVisit(id, initial) && loaded.messages.length === 0) {
       send(initial);
@@ -86,16 +75,19 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   useEffect(() => sendInitial(), []);
 
   const onSaved = useCallback(
-    (next: State) => {
-      setState(next);
+    (state: State) => {
+      setSession((session) => ({ ...session, state }));
       tell();
     },
     [tell],
   );
+  const cancel = async () => {
+    const stopped = await api.cancel(id);
+    setSession((session) => ({ ...session, ...stopped }));
+  };
   const failure = isBusy ? undefined : (unsent?.error ?? chat.error);
   return {
     session,
-    state,
     settled,
     messages,
     cancelled,
@@ -104,7 +96,7 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
     unsent: unsent?.text,
     send,
     retry: () => send(unsent?.text ?? CONTINUE),
-    stop: () => chat.stop(async () => setSession(await api.cancel(id))),
+    stop: () => chat.stop(cancel),
     onSaved,
   };
 }

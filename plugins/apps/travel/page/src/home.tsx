@@ -12,9 +12,8 @@ import {
 } from "@wattle/page";
 import { type FormEvent, useState } from "react";
 import { api } from "./api.ts";
-import { firstMessage } from "./prompt.ts";
 import { go, sessionAddress } from "./route.ts";
-import { STATUS_NAMES, shownTime } from "./status.ts";
+import { FinalTime, StatusMark } from "./status.tsx";
 
 export function Home() {
   return (
@@ -34,7 +33,7 @@ function Start() {
   const [wishes, setWishes] = useState(isAddress ? "" : suggested);
   const [error, setError] = useState<string>();
   const [start, isBusy] = useOnce(async () => {
-    const message = firstMessage(video, wishes);
+    const message = [video.trim(), wishes.trim()].filter((part) => part !== "").join("\n\n");
     if (message === "") {
       setError("请填写视频链接或旅行要求。");
       return;
@@ -97,10 +96,8 @@ function Recent() {
             >
               {session.title}
             </a>
-            <span className="t-status" data-status={session.status}>
-              {STATUS_NAMES[session.status]}
-            </span>
-            <time dateTime={session.startedAt ?? session.createdAt}>{shownTime(session)}</time>
+            <StatusMark status={session.status} />
+            <FinalTime session={session} />
           </li>
         ))}
       </ul>

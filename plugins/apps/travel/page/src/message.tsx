@@ -10,7 +10,7 @@ import {
   type UIMessage,
 } from "ai";
 import { memo } from "react";
-import { editableBlocks, HTML_TOOL, keyJson, summaryOf, titleOf } from "./tools.ts";
+import { editableBlocks, HTML_TOOL, summaryOf, titleOf, withoutLongTexts } from "./tools.ts";
 
 interface MessageProps {
   message: UIMessage;
@@ -65,9 +65,9 @@ const Tool = memo(function Tool({ part, isLive, isCancelled, onOpen }: ToolProps
         ) : undefined
       }
     >
-      <JsonView label={`${titleOf(name)}的输入`} value={keyJson(part.input)} />
+      <JsonView label={`${titleOf(name)}的输入`} value={withoutLongTexts(part.input)} />
       {part.output !== undefined && (
-        <JsonView label={`${titleOf(name)}的输出`} value={keyJson(part.output)} />
+        <JsonView label={`${titleOf(name)}的输出`} value={withoutLongTexts(part.output)} />
       )}
     </ToolCard>
   );

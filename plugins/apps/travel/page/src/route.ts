@@ -25,31 +25,24 @@ export function sessionAddress(id: string, initial?: string): string {
   return url.href;
 }
 
-const watchers = new Set<() => void>();
+/** The event of browsers for their own navigation. Here it reports that of the page as well. */
+const MOVED = "popstate";
 
 function watch(watcher: () => void): () => void {
-  watchers.add(watcher);
-  addEventListener("popstate", watcher);
-  return () => {
-    watchers.delete(watcher);
-    removeEventListener("popstate", watcher);
-  };
-}
-
-function moved(): void {
-  for (const watcher of [...watchers]) watcher();
+  addEventListener(MOVED, watcher);
+  return () => removeEventListener(MOVED, watcher);
 }
 
 /** Navigates within the page. */
 export function go(href: string): void {
   history.pushState(null, "", href);
-  moved();
+  dispatchEvent(new Event(MOVED));
 }
 
 /** Replaces the URL without an entry in the history. */
 export function replace(href: string): void {
   history.replaceState(null, "", href);
-  moved();
+  dispatchEvent(new Event(MOVED));
 }
 
 /** Returns the current route. */

@@ -59,7 +59,7 @@ const LONG_KEYS = new Set(["html", "subtitles", "description"]);
 const LONG_CHARS = 400;
 
 /** Returns a document for a card, which has the lengths of long texts in their place. */
-export function keyJson(value: unknown): unknown {
+export function withoutLongTexts(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value ?? null, (key, inner: unknown) => {
       const isLong = typeof inner === "string" && inner.length > LONG_CHARS;

@@ -21,7 +21,8 @@ interface WorkspaceProps {
 
 export function Workspace({ loaded, initial }: WorkspaceProps) {
   const conversation = useConversation(loaded, initial);
-  const { session, state, messages } = conversation;
+  const { session, messages } = conversation;
+  const { state } = session;
   const [width, setWidth] = usePanelWidth();
   const [side, setSide] = useState<Side>(loaded.state.handbookHtml ? "guide" : "chat");
   const [isEditing, setEditing] = useState(false);

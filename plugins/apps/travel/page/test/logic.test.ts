@@ -2,42 +2,15 @@
 import { textOf } from "@wattle/page/ai";
 import type { UIMessage } from "ai";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { type Block, finalTime, type Session } from "../src/api.ts";
+import type { Block } from "../src/api.ts";
 import { Autosave, DEBOUNCE_MS, type SaveState } from "../src/autosave.ts";
 import { blockOf, blocksOf, draftOf, moved, newDraft, problemsOf } from "../src/blocks.ts";
 import { isFirstVisit } from "../src/initial.ts";
 import { editable, firstOf, pageCall } from "../src/parts.ts";
-import { firstMessage, toGuidePrompt, videoUrl } from "../src/prompt.ts";
 import { bounded, widthAfter } from "../src/resize.tsx";
 import { routeOf } from "../src/route.ts";
-import { keyJson, summaryOf } from "../src/tools.ts";
+import { summaryOf, withoutLongTexts } from "../src/tools.ts";
 import * as unsaved from "../src/unsaved.ts";
-
-const VIDEO = "https://www.youtube.com/watch?v=dQw4w9WgXcQ";
-
-test.each([
-  [VIDEO, VIDEO],
-  ["youtu.be/dQw4w9WgXcQ?si=x", VIDEO],
-  ["https://m.youtube.com/watch?t=1&v=dQw4w9WgXcQ&list=y", VIDEO],
-  ["https://www.youtube.com/shorts/dQw4w9WgXcQ", VIDEO],
-  ["https://youtu.be/short", undefined],
-  ["https://example.com/watch?v=dQw4w9WgXcQ", undefined],
-  [`${VIDEO} three days`, undefined],
-  ["https://www.youtube.com/watch?v=<script>", undefined],
-])("s3_02 the URL %s is %s", (text, url) => {
-  expect(videoUrl(text)).toBe(url);
-});
-
-test("s3_01 a URL becomes a request, other text is kept", () => {
-  expect(toGuidePrompt(" youtu.be/dQw4w9WgXcQ ")).toBe(
-    `Create a travel guide from this video: ${VIDEO}`,
-  );
-  expect(toGuidePrompt("三天两晚")).toBe("三天两晚");
-  expect(firstMessage(VIDEO, "带孩子")).toBe(
-    `Create a travel guide from this video: ${VIDEO}\n\n带孩子`,
-  );
-  expect(firstMessage(" ", " ")).toBe("");
-});
 
 test("the route is found below any prefix", () => {
   const base = "http://host/apps/travel/";
@@ -61,12 +34,6 @@ test("s3_63 the panel has 300 to 600 pixels, also by keyboard", () => {
   expect(widthAfter("ArrowRight", 305)).toBe(300);
   expect([widthAfter("Home", 420), widthAfter("End", 420)]).toEqual([300, 600]);
   expect(widthAfter("a", 420)).toBeUndefined();
-});
-
-test("s3_68 the final time is that of the first run or of the creation", () => {
-  const made = { startedAt: null, createdAt: "2026-01-01T00:00:00.000Z" } as Session;
-  expect(finalTime(made)).toBe(made.createdAt);
-  expect(finalTime({ ...made, startedAt: "2026-01-02T00:00:00.000Z" })).toContain("01-02");
 });
 
 const BLOCK: Block = {
@@ -147,7 +114,7 @@ test("cards summarize the output of a tool, and show no page as JSON", () => {
   );
   expect(summaryOf("search_image", undefined)).toBeUndefined();
   expect(summaryOf("unknown", {})).toBeUndefined();
-  expect(keyJson({ html: "x".repeat(5_000), title: "T" })).toEqual({
+  expect(withoutLongTexts({ html: "x".repeat(5_000), title: "T" })).toEqual({
     html: "（5,000 字符）",
     title: "T",
   });
