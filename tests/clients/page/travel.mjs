@@ -50,6 +50,12 @@ async function side(visit, name, page = visit.page) {
   if (isNarrow(visit)) await page.getByRole("radio", { name, exact: true }).check();
 }
 
+/** The elements with this name. */
+const part = (page, name) => page.locator(`[data-part="${name}"]`);
+
+/** The status of the session above the conversation, if it is this one. */
+const status = (page, wanted) => part(page, "summary").locator(`[data-status="${wanted}"]`);
+
 const radio = (page, name) => page.getByRole("radio", { name, exact: true });
 const card = (page, tool) => page.locator(`.w-tool[data-tool="${tool}"]`);
 const field = (page, at, label) =>
@@ -84,10 +90,7 @@ const state = (page, tool, wanted) =>
   card(page, tool).and(page.locator(`[data-state="${wanted}"]`)).last()
     .waitFor({ state: "attached" });
 
-async function completed(page) {
-  const status = page.locator('.t-summary .t-status[data-status="COMPLETED"]');
-  await status.waitFor({ state: "attached" });
-}
+const completed = (page) => status(page, "COMPLETED").waitFor({ state: "attached" });
 
 /** Nothing is made any more, as the page and the server see it: a message or an edit is taken. */
 async function idle(page) {
@@ -138,7 +141,7 @@ async function guide(visit) {
 /** First message above, all others in the list; six cards with summaries. */
 async function talked(visit) {
   const { page } = visit;
-  assert.equal(await page.locator(".t-first p").innerText(), FIRST);
+  assert.equal(await part(page, "first").innerText(), FIRST);
   const log = page.getByRole("log");
   assert.equal(await log.getByText(VIDEO).count(), 0, "the first message is shown once");
   const cards = () => page.locator(".w-tool").evaluateAll((all) =>
@@ -152,7 +155,7 @@ async function talked(visit) {
   assert.equal(JSON.parse(output).count, 1);
   assert.match(await card(page, "build_travel_blocks").innerText(), /6 个内容块，其中景点/);
   const { finalTime } = await session(page);
-  assert.equal(await page.locator(".t-summary time").getAttribute("datetime"), finalTime);
+  assert.equal(await part(page, "summary").locator("time").getAttribute("datetime"), finalTime);
   await visit.look("answered");
 }
 
@@ -161,14 +164,14 @@ async function framed(visit) {
   const { page, sent } = visit;
   const guides = [];
   // The frame is filled once, whether it can be seen or not.
-  await page.frameLocator(".t-window iframe").getByText("Watch Origin Video").waitFor({ state: "attached" });
+  await page.frameLocator("iframe").getByText("Watch Origin Video").waitFor({ state: "attached" });
   page.on("request", (request) => {
     if (request.url().includes("/api/guide/")) guides.push(request.url());
   });
   await side(visit, "手册");
   await eventually(async () => assert.ok(await radio(page, "HTML").isChecked()));
-  const frame = page.locator(".t-window iframe");
-  await page.frameLocator(".t-window iframe").getByText("Watch Origin Video").waitFor();
+  const frame = page.locator("iframe");
+  await page.frameLocator("iframe").getByText("Watch Origin Video").waitFor();
   const sandbox = (await frame.getAttribute("sandbox")).split(" ");
   assert.ok(!sandbox.includes("allow-same-origin") && !sandbox.includes("allow-scripts"), sandbox);
   assert.match(await frame.getAttribute("src"), new RegExp(`/api/guide/${sessionId(page)}[?]`));
@@ -182,7 +185,7 @@ async function framed(visit) {
   await page.getByRole("listitem", { name: "内容块 1", exact: true }).waitFor();
   await frame.waitFor({ state: "hidden" });
   await radio(page, "HTML").check();
-  await page.frameLocator(".t-window iframe").getByText("Watch Origin Video").waitFor();
+  await page.frameLocator("iframe").getByText("Watch Origin Video").waitFor();
   await side(visit, "对话");
   await page.getByRole("button", { name: "Edit blocks" }).click();
   await page.getByRole("listitem", { name: "内容块 1", exact: true }).waitFor();
@@ -219,12 +222,12 @@ async function initial(visit) {
   await page.waitForURL(address);
   await side(visit, "对话");
   await state(page, "crawl_youtube_videos", "running");
-  assert.equal(await page.locator(".t-first p").innerText(), VIDEO);
+  assert.equal(await part(page, "first").innerText(), VIDEO);
   await page.goto(`${address}?initial=${message}`);
   await page.waitForURL(address);
   await side(visit, "对话");
   await state(page, "crawl_youtube_videos", "running");
-  assert.equal(await page.locator(".t-first p").innerText(), REQUEST);
+  assert.equal(await part(page, "first").innerText(), REQUEST);
   await release();
   await completed(page);
   assert.equal(sentTo(visit, "POST", "/api/chat").length, 1);
@@ -240,7 +243,7 @@ async function edits(visit) {
   const title = field(page, 1, "标题");
   // The note stands for as long as the pause, so the page itself looks for it, from before the edits.
   const noted = page.waitForFunction(
-    () => document.querySelector(".t-save")?.textContent.startsWith("有未保存的修改"),
+    () => document.querySelector("[data-part='save']")?.textContent.startsWith("有未保存的修改"),
   );
   const patched = page.waitForRequest((request) => request.method() === "PATCH").then(() => Date.now());
   for (const text of ["A", "Ab"]) await title.fill(text);
@@ -339,7 +342,7 @@ async function stop(visit) {
   }, sessionId(page));
   await late.asked;
   await page.getByRole("button", { name: "停止" }).dblclick();
-  await page.locator('.t-summary .t-status[data-status="CANCELLED"]').waitFor();
+  await status(page, "CANCELLED").waitFor();
   await late.arrive();
   await page.getByRole("button", { name: "继续" }).waitFor();
   assert.equal(sentTo(visit, "POST", "/cancel").length, 1);
@@ -401,7 +404,7 @@ async function panel(visit) {
   await made(visit);
   const handle = page.getByRole("separator", { name: "调整对话面板宽度" });
   const width = async () => {
-    const { width: shown } = await page.locator(".t-chat").boundingBox();
+    const { width: shown } = await page.getByRole("region", { name: "对话", exact: true }).boundingBox();
     return [shown, await handle.getAttribute("aria-valuenow")];
   };
   const becomes = (wanted) => eventually(async () =>
@@ -461,7 +464,7 @@ async function hostile(visit) {
   await side(visit, "对话");
   const answer = page.getByRole("article", { name: "助手" }).first();
   await answer.getByRole("cell", { name: "2" }).waitFor();
-  assert.equal(await page.locator(".t-first p").innerText(), `${HOSTILE} **bold**`);
+  assert.equal(await part(page, "first").innerText(), `${HOSTILE} **bold**`);
   assert.match(await answer.innerText(), /<script>window.ran=1<\/script>/);
   const links = await answer.getByRole("link").evaluateAll((all) =>
     all.map((link) => [link.href, link.target, link.rel]));
@@ -533,8 +536,8 @@ async function fails(visit) {
   await start(visit);
   await state(page, "crawl_youtube_videos", "failed");
   assert.ok(await card(page, "crawl_youtube_videos").locator(".w-tool-error").innerText());
-  await page.locator('.t-summary .t-status[data-status="ERROR"]').waitFor();
-  assert.match(await page.locator(".t-summary").innerText(), /抓取视频信息/);
+  await status(page, "ERROR").waitFor();
+  assert.match(await part(page, "summary").innerText(), /抓取视频信息/);
   await visit.look("failed");
   await forget();
 }

@@ -14,6 +14,7 @@ import {
   problemsOf,
   TYPE_NAMES,
 } from "./blocks.ts";
+import styles from "./page.module.css";
 import * as unsaved from "./unsaved.ts";
 
 const SAVE_NAMES: Record<SaveState | "invalid", string> = {
@@ -88,8 +89,8 @@ export function BlocksEditor({ session, stored, onEditing, onSaved }: BlocksEdit
     [autosave, session],
   );
   return (
-    <div className="t-blocks">
-      <div className="t-bar">
+    <div className={styles.blocks}>
+      <div className={styles.bar}>
         <SaveNote state={isInvalid ? "invalid" : saveState} onRetry={() => void autosave.flush()} />
         <Button
           disabled={drafts.length >= MOST_BLOCKS}
@@ -132,7 +133,7 @@ function useLeaving(autosave: Autosave<Block[]>): void {
 
 function SaveNote(props: { state: SaveState | "invalid"; onRetry: () => void }) {
   return (
-    <div className="t-save" data-state={props.state}>
+    <div className={styles.save} data-part="save" data-state={props.state}>
       <span role="status">{SAVE_NAMES[props.state]}</span>
       {props.state === "failed" && <Button onClick={props.onRetry}>重试</Button>}
     </div>
@@ -156,8 +157,8 @@ const BlockFields = memo(function BlockFields({ draft, at, isLast, onEdit }: Blo
     );
   const name = `内容块 ${at + 1}`;
   return (
-    <li className="t-block" aria-label={name}>
-      <div className="t-block-head">
+    <li className={styles.block} aria-label={name}>
+      <div className={styles.blockHead}>
         <h3>{name}</h3>
         <div className="w-actions">
           <Button
@@ -183,7 +184,7 @@ const BlockFields = memo(function BlockFields({ draft, at, isLast, onEdit }: Blo
           </Button>
         </div>
       </div>
-      <div className="t-fields">
+      <div className={styles.fields}>
         <TextField
           label="标题"
           value={draft.title}
@@ -204,7 +205,7 @@ const BlockFields = memo(function BlockFields({ draft, at, isLast, onEdit }: Blo
         error={problems.description}
         onChange={(description) => set({ description })}
       />
-      <div className="t-fields">
+      <div className={styles.fields}>
         <TextField
           label="纬度"
           inputMode="decimal"

@@ -3,6 +3,7 @@ import { Alert, Announce, Button, Composer, MessageList, useOnce } from "@wattle
 import { textOf } from "@wattle/page/ai";
 import type { Conversation } from "./conversation.ts";
 import { Message } from "./message.tsx";
+import styles from "./page.module.css";
 import { firstOf } from "./parts.ts";
 import { FinalTime, STATUS_NAMES, StatusMark } from "./status.tsx";
 import { titleOf } from "./tools.ts";
@@ -19,12 +20,12 @@ export function ChatPanel({ conversation, onOpen }: ChatPanelProps) {
   const shown = messages.filter((message) => message !== first);
   const last = messages.at(-1);
   return (
-    <section className="t-chat" aria-label="对话">
+    <section className={styles.chat} aria-label="对话">
       <Summary conversation={conversation} />
       {first && (
-        <div className="t-first">
+        <div className={styles.first}>
           <h2 className="w-hidden">最初的要求</h2>
-          <p>{textOf(first)}</p>
+          <p data-part="first">{textOf(first)}</p>
         </div>
       )}
       <MessageList busy={isBusy}>
@@ -37,11 +38,11 @@ export function ChatPanel({ conversation, onOpen }: ChatPanelProps) {
             onOpen={onOpen}
           />
         ))}
-        {isBusy && <p className="t-working">正在生成…</p>}
+        {isBusy && <p className={styles.working}>正在生成…</p>}
         <Failure conversation={conversation} />
       </MessageList>
       <Announce>{isBusy ? "正在生成" : STATUS_NAMES[session.status]}</Announce>
-      <div className="t-compose">
+      <div className={styles.compose}>
         <Composer
           label="消息"
           placeholder={first ? "补充要求，或让它继续" : "粘贴视频链接，或描述旅行要求"}
@@ -60,12 +61,12 @@ function Summary({ conversation: { session, isBusy, retry } }: { conversation: C
   const step = isBusy ? session.currentStep : session.failedStep;
   const canGoOn = !isBusy && (status === "CANCELLED" || status === "ERROR");
   return (
-    <div className="t-summary">
+    <div className={styles.summary} data-part="summary">
       <StatusMark status={status} />
       {step && <span>{titleOf(step)}</span>}
       <FinalTime session={session} />
       {canGoOn && <Button onClick={retry}>继续</Button>}
-      {!isBusy && session.lastError && <p className="t-error">{session.lastError}</p>}
+      {!isBusy && session.lastError && <p className={styles.error}>{session.lastError}</p>}
     </div>
   );
 }
@@ -76,7 +77,7 @@ function Failure({ conversation: { error, unsent, retry } }: { conversation: Con
   return (
     <Alert actions={<Button onClick={retry}>{unsent === undefined ? "继续" : "重试"}</Button>}>
       <p>{unsent === undefined ? error : `消息未发送：${error}`}</p>
-      {unsent !== undefined && <blockquote className="t-unsent">{unsent}</blockquote>}
+      {unsent !== undefined && <blockquote className={styles.unsent}>{unsent}</blockquote>}
     </Alert>
   );
 }

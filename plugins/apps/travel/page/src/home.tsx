@@ -12,13 +12,14 @@ import {
 } from "@wattle/page";
 import { type FormEvent, useState } from "react";
 import { api } from "./api.ts";
+import styles from "./page.module.css";
 import { go, sessionAddress } from "./route.ts";
 import { FinalTime, StatusMark } from "./status.tsx";
 
 export function Home() {
   return (
     <Shell title="旅行手册">
-      <div className="t-home">
+      <div className={styles.home}>
         <Start />
         <Recent />
       </div>
@@ -52,7 +53,7 @@ function Start() {
   };
   return (
     <Panel title="从视频生成旅行手册">
-      <form className="t-start" onSubmit={onSubmit}>
+      <form className={styles.start} onSubmit={onSubmit}>
         <TextField
           label="视频链接"
           inputMode="url"
@@ -83,7 +84,7 @@ function Recent() {
   if (sessions.length === 0) return null;
   return (
     <Panel title="最近的手册">
-      <ul className="t-recent">
+      <ul className={styles.recent}>
         {sessions.map((session) => (
           <li key={session.id}>
             <a

@@ -2,6 +2,5 @@
 import "@wattle/page/ai";
 import { showPage } from "@wattle/page";
 import { App } from "./app.tsx";
-import "./travel.css";
 
 showPage(<App />);

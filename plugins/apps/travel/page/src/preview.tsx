@@ -2,6 +2,7 @@
 import { address, Segments } from "@wattle/page";
 import { useState } from "react";
 import type { Session, State } from "./api.ts";
+import styles from "./page.module.css";
 
 const WIDTHS = [
   { value: 375, name: "手机 375" },
@@ -28,20 +29,22 @@ export function guideAddress(id: string, { handbookVersion, handbookHtml }: Stat
 
 export function Preview({ session, state }: { session: Session; state: State }) {
   const [width, setWidth] = useState<Width>(innerWidth < NARROW ? 375 : 720);
-  if (state.handbookHtml === null) return <p className="t-empty">手册页面生成后会显示在这里。</p>;
+  if (state.handbookHtml === null) {
+    return <p className={styles.empty}>手册页面生成后会显示在这里。</p>;
+  }
   const link = address(`api/guide/${encodeURIComponent(session.id)}`);
   return (
-    <div className="t-preview">
-      <div className="t-bar">
+    <div className={styles.preview}>
+      <div className={styles.bar}>
         <Segments label="预览宽度" value={width} onChange={setWidth} options={WIDTHS} />
         <a href={link} target="_blank" rel="noopener noreferrer">
           在新窗口打开
         </a>
       </div>
       {/* biome-ignore lint/a11y/useSemanticElements: a scrolling frame, not a set of fields. */}
-      <div className="t-stage" role="group" aria-label="手册预览" tabIndex={0}>
-        <div className="t-window" style={{ width }}>
-          <div className="t-window-bar" aria-hidden="true">
+      <div className={styles.stage} role="group" aria-label="手册预览" tabIndex={0}>
+        <div className={styles.window} style={{ width }}>
+          <div className={styles.windowBar} aria-hidden="true">
             <i />
             <i />
             <i />

@@ -1,6 +1,7 @@
 // The width of the conversation, which changes by dragging its edge or by keyboard.
 import { usePersistent } from "@wattle/page";
 import type { KeyboardEvent, PointerEvent } from "react";
+import styles from "./page.module.css";
 
 export const NARROWEST = 300;
 export const WIDEST = 600;
@@ -58,7 +59,7 @@ export function PanelHandle({ width, onChange }: PanelHandleProps) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: a rule cannot be moved.
     <div
-      className="t-handle"
+      className={styles.handle}
       role="separator"
       aria-orientation="vertical"
       aria-label="调整对话面板宽度"

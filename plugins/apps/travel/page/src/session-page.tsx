@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Alert, ApiError, Button, Shell } from "@wattle/page";
 import { useState } from "react";
 import { api } from "./api.ts";
+import styles from "./page.module.css";
 import { go } from "./route.ts";
 import { Workspace } from "./workspace.tsx";
 
@@ -26,7 +27,7 @@ export function SessionPage({ id, initial }: SessionPageProps) {
   const isMissing = error instanceof ApiError && error.status === 404;
   return (
     <Shell title="旅行手册">
-      <div className="t-loading">
+      <div className={styles.loading}>
         {error === null ? (
           <p role="status">正在加载…</p>
         ) : (

@@ -1,5 +1,6 @@
 // Status and time of a session.
 import type { Session, Status } from "./api.ts";
+import styles from "./page.module.css";
 
 export const STATUS_NAMES: Record<Status, string> = {
   IDLE: "未开始",
@@ -13,7 +14,7 @@ const TIMES = new Intl.DateTimeFormat("zh-CN", { dateStyle: "medium", timeStyle:
 
 export function StatusMark({ status }: { status: Status }) {
   return (
-    <span className="t-status" data-status={status}>
+    <span className={styles.status} data-status={status}>
       {STATUS_NAMES[status]}
     </span>
   );

@@ -6,6 +6,7 @@ import type { WholeSession } from "./api.ts";
 import { BlocksEditor } from "./blocks-editor.tsx";
 import { ChatPanel } from "./chat-panel.tsx";
 import { useConversation } from "./conversation.ts";
+import styles from "./page.module.css";
 import { editable, pageCall } from "./parts.ts";
 import { Preview } from "./preview.tsx";
 import { PanelHandle, usePanelWidth } from "./resize.tsx";
@@ -52,7 +53,7 @@ export function Workspace({ loaded, initial }: WorkspaceProps) {
         </>
       }
     >
-      <div className="t-sides">
+      <div className={styles.sides}>
         <Segments
           label="显示"
           value={side}
@@ -63,9 +64,9 @@ export function Workspace({ loaded, initial }: WorkspaceProps) {
           ]}
         />
       </div>
-      <div className="t-work" data-side={side} style={{ "--panel": `${width}px` } as object}>
-        <section className="t-guide" aria-label="手册">
-          <div className="t-bar">
+      <div className={styles.work} data-side={side} style={{ "--panel": `${width}px` } as object}>
+        <section className={styles.guide} aria-label="手册">
+          <div className={styles.bar}>
             <Segments
               label="手册视图"
               value={view}
@@ -76,7 +77,7 @@ export function Workspace({ loaded, initial }: WorkspaceProps) {
               ]}
             />
           </div>
-          <div className="t-view" hidden={view !== "blocks"}>
+          <div className={styles.view} hidden={view !== "blocks"}>
             {blocks ? (
               <BlocksEditor
                 session={session.id}
@@ -85,10 +86,10 @@ export function Workspace({ loaded, initial }: WorkspaceProps) {
                 onSaved={conversation.onSaved}
               />
             ) : (
-              <p className="t-empty">内容块生成后会显示在这里。</p>
+              <p className={styles.empty}>内容块生成后会显示在这里。</p>
             )}
           </div>
-          <div className="t-view" hidden={view !== "html"}>
+          <div className={styles.view} hidden={view !== "html"}>
             <Preview session={session} state={state} />
           </div>
         </section>
