@@ -435,6 +435,6 @@ async function agrees(visit) {
 }
 
 await run({
-  answers: both(answers), repairs, lists, remembers: both(remembers), reloads, fails, isHarmless: onPhone(isHarmless),
-  survives, submitsOnce, agrees, outlives,
+  answers: both(answers), repairs: onPhone(repairs), lists: onPhone(lists), remembers: both(remembers), reloads, fails,
+  isHarmless: onPhone(isHarmless), survives, submitsOnce, agrees, outlives: onPhone(outlives),
 });

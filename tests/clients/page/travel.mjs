@@ -4,7 +4,7 @@
 // and releases, so that it sees the page in the middle of a run. The page never gets that query.
 
 import assert from "node:assert/strict";
-import { both, comesTo, eventually, onPhone, run } from "./visit.mjs";
+import { both, comesTo, eventually, onPhone, order, run } from "./visit.mjs";
 
 const given = new URL(process.argv[3]);
 const standin = given.searchParams.get("standin");
@@ -38,8 +38,15 @@ async function control(method, path, body) {
 /** Holds the next request to a path of the stand-in until `release()`. */
 const hold = (path, skip = 0) =>
   control("POST", "/__faults", { path, skip, times: 1, fault: { kind: "hang" } });
-const says = (...contents) => control("POST", "/__faults",
-  { path: CHAT_MODEL, fault: { kind: "script", contents } });
+
+/** A request is held, so that a later one is answered. */
+const held = () => eventually(async () => {
+  const requests = await (await fetch(`${standin}/__requests`)).json();
+  assert.ok(requests.some(({ fault }) => fault === "hang"));
+});
+
+const says = (...contents) =>
+  control("POST", "/__faults", { path: CHAT_MODEL, fault: { kind: "script", contents } });
 const release = () => control("POST", "/__release");
 const forget = () => control("DELETE", "/__faults");
 
@@ -59,12 +66,10 @@ const status = (page, wanted) => part(page, "summary").locator(`[data-status="${
 const radio = (page, name) => page.getByRole("radio", { name, exact: true });
 const card = (page, tool) => page.locator(`.w-tool[data-tool="${tool}"]`);
 const field = (page, at, label) =>
-  page.getByRole("listitem", { name: `内容块 ${at}`, exact: true })
-    .getByLabel(label, { exact: true });
+  page.getByRole("listitem", { name: `内容块 ${at}`, exact: true }).getByLabel(label, { exact: true });
 
-const session = (page) => page.request.get(
-  page.url().replace("/session/", "/api/sessions/"),
-).then((answer) => answer.json());
+const session = async (page) =>
+  (await page.request.get(page.url().replace("/session/", "/api/sessions/"))).json();
 
 const sessionId = (page) => new URL(page.url()).pathname.split("/session/")[1];
 
@@ -138,15 +143,20 @@ async function guide(visit) {
   await forget();
 }
 
+/** The card of each tool is there once and done. */
+function allDone(page) {
+  const cards = () => page.locator(".w-tool").evaluateAll((all) =>
+    all.map(({ dataset }) => [dataset.tool, dataset.state]));
+  return eventually(async () => assert.deepEqual(await cards(), TOOLS.map((tool) => [tool, "done"])));
+}
+
 /** First message above, all others in the list; six cards with summaries. */
 async function talked(visit) {
   const { page } = visit;
   assert.equal(await part(page, "first").innerText(), FIRST);
   const log = page.getByRole("log");
   assert.equal(await log.getByText(VIDEO).count(), 0, "the first message is shown once");
-  const cards = () => page.locator(".w-tool").evaluateAll((all) =>
-    all.map(({ dataset }) => [dataset.tool, dataset.state]));
-  await eventually(async () => assert.deepEqual(await cards(), TOOLS.map((tool) => [tool, "done"])));
+  await allDone(page);
   const crawled = card(page, "crawl_youtube_videos");
   assert.match(await crawled.locator(".w-tool-summary").innerText(), /已抓取 1 个视频：/);
   await crawled.locator("summary").focus();
@@ -172,8 +182,7 @@ async function framed(visit) {
   await eventually(async () => assert.ok(await radio(page, "HTML").isChecked()));
   const frame = page.locator("iframe");
   await page.frameLocator("iframe").getByText("Watch Origin Video").waitFor();
-  const sandbox = (await frame.getAttribute("sandbox")).split(" ");
-  assert.ok(!sandbox.includes("allow-same-origin") && !sandbox.includes("allow-scripts"), sandbox);
+  assert.doesNotMatch(await frame.getAttribute("sandbox"), /allow-same-origin|allow-scripts/);
   assert.match(await frame.getAttribute("src"), new RegExp(`/api/guide/${sessionId(page)}[?]`));
   for (const [name, width] of [["手机 375", 375], ["桌面 720", 720], ["宽屏 1280", 1280]]) {
     await radio(page, name).check();
@@ -205,8 +214,7 @@ async function sentOnce(visit) {
   const chats = sentTo(visit, "POST", "/api/chat");
   assert.equal(chats.length, 1);
   const [, , { sessionId: id, messages }] = chats[0];
-  assert.deepEqual([id, messages.length, messages[0].parts[0].text],
-    [sessionId(page), 1, FIRST]);
+  assert.deepEqual([id, messages.length, messages[0].parts[0].text], [sessionId(page), 1, FIRST]);
 }
 
 /** A shared address with a message starts the chat once, and a reload does not. */
@@ -353,8 +361,7 @@ async function stop(visit) {
   await page.getByRole("button", { name: "继续" }).click();
   await side(visit, "对话");
   await completed(page);
-  const { state: made } = await session(page);
-  assert.ok(made.handbookHtml);
+  assert.ok((await session(page)).state.handbookHtml);
   await forget();
 }
 
@@ -500,23 +507,25 @@ async function hostileBlocks(visit) {
   await visit.look("blocks");
 }
 
-/** The server is away: the page says so, keeps what was typed, and goes on when it is back. */
-async function away(visit) {
+const banner = (page) => page.getByText("连接已断开，正在重连…");
+
+/** An edit and a message of a page without a connection are not stored. */
+async function editOffline(visit) {
   const { page } = visit;
-  await made(visit);
   await side(visit, "手册");
   await radio(page, "Blocks").check();
-  await visit.away();
-  await page.getByText("连接已断开，正在重连…").waitFor();
   await field(page, 1, "标题").fill("While away");
   await page.getByText("保存失败").waitFor();
   await side(visit, "对话");
   await page.getByRole("textbox", { name: "消息" }).fill("谢谢");
   await page.keyboard.press("Enter");
   await page.getByText("消息未发送").waitFor();
-  await visit.look("away");
-  await visit.back();
-  await page.getByText("连接已断开，正在重连…").waitFor({ state: "detached" });
+  await banner(page).waitFor();
+}
+
+/** The edit and the message are stored once the connection is back. */
+async function recover({ page }) {
+  await banner(page).waitFor({ state: "detached" });
   await page.getByText("消息未发送").waitFor();
   await page.getByRole("button", { name: "重试" }).last().click();
   await page.getByRole("article", { name: "助手" }).nth(1).waitFor();
@@ -525,7 +534,45 @@ async function away(visit) {
     assert.equal(blocks[0].title, "While away");
     assert.equal(messages.length, 4);
   });
+}
+
+/** The server is away: the page says so, keeps what was typed, and goes on when it is back. */
+async function away(visit) {
+  await made(visit);
+  await visit.away();
+  await banner(visit.page).waitFor();
+  await editOffline(visit);
+  await visit.look("away");
+  await visit.back();
+  await recover(visit);
   assert.equal(sentTo(visit, "POST", "/api/chat").length, 3, "one that was sent in vain");
+}
+
+/** The server is killed in the middle of a run and at rest, and started again. */
+async function outlives(visit) {
+  const { page } = visit;
+  // A server that starts refuses what is asked of it.
+  visit.expect(/net::ERR|Failed to fetch|status of 503/);
+  withPictures(visit);
+  await hold(APIFY);
+  await start(visit);
+  await state(page, "crawl_youtube_videos", "running");
+  await held();
+  await order("kill");
+  await banner(page).waitFor();
+  await visit.look("killed");
+  await order("start");
+  await banner(page).waitFor({ state: "detached" });
+  // The run goes on in the new process, and the page shows it to its end.
+  await completed(page);
+  await allDone(page);
+  await idle(page);
+  assert.equal(sentTo(visit, "POST", "/api/chat").length, 1, "nothing is sent again");
+  await order("kill");
+  await editOffline(visit);
+  await order("start");
+  await recover(visit);
+  await forget();
 }
 
 /** A run fails: what the services say is shown, and it can go on. */
@@ -543,8 +590,8 @@ async function fails(visit) {
 }
 
 const scenarios = {
-  guide: both(guide), initial, edits: onPhone(edits), stop: onPhone(stop), reload, panel, hostile: onPhone(hostile),
-  away: onPhone(away), fails: onPhone(fails),
+  guide: both(guide), initial: onPhone(initial), edits: onPhone(edits), stop: onPhone(stop), reload: onPhone(reload),
+  panel, hostile: onPhone(hostile), away: onPhone(away), outlives: onPhone(outlives), fails: onPhone(fails),
 };
 
 // Pictures of all pages are in one folder, under the names of their scenarios.

@@ -12,7 +12,8 @@ pub use talk::{Stream, Talk};
 
 use crate::answer::Answer;
 use crate::guests;
-use crate::place::Place;
+use crate::place::{self, Place};
+use crate::scene::Scene;
 use crate::server::{Setup, TestServer};
 
 /// The path that creates and lists sessions.
@@ -74,6 +75,18 @@ pub fn put(place: &Place) {
     for (file, secret) in SECRETS {
         place.write(file, format!("{secret}\n"));
     }
+}
+
+/// Returns a folder for the real binary, whose runs continue while a page reconnects to a server that
+/// was started again.
+pub async fn scene() -> Scene {
+    Scene::new(|place, standin| {
+        put(place);
+        let mut config = config::configuration(standin);
+        config.replace("apps.travel.settings.disconnect_grace_ms", 60_000);
+        [place::base_toml(standin), config.to_string()].concat()
+    })
+    .await
 }
 
 impl Setup {

@@ -4,7 +4,7 @@ use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
 use wattle_suite::scene::Scene;
 use wattle_suite::server::Setup;
-use wattle_suite::{binary, browser, nl2sql, place};
+use wattle_suite::{browser, nl2sql, place};
 
 /// The path of the page on the main address.
 const PAGE: &str = "/apps/nl2sql/";
@@ -66,23 +66,7 @@ async fn a_page_reports_a_killed_server_and_continues() {
         [place::base_toml(standin), app].concat()
     });
     let scene = scene.await;
-    let first = scene.serve_on_lasting_port().await;
-    let address = first.url.clone();
-    let url = format!("{address}{PAGE}?standin={}", scene.standin.base_url);
-    let mut server = Some(first);
-    let visited = browser::with_orders("nl2sql.mjs", "outlives", &url, async |order| match order {
-        "kill" => {
-            let mut killed = server.take().expect("the server is running");
-            killed.program.kill().await.expect("the program can be killed");
-        }
-        "start" => {
-            let started = binary::serve(&scene.place).await;
-            assert_eq!(started.url, address, "the new server has the same address");
-            server = Some(started);
-        }
-        other => panic!("unknown order `{other}`"),
-    });
-    need!(visited.await);
+    need!(browser::with_kills("nl2sql.mjs", "outlives", &scene, PAGE).await);
 }
 
 #[tokio::test]

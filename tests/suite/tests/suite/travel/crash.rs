@@ -3,26 +3,13 @@
 use serde_json::{Value, json};
 use wattle_kit::standin::Outcome;
 use wattle_suite::binary;
-use wattle_suite::place;
-use wattle_suite::scene::Scene;
 use wattle_suite::travel::{
     self, APIFY, CHAT, CHAT_MODEL, NOMINATIM, SESSIONS, TOKYO, UNSPLASH, working_on,
 };
 
-async fn scene() -> Scene {
-    Scene::new(|place, standin| {
-        travel::put(place);
-        let mut config = travel::config::configuration(standin);
-        // The page reconnects after the server has restarted.
-        config.replace("apps.travel.settings.disconnect_grace_ms", 60_000);
-        [place::base_toml(standin), config.to_string()].concat()
-    })
-    .await
-}
-
 #[tokio::test]
 async fn s3_09_a_guide_is_completed_after_a_kill_without_repeated_payments() {
-    let scene = scene().await;
+    let scene = travel::scene().await;
     let server = binary::serve(&scene.place).await;
     let made = scene.post(&server, SESSIONS, &json!({})).await.expect(201);
     let session = made["id"].as_str().unwrap();

@@ -3,8 +3,8 @@
 use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
 use wattle_suite::answer::Answer;
-use wattle_suite::browser;
 use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::{browser, travel};
 
 /// A grace period longer than any reload or lost connection of a scenario.
 const GRACE: &str = "disconnect_grace_ms = 60000";
@@ -81,6 +81,13 @@ async fn s3_57_s3_64_markup_is_shown_as_text() {
 #[tokio::test]
 async fn s3_52_s3_65_a_page_continues_when_its_server_is_available_again() {
     need!(at_a_browser(&served().await, "away", ROOT).await);
+}
+
+#[tokio::test]
+async fn s3_09_s3_52_a_page_reports_a_killed_server_and_continues() {
+    need!(clients::page("travel"));
+    let scene = travel::scene().await;
+    need!(browser::with_kills("travel.mjs", "travel-outlives", &scene, ROOT).await);
 }
 
 #[tokio::test]

@@ -4,7 +4,6 @@
 use serde_json::{Value, json};
 use wattle_kit::standin::{Entry, Fault, FaultRule, Outcome, Pattern};
 use wattle_suite::binary::{self, Served};
-use wattle_suite::place;
 use wattle_suite::scene::Scene;
 use wattle_suite::travel::{self, CHAT, NOMINATIM, SESSIONS};
 
@@ -12,17 +11,6 @@ use super::{GENERATED, Guide, SEARCHED, named, turns};
 
 /// The number of places of the video that are looked up.
 const LOOK_UPS: usize = 4;
-
-async fn scene() -> Scene {
-    Scene::new(|place, standin| {
-        travel::put(place);
-        let mut config = travel::config::configuration(standin);
-        // The page reconnects after the server has restarted.
-        config.replace("apps.travel.settings.disconnect_grace_ms", 60_000);
-        [place::base_toml(standin), config.to_string()].concat()
-    })
-    .await
-}
 
 /// Requests a guide in a new session, and returns the session.
 async fn begin(scene: &Scene, server: &Served, wish: &str) -> String {
@@ -75,7 +63,7 @@ async fn killed_at_each_place(scene: &Scene, mut server: Served, wish: &str) -> 
 }
 
 async fn at_each_request(wish: &'static str, places: impl Fn(&Guide) -> Vec<usize>) {
-    let scene = scene().await;
+    let scene = travel::scene().await;
     let server = binary::serve(&scene.place).await;
     let (mut server, first) = killed_at_each_place(&scene, server, wish).await;
     scene.standin.clear_faults();
