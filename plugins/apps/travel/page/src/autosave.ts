@@ -25,13 +25,13 @@ export class Autosave<T> {
   /** Schedules a new value, which replaces a waiting one. */
   change(value: T): void {
     this.#waiting = { value };
+    this.#schedule();
+  }
+
+  #schedule(): void {
     this.#onState("changed");
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.flush(), DEBOUNCE_MS);
-  }
-
-  #next(): { value: T } | undefined {
-    return this.#waiting;
   }
 
   /** Drops the waiting value, which is no longer wanted or cannot be saved as it is. */
@@ -52,9 +52,8 @@ export class Autosave<T> {
       await this.#save(value);
       this.#isSaving = false;
       // A value that was set in the meantime waits for a delay of its own.
-      const later = this.#next();
-      if (later === undefined) this.#onState("saved");
-      else this.change(later.value);
+      if (this.isDirty) this.#schedule();
+      else this.#onState("saved");
     } catch {
       // The user, the next change or a restored connection retries it.
       this.#isSaving = false;

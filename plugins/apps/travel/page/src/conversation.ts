@@ -1,7 +1,6 @@
 // The conversation of a session: its chat, and the results that the server has stored.
 import { ApiError, address } from "@wattle/page";
 import { type StoredChat, useChat } from "@wattle/page/ai";
-import type { UIMessage } from "ai";
 import { useCallback, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
 import { api, type State, type WholeSession } from "./api.ts";
 import { isFirstVisit } from "./initial.ts";
@@ -9,26 +8,7 @@ import { doneTools } from "./parts.ts";
 
 const CONTINUE = "请从上次停下的地方继续。";
 
-export interface Conversation {
-  session: WholeSession;
-  /** Number of tool outputs that the state certainly has. */
-  settled: number;
-  messages: UIMessage[];
-  /** Ids of the tool calls that were cancelled. */
-  cancelled: ReadonlySet<string>;
-  /** A run is active, here or elsewhere. */
-  isBusy: boolean;
-  /** Error of the last message, which has no answer or only a part of one. */
-  error: string | undefined;
-  /** A message that the server refused. */
-  unsent: string | undefined;
-  send: (text: string) => void;
-  /** Sends the refused message again, or asks to continue. */
-  retry: () => void;
-  stop: () => Promise<void>;
-  /** Called after the editor has saved. */
-  onSaved: (state: State) => void;
-}
+export type Conversation = ReturnType<typeof useConversation>;
 
 function messageOf(error: Error): string {
   if (error instanceof ApiError) {
@@ -38,11 +18,13 @@ function messageOf(error: Error): string {
 }
 
 /** Returns the conversation of a session that was read. */
-export function useConversation(loaded: WholeSession, initial: string | undefined): Conversation {
+export function useConversation(loaded: WholeSession, initial: string | undefined) {
   const { id } = loaded;
   const [session, setSession] = useState(loaded);
+  // Ids of the tool calls that were cancelled.
   const cancelled = useMemo(() => cancelledCalls(session), [session]);
-  const [settled, setSettled] = useState(() => doneTools(loaded.messages));
+  // Number of tool outputs that the stored state certainly has.
+  const [settled, setSettled] = useState(() => doneTools(loaded.messages).length);
   const chat = useChat<WholeSession>({
     id,
     loaded,
@@ -54,7 +36,7 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   });
   const { messages, isBusy, unsent, tell } = chat;
 
-  const made = doneTools(messages);
+  const made = doneTools(messages).length;
   const seen = useRef(made);
   const readState = useEffectEvent(async (made: number) => {
     if ((await chat.read()) !== undefined) setSettled(made);
@@ -92,9 +74,12 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
     messages,
     cancelled,
     isBusy,
+    // The last message has no answer or only a part of one.
     error: failure && messageOf(failure),
+    // The text of a message that the server refused.
     unsent: unsent?.text,
     send,
+    // Sends the refused message again, or asks to continue.
     retry: () => send(unsent?.text ?? CONTINUE),
     stop: () => chat.stop(cancel),
     onSaved,

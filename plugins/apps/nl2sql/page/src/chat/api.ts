@@ -24,21 +24,18 @@ export function listSessions(offset: number): Promise<SessionList> {
   return data(`${SESSIONS}?offset=${offset}&limit=${SESSION_PAGE}`);
 }
 
-export function deleteSession(id: string): Promise<unknown> {
-  return data(`${SESSIONS}/${encodeURIComponent(id)}`, "DELETE");
-}
+const path = (id: string, what = "") => `${SESSIONS}/${encodeURIComponent(id)}${what}`;
 
-export function deleteMessages(id: string): Promise<unknown> {
-  return data(`${SESSIONS}/${encodeURIComponent(id)}/messages`, "DELETE");
-}
+export const deleteSession = (id: string) => data(path(id), "DELETE");
+
+export const deleteMessages = (id: string) => data(path(id, "/messages"), "DELETE");
 
 /** Returns all messages of a session, in as many requests as necessary. */
 export async function listMessages(id: string): Promise<Messages> {
   const messages: Message[] = [];
   for (;;) {
-    const query = `offset=${messages.length}&limit=${MESSAGE_PAGE}`;
-    const path = `${SESSIONS}/${encodeURIComponent(id)}/messages?${query}`;
-    const page = await data<Messages>(path);
+    const query = `?offset=${messages.length}&limit=${MESSAGE_PAGE}`;
+    const page = await data<Messages>(path(id, `/messages${query}`));
     messages.push(...page.messages);
     if (page.messages.length === 0 || messages.length >= page.total) {
       return { messages, total: page.total, pending: page.pending };
@@ -48,13 +45,10 @@ export async function listMessages(id: string): Promise<Messages> {
 
 /** Returns all rows of an answer, of which a list of messages has the first ones. */
 export async function allRows(id: string, message: number): Promise<Row[]> {
-  const path = `${SESSIONS}/${encodeURIComponent(id)}/messages/${message}/rows`;
-  return (await data<{ rows: Row[] }>(path)).rows;
+  return (await data<{ rows: Row[] }>(path(id, `/messages/${message}/rows`))).rows;
 }
 
-export function suggestions(): Promise<{ suggestions: string[] }> {
-  return data("api/chat/suggestions");
-}
+export const suggestions = () => data<{ suggestions: string[] }>("api/chat/suggestions");
 
 interface Question {
   session: string;

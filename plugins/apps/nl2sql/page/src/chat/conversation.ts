@@ -26,19 +26,7 @@ const POLL_MS = 1_500;
 
 const NOT_FOUND = 404;
 
-export interface Conversation {
-  session: string | undefined;
-  turns: readonly Turn[];
-  /** The history is being loaded. */
-  isLoading: boolean;
-  /** The history is being loaded, or a question is in progress. */
-  isBusy: boolean;
-  open: (session: string | undefined) => void;
-  /** Resolves at the end of the answer. Rejects if the server has not accepted the question. */
-  send: (question: string) => Promise<void>;
-  /** Reads the list of sessions again, and notifies other tabs that a session has changed. */
-  changed: (session: string) => void;
-}
+export type Conversation = ReturnType<typeof useConversation>;
 
 /** Returns the session in the URL, so that a reload opens it again. */
 function sessionInAddress(): string | undefined {
@@ -53,7 +41,7 @@ function writeAddress(session: string | undefined): void {
 }
 
 /** Returns the open conversation. */
-export function useConversation(): Conversation {
+export function useConversation() {
   const client = useQueryClient();
   const connection = useConnection();
   const [session, setSession] = useState(sessionInAddress);
@@ -97,6 +85,7 @@ export function useConversation(): Conversation {
     readAgain(SESSION_LIST);
     readAgain(HISTORY, id);
   });
+  /** Reads the list of sessions again, and notifies other tabs that a session has changed. */
   const changed = (id: string) => {
     readAgain(SESSION_LIST);
     tell(id);
@@ -107,6 +96,7 @@ export function useConversation(): Conversation {
     if (isInProgress) return () => void client.invalidateQueries({ queryKey: [SESSION_LIST] });
   }, [isInProgress, client]);
 
+  /** Resolves at the end of the answer. Rejects if the server has not accepted the question. */
   async function send(question: string): Promise<void> {
     const id = session ?? newSessionId();
     const queryKey = [HISTORY, id];
@@ -145,6 +135,7 @@ export function useConversation(): Conversation {
     }
   }
 
+  // Nothing can be asked while the history is being loaded, or a question is in progress.
   const isBusy = isLoading || isInProgress || isStreaming(data);
   return { session, turns: data?.turns ?? [], isLoading, isBusy, open, send, changed };
 }

@@ -1,11 +1,11 @@
 // Questions with their steps and answers, from the history and from the stream.
-import type { Message, Messages, Pending, Result, StepEvent, StepName } from "./types.ts";
+import type { Messages, Result, StepEvent, StepName } from "./types.ts";
 
 export interface Step {
   name: StepName;
   status: "running" | "done" | "failed";
   message: string;
-  detail?: StepEvent["detail"];
+  detail?: StepEvent["detail"] | undefined;
 }
 
 export interface Turn {
@@ -13,11 +13,11 @@ export interface Turn {
   question: string;
   /** `waiting`: it is in progress, but the page does not get its steps. */
   state: "running" | "waiting" | "done" | "failed";
-  steps: Step[];
-  result?: Result;
+  steps: readonly Step[];
+  result?: Result | undefined;
   /** Id of the answer in the history. */
   messageId?: number;
-  error?: string;
+  error?: string | undefined;
 }
 
 /** The turns of a session. */
@@ -49,34 +49,17 @@ export function historyOf(found: Messages, known: ChatHistory | undefined): Chat
 
 /** Returns the turns of messages. Only the last question can still be in progress. */
 function turnsOf({ messages, pending }: Messages): Turn[] {
-  const turns: Turn[] = [];
-  for (const message of messages) {
-    const last = turns.at(-1);
-    if (message.role === "user") turns.push(unanswered(message));
-    else if (last !== undefined && last.result === undefined) answer(last, message);
-  }
-  const last = turns.at(-1);
-  if (last !== undefined && last.result === undefined) settle(last, pending);
-  return turns;
-}
-
-function unanswered({ id, content }: Message): Turn {
-  return { key: `m${id}`, question: content, state: "failed", steps: [], error: UNANSWERED };
-}
-
-function answer(turn: Turn, { id, result }: Message): void {
-  if (result === null) return;
-  delete turn.error;
-  Object.assign(turn, { state: "done", result, messageId: id });
-}
-
-function settle(turn: Turn, pending: Pending): void {
-  if (pending?.status === "running") {
-    turn.state = "waiting";
-    delete turn.error;
-  } else if (pending?.status === "failed" && pending.message !== "") {
-    turn.error = pending.message;
-  }
+  return messages.flatMap(({ id, role, content }, at): Turn[] => {
+    if (role === "assistant") return [];
+    const turn = { key: `m${id}`, question: content, steps: [] };
+    const answer = messages[at + 1];
+    if (answer?.result) {
+      return [{ ...turn, state: "done", result: answer.result, messageId: answer.id }];
+    }
+    const status = answer === undefined ? pending : null;
+    if (status?.status === "running") return [{ ...turn, state: "waiting" }];
+    return [{ ...turn, state: "failed", error: status?.message || UNANSWERED }];
+  });
 }
 
 /** Creates the turn of a question that was accepted. */
@@ -92,7 +75,7 @@ export function withEvent(turn: Turn, event: StepEvent): Turn {
     return { ...turn, steps: [...turn.steps, { name, status: "running", message }] };
   }
   const status = event.status === "error" || isFailure(detail) ? "failed" : "done";
-  const step: Step = { name, status, message, ...(detail === undefined ? {} : { detail }) };
+  const step: Step = { name, status, message, detail };
   const at = turn.steps.findLastIndex((it) => it.name === name);
   const steps = at < 0 ? [...turn.steps, step] : turn.steps.with(at, step);
   return { ...turn, steps };
@@ -108,10 +91,12 @@ function isFailure(detail: StepEvent["detail"]): boolean {
 function withEnd(turn: Turn, { status, message, result }: StepEvent): Turn {
   if (status === "start") return turn;
   if (status === "end" && result !== undefined) return { ...turn, state: "done", result };
-  const steps = turn.steps.map((step): Step => {
-    return step.status === "running" ? { ...step, status: "failed" } : step;
-  });
-  return { ...turn, state: "failed", steps, error: message };
+  return { ...turn, state: "failed", steps: ended(turn.steps, "failed"), error: message };
+}
+
+/** Ends the steps whose end was not received. */
+function ended(steps: readonly Step[], status: "done" | "failed"): Step[] {
+  return steps.map((step) => (step.status === "running" ? { ...step, status } : step));
 }
 
 /**
@@ -128,23 +113,21 @@ function merged(fresh: readonly Turn[], known: readonly Turn[], isRunning: boole
   return [...turns, ...lacking.map((turn) => (isRunning ? turn : { ...turn, ...lost }))];
 }
 
-function withKnown(turn: Turn, before: Turn): Turn {
-  const count = (one: Turn) => one.result?.sql_validate_result?.result?.length ?? 0;
-  const result = count(before) > count(turn) ? before.result : turn.result;
-  const error = turn.state === "failed" ? (before.error ?? turn.error) : undefined;
+function withKnown(turn: Turn, { key, steps, result, error }: Turn): Turn {
+  const { state } = turn;
+  const hasEnded = state === "done" || state === "failed";
   return {
     ...turn,
-    key: before.key,
-    steps: before.steps.map((step) => closed(step, turn)),
-    ...(result === undefined ? {} : { result }),
-    ...(error === undefined ? {} : { error }),
+    key,
+    steps: hasEnded ? ended(steps, state) : steps,
+    result: count(result) > count(turn.result) ? result : turn.result,
+    error: state === "failed" ? (error ?? turn.error) : undefined,
   };
 }
 
-/** Ends a step whose end was not received, if its turn has ended. */
-function closed(step: Step, { state }: Turn): Step {
-  if (step.status !== "running" || state === "running" || state === "waiting") return step;
-  return { ...step, status: state === "done" ? "done" : "failed" };
+/** Returns the number of rows that a result contains. */
+function count(result: Result | undefined): number {
+  return result?.sql_validate_result?.result?.length ?? 0;
 }
 
 /** Returns the number of an attempt to generate a statement, counted from 1. */

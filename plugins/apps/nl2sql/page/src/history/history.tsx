@@ -24,11 +24,13 @@ interface Question {
 const TEXTS = {
   delete: {
     title: "删除会话",
+    sign: "×",
     text: "会话的消息和下载文件会一起删除，不能恢复。",
     button: "删除",
   },
   clear: {
     title: "清空消息",
+    sign: "⌫",
     text: "会话保留，它的消息和下载文件会删除，不能恢复。",
     button: "清空",
   },
@@ -122,24 +124,18 @@ function Row({ session, isCurrent, onOpen, onAsk }: RowProps) {
           {shortTime(time)} · {count} 条
         </span>
       </button>
-      <button
-        type="button"
-        className="w-icon-button"
-        aria-label={`清空消息：${title}`}
-        title="清空消息"
-        onClick={() => onAsk("clear")}
-      >
-        <span aria-hidden="true">⌫</span>
-      </button>
-      <button
-        type="button"
-        className="w-icon-button"
-        aria-label={`删除会话：${title}`}
-        title="删除会话"
-        onClick={() => onAsk("delete")}
-      >
-        <span aria-hidden="true">×</span>
-      </button>
+      {(["clear", "delete"] as const).map((what) => (
+        <button
+          key={what}
+          type="button"
+          className="w-icon-button"
+          aria-label={`${TEXTS[what].title}：${title}`}
+          title={TEXTS[what].title}
+          onClick={() => onAsk(what)}
+        >
+          <span aria-hidden="true">{TEXTS[what].sign}</span>
+        </button>
+      ))}
     </li>
   );
 }

@@ -85,7 +85,8 @@ function series(rows: readonly Row[], figures: readonly string[], order: readonl
 
 /** Describes the plot as text, for users who do not see it. */
 export function described({ kind, by, x, series }: NaturalPlot): string {
-  const names = "time" in x ? x.time.map((time) => dayOf(time)) : x.names;
+  // Swedish dates have the form of ISO 8601, in the time zone of the user.
+  const names = "time" in x ? x.time.map((time) => time.toLocaleDateString("sv-SE")) : x.names;
   const parts = series.map(({ name, values }) => {
     const known = values.flatMap((value, at) => (value === null ? [] : [{ value, at }]));
     const sorted = known.toSorted((a, b) => a.value - b.value);
@@ -97,9 +98,4 @@ export function described({ kind, by, x, series }: NaturalPlot): string {
   });
   const what = kind === "time" ? "折线图" : "柱状图";
   return `${what}：按 ${by} 的 ${names.length} 个数据点；${parts.join("；")}`;
-}
-
-function dayOf(time: Date): string {
-  const two = (value: number) => String(value).padStart(2, "0");
-  return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
 }

@@ -1,5 +1,5 @@
 // The steps of a question in progress, with their results.
-import { type ReactNode, useEffect, useState } from "react";
+import type { ReactNode } from "react";
 import { attempt, type Step } from "../chat/turns.ts";
 import type { Generation, HiddenContext, Intent, Task, Validation } from "../chat/types.ts";
 import styles from "../page.module.css";
@@ -25,18 +25,11 @@ interface StepsProps {
   said: string | undefined;
 }
 
-/** Open while the question is in progress. The user may open it again. */
+/** Open while the question is in progress. The user can close and open it at any time. */
 export function Steps({ steps, isOpen, said }: StepsProps) {
-  const [shown, setShown] = useState(isOpen);
-  useEffect(() => setShown(isOpen), [isOpen]);
   const failures = steps.filter(({ status }) => status === "failed").length;
   return (
-    <details
-      className={styles.steps}
-      data-part="steps"
-      open={shown}
-      onToggle={(event) => setShown(event.currentTarget.open)}
-    >
+    <details className={styles.steps} data-part="steps" open={isOpen}>
       <summary>
         步骤（{steps.length}）{failures > 0 && `，其中 ${failures} 步失败`}
       </summary>
