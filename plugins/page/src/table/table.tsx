@@ -129,8 +129,8 @@ export function DataTable<R>(props: DataTableProps<R>) {
   );
 }
 
-/** The space of the rows that are not rendered. */
-function Gap({ height, span }: { height: number; span: number }) {
+/** A row in place of rows that are not rendered. `span` is the number of columns. */
+export function Gap({ height, span }: { height: number; span: number }) {
   if (height <= 0) return null;
   return (
     // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a row of a plain table takes no focus.
