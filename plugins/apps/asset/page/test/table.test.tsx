@@ -1,20 +1,26 @@
-// Rendering of the table: its rows after an edit, and the reasons of invalid cells.
-import { cleanup, render, screen } from "@testing-library/react";
-import { afterEach, expect, it, vi } from "vitest";
+// Rendering of the table: visible rows, rows after an edit, and reasons of invalid cells.
+import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { AssetConfirmTable } from "../src/confirm/asset-confirm-table.tsx";
 import { blankRow, COLUMNS, type Column, type DraftRow } from "../src/confirm/draft.ts";
 
-afterEach(cleanup);
+// The frame has room for ten rows. Without a layout it would have room for none.
+beforeEach(() => void vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(440));
+
+afterEach(() => {
+  cleanup();
+  vi.restoreAllMocks();
+});
 
 const HANDLERS = { onEdit: vi.fn(), onDelete: vi.fn() };
 
-function table(rows: readonly DraftRow[], refused: readonly string[] = []) {
+function table(rows: readonly DraftRow[], refused: readonly string[] = [], fresh?: number) {
   return (
     <AssetConfirmTable
       kind="operation"
       rows={rows}
       refused={new Set(refused)}
-      fresh={undefined}
+      fresh={fresh}
       {...HANDLERS}
     />
   );
@@ -33,6 +39,32 @@ it("renders only the edited row of 200", () => {
     index === 2 ? { ...row, texts: { ...row.texts, quantity: "7" } } : row;
   rerender(table(rows.map(edit)));
   expect(check).toHaveBeenCalledTimes(1);
+});
+
+it("renders the visible rows, some around them, and the one with the focus", () => {
+  render(table(Array.from({ length: 200 }, blankRow)));
+  const numbers = () =>
+    screen.getAllByRole("row").flatMap(({ dataset: { index } }) => (index ? [Number(index)] : []));
+  expect([numbers()[0], numbers().at(-1)]).toEqual([0, 17]);
+  fireEvent.focus(screen.getByLabelText("第 3 行 数量"));
+  const frame = screen.getByRole("group");
+  frame.scrollTop = 4_400;
+  fireEvent.scroll(frame);
+  expect(numbers().slice(0, 2)).toEqual([2, 92]);
+  fireEvent.blur(screen.getByLabelText("第 3 行 数量"));
+  expect(numbers()[0]).toBe(92);
+});
+
+it("gives an added row the focus once", () => {
+  const rows = Array.from({ length: 200 }, blankRow);
+  const { rerender } = render(table(rows));
+  const added = blankRow();
+  rerender(table([...rows, added], [], added.key));
+  const first = screen.getByLabelText("第 201 行 操作");
+  expect(document.activeElement).toBe(first);
+  // The row stays rendered out of sight, so that nothing takes the focus when it comes back.
+  act(() => screen.getByLabelText("第 1 行 数量").focus());
+  expect(screen.getByLabelText("第 201 行 操作")).toBe(first);
 });
 
 it("S0-88 describes each invalid cell by its reason", () => {

@@ -1,10 +1,14 @@
 // Table in which a person checks, completes and deletes rows.
-import { Fragment, memo, useCallback, useId, useLayoutEffect, useRef, useState } from "react";
+import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
+import { Gap } from "@wattle/page/table";
+import { Fragment, memo, useId, useRef, useState } from "react";
 import { COLUMNS, type Column, type DraftRow, type FieldName, flawOf, type Kind } from "./draft.ts";
 import "./confirm.css";
-import { rowsInSight, useSight } from "./window.ts";
 
 const ROW_PX = 44;
+
+/** Rendered rows before and after the visible ones, so that Tab always reaches the next row. */
+const OVERSCAN = 8;
 
 interface Props {
   kind: Kind;
@@ -21,18 +25,24 @@ interface Props {
 export function AssetConfirmTable(props: Props) {
   const { kind, rows, refused, onEdit, onDelete, fresh } = props;
   const box = useRef<HTMLDivElement>(null);
-  const { top, height } = useSight(box);
-  const [focused, setFocused] = useState<number>();
+  const [focused, setFocused] = useState(-1);
   const columns = COLUMNS[kind];
-  const freshIndex = rows.findIndex(({ key }) => key === fresh);
-  useLayoutEffect(() => {
-    // An added row is the last one and may be outside of the visible area.
-    const element = box.current;
-    if (element !== null && freshIndex >= 0) element.scrollTop = freshIndex * ROW_PX;
-  }, [freshIndex]);
-  const kept = focused ?? (freshIndex >= 0 ? freshIndex : undefined);
-  const indices = rowsInSight(top, height, ROW_PX, rows.length, kept);
-  const last = indices.at(-1) ?? -1;
+  const span = columns.length + 1;
+  // These rows are rendered wherever they are: the one with the focus keeps it, and the added one
+  // takes it once.
+  const kept = [focused, rows.findIndex(({ key }) => key === fresh)];
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => ROW_PX,
+    overscan: OVERSCAN,
+    rangeExtractor: (range) => {
+      const others = kept.filter((index) => index >= 0 && index < range.count);
+      const indices = new Set([...defaultRangeExtractor(range), ...others]);
+      return [...indices].sort((one, other) => one - other);
+    },
+  });
+  const items = virtual.getVirtualItems();
   return (
     // biome-ignore lint/a11y/useSemanticElements: a scrolling frame, not a set of fields.
     <div ref={box} className="a-confirm" role="group" aria-label="待确认的记录" tabIndex={0}>
@@ -60,14 +70,13 @@ export function AssetConfirmTable(props: Props) {
             setFocused(indexOf(event.target));
             reveal(event.target.nextElementSibling);
           }}
-          onBlur={() => setFocused(undefined)}
+          onBlur={() => setFocused(-1)}
         >
-          {indices.map((index, place) => {
+          {items.map(({ index, start }, place) => {
             const row = rows[index] as DraftRow;
-            const skipped = index - (indices[place - 1] ?? -1) - 1;
             return (
               <Fragment key={row.key}>
-                <Gap rows={skipped} span={columns.length + 1} />
+                <Gap height={start - (items[place - 1]?.end ?? 0)} span={span} />
                 <Row
                   row={row}
                   index={index}
@@ -80,17 +89,16 @@ export function AssetConfirmTable(props: Props) {
               </Fragment>
             );
           })}
-          <Gap rows={rows.length - 1 - last} span={columns.length + 1} />
+          <Gap height={virtual.getTotalSize() - (items.at(-1)?.end ?? 0)} span={span} />
         </tbody>
       </table>
     </div>
   );
 }
 
-function indexOf(target: EventTarget): number | undefined {
-  const row = target instanceof Element ? target.closest("tr") : null;
-  const index = Number(row?.dataset.index);
-  return Number.isNaN(index) ? undefined : index;
+/** Returns the index of the row of an element; -1 outside of rows. */
+function indexOf(element: Element): number {
+  return Number(element.closest("tr")?.dataset.index ?? -1);
 }
 
 /**
@@ -102,22 +110,15 @@ function reveal(reason: Element | null): void {
   reason.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
+function focus(element: HTMLElement | null): void {
+  element?.focus();
+}
+
 /** Returns the rejected fields of a row as one text, so that `memo` compares them by value. */
 function refusedOf(refused: ReadonlySet<string>, index: number): string {
   const start = `${index}.`;
   const fields = [...refused].filter((cell) => cell.startsWith(start));
   return fields.map((cell) => cell.slice(start.length)).join(" ");
-}
-
-/** Empty space in place of rows that are not rendered. */
-function Gap({ rows, span }: { rows: number; span: number }) {
-  if (rows <= 0) return null;
-  return (
-    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a row of a plain table takes no focus.
-    <tr aria-hidden="true" className="a-gap">
-      <td colSpan={span} style={{ height: rows * ROW_PX }} />
-    </tr>
-  );
 }
 
 interface RowProps {
@@ -133,7 +134,6 @@ interface RowProps {
 const Row = memo(function Row(props: RowProps) {
   const { row, index, columns, refused, isFresh, onEdit, onDelete } = props;
   const refusedFields = refused.split(" ");
-  const focus = useCallback((element: HTMLElement | null) => element?.focus(), []);
   const id = useId();
   return (
     <tr aria-rowindex={index + 2} data-index={index} style={{ height: ROW_PX }}>
