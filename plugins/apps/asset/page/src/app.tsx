@@ -1,10 +1,11 @@
 // The page: the stored rows, and the dialog that adds rows.
-import { Button, SelectField, Shell, takeSuggestion, toast, useConnection } from "@wattle/page";
-import { useCallback, useEffect, useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { Button, SelectField, Shell, takeSuggestion, toast } from "@wattle/page";
+import { useEffect, useState } from "react";
 import { AddAssetModal } from "./add/add-asset-modal.tsx";
 import { savedThread } from "./add/thread.ts";
-import { listPortfolios, type Portfolio } from "./api.ts";
 import "./app.css";
+import { PORTFOLIOS } from "./confirm/portfolio-field.tsx";
 import { HoldingList, OperationList } from "./list/stored-list.tsx";
 
 /** Key under which the number of added rows is kept during a reload. */
@@ -14,21 +15,10 @@ export function App() {
   const [suggested] = useState(takeSuggestion);
   // A pending review is shown immediately, because it expires after 30 minutes.
   const [isOpen, setOpen] = useState(() => savedThread() !== undefined || suggested !== "");
-  const [portfolios, setPortfolios] = useState<readonly Portfolio[]>([]);
   const [filter, setFilter] = useState("");
-  const [version, setVersion] = useState(0);
-  const again = useCallback(() => setVersion((now) => now + 1), []);
-  useConnection(again);
-  useEffect(() => {
-    void version;
-    listPortfolios()
-      .then(setPortfolios)
-      .catch((error: Error) => toast(error.message, "error"));
-  }, [version]);
+  const { data: portfolios = [], error } = useQuery(PORTFOLIOS);
   useEffect(tellStored, []);
-  const portfolioId = filter === "" ? undefined : Number(filter);
-  const close = useCallback(() => setOpen(false), []);
-  const list = { portfolioId, portfolios, version };
+  const list = { portfolioId: filter === "" ? undefined : Number(filter), portfolios };
   return (
     <Shell
       title="资产"
@@ -44,6 +34,7 @@ export function App() {
             label="查看组合"
             value={filter}
             onChange={setFilter}
+            error={error?.message}
             options={[
               { value: "", name: "全部组合" },
               ...portfolios.map(({ id, name }) => ({ value: String(id), name })),
@@ -53,7 +44,12 @@ export function App() {
         <OperationList {...list} />
         <HoldingList {...list} />
       </div>
-      <AddAssetModal open={isOpen} initial={suggested} onClose={close} onStored={reload} />
+      <AddAssetModal
+        open={isOpen}
+        initial={suggested}
+        onClose={() => setOpen(false)}
+        onStored={reload}
+      />
     </Shell>
   );
 }

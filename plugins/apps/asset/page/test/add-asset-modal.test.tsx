@@ -1,4 +1,5 @@
 // The dialog beside the dialogs of other tabs, which save the ids of their threads in one place.
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { AddAssetModal } from "../src/add/add-asset-modal.tsx";
@@ -37,7 +38,11 @@ function answersReview(): void {
 
 function open(initial = "") {
   const onStored = vi.fn();
-  render(<AddAssetModal open initial={initial} onClose={vi.fn()} onStored={onStored} />);
+  render(
+    <QueryClientProvider client={new QueryClient()}>
+      <AddAssetModal open initial={initial} onClose={vi.fn()} onStored={onStored} />
+    </QueryClientProvider>,
+  );
   return onStored;
 }
 

@@ -9,7 +9,7 @@ import {
   Toasts,
   useFiles,
 } from "@wattle/page";
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useEffect, useState } from "react";
 import { type Input, readThread } from "../api.ts";
 import { ReviewForm } from "../confirm/review-form.tsx";
 import "./add.css";
@@ -54,21 +54,10 @@ interface RoundProps extends Pick<Props, "initial" | "onStored"> {
 function Round({ initial, thread, onStored }: RoundProps) {
   const [phase, setPhase] = useState<Phase>({ name: "input" });
   const files = useFiles({ accept: ACCEPT, maxBytes: MOST_BYTES });
-  const isThere = useRef(true);
-  useEffect(() => {
-    isThere.current = true;
-    return () => {
-      isThere.current = false;
-    };
-  }, []);
-  const show = useCallback((next: Phase) => {
-    if (isThere.current) setPhase(next);
-  }, []);
-
-  useEffect(() => goOn(thread, show, onStored), [thread, show, onStored]);
+  useEffect(() => goOn(thread, setPhase, onStored), [thread, onStored]);
 
   const send = async (text: string) => {
-    show({ name: "work", steps: [] });
+    setPhase({ name: "work", steps: [] });
     let threadId: string | undefined;
     try {
       const input = await inputOf(text, files.items[0]?.file);
@@ -77,19 +66,19 @@ function Round({ initial, thread, onStored }: RoundProps) {
           threadId = id;
           thread.keep(id);
         },
-        onSteps: (steps) => show({ name: "work", steps }),
+        onSteps: (steps) => setPhase({ name: "work", steps }),
       });
       files.clear();
-      show({ name: "result", review });
+      setPhase({ name: "result", review });
     } catch (error) {
       if (threadId !== undefined) thread.forget(threadId);
-      show({ name: "input", message: messageOf(error) });
+      setPhase({ name: "input", message: messageOf(error) });
       throw error;
     }
   };
   const startOver = (threadId: string, message?: string) => {
     thread.end(threadId);
-    show(message === undefined ? { name: "input" } : { name: "input", message });
+    setPhase(message === undefined ? { name: "input" } : { name: "input", message });
   };
 
   if (phase.name === "result") {
@@ -111,7 +100,7 @@ function Round({ initial, thread, onStored }: RoundProps) {
   return (
     <div className="a-input">
       {phase.name === "input" && phase.message !== undefined && <Alert>{phase.message}</Alert>}
-      <p id="a-input-hint" className="w-note">
+      <p className="w-note">
         用一句话描述交易或持仓，或粘贴、拖入、选择一张券商截图（PNG、JPEG、WebP、GIF，最大 10 MB）。
       </p>
       <Composer

@@ -1,45 +1,51 @@
 // Field for the portfolio of the rows: an existing one, or a new one by name.
+import { queryOptions, useQuery } from "@tanstack/react-query";
 import { SelectField, TextField } from "@wattle/page";
-import type { Portfolio } from "../api.ts";
+import { listPortfolios } from "../api.ts";
 
-/** The chosen portfolio: none, an existing one by id, or a new one by name. */
-export type Choice =
-  | { kind: "none" }
-  | { kind: "known"; id: number }
-  | { kind: "new"; name: string };
+/** The existing portfolios. */
+export const PORTFOLIOS = queryOptions({ queryKey: ["portfolios"], queryFn: listPortfolios });
+
+/** The chosen portfolio: an existing one by id, a new one by name, or none. */
+export type Choice = number | string | undefined;
 
 const NEW = "new";
 
 export function isChosen(choice: Choice): boolean {
-  return choice.kind === "known" || (choice.kind === "new" && choice.name.trim() !== "");
+  return typeof choice === "string" ? choice.trim() !== "" : choice !== undefined;
 }
 
 interface Props {
-  portfolios: readonly Portfolio[];
   choice: Choice;
   onChange: (choice: Choice) => void;
 }
 
-export function PortfolioField({ portfolios, choice, onChange }: Props) {
-  const value = choice.kind === "known" ? String(choice.id) : choice.kind === "new" ? NEW : "";
+export function PortfolioField({ choice, onChange }: Props) {
+  const { data: portfolios = [], error } = useQuery(PORTFOLIOS);
   const options = [
     { value: "", name: "请选择组合" },
     ...portfolios.map(({ id, name }) => ({ value: String(id), name })),
     { value: NEW, name: "＋ 新建组合" },
   ];
-  const choose = (chosen: string) => {
-    if (chosen === "") onChange({ kind: "none" });
-    else if (chosen === NEW) onChange({ kind: "new", name: "" });
-    else onChange({ kind: "known", id: Number(chosen) });
+  const choose = (value: string) => {
+    if (value === NEW) onChange("");
+    else onChange(value === "" ? undefined : Number(value));
   };
   return (
     <>
-      <SelectField label="投资组合" value={value} onChange={choose} options={options} required />
-      {choice.kind === "new" && (
+      <SelectField
+        label="投资组合"
+        value={typeof choice === "string" ? NEW : String(choice ?? "")}
+        onChange={choose}
+        options={options}
+        error={error?.message}
+        required
+      />
+      {typeof choice === "string" && (
         <TextField
           label="新组合名称"
-          value={choice.name}
-          onChange={(name) => onChange({ kind: "new", name })}
+          value={choice}
+          onChange={onChange}
           placeholder="例如：长期持有"
           maxLength={100}
           required

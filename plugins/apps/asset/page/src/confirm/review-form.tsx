@@ -1,4 +1,5 @@
 // Form of a review: warnings, table, portfolio, risk category, and the button that stores the rows.
+import { useQueryClient } from "@tanstack/react-query";
 import {
   Alert,
   Announce,
@@ -9,9 +10,9 @@ import {
   useOnce,
   usePersistent,
 } from "@wattle/page";
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import type { Review } from "../add/parse.ts";
-import { listPortfolios, makePortfolio, type Portfolio, resume } from "../api.ts";
+import { makePortfolio, resume } from "../api.ts";
 import { AssetConfirmTable } from "./asset-confirm-table.tsx";
 import {
   blankRow,
@@ -23,7 +24,7 @@ import {
   type Kind,
   refusedCells,
 } from "./draft.ts";
-import { type Choice, isChosen, PortfolioField } from "./portfolio-field.tsx";
+import { type Choice, isChosen, PORTFOLIOS, PortfolioField } from "./portfolio-field.tsx";
 
 /** Status of a thread that has expired. */
 const GONE = 410;
@@ -50,14 +51,9 @@ export function ReviewForm({ review, onStored, onExpired, onAgain }: Props) {
   const [fresh, setFresh] = useState<number>();
   const [refused, setRefused] = useState<ReadonlySet<string>>(new Set());
   const [error, setError] = useState<string>();
-  const [portfolios, setPortfolios] = useState<readonly Portfolio[]>([]);
-  const [choice, setChoice] = useState<Choice>({ kind: "none" });
+  const [choice, setChoice] = useState<Choice>();
   const [risk, setRisk] = usePersistent<string>("wattle-asset-risk", "moderate");
-  useEffect(() => {
-    listPortfolios()
-      .then(setPortfolios)
-      .catch((failure: Error) => setError(failure.message));
-  }, []);
+  const client = useQueryClient();
 
   const found = useMemo(() => flaws(kind, rows), [kind, rows]);
   const edit = useCallback((key: number, field: FieldName, text: string) => {
@@ -78,13 +74,21 @@ export function ReviewForm({ review, onStored, onExpired, onAgain }: Props) {
     setFresh(row.key);
   };
 
+  /** Makes the new portfolio. Another attempt to store the rows does not make it again. */
+  const make = async (name: string) => {
+    const made = await makePortfolio(name);
+    client.setQueryData(PORTFOLIOS.queryKey, (known = []) => [
+      ...known.filter(({ id }) => id !== made.id),
+      made,
+    ]);
+    setChoice(made.id);
+    return made.id;
+  };
   const [store, isStoring] = useOnce(async () => {
+    if (choice === undefined) return;
     setError(undefined);
     try {
-      const portfolioId = await portfolioOf(choice, (made) => {
-        setPortfolios((known) => [...known.filter(({ id }) => id !== made.id), made]);
-        setChoice({ kind: "known", id: made.id });
-      });
+      const portfolioId = typeof choice === "string" ? await make(choice.trim()) : choice;
       const confirmed = { type: kind, rows: confirmedRows(kind, rows), riskCategory: risk };
       const stored = await resume(threadId, { ...confirmed, portfolioId });
       onStored(stored.ids.length);
@@ -133,7 +137,7 @@ export function ReviewForm({ review, onStored, onExpired, onAgain }: Props) {
         <span className="w-note">共 {rows.length} 行</span>
       </div>
       <div className="a-choices">
-        <PortfolioField portfolios={portfolios} choice={choice} onChange={setChoice} />
+        <PortfolioField choice={choice} onChange={setChoice} />
         <SelectField label="风险类别" value={risk} onChange={setRisk} options={RISKS} />
       </div>
       {error !== undefined && <Alert>{error}</Alert>}
@@ -160,14 +164,6 @@ function hint(kind: Kind, count: number, found: ReturnType<typeof flaws>, choice
     return `还有 ${found.length} 处需要处理：第 ${first.row + 1} 行${heading}，${first.reason}`;
   }
   return isChosen(choice) ? "" : "请选择投资组合";
-}
-
-async function portfolioOf(choice: Choice, onMade: (made: Portfolio) => void): Promise<number> {
-  if (choice.kind === "known") return choice.id;
-  if (choice.kind === "none") throw new ApiError("format", "请选择投资组合");
-  const made = await makePortfolio(choice.name.trim());
-  onMade(made);
-  return made.id;
 }
 
 /** Returns the invalid fields of an error response such as `{error, fields}`. */

@@ -1,7 +1,7 @@
 // Lists of the stored trades and holdings, of one portfolio or of all.
-import { Button, inOrder, Panel, toast } from "@wattle/page";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Alert, Button, Panel } from "@wattle/page";
 import { type Column, DataTable } from "@wattle/page/table";
-import { useEffect, useMemo, useState } from "react";
 import { type Holding, listStored, type Operation, type Portfolio } from "../api.ts";
 import { RISKS } from "../confirm/review-form.tsx";
 
@@ -10,8 +10,6 @@ const NUMBERS = new Intl.NumberFormat("zh-CN", { maximumFractionDigits: 8 });
 interface Props {
   portfolioId: number | undefined;
   portfolios: readonly Portfolio[];
-  /** Counter; the list is read again when it changes. */
-  version: number;
 }
 
 export function OperationList(props: Props) {
@@ -74,57 +72,33 @@ interface ListProps<R> extends Props {
   columns: readonly Column<R>[];
 }
 
-/** Rows that were read, and the id before which older ones begin. */
-interface List<R> {
-  portfolioId: number | undefined;
-  rows: readonly R[];
-  next: number | null;
-}
-
 function StoredList<R extends { id: number }>(props: ListProps<R>) {
-  const { title, kind, columns, portfolioId, version } = props;
-  const [list, setList] = useState<List<R>>();
-  const readNewest = useMemo(
-    () => inOrder((id: number | undefined) => listStored<R>(kind, id)),
-    [kind],
-  );
-  useEffect(() => {
-    void version;
-    readNewest(portfolioId)
-      .then((page) => {
-        if (page !== undefined) setList({ portfolioId, rows: page.items, next: page.nextBefore });
-      })
-      .catch(showFailure);
-  }, [readNewest, portfolioId, version]);
-  const more = async (known: List<R>, before: number) => {
-    const page = await listStored<R>(kind, known.portfolioId, before);
-    // The list may have been read again meanwhile, or continued after another click.
-    const rows = [...known.rows, ...page.items];
-    setList((now) => (now === known ? { ...known, rows, next: page.nextBefore } : now));
-  };
-  const shown = list?.portfolioId === portfolioId ? list : undefined;
-  const next = shown?.next ?? null;
+  const { title, kind, columns, portfolioId } = props;
+  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery({
+    queryKey: ["stored", kind, portfolioId],
+    queryFn: ({ pageParam }) => listStored<R>(kind, portfolioId, pageParam),
+    initialPageParam: undefined as number | undefined,
+    getNextPageParam: ({ nextBefore }) => nextBefore,
+  });
   return (
     <Panel title={title}>
-      {shown === undefined ? (
-        <p className="w-note">正在读取…</p>
-      ) : (
+      {error && <Alert kind={data ? "warning" : "error"}>{error.message}</Alert>}
+      {!data && !error && <p className="w-note">正在读取…</p>}
+      {data && (
         <DataTable
           label={title}
           columns={columns}
-          rows={shown.rows}
+          rows={data.pages.flatMap(({ items }) => items)}
           rowKey={(row) => row.id}
           maxHeight={360}
           empty="还没有记录"
         />
       )}
-      {shown !== undefined && next !== null && (
-        <Button onClick={() => void more(shown, next).catch(showFailure)}>更早的记录</Button>
+      {hasNextPage && (
+        <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+          更早的记录
+        </Button>
       )}
     </Panel>
   );
-}
-
-function showFailure(error: Error): void {
-  toast(error.message, "error");
 }
