@@ -4,7 +4,7 @@ import { Button, SelectField, Shell, takeSuggestion, toast } from "@wattle/page"
 import { useEffect, useState } from "react";
 import { AddAssetModal } from "./add/add-asset-modal.tsx";
 import { savedThread } from "./add/thread.ts";
-import "./app.css";
+import styles from "./app.module.css";
 import { PORTFOLIOS } from "./confirm/portfolio-field.tsx";
 import { HoldingList, OperationList } from "./list/stored-list.tsx";
 
@@ -28,8 +28,8 @@ export function App() {
         </Button>
       }
     >
-      <div className="a-page">
-        <div className="a-filter">
+      <div className={styles.page}>
+        <div className={styles.filter}>
           <SelectField
             label="查看组合"
             value={filter}

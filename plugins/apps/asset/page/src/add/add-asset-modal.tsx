@@ -12,7 +12,7 @@ import {
 import { useEffect, useState } from "react";
 import { type Input, readThread } from "../api.ts";
 import { ReviewForm } from "../confirm/review-form.tsx";
-import "./add.css";
+import styles from "./add.module.css";
 import { parse, type Review, type Step } from "./parse.ts";
 import { ACCEPT, dataUrl, MOST_BYTES } from "./picture.ts";
 import { Progress } from "./progress.tsx";
@@ -98,7 +98,7 @@ function Round({ initial, thread, onStored }: RoundProps) {
   }
   const isAtWork = phase.name === "work";
   return (
-    <div className="a-input">
+    <div className={styles.input}>
       {phase.name === "input" && phase.message !== undefined && <Alert>{phase.message}</Alert>}
       <p className="w-note">
         用一句话描述交易或持仓，或粘贴、拖入、选择一张券商截图（PNG、JPEG、WebP、GIF，最大 10 MB）。

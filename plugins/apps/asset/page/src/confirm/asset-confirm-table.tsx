@@ -2,8 +2,8 @@
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { Gap } from "@wattle/page/table";
 import { Fragment, memo, useId, useRef, useState } from "react";
+import styles from "./confirm.module.css";
 import { COLUMNS, type Column, type DraftRow, type FieldName, flawOf, type Kind } from "./draft.ts";
-import "./confirm.css";
 
 const ROW_PX = 44;
 
@@ -45,7 +45,7 @@ export function AssetConfirmTable(props: Props) {
   const items = virtual.getVirtualItems();
   return (
     // biome-ignore lint/a11y/useSemanticElements: a scrolling frame, not a set of fields.
-    <div ref={box} className="a-confirm" role="group" aria-label="待确认的记录" tabIndex={0}>
+    <div ref={box} className={styles.frame} role="group" aria-label="待确认的记录" tabIndex={0}>
       <table aria-label="待确认的记录" aria-rowcount={rows.length + 1}>
         <colgroup>
           {columns.map(({ field, width }) => (
@@ -143,7 +143,7 @@ const Row = memo(function Row(props: RowProps) {
         const flaw = flawOf(row, column) ?? (isRefused ? "服务没有接受这个值" : undefined);
         const reasonId = `${id}-${field}`;
         const cell = {
-          className: "a-cell",
+          className: styles.cell,
           "aria-label": `第 ${index + 1} 行 ${heading}`,
           "aria-invalid": flaw !== undefined,
           "aria-describedby": flaw === undefined ? undefined : reasonId,
@@ -171,7 +171,7 @@ const Row = memo(function Row(props: RowProps) {
               />
             )}
             {flaw !== undefined && (
-              <span key={flaw} ref={reveal} id={reasonId} className="a-reason">
+              <span key={flaw} ref={reveal} id={reasonId} className={styles.reason}>
                 {flaw}
               </span>
             )}

@@ -14,6 +14,7 @@ import { useCallback, useMemo, useState } from "react";
 import type { Review } from "../add/parse.ts";
 import { makePortfolio, resume } from "../api.ts";
 import { AssetConfirmTable } from "./asset-confirm-table.tsx";
+import styles from "./confirm.module.css";
 import {
   blankRow,
   COLUMNS,
@@ -105,9 +106,9 @@ export function ReviewForm({ review, onStored, onExpired, onAgain }: Props) {
   const isReady = rows.length > 0 && found.length === 0 && isChosen(choice);
   const open = hint(kind, rows.length, found, choice);
   return (
-    <div className="a-review">
+    <div className={styles.review}>
       {payload.warnings.length > 0 && (
-        <ul className="a-warnings" aria-label="提示">
+        <ul className={styles.warnings} aria-label="提示">
           {payload.warnings.map((warning) => (
             <li key={warning}>{warning}</li>
           ))}
@@ -132,16 +133,16 @@ export function ReviewForm({ review, onStored, onExpired, onAgain }: Props) {
         onDelete={remove}
         fresh={fresh}
       />
-      <div className="a-row">
+      <div className={styles.row}>
         <Button onClick={add}>添加一行</Button>
         <span className="w-note">共 {rows.length} 行</span>
       </div>
-      <div className="a-choices">
+      <div className={styles.choices}>
         <PortfolioField choice={choice} onChange={setChoice} />
         <SelectField label="风险类别" value={risk} onChange={setRisk} options={RISKS} />
       </div>
       {error !== undefined && <Alert>{error}</Alert>}
-      <div className="a-row">
+      <div className={styles.row}>
         <Button kind="primary" disabled={!isReady} busy={isStoring} onClick={() => void store()}>
           确认添加到组合
         </Button>
