@@ -4,15 +4,19 @@ import type { ConfirmedData, HoldingRow, OperationRow, ReviewPayload } from "../
 /** Database table of the rows. */
 export type Kind = "operation" | "holding";
 
-export type FieldName =
-  | "action"
-  | "ticker"
-  | "name"
-  | "quantity"
-  | "price"
-  | "costPrice"
-  | "currency"
-  | "tradedAt";
+/** Texts of an added row. */
+const BLANK = {
+  action: "buy",
+  ticker: "",
+  name: "",
+  quantity: "",
+  price: "",
+  costPrice: "",
+  currency: "",
+  tradedAt: "",
+};
+
+export type FieldName = keyof typeof BLANK;
 
 export interface Column {
   field: FieldName;
@@ -106,38 +110,22 @@ let lastKey = 0;
 
 export function blankRow(): DraftRow {
   lastKey += 1;
-  const texts = {
-    action: "buy",
-    ticker: "",
-    name: "",
-    quantity: "",
-    price: "",
-    costPrice: "",
-    currency: "",
-    tradedAt: "",
-  };
-  return { key: lastKey, texts, memo: undefined, undecided: undefined };
+  return { key: lastKey, texts: { ...BLANK }, memo: undefined, undecided: undefined };
 }
 
 /** Returns the rows of a review. An unknown ticker is empty, so that the person enters it. */
 export function draftOf(payload: ReviewPayload): DraftRow[] {
   return payload.rows.map((row, index) => {
-    const blank = blankRow();
+    const draft = blankRow();
     const known = row as Partial<OperationRow & HoldingRow>;
-    const text = (value: string | number | null | undefined) => String(value ?? "");
-    const texts = {
-      action: known.action === "sell" ? "sell" : "buy",
-      ticker: known.ticker === UNKNOWN ? "" : text(known.ticker),
-      name: text(known.name),
-      quantity: text(known.quantity),
-      price: text(known.price),
-      costPrice: text(known.costPrice),
-      currency: text(known.currency),
-      tradedAt: text(known.tradedAt),
-    };
-    const isUndecided = payload.missingFields.includes(`rows[${index}].currency`);
-    const undecided = isUndecided ? texts.ticker.trim() : undefined;
-    return { ...blank, texts, memo: known.memo, undecided };
+    for (const field of Object.keys(BLANK) as FieldName[]) {
+      draft.texts[field] = String(known[field] ?? BLANK[field]);
+    }
+    if (known.ticker === UNKNOWN) draft.texts.ticker = "";
+    if (payload.missingFields.includes(`rows[${index}].currency`)) {
+      draft.undecided = draft.texts.ticker.trim();
+    }
+    return { ...draft, memo: known.memo };
   });
 }
 
