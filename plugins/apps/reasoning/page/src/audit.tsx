@@ -1,5 +1,5 @@
 // Audit panel: the rows of the trace endpoint, each of which expands to its payload.
-import { Button, JsonView } from "@wattle/page";
+import { Alert, Button, JsonView } from "@wattle/page";
 import { type KeyboardEvent, type RefObject, useMemo, useState } from "react";
 import type { TraceEvent } from "./api.ts";
 import { type TrailRow, trailRows } from "./trail.ts";
@@ -8,7 +8,8 @@ const EMPTY = "会话开始后，这里按顺序列出每一步和每一次模�
 
 interface AuditProps {
   events: readonly TraceEvent[];
-  problem: string;
+  /** Why the last read failed. */
+  problem: string | undefined;
   /** True if there is a session to read. */
   hasSession: boolean;
   onRefresh: () => void;
@@ -44,8 +45,8 @@ export function Audit(props: AuditProps) {
           收起
         </button>
       </div>
-      {problem !== "" && <p className="note bad">无法读取审计记录：{problem}</p>}
-      {problem === "" && rows.length === 0 && <p className="note">{EMPTY}</p>}
+      {problem !== undefined && <Alert kind="warning">无法读取审计记录：{problem}</Alert>}
+      {problem === undefined && rows.length === 0 && <p className="note">{EMPTY}</p>}
       <ol id="events" className="events" aria-label="审计事件">
         {rows.map((row) => (
           <EventRow key={row.event.seq} row={row} />

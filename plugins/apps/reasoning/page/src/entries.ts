@@ -9,11 +9,48 @@ export type Entry =
   | { kind: "unrun"; key: string }
   | { kind: "notice"; key: string; text: string };
 
+/** A failure that is not in a session. */
+export interface Failure {
+  message: string;
+  code: string;
+}
+
+/** What a conversation consists of. */
+interface Parts {
+  /** Entries of earlier sessions. */
+  before: readonly Entry[];
+  session: Session | null;
+  /** Message of the user that is not yet in the session. */
+  pending: string | undefined;
+  failure: Failure | null;
+  isRunning: boolean;
+}
+
 const STOPPED = "已停止。下一条消息将开始新的会话。";
 
 /** Codes in responses by failure code of a turn; 9999 for any other failure. */
 const CODES: Record<string, string> = { llm: "9000", mcp: "9001" };
 const OTHER_CODE = "9999";
+
+/** Returns the entries of a conversation in order. */
+export function conversationEntries(parts: Parts): Entry[] {
+  const { before, session, pending, failure, isRunning } = parts;
+  const entries = [...before, ...(session ? entriesOf(session) : [])];
+  if (pending !== undefined) entries.push({ kind: "said", key: "pending", text: pending });
+  if (failure) entries.push({ kind: "failed", key: "failure", ...failure, mayRetry: false });
+  // A turn that runs is not shown as one that failed or never ran.
+  return isRunning ? entries.filter((entry) => !mayRun(entry)) : entries;
+}
+
+function mayRun(entry: Entry): boolean {
+  return entry.kind === "unrun" || (entry.kind === "failed" && entry.mayRetry);
+}
+
+/** Returns the entries of a closed session as they stay visible above those of the next one. */
+export function closedEntries(entries: readonly Entry[]): Entry[] {
+  const lasting = entries.filter(({ kind }) => kind !== "unrun");
+  return lasting.map((entry) => ({ ...entry, key: `before-${entry.key}` }));
+}
 
 /** Returns the entries of a session in order. */
 export function entriesOf(session: Session): Entry[] {

@@ -1,7 +1,7 @@
 // Entries that are derived from a session.
 import { expect, test } from "vitest";
 import type { Clarification, Session, Turn } from "../src/api.ts";
-import { entriesOf, saidIn } from "../src/entries.ts";
+import { conversationEntries, entriesOf, saidIn } from "../src/entries.ts";
 
 const turn = (more: Partial<Turn>): Turn => ({
   turn_id: "t1",
@@ -63,6 +63,16 @@ test("only the newest failure can be retried", () => {
     { message: "down", code: "9000", mayRetry: false },
     { message: "down", code: "9000", mayRetry: true },
   ]);
+});
+
+test("a turn that is run again is shown without its failure", () => {
+  const failed = session({ status: "failed", turns: [turn({ status: "failed" })] });
+  const kinds = (isRunning: boolean) => {
+    const parts = { before: [], session: failed, pending: undefined, failure: null, isRunning };
+    return conversationEntries(parts).map(({ kind }) => kind);
+  };
+  expect(kinds(false)).toEqual(["said", "failed"]);
+  expect(kinds(true)).toEqual(["said"]);
 });
 
 test("a turn that never ran can be run, and a cancelled session has a notice", () => {
