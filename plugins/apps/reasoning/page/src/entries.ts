@@ -100,7 +100,8 @@ function outcome(turn: Turn, session: Session, isLast: boolean): Entry[] {
   if (turn.status === "failed") {
     const message = turn.error?.message ?? "运行失败。";
     const code = CODES[turn.error?.code ?? ""] ?? OTHER_CODE;
-    return [{ kind: "failed", key, message, code, mayRetry: isLast }];
+    const mayRetry = isLast && session.status !== "cancelled";
+    return [{ kind: "failed", key, message, code, mayRetry }];
   }
   if (!isLast) return [];
   if (session.status === "cancelled") return [{ kind: "notice", key, text: STOPPED }];

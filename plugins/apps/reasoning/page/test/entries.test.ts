@@ -1,6 +1,6 @@
 // Entries that are derived from a session.
 import { expect, test } from "vitest";
-import type { Clarification, Session, Turn } from "../src/api.ts";
+import type { Clarification, Session, Status, Turn } from "../src/api.ts";
 import { conversationEntries, entriesOf, saidIn } from "../src/entries.ts";
 
 const turn = (more: Partial<Turn>): Turn => ({
@@ -53,16 +53,16 @@ test("a text that looks like an answer stays in the question", () => {
   expect(told(it)[0]).toEqual(["said", "a\n[clarification] b"]);
 });
 
-test("only the newest failure can be retried", () => {
+test("only the newest failure of an open session can be retried", () => {
   const failed = { status: "failed" as const, error: { code: "llm", message: "down" } };
   const turns = [turn(failed), turn({ ...failed, turn_id: "t2" })];
-  const cards = entriesOf(session({ status: "failed", turns })).filter(
-    ({ kind }) => kind === "failed",
-  );
-  expect(cards).toMatchObject([
+  const cards = (status: Status) =>
+    entriesOf(session({ status, turns })).filter(({ kind }) => kind === "failed");
+  expect(cards("failed")).toMatchObject([
     { message: "down", code: "9000", mayRetry: false },
     { message: "down", code: "9000", mayRetry: true },
   ]);
+  expect(cards("cancelled")).toMatchObject([{ mayRetry: false }, { mayRetry: false }]);
 });
 
 test("a turn that is run again is shown without its failure", () => {
