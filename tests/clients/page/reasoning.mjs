@@ -9,66 +9,73 @@ const MARKUP = "统计<img src=x onerror=alert(1)>各区域的客户数量";
 const REFUSED = /the server responded with a status of 4/;
 
 const composer = (page) => page.getByRole("textbox");
-const card = (page) => page.locator(".card").last();
+const said = (page) => page.getByRole("article");
+const cards = (page) => page.locator("[data-entry]");
+const card = (page) => cards(page).last();
+const answers = (page) => page.locator('[data-entry="answer"]');
+const working = (page) => page.locator('[data-entry="working"]');
+const part = (place, name) => place.locator(`[data-part="${name}"]`);
+const audit = (page) => page.getByRole("complementary", { name: "审计" });
+const rows = (page) => audit(page).getByRole("listitem");
+const awaiting = (page) => page.getByText("等待补充信息");
 
 /** The table of the last answer has so many rows. */
 const lists = (page, count) => comesTo(card(page).locator("tbody tr"), count);
 
 /** Says something and waits until there is an answer to it. */
 async function say(page, text) {
-  const said = page.locator(".w-said");
   // A page that still works on something takes no message.
   await page.getByRole("button", { name: "发送" }).waitFor();
-  const before = await said.count();
+  const before = await said(page).count();
   await composer(page).fill(text);
   await page.keyboard.press("Enter");
-  await said.nth(before).waitFor();
-  await page.locator(".working").waitFor({ state: "detached" });
+  await said(page).nth(before).waitFor();
+  await working(page).waitFor({ state: "detached" });
 }
 
 /** What was sent: the last word of the path, and the body. */
 const posts = ({ sent }) => sent.map(([, path, body]) => [path.split("/").at(-1), body]);
 
-const sessionOf = async (page) => (await page.locator("#session").textContent()).split(" ").at(-1);
+const sessionOf = (page) => new URLSearchParams(new URL(page.url()).hash.slice(1)).get("session");
 
 async function openAudit(page) {
   const toggle = page.getByRole("button", { name: "审计", exact: true });
   if ((await toggle.getAttribute("aria-expanded")) === "false") await toggle.click();
-  await page.getByRole("complementary", { name: "审计" }).waitFor();
+  await audit(page).waitFor();
 }
 
 /** The panel shows exactly the rows of the trace endpoint. */
 async function compareAudit({ page, url }) {
-  const session = await sessionOf(page);
+  const session = sessionOf(page);
   const path = new URL(url).pathname.replace(/\/(ui)?$/, "");
   const trace = await page.request.get(
     new URL(`${path}/api/v1/reasoning/sessions/${session}/trace`, url).href,
   );
   const { events } = (await trace.json()).data;
   assert.ok(events.length > 10, `${events.length} rows`);
-  await page.locator(`#events > li[data-seq="${events.length}"]`).waitFor();
-  const rows = await page.locator("#events > li").evaluateAll((items) =>
+  await audit(page).locator(`[data-seq="${events.length}"]`).waitFor();
+  const shown = await rows(page).evaluateAll((items) =>
     items.map((item) => {
-      const text = (name) => item.querySelector(name)?.textContent;
-      const method = text(".method")?.split(" · ")[0];
-      return { seq: Number(text(".seq")), step: item.dataset.step, type: text(".type"), method,
-        error: text(".error") };
+      const text = (name) => item.querySelector(`[data-part="${name}"]`)?.textContent;
+      const method = text("method")?.split(" · ")[0];
+      const { seq, step } = item.dataset;
+      return { seq: Number(seq), step, type: text("type"), method, error: text("error") };
     }),
   );
-  assert.equal(rows.length, events.length);
+  assert.equal(shown.length, events.length);
   events.forEach(({ seq, step, event_type: type, payload }, index) => {
-    const row = rows[index];
+    const row = shown[index];
     assert.deepEqual([row.seq, row.step, row.type], [seq, step, type]);
     if (payload.method) assert.equal(row.method, payload.method);
     assert.equal(row.error?.includes(payload.error?.message) ?? false, Boolean(payload.error));
   });
-  return { events, rows };
+  return events;
 }
 
 /** Opens a row by keyboard: its payload is that of the trace. */
-async function openRow(page, { events }) {
+async function openRow(page, events) {
   const at = events.findIndex((event) => event.event_type === "mcp_call_completed");
-  const row = page.locator("#events > li").nth(at);
+  const row = rows(page).nth(at);
   await row.locator("summary").focus();
   await page.keyboard.press("Enter");
   await row.locator("pre").waitFor();
@@ -81,9 +88,9 @@ async function completes(visit) {
   const { page, viewport } = visit;
   await visit.look("reasoning-welcome");
   await say(page, "客户张伟的订单");
-  assert.match(await card(page).locator(".summary").textContent(), /张伟|订单|3/);
+  assert.match(await part(card(page), "summary").textContent(), /张伟|订单|3/);
   await lists(page, 3);
-  assert.match(await card(page).locator(".facts").textContent(), /订单/);
+  await card(page).getByRole("definition").getByText("订单").first().waitFor();
   await visit.look("reasoning-answer");
   await say(page, "统计各区域的客户数量");
   await lists(page, 4);
@@ -93,29 +100,29 @@ async function completes(visit) {
     ["run", { user_input: "统计各区域的客户数量" }],
   ]);
   await openAudit(page);
-  const { width } = await page.locator("#audit").boundingBox();
+  const { width } = await audit(page).boundingBox();
   assert.equal(width, viewport.width <= 400 ? viewport.width : 360);
   await openRow(page, await compareAudit(visit));
   await visit.look("reasoning-audit");
   await page.getByRole("button", { name: "收起审计面板" }).focus();
   await page.keyboard.press("Enter");
-  await page.locator("#audit").waitFor({ state: "detached" });
-  await page.waitForFunction(() => document.activeElement.id === "toggle");
+  await audit(page).waitFor({ state: "detached" });
+  await page.waitForFunction(() => document.activeElement.textContent === "审计");
   await visit.look("reasoning-further");
   await page.getByRole("button", { name: "新会话" }).click();
-  await comesTo(page.locator(".card"), 0);
+  await comesTo(cards(page), 0);
   await page.waitForURL(({ hash }) => hash === "");
 }
 
 async function clarifies(visit) {
   const { page } = visit;
   await say(page, "火星天气");
-  assert.match(await page.locator(".asking").textContent(), /请补充更具体的业务要素或字段/);
-  assert.ok(await page.locator("#awaiting").isVisible());
+  await page.locator('[data-entry="asked"]').getByText(/请补充更具体的业务要素或字段/).waitFor();
+  await awaiting(page).waitFor();
   await page.getByLabel("补充信息", { exact: true }).waitFor();
   await visit.look("reasoning-asking");
   await say(page, "统计各区域的客户数量");
-  await comesTo(page.locator("#awaiting"), 0);
+  await comesTo(awaiting(page), 0);
   await lists(page, 4);
   assert.deepEqual(posts(visit), [
     ["sessions", { user_input: "火星天气" }],
@@ -124,8 +131,7 @@ async function clarifies(visit) {
     ["run", {}],
   ]);
   await openAudit(page);
-  const { rows } = await compareAudit(visit);
-  const types = rows.map(({ type }) => type);
+  const types = (await compareAudit(visit)).map(({ event_type: type }) => type);
   assert.ok(types.includes("clarification_asked") && types.includes("clarification_answered"));
   await visit.look("reasoning-answered");
 }
@@ -135,7 +141,7 @@ async function fails(visit) {
   const { page } = visit;
   visit.expect(REFUSED);
   await say(page, MARKUP);
-  assert.equal(await page.locator(".w-said").last().textContent(), MARKUP);
+  assert.equal(await said(page).last().textContent(), MARKUP);
   assert.match(await page.getByRole("alert").textContent(), /llm decision failed.*9000/);
   await visit.look("reasoning-failed");
   const again = page.waitForResponse((answer) => answer.url().endsWith("/run"));
@@ -144,7 +150,7 @@ async function fails(visit) {
   await page.getByRole("alert").waitFor();
   assert.deepEqual(posts(visit).slice(1), [["run", {}], ["run", {}]]);
   await openAudit(page);
-  await page.locator(".event.bad .error").first().waitFor();
+  await part(audit(page), "error").first().waitFor();
   await visit.look("reasoning-audit");
 }
 
@@ -160,11 +166,11 @@ async function stops(visit) {
   await stop.click();
   await page.getByText("已停止。下一条消息将开始新的会话。").waitFor();
   await page.waitForFunction(() => document.activeElement.tagName === "TEXTAREA");
-  const closed = await sessionOf(page);
+  const closed = sessionOf(page);
   await say(page, "设备状态分布");
-  assert.notEqual(await sessionOf(page), closed);
-  assert.equal(await page.locator(".w-said").count(), 2, "what was said before stays in sight");
-  await card(page).locator(".summary").waitFor();
+  assert.notEqual(sessionOf(page), closed);
+  assert.equal(await said(page).count(), 2, "what was said before stays in sight");
+  await part(card(page), "summary").waitFor();
   await visit.look("reasoning-stopped");
 }
 
@@ -174,21 +180,21 @@ async function reloads(visit) {
   await say(page, "火星天气");
   await say(page, "统计各区域的客户数量");
   await lists(page, 4);
-  const texts = (tab) => tab.locator(".w-said, .card").allTextContents();
+  const texts = (tab) => tab.locator("article, [data-entry]").allTextContents();
   const before = await texts(page);
   await page.reload();
   await eventually(async () => assert.deepEqual(await texts(page), before));
   const other = await visit.tab(page.url());
-  await other.locator(".answer").waitFor();
+  await answers(other).waitFor();
   await say(page, "设备状态分布");
-  await other.locator(".answer").nth(1).waitFor();
+  await answers(other).nth(1).waitFor();
   await eventually(async () => assert.deepEqual(await texts(other), await texts(page)));
   await openAudit(other);
   await compareAudit({ page: other, url: visit.url });
   await visit.look("reasoning-second tab", other);
   await page.goBack();
   // Before there was a session.
-  await comesTo(page.locator(".w-said"), 0);
+  await comesTo(said(page), 0);
 }
 
 /** A reload in the middle of a run finds it, and its end. */
@@ -198,12 +204,12 @@ async function midway(visit) {
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => location.hash.includes("session="));
   await page.reload();
-  await page.locator(".working").waitFor();
+  await working(page).waitFor();
   await order("open");
-  await page.locator(".answer").waitFor();
-  assert.equal(await page.locator(".w-said").count(), 1);
+  await answers(page).waitFor();
+  assert.equal(await said(page).count(), 1);
   assert.deepEqual(posts(visit).map(([what]) => what), ["sessions", "run"]);
-  await page.locator(".working").waitFor({ state: "detached" });
+  await working(page).waitFor({ state: "detached" });
 }
 
 /** The server is away: the page says so, keeps what was written, and goes on when it is back. */
@@ -217,7 +223,7 @@ async function away(visit) {
   await visit.look("reasoning-away");
   await visit.back();
   await page.getByText("连接已断开，正在重连…").waitFor({ state: "detached" });
-  await page.locator(".working").waitFor({ state: "detached" });
+  await working(page).waitFor({ state: "detached" });
   await page.waitForFunction(() => document.querySelector("textarea").value !== "");
   assert.equal(await composer(page).inputValue(), "统计各区域的客户数量");
   await say(page, "统计各区域的客户数量");
@@ -229,10 +235,10 @@ async function twice(visit) {
   const { page } = visit;
   await composer(page).fill("设备状态分布");
   await page.getByRole("button", { name: "发送" }).dblclick();
-  await page.locator(".answer").waitFor();
-  await page.locator(".working").waitFor({ state: "detached" });
+  await answers(page).waitFor();
+  await working(page).waitFor({ state: "detached" });
   assert.deepEqual(posts(visit).map(([what]) => what), ["sessions", "run"]);
-  assert.equal(await page.locator(".w-said").count(), 1);
+  assert.equal(await said(page).count(), 1);
 }
 
 /** Everything can be reached without a pointer, in the order of the page. */
@@ -258,28 +264,28 @@ async function keyboard(visit) {
   await page.getByRole("textbox").focus();
   await page.keyboard.type("设备状态分布");
   await page.keyboard.press("Enter");
-  await page.locator(".answer").waitFor();
+  await answers(page).waitFor();
   await page.getByRole("button", { name: "审计", exact: true }).focus();
-  const isOpen = (await page.locator("#audit").count()) > 0;
+  const isOpen = (await audit(page).count()) > 0;
   if (!isOpen) await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "收起审计面板" }).focus();
   await page.keyboard.press("Escape");
-  await page.locator("#audit").waitFor({ state: "detached" });
+  await audit(page).waitFor({ state: "detached" });
 }
 
 /** What a model and a plan say is text, whatever it is. */
 async function hostile(visit) {
   const { page } = visit;
   await say(page, "查询手机号13800138000的客户");
-  assert.match(await card(page).locator(".summary").textContent(), /<script>.*<img src=x/);
-  assert.match(await card(page).locator(".ignored").textContent(), /<svg onload=alert\(2\)>/);
+  assert.match(await part(card(page), "summary").textContent(), /<script>.*<img src=x/);
+  await card(page).getByText(/未执行：<svg onload=alert\(2\)>/).waitFor();
   await page.getByText("查询计划").click();
   await visit.look("reasoning-hostile-card");
   await openAudit(page);
-  const summaries = await page.locator("#events summary").all();
+  const summaries = await rows(page).locator("summary").all();
   for (const summary of summaries) await summary.click();
   // What a row holds is made after it has opened.
-  await comesTo(page.locator("#events .payload"), summaries.length);
+  await comesTo(part(audit(page), "payload"), summaries.length);
   const made = await page.locator("#root").evaluate((root) =>
     root.querySelectorAll("img, script, svg, iframe, [onerror], [onload]").length);
   assert.equal(made, 0);

@@ -3,15 +3,16 @@ import { JsonView } from "@wattle/page";
 import { type Column, DataTable } from "@wattle/page/table";
 import { useState } from "react";
 import type { Condition, Result, Row } from "./api.ts";
+import styles from "./page.module.css";
 import { columnsOf, countOf, factsOf, shown } from "./result.ts";
 
 export function Answer({ result }: { result: Result }) {
   const execution = result.data_execution ?? {};
   const items = Array.isArray(execution.items) ? execution.items : [];
   return (
-    <section className="card answer">
-      <p className="summary">{result.summary ?? ""}</p>
-      <dl className="facts">
+    <section className={styles.card} data-entry="answer">
+      <p data-part="summary">{result.summary ?? ""}</p>
+      <dl className={styles.facts}>
         {factsOf(result).map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
@@ -21,7 +22,7 @@ export function Answer({ result }: { result: Result }) {
       </dl>
       <Ignored conditions={execution.plan?.ignored ?? []} />
       {items.length > 0 && <Rows items={items} result={result} />}
-      <p className="total">{countOf(items.length, execution.total)}</p>
+      <p className={styles.total}>{countOf(items.length, execution.total)}</p>
       {execution.plan && <Plan plan={execution.plan} />}
     </section>
   );
@@ -31,7 +32,7 @@ export function Answer({ result }: { result: Result }) {
 function Ignored({ conditions }: { conditions: Condition[] }) {
   if (conditions.length === 0) return null;
   const texts = conditions.map(({ field, op, value }) => `${field} ${op} ${shown(value)}`);
-  return <p className="ignored">以下条件没有对应的数据字段，未执行：{texts.join("；")}</p>;
+  return <p className={styles.ignored}>以下条件没有对应的数据字段，未执行：{texts.join("；")}</p>;
 }
 
 function Rows({ items, result }: { items: Row[]; result: Result }) {
@@ -49,7 +50,7 @@ function Rows({ items, result }: { items: Row[]; result: Result }) {
 function Plan({ plan }: { plan: unknown }) {
   const [isOpen, setOpen] = useState(false);
   return (
-    <details className="more" onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details className={styles.more} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>查询计划</summary>
       {isOpen && <JsonView value={plan} label="查询计划" />}
     </details>

@@ -5,7 +5,7 @@ import { flushSync } from "react-dom";
 import { Audit } from "./audit.tsx";
 import { useConversation } from "./conversation.ts";
 import { Log } from "./log.tsx";
-import "./page.css";
+import styles from "./page.module.css";
 
 /** Windows that are wide enough for conversation and panel. */
 const WIDE = "(min-width: 1100px)";
@@ -25,7 +25,6 @@ export function App() {
       </Button>
       <button
         ref={audit.toggle}
-        id="toggle"
         type="button"
         className="w-button"
         aria-expanded={audit.isOpen}
@@ -38,21 +37,17 @@ export function App() {
   );
   return (
     <Shell title="业务数据问答" layout="fixed" actions={actions}>
-      <p id="session" className="session">
-        {id ? `会话 ${id}` : "尚未开始会话"}
-      </p>
-      <div className="columns">
-        <div className="chat">
+      <p className={styles.session}>{id ? `会话 ${id}` : "尚未开始会话"}</p>
+      <div className={styles.columns}>
+        <div className={styles.chat}>
           <Log
             entries={entries}
             isRunning={isRunning}
             onRetry={() => focusComposer(conversation.retry)}
           />
-          <div className="composer">
+          <div className={styles.composer}>
             {awaitingClarification && (
-              <p id="awaiting" className="awaiting">
-                等待补充信息：下一条消息将作为对上面问题的回答。
-              </p>
+              <p className={styles.awaiting}>等待补充信息：下一条消息将作为对上面问题的回答。</p>
             )}
             <Composer
               label={awaitingClarification ? "补充信息" : "问题"}

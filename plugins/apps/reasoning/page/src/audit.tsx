@@ -2,6 +2,7 @@
 import { Alert, Button, JsonView } from "@wattle/page";
 import { type KeyboardEvent, type RefObject, useMemo, useState } from "react";
 import type { TraceEvent } from "./api.ts";
+import styles from "./page.module.css";
 import { type TrailRow, trailRows } from "./trail.ts";
 
 const EMPTY = "会话开始后，这里按顺序列出每一步和每一次模型、服务调用。";
@@ -26,10 +27,10 @@ export function Audit(props: AuditProps) {
     if (event.key === "Escape") onClose();
   };
   return (
-    <aside id="audit" className="audit" aria-labelledby="audit-title" onKeyDown={onKeyDown}>
-      <div className="audit-bar">
-        <h2 id="audit-title">审计</h2>
-        <p className="count" role="status">
+    <aside id="audit" className={styles.audit} aria-label="审计" onKeyDown={onKeyDown}>
+      <div className={styles.bar}>
+        <h2>审计</h2>
+        <p className={styles.count} role="status">
           {errors > 0 ? `${count}，${errors} 条错误` : count}
         </p>
         <Button onClick={onRefresh} disabled={!hasSession}>
@@ -46,8 +47,8 @@ export function Audit(props: AuditProps) {
         </button>
       </div>
       {problem !== undefined && <Alert kind="warning">无法读取审计记录：{problem}</Alert>}
-      {problem === undefined && rows.length === 0 && <p className="note">{EMPTY}</p>}
-      <ol id="events" className="events" aria-label="审计事件">
+      {problem === undefined && rows.length === 0 && <p className={styles.note}>{EMPTY}</p>}
+      <ol className={styles.events} aria-label="审计事件">
         {rows.map((row) => (
           <EventRow key={row.event.seq} row={row} />
         ))}
@@ -61,17 +62,17 @@ function EventRow({ row }: { row: TrailRow }) {
   const [isOpen, setOpen] = useState(false);
   const time = new Date(event.created_at).toLocaleString("zh-CN");
   return (
-    <li className={error ? "event bad" : "event"} data-seq={event.seq} data-step={event.step}>
+    <li className={styles.event} data-seq={event.seq} data-step={event.step}>
       <details onToggle={(toggled) => setOpen(toggled.currentTarget.open)}>
         <summary>
-          <span className="seq">{event.seq}</span>
-          <span className="type">{event.event_type}</span>
-          <span className="step">{step}</span>
-          {method && <span className="method">{method}</span>}
-          {error && <span className="error">{error}</span>}
+          <span data-part="seq">{event.seq}</span>
+          <span data-part="type">{event.event_type}</span>
+          <span data-part="step">{step}</span>
+          {method && <span data-part="method">{method}</span>}
+          {error && <span data-part="error">{error}</span>}
         </summary>
         {isOpen && (
-          <div className="payload">
+          <div data-part="payload">
             <p>{`${event.step} · ${time}`}</p>
             <JsonView value={event.payload} label={`${event.event_type} 的内容`} />
           </div>

@@ -2,6 +2,7 @@
 import { Alert, Button, MessageList, Said } from "@wattle/page";
 import { Answer } from "./answer.tsx";
 import type { Entry } from "./entries.ts";
+import styles from "./page.module.css";
 
 interface LogProps {
   entries: readonly Entry[];
@@ -17,8 +18,8 @@ export function Log({ entries, isRunning, onRetry }: LogProps) {
         <OneEntry key={entry.key} entry={entry} onRetry={onRetry} />
       ))}
       {isRunning && (
-        <div className="card working">
-          <span className="spinner" />
+        <div className={styles.card} data-entry="working">
+          <span className={styles.spinner} />
           <span>正在分析，请稍候…</span>
         </div>
       )}
@@ -28,7 +29,7 @@ export function Log({ entries, isRunning, onRetry }: LogProps) {
 
 function Welcome() {
   return (
-    <section className="welcome">
+    <section className={styles.welcome}>
       <h2>想了解什么业务数据？</h2>
       <p>用一句话提问。信息不足时会先向您确认，再给出结论和明细。</p>
     </section>
@@ -41,7 +42,7 @@ function OneEntry({ entry, onRetry }: { entry: Entry; onRetry: () => void }) {
       return <Said by="user">{entry.text}</Said>;
     case "asked":
       return (
-        <section className="card asking">
+        <section className={styles.card} data-entry="asked">
           <h3>需要补充信息</h3>
           <p>{entry.question}</p>
         </section>
@@ -50,13 +51,13 @@ function OneEntry({ entry, onRetry }: { entry: Entry; onRetry: () => void }) {
       return <Answer result={entry.result} />;
     case "notice":
       return (
-        <section className="card">
+        <section className={styles.card} data-entry="notice">
           <p>{entry.text}</p>
         </section>
       );
     case "unrun":
       return (
-        <section className="card">
+        <section className={styles.card} data-entry="unrun">
           <p>这条消息还没有运行。</p>
           <Button onClick={onRetry}>运行</Button>
         </section>
@@ -66,7 +67,7 @@ function OneEntry({ entry, onRetry }: { entry: Entry; onRetry: () => void }) {
         <Alert actions={entry.mayRetry ? <Button onClick={onRetry}>重试</Button> : undefined}>
           <h3>没有得到结果</h3>
           <p>{entry.message}</p>
-          <p className="code">错误代码 {entry.code}</p>
+          <p className={styles.code}>错误代码 {entry.code}</p>
         </Alert>
       );
   }
