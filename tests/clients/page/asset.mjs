@@ -2,7 +2,7 @@
 // may bring `picture`, a screenshot in base64, and `thread`, a thread to go on with.
 
 import assert from "node:assert/strict";
-import { both, comesTo, order, run, watchRows } from "./visit.mjs";
+import { both, comesTo, hang, onPhone, order, run, watchRows } from "./visit.mjs";
 
 const TRADE = "昨天买入腾讯 100 股 320";
 
@@ -349,6 +349,38 @@ async function away(visit) {
   await stored(page, "交易记录").waitFor();
 }
 
+/** The server is killed while the nodes work and while a review is confirmed, and started again. */
+async function outlives(visit) {
+  const { page } = visit;
+  // A server that starts refuses what is asked of it.
+  visit.expect(/net::ERR|Failed to fetch|network error|status of 503/);
+  const lost = dialog(page).getByText("连接已断开，正在重连…");
+  const isHeld = await hang(visit, "chat");
+  await open(page);
+  await describe(page, TRADE);
+  await isHeld();
+  await order("kill");
+  await lost.waitFor();
+  await visit.look("killed");
+  await order("start");
+  // The run goes on in the new process, and the page shows its review.
+  await review(page).waitFor();
+  await lost.waitFor({ state: "detached" });
+  await cell(page, 1, "数量").fill("300");
+  await choose(page, "重启");
+  await order("kill");
+  await button(page, "确认添加到组合").click();
+  await dialog(page).getByRole("alert").waitFor();
+  await lost.waitFor();
+  await order("start");
+  await lost.waitFor({ state: "detached" });
+  assert.equal(await cell(page, 1, "数量").inputValue(), "300", "nothing was lost");
+  await confirm(page);
+  await stored(page, "交易记录").getByText("300", { exact: true }).waitFor();
+  await comesTo(stored(page, "交易记录").getByRole("row"), 2);
+  assert.equal(visit.sent.filter(([, path]) => path.endsWith("/stream")).length, 1);
+}
+
 /** What others wrote shows as text. */
 async function hostile(visit) {
   const { page } = visit;
@@ -485,6 +517,7 @@ async function suggests(visit) {
 }
 
 await run({
-  adds: both(adds), progresses, completes: both(completes), unknown, pictures, again, reloads, reopens, expires, fails,
-  twice, tabs, away, hostile, many, keyboard, suggests,
+  adds: both(adds), progresses, completes: both(completes), unknown: onPhone(unknown), pictures: onPhone(pictures),
+  again, reloads, reopens, expires: onPhone(expires), fails, twice, tabs, away, outlives: onPhone(outlives), hostile,
+  many, keyboard, suggests,
 });

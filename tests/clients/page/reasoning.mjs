@@ -1,7 +1,7 @@
 // The page of the reasoning app, used by a person in a real browser.
 
 import assert from "node:assert/strict";
-import { both, comesTo, eventually, onPhone, order, run } from "./visit.mjs";
+import { both, comesTo, eventually, hang, onPhone, order, run } from "./visit.mjs";
 
 const MARKUP = "统计<img src=x onerror=alert(1)>各区域的客户数量";
 
@@ -230,6 +230,45 @@ async function away(visit) {
   await lists(page, 4);
 }
 
+/** The server is killed while the page waits and in the middle of a run, and started again. */
+async function outlives(visit) {
+  const { page } = visit;
+  // A server that starts refuses what is asked of it.
+  visit.expect(/net::ERR|Failed to fetch|status of 503/);
+  const lost = page.getByText("连接已断开，正在重连…");
+  const question = "统计各区域的客户数量";
+  await say(page, "设备状态分布");
+  await order("kill");
+  await composer(page).fill(question);
+  await page.keyboard.press("Enter");
+  await lost.waitFor();
+  await visit.look("reasoning-killed");
+  await order("start");
+  await lost.waitFor({ state: "detached" });
+  // The server has not got the message, so the text is kept.
+  await eventually(async () => assert.equal(await composer(page).inputValue(), question));
+  const isHeld = await hang(visit, "reasoning");
+  await page.getByRole("button", { name: "发送" }).click();
+  await isHeld();
+  await order("kill");
+  await lost.waitFor();
+  await order("start");
+  // The run goes on in the new process, and the page shows its answer.
+  await answers(page).nth(1).waitFor();
+  await lists(page, 4);
+  await lost.waitFor({ state: "detached" });
+  await page.reload();
+  await answers(page).nth(1).waitFor();
+  await comesTo(said(page), 2);
+  // The page itself sends nothing again.
+  assert.deepEqual(posts(visit), [
+    ["sessions", { user_input: "设备状态分布" }],
+    ["run", {}],
+    ["run", { user_input: question }],
+    ["run", { user_input: question }],
+  ]);
+}
+
 /** Two clicks on the button send one message. */
 async function twice(visit) {
   const { page } = visit;
@@ -293,6 +332,6 @@ async function hostile(visit) {
 }
 
 await run({
-  completes: both(completes), clarifies: onPhone(clarifies), fails: onPhone(fails), stops, reloads, midway, away,
-  twice, keyboard, hostile: onPhone(hostile),
+  completes: both(completes), clarifies: onPhone(clarifies), fails: onPhone(fails), stops: onPhone(stops),
+  reloads: onPhone(reloads), midway, away, outlives: onPhone(outlives), twice, keyboard, hostile: onPhone(hostile),
 });

@@ -140,6 +140,21 @@ async function settle(page) {
   assert.deepEqual(moved, [], "nothing moves");
 }
 
+/**
+ * Has the stand-in that the address names hold the next request to a model. Nothing releases it, since the server is
+ * killed meanwhile. Returns what waits for that request.
+ */
+export async function hang({ url }, model) {
+  const standin = new URL(url).searchParams.get("standin");
+  const body = JSON.stringify({ model, fault: { kind: "hang" }, times: 1 });
+  const response = await fetch(`${standin}/__faults`, { method: "POST", body });
+  assert.equal(response.status, 204, await response.text());
+  return () => eventually(async () => {
+    const requests = await (await fetch(`${standin}/__requests`)).json();
+    assert.ok(requests.some(({ fault }) => fault === "hang"), `${model} is asked`);
+  });
+}
+
 /** What the test answers to orders. */
 let answers;
 

@@ -5,9 +5,10 @@ use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::answer::Answer;
-use wattle_suite::asset::picture;
-use wattle_suite::browser;
+use wattle_suite::asset::{open_sqlite, picture, sqlite_rows};
+use wattle_suite::scene::Scene;
 use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::{browser, place};
 
 /// The default path of the application.
 const PREFIX: &str = "/apps/asset/";
@@ -167,6 +168,19 @@ async fn s0_77_two_tabs_on_one_thread_store_once() {
 async fn a_page_reports_a_lost_server_and_continues() {
     let server = Setup::asset().await.start().await;
     need!(at_a_browser(&server, "away", PREFIX).await);
+}
+
+#[tokio::test]
+async fn a_page_reports_a_killed_server_and_continues() {
+    need!(clients::page("asset"));
+    let scene = Scene::new(|_, standin| {
+        [place::base_toml(standin), place::asset_toml(standin, "sqlite:asset.db")].concat()
+    });
+    let scene = scene.await;
+    need!(browser::with_kills("asset.mjs", "outlives", &scene, PREFIX).await);
+    let mut database = open_sqlite(&scene.place.data().join("asset.db")).await;
+    let stored = sqlite_rows(&mut database, "Operation").await;
+    assert_eq!(stored.len(), 1, "the trade is stored once: {stored:?}");
 }
 
 #[tokio::test]

@@ -5,9 +5,10 @@ use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::answer::Answer;
-use wattle_suite::browser;
-use wattle_suite::reasoning::deciding;
+use wattle_suite::reasoning::{self, deciding};
+use wattle_suite::scene::Scene;
 use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::{browser, place};
 
 /// The path of the page on the main address. The path without the final `/` also works.
 const PAGE: &str = "/apps/reasoning/";
@@ -108,6 +109,16 @@ async fn s1_69_a_reload_during_a_run_shows_its_end() {
 async fn s1_69_a_page_reports_a_lost_server_and_continues() {
     let server = served().await;
     need!(at_a_browser("away", &server.url(PAGE)).await);
+}
+
+#[tokio::test]
+async fn s1_69_a_page_reports_a_killed_server_and_continues() {
+    need!(clients::page("reasoning"));
+    let scene = Scene::new(|_, standin| {
+        [place::base_toml(standin), reasoning::toml(standin, "sqlite:reasoning.db")].concat()
+    });
+    let scene = scene.await;
+    need!(browser::with_kills("reasoning.mjs", "outlives", &scene, PAGE).await);
 }
 
 #[tokio::test]
