@@ -2,7 +2,7 @@
 // may bring `picture`, a screenshot in base64, and `thread`, a thread to go on with.
 
 import assert from "node:assert/strict";
-import { both, comesTo, hang, onPhone, order, run, watchRows } from "./visit.mjs";
+import { both, comesTo, hang, onPhone, order, run, watchLongTasks, watchRows } from "./visit.mjs";
 
 const TRADE = "昨天买入腾讯 100 股 320";
 
@@ -411,6 +411,15 @@ async function hostile(visit) {
 /** Rows of a review that exist at once: those in sight, some around them, and the one with the focus. */
 const MOST_ROWS = 60;
 
+/** Pixels by which the table of a review is scrolled at a time. */
+const SCROLL_PX = 200;
+
+/**
+ * Long tasks while the table is typed into and scrolled, at most. A busy machine delays some of the about 50 steps; a
+ * table that rendered all of its rows would be late at each of them.
+ */
+const MOST_LONG_TASKS = 12;
+
 /** Numbers of the rows in which typing into a field of row `row` changes something of the document. */
 async function rowsChangedByTyping(page, row, heading, text) {
   const field = cell(page, row, heading);
@@ -429,21 +438,22 @@ async function rowsChangedByTyping(page, row, heading, text) {
   return page.evaluate(() => [...new Set(globalThis.changed)]);
 }
 
-/** 200 rows: few exist, all can be reached, edited and stored, and an edit changes its row alone. */
+/** 200 rows: few exist, all can be reached, edited and stored without delay, and an edit changes its row alone. */
 async function many(visit) {
   const { page } = visit;
   await parse(page, "买入");
   await dialog(page).getByText("共 200 行").waitFor();
+  const longTasks = await watchLongTasks(page);
   assert.deepEqual(await rowsChangedByTyping(page, 3, "数量", "125"), [3]);
   const mostRows = await watchRows(review(page), "data-index");
   const frame = dialog(page).getByRole("group", { name: "待确认的记录" });
-  await frame.evaluate(async (element) => {
+  await frame.evaluate(async (element, step) => {
     const next = () => new Promise((resolve) => requestAnimationFrame(resolve));
-    for (let top = 0; top < element.scrollHeight; top += 200) {
+    for (let top = 0; top < element.scrollHeight; top += step) {
       element.scrollTop = top;
       await next();
     }
-  });
+  }, SCROLL_PX);
   await cell(page, 200, "股票代码").waitFor();
   await cell(page, 200, "数量").fill("7");
   await frame.evaluate((element) => {
@@ -453,6 +463,8 @@ async function many(visit) {
   assert.equal(await cell(page, 200, "数量").inputValue(), "7", "the row with the focus stays");
   const most = await mostRows();
   assert.ok(most > 5 && most <= MOST_ROWS, `${most} rows existed at once`);
+  const late = await longTasks();
+  assert.ok(late <= MOST_LONG_TASKS, `${late} tasks took longer than 50 ms`);
   await visit.look("many");
   await choose(page, "很多");
   await confirm(page);

@@ -120,6 +120,32 @@ export async function watchRows(table, attribute) {
   return () => noted.evaluate(({ most }) => most);
 }
 
+/**
+ * Counts the tasks of a page that take longer than 50 ms from now on, in which it does not respond to its user. Returns
+ * what reads the number. One such task is provoked first, so that a browser that reports none fails.
+ */
+export async function watchLongTasks(page) {
+  const noted = await page.evaluateHandle(async () => {
+    const provokedMs = 120;
+    const noted = { count: 0 };
+    await new Promise((seen) => {
+      noted.observer = new PerformanceObserver((list) => {
+        const entries = list.getEntries();
+        noted.count += entries.length;
+        if (entries.some(({ duration }) => duration > provokedMs / 2)) seen();
+      });
+      noted.observer.observe({ type: "longtask" });
+      setTimeout(() => {
+        const end = performance.now() + provokedMs;
+        while (performance.now() < end);
+      });
+    });
+    noted.count = 0;
+    return noted;
+  });
+  return () => noted.evaluate(({ count }) => count);
+}
+
 /** Notes, in a page, the properties that a transition changes. */
 function noteMotion() {
   globalThis.moved = new Set();
