@@ -22,7 +22,6 @@ export { Dialog } from "./dialog/dialog.tsx";
 export { later } from "./hook/later.ts";
 export { useOnce } from "./hook/once.ts";
 export { usePersistent } from "./hook/persistent.ts";
-export { inOrder, orNothing } from "./hook/reads.ts";
 export { useTabs } from "./hook/tabs.ts";
 export { Panel, Shell, showPage } from "./shell/shell.tsx";
 export { ThemeToggle, useTheme } from "./theme/theme.tsx";
