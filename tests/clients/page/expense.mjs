@@ -1,7 +1,7 @@
 // A user at the page of the expense application; see `visit.mjs`.
 
 import assert from "node:assert/strict";
-import { both, comesTo, eventually, onPhone, order, run } from "./visit.mjs";
+import { both, comesTo, eventually, hang, onPhone, order, run } from "./visit.mjs";
 
 /** A telephone shows the conversation or the book. */
 async function show(visit, name, page = visit.page) {
@@ -227,21 +227,6 @@ async function away(visit) {
   await comesTo(said(page), 3);
 }
 
-/**
- * Holds the next request to the model. The server is killed before the answer, so nothing releases it. Returns what
- * waits for that request.
- */
-async function hold({ url }) {
-  const standin = new URL(url).searchParams.get("standin");
-  const body = JSON.stringify({ model: "chat", fault: { kind: "hang" }, times: 1 });
-  const response = await fetch(`${standin}/__faults`, { method: "POST", body });
-  assert.equal(response.status, 204, await response.text());
-  return () => eventually(async () => {
-    const requests = await (await fetch(`${standin}/__requests`)).json();
-    assert.ok(requests.some(({ fault }) => fault === "hang"), "the model is asked");
-  });
-}
-
 /** The server is killed while the page waits and in the middle of an answer, and started again. */
 async function outlives(visit) {
   const { page } = visit;
@@ -262,9 +247,9 @@ async function outlives(visit) {
   await page.getByRole("button", { name: "发送" }).click();
   await answered(page, 2);
   await replies(page, /✅/);
-  const held = await hold(visit);
+  const isHeld = await hang(visit, "chat");
   await say(page, "晚饭50元");
-  await held();
+  await isHeld();
   await order("kill");
   await lost.waitFor();
   await order("start");
