@@ -13,7 +13,7 @@ use wattle_run::blocking::{block_in_place_in_turn, is_long_validation};
 use wattle_run::engine::answers_by_interrupt;
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{
-    Durability, RunAnswers, RunKind, RunOptions, ThreadRecord, ThreadStatus,
+    Durability, RunAnswers, RunKind, RunOptions, StaleAnswers, ThreadRecord, ThreadStatus,
 };
 
 use crate::agents::Agents;
@@ -85,6 +85,7 @@ pub(crate) async fn run(
         app: graph.app.name.clone(),
         graph: graph.name().clone(),
         kind,
+        stale_answers: StaleAnswers::Reject,
         options: options(graph, request),
         context,
         created_ms: now_ms,
@@ -292,7 +293,8 @@ async fn answerable(
     if thread.status != ThreadStatus::Running && !agents.engine().has_pending(&thread.id).await? {
         let view = agents.engine().thread(&thread.id).await?;
         let open = view.map(|view| view.interrupts).unwrap_or_default();
-        answers_by_interrupt(&open, resume).map_err(|failure| Fault::value(failure.message))?;
+        let answers = answers_by_interrupt(&open, resume, StaleAnswers::Reject);
+        answers.map_err(|failure| Fault::value(failure.message))?;
     }
     Ok(None)
 }

@@ -73,29 +73,29 @@ fn ids(open: &[InterruptId]) -> String {
     ids.join(", ")
 }
 
+/// The answers of an object whose keys name interrupts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedAnswers {
+    /// The answers to pending interrupts, by interrupt id.
+    pub pending: BTreeMap<String, Value>,
+    /// The keys that are not the id of a pending interrupt.
+    pub stale: Vec<String>,
+}
+
 /// Returns the answers of an object whose keys name interrupts. Any other value is itself an answer
 /// and yields `None`.
 ///
 /// An object names interrupts if each of its keys has the form of an interrupt id, or if one of its
 /// keys is the id of a pending interrupt. An answer to an interrupt that is no longer pending
 /// therefore never becomes the answer to another interrupt.
-///
-/// # Errors
-///
-/// [`AnswerError::NotPending`] if the object names an interrupt that is not pending.
-pub fn named_answers(
-    value: &Value,
-    is_open: impl Fn(&str) -> bool,
-) -> Result<Option<BTreeMap<String, Value>>, AnswerError> {
-    let Some(fields) = value.as_object().filter(|fields| !fields.is_empty()) else {
-        return Ok(None);
-    };
-    let (open, closed): (Vec<&String>, Vec<&String>) = fields.keys().partition(|key| is_open(key));
-    let Some(&first) = closed.first() else {
-        return Ok(Some(fields.clone().into_iter().collect()));
-    };
-    let names_questions = !open.is_empty() || closed.iter().all(|key| InterruptId::has_form(key));
-    if names_questions { Err(AnswerError::NotPending { id: first.clone() }) } else { Ok(None) }
+pub fn named_answers(value: &Value, is_open: impl Fn(&str) -> bool) -> Option<NamedAnswers> {
+    let fields = value.as_object().filter(|fields| !fields.is_empty())?;
+    let (open, stale): (Vec<&String>, Vec<&String>) = fields.keys().partition(|key| is_open(key));
+    let names_interrupts = !open.is_empty() || stale.iter().all(|key| InterruptId::has_form(key));
+    names_interrupts.then(|| NamedAnswers {
+        pending: open.into_iter().map(|id| (id.clone(), fields[id].clone())).collect(),
+        stale: stale.into_iter().cloned().collect(),
+    })
 }
 
 /// Matches each answer to a pending interrupt. The empty key refers to the only pending interrupt,
@@ -115,9 +115,12 @@ pub fn match_answers(
     }
     if answers.len() == 1
         && let Some(value) = answers.get("")
-        && let Some(named) = named_answers(value, |id| find_open(open, id).is_some())?
+        && let Some(named) = named_answers(value, |id| find_open(open, id).is_some())
     {
-        return match_answers(open, &named, schemas);
+        if let Some(id) = named.stale.into_iter().next() {
+            return Err(AnswerError::NotPending { id });
+        }
+        return match_answers(open, &named.pending, schemas);
     }
     if open.is_empty() && answers.contains_key("") {
         return Err(AnswerError::NonePending);

@@ -31,6 +31,7 @@ mod start;
 mod start_spec;
 mod thread_lock;
 pub mod threads;
+mod unanswered;
 mod web;
 mod write_recovery;
 

@@ -9,7 +9,9 @@ use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 use wattle_graph::principal::Principal;
 use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::hostcall::runs::{CreateRun, Multitask, RunRef};
-use wattle_run::ports::store::{RunKind, RunOptions, RunRecord, RunSpec, ThreadRecord};
+use wattle_run::ports::store::{
+    RunKind, RunOptions, RunRecord, RunSpec, StaleAnswers, ThreadRecord,
+};
 
 use crate::wire::shape::{Run, RunStatus};
 
@@ -32,6 +34,8 @@ pub(crate) struct AskedRun {
     pub(crate) app: AppName,
     pub(crate) graph: GraphName,
     pub(crate) kind: RunKind,
+    /// What happens to answers whose interrupts are not pending.
+    pub(crate) stale_answers: StaleAnswers,
     pub(crate) options: RunOptions,
     pub(crate) context: Value,
     /// Time of the request, in milliseconds since 1970.
@@ -77,6 +81,7 @@ impl AskedRun {
             app: spec.app.clone(),
             graph: spec.graph.clone().unwrap_or_else(|| thread.graph.clone()),
             kind: spec.kind.clone(),
+            stale_answers: spec.stale_answers,
             options: record.options.clone(),
             context: spec.context.clone(),
             created_ms: record.created_ms(),
@@ -108,6 +113,7 @@ impl AskedRun {
             may_stay_pending: is_patient,
             spec: RunSpec {
                 kind: self.kind,
+                stale_answers: self.stale_answers,
                 app: self.app,
                 graph: Some(self.graph),
                 context: self.context,

@@ -13,7 +13,7 @@ use wattle_graph::step::Command;
 use wattle_run::hostcall::runs::Multitask;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
-use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions};
+use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, StaleAnswers};
 
 use crate::agents::Agents;
 use crate::asked::run::{AskedRun, Terms};
@@ -125,6 +125,7 @@ impl From<OldRun> for AskedRun {
             app: old.app,
             graph: old.graph,
             kind: old.work.into(),
+            stale_answers: StaleAnswers::default(),
             options: old.options,
             context: old.context,
             created_ms: old.created_ms,

@@ -54,9 +54,8 @@ async fn interrupted_run_has_status_success() {
     assert_eq!(state["tasks"][0]["interrupts"][0]["value"], "Are we good?");
 
     let resume = json!({ "assistant_id": "agent", "command": { "resume": "yes" } });
-    let ended = host.post(&wait, resume.clone()).await.ok();
+    let ended = host.post(&wait, resume).await.ok();
     assert_eq!((&ended["value"], &ended["items"]), (&json!("yes"), &json!(["greeted", "asked"])));
-    assert_eq!(host.post(&wait, resume).await.status, 400, "no interrupt is pending any more");
     let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
     assert_eq!(runs.as_array().unwrap().len(), 2);
     assert_eq!(runs[0]["kwargs"]["command"], json!({ "resume": "yes" }), "the newest first");
@@ -203,7 +202,6 @@ async fn fields_for_other_services_are_accepted() {
     let mut run = slow("a");
     run["feedback_keys"] = json!(["thumbs"]);
     run["langsmith_tracer"] = json!({ "project_name": "p" });
-    run["strict_resume"] = json!(true);
     run["stream_mode"] = json!("updates");
     let stream = host.post(&format!("/threads/{id}/runs/stream"), run).await;
     let kinds: Vec<String> = stream.frames().into_iter().map(|(kind, ..)| kind).collect();

@@ -23,7 +23,7 @@ use wattle_project::ag_ui::inward::{self, InputError, Pending, RunAgentInput};
 use wattle_run::app::{App, GraphVersion};
 use wattle_run::blocking::{are_large_values, block_in_place_in_turn};
 use wattle_run::hostcall::runs::{CreateRun, Multitask, RunService as _, ThreadView};
-use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, RunSpec};
+use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, RunSpec, StaleAnswers};
 use wattle_run::tail::Until;
 
 use crate::body::JsonBody;
@@ -117,6 +117,7 @@ impl AgUiRequest {
             may_stay_pending: false,
             spec: RunSpec {
                 kind,
+                stale_answers: StaleAnswers::Reject,
                 app: self.app.name.clone(),
                 graph: Some(self.graph.graph.name.clone()),
                 context: run_context(self.input.forwarded_props),

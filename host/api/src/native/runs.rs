@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 use wattle_graph::failure::code;
 use wattle_graph::id::{GraphName, IdError, ThreadId};
 use wattle_run::hostcall::runs::{CreateRun, ResumeRun, RunRef, RunService};
-use wattle_run::ports::store::{RunKind, RunSpec};
+use wattle_run::ports::store::{RunKind, RunSpec, StaleAnswers};
 
 use crate::body::JsonBody;
 use crate::document::run::{ResumeDocument, RunDocument, StartDocument};
@@ -56,6 +56,7 @@ pub async fn start_run(
         may_stay_pending: false,
         spec: RunSpec {
             kind: RunKind::Start { input: request.input },
+            stale_answers: StaleAnswers::Reject,
             app,
             graph: request.graph.map(GraphName::new).transpose().map_err(invalid_id)?,
             context: request.context,

@@ -28,6 +28,16 @@ impl Engine {
     }
 }
 
+/// Removes the answers to interrupts that are not pending.
+pub(in crate::engine) fn retain_pending(
+    answers: &mut BTreeMap<String, Value>,
+    open: &[(Namespace, Interrupt)],
+) {
+    answers.retain(|id, _| {
+        open.iter().any(|(_, question)| question.asked.interrupt.as_str() == id.as_str())
+    });
+}
+
 fn answer_failure(error: &AnswerError, thread: &ThreadId) -> Failure {
     if let AnswerError::Limit(exceeded) = error {
         return exceeded.to_failure();

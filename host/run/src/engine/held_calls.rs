@@ -172,6 +172,7 @@ impl Engine {
         };
         let spec = RunSpec {
             kind,
+            stale_answers: asked.stale_answers.unwrap_or_default(),
             app: head.record.app.clone(),
             graph: None,
             context: Value::Null,

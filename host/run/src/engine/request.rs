@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::RunId;
 use wattle_graph::interrupt::named_answers;
 use wattle_graph::principal::Principal;
 
 use crate::hostcall::runs::InterruptView;
-use crate::ports::store::{QueueCondition, RunRecord, RunSpec};
+use crate::ports::store::{QueueCondition, RunRecord, RunSpec, StaleAnswers};
 
 /// The request for a run, with its turn in the queue. Its run id and principal take precedence over
 /// those of the request that starts the run.
@@ -22,6 +22,10 @@ pub(super) struct RunRequest {
     pub(super) spec: Option<Box<RunSpec>>,
     /// The caller.
     pub(super) principal: Option<Principal>,
+    /// What happens to stale answers, if the specification of the run has answers. If none of them
+    /// is for a pending interrupt, a run that only answers ends unchanged. A run without such a
+    /// specification continues if it has no answers.
+    pub(super) stale_answers: Option<StaleAnswers>,
 }
 
 impl RunRequest {
@@ -37,45 +41,93 @@ impl RunRequest {
         let spec = record.spec.as_deref().filter(|spec| !spec.client.is_null());
         let spec = spec.map(|spec| Box::new(spec.without_input()));
         let created_ms = record.created_ms;
-        let principal = record.spec.as_ref().and_then(|spec| spec.principal.clone());
-        Self { run: Some(record.id.clone()), queue_condition, created_ms, spec, principal }
+        let whole = record.spec.as_deref();
+        let principal = whole.and_then(|spec| spec.principal.clone());
+        let answering = whole.filter(|spec| spec.kind.answers().is_some());
+        let stale_answers = answering.map(|spec| spec.stale_answers);
+        let run = Some(record.id.clone());
+        Self { run, queue_condition, created_ms, spec, principal, stale_answers }
+    }
+
+    /// Returns true if answers to interrupts that are not pending are ignored.
+    pub(super) fn ignores_stale_answers(&self) -> bool {
+        self.stale_answers == Some(StaleAnswers::Ignore)
     }
 }
 
 /// Assigns a value to the interrupts that it answers. An object that [names
-/// interrupts](named_answers) answers each of them; any other value answers the only pending
-/// interrupt.
+/// interrupts](named_answers) answers each of them, and an empty object answers none; any other
+/// value answers the only pending interrupt. The result is empty if the value answers none of the
+/// pending interrupts.
 ///
 /// # Errors
 ///
-/// `conflict` if the value names an interrupt that is not pending, or if no interrupt is pending;
-/// `invalid` if several interrupts are pending and the value does not name them.
+/// `conflict` if the value names an interrupt that is not pending, and `invalid` for an empty
+/// object, unless stale answers are ignored; `invalid` if several interrupts are pending and the
+/// value does not name them. The details have the `reason` as LangGraph servers name it:
+/// `not_pending`, `empty_map` or `ambiguous`.
 pub fn answers_by_interrupt(
     open: &[InterruptView],
     value: &Value,
+    stale: StaleAnswers,
 ) -> Result<BTreeMap<String, Value>, Failure> {
+    let is_strict = stale == StaleAnswers::Reject;
     let is_open = |id: &str| open.iter().any(|question| question.id == id);
-    let named = named_answers(value, is_open)
-        .map_err(|error| Failure::new(code::CONFLICT, error.to_string()))?;
-    if let Some(answers) = named {
-        return Ok(answers);
+    if let Some(named) = named_answers(value, is_open) {
+        return match named.stale.first() {
+            Some(id) if is_strict => Err(not_pending(open, id)),
+            _ => Ok(named.pending),
+        };
+    }
+    if value.as_object().is_some_and(Map::is_empty) {
+        return if is_strict { Err(names_none(open)) } else { Ok(BTreeMap::new()) };
     }
     match open {
+        [] => Ok(BTreeMap::new()),
         [only] => Ok([(only.id.clone(), value.clone())].into()),
-        [] => {
-            let text = "the thread has no pending interrupt to answer";
-            Err(Failure::new(code::CONFLICT, text))
-        }
-        several => {
-            let ids: Vec<_> = several.iter().map(|question| format!("`{}`", question.id)).collect();
-            let text = format!(
-                "several interrupts are pending; answer with an object that maps interrupt ids to \
-                 answers: {}",
-                ids.join(", ")
-            );
-            Err(Failure::new(code::INVALID, text))
-        }
+        several => Err(ambiguous(several)),
     }
+}
+
+fn not_pending(open: &[InterruptView], id: &str) -> Failure {
+    let text = format!(
+        "interrupt `{id}` is not pending (not_pending): it has an answer, or this thread never \
+         raised it; {}",
+        pending(open)
+    );
+    unanswered(code::CONFLICT, text, "not_pending", open)
+}
+
+fn names_none(open: &[InterruptView]) -> Failure {
+    let text = format!(
+        "the answer names no interrupt (empty_map); answer with an object that maps interrupt ids \
+         to answers; {}",
+        pending(open)
+    );
+    unanswered(code::INVALID, text, "empty_map", open)
+}
+
+fn ambiguous(open: &[InterruptView]) -> Failure {
+    let text = format!(
+        "several interrupts are pending (ambiguous); answer with an object that maps interrupt ids \
+         to answers; {}",
+        pending(open)
+    );
+    unanswered(code::INVALID, text, "ambiguous", open)
+}
+
+/// Lists the pending interrupts for a message.
+fn pending(open: &[InterruptView]) -> String {
+    if open.is_empty() {
+        return "no interrupt is pending".to_owned();
+    }
+    let ids: Vec<_> = open.iter().map(|question| format!("`{}`", question.id)).collect();
+    format!("pending interrupts: {}", ids.join(", "))
+}
+
+fn unanswered(code: &str, text: String, reason: &str, open: &[InterruptView]) -> Failure {
+    let ids: Vec<_> = open.iter().map(|question| question.id.as_str()).collect();
+    Failure::new(code, text).with_details(json!({ "reason": reason, "pending_ids": ids }))
 }
 
 #[cfg(test)]
@@ -97,29 +149,57 @@ mod tests {
         }
     }
 
+    /// Returns the answers, or the code and the reason of the failure.
+    fn matched(
+        open: &[InterruptView],
+        value: &Value,
+        stale: StaleAnswers,
+    ) -> Result<Value, (String, Value)> {
+        let matched = answers_by_interrupt(open, value, stale);
+        matched.map(|it| json!(it)).map_err(|failure| {
+            let reason = failure.details.as_ref().unwrap()["reason"].clone();
+            (failure.code.clone(), reason)
+        })
+    }
+
     #[test]
     fn value_answers_the_only_interrupt_and_object_each_interrupt_that_it_names() {
         let one = [question("a")];
         let two = [question("a"), question("b")];
-        let told = |open: &[InterruptView], value: Value| {
-            answers_by_interrupt(open, &value)
-                .map(|it| json!(it))
-                .map_err(|failure| failure.code.clone())
-        };
-        assert_eq!(told(&one, json!("yes")), Ok(json!({ "a": "yes" })));
-        assert_eq!(told(&one, json!({ "x": 1 })), Ok(json!({ "a": { "x": 1 } })));
-        assert_eq!(told(&one, json!({})), Ok(json!({ "a": {} })));
-        assert_eq!(told(&two, json!({ "b": 1 })), Ok(json!({ "b": 1 })));
-        assert_eq!(told(&two, json!({ "c": 2 })), Err("invalid".into()));
-        assert_eq!(told(&two, json!("yes")), Err("invalid".into()));
-        assert_eq!(told(&[], json!("yes")), Err("conflict".into()));
+        for stale in [StaleAnswers::Reject, StaleAnswers::Ignore] {
+            let told = |open: &[InterruptView], value: Value| matched(open, &value, stale);
+            let ambiguous = Err(("invalid".to_owned(), json!("ambiguous")));
+            assert_eq!(told(&one, json!("yes")), Ok(json!({ "a": "yes" })));
+            assert_eq!(told(&one, json!({ "x": 1 })), Ok(json!({ "a": { "x": 1 } })));
+            assert_eq!(told(&two, json!({ "b": 1 })), Ok(json!({ "b": 1 })));
+            assert_eq!(told(&two, json!({ "c": 2 })), ambiguous);
+            assert_eq!(told(&two, json!("yes")), ambiguous);
+            assert_eq!(told(&[], json!("yes")), Ok(json!({})), "there is nothing to answer");
+        }
+    }
+
+    #[test]
+    fn stale_answers_are_ignored_unless_they_are_rejected() {
+        let (stale, open) = ("0123456789abcdef".repeat(2), "f".repeat(32));
+        let one = [question(&open)];
+        let both = json!({ &stale: "no", &open: "yes" });
+        for (value, ignored, code, reason) in [
+            (json!({ &stale: "no" }), json!({}), "conflict", "not_pending"),
+            (both, json!({ &open: "yes" }), "conflict", "not_pending"),
+            (json!({}), json!({}), "invalid", "empty_map"),
+        ] {
+            assert_eq!(matched(&one, &value, StaleAnswers::Ignore), Ok(ignored));
+            let refused = Err((code.to_owned(), json!(reason)));
+            assert_eq!(matched(&one, &value, StaleAnswers::Reject), refused);
+        }
     }
 
     #[test]
     fn object_with_interrupt_ids_answers_no_other_interrupt() {
         let (stale, open) = ("0123456789abcdef".repeat(2), "f".repeat(32));
         let one = [question(&open)];
-        let refused = |value: Value| answers_by_interrupt(&one, &value).unwrap_err();
+        let reject = StaleAnswers::Reject;
+        let refused = |value: Value| answers_by_interrupt(&one, &value, reject).unwrap_err();
         for value in [
             json!({ &stale: "yes" }),
             json!({ &stale: "yes", &open: "yes" }),
@@ -132,7 +212,7 @@ mod tests {
         assert!(refused(json!({ &stale: "yes" })).message.contains(&stale));
         let itself = json!({ "decision": "yes", &stale: 1 });
         assert_eq!(
-            answers_by_interrupt(&one, &itself).unwrap()[&open],
+            answers_by_interrupt(&one, &itself, reject).unwrap()[&open],
             itself,
             "these keys are not ids"
         );

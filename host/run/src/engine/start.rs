@@ -13,10 +13,12 @@ use wattle_graph::principal::Principal;
 use wattle_graph::step::{CheckpointStamp, accept_input, input_reductions};
 
 use super::admission::{check_context, check_documents};
+use super::answers::retain_pending;
 use super::held_calls::must_start_on;
 use super::owner::check_owner;
 use super::request::RunRequest;
 use super::threads::bind;
+use super::unanswered::{ThreadPosition, was_drained};
 use super::{Engine, ThreadClaim, new_run_id, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
@@ -164,7 +166,7 @@ impl Engine {
 
     pub(super) async fn resume_run(
         &self,
-        request: ResumeRun,
+        mut request: ResumeRun,
         run_request: RunRequest,
     ) -> Result<RunRef, Failure> {
         let thread = &request.thread;
@@ -176,8 +178,17 @@ impl Engine {
         let tuple = view::current_checkpoint(store, &head).await.map_err(store_failure)?;
         let tuple = tuple.ok_or_else(|| thread_not_found(thread))?;
         let past = self.is_shared().then(|| view::logged_tasks(&tuple.events));
+        let was_drained = was_drained(&tuple.events);
         let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);
         let open = view::pending_with_graphs(&lineage, &subgraphs);
+        if slot.request.ignores_stale_answers() {
+            retain_pending(&mut request.answers, &open);
+        }
+        if slot.request.stale_answers.is_some() && request.answers.is_empty() {
+            let interrupts = view::pending_interrupts(&lineage, &subgraphs, head.record.expires_ms);
+            let at = ThreadPosition { checkpoint: lineage.checkpoint, interrupts, was_drained };
+            return self.end_unanswered(slot, head, at, request.options).await;
+        }
         for answer in request.answers.values() {
             check_depth("an answer", answer)?;
         }

@@ -9,7 +9,7 @@ use wattle_graph::id::{AppName, ThreadId};
 use super::request::{RunRequest, answers_by_interrupt};
 use super::{Engine, ThreadClaim};
 use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, RunService as _, StartRun};
-use crate::ports::store::{QueueCondition, RunAnswers, RunKind, RunRecord};
+use crate::ports::store::{QueueCondition, RunAnswers, RunKind, RunRecord, StaleAnswers};
 use crate::time_travel::{CommandThread, ForkFrom, ForkInto, ForkThread};
 
 impl ThreadClaim {
@@ -57,7 +57,9 @@ impl Engine {
             }
             RunKind::Continue | RunKind::Answer { .. } => {
                 let answers = match &spec.kind {
-                    RunKind::Answer { answer } => self.answers_by_id(thread, answer).await?,
+                    RunKind::Answer { answer } => {
+                        self.answers_by_id(thread, answer, spec.stale_answers).await?
+                    }
                     _ => BTreeMap::new(),
                 };
                 let resume = ResumeRun {
@@ -74,7 +76,7 @@ impl Engine {
             }
             RunKind::Command { command, answer, checkpoint } => {
                 let answers = match answer {
-                    Some(answer) => self.answers_by_id(thread, answer).await?,
+                    Some(answer) => self.answers_by_id(thread, answer, spec.stale_answers).await?,
                     None => BTreeMap::new(),
                 };
                 let command = CommandThread {
@@ -129,13 +131,18 @@ impl Engine {
     /// starts.
     pub(super) async fn resolve_answers(&self, record: &mut RunRecord) {
         let RunRecord { thread, spec, .. } = record;
-        let kind = spec.as_deref_mut().map(|spec| &mut spec.kind);
-        let Some(RunKind::Answer { answer } | RunKind::Command { answer: Some(answer), .. }) = kind
+        let Some(spec) = spec.as_deref_mut() else { return };
+        let stale = spec.stale_answers;
+        let (RunKind::Answer { answer } | RunKind::Command { answer: Some(answer), .. }) =
+            &mut spec.kind
         else {
             return;
         };
-        // If the answers do not match, the start of the run reports the reason.
-        if let Ok(answers) = self.answers_by_id(thread, answer).await {
+        // If the answers do not match, the start of the run reports the reason. If they answer
+        // nothing yet, they may be for interrupts that a pending run raises.
+        if let Ok(answers) = self.answers_by_id(thread, answer, stale).await
+            && !answers.is_empty()
+        {
             *answer = RunAnswers::ById(answers);
         }
     }
@@ -144,13 +151,14 @@ impl Engine {
         &self,
         thread: &ThreadId,
         answer: &RunAnswers,
+        stale: StaleAnswers,
     ) -> Result<BTreeMap<String, Value>, Failure> {
         match answer {
             RunAnswers::ById(answers) => Ok(answers.clone()),
             RunAnswers::Matched(value) => {
                 let view = self.thread(thread).await?;
                 let open = view.map(|view| view.interrupts).unwrap_or_default();
-                answers_by_interrupt(&open, value)
+                answers_by_interrupt(&open, value, stale)
             }
         }
     }

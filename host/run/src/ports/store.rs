@@ -39,7 +39,7 @@ pub use self::notification::Notification;
 pub use self::options::{Durability, RunOptions};
 pub use self::owner::{MentionPage, Owner, OwnerUsage};
 pub use self::run::{
-    PendingQuery, PendingRun, QueueCondition, RunAnswers, RunKind, RunRecord, RunSpec,
+    PendingQuery, PendingRun, QueueCondition, RunAnswers, RunKind, RunRecord, RunSpec, StaleAnswers,
 };
 pub use self::stored_batch::{BatchPage, SealReport, StoredBatch, StoredValue};
 pub use self::ticket::Ticket;

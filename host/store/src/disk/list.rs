@@ -11,8 +11,8 @@ use wattle_graph::id::{AppName, RunId, ThreadId};
 use wattle_graph::principal::Principal;
 use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
 use wattle_run::ports::store::{
-    ListPage, OrphanedThread, RunKind, RunOptions, RunRecord, RunSpec, RunSummary, StoreError,
-    ThreadOrder, ThreadQuery, ThreadStatus, ThreadSummary,
+    ListPage, OrphanedThread, RunKind, RunOptions, RunRecord, RunSpec, RunSummary, StaleAnswers,
+    StoreError, ThreadOrder, ThreadQuery, ThreadStatus, ThreadSummary,
 };
 
 use crate::codec::{named, packed, plain_bytes, read};
@@ -250,6 +250,7 @@ impl PendingRecord {
     fn into_record(self) -> RunRecord {
         let spec = |spec: PendingSpec| RunSpec {
             kind: RunKind::Continue,
+            stale_answers: StaleAnswers::default(),
             app: spec.app,
             graph: None,
             context: Value::Null,

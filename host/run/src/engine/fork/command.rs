@@ -6,6 +6,7 @@
 //! written channel restarts and keeps nothing but its answers, because its calls may differ now. A
 //! command that would restart a task with a call in doubt is rejected.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -26,6 +27,7 @@ use crate::app::{App, GraphVersion};
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::driver::reduce;
 use crate::engine::admission::check_context;
+use crate::engine::answers::retain_pending;
 use crate::engine::app_code::select_graph;
 use crate::engine::owner::check_owner;
 use crate::engine::request::RunRequest;
@@ -175,7 +177,14 @@ impl Engine {
         }
         let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple.clone());
         let open = view::pending_with_graphs(&lineage, &subgraphs);
-        let answers = self.match_answers(&request.thread, &open, &request.answers).await?;
+        let mut answers = Cow::Borrowed(&request.answers);
+        if slot.request.ignores_stale_answers() {
+            retain_pending(answers.to_mut(), &open);
+            if answers.is_empty() {
+                return Ok(());
+            }
+        }
+        let answers = self.match_answers(&request.thread, &open, &answers).await?;
         let last = tuple.events.last().map_or(0, |event| event.seq);
         let answers =
             (last + 1..).zip(answer_events(&open, answers, slot.request.principal.as_ref()));

@@ -90,6 +90,9 @@ impl RunRecord {
 pub struct RunSpec {
     /// What the run does.
     pub kind: RunKind,
+    /// What happens to the answers of the run whose interrupts are not pending.
+    #[serde(default, skip_serializing_if = "StaleAnswers::is_reject")]
+    pub stale_answers: StaleAnswers,
     /// The app. The thread of the run belongs to this app, or is unbound.
     pub app: AppName,
     /// The graph to which an unbound thread is bound. Default: the only graph of the app.
@@ -119,6 +122,7 @@ impl RunSpec {
     pub fn without_input(&self) -> Self {
         Self {
             kind: self.kind.without_input(),
+            stale_answers: self.stale_answers,
             app: self.app.clone(),
             graph: self.graph.clone(),
             context: self.context.clone(),
@@ -189,6 +193,14 @@ impl RunKind {
         }
     }
 
+    /// Returns the answers, if the run answers interrupts.
+    pub fn answers(&self) -> Option<&RunAnswers> {
+        match self {
+            Self::Answer { answer } | Self::Command { answer: Some(answer), .. } => Some(answer),
+            _ => None,
+        }
+    }
+
     /// Returns the input, if the run takes one and has not started.
     pub fn input(&self) -> Option<&Value> {
         match self {
@@ -208,6 +220,24 @@ pub enum RunAnswers {
     /// An object that names interrupts answers each of them, see
     /// [`named_answers`](wattle_graph::interrupt::named_answers). Any other value answers the only pending interrupt.
     Matched(Value),
+}
+
+/// What happens to the answers of a run whose interrupts are not pending when the run starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StaleAnswers {
+    /// The start of the run fails, and nothing is answered.
+    #[default]
+    Reject,
+    /// They are ignored.
+    Ignore,
+}
+
+impl StaleAnswers {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+    fn is_reject(&self) -> bool {
+        *self == Self::Reject
+    }
 }
 
 /// A query of pending runs, in the order of their requests.

@@ -10,7 +10,9 @@ use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::hostcall::runs::{CreateRun, Multitask};
-use wattle_run::ports::store::{LeaseHolder, RunKind, RunOptions, RunRecord, RunSpec};
+use wattle_run::ports::store::{
+    LeaseHolder, RunKind, RunOptions, RunRecord, RunSpec, StaleAnswers,
+};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::{START_MS, World};
 
@@ -73,6 +75,7 @@ impl Runs {
             may_stay_pending: false,
             spec: RunSpec {
                 kind: RunKind::Start { input: json!({ "name": name }) },
+                stale_answers: StaleAnswers::Reject,
                 app: self.world.request(None, Value::Null).app,
                 graph: None,
                 context: Value::Null,

@@ -19,7 +19,7 @@ use wattle_run::hostcall::runs::{
 };
 use wattle_run::ports::store::{
     HostReport, LeaseEpoch, LeaseHolder, Notification, RunAnswers, RunKind, RunOptions, RunRecord,
-    RunSpec, StoreError,
+    RunSpec, StaleAnswers, StoreError,
 };
 use wattle_run::ports::{Ports, Store};
 use wattle_suite::native::NativePlugin;
@@ -275,6 +275,7 @@ fn answering(world: &World, thread: &ThreadId) -> CreateRun {
         may_stay_pending: false,
         spec: RunSpec {
             kind: RunKind::Answer { answer: RunAnswers::Matched(accept()) },
+            stale_answers: StaleAnswers::Reject,
             app: world.request(None, Value::Null).app,
             graph: None,
             context: Value::Null,

@@ -1,0 +1,143 @@
+//! Ends runs that were to answer interrupts, but have no answer to a pending one.
+//!
+//! Clients send an answer twice, or answer an interrupt that somebody else has answered. If stale
+//! answers are ignored, nothing is left to do for such a run. It starts and ends with one batch, so
+//! that clients that wait for it or read its stream see its end, and executes nothing. The thread
+//! stays as it was.
+
+use std::sync::Arc;
+
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{Event, EventKind, RunEnded, RunReason, RunStarted, RunStatus};
+use wattle_graph::failure::Failure;
+
+use super::{Engine, ThreadClaim};
+use crate::hostcall::runs::{EndedRun, InterruptView, RunOutcome, RunRef};
+use crate::log::Commit;
+use crate::ports::observer::RunSummary;
+use crate::ports::store::{RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus};
+use crate::view::store_failure;
+
+/// Where a thread stopped.
+pub(super) struct ThreadPosition {
+    /// The current checkpoint.
+    pub(super) checkpoint: Checkpoint,
+    /// The pending interrupts.
+    pub(super) interrupts: Vec<InterruptView>,
+    /// True if the last run was drained there.
+    pub(super) was_drained: bool,
+}
+
+/// Returns true if the last run that ended since a checkpoint was drained. `events` are the events
+/// since the checkpoint.
+pub(super) fn was_drained(events: &[Event]) -> bool {
+    let ended = events.iter().rev().find_map(|event| match &event.kind {
+        EventKind::RunEnded(ended) => Some(ended.drained),
+        _ => None,
+    });
+    ended.unwrap_or_default()
+}
+
+impl Engine {
+    /// Starts and ends a run without answers. It ends as the thread stopped, with the same
+    /// interrupts or the same failure, so that the next run continues as if this one had not been.
+    pub(super) async fn end_unanswered(
+        &self,
+        mut slot: ThreadClaim,
+        head: ThreadHead,
+        at: ThreadPosition,
+        options: RunOptions,
+    ) -> Result<RunRef, Failure> {
+        self.reject_orphaned_run(&head).await?;
+        let (status, outcome) = self.repeated_end(&head, &at).await?;
+        let failure = match &outcome {
+            RunOutcome::Failed { failure } => Some(failure.clone()),
+            _ => None,
+        };
+        let new = self.new_run(&mut slot, &head, None);
+        let run = RunRecord {
+            status,
+            failure: failure.clone(),
+            ended_ms: Some(new.started_ms),
+            options,
+            first_step: Some(at.checkpoint.meta.step),
+            ..new
+        };
+        // The status stays, and pending interrupts expire when they would have.
+        let record = ThreadRecord {
+            run: Some(run.id.clone()),
+            updated_ms: run.started_ms,
+            ..head.record.clone()
+        };
+        let log = self.thread_log(&head, &slot);
+        log.push(EventKind::RunStarted(RunStarted {
+            graph: record.graph.clone(),
+            digest: record.version,
+            reason: RunReason::Resume,
+            context: record.context.clone(),
+            principal: slot.request.principal.clone(),
+        }));
+        let drained = at.was_drained && status == RunStatus::Interrupted;
+        let ended = RunEnded { status, failure: failure.clone(), drained, principal: None };
+        log.push(EventKind::RunEnded(ended));
+        log.commit(Commit {
+            record: Some(record.clone()),
+            run: Some(run.clone()),
+            queue_condition: slot.take_queue_condition(),
+            ..Commit::default()
+        })
+        .await;
+        log.wait_durable().await.map_err(|error| self.write_failure(error))?;
+        let observer = &self.0.ports.observer;
+        observer.run_started(&record.app, &record.graph);
+        observer.run_ended(RunSummary {
+            app: record.app,
+            graph: record.graph,
+            thread: record.id,
+            run: run.id.clone(),
+            tenant: record.tenant,
+            first_seq: run.first_seq,
+            last_seq: log.last_seq(),
+            status,
+            failure,
+        });
+        let run = RunRef { thread: run.thread, run: run.id };
+        let state = at.checkpoint.state();
+        let done = slot.done.clone();
+        slot.release().await;
+        drop(slot);
+        self.0.dispatch.run_ended(&run.thread, self.now_ms());
+        done.send_replace(Some(Arc::new(EndedRun { run: run.clone(), outcome, state })));
+        Ok(run)
+    }
+
+    /// Returns the end of a run that leaves a thread as it stopped.
+    async fn repeated_end(
+        &self,
+        head: &ThreadHead,
+        at: &ThreadPosition,
+    ) -> Result<(RunStatus, RunOutcome), Failure> {
+        Ok(match head.record.status {
+            ThreadStatus::Idle | ThreadStatus::Running => {
+                (RunStatus::Completed, RunOutcome::Completed)
+            }
+            ThreadStatus::Interrupted => {
+                let next = &at.checkpoint.meta.next;
+                let outcome = RunOutcome::Interrupted {
+                    interrupts: at.interrupts.clone(),
+                    next: next.iter().map(|trigger| trigger.node.clone()).collect(),
+                };
+                (RunStatus::Interrupted, outcome)
+            }
+            ThreadStatus::Error => {
+                let last = match &head.record.run {
+                    Some(run) => self.0.ports.store.run(run).await.map_err(store_failure)?,
+                    None => None,
+                };
+                let failure = last.and_then(|run| run.failure);
+                let failure = failure.unwrap_or_else(|| Failure::internal("the run failed"));
+                (RunStatus::Failed, RunOutcome::Failed { failure })
+            }
+        })
+    }
+}
