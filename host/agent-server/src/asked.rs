@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 use wattle_graph::definition::NodeSet;
 use wattle_graph::event::{Send, Write};
-use wattle_graph::id::{ChannelName, CheckpointId, END, NodeName, RunId};
+use wattle_graph::id::{ChannelName, CheckpointId, END, InterruptId, NodeName, RunId};
 use wattle_graph::step;
 use wattle_project::agent_server::id::{checkpoint_of, input_of};
 use wattle_run::blocking::{block_in_place_in_turn, is_long_validation};
@@ -85,7 +85,7 @@ pub(crate) async fn run(
         app: graph.app.name.clone(),
         graph: graph.name().clone(),
         kind,
-        stale_answers: StaleAnswers::Reject,
+        stale_answers: stale_answers(request),
         options: options(graph, request),
         context,
         created_ms: now_ms,
@@ -127,7 +127,8 @@ async fn kind(
             Some(Point::Made(checkpoint)) => Some(checkpoint),
             None => None,
         };
-        return commanded(agents, graph, thread, command, checkpoint, ignored).await;
+        let stale = stale_answers(request);
+        return commanded(agents, graph, thread, command, checkpoint, stale, ignored).await;
     }
     match (input, checkpoint) {
         (input, Some(Point::Made(checkpoint))) => Ok(RunKind::Fork { checkpoint, input }),
@@ -207,6 +208,7 @@ async fn commanded(
     thread: &ThreadRecord,
     command: &Command,
     checkpoint: Option<CheckpointId>,
+    stale: StaleAnswers,
     ignored: &mut IgnoredKeys,
 ) -> Result<RunKind, Fault> {
     let channels = graphs::conversations(&graph.app, &graph.graph_version);
@@ -234,12 +236,14 @@ async fn commanded(
     });
     let writes = writes.collect::<Result<Vec<_>, _>>();
     let writes = writes.map_err(|error| Fault::unprocessable(error.to_string()))?;
-    let checkpoint = match &command.resume {
-        Some(resume) => answerable(agents, thread, resume, checkpoint).await?,
-        None => checkpoint,
+    // Interrupts are pending only at the current checkpoint, so the request may name that one.
+    let (checkpoint, passes_breakpoint) = match &command.resume {
+        Some(resume) => (None, answerable(agents, thread, resume, checkpoint, stale).await?),
+        None => (checkpoint, false),
     };
     let is_plain = writes.is_empty() && goto.is_empty() && sends.is_empty();
     match &command.resume {
+        Some(_) if is_plain && passes_breakpoint => Ok(RunKind::Continue),
         Some(resume) if is_plain => {
             Ok(RunKind::Answer { answer: RunAnswers::Matched(resume.clone()) })
         }
@@ -268,15 +272,16 @@ fn node(graph: &AgentGraph, name: &str) -> Result<NodeName, Fault> {
     Err(Fault::unprocessable(text))
 }
 
-/// Checks that the thread has an interrupt to which `resume` can be the answer. Interrupts are
-/// pending only at the current checkpoint, so the request may name that checkpoint; the result is
-/// `None` then.
+/// Checks that `resume` can be the answer to interrupts of the thread at its current checkpoint.
+/// Returns true if it passes a breakpoint instead: the thread stopped there without an interrupt,
+/// and `resume` names none.
 async fn answerable(
     agents: &Agents,
     thread: &ThreadRecord,
     resume: &Value,
     checkpoint: Option<CheckpointId>,
-) -> Result<Option<CheckpointId>, Fault> {
+    stale: StaleAnswers,
+) -> Result<bool, Fault> {
     if thread.is_unbound() {
         let text = format!("thread `{}` has not run yet, so it has no interrupts", thread.id);
         return Err(Fault::value(text));
@@ -290,13 +295,18 @@ async fn answerable(
     }
     // A running or pending run can still raise interrupts, so the engine matches the answers when
     // the new run starts.
-    if thread.status != ThreadStatus::Running && !agents.engine().has_pending(&thread.id).await? {
-        let view = agents.engine().thread(&thread.id).await?;
-        let open = view.map(|view| view.interrupts).unwrap_or_default();
-        let answers = answers_by_interrupt(&open, resume, StaleAnswers::Reject);
-        answers.map_err(|failure| Fault::value(failure.message))?;
+    if thread.status == ThreadStatus::Running || agents.engine().has_pending(&thread.id).await? {
+        return Ok(false);
     }
-    Ok(None)
+    let view = agents.engine().thread(&thread.id).await?;
+    let stopped = view.as_ref().is_some_and(|view| view.status == ThreadStatus::Interrupted);
+    let open = view.map(|view| view.interrupts).unwrap_or_default();
+    let answers = answers_by_interrupt(&open, resume, stale);
+    answers.map_err(|failure| Fault::value(failure.message))?;
+    let is_map = resume
+        .as_object()
+        .is_some_and(|answers| answers.keys().all(|key| InterruptId::has_form(key)));
+    Ok(stopped && open.is_empty() && !is_map)
 }
 
 fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Point>, Fault> {
@@ -362,6 +372,16 @@ fn nodes(graph: &AgentGraph, named: &Nodes) -> NodeSet {
     NodeSet::Named(
         known.filter(|node| names.iter().any(|name| name == node.as_str())).cloned().collect(),
     )
+}
+
+/// Returns what happens to answers whose interrupts are not pending. LangGraph servers ignore them
+/// unless the request is strict, so that a client can send an answer twice.
+fn stale_answers(request: &RunCreate) -> StaleAnswers {
+    if request.strict_resume.unwrap_or_default() {
+        StaleAnswers::Reject
+    } else {
+        StaleAnswers::Ignore
+    }
 }
 
 /// Returns the durability of a run. With `async`, a superstep does not wait until the checkpoint

@@ -1,10 +1,11 @@
 """A person in the loop of `agent`: answers, and breakpoints."""
 
+import inspect
 from typing import Any
 
 from langgraph_sdk.client import LangGraphClient
 
-from checks import INPUT, QUESTION, asked, same, texts, true
+from checks import INPUT, QUESTION, asked, needs, refused, same, texts, true
 
 #: An answer, and what the graph says of it.
 ANSWERS: list[tuple[Any, str]] = [
@@ -39,6 +40,29 @@ async def an_answer_by_id(client: LangGraphClient) -> dict:
     same("the answer", texts(values)[3], ("ai", "Human said: yes"))
     same("runs", len(await client.runs.list(thread_id)), 2)
     return values
+
+
+async def an_answer_counts_once(client: LangGraphClient) -> dict:
+    thread_id, values = await asked(client)
+    [question] = values["__interrupt__"]
+    by_id = {"resume": {question["id"]: "yes"}}
+    ended = await client.runs.wait(thread_id, "agent", command=by_id)
+    for again in (by_id, {"resume": "yes"}):
+        values = await client.runs.wait(thread_id, "agent", command=again)
+        same("the values", values, ended)
+    same("the thread", (await client.threads.get(thread_id))["status"], "idle")
+    return ended
+
+
+async def a_strict_answer_is_refused_later(client: LangGraphClient) -> str:
+    takes = inspect.signature(client.runs.wait).parameters
+    needs("strict answers", "strict_resume" in takes)
+    thread_id, values = await asked(client)
+    [question] = values["__interrupt__"]
+    answer = {"command": {"resume": {question["id"]: "yes"}}, "strict_resume": True}
+    await client.runs.wait(thread_id, "agent", **answer)
+    again = client.runs.wait(thread_id, "agent", **answer)
+    return await refused("an answer that comes twice", again, 400)
 
 
 async def a_breakpoint_is_passed(client: LangGraphClient) -> dict:

@@ -70,6 +70,8 @@ SCENARIOS: list[Scenario] = [
     cancel.a_busy_loop_is_cut,
     human.answers_of_every_kind,
     human.an_answer_by_id,
+    human.an_answer_counts_once,
+    human.a_strict_answer_is_refused_later,
     human.a_breakpoint_is_passed,
     streams.every_mode,
     streams.a_graph_inside,

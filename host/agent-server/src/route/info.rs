@@ -19,7 +19,7 @@ pub(super) async fn ok() -> Json<Value> {
 pub(super) async fn info() -> Json<Value> {
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "flags": { "assistants": true, "crons": true, "langsmith": false },
+        "flags": { "assistants": true, "crons": true, "langsmith": false, "strict_resume": true },
         "host": { "kind": "wattle" },
     }))
 }

@@ -36,34 +36,6 @@ async fn resume_and_update_are_combined() {
 }
 
 #[tokio::test]
-async fn answer_to_an_earlier_interrupt_is_rejected() {
-    let host = Host::new();
-    let id = asking(&host).await;
-    let open = async || {
-        let state = host.get(&format!("/threads/{id}/state")).await.ok();
-        state["interrupts"][0]["id"].as_str().unwrap().to_owned()
-    };
-    // The node of `goto` leads to the interrupt again.
-    command(&host, &id, "agent", json!({ "goto": "greet" })).await.ok();
-    let stale = open().await;
-    command(&host, &id, "agent", json!({ "resume": { &stale: "yes" } })).await.ok();
-    let fresh = open().await;
-    assert_ne!(fresh, stale);
-    for answers in [json!({ &stale: "yes" }), json!({ &stale: "yes", &fresh: "yes" })] {
-        for strict in [true, false] {
-            let run = json!({ "assistant_id": "agent", "command": { "resume": answers },
-                "strict_resume": strict });
-            let refused = host.post(&format!("/threads/{id}/runs/wait"), run).await;
-            assert_eq!(refused.status, 400, "{}", refused.text);
-            assert!(refused.text.contains(&stale), "{}", refused.text);
-        }
-    }
-    assert_eq!(open().await, fresh, "the interrupt is still pending");
-    let ended = command(&host, &id, "agent", json!({ "resume": { &fresh: "no" } })).await.ok();
-    assert_eq!(ended["value"], "no");
-}
-
-#[tokio::test]
 async fn goto_runs_a_node_while_an_interrupt_is_pending() {
     let host = Host::new();
     let id = asking(&host).await;

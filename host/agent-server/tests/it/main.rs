@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
+mod answers;
 mod assistants;
 mod away;
 mod cancel;

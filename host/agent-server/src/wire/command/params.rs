@@ -96,6 +96,9 @@ pub struct InputRespond {
     pub update: Option<Value>,
     /// Nodes to run next.
     pub goto: Option<Value>,
+    /// Rejects answers to interrupts that are no longer pending when the run starts. By default
+    /// they are ignored then.
+    pub strict_resume: Option<bool>,
     /// Settings of the run.
     pub config: Option<Config>,
     /// Arbitrary metadata.
@@ -142,6 +145,7 @@ impl InputRespond {
         };
         RunCreate {
             command: Some(command),
+            strict_resume: self.strict_resume,
             config: self.config,
             metadata: self.metadata,
             ..of(assistant)

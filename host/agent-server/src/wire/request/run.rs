@@ -147,6 +147,9 @@ pub struct RunCreate {
     /// Command with which the run starts instead of an input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
+    /// Rejects answers to interrupts that are not pending. By default they are ignored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strict_resume: Option<bool>,
     /// Settings of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<Config>,

@@ -1,0 +1,240 @@
+//! Answers to interrupts that are no longer pending.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+
+use crate::host::{Answer, Host};
+use crate::plugin::{Closures, Nothing};
+
+/// Both graphs raise an interrupt. After its answer, `held` waits for a signal of the test, and
+/// `failing` fails.
+const GRAPHS: &str = r#"
+[graphs.held]
+entry = "ask"
+[graphs.held.channels]
+value = {}
+[graphs.held.nodes.ask]
+plugin = "p"
+[graphs.held.nodes.hold]
+plugin = "p"
+[[graphs.held.edges]]
+from = "ask"
+to = "hold"
+
+[graphs.failing]
+entry = "ask"
+[graphs.failing.channels]
+value = {}
+[graphs.failing.nodes.ask]
+plugin = "p"
+[graphs.failing.nodes.fail]
+plugin = "p"
+[[graphs.failing.edges]]
+from = "ask"
+to = "fail"
+"#;
+
+/// A server with [`GRAPHS`].
+struct Asking {
+    host: Host,
+    /// Whether nodes of `held` may complete.
+    let_go: watch::Sender<bool>,
+    /// Number of nodes of `failing` that have failed.
+    failures: Arc<AtomicUsize>,
+}
+
+impl Asking {
+    fn new() -> Self {
+        let (let_go, go) = watch::channel(false);
+        let failures = Arc::new(AtomicUsize::new(0));
+        let counted = failures.clone();
+        let plugin = Closures::new("p")
+            .node("ask", |_, gate| async move {
+                let question =
+                    InterruptRequest { payload: json!("Are we good?"), response_schema: None };
+                Ok(json!({ "value": gate.ask(question).await? }))
+            })
+            .node("hold", move |_, _| {
+                let mut go = go.clone();
+                async move {
+                    let _ = go.wait_for(|go| *go).await;
+                    Ok(json!({}))
+                }
+            })
+            .node("fail", move |_, _| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                async move { Err(Failure::new(code::INVALID, "no way").into()) }
+            });
+        Self { host: Host::with_model(GRAPHS, plugin, Arc::new(Nothing)), let_go, failures }
+    }
+}
+
+/// Returns the id of the only pending interrupt of a thread.
+async fn pending(host: &Host, id: &str) -> String {
+    let state = host.get(&format!("/threads/{id}/state")).await.ok();
+    state["interrupts"][0]["id"].as_str().unwrap().to_owned()
+}
+
+/// Creates a thread with a pending interrupt. Returns both ids.
+async fn asked(host: &Host, graph: &str) -> (String, String) {
+    let id = host.thread().await;
+    let run = json!({ "assistant_id": graph, "input": {} });
+    host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
+    let interrupt = pending(host, &id).await;
+    (id, interrupt)
+}
+
+/// Creates a thread of `agent` with an answered and a pending interrupt. Returns the three ids.
+async fn asked_again(host: &Host) -> (String, String, String) {
+    let (id, _) = asked(host, "agent").await;
+    // The node leads to the interrupt again.
+    let run = json!({ "assistant_id": "agent", "command": { "goto": "greet" } });
+    host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
+    let stale = pending(host, &id).await;
+    resume(host, &id, "agent", json!({ &stale: "yes" })).await.ok();
+    let fresh = pending(host, &id).await;
+    assert_ne!(fresh, stale);
+    (id, stale, fresh)
+}
+
+async fn resume(host: &Host, id: &str, graph: &str, answer: Value) -> Answer {
+    let run = json!({ "assistant_id": graph, "command": { "resume": answer } });
+    host.post(&format!("/threads/{id}/runs/wait"), run).await
+}
+
+#[tokio::test]
+async fn repeated_answer_leaves_an_ended_thread_as_it_is() {
+    let host = Host::new();
+    let (id, interrupt) = asked(&host, "agent").await;
+    let by_id = json!({ &interrupt: "yes" });
+    let ended = resume(&host, &id, "agent", by_id.clone()).await.ok();
+    assert_eq!(ended["value"], "yes");
+    let path = format!("/threads/{id}");
+    let state = host.get(&format!("{path}/state")).await.ok();
+    for answer in [by_id, json!("yes"), json!({})] {
+        let again = resume(&host, &id, "agent", answer.clone()).await;
+        assert_eq!(again.ok(), ended, "{answer}");
+        let run = host.get(again.header("content-location")).await.ok();
+        assert_eq!(run["status"], "success", "{answer}");
+    }
+    assert_eq!(host.get(&format!("{path}/state")).await.ok(), state);
+    assert_eq!(host.get(&path).await.ok()["status"], "idle");
+    let run = json!({ "assistant_id": "agent", "stream_mode": ["values", "updates"],
+        "command": { "resume": "yes" } });
+    let frames = host.post(&format!("{path}/runs/stream"), run).await.frames();
+    let kinds: Vec<&str> = frames.iter().map(|(kind, ..)| kind.as_str()).collect();
+    assert_eq!(kinds, ["metadata", "values"], "the stream ends");
+    assert_eq!(frames[1].1, ended);
+}
+
+#[tokio::test]
+async fn stale_answers_are_ignored() {
+    let host = Host::new();
+    let (id, stale, fresh) = asked_again(&host).await;
+    let state = host.get(&format!("/threads/{id}/state")).await.ok();
+    let values = resume(&host, &id, "agent", json!({ &stale: "yes" })).await.ok();
+    assert_eq!(values["__interrupt__"][0]["id"], json!(fresh), "it is still pending");
+    assert_eq!(host.get(&format!("/threads/{id}/state")).await.ok(), state);
+    assert_eq!(host.get(&format!("/threads/{id}")).await.ok()["status"], "interrupted");
+    let both = json!({ &stale: "yes", &fresh: "no" });
+    assert_eq!(resume(&host, &id, "agent", both).await.ok()["value"], "no");
+}
+
+#[tokio::test]
+async fn stale_answer_does_not_stop_an_update() {
+    let host = Host::new();
+    let (id, stale, fresh) = asked_again(&host).await;
+    let run = json!({ "assistant_id": "agent",
+        "command": { "resume": { &stale: "yes" }, "update": { "items": ["mine"] } } });
+    let values = host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
+    assert_eq!(values["items"].as_array().unwrap().last(), Some(&json!("mine")));
+    assert_eq!(values["__interrupt__"].as_array().unwrap().len(), 1);
+    assert_ne!(pending(&host, &id).await, fresh, "the update makes a checkpoint");
+}
+
+#[tokio::test]
+async fn strict_resume_rejects_stale_answers() {
+    let host = Host::new();
+    let (id, stale, fresh) = asked_again(&host).await;
+    let runs = format!("/threads/{id}/runs");
+    let before = host.get(&runs).await.ok();
+    for (answers, reason) in [
+        (json!({ &stale: "yes" }), "not_pending"),
+        (json!({ &stale: "yes", &fresh: "yes" }), "not_pending"),
+        (json!({}), "empty_map"),
+    ] {
+        let run = json!({ "assistant_id": "agent", "command": { "resume": answers },
+            "strict_resume": true });
+        let refused = host.post(&format!("{runs}/wait"), run).await;
+        assert_eq!(refused.status, 400, "{}", refused.text);
+        assert!(refused.text.contains(reason), "{}", refused.text);
+        assert!(refused.text.contains(&fresh), "it names what is pending: {}", refused.text);
+    }
+    assert_eq!(host.get(&runs).await.ok(), before, "no run was created");
+    assert_eq!(pending(&host, &id).await, fresh);
+    let run = json!({ "assistant_id": "agent", "command": { "resume": { &fresh: "no" } },
+        "strict_resume": true });
+    assert_eq!(host.post(&format!("{runs}/wait"), run).await.ok()["value"], "no");
+}
+
+#[tokio::test]
+async fn answer_that_waited_behind_an_equal_one_is_stale() {
+    let Asking { host, let_go, .. } = Asking::new();
+    let (id, interrupt) = asked(&host, "held").await;
+    let runs = format!("/threads/{id}/runs");
+    let answer = async |strict: bool| {
+        let run = json!({ "assistant_id": "held", "command": { "resume": { &interrupt: "yes" } },
+            "strict_resume": strict });
+        host.post(&runs, run).await
+    };
+    answer(false).await.ok();
+    let (again, strict) = (answer(false).await, answer(true).await);
+    for waiting in [&again, &strict] {
+        assert_eq!(waiting.ok()["status"], "pending");
+    }
+    let_go.send_replace(true);
+    let join = async |run: &Answer| {
+        host.get(&format!("{}/join", run.header("content-location"))).await.ok()
+    };
+    assert_eq!(join(&again).await, json!({ "value": "yes" }));
+    let error = join(&strict).await["__error__"].clone();
+    assert!(error["message"].as_str().unwrap().contains("not_pending"), "{error}");
+    let status =
+        async |run: &Answer| host.get(run.header("content-location")).await.ok()["status"].clone();
+    assert_eq!((status(&again).await, status(&strict).await), (json!("success"), json!("error")));
+    assert_eq!(host.get(&format!("/threads/{id}")).await.ok()["status"], "idle");
+}
+
+#[tokio::test]
+async fn repeated_answer_does_not_retry_a_failed_thread() {
+    let Asking { host, failures, .. } = Asking::new();
+    let (id, interrupt) = asked(&host, "failing").await;
+    let failed = resume(&host, &id, "failing", json!("yes")).await.ok();
+    assert_eq!(failed["__error__"]["message"], "no way");
+    for answer in [json!("yes"), json!({ &interrupt: "yes" })] {
+        let again = resume(&host, &id, "failing", answer.clone()).await.ok();
+        assert_eq!(again, failed, "{answer}");
+    }
+    assert_eq!(failures.load(Ordering::SeqCst), 1, "the node runs once");
+    let thread = host.get(&format!("/threads/{id}")).await.ok();
+    assert_eq!((&thread["status"], &thread["error"]), (&json!("error"), &failed["__error__"]));
+}
+
+#[tokio::test]
+async fn value_passes_a_breakpoint_and_stale_id_does_not() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let run = json!({ "assistant_id": "slow", "input": { "word": "a" },
+        "interrupt_before": ["hold"] });
+    let wait = format!("/threads/{id}/runs/wait");
+    assert_eq!(host.post(&wait, run).await.ok(), json!({ "word": "a" }));
+    let stale = "0".repeat(32);
+    let still = resume(&host, &id, "slow", json!({ &stale: "yes" })).await;
+    assert_eq!(still.ok(), json!({ "word": "a" }));
+    assert_eq!(resume(&host, &id, "slow", json!("yes")).await.ok()["items"], json!(["a"]));
+}
