@@ -121,6 +121,7 @@ impl Driver {
             self.record.expires_ms = ttl.map(|ttl| now.saturating_add_unsigned(ttl));
         }
         self.record.status = thread_status;
+        self.record.stopped = is_cancelled && !self.next_nodes().is_empty();
         self.record.updated_ms = now;
         self.run.status = status;
         self.run.failure.clone_from(&failure);

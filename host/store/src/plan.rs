@@ -29,6 +29,8 @@ pub(crate) struct Point {
     pub(crate) run: RunId,
     /// Newest checkpoints of the subgraphs that keep their state.
     pub(crate) children: Vec<CheckpointId>,
+    /// True if nodes run next.
+    pub(crate) has_next: bool,
 }
 
 impl From<&CheckpointMeta> for Point {
@@ -38,6 +40,7 @@ impl From<&CheckpointMeta> for Point {
             namespace: meta.namespace.clone(),
             run: meta.run.clone(),
             children: meta.subgraph_checkpoints.values().copied().collect(),
+            has_next: !meta.next.is_empty(),
         }
     }
 }
@@ -60,6 +63,8 @@ pub(crate) struct Plan {
     keep: BTreeSet<CheckpointId>,
     /// The current checkpoint after the rewrite.
     pub(crate) current: Option<CheckpointId>,
+    /// True if nodes run next at the current checkpoint of a thread that loses runs.
+    has_next: bool,
     /// Events up to this sequence number are dropped.
     after: u64,
     /// Events of these runs are dropped.
@@ -129,7 +134,9 @@ impl Plan {
         let newest = roots.map(|point| point.id).max();
         let gone: BTreeSet<CheckpointId> = gone.iter().map(|point| point.id).collect();
         let current = current.filter(|current| !gone.contains(current)).or(newest);
-        Self { keep, current, after: 0, runs, gone }
+        let at = current.and_then(|current| all.get(&current));
+        let has_next = at.is_some_and(|point| point.has_next);
+        Self { keep, current, has_next, after: 0, runs, gone }
     }
 
     /// Returns whether nothing is dropped.
@@ -166,6 +173,9 @@ impl Plan {
             let newest = left.iter().rev().find(|run| run.status != RunStatus::Pending);
             record.run = newest.map(|run| run.id.clone());
             record.expires_ms = None;
+            let was_cancelled =
+                |run: &RunRecord| run.status == RunStatus::Cancelled && run.has_started();
+            record.stopped = self.has_next && newest.is_some_and(was_cancelled);
             record.status = newest.map_or(ThreadStatus::Idle, |run| match run.status {
                 RunStatus::Running => ThreadStatus::Running,
                 RunStatus::Interrupted => ThreadStatus::Interrupted,

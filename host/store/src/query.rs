@@ -16,6 +16,8 @@ pub(crate) struct Summary {
     pub(crate) id: ThreadId,
     app: AppName,
     status: ThreadStatus,
+    #[serde(default)]
+    stopped: bool,
     updated_ms: i64,
     expires_ms: Option<i64>,
     tenant: Option<String>,
@@ -31,6 +33,7 @@ impl From<&ThreadRecord> for Summary {
             id: record.id.clone(),
             app: record.app.clone(),
             status: record.status,
+            stopped: record.stopped,
             updated_ms: record.updated_ms,
             expires_ms: record.expires_ms,
             tenant: record.tenant.clone(),
@@ -44,6 +47,15 @@ impl Summary {
     /// Returns true if the thread counts towards the caps of an owner.
     pub(crate) fn is_of(&self, owner: &Owner) -> bool {
         owner.has(&self.id, &self.app, self.tenant.as_deref())
+    }
+
+    /// Returns the status by which a query finds the thread.
+    fn listed_status(&self, query: &ThreadQuery) -> ThreadStatus {
+        if self.stopped && query.stopped_as_interrupted {
+            ThreadStatus::Interrupted
+        } else {
+            self.status
+        }
     }
 
     /// Returns when the TTL of the thread ends; see [`ThreadRecord::ttl_ends_ms`].
@@ -90,7 +102,7 @@ pub(crate) fn in_order<T>(
 /// Returns true if a thread matches a query, apart from its page.
 pub(crate) fn thread_matches(query: &ThreadQuery, thread: &Summary) -> bool {
     query.app.as_ref().is_none_or(|app| *app == thread.app)
-        && query.status.is_none_or(|status| status == thread.status)
+        && query.status.is_none_or(|status| status == thread.listed_status(query))
         && query.tenant.as_ref().is_none_or(|tenant| thread.tenant.as_ref() == Some(tenant))
         && query.expires_by_ms.is_none_or(|by| thread.expires_ms.is_some_and(|at| at <= by))
         && query.ttl_ended_by_ms.is_none_or(|by| thread.ttl_ends_ms().is_some_and(|at| at <= by))

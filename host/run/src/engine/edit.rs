@@ -185,6 +185,7 @@ impl Engine {
             let is_over = checkpoint.meta.next.is_empty();
             let record = ThreadRecord {
                 status: if is_over { ThreadStatus::Idle } else { ThreadStatus::Interrupted },
+                stopped: false,
                 updated_ms: self.now_ms(),
                 expires_ms: None,
                 ..head.record.clone()

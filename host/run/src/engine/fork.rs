@@ -302,6 +302,7 @@ impl Engine {
         let record = ThreadRecord {
             version: checkpoint.meta.version.unwrap_or(head.record.version),
             status: ThreadStatus::Running,
+            stopped: false,
             run: Some(run.id.clone()),
             updated_ms: run.started_ms,
             expires_ms: None,

@@ -137,6 +137,7 @@ impl Engine {
         } else {
             ThreadStatus::Interrupted
         };
+        record.stopped = false;
         log.commit(Commit {
             record: Some(record),
             run,

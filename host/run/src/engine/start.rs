@@ -78,6 +78,7 @@ impl Engine {
         let mut record = head.record.clone();
         metadata::check_merged_size(&record.metadata, &request.metadata)?;
         record.status = ThreadStatus::Running;
+        record.stopped = false;
         record.run = Some(run.id.clone());
         record.updated_ms = run.started_ms;
         record.expires_ms = None;
@@ -120,6 +121,7 @@ impl Engine {
             graph: graph_version.graph.name.clone(),
             version: graph_version.version,
             status: ThreadStatus::Idle,
+            stopped: false,
             run: None,
             created_ms: now_ms,
             updated_ms: now_ms,
@@ -244,6 +246,7 @@ impl Engine {
         let reusable_results = self.find_reusable_results(&head, &run.id, &logged_tasks).await;
         let mut record = head.record.clone();
         record.status = ThreadStatus::Running;
+        record.stopped = false;
         record.run = Some(run.id.clone());
         record.updated_ms = self.0.ports.clock.now_ms();
         record.expires_ms = None;

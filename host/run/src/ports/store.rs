@@ -71,6 +71,10 @@ pub struct ThreadRecord {
     pub version: Digest,
     /// Current status.
     pub status: ThreadStatus,
+    /// True if the thread is idle because its last run was cancelled before the end of the graph, so that a run without
+    /// an input can continue it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// The newest run.
     pub run: Option<RunId>,
     /// Time of creation, milliseconds since 1970.
@@ -135,6 +139,7 @@ impl ThreadRecord {
             graph: GraphName::new(UNBOUND).expect("it is a name"),
             version: Digest::from_bytes([0; 32]),
             status: ThreadStatus::Idle,
+            stopped: false,
             run: None,
             created_ms: now_ms,
             updated_ms: now_ms,

@@ -20,7 +20,7 @@ use crate::page::{EventPage, PageBuilder};
 use crate::postgres::head::{HEAD, checkpoint_id, record, thread_head};
 use crate::postgres::link::{Begun, Link, while_trying};
 use crate::postgres::size::{record_bytes, record_start};
-use crate::postgres::stage::status_word;
+use crate::postgres::stage::status_words;
 use crate::postgres::value::{self, Chains};
 use crate::query::checkpoint_matches;
 
@@ -101,7 +101,7 @@ macro_rules! threads {
                 FROM (
                     SELECT id, updated_ms, record FROM threads
                     WHERE record IS NOT NULL AND id > $8 AND ($1::text IS NULL OR app = $1)
-                        AND ($2::text IS NULL OR status = $2)
+                        AND ($2::text[] IS NULL OR status = ANY($2))
                         AND ($3::bytea IS NULL OR tenant = $3)
                         AND ($4::bigint IS NULL OR expires_ms <= $4)
                         AND ($5::bigint IS NULL OR ttl_ends_ms <= $5)
@@ -175,7 +175,7 @@ pub(super) async fn threads(
         };
         sqlx::query(statement)
             .bind(query.app.as_ref().map(AppName::as_str))
-            .bind(query.status.map(status_word))
+            .bind(status_words(query))
             .bind(query.tenant.as_ref().map(String::as_bytes))
             .bind(query.expires_by_ms)
             .bind(query.ttl_ended_by_ms)

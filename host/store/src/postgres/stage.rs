@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 use wattle_graph::checkpoint::{Checkpoint, ListDelta};
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, RunId, ThreadId};
-use wattle_run::ports::store::{Batch, QueueCondition, StoreError, ThreadRecord, ThreadStatus};
+use wattle_run::ports::store::{
+    Batch, QueueCondition, StoreError, ThreadQuery, ThreadRecord, ThreadStatus,
+};
 
 use crate::codec::{Packer, compress};
 use crate::error::invalid;
@@ -278,7 +280,7 @@ pub(super) fn record_row(record: &ThreadRecord, packer: &mut Packer) -> Result<R
     Ok(RecordRow {
         packed: packer.pack(record)?,
         app: record.app.to_string(),
-        status: status_word(record.status),
+        status: if record.stopped { STOPPED } else { status_word(record.status) },
         tenant: record.tenant.as_ref().map(|tenant| tenant.as_bytes().to_vec()),
         updated_ms: record.updated_ms,
         expires_ms: record.expires_ms,
@@ -286,8 +288,23 @@ pub(super) fn record_row(record: &ThreadRecord, packer: &mut Packer) -> Result<R
     })
 }
 
+/// The name of the status of a stopped thread in its column. Other such threads are idle.
+const STOPPED: &str = "stopped";
+
+/// Returns the names in the column of the status that a query matches; `None` for all.
+pub(super) fn status_words(query: &ThreadQuery) -> Option<Vec<&'static str>> {
+    let status = query.status?;
+    let mut words = vec![status_word(status)];
+    let of_stopped =
+        if query.stopped_as_interrupted { ThreadStatus::Interrupted } else { ThreadStatus::Idle };
+    if status == of_stopped {
+        words.push(STOPPED);
+    }
+    Some(words)
+}
+
 /// Returns the name of a status in its column.
-pub(super) fn status_word(status: ThreadStatus) -> &'static str {
+fn status_word(status: ThreadStatus) -> &'static str {
     match status {
         ThreadStatus::Idle => "idle",
         ThreadStatus::Running => "running",

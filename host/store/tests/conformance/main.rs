@@ -177,6 +177,7 @@ conformance! {
     retain:
         deleting_a_run_deletes_its_events_and_checkpoints
         thread_moves_back_when_its_checkpoint_is_deleted
+        thread_that_moves_back_to_a_cancelled_run_is_stopped
         thread_without_checkpoints_is_deleted_with_its_runs
         deleting_no_or_unknown_runs_changes_nothing
         deleting_runs_covers_all_namespaces_and_threads
@@ -204,6 +205,7 @@ conformance! {
     thread:
         records_are_replaced
         threads_are_listed_by_update
+        stopped_threads_are_listed_as_idle_or_as_interrupted
         thread_pages_are_bounded_in_bytes
         running_threads_are_listed_in_pages
         versions_are_listed_once

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Checkpointed, Event, EventKind};
-use wattle_graph::id::{Digest, Namespace, RunId, ThreadId};
+use wattle_graph::checkpoint::{Checkpoint, Trigger};
+use wattle_graph::event::{Checkpointed, Event, EventKind, RunStatus};
+use wattle_graph::id::{Digest, Namespace, NodeName, RunId, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, CheckpointQuery, CheckpointTuple, PruneStrategy, ThreadStatus,
+    Batch, CheckpointQuery, CheckpointTuple, PruneStrategy, RunRecord, ThreadRecord, ThreadStatus,
 };
 
 use crate::sample::{
     all_runs, append, batch, checkpoint, create, event, events, id, read, record, run, run_id,
-    seqs, tail,
+    seqs, tail, thread_id,
 };
 
 fn of(run: &str, mut checkpoint: Checkpoint) -> Checkpoint {
@@ -45,7 +45,7 @@ pub(crate) async fn three_runs(store: &dyn Store, name: &str) -> ThreadId {
         let seq = number * 2 - 1;
         let made = Batch {
             run: Some(run(&thread, &name)),
-            record: Some(wattle_run::ports::store::ThreadRecord {
+            record: Some(ThreadRecord {
                 run: Some(run_id(&name)),
                 status: ThreadStatus::Interrupted,
                 ..record(&thread)
@@ -116,6 +116,30 @@ pub(crate) async fn thread_moves_back_when_its_checkpoint_is_deleted(store: &dyn
     assert!(append(store, &thread, events(3, 3)).await.is_err(), "sequence numbers were reused");
     append(store, &thread, events(7, 7)).await.unwrap();
     assert_eq!(seqs(&store.events(&thread, 0, 99).await.unwrap()), [1, 2, 7]);
+}
+
+pub(crate) async fn thread_that_moves_back_to_a_cancelled_run_is_stopped(store: &dyn Store) {
+    for (name, status, has_next, stopped) in [
+        ("cancelled", RunStatus::Cancelled, true, true),
+        ("at-its-end", RunStatus::Cancelled, false, false),
+        ("completed", RunStatus::Completed, true, false),
+    ] {
+        let thread = thread_id(name);
+        for (number, word) in (1..).zip(["one", "two"]) {
+            let own = format!("{name} {word}");
+            let mut made = of(&own, checkpoint(number, None, &[], &[]));
+            if has_next {
+                made.meta.next = vec![Trigger::without_input(NodeName::new("a").unwrap(), None)];
+            }
+            let ended = RunRecord { status, ..run(&thread, &own) };
+            let record = ThreadRecord { run: Some(ended.id.clone()), ..record(&thread) };
+            let batch = Batch { run: Some(ended), record: Some(record), ..batch(made) };
+            append(store, &thread, batch).await.unwrap();
+        }
+        store.delete_runs(&[run_id(&format!("{name} two"))]).await.unwrap();
+        let record = store.thread(&thread).await.unwrap().unwrap().record;
+        assert_eq!((record.status, record.stopped), (ThreadStatus::Idle, stopped), "{name}");
+    }
 }
 
 pub(crate) async fn thread_without_checkpoints_is_deleted_with_its_runs(store: &dyn Store) {

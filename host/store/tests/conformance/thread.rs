@@ -95,6 +95,32 @@ pub(crate) async fn threads_are_listed_by_update(store: &dyn Store) {
     }
 }
 
+pub(crate) async fn stopped_threads_are_listed_as_idle_or_as_interrupted(store: &dyn Store) {
+    for (name, status) in [
+        ("idle", ThreadStatus::Idle),
+        ("interrupted", ThreadStatus::Interrupted),
+        ("stopped", ThreadStatus::Idle),
+    ] {
+        let mut record = record(&thread_id(name));
+        (record.status, record.stopped) = (status, name == "stopped");
+        write(store, record).await;
+    }
+    for (status, stopped_as_interrupted, names) in [
+        (ThreadStatus::Idle, false, "idle stopped"),
+        (ThreadStatus::Idle, true, "idle"),
+        (ThreadStatus::Interrupted, false, "interrupted"),
+        (ThreadStatus::Interrupted, true, "interrupted stopped"),
+        (ThreadStatus::Running, true, ""),
+    ] {
+        let status = Some(status);
+        let query = ThreadQuery { status, stopped_as_interrupted, ..ThreadQuery::default() };
+        let threads = store.threads(&query).await.unwrap().items;
+        let listed: Vec<&str> = threads.iter().map(|thread| thread.id.as_str()).collect();
+        assert_eq!(listed.join(" "), names, "{query:?}");
+        assert!(threads.iter().all(|it| it.stopped == (it.id.as_str() == "stopped")));
+    }
+}
+
 pub(crate) async fn thread_pages_are_bounded_in_bytes(store: &dyn Store) {
     let part = LIST_BYTES as usize * 3 / 8;
     let notes = [part, part, part, LIST_BYTES as usize + 1, 1];

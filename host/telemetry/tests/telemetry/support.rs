@@ -64,6 +64,7 @@ fn record() -> ThreadRecord {
         graph: GraphName::new("main").unwrap(),
         version: Digest::of(b"version"),
         status: ThreadStatus::Idle,
+        stopped: false,
         run: None,
         created_ms: 1,
         updated_ms: 1,

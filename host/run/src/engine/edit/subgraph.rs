@@ -214,6 +214,7 @@ impl Engine {
             let is_over = meta.next.is_empty();
             let record = meta.namespace.is_root().then(|| ThreadRecord {
                 status: if is_over { ThreadStatus::Idle } else { ThreadStatus::Interrupted },
+                stopped: false,
                 updated_ms: self.now_ms(),
                 expires_ms: None,
                 ..target.head.record.clone()
@@ -303,6 +304,7 @@ impl SubgraphEditTarget<'_> {
         let expires_ms = self.head.record.expires_ms.filter(|_| open.iter().any(is_left));
         ThreadRecord {
             status: ThreadStatus::Interrupted,
+            stopped: false,
             updated_ms: now_ms,
             expires_ms,
             ..self.head.record.clone()

@@ -46,6 +46,8 @@ pub struct ThreadQuery {
     pub app: Option<AppName>,
     /// Only threads with this status.
     pub status: Option<ThreadStatus>,
+    /// True if [stopped](ThreadRecord::stopped) threads count as interrupted, and not as idle.
+    pub stopped_as_interrupted: bool,
     /// Only threads of this tenant.
     pub tenant: Option<String>,
     /// Only threads that expire at or before this time.
@@ -88,6 +90,9 @@ pub struct ThreadSummary {
     pub graph: GraphName,
     /// Current status.
     pub status: ThreadStatus,
+    /// True if the last run was cancelled before the end of the graph, see [`ThreadRecord::stopped`].
+    #[serde(default)]
+    pub stopped: bool,
     /// The newest run.
     pub run: Option<RunId>,
     /// Time of creation, milliseconds since 1970.
@@ -119,6 +124,7 @@ impl From<&ThreadRecord> for ThreadSummary {
             app: record.app.clone(),
             graph: record.graph.clone(),
             status: record.status,
+            stopped: record.stopped,
             run: record.run.clone(),
             created_ms: record.created_ms,
             updated_ms: record.updated_ms,
