@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::code;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
-use wattle_project::agent_server::failure::error_of;
+use wattle_project::agent_server::failure::{cancelled, error_of};
 use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{StoreError, ThreadRecord, ThreadStatus as Stands};
@@ -53,11 +53,16 @@ pub(crate) fn run_thread_info(
 
 /// Returns the status of a thread. A thread with a pending run is busy, whatever status its record
 /// has.
-pub(crate) fn status(agents: &Agents, thread: &ThreadId, stands: Stands) -> ThreadStatus {
+pub(crate) fn status(
+    agents: &Agents,
+    thread: &ThreadId,
+    stands: Stands,
+    stopped: bool,
+) -> ThreadStatus {
     if agents.engine().has_known_pending(thread) {
         return ThreadStatus::Busy;
     }
-    stands.into()
+    ThreadStatus::of(stands, stopped)
 }
 
 /// Describes a thread, with its current state, as JSON.
@@ -73,8 +78,10 @@ pub(crate) async fn thread_at(
     state: Option<StateView>,
 ) -> Result<Thread, Fault> {
     let mut thread = Thread::new(&thread_info(agents, record), record, state.as_ref());
-    thread.status = status(agents, &record.id, record.status);
-    if record.status == Stands::Error
+    thread.status = status(agents, &record.id, record.status, record.stopped);
+    if record.stopped {
+        thread.error = Some(cancelled());
+    } else if record.status == Stands::Error
         && let Some(view) = agents.engine().thread(&record.id).await?
     {
         thread.error = view.failure.as_ref().map(error_of);

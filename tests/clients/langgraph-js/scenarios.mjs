@@ -116,6 +116,6 @@ export async function cancel(client) {
   await client.runs.cancel(thread_id, run_id, true);
   const run = await client.runs.get(thread_id, run_id);
   equal(run.status, "interrupted");
-  equal((await client.threads.get(thread_id)).status, "idle");
+  equal((await client.threads.get(thread_id)).status, "interrupted");
   return run;
 }

@@ -32,7 +32,7 @@ export async function multitask(client) {
   await atWork(client, thread_id, fourth);
   await refused(client.runs.get(thread_id, third), 404);
   await client.runs.cancel(thread_id, fourth, true, "interrupt", { reason: "enough" });
-  equal((await client.threads.get(thread_id)).status, "idle");
+  equal((await client.threads.get(thread_id)).status, "interrupted");
   await client.runs.delete(thread_id, fourth);
   return [first, second, third, fourth];
 }
@@ -68,7 +68,7 @@ export async function busy_loop(client) {
   const cancel_ms = Math.round(performance.now() - sent);
   ok(cancel_ms < SOON_MS, `${cancel_ms} ms`);
   equal((await client.runs.get(thread_id, run_id)).status, "interrupted");
-  equal((await client.threads.get(thread_id)).status, "idle");
+  equal((await client.threads.get(thread_id)).status, "interrupted");
   return { cancel_ms };
 }
 

@@ -31,7 +31,9 @@ async def cut_off(
     true(f"it ended soon, not after {took_ms:.0f} ms", took_ms < SOON_MS)
     run = await client.runs.get(thread_id, told[0]["run_id"])
     same("its status", run["status"], "interrupted")
-    same("the thread", (await client.threads.get(thread_id))["status"], "idle")
+    thread = await client.threads.get(thread_id)
+    same("the thread", thread["status"], "interrupted")
+    same("why", thread["error"]["error"], "UserInterrupt")
     return took_ms
 
 

@@ -21,7 +21,7 @@ async def status(client: LangGraphClient, thread_id: str, run_id: str) -> str:
 
 async def end(client: LangGraphClient, thread_id: str, run_id: str) -> None:
     await client.runs.cancel(thread_id, run_id, wait=True)
-    same("the thread", (await client.threads.get(thread_id))["status"], "idle")
+    same("the thread", (await client.threads.get(thread_id))["status"], "interrupted")
 
 
 async def it_waits_for_its_turn(client: LangGraphClient) -> list[str]:

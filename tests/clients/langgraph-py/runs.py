@@ -114,7 +114,9 @@ async def a_run_is_cancelled(client: LangGraphClient) -> dict:
     same("what it wrote", values.get("items", []), [])
     run = await client.runs.get(thread_id, made["run_id"])
     same("a cancelled run is interrupted", run["status"], "interrupted")
-    same("its thread is free", (await client.threads.get(thread_id))["status"], "idle")
+    same("its thread", (await client.threads.get(thread_id))["status"], "interrupted")
+    found = await client.threads.search(ids=[thread_id], status="interrupted")
+    same("it is found so", [thread["thread_id"] for thread in found], [thread_id])
     return run
 
 

@@ -218,7 +218,7 @@ const scenarios = {
     await settled(page);
     let { status, runs } = await kept(page);
     while (status === "busy") ({ status, runs } = await kept(page));
-    assert.deepEqual([status, runs.map((run) => run.status)], ["idle", ["interrupted"]]);
+    assert.deepEqual([status, runs.map((run) => run.status)], ["interrupted", ["interrupted"]]);
     const stopped = (await lines(page)).findLast(([kind]) => kind === "ai")?.[1] ?? "";
     assert.ok(!stopped.endsWith(LONG), stopped);
     return complaints;

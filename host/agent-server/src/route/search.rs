@@ -167,15 +167,15 @@ pub(super) async fn count(
 /// A thread that matches a search, with what threads are sorted by.
 struct Found {
     id: ThreadId,
-    status: Stands,
+    status: ThreadStatus,
     created_ms: i64,
     updated_ms: i64,
 }
 
 impl From<ThreadSummary> for Found {
     fn from(thread: ThreadSummary) -> Self {
-        let ThreadSummary { id, status, created_ms, updated_ms, .. } = thread;
-        Self { id, status, created_ms, updated_ms }
+        let ThreadSummary { id, status, stopped, created_ms, updated_ms, .. } = thread;
+        Self { id, status: ThreadStatus::of(status, stopped), created_ms, updated_ms }
     }
 }
 
@@ -205,6 +205,7 @@ impl Wanted<'_> {
                     tenant: caller.tenant.clone(),
                     // A thread with a pending run is busy, whatever status it has in the store.
                     status: self.status.and_then(store_status),
+                    stopped_as_interrupted: true,
                     ..ThreadQuery::default()
                 };
                 let mut walk = ThreadWalk::new(agents.ports().store.as_ref(), query);
@@ -246,7 +247,7 @@ impl Wanted<'_> {
 
     fn has_facts(&self, agents: &Agents, thread: &ThreadSummary) -> bool {
         let is_shown = !thread.metadata.contains_key(TEMPORARY);
-        let status = || view::status(agents, &thread.id, thread.status);
+        let status = || view::status(agents, &thread.id, thread.status, thread.stopped);
         let stands = self.status.is_none_or(|wanted| status() == wanted);
         let facts = self.metadata.is_none_or(|wanted| {
             wanted.iter().all(|(name, value)| {

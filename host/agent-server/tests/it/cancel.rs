@@ -25,6 +25,57 @@ async fn cancelled_run_has_status_interrupted() {
 }
 
 #[tokio::test]
+async fn thread_of_a_cancelled_run_is_interrupted_until_it_goes_on() {
+    let host = Host::new();
+    let (id, run) = begun(&host).await;
+    host.post(&format!("{run}/cancel?wait=true"), Value::Null).await.ok();
+    let path = format!("/threads/{id}");
+    let thread = host.get(&path).await.ok();
+    let error = json!({ "error": "UserInterrupt", "message": "User interrupted the run" });
+    assert_eq!((&thread["status"], &thread["error"]), (&json!("interrupted"), &error));
+    let found = async |status: &str| {
+        let wanted = json!({ "status": status });
+        let count = host.post("/threads/count", wanted.clone()).await.ok();
+        let threads = host.post("/threads/search", wanted).await.ok();
+        assert_eq!(json!(threads.as_array().unwrap().len()), count, "{status}");
+        let named = host.post("/threads/search", json!({ "status": status, "ids": [id] })).await;
+        assert_eq!(named.ok(), threads, "{status}");
+        threads.as_array().unwrap().len()
+    };
+    assert_eq!((found("interrupted").await, found("idle").await), (1, 0));
+    let native = host.get(&format!("/api/v1{path}")).await.ok();
+    assert_eq!(native["status"], "idle");
+    host.let_go.send_replace(true);
+    let go_on = json!({ "assistant_id": "slow", "input": null });
+    let values = host.post(&format!("{path}/runs/wait"), go_on).await.ok();
+    assert_eq!(values["items"], json!(["a"]));
+    let thread = host.get(&path).await.ok();
+    assert_eq!((&thread["status"], &thread["error"]), (&json!("idle"), &Value::Null));
+    assert_eq!((found("interrupted").await, found("idle").await), (0, 1));
+}
+
+#[tokio::test]
+async fn edit_or_rollback_after_a_cancel_changes_the_status_of_the_thread() {
+    let host = Host::new();
+    let (id, run) = begun(&host).await;
+    let path = format!("/threads/{id}");
+    let status = async || host.get(&path).await.ok()["status"].clone();
+    host.post(&format!("{run}/cancel?wait=true"), Value::Null).await.ok();
+    // A run that is rolled back leaves the thread as the cancelled run left it.
+    let next = json!({ "assistant_id": "slow", "input": { "word": "b" } });
+    let next = host.post(&format!("{path}/runs"), next).await;
+    let next = next.header("content-location").to_owned();
+    host.begun(2).await;
+    assert_eq!(status().await, "busy");
+    let gone = host.post(&format!("{next}/cancel?action=rollback"), Value::Null).await;
+    assert_eq!(gone.status, 202, "{}", gone.text);
+    assert_eq!(status().await, "interrupted");
+    let end = json!({ "values": null, "as_node": "__end__" });
+    host.post(&format!("{path}/state"), end).await.ok();
+    assert_eq!(status().await, "idle");
+}
+
+#[tokio::test]
 async fn cancel_with_wait_returns_values() {
     let host = Host::new();
     let (_, run) = begun(&host).await;

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use wattle_graph::failure::{Failure, code};
 
 /// Name of the error of a run that reached its recursion limit.
@@ -20,6 +20,11 @@ pub fn error_of(failure: &Failure) -> Value {
     shown.insert("message".to_owned(), message_of(failure).into());
     shown.extend(place_of(failure));
     Value::Object(shown)
+}
+
+/// Returns the error of a thread whose run was cancelled, in the words of LangGraph servers.
+pub fn cancelled() -> Value {
+    json!({ "error": "UserInterrupt", "message": "User interrupted the run" })
 }
 
 /// Returns a failure as one line: its name and its message.
@@ -66,8 +71,6 @@ fn detail_text<'f>(failure: &'f Failure, name: &str) -> Option<&'f str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -26,15 +26,19 @@ pub enum ThreadStatus {
     Idle,
     /// The thread has a running or pending run.
     Busy,
-    /// The last run stopped at an interrupt or a breakpoint, and can be resumed.
+    /// The last run stopped at an interrupt or a breakpoint, or was cancelled before the end of the
+    /// graph, and can be resumed.
     Interrupted,
     /// The last run failed.
     Error,
 }
 
-impl From<Stands> for ThreadStatus {
-    fn from(status: Stands) -> Self {
+impl ThreadStatus {
+    /// Returns the status of a thread for clients. `stopped` is that of its record: for the native
+    /// API, a thread whose run was cancelled is idle.
+    pub fn of(status: Stands, stopped: bool) -> Self {
         match status {
+            Stands::Idle if stopped => Self::Interrupted,
             Stands::Idle => Self::Idle,
             Stands::Running => Self::Busy,
             Stands::Interrupted => Self::Interrupted,
@@ -113,7 +117,7 @@ pub struct Thread {
     pub values: Option<Value>,
     /// Pending interrupts by task id.
     pub interrupts: BTreeMap<String, Vec<Interrupt>>,
-    /// Failure of the last run.
+    /// Failure or cancel of the last run.
     pub error: Option<Value>,
     /// TTL of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +137,7 @@ impl Thread {
             updated_at: format_time_with_micros(record.updated_ms),
             state_updated_at: format_time_with_micros(changed_ms),
             metadata: record.metadata.clone().into_iter().collect(),
-            status: record.status.into(),
+            status: ThreadStatus::of(record.status, record.stopped),
             config: json!({}),
             values: state.map(|state| thread_info.values(&state.values)),
             interrupts: state.map(questions).unwrap_or_default(),
