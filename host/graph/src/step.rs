@@ -26,7 +26,7 @@ use crate::schema::StepBudget;
 use crate::step::next::{FinishedNode, NextTriggers};
 
 pub use self::command::{Command, command};
-pub use self::edit::{Edit, EditAs, edit, empty_checkpoint};
+pub use self::edit::{Edit, EditAs, edit, empty_checkpoint, first_input};
 pub use self::input::{accept_input, check_input};
 pub use self::parent::{ParentOutcome, parent_outcome};
 pub use self::reduction::{

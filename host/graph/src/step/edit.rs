@@ -28,8 +28,11 @@ pub struct Edit {
 pub enum EditAs {
     /// A node. The edit has the effect of a finished task: its edges and branches are followed.
     Node(NodeName),
-    /// The input of a run: the entry nodes run next. Must be the only edit.
+    /// An input: the entry nodes run next. Must be the only edit.
     Input,
+    /// The input of a run, for a history that is written anew: like [`Self::Input`], but the source
+    /// of the checkpoint is the input of a run.
+    RunInput,
     /// The end of the graph: nothing runs next. Must be the only edit, and has no writes.
     End,
     /// A copy of the checkpoint, with the same state and the same triggers. Must be the only edit,
@@ -37,6 +40,14 @@ pub enum EditAs {
     Copy,
     /// The only node that made the checkpoint, or an input if no node did.
     Infer,
+}
+
+impl Edit {
+    /// Returns true if the edit makes the first checkpoint of a thread without history, see
+    /// [`first_input`]. Other edits change an [`empty_checkpoint`] there.
+    pub fn is_first_input(&self) -> bool {
+        matches!(self.as_node, EditAs::Input | EditAs::RunInput | EditAs::Infer)
+    }
 }
 
 /// Applies edits and returns the new checkpoint. Several edits form one superstep: their writes are
@@ -70,10 +81,9 @@ pub fn edit(
     let writes = &edits[0].writes;
     match &authors[0] {
         ResolvedAuthor::Node(_) => as_nodes(graph, base, edits, &authors, reduced, at),
-        ResolvedAuthor::Input => {
+        ResolvedAuthor::Input(source) => {
             let namespace = &base.meta.namespace;
-            let source = CheckpointSource::Update;
-            input::accept(graph, Some(base), namespace, source, writes, reduced, at)
+            input::accept(graph, Some(base), namespace, *source, writes, reduced, at)
         }
         ResolvedAuthor::End if writes.is_empty() => {
             let ended = copy(base, at);
@@ -92,6 +102,26 @@ pub fn edit(
     }
 }
 
+/// Applies an edit as an input to a thread without history, and returns its first checkpoint.
+///
+/// `reduced` holds the results of [`super::edit_reductions`] for an [`empty_checkpoint`].
+///
+/// # Errors
+///
+/// The errors of [`super::accept_input`].
+pub fn first_input(
+    graph: &Graph,
+    edit: &Edit,
+    reduced: &BTreeMap<ChannelName, Value>,
+    at: CheckpointStamp,
+) -> Result<Checkpoint, StepError> {
+    let source = match edit.as_node {
+        EditAs::RunInput => CheckpointSource::Input,
+        _ => CheckpointSource::Update,
+    };
+    input::accept(graph, None, &Namespace::root(), source, &edit.writes, reduced, at)
+}
+
 /// Returns the checkpoint of a thread without history, as a base for edits. It contains the
 /// defaults of the channels, and nothing runs next.
 pub fn empty_checkpoint(graph: &Graph, namespace: &Namespace, at: CheckpointStamp) -> Checkpoint {
@@ -102,7 +132,8 @@ pub fn empty_checkpoint(graph: &Graph, namespace: &Namespace, at: CheckpointStam
 /// The resolved author of an edit.
 enum ResolvedAuthor<'e> {
     Node(&'e NodeName),
-    Input,
+    /// The source of the checkpoint.
+    Input(CheckpointSource),
     End,
     Copy,
 }
@@ -115,7 +146,8 @@ fn author<'e>(
     Ok(match &edit.as_node {
         EditAs::Node(node) if graph.node(node).is_some() => ResolvedAuthor::Node(node),
         EditAs::Node(node) => return Err(unknown_node(graph, node)),
-        EditAs::Input => ResolvedAuthor::Input,
+        EditAs::Input => ResolvedAuthor::Input(CheckpointSource::Update),
+        EditAs::RunInput => ResolvedAuthor::Input(CheckpointSource::Input),
         EditAs::End => ResolvedAuthor::End,
         EditAs::Copy => ResolvedAuthor::Copy,
         EditAs::Infer => infer(graph, base)?,
@@ -130,7 +162,9 @@ fn infer<'e>(graph: &Graph, base: &'e Checkpoint) -> Result<ResolvedAuthor<'e>, 
     let mut sorted = writers.iter();
     match (sorted.next(), sorted.next()) {
         (Some(only), None) if graph.node(only).is_some() => Ok(ResolvedAuthor::Node(only)),
-        (None, None) if base.meta.source != CheckpointSource::Loop => Ok(ResolvedAuthor::Input),
+        (None, None) if base.meta.source != CheckpointSource::Loop => {
+            Ok(ResolvedAuthor::Input(CheckpointSource::Update))
+        }
         (None, None) => {
             Err(StepError::AmbiguousEdit { candidates: graph.nodes().keys().cloned().collect() })
         }

@@ -6,6 +6,7 @@
 mod subgraph;
 
 use std::collections::BTreeMap;
+use std::slice;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -15,7 +16,9 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::Graph;
 use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_graph::principal::Principal;
-use wattle_graph::step::{CheckpointStamp, Edit, edit, edit_reductions, empty_checkpoint};
+use wattle_graph::step::{
+    CheckpointStamp, Edit, edit, edit_reductions, empty_checkpoint, first_input,
+};
 
 use super::app_code::select_graph;
 use super::history::check_namespace;
@@ -89,12 +92,27 @@ impl Engine {
         };
         let forked = base.as_ref().map(|base| base.meta.id);
         let forked = forked.filter(|id| head.current != Some(*id));
-        let mut before = base.unwrap_or_else(|| {
-            let blank = empty_checkpoint(&graph_version.graph, &Namespace::root(), at(&made));
-            made.push(blank.clone());
-            blank
-        });
-        for edits in &request.supersteps {
+        let mut supersteps = request.supersteps.iter().peekable();
+        let mut before = match base {
+            Some(base) => base,
+            None => {
+                let graph = &graph_version.graph;
+                let blank = empty_checkpoint(graph, &Namespace::root(), at(&made));
+                let input = supersteps.next_if(|edits| begins(edits));
+                let first = match input.and_then(|edits| edits.first()) {
+                    Some(input) => {
+                        let stamp = at(&made);
+                        let mut first = apply_first(&app, graph, &blank, input, stamp).await?;
+                        first.meta.metadata.clone_from(&request.metadata);
+                        first
+                    }
+                    None => blank,
+                };
+                made.push(first.clone());
+                first
+            }
+        };
+        for edits in supersteps {
             let stamp = at(&made);
             let edited = apply(&app, &graph_version.graph, &before, edits, stamp).await?;
             before = edited;
@@ -195,6 +213,26 @@ impl Engine {
         }
         log.wait_durable().await.map_err(store_failure)
     }
+}
+
+/// Returns true if the edits of a superstep make the first checkpoint of a thread.
+fn begins(edits: &[Edit]) -> bool {
+    matches!(edits, [only] if only.is_first_input())
+}
+
+/// Applies an edit as an input to a thread without history. `blank` is the checkpoint of such a
+/// thread.
+async fn apply_first(
+    app: &App,
+    graph: &Graph,
+    blank: &Checkpoint,
+    input: &Edit,
+    stamp: CheckpointStamp,
+) -> Result<Checkpoint, Failure> {
+    let reduced = reduce(app, edit_reductions(graph, blank, slice::from_ref(input))).await?;
+    let is_long = is_long_validation(graph, input.writes.iter().map(|write| &write.value));
+    let made = block_in_place_in_turn(is_long, || first_input(graph, input, &reduced, stamp));
+    made.await.map_err(|error| error.to_failure())
 }
 
 /// Applies the edits of one superstep. Conditions read the whole state, so the work is proportional

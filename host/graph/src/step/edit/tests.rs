@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Edit, EditAs, edit, empty_checkpoint};
+use super::{Edit, EditAs, edit, empty_checkpoint, first_input};
 use crate::checkpoint::{Checkpoint, CheckpointSource};
 use crate::error::StepError;
 use crate::graph::Graph;
@@ -155,6 +155,41 @@ fn edit_as_an_input_applies_reducers() {
     let made = apply(&graph, &base, &[other(EditAs::Input, "log", json!("new"))]).unwrap();
     assert_eq!(made.state()["log"], json!(["split", "a", "b", "new"]));
     assert_eq!(next(&made), ["split"]);
+}
+
+#[test]
+fn edit_as_the_input_of_a_run_has_its_source() {
+    let graph = graph(PAIR);
+    let base = after(&graph, 2);
+    let edits = [other(EditAs::RunInput, "log", json!("new"))];
+    let made = edit(&graph, &base, &edits, &BTreeMap::new(), at(9)).unwrap();
+    assert_eq!(made.state()["log"], json!(["split", "a", "b", "new"]));
+    assert_eq!(next(&made), ["split"]);
+    let meta = &made.meta;
+    assert_eq!((meta.source, meta.parent), (CheckpointSource::Input, Some(base.meta.id)));
+}
+
+#[test]
+fn input_makes_the_first_checkpoint_of_a_thread() {
+    let graph = graph(PAIR);
+    for (author, source) in [
+        (EditAs::Input, CheckpointSource::Update),
+        (EditAs::Infer, CheckpointSource::Update),
+        (EditAs::RunInput, CheckpointSource::Input),
+    ] {
+        let input = other(author, "log", json!("new"));
+        assert!(input.is_first_input());
+        let made = first_input(&graph, &input, &BTreeMap::new(), at(9)).unwrap();
+        assert_eq!(made.state()["log"], json!(["new"]));
+        assert_eq!(next(&made), ["split"]);
+        assert_eq!((made.meta.source, made.meta.parent, made.meta.step), (source, None, 0));
+    }
+    for author in [EditAs::Node(node("a")), EditAs::End, EditAs::Copy] {
+        assert!(!bare(author).is_first_input());
+    }
+    let unknown = other(EditAs::RunInput, "x", json!(1));
+    let error = first_input(&graph, &unknown, &BTreeMap::new(), at(9)).unwrap_err();
+    assert!(error.to_string().contains("graph `g` has no channel `x`"), "{error}");
 }
 
 #[test]
