@@ -28,8 +28,11 @@ use crate::wire::outline::{FaultDocument, StateUpdated, ThreadStatePart};
 use crate::wire::request::{StateRequest, StateUpdate, Superstep, UpdateInput};
 use crate::wire::shape::ThreadState;
 
-/// Names that clients use for the input as the writer of an update.
-const INPUTS: &[&str] = &["__start__", "__input__"];
+/// Names that clients use for the input as the writer of an update: [`INPUT`] for the superstep in
+/// which an input is pending, and [`START`] for the one that writes it to the channels.
+const INPUTS: &[&str] = &[START, INPUT];
+const START: &str = "__start__";
+const INPUT: &str = "__input__";
 const COPY: &str = "__copy__";
 
 /// Metadata key of a thread with the id of its graph.
@@ -190,11 +193,37 @@ pub(super) async fn lived(
     let edits = |step: Superstep| -> Result<Vec<Edit>, Fault> {
         step.updates.into_iter().map(|update| ground.lived(update, &mut ignored)).collect()
     };
-    let steps = steps.into_iter().map(edits).collect::<Result<_, _>>()?;
+    let steps = with_whole_inputs(steps).into_iter().map(edits).collect::<Result<_, _>>()?;
     let principal = caller.principal.clone();
     let edit = EditThread { principal, ..ground.request(record, steps) };
     agents.engine().edit(edit).await?;
     Ok(ignored)
+}
+
+/// Joins the two supersteps of an input. The engine has one checkpoint for them, and the state
+/// before an input is shown with it. What the second superstep wrote is the input.
+fn with_whole_inputs(steps: Vec<Superstep>) -> Vec<Superstep> {
+    let mut whole = Vec::with_capacity(steps.len());
+    let mut steps = steps.into_iter().peekable();
+    while let Some(mut step) = steps.next() {
+        if only_writer(&step) == Some(INPUT)
+            && let Some(written) = steps.next_if(|next| only_writer(next) == Some(START))
+        {
+            for (update, written) in step.updates.iter_mut().zip(written.updates) {
+                *update = UpdateInput { as_node: update.as_node.take(), ..written };
+            }
+        }
+        whole.push(step);
+    }
+    whole
+}
+
+/// Returns the writer of a superstep with one update.
+fn only_writer(step: &Superstep) -> Option<&str> {
+    match step.updates.as_slice() {
+        [only] => only.as_node.as_deref(),
+        _ => None,
+    }
 }
 
 /// The graph of a thread, for edits of its state.
@@ -287,6 +316,13 @@ impl Ground {
     /// Converts an update of a past superstep. An update cannot select the next nodes: the next
     /// superstep determines them.
     fn lived(&self, update: UpdateInput, ignored: &mut IgnoredKeys) -> Result<Edit, Fault> {
+        let is_input = update.as_node.as_deref() == Some(INPUT);
+        let edit = self.past_edit(update, ignored)?;
+        let as_node = if is_input { EditAs::RunInput } else { edit.as_node };
+        Ok(Edit { as_node, ..edit })
+    }
+
+    fn past_edit(&self, update: UpdateInput, ignored: &mut IgnoredKeys) -> Result<Edit, Fault> {
         let UpdateInput { values, command, as_node } = update;
         let as_node = as_node.as_deref();
         let Some(command) = command else { return self.edit(values.as_ref(), as_node, ignored) };

@@ -352,3 +352,70 @@ async fn supersteps_create_the_history_of_a_new_thread() {
     let values = host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
     assert_eq!(values["items"], json!(["a", "b"]));
 }
+
+/// Creates a thread of `slow` whose supersteps have the given values and nodes. Returns the thread
+/// and its history.
+async fn with_past(host: &Host, steps: &[(Value, &str)]) -> (Value, Vec<Value>) {
+    let step = |(values, node): &(Value, &str)| json!({ "updates": [{ "values": values, "as_node": node }] });
+    let steps: Vec<Value> = steps.iter().map(step).collect();
+    let new = json!({ "metadata": { "graph_id": "slow" }, "supersteps": steps });
+    let thread = host.post("/threads", new).await.ok();
+    let path = format!("/threads/{}/history", thread["thread_id"].as_str().unwrap());
+    let history = host.post(&path, json!({ "limit": 99 })).await.ok();
+    (thread, history.as_array().unwrap().clone())
+}
+
+/// Returns source, step and next nodes of states.
+fn outline(history: &[Value]) -> Value {
+    let shown = history.iter().map(|state| {
+        json!([state["metadata"]["source"], state["metadata"]["step"], state["next"]])
+    });
+    shown.collect()
+}
+
+#[tokio::test]
+async fn supersteps_with_inputs_have_the_history_of_runs() {
+    let host = Host::new();
+    let input = json!({ "word": "a", "items": ["x"] });
+    let (thread, history) = with_past(
+        &host,
+        &[
+            (input.clone(), "__input__"),
+            (input, "__start__"),
+            (json!({ "items": ["a"] }), "hold"),
+            (json!({ "word": "b" }), "__input__"),
+            (json!({ "word": "b" }), "__start__"),
+            (json!({ "items": ["b"] }), "hold"),
+        ],
+    )
+    .await;
+    assert_eq!(thread["values"], json!({ "word": "b", "items": ["x", "a", "b"] }));
+    let expected = json!([
+        ["update", 3, []],
+        ["input", 2, ["hold"]],
+        ["input", 1, ["__start__"]],
+        ["update", 1, []],
+        ["input", 0, ["hold"]],
+        ["input", -1, ["__start__"]],
+    ]);
+    assert_eq!(outline(&history), expected);
+    assert_eq!(history[5]["values"], json!({}));
+    // Another input can replace the first one, as for a run.
+    let again = json!({ "assistant_id": "slow", "input": { "word": "c" },
+        "checkpoint_id": history[5]["checkpoint_id"] });
+    let path = format!("/threads/{}/runs/wait", thread["thread_id"].as_str().unwrap());
+    let values = host.post(&path, again).await.ok();
+    assert_eq!(values, json!({ "word": "c", "items": ["c"] }));
+}
+
+#[tokio::test]
+async fn first_superstep_makes_the_first_state() {
+    let host = Host::new();
+    let (word, items) = (json!({ "word": "a" }), json!({ "items": ["a"] }));
+    let (_, history) =
+        with_past(&host, &[(word.clone(), "__input__"), (items.clone(), "hold")]).await;
+    let expected = json!([["update", 1, []], ["input", 0, ["hold"]], ["input", -1, ["__start__"]]]);
+    assert_eq!(outline(&history), expected);
+    let (_, history) = with_past(&host, &[(word, "__start__"), (items, "hold")]).await;
+    assert_eq!(outline(&history), json!([["update", 1, []], ["update", 0, ["hold"]]]));
+}
