@@ -6,13 +6,18 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::ops::{Div, Sub};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Returns how much of `all` one caller can hold while other callers hold `others`: half of the
 /// rest, rounded up.
 #[must_use]
-pub fn share_of(all: usize, others: usize) -> usize {
-    all.saturating_sub(others).div_ceil(2)
+pub fn share_of<N>(all: N, others: N) -> N
+where
+    N: Copy + PartialOrd + From<u8> + Sub<Output = N> + Div<Output = N>,
+{
+    let rest = if others < all { all - others } else { N::from(0) };
+    rest - rest / N::from(2)
 }
 
 /// A resource with a fixed limit for all callers, and a dynamic limit for each caller. Clones share
@@ -133,6 +138,12 @@ mod tests {
                 Err(full) => return (got, full),
             }
         }
+    }
+
+    #[test]
+    fn share_is_half_of_what_others_leave() {
+        assert_eq!((share_of(64_u64, 0), share_of(64_u64, 33)), (32, 16));
+        assert_eq!((share_of(1_usize, 0), share_of(2_usize, 3)), (1, 0));
     }
 
     #[test]

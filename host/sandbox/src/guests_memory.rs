@@ -1,8 +1,8 @@
 //! The memory of all guests of a host together, in shares of apps.
 //!
 //! Each guest has limits of its own; see [`crate::memory_meter`]. The pool bounds what all guests
-//! hold together. The guests of one app hold at most half of what those of other apps do not hold,
-//! so an app always finds memory. Part of each share is a reserve; see [`Room`].
+//! hold together. The guests of one app hold at most half of what those of other apps do not hold
+//! ([`share_of`]), so an app always finds memory. Part of each share is a reserve; see [`Room`].
 //!
 //! The pool counts memory when it grows, and not what a guest may take at most. A guest waits
 //! before it starts, until its first memory fits. The growth of a running guest is granted or
@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use wattle_graph::id::AppName;
+use wattle_run::fair_share::share_of;
 use wattle_run::gate::AwaitedBy;
 use wattle_run::limit;
 
@@ -111,7 +112,7 @@ impl GuestsMemory {
 
     /// Returns the number of bytes that one guest can hold if no other one exists.
     pub(crate) fn most_of_one_guest(&self) -> u64 {
-        Room::Usual.of(share(self.0.total, 0))
+        Room::Usual.of(share_of(self.0.total, 0))
     }
 
     /// Takes the first `bytes` of a guest, at most [`GuestsMemory::most_of_one_guest`]. Waits until
@@ -201,7 +202,7 @@ impl State {
     fn take(&mut self, total: u64, owner: &MemoryOwner, bytes: u64, room: Room) -> bool {
         let held = self.accounts.get(owner).map_or(0, |account| account.held);
         let after = held.saturating_add(bytes);
-        if after > room.of(share(total, self.used - held)) {
+        if after > room.of(share_of(total, self.used - held)) {
             return false;
         }
         self.used += bytes;
@@ -235,11 +236,6 @@ impl Account {
     fn is_idle(&self) -> bool {
         self.held == 0 && !self.has_waiters()
     }
-}
-
-/// Returns how much of `total` one owner can hold while others hold `others`: half of the rest.
-fn share(total: u64, others: u64) -> u64 {
-    total.saturating_sub(others) / 2
 }
 
 /// The memory of one guest. It returns to the pool on drop.
