@@ -9,17 +9,18 @@ use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::Response;
 use wattle_graph::failure::code;
+use wattle_run::caller_id::CallerId;
 use wattle_run::fair_share::{Full, Pool};
 
 use crate::blob_link::is_link;
 use crate::guard::access::Access;
-use crate::guard::budget::Budget;
+use crate::guard::budget::{Budget, Subject};
 use crate::guard::holder::Holder;
 use crate::guard::key;
 use crate::guard::keyring::Keyring;
 use crate::guard::lease::{BodyLease, ResponseLease, Responses, body_bytes};
 use crate::guard::limits::{OPEN_RETRY_SECONDS, full};
-use crate::guard::open::{OpenRequests, Slot, Subject, hold, too_many};
+use crate::guard::open::{OpenRequests, Slot, hold, too_many};
 use crate::guard::quotas::{Quotas, address_of};
 use crate::guard::refusal::Refusal;
 use crate::guard::scope::KeyScope;
@@ -33,7 +34,7 @@ pub(crate) struct Ledger {
     pub(super) quotas: Quotas,
     open: OpenRequests,
     /// Bytes of request bodies in memory.
-    bodies: Pool<Subject>,
+    bodies: Pool<CallerId>,
     /// Bytes of complete responses in memory.
     responses: Responses,
 }
@@ -106,11 +107,12 @@ pub(super) async fn admit(
     let record = holder.as_ref().and_then(Holder::record);
     let revocable = record.map(|record| (state.clone(), record.digest));
     let rate = holder.as_ref().and_then(Holder::rate);
-    request.extensions_mut().insert(Budget::new(state, subject.clone(), rate));
-    let body = BodyLease::new(&ledger.bodies, &subject, &state.traffic);
-    let response = ledger.responses.reserve(&subject, need.share, &state.traffic);
+    let caller = subject.caller();
+    request.extensions_mut().insert(Budget::new(state, subject, rate));
+    let body = BodyLease::new(&ledger.bodies, caller, &state.traffic);
+    let response = ledger.responses.reserve(caller, need.share, &state.traffic);
     let response = response.map_err(|_| full("bytes of responses that were not read"))?;
-    let slot = ledger.open.open(subject, need.share, revocable);
+    let slot = ledger.open.open(caller, need.share, revocable);
     let slot = slot.map_err(|why| too_many_open(state, why))?;
     let extensions = request.extensions_mut();
     extensions.insert(slot.clone());

@@ -1,10 +1,31 @@
 //! The rate limit of a caller, for commands on a WebSocket connection.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::guard::open::Subject;
+use wattle_run::caller_id::CallerId;
+
 use crate::guard::rate::Rate;
 use crate::state::ApiState;
+
+/// The caller whose requests are counted.
+#[derive(Clone, Debug)]
+pub(crate) enum Subject {
+    /// A key, by its id.
+    Key(String),
+    /// The network of a client that sends requests without a key.
+    Address(IpAddr),
+}
+
+impl Subject {
+    /// Returns the identity between which the host divides what it has.
+    pub(crate) fn caller(&self) -> CallerId {
+        match self {
+            Self::Key(id) => CallerId::of_key(id),
+            Self::Address(network) => CallerId::of_network(*network),
+        }
+    }
+}
 
 /// The rate limit that a request counted against, in the extensions of the request. WebSocket
 /// handlers count each command against it.

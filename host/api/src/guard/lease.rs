@@ -11,13 +11,13 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use serde_json::json;
 use wattle_graph::failure::code;
+use wattle_run::caller_id::CallerId;
 use wattle_run::fair_share::{Full, Pool};
 
 use crate::guard::access::Share;
 use crate::guard::limits::{
     ALL_BODY_BYTES, ALL_CONTROL_REQUESTS, LARGEST_BODIES, RESPONSE_RESERVE_BYTES, full,
 };
-use crate::guard::open::Subject;
 use crate::problem::Problem;
 use crate::response::{SharedBytes, next_piece};
 use crate::traffic::{Cut, Traffic};
@@ -33,23 +33,23 @@ pub(crate) fn body_bytes(body_limit_bytes: usize) -> usize {
 pub(crate) struct BodyLease(Arc<Held>);
 
 struct Held {
-    pool: Pool<Subject>,
-    subject: Subject,
+    pool: Pool<CallerId>,
+    caller: CallerId,
     traffic: Arc<Traffic>,
     bytes: AtomicUsize,
 }
 
 impl BodyLease {
     /// Creates a lease of 0 bytes.
-    pub(crate) fn new(pool: &Pool<Subject>, subject: &Subject, traffic: &Arc<Traffic>) -> Self {
-        let (pool, subject, traffic) = (pool.clone(), subject.clone(), traffic.clone());
-        Self(Arc::new(Held { pool, subject, traffic, bytes: AtomicUsize::new(0) }))
+    pub(crate) fn new(pool: &Pool<CallerId>, caller: CallerId, traffic: &Arc<Traffic>) -> Self {
+        let (pool, traffic) = (pool.clone(), traffic.clone());
+        Self(Arc::new(Held { pool, caller, traffic, bytes: AtomicUsize::new(0) }))
     }
 
     /// Adds bytes to the lease. Returns false, and adds none, if the limit does not permit them.
     pub(crate) fn grow(&self, bytes: usize) -> bool {
-        let Held { pool, subject, traffic, bytes: held } = &*self.0;
-        let is_taken = pool.take(subject, bytes, usize::MAX).is_ok();
+        let Held { pool, caller, traffic, bytes: held } = &*self.0;
+        let is_taken = pool.take(caller, bytes, usize::MAX).is_ok();
         if is_taken {
             held.fetch_add(bytes, Ordering::Relaxed);
         } else {
@@ -75,7 +75,7 @@ impl Held {
     fn release(&self) {
         let bytes = self.bytes.swap(0, Ordering::Relaxed);
         if bytes > 0 {
-            self.pool.give(&self.subject, bytes);
+            self.pool.give(&self.caller, bytes);
         }
     }
 }
@@ -90,10 +90,10 @@ impl Drop for Held {
 #[derive(Clone)]
 pub(crate) struct Responses {
     bytes: usize,
-    all: Pool<Subject>,
+    all: Pool<CallerId>,
     /// Reserves of the control plane. An operator can cancel runs while unread responses take all
     /// other memory.
-    control: Pool<Subject>,
+    control: Pool<CallerId>,
 }
 
 /// The bytes that the response to one request occupies from when it is made until it is sent. Stored
@@ -103,7 +103,7 @@ pub struct ResponseLease(Arc<HeldResponse>);
 
 struct HeldResponse {
     responses: Responses,
-    subject: Subject,
+    caller: CallerId,
     is_control: bool,
     traffic: Arc<Traffic>,
     /// Bytes in addition to the reserve.
@@ -120,17 +120,16 @@ impl Responses {
     /// Reserves room for a small response. Fails if unread responses of the caller take its share.
     pub(crate) fn reserve(
         &self,
-        subject: &Subject,
+        caller: CallerId,
         share: Share,
         traffic: &Arc<Traffic>,
     ) -> Result<ResponseLease, Full> {
         let is_control = share == Share::Control;
         let pool = if is_control { &self.control } else { &self.all };
-        let taken = pool.take(subject, RESPONSE_RESERVE_BYTES, usize::MAX);
+        let taken = pool.take(&caller, RESPONSE_RESERVE_BYTES, usize::MAX);
         taken.inspect_err(|_| traffic.cut(Cut::Responses))?;
-        let (responses, subject, traffic) = (self.clone(), subject.clone(), traffic.clone());
-        let bytes = AtomicUsize::new(0);
-        let held = HeldResponse { responses, subject, is_control, traffic, bytes };
+        let (responses, traffic, bytes) = (self.clone(), traffic.clone(), AtomicUsize::new(0));
+        let held = HeldResponse { responses, caller, is_control, traffic, bytes };
         Ok(ResponseLease(Arc::new(held)))
     }
 }
@@ -139,10 +138,10 @@ impl ResponseLease {
     /// Makes room for a response that has this many bytes by now. Returns false if the limit does
     /// not permit them.
     pub fn grow_to(&self, bytes: usize) -> bool {
-        let HeldResponse { responses, subject, traffic, bytes: held, .. } = &*self.0;
+        let HeldResponse { responses, caller, traffic, bytes: held, .. } = &*self.0;
         let wanted = bytes.saturating_sub(RESPONSE_RESERVE_BYTES);
         let more = wanted.saturating_sub(held.load(Ordering::Relaxed));
-        let is_taken = more == 0 || responses.all.take(subject, more, usize::MAX).is_ok();
+        let is_taken = more == 0 || responses.all.take(caller, more, usize::MAX).is_ok();
         if is_taken {
             held.fetch_add(more, Ordering::Relaxed);
         } else {
@@ -205,10 +204,10 @@ impl Drop for HeldResponse {
         let Responses { all, control, .. } = &self.responses;
         let bytes = *self.bytes.get_mut();
         if bytes > 0 {
-            all.give(&self.subject, bytes);
+            all.give(&self.caller, bytes);
         }
         let pool = if self.is_control { control } else { all };
-        pool.give(&self.subject, RESPONSE_RESERVE_BYTES);
+        pool.give(&self.caller, RESPONSE_RESERVE_BYTES);
     }
 }
 
@@ -235,7 +234,7 @@ mod tests {
     use super::*;
 
     fn reserve(responses: &Responses, id: &str, share: Share) -> Result<ResponseLease, Full> {
-        responses.reserve(&Subject::Key(id.to_owned()), share, &Arc::default())
+        responses.reserve(CallerId::of_key(id), share, &Arc::default())
     }
 
     fn lease(responses: &Responses, id: &str) -> ResponseLease {
@@ -303,19 +302,19 @@ mod tests {
     #[test]
     fn one_caller_cannot_take_all_body_memory() {
         let pool = Pool::new(100);
-        let [one, other] = ["a", "b"].map(|id| Subject::Key(id.to_owned()));
-        let lease = |subject| BodyLease::new(&pool, subject, &Arc::default());
-        let large = lease(&one);
+        let [one, other] = ["a", "b"].map(CallerId::of_key);
+        let lease = |caller| BodyLease::new(&pool, caller, &Arc::default());
+        let large = lease(one);
         assert!(large.grow(30) && large.grow(20) && !large.grow(1));
-        assert!(!lease(&one).grow(1), "the limit is per caller, not per request");
-        let small = lease(&other);
+        assert!(!lease(one).grow(1), "the limit is per caller, not per request");
+        let small = lease(other);
         assert!(small.grow(25));
         large.release();
         assert!(small.grow(25));
         drop(small);
         assert!(large.grow(50));
-        assert!(large.replace(10) && lease(&other).grow(45));
-        assert!(!large.replace(51) && lease(&other).grow(50), "it holds nothing");
+        assert!(large.replace(10) && lease(other).grow(45));
+        assert!(!large.replace(51) && lease(other).grow(50), "it holds nothing");
     }
 
     #[test]

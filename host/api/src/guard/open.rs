@@ -3,7 +3,6 @@
 //! All requests count, not only streams: the host learns whether a request becomes a stream only
 //! from its handler, and then it is too late to reject the request.
 
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::{Body, HttpBody as _};
@@ -22,24 +21,15 @@ use crate::guard::limits::{
 use crate::problem::Problem;
 use crate::state::ApiState;
 
-/// The caller whose requests are counted.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Subject {
-    /// A key, by its id.
-    Key(String),
-    /// The network of a client that sends requests without a key.
-    Address(IpAddr),
-}
-
 /// The open requests of all callers.
 #[derive(Clone)]
 pub(crate) struct OpenRequests {
     most: usize,
     /// All requests except those of the control plane.
-    all: Pool<Subject>,
+    all: Pool<CallerId>,
     /// Streams and waits, which `all` counts as well.
-    lasting: Pool<Subject>,
-    control: Pool<Subject>,
+    lasting: Pool<CallerId>,
+    control: Pool<CallerId>,
 }
 
 /// Counts a request as open until the last clone is dropped. Stored in the extensions of the
@@ -49,7 +39,7 @@ pub(crate) struct OpenRequests {
 pub struct Slot(Arc<Taken>);
 
 struct Taken {
-    subject: Subject,
+    caller: CallerId,
     /// No code that can panic runs under this lock.
     share: Mutex<Share>,
     requests: OpenRequests,
@@ -72,30 +62,30 @@ impl OpenRequests {
     /// the request if the key can be revoked.
     pub(crate) fn open(
         &self,
-        subject: Subject,
+        caller: CallerId,
         share: Share,
         key: Option<(ApiState, Digest)>,
     ) -> Result<Slot, Full> {
         match share {
-            Share::Control => self.control.take(&subject, 1, CONTROL_REQUESTS)?,
-            Share::Other => self.all.take(&subject, 1, self.most)?,
+            Share::Control => self.control.take(&caller, 1, CONTROL_REQUESTS)?,
+            Share::Other => self.all.take(&caller, 1, self.most)?,
             Share::Lasting => {
-                self.lasting.take(&subject, 1, lasting(self.most))?;
-                let taken = self.all.take(&subject, 1, self.most);
-                taken.inspect_err(|_| self.lasting.give(&subject, 1))?;
+                self.lasting.take(&caller, 1, lasting(self.most))?;
+                let taken = self.all.take(&caller, 1, self.most);
+                taken.inspect_err(|_| self.lasting.give(&caller, 1))?;
             }
         }
         let share = Mutex::new(share);
-        Ok(Slot(Arc::new(Taken { subject, share, requests: self.clone(), key })))
+        Ok(Slot(Arc::new(Taken { caller, share, requests: self.clone(), key })))
     }
 
-    fn close(&self, subject: &Subject, share: Share) {
+    fn close(&self, caller: CallerId, share: Share) {
         match share {
-            Share::Control => self.control.give(subject, 1),
-            Share::Other => self.all.give(subject, 1),
+            Share::Control => self.control.give(&caller, 1),
+            Share::Other => self.all.give(&caller, 1),
             Share::Lasting => {
-                self.lasting.give(subject, 1);
-                self.all.give(subject, 1);
+                self.lasting.give(&caller, 1);
+                self.all.give(&caller, 1);
             }
         }
     }
@@ -124,11 +114,8 @@ pub(super) fn too_many(why: Full) -> Problem {
 
 impl Slot {
     /// Returns the caller of the request.
-    pub(crate) fn caller(&self) -> CallerId {
-        match &self.0.subject {
-            Subject::Key(id) => CallerId::of_key(id),
-            Subject::Address(network) => CallerId::of_network(*network),
-        }
+    pub fn caller(&self) -> CallerId {
+        self.0.caller
     }
 
     /// Counts a request of the control plane as another request from now on. A handler calls this
@@ -139,11 +126,11 @@ impl Slot {
     /// `rate-limited` or `unavailable` if the caller or the host has reached its limit of other
     /// requests. The request then counts as before.
     pub fn leave_control(&self) -> Result<(), Problem> {
-        let Taken { subject, share, requests, .. } = &*self.0;
+        let Taken { caller, share, requests, .. } = &*self.0;
         let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
         if *share == Share::Control {
-            requests.all.take(subject, 1, requests.most).map_err(too_many)?;
-            requests.control.give(subject, 1);
+            requests.all.take(caller, 1, requests.most).map_err(too_many)?;
+            requests.control.give(caller, 1);
             *share = Share::Other;
         }
         Ok(())
@@ -174,7 +161,7 @@ impl Slot {
 impl Drop for Taken {
     fn drop(&mut self) {
         let share = *self.share.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.requests.close(&self.subject, share);
+        self.requests.close(self.caller, share);
     }
 }
 
@@ -193,16 +180,12 @@ pub(super) fn hold(slot: Option<Slot>, answer: Response) -> Response {
 mod tests {
     use super::*;
 
-    fn key(id: &str) -> Subject {
-        Subject::Key(id.to_owned())
-    }
-
     fn requests(open: usize, all_open: usize) -> OpenRequests {
         OpenRequests::new(&Limits { open, all_open, ..Limits::default() })
     }
 
     fn open(requests: &OpenRequests, id: &str, share: Share) -> Result<Slot, Full> {
-        requests.open(key(id), share, None)
+        requests.open(CallerId::of_key(id), share, None)
     }
 
     #[test]
