@@ -141,6 +141,7 @@ fn host_matches(pattern: &str, url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+    use wattle_run::caller_id::CallerId;
 
     use super::*;
 
@@ -149,6 +150,7 @@ mod tests {
             app: "demo".to_owned().try_into().unwrap(),
             plugin: "demo".to_owned().try_into().unwrap(),
             tenant: None,
+            owner: CallerId::default(),
         }
     }
 

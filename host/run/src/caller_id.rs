@@ -32,7 +32,7 @@ impl CallerId {
     }
 
     /// Returns the caller of a run: the key, the tenant and the user of its request, as far as they
-    /// are known. Requests without any of them are those of the app.
+    /// are known. Requests without any of them are those of [the app](Self::of_app).
     ///
     /// The network of a client is not among them, since the record of a run does not contain it.
     #[must_use]
@@ -43,8 +43,14 @@ impl CallerId {
             {
                 Self::of(&json!({ "principal": [key, tenant, user] }))
             }
-            _ => Self::of(&json!({ "app": app })),
+            _ => Self::of_app(app),
         }
+    }
+
+    /// Returns the caller of the work of an app that nobody asked for, such as its migrations.
+    #[must_use]
+    pub fn of_app(app: &AppName) -> Self {
+        Self::of(&json!({ "app": app }))
     }
 
     /// Returns true if nothing is known of the caller.
@@ -99,6 +105,7 @@ mod tests {
         assert_eq!(of(Some(&jane), &one), of(Some(&jane), &other));
         assert_ne!(of(Some(&jane), &one), of(Some(&tenant), &one));
         assert_ne!(of(None, &one), of(None, &other));
+        assert_eq!(of(None, &one), CallerId::of_app(&one));
         // A web handler that starts a run for nobody adds only its app.
         let handler = Principal { app: Some(one.clone()), ..Principal::default() };
         assert_eq!(of(Some(&handler), &one), of(None, &one));

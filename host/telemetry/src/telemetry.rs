@@ -7,6 +7,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::task::JoinSet;
 use wattle_graph::id::{AppName, GraphName, PluginName};
 use wattle_project::spans::{Route, View, spans};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::observer::RunSummary;
 use wattle_run::ports::{Caller, Model, Observer, Store};
 
@@ -141,7 +142,8 @@ impl Worker {
 
     fn route(&self, note: &RunSummary, name: &str) -> Option<Route> {
         let plugin = PluginName::new(PLUGIN).ok()?;
-        let caller = Caller { app: note.app.clone(), plugin, tenant: note.tenant.clone() };
+        let (app, owner) = (note.app.clone(), CallerId::of_app(&note.app));
+        let caller = Caller { app, plugin, tenant: note.tenant.clone(), owner };
         let info = self.model.route(&caller, name)?;
         Some(Route { provider: info.provider, model: info.model })
     }

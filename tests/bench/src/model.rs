@@ -11,6 +11,7 @@ use tokio::runtime::Builder;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::llm::{CompletionRequest, Message, Part, Role, ToolDefinition};
 use wattle_model::{ModelConfig, Routes};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::model::DiscardDeltas;
 use wattle_run::ports::{Caller, Model as _};
 use wattle_store::MemoryBlobs;
@@ -65,8 +66,8 @@ async fn measured(kind: &str, streamed: bool, tools: usize) -> Result<(f64, f64)
     let server = tokio::spawn(serve(listener, answer));
     let routes = routes(kind, &url, streamed)?;
     let request = request(tools);
-    let caller =
-        Caller { app: AppName::new("bench")?, plugin: PluginName::new("bench")?, tenant: None };
+    let (app, plugin) = (AppName::new("bench")?, PluginName::new("bench")?);
+    let caller = Caller { app, plugin, tenant: None, owner: CallerId::default() };
     let blobs = MemoryBlobs::default();
     let http = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;
     let (mut calls, mut bare) = (Vec::with_capacity(CALLS), Vec::with_capacity(CALLS));

@@ -11,6 +11,7 @@ use wattle_graph::id::{AppName, PluginName, ThreadId};
 use wattle_model::{ModelConfig, Routes};
 use wattle_net::{NetConfig, OutboundHttp, Secrets};
 use wattle_run::app::App;
+use wattle_run::caller_id::CallerId;
 use wattle_run::gate::{Gate, GuestEnv};
 use wattle_run::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun, ThreadView};
 use wattle_run::ports::observer::NoObserver;
@@ -27,7 +28,8 @@ pub(crate) fn gate() -> Arc<Gate> {
     let app = App::empty(AppName::new("app").expect("the name is valid"));
     let plugin = PluginName::new("guest").expect("the name is valid");
     let grants = app.grants_of(&plugin);
-    let caller = Caller { app: app.name.clone(), plugin, tenant: None };
+    let owner = CallerId::of_app(&app.name);
+    let caller = Caller { app: app.name.clone(), plugin, tenant: None, owner };
     let (app, cancel) = (Arc::new(app), StopFlag::default());
     let (quotas, schemas) = (Arc::default(), Arc::default());
     let setting = GuestEnv { ports, caller, grants, app, cancel, quotas, schemas };

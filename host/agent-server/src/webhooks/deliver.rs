@@ -6,6 +6,7 @@ use std::time::Duration;
 use url::Host;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, PluginName};
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::{HttpBody, HttpRequest};
 use wattle_run::limit::NetLimits;
@@ -213,9 +214,8 @@ fn rule(target: &Target) -> HttpRule {
 }
 
 fn caller(hook: &Hook) -> Caller {
-    Caller {
-        app: AppName::new(NAME).expect("it is a name"),
-        plugin: PluginName::new(NAME).expect("it is a name"),
-        tenant: hook.tenant.clone(),
-    }
+    let app = AppName::new(NAME).expect("it is a name");
+    let owner = CallerId::of_app(&app);
+    let plugin = PluginName::new(NAME).expect("it is a name");
+    Caller { app, plugin, tenant: hook.tenant.clone(), owner }
 }

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use serde_json::Value;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, PluginName};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Caller;
 
 use crate::body::JsonBody;
@@ -91,9 +92,8 @@ fn caller(scope: &Scope, tenant: &str) -> Result<Caller, Problem> {
         return Err(Problem::new(code::DENIED, detail));
     }
     let broken = |error: wattle_graph::id::IdError| Problem::new(code::INTERNAL, error.to_string());
-    Ok(Caller {
-        app: AppName::new(API).map_err(broken)?,
-        plugin: PluginName::new(API).map_err(broken)?,
-        tenant: Some(tenant.to_owned()),
-    })
+    let app = AppName::new(API).map_err(broken)?;
+    let owner = CallerId::of_app(&app);
+    let plugin = PluginName::new(API).map_err(broken)?;
+    Ok(Caller { app, plugin, tenant: Some(tenant.to_owned()), owner })
 }

@@ -12,6 +12,7 @@ use wattle_graph::llm::{
     ToolResult,
 };
 use wattle_model::Routes;
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::model::DeltaSink;
 use wattle_run::ports::{Caller, Model as _};
 use wattle_store::MemoryBlobs;
@@ -75,7 +76,8 @@ pub(super) async fn check(
     let (Ok(app), Ok(plugin)) = (AppName::new(ASKER), PluginName::new(ASKER)) else {
         return Err(setup(format!("`{ASKER}` is no name")));
     };
-    let caller = Caller { app, plugin, tenant: None };
+    let owner = CallerId::of_app(&app);
+    let caller = Caller { app, plugin, tenant: None, owner };
     let routes = open_routes(config.model.clone(), config, &environment());
     let routes = routes.map_err(|error| setup(error.to_string()))?;
     if let Some(unknown) = args.routes.iter().find(|route| !routes.has_route(&caller, route)) {

@@ -15,6 +15,7 @@ use wattle_graph::llm::Part;
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_kit::standin::{Config, Handle, Server};
 use wattle_mcp::{HttpConfig, McpConfig, McpServers, ServerConfig, StdioConfig, TransportConfig};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::lease::CallLease;
 use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
@@ -88,6 +89,7 @@ pub(crate) fn caller() -> Caller {
         app: AppName::new("test").unwrap(),
         plugin: PluginName::new("test").unwrap(),
         tenant: None,
+        owner: CallerId::default(),
     }
 }
 

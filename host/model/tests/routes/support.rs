@@ -15,6 +15,7 @@ use wattle_graph::llm::{
     ToolDefinition,
 };
 use wattle_model::{ModelConfig, Routes};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
 use wattle_run::ports::model::{DeltaSink, DiscardDeltas};
 use wattle_run::ports::{BlobStore, Caller, Model};
@@ -57,6 +58,7 @@ pub(crate) fn caller() -> Caller {
         app: "demo".to_owned().try_into().unwrap(),
         plugin: "demo".to_owned().try_into().unwrap(),
         tenant: None,
+        owner: CallerId::default(),
     }
 }
 

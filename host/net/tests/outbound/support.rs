@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use wattle_graph::failure::Failure;
 use wattle_net::{NetConfig, OutboundHttp, Secrets};
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
@@ -42,6 +43,7 @@ pub(crate) fn caller() -> Caller {
         app: "demo".to_owned().try_into().unwrap(),
         plugin: "demo".to_owned().try_into().unwrap(),
         tenant: None,
+        owner: CallerId::default(),
     }
 }
 

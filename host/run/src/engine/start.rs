@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Answered, Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId, ThreadId};
+use wattle_graph::id::{AppName, CheckpointId, InterruptId, Namespace, RunId, TaskId, ThreadId};
 use wattle_graph::interrupt::Interrupt;
 use wattle_graph::lineage::Lineage;
 use wattle_graph::principal::Principal;
@@ -319,7 +319,7 @@ impl Engine {
         let log = Arc::new(self.new_log(head, slot).with_durability(run.options.durability));
         if let Some(active) = self.active().get_mut(&slot.thread) {
             active.log = Arc::downgrade(&log);
-            active.caller = caller_of(run, head, slot);
+            active.caller = caller_of(run, &head.record.app, slot);
         }
         log
     }
@@ -373,6 +373,7 @@ impl Engine {
             log,
             record: Arc::new(record.clone()),
             run: run.id.clone(),
+            caller: caller_of(run, &record.app, slot),
             options: Arc::new(run.options.clone()),
             ports: self.0.ports.clone(),
             quotas: self.0.quotas.clone(),
@@ -454,9 +455,9 @@ impl Engine {
 
 /// Returns the caller that a run counts for. A recovered run has no request. It counts for the
 /// principal in its record, if that is kept, or else for its app.
-fn caller_of(run: &RunRecord, head: &ThreadHead, slot: &ThreadClaim) -> CallerId {
+fn caller_of(run: &RunRecord, app: &AppName, slot: &ThreadClaim) -> CallerId {
     let in_record = run.spec.as_ref().and_then(|spec| spec.principal.as_ref());
-    CallerId::of_run(slot.request.principal.as_ref().or(in_record), &head.record.app)
+    CallerId::of_run(slot.request.principal.as_ref().or(in_record), app)
 }
 
 /// Returns the answers of a principal as events, each with the graph that raised the interrupt.

@@ -24,8 +24,8 @@ use crate::view::store_failure;
 
 impl Engine {
     /// Calls the web handler of an app for an HTTP request of a principal. The handler starts,
-    /// resumes and cancels runs on behalf of that principal. Its guest instance counts for
-    /// `caller`.
+    /// resumes and cancels runs on behalf of that principal. Its guest instance and its work count
+    /// for `caller`.
     ///
     /// # Errors
     ///
@@ -51,7 +51,12 @@ impl Engine {
         let tenant = request.tenant.clone();
         let env = GuestEnv {
             ports: self.0.ports.clone(),
-            caller: Caller { app: app.name.clone(), plugin: name.clone(), tenant: tenant.clone() },
+            caller: Caller {
+                app: app.name.clone(),
+                plugin: name.clone(),
+                tenant: tenant.clone(),
+                owner: caller,
+            },
             app: app.clone(),
             cancel: StopFlag::default(),
             grants: grants.clone(),

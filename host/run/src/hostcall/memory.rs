@@ -160,6 +160,7 @@ mod tests {
     use wattle_graph::id::{AppName, PluginName};
 
     use super::*;
+    use crate::caller_id::CallerId;
     use crate::grant::MemoryRule;
 
     fn parts(parts: &[&str]) -> Vec<String> {
@@ -179,6 +180,7 @@ mod tests {
             app: AppName::new("app").unwrap(),
             plugin: PluginName::new("agent").unwrap(),
             tenant: None,
+            owner: CallerId::default(),
         };
         call.check_allowed(&grants, &caller).map_err(|failure| failure.message)
     }

@@ -2,6 +2,8 @@
 
 use wattle_graph::id::{AppName, PluginName};
 
+use crate::caller_id::CallerId;
+
 /// The app, plugin and tenant on whose behalf an adapter is called.
 #[derive(Clone, Debug)]
 pub struct Caller {
@@ -11,4 +13,7 @@ pub struct Caller {
     pub plugin: PluginName,
     /// The tenant of the request, if any.
     pub tenant: Option<String>,
+    /// Whom the work of the adapter counts for: the caller of the run, or of the request to a web
+    /// handler.
+    pub owner: CallerId,
 }

@@ -16,6 +16,7 @@ use wattle_graph::step::{CheckpointStamp, advance, plugin_reductions};
 
 use super::{Counts, Divergence, Replay, ReplayContext};
 use crate::app::GraphVersion;
+use crate::caller_id::CallerId;
 use crate::driver::{LoggedTask, SubgraphDriver, reduce};
 use crate::gate::Journal;
 use crate::gate::unwind::Unwind;
@@ -199,6 +200,7 @@ impl Superstep<'_> {
             log: Arc::new(self.log(&run).for_namespace(meta.namespace.clone())),
             record: Arc::new(thread),
             run,
+            caller: CallerId::of_app(&self.replay_context.app.name),
             options: Arc::new(options),
             ports: self.replay_context.ports.clone(),
             quotas: Arc::default(),

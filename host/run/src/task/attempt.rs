@@ -149,6 +149,7 @@ fn gate(
             app: context.app.name.clone(),
             plugin: plugin.clone(),
             tenant: context.record.tenant.clone(),
+            owner: context.caller,
         },
         grants: context.app.grants_of(plugin),
         app: context.app.clone(),

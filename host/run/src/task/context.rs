@@ -15,6 +15,7 @@ use wattle_graph::interrupt::Interrupt;
 use wattle_graph::plan::Task;
 
 use crate::app::{App, GraphVersion};
+use crate::caller_id::CallerId;
 use crate::driver::{LoopExit, RootSuperstep};
 use crate::gate::Journal;
 use crate::gate::unwind::GuestError;
@@ -40,6 +41,8 @@ pub(crate) struct GraphContext {
     pub log: Arc<ThreadLog>,
     pub record: Arc<ThreadRecord>,
     pub run: RunId,
+    /// The caller that the run counts for.
+    pub caller: CallerId,
     pub options: Arc<RunOptions>,
     pub ports: Ports,
     pub quotas: Arc<Quotas>,

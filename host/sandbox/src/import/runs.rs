@@ -221,6 +221,7 @@ fn extra_fields(
 #[cfg(test)]
 mod tests {
     use wattle_graph::id::{AppName, PluginName};
+    use wattle_run::caller_id::CallerId;
 
     use super::*;
 
@@ -228,7 +229,7 @@ mod tests {
     #[test]
     fn contexts_are_parsed_up_to_the_largest_cap() {
         let (app, plugin) = (AppName::new("app").unwrap(), PluginName::new("p").unwrap());
-        let caller = Caller { app, plugin, tenant: None };
+        let caller = Caller { app, plugin, tenant: None, owner: CallerId::default() };
         let start = |bytes: usize| {
             let request = runs::StartRequest {
                 graph: String::new(),

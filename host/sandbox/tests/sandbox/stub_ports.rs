@@ -13,6 +13,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, CheckpointId, Namespace, PluginName, RunId, TaskId, ThreadId};
 use wattle_graph::llm::{Completion, CompletionRequest};
 use wattle_run::app::App;
+use wattle_run::caller_id::CallerId;
 use wattle_run::gate::{Gate, GuestEnv};
 use wattle_run::grant::{Grants, HttpRule, SqlRule};
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
@@ -85,7 +86,8 @@ pub(crate) fn gate_to(model: Arc<dyn Model>, app: App, cancel: StopFlag) -> Arc<
         clock: Arc::new(StubPorts),
         observer: Arc::new(NoObserver),
     };
-    let caller = Caller { app: app.name.clone(), plugin: guest(), tenant: None };
+    let owner = CallerId::of_app(&app.name);
+    let caller = Caller { app: app.name.clone(), plugin: guest(), tenant: None, owner };
     let grants = app.grants_of(&guest());
     let (app, quotas, schemas) = (Arc::new(app), Arc::default(), Arc::default());
     let setting = GuestEnv { ports, caller, grants, app, cancel, quotas, schemas };

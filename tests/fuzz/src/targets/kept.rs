@@ -11,6 +11,7 @@ use wattle_api::guard::kept::KeyRecord;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_model::{ConfigError, Routes, TenantRoutesConfig};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::{Caller, Model as _};
 
 use super::folder;
@@ -82,6 +83,7 @@ fn caller(tenant: &str) -> Caller {
         app: AppName::new("app").expect("the name is valid"),
         plugin: PluginName::new("guest").expect("the name is valid"),
         tenant: Some(tenant.to_owned()),
+        owner: CallerId::default(),
     }
 }
 

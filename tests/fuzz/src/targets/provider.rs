@@ -16,6 +16,7 @@ use wattle_graph::llm::{CompletionRequest, Delta, Message, Part, Role};
 use wattle_model::config::ProviderKind;
 use wattle_model::recorded::Recorded;
 use wattle_model::{ModelConfig, Routes};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::model::DeltaSink;
 use wattle_run::ports::{Caller, Model as _};
 use wattle_store::MemoryBlobs;
@@ -103,6 +104,7 @@ impl World {
             app: AppName::new("app").expect("the name is valid"),
             plugin: PluginName::new("guest").expect("the name is valid"),
             tenant: None,
+            owner: CallerId::default(),
         };
         let routes = routes(&format!("http://{address}"));
         let recorded = KINDS.map(|(_, kind)| stream::recorded(kind));

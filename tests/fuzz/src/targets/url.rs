@@ -18,6 +18,7 @@ use wattle_api::app_route::pattern;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_net::{NetConfig, OutboundHttp, Secrets, is_address_allowed};
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::{HttpBody, HttpRequest};
 use wattle_run::limit::NetLimits;
@@ -176,6 +177,7 @@ impl World {
                 app: AppName::new("app").expect("the name is valid"),
                 plugin: PluginName::new("guest").expect("the name is valid"),
                 tenant: None,
+                owner: CallerId::default(),
             },
             blobs: MemoryBlobs::new(),
         }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, PluginName};
+use wattle_run::caller_id::CallerId;
 use wattle_run::caps::{Caps, TenantCaps};
 use wattle_run::gate::unwind::CallError;
 use wattle_run::gate::{Gate, GuestEnv};
@@ -146,6 +147,7 @@ fn handler(world: &World, app: &str, quotas: &Arc<Quotas>) -> Gate {
         app: AppName::new(app).unwrap(),
         plugin: PluginName::new("p").unwrap(),
         tenant: None,
+        owner: CallerId::default(),
     };
     let setting = GuestEnv {
         ports: world.engine.ports().clone(),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use wattle_graph::event::{EventKind, Log};
 use wattle_graph::id::{AppName, PluginName, ThreadId};
 use wattle_kit::log::Log as Lines;
+use wattle_run::caller_id::CallerId;
 use wattle_run::gate::{Gate, GuestEnv};
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::emit::Emission;
@@ -61,6 +62,7 @@ fn handler(world: &World) -> Gate {
             app: AppName::new("test").unwrap(),
             plugin: PluginName::new("p").unwrap(),
             tenant: None,
+            owner: CallerId::default(),
         },
         grants: Arc::default(),
         app: Arc::new(wattle_suite::world::app(
