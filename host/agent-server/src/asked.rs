@@ -10,6 +10,7 @@ use wattle_graph::id::{ChannelName, CheckpointId, END, InterruptId, NodeName, Ru
 use wattle_graph::step;
 use wattle_project::agent_server::id::{checkpoint_of, input_of};
 use wattle_run::blocking::{block_in_place_in_turn, is_long_validation};
+use wattle_run::caller_id::CallerId;
 use wattle_run::engine::answers_by_interrupt;
 use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::store::{
@@ -19,6 +20,7 @@ use wattle_run::ports::store::{
 use crate::agents::Agents;
 use crate::asked::run::{AskedRun, Terms};
 use crate::assistants::settled;
+use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::graphs::{self, AgentGraph};
 use crate::keys::{IgnoredKeys, UnknownKeys};
@@ -47,7 +49,7 @@ const KWARGS: &[&str] = &[
     "durability",
 ];
 
-/// Resolves a request into a run on a thread. Writes nothing.
+/// Resolves a request of a caller into a run on a thread. Writes nothing.
 ///
 /// # Errors
 ///
@@ -55,6 +57,7 @@ const KWARGS: &[&str] = &[
 /// answered, 409 for a thread of another graph.
 pub(crate) async fn run(
     agents: &Agents,
+    caller: &Caller,
     graph: &AgentGraph,
     thread: &ThreadRecord,
     run: RunId,
@@ -67,7 +70,8 @@ pub(crate) async fn run(
     let context = context(request);
     let checked = &graph.graph_version.graph;
     let is_long = is_long_validation(checked, [&context]);
-    block_in_place_in_turn(is_long, || checked.check_context(&context)).await?;
+    let owner = CallerId::of_run(caller.principal.as_ref(), &graph.app.name);
+    block_in_place_in_turn(owner, is_long, || checked.check_context(&context)).await?;
     let now_ms = agents.now_ms();
     let after_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
     let terms = Terms {
@@ -90,7 +94,7 @@ pub(crate) async fn run(
         context,
         created_ms: now_ms,
         due_ms: now_ms.saturating_add(after_ms as i64),
-        principal: None,
+        principal: caller.principal.clone(),
         terms,
     })
 }

@@ -153,8 +153,7 @@ async fn begin_on(
     run: RunId,
     request: &RunCreate,
 ) -> Result<AskedRun, Fault> {
-    let asked = asked::run(agents, graph, thread, run, request).await?;
-    let asked = AskedRun { principal: caller.principal.clone(), ..asked };
+    let asked = asked::run(agents, caller, graph, thread, run, request).await?;
     submit(agents, asked.clone()).await?;
     Ok(asked)
 }

@@ -19,6 +19,7 @@ use wattle_api::traffic::Cut;
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::caller_id::CallerId;
 
 use crate::agents::Agents;
 use crate::caller::Caller;
@@ -101,6 +102,8 @@ struct Session {
     thread: ThreadId,
     feed: Feed,
     pass: Pass,
+    /// Whom parsing a command counts for.
+    owner: CallerId,
     /// Queue of commands for the worker.
     commands: mpsc::Sender<Command>,
     /// Replies of the worker.
@@ -162,8 +165,9 @@ impl Session {
             slot: pass.slot.clone(),
         };
         tokio::spawn(worker.work(waiting, done));
+        let owner = pass.slot.as_ref().map(Slot::caller).unwrap_or_default();
         let pings = Pings::default();
-        Self { agents, caller, thread, feed, pass, commands, answers, pings }
+        Self { agents, caller, thread, feed, pass, owner, commands, answers, pings }
     }
 
     /// Runs until the client disconnects, the server closes the connection, or the key is revoked.
@@ -259,7 +263,8 @@ impl Session {
     async fn answer(&mut self, text: &[u8]) -> Option<Value> {
         // An invalid command counts against the rate limit as well, because it was read.
         let taken = self.pass.budget.as_ref().map_or(Ok(()), Budget::take);
-        let read = block_in_place_in_turn(is_long_parse(text.len()), || Command::parse(text));
+        let is_long = is_long_parse(text.len());
+        let read = block_in_place_in_turn(self.owner, is_long, || Command::parse(text));
         let command = match read.await {
             Ok(command) => command,
             Err(refusal) => return Some(refusal.answer(None)),

@@ -13,6 +13,7 @@ use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 use wattle_graph::failure::code;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::caller_id::CallerId;
 use wattle_run::json::bounded::{JsonBudget, JsonLimit};
 use wattle_run::json::lenient;
 use wattle_run::limit::JSON_VALUES_BYTES;
@@ -21,6 +22,7 @@ use self::objects::Objects;
 use crate::guard::BodyLimit;
 use crate::guard::lease::BodyLease;
 use crate::guard::limits::{BODY_VALUES_FACTOR, full};
+use crate::guard::open::Slot;
 use crate::problem::{Problem, api_code};
 use crate::state::ApiState;
 
@@ -68,6 +70,8 @@ pub struct ReceivedBody {
     /// What the values of the body may take, in bytes.
     values_bytes: u64,
     lease: Option<BodyLease>,
+    /// Whom parsing counts for.
+    caller: CallerId,
 }
 
 impl ReceivedBody {
@@ -86,8 +90,8 @@ impl ReceivedBody {
         self,
         parse: impl FnOnce(&[u8], &JsonBudget) -> Result<T, E>,
     ) -> Result<T, E> {
-        let Self { bytes, values_bytes, lease } = self;
-        let parsed = block_in_place_in_turn(is_long_parse(bytes.len()), || {
+        let Self { bytes, values_bytes, lease, caller } = self;
+        let parsed = block_in_place_in_turn(caller, is_long_parse(bytes.len()), || {
             let budget = JsonBudget::new(values_bytes);
             parse(&bytes, &budget).map(|parsed| (parsed, budget.weight()))
         });
@@ -116,6 +120,7 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<ReceivedBody, 
     let limit_bytes = own.unwrap_or(limit_bytes).min(limit_bytes);
     let too_large = || too_large(limit_bytes, is_own);
     let lease = request.extensions().get::<BodyLease>().cloned();
+    let caller = request.extensions().get::<Slot>().map(Slot::caller).unwrap_or_default();
     let declared = request
         .headers()
         .get(header::CONTENT_LENGTH)
@@ -138,7 +143,7 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<ReceivedBody, 
         }
         bytes.extend_from_slice(&chunk);
     }
-    Ok(ReceivedBody { bytes: bytes.into(), values_bytes, lease })
+    Ok(ReceivedBody { bytes: bytes.into(), values_bytes, lease, caller })
 }
 
 fn broken_off(error: &axum::Error) -> Problem {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use secrecy::ExposeSecret as _;
 use wattle_run::credentials::{self, Credentials};
+use wattle_run::meter::WorkOwner;
 
 use crate::config::{ServerConfig, TransportConfig};
 
@@ -38,6 +39,11 @@ impl Sanitizer {
 
     pub(crate) fn server_name(&self) -> &str {
         &self.server_name
+    }
+
+    /// Returns whom the work on messages of the server counts for.
+    pub(crate) fn work_owner(&self) -> WorkOwner {
+        WorkOwner::Server(self.server_name.clone())
     }
 
     /// Quotes a text of the server in a message: one line without control characters, bounded,

@@ -30,6 +30,7 @@ use reqwest::{RequestBuilder, Url};
 use tokio::sync::Semaphore;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{CompletionRequest, ResponseSchema};
+use wattle_run::caller_id::CallerId;
 use wattle_run::credentials::{self, Credentials};
 
 use crate::chat::Chat;
@@ -91,6 +92,8 @@ pub(crate) struct AttemptSpec<'a> {
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
     pub(crate) requests: &'a RequestCount,
+    /// Whom the work on the response counts for.
+    pub(crate) owner: CallerId,
 }
 
 /// The number of HTTP requests of one attempt.

@@ -10,6 +10,7 @@ use futures::stream;
 use reqwest::{Body, Response};
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::{Completion, Delta};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::model::DeltaSink;
 
 use crate::config::{DEFAULT_TIMEOUT, ProviderConfig, ProviderKind, StructuredMode};
@@ -66,6 +67,7 @@ impl Recorded {
             timeout: DEFAULT_TIMEOUT,
             retries: 0,
             requests: &requests,
+            owner: CallerId::default(),
         };
         let read = self.0.read_response(spec, &sink, response).await;
         read.map(|reply| reply.into_completion(None)).map_err(|error| error.failure)

@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, Tries};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::model::RouteInfo;
 use wattle_run::schemas::SchemaCache;
 
@@ -123,15 +124,17 @@ impl Route {
     }
 
     /// Calls the candidates one after the other until one returns a completion or emits a delta.
+    /// The work on the completion counts for `owner`.
     pub(crate) async fn complete(
         &self,
+        owner: CallerId,
         request: &CompletionRequest,
         pictures: &LoadedImages,
         sink: &CallSink<'_>,
         schemas: &SchemaCache,
     ) -> Result<Completion, Failure> {
         let mut log = AttemptLog::new(&self.name);
-        let completion = self.try_candidates(request, pictures, sink, schemas, &mut log);
+        let completion = self.try_candidates(owner, request, pictures, sink, schemas, &mut log);
         match timeout(CALL_TIMEOUT, completion).await {
             Ok(answer) => answer,
             Err(_) => Err(log.timed_out(CALL_TIMEOUT)),
@@ -140,6 +143,7 @@ impl Route {
 
     async fn try_candidates(
         &self,
+        owner: CallerId,
         request: &CompletionRequest,
         pictures: &LoadedImages,
         sink: &CallSink<'_>,
@@ -147,13 +151,13 @@ impl Route {
         log: &mut AttemptLog<'_>,
     ) -> Result<Completion, Failure> {
         let shape = match &request.response_schema {
-            Some(wanted) => Some(CompiledSchema::new(wanted, schemas).await?),
+            Some(wanted) => Some(CompiledSchema::new(owner, wanted, schemas).await?),
             None => None,
         };
         let bounds = self.limits(&request.tries)?;
         for candidate in self.selected_candidates(&request.tries)? {
             let requests = RequestCount::default();
-            let spec = self.attempt_spec(candidate, bounds, &requests);
+            let spec = self.attempt_spec(owner, candidate, bounds, &requests);
             let result =
                 self.try_candidate(candidate, spec, request, pictures, shape.as_ref(), sink).await;
             match result {
@@ -190,6 +194,7 @@ impl Route {
 
     fn attempt_spec<'a>(
         &'a self,
+        owner: CallerId,
         candidate: &'a Candidate,
         bounds: CallLimits,
         requests: &'a RequestCount,
@@ -202,6 +207,7 @@ impl Route {
             timeout: bounds.timeout,
             retries: bounds.retries,
             requests,
+            owner,
         }
     }
 

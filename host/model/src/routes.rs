@@ -135,7 +135,7 @@ impl Routes {
     ) -> Result<Completion, Failure> {
         let route = self.find_route(caller, &request.route)?;
         let pictures = LoadedImages::load(request, blobs).await?;
-        route.complete(request, &pictures, sink, &self.schemas).await
+        route.complete(caller.owner, request, &pictures, sink, &self.schemas).await
     }
 
     /// Returns the names of the operator's routes.
@@ -195,7 +195,7 @@ impl Model for Routes {
         blobs: &dyn BlobStore,
     ) -> Result<Vec<GeneratedImage>, Failure> {
         let route = self.find_route(caller, &request.route)?;
-        route.generate_images(request).await?.store(blobs).await
+        route.generate_images(caller.owner, request).await?.store(blobs).await
     }
 
     async fn set_route(&self, caller: &Caller, route: &str, config: Value) -> Result<(), Failure> {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, FinishReason, Part};
 use wattle_run::blocking::block_in_place_in_turn;
+use wattle_run::caller_id::CallerId;
 
 use crate::chat::Chat;
 use crate::config::{ProviderKind, StructuredMode};
@@ -46,7 +47,8 @@ pub(crate) async fn complete(
             },
         }
     };
-    let wrong = match validate(shape, &first).await {
+    let owner = call.spec.owner;
+    let wrong = match validate(owner, shape, &first).await {
         Validation::Accepted(document) => return Ok(first.into_completion(document)),
         Validation::Invalid(wrong) => wrong,
     };
@@ -59,7 +61,7 @@ pub(crate) async fn complete(
     chat.append_turn(first.text(), repair_prompt(&wrong.reason));
     call.sink.restart();
     let second = call.turn(&chat, response_format(shape, mode)).await?.add_usage_of(&first);
-    match validate(shape, &second).await {
+    match validate(owner, shape, &second).await {
         Validation::Accepted(document) => Ok(second.into_completion(document)),
         Validation::Invalid(_) if second.finish_reason == FinishReason::Length => {
             Err(truncated_error(call, &second))
@@ -76,13 +78,14 @@ enum Validation {
     Invalid(InvalidDocument),
 }
 
-async fn validate(shape: &CompiledSchema<'_>, reply: &TurnResponse) -> Validation {
+async fn validate(owner: CallerId, shape: &CompiledSchema<'_>, reply: &TurnResponse) -> Validation {
     let calls = reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     if calls || reply.finish_reason == FinishReason::ContentFilter {
         return Validation::Accepted(None);
     }
     let (text, is_cut) = (reply.text(), reply.finish_reason == FinishReason::Length);
-    let parse = block_in_place_in_turn(shape.is_long_read(&text), || shape.parse(&text, is_cut));
+    let is_long = shape.is_long_read(&text);
+    let parse = block_in_place_in_turn(owner, is_long, || shape.parse(&text, is_cut));
     match parse.await {
         Ok(document) => Validation::Accepted(Some(document)),
         Err(wrong) => Validation::Invalid(wrong),

@@ -2,8 +2,8 @@
 //! values and on large schemas.
 //!
 //! [`block_in_place_in_turn`] runs as many pieces of long work at once as the machine has cores, in
-//! the order of arrival. More would not be faster, and each takes a thread of the pool on which the
-//! store reads and writes.
+//! fair turns of their owners; see [`crate::meter`]. More would not be faster, and each takes a
+//! thread of the pool on which the store reads and writes.
 
 use std::num::NonZero;
 use std::sync::LazyLock;
@@ -11,9 +11,11 @@ use std::thread::available_parallelism;
 
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::Semaphore;
 use wattle_graph::graph::Graph;
 use wattle_graph::lineage::Lineage;
+
+use crate::meter::WorkOwner;
+use crate::meter::turns::Turns;
 
 /// Minimum number of tasks with which planning or applying a superstep delays other tasks on the
 /// same thread.
@@ -40,8 +42,12 @@ const MANY_SCHEMA_VALUES: usize = 200;
 const PATTERN_KEYWORDS: [&str; 2] = ["pattern", "patternProperties"];
 
 /// Turns for long work on all runtimes of this process.
-static TURNS: LazyLock<Turns> =
-    LazyLock::new(|| Turns::new(available_parallelism().map_or(1, NonZero::get)));
+static TURNS: LazyLock<Turns> = LazyLock::new(|| Turns::new(at_once()));
+
+/// Returns the number of pieces of long work that run at once.
+fn at_once() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
+}
 
 /// Returns true if parsing a document of this size is long work.
 pub fn is_long_parse(bytes: usize) -> bool {
@@ -108,13 +114,21 @@ fn has_pattern_or_exhausts(schema: &Value, left: &mut usize) -> bool {
     }
 }
 
-/// Runs a closure. If `is_long` is true, waits for its turn first, and if the runtime has several
-/// threads, the other tasks of the current thread move to another thread meanwhile. Nothing happens
-/// if the future is dropped before.
+/// Runs a closure. If `is_long` is true, waits for a turn of the owner first, and if the runtime
+/// has several threads, the other tasks of the current thread move to another thread meanwhile.
+/// Nothing happens if the future is dropped before.
 ///
 /// A caller may hold locks: a turn ends without waiting for anything.
-pub async fn block_in_place_in_turn<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
-    TURNS.run_if(is_long, work).await
+pub async fn block_in_place_in_turn<T>(
+    owner: impl Into<WorkOwner>,
+    is_long: bool,
+    work: impl FnOnce() -> T,
+) -> T {
+    if !is_long {
+        return work();
+    }
+    let _turn = TURNS.take(owner.into()).await;
+    block_in_place_if(true, work)
 }
 
 /// Runs a closure like [`block_in_place_in_turn`], but does not wait for a turn. For callers that
@@ -127,35 +141,23 @@ pub fn block_in_place_if<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
     if is_long && can_move() { tokio::task::block_in_place(work) } else { work() }
 }
 
-/// Turns of pieces of long work, in the order of arrival.
-struct Turns(Semaphore);
-
-impl Turns {
-    fn new(at_once: usize) -> Self {
-        Self(Semaphore::new(at_once))
-    }
-
-    async fn run_if<T>(&self, is_long: bool, work: impl FnOnce() -> T) -> T {
-        if !is_long {
-            return work();
-        }
-        // The semaphore is never closed.
-        let _turn = self.0.acquire().await;
-        block_in_place_if(true, work)
-    }
-}
-
-/// Holds all turns, so that long work waits.
+/// Holds all turns until the result is dropped, so that long work waits. Only one test holds them:
+/// two that wait for the rest of the turns would wait for one another.
 #[cfg(test)]
-pub(crate) async fn hold_all_turns() -> tokio::sync::SemaphorePermit<'static> {
-    let all = available_parallelism().map_or(1, NonZero::get);
-    let all = u32::try_from(all).expect("a machine has few cores");
-    TURNS.0.acquire_many(all).await.expect("the semaphore is never closed")
+pub(crate) async fn hold_all_turns()
+-> (Vec<crate::meter::turns::Turn>, tokio::sync::MutexGuard<'static, ()>) {
+    static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    let alone = ALONE.lock().await;
+    let owner = WorkOwner::Server("a test".into());
+    let mut turns = Vec::new();
+    while turns.len() < at_once() {
+        turns.extend(TURNS.take(owner.clone()).await);
+    }
+    (turns, alone)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
     use std::pin::pin;
     use std::sync::mpsc::channel;
 
@@ -163,6 +165,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::caller_id::CallerId;
 
     #[test]
     fn are_large_counts_nested_values_and_bytes_of_strings() {
@@ -197,27 +200,20 @@ mod tests {
         let work = runtime.spawn(async {
             let (tell, told) = channel();
             tokio::spawn(async move { tell.send(7) });
-            block_in_place_in_turn(true, move || told.recv()).await
+            block_in_place_in_turn(CallerId::default(), true, move || told.recv()).await
         });
         assert_eq!(runtime.block_on(work).expect("it ends"), Ok(7));
         assert_eq!(block_in_place_if(true, || 8), 8, "outside of a runtime");
     }
 
     #[tokio::test]
-    async fn long_work_waits_for_its_turn_in_the_order_of_arrival() {
-        let (turns, done) = (Turns::new(2), RefCell::new(Vec::new()));
-        let held = [turns.0.acquire().await, turns.0.acquire().await];
-        let (done, turns) = (&done, &turns);
-        let piece = |number: u32| turns.run_if(true, move || done.borrow_mut().push(number));
-        let (mut one, mut two, mut three) = (pin!(piece(1)), pin!(piece(2)), pin!(piece(3)));
-        assert!(poll!(one.as_mut()).is_pending() && poll!(two.as_mut()).is_pending());
-        assert!(poll!(three.as_mut()).is_pending());
-        turns.run_if(false, || done.borrow_mut().push(0)).await;
+    async fn only_long_work_waits_for_a_turn() {
+        let held = hold_all_turns().await;
+        let work = |is_long| block_in_place_in_turn(CallerId::default(), is_long, || 7);
+        let mut waiting = pin!(work(true));
+        assert!(poll!(waiting.as_mut()).is_pending());
+        assert_eq!(work(false).await, 7);
         drop(held);
-        assert!(poll!(three.as_mut()).is_pending(), "two others were here before");
-        one.await;
-        two.await;
-        three.await;
-        assert_eq!(*done.borrow(), [0, 1, 2, 3]);
+        assert_eq!(waiting.await, 7);
     }
 }

@@ -11,8 +11,8 @@
 //!   caps.
 //! * [`app`] and [`catalog`]: loaded apps with their graphs and plugins. [`page`]: the page of an
 //!   app.
-//! * [`fair_share`]: shares of a limited resource between callers. [`caller_id`]: the identity of a
-//!   caller.
+//! * [`meter`]: how work on data of others is counted and divided. [`fair_share`]: shares of a
+//!   limited resource between callers. [`caller_id`]: the identity of a caller.
 //! * [`credentials`]: redacts secrets in what services send back.
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
 //! * [`export`]: one thread as one file.
@@ -20,7 +20,7 @@
 //! * [`json`]: JSON from outside of the host, with a bounded and lenient parser.
 //! * `driver`: the superstep loop of one run. `task`: the attempts of one node. [`stop_flag`]: a
 //!   flag that asks for a stop, such as a cancel, a drain or a shutdown. [`blocking`]: moves long
-//!   work off the runtime's shared threads. [`schemas`]: a cache of compiled schemas.
+//!   work off the runtime's shared threads, in turns. [`schemas`]: a cache of compiled schemas.
 //! * [`log`]: the writer of one thread's event log. `view`: threads as clients see them.
 //! * [`replay`]: the replay of a thread from its journals.
 //! * `unpersisted_events`: after a crash, rebuilds supersteps whose checkpoints were not persisted.
@@ -47,6 +47,7 @@ pub mod json;
 pub mod limit;
 pub mod log;
 pub mod metadata;
+pub mod meter;
 pub mod page;
 pub mod ports;
 pub mod quota;

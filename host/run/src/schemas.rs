@@ -16,6 +16,7 @@ use wattle_graph::schema::{Formats, Schema, SchemaError, SchemaSource};
 use crate::blocking::{are_large_schemas, block_in_place_in_turn};
 use crate::json::approx_bytes;
 use crate::limit::SCHEMA_CACHE_BYTES;
+use crate::meter::WorkOwner;
 
 /// A compiled schema, or the reason why it cannot be compiled.
 type Compiled = Result<Arc<Schema>, SchemaError>;
@@ -35,19 +36,25 @@ impl Default for SchemaCache {
 }
 
 impl SchemaCache {
-    /// Returns a compiled schema. Compiles a large one in turn, off the threads that tasks share.
+    /// Returns a compiled schema. Compiles a large one in a turn of the owner, off the threads that
+    /// tasks share.
     ///
     /// # Errors
     ///
     /// [`SchemaError`] if the value is not a JSON Schema, or exceeds a limit.
-    pub async fn compile(&self, schema: &Value, formats: Formats) -> Compiled {
+    pub async fn compile(
+        &self,
+        owner: impl Into<WorkOwner>,
+        schema: &Value,
+        formats: Formats,
+    ) -> Compiled {
         let Some(key) = Key::of(schema, formats) else { return compile(schema, formats) };
         let known = self.entries().get(key);
         if let Some(known) = known {
             return known;
         }
         let is_long = are_large_schemas([schema]);
-        block_in_place_in_turn(is_long, || self.compile_new(key, schema)).await
+        block_in_place_in_turn(owner, is_long, || self.compile_new(key, schema)).await
     }
 
     /// Compiles a schema that is not in the cache, unless another caller has done so in the
@@ -177,6 +184,7 @@ mod tests {
 
     use super::*;
     use crate::blocking::hold_all_turns;
+    use crate::caller_id::CallerId;
 
     fn schema(number: usize) -> Value {
         json!({ "type": "object", "title": format!("schema {number}") })
@@ -186,13 +194,14 @@ mod tests {
     async fn equal_schemas_are_compiled_once() {
         let cache = SchemaCache::default();
         let dated = json!({ "format": "date", "pattern": "^2" });
-        let first = cache.compile(&dated, Formats::OfDraft).await.unwrap();
-        let again = cache.compile(&dated.clone(), Formats::OfDraft).await.unwrap();
+        let first = cache.compile(CallerId::default(), &dated, Formats::OfDraft).await.unwrap();
+        let again =
+            cache.compile(CallerId::default(), &dated.clone(), Formats::OfDraft).await.unwrap();
         assert!(Arc::ptr_eq(&first, &again));
         assert!(Arc::ptr_eq(&first, &cache.compiled(&dated, Formats::OfDraft).unwrap()));
         let strict = cache.compiled(&dated, Formats::Enforced).unwrap();
         assert!(strict.validate(&json!("2x")).is_err() && first.validate(&json!("2x")).is_ok());
-        let other = cache.compile(&schema(1), Formats::OfDraft).await.unwrap();
+        let other = cache.compile(CallerId::default(), &schema(1), Formats::OfDraft).await.unwrap();
         assert!(!Arc::ptr_eq(&first, &other));
     }
 
@@ -201,13 +210,13 @@ mod tests {
         let cache = SchemaCache::default();
         let (large, small) = (json!({ "pattern": "^[a-z]+[0-9]$" }), schema(1));
         let held = hold_all_turns().await;
-        let mut waiting = pin!(cache.compile(&large, Formats::OfDraft));
+        let mut waiting = pin!(cache.compile(CallerId::default(), &large, Formats::OfDraft));
         assert!(poll!(waiting.as_mut()).is_pending());
-        assert!(cache.compile(&small, Formats::OfDraft).await.is_ok());
+        assert!(cache.compile(CallerId::default(), &small, Formats::OfDraft).await.is_ok());
         drop(held);
         let compiled = waiting.await.unwrap();
         let _held = hold_all_turns().await;
-        let again = cache.compile(&large, Formats::OfDraft).await.unwrap();
+        let again = cache.compile(CallerId::default(), &large, Formats::OfDraft).await.unwrap();
         assert!(Arc::ptr_eq(&compiled, &again));
     }
 
@@ -215,11 +224,15 @@ mod tests {
     async fn errors_are_cached_except_for_schemas_that_are_too_large() {
         let cache = SchemaCache::default();
         let broken = json!({ "type": "nothing" });
-        let error = cache.compile(&broken, Formats::OfDraft).await.unwrap_err();
-        assert_eq!(cache.compile(&broken, Formats::OfDraft).await.unwrap_err(), error);
+        let error =
+            cache.compile(CallerId::default(), &broken, Formats::OfDraft).await.unwrap_err();
+        assert_eq!(
+            cache.compile(CallerId::default(), &broken, Formats::OfDraft).await.unwrap_err(),
+            error
+        );
         assert_eq!(cache.entries().by_key.len(), 1);
         let large = json!({ "title": "x".repeat(1 << 20) });
-        let error = cache.compile(&large, Formats::OfDraft).await.unwrap_err();
+        let error = cache.compile(CallerId::default(), &large, Formats::OfDraft).await.unwrap_err();
         assert!(matches!(error, SchemaError::Limit(_)), "{error}");
         assert_eq!(cache.entries().by_key.len(), 1);
     }

@@ -12,6 +12,7 @@ use wattle_graph::step::{CheckpointStamp, advance, plugin_reductions};
 
 use crate::app::{App, GraphVersion};
 use crate::blocking::{block_in_place_in_turn, is_long_superstep};
+use crate::caller_id::CallerId;
 use crate::driver::reduce;
 use crate::ports::store::{CheckpointTuple, Store, StoreError};
 use crate::view;
@@ -54,7 +55,7 @@ pub async fn rebuild_checkpoint(
         parents: BTreeMap::new(),
         tasks: None,
     };
-    let is_long = is_long_superstep(graph, lineage);
-    let made = block_in_place_in_turn(is_long, || advance(graph, lineage, &reduced, at));
+    let (owner, is_long) = (CallerId::of_app(&app.name), is_long_superstep(graph, lineage));
+    let made = block_in_place_in_turn(owner, is_long, || advance(graph, lineage, &reduced, at));
     made.await.map_err(|error| error.to_failure())
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::AppName;
 use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
@@ -100,7 +101,7 @@ impl Databases {
     /// failed one stay applied.
     pub async fn migrate(
         &self,
-        app: &str,
+        app: &AppName,
         database: &str,
         scripts: Vec<Script>,
     ) -> Result<Vec<String>, SqlError> {

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
+use wattle_graph::id::AppName;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::caller_id::CallerId;
 use wattle_run::limit::SqlLimits;
 
 use crate::backend::{Backend, MigrationError};
@@ -57,10 +59,12 @@ pub(crate) struct Target<'a> {
 
 pub(crate) async fn run(
     target: Target<'_>,
-    app: &str,
+    app: &AppName,
     scripts: Vec<Script>,
 ) -> Result<Vec<String>, SqlError> {
     let Target { backend, name: database, timeout, turns } = target;
+    let owner = CallerId::of_app(app);
+    let app = app.as_str();
     let available = parse_in_order(scripts)?;
     let applied = backend.applied_migrations(app).await;
     let applied = applied.map_err(|source| SqlError::Migration {
@@ -71,7 +75,7 @@ pub(crate) async fn run(
     })?;
     let pending = pending_migrations(app, database, &available, &applied)?;
     let bytes: usize = pending.iter().map(|migration| migration.text.len()).sum();
-    block_in_place_in_turn(is_long_parse(bytes), || {
+    block_in_place_in_turn(owner, is_long_parse(bytes), || {
         pending.iter().try_for_each(|migration| check(backend.dialect(), app, migration))
     })
     .await?;

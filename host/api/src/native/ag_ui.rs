@@ -22,6 +22,7 @@ use wattle_project::ag_ui::AgUiProjection;
 use wattle_project::ag_ui::inward::{self, InputError, Pending, RunAgentInput};
 use wattle_run::app::{App, GraphVersion};
 use wattle_run::blocking::{are_large_values, block_in_place_in_turn};
+use wattle_run::caller_id::CallerId;
 use wattle_run::hostcall::runs::{CreateRun, Multitask, RunService as _, ThreadView};
 use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, RunSpec, StaleAnswers};
 use wattle_run::tail::Until;
@@ -102,9 +103,10 @@ impl AgUiRequest {
         let thread = ThreadId::new(&self.input.thread_id).map_err(invalid_id)?;
         let run = RunId::new(&self.input.run_id).map_err(invalid_id)?;
         let view = self.existing_thread(state, &thread).await?;
+        let caller = CallerId::of_run(self.principal.as_ref(), &self.app.name);
         let is_long = are_large_values(&self.input.messages);
         let kind = || run_kind(&self.graph.graph, view.as_ref(), &self.input);
-        let kind = block_in_place_in_turn(is_long, kind).await?;
+        let kind = block_in_place_in_turn(caller, is_long, kind).await?;
         let known_calls = inward::tool_call_ids(&self.input.messages);
         let request = CreateRun {
             thread: Some(thread),

@@ -239,7 +239,7 @@ async fn stopped(mut stop: watch::Receiver<bool>) {
 async fn apply(databases: Databases, app: AppName, migrations: Vec<DatabaseMigrations>) -> Outcome {
     let mut problems = Vec::new();
     for DatabaseMigrations { database, scripts } in migrations {
-        match databases.migrate(app.as_str(), &database, scripts).await {
+        match databases.migrate(&app, &database, scripts).await {
             Ok(applied) if applied.is_empty() => {}
             Ok(applied) => {
                 let migrations = applied.join(", ");

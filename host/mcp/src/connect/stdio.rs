@@ -170,8 +170,8 @@ async fn forward_messages(
             );
             return;
         }
-        let is_long = is_long_parse(line.len());
-        match block_in_place_in_turn(is_long, || parse_line(&normalizer, &line)).await {
+        let (owner, is_long) = (sanitizer.work_owner(), is_long_parse(line.len()));
+        match block_in_place_in_turn(owner, is_long, || parse_line(&normalizer, &line)).await {
             Ok(Some(messages)) => {
                 for message in messages {
                     if to.send(message).await.is_err() {

@@ -286,7 +286,8 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
             self.idle.add_bytes(chunk.len());
             let events = self.feed(&chunk);
             let is_long = is_long_parse(events.iter().map(String::len).sum());
-            if block_in_place_in_turn(is_long, || self.push_events(&events)).await? {
+            let owner = self.spec.owner;
+            if block_in_place_in_turn(owner, is_long, || self.push_events(&events)).await? {
                 return Ok(self.builder.build());
             }
             // A document is parsed when it is complete and has no output before, so the limits on idle streams do not
@@ -305,7 +306,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         }
         let format = std::mem::replace(&mut self.format, BodyFormat::Unknown);
         let is_long = is_long_parse(format.pending_bytes());
-        block_in_place_in_turn(is_long, move || self.finish(format)).await
+        block_in_place_in_turn(self.spec.owner, is_long, move || self.finish(format)).await
     }
 
     /// Adds a chunk. Returns the data of the events that are complete now.

@@ -3,6 +3,7 @@
 use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{GeneratedImage, ImageRequest};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::BlobStore;
 
 use crate::provider::{ImageBytes, ImageSpec, RequestCount};
@@ -23,13 +24,16 @@ pub(crate) struct GeneratedImages {
 }
 
 impl Route {
-    /// Calls the candidates one after the other until one has generated at least one image.
+    /// Calls the candidates one after the other until one has generated at least one image. The
+    /// work counts for `owner`.
     pub(crate) async fn generate_images(
         &self,
+        owner: CallerId,
         request: &ImageRequest,
     ) -> Result<GeneratedImages, Failure> {
         let mut log = AttemptLog::new(&self.name);
-        match timeout(CALL_TIMEOUT, self.try_candidates_for_images(request, &mut log)).await {
+        let made = self.try_candidates_for_images(owner, request, &mut log);
+        match timeout(CALL_TIMEOUT, made).await {
             Ok(made) => made,
             Err(_) => Err(log.timed_out(CALL_TIMEOUT)),
         }
@@ -37,6 +41,7 @@ impl Route {
 
     async fn try_candidates_for_images(
         &self,
+        owner: CallerId,
         request: &ImageRequest,
         log: &mut AttemptLog<'_>,
     ) -> Result<GeneratedImages, Failure> {
@@ -44,11 +49,8 @@ impl Route {
         let bounds = self.limits(&request.tries)?;
         for candidate in self.selected_candidates(&request.tries)? {
             let requests = RequestCount::default();
-            match candidate
-                .provider
-                .generate_images(self.attempt_spec(candidate, bounds, &requests), image_spec)
-                .await
-            {
+            let spec = self.attempt_spec(owner, candidate, bounds, &requests);
+            match candidate.provider.generate_images(spec, image_spec).await {
                 Ok(images) => {
                     let (provider, model) =
                         (candidate.target.provider.clone(), candidate.model.clone());

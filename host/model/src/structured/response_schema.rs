@@ -9,6 +9,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::limit::SCHEMA_PATTERNS;
 use wattle_graph::llm::ResponseSchema;
 use wattle_graph::schema::{Formats, Schema, SchemaError};
+use wattle_run::caller_id::CallerId;
 use wattle_run::schemas::SchemaCache;
 
 use crate::structured::{coerce, extract};
@@ -48,8 +49,9 @@ pub(crate) struct CompiledSchema<'a> {
 }
 
 impl<'a> CompiledSchema<'a> {
-    /// Checks and compiles the response schema of a request.
+    /// Checks and compiles the response schema of a request, as work of `owner`.
     pub(crate) async fn new(
+        owner: CallerId,
         definition: &'a ResponseSchema,
         schemas: &SchemaCache,
     ) -> Result<Self, Failure> {
@@ -67,7 +69,7 @@ impl<'a> CompiledSchema<'a> {
                  other values into a property"
             )));
         }
-        let schema = compile(definition, schemas).await.map_err(|error| match error {
+        let schema = compile(owner, definition, schemas).await.map_err(|error| match error {
             SchemaError::Limit(exceeded) => {
                 exceeded.of(&format!("the response schema `{name}`")).to_failure()
             }
@@ -156,10 +158,11 @@ impl<'a> CompiledSchema<'a> {
 
 /// Compiles a schema. Removes patterns that need backtracking, which only the provider then enforces.
 async fn compile(
+    owner: CallerId,
     wanted: &ResponseSchema,
     schemas: &SchemaCache,
 ) -> Result<Arc<Schema>, SchemaError> {
-    let refused = match schemas.compile(&wanted.schema, Formats::OfDraft).await {
+    let refused = match schemas.compile(owner, &wanted.schema, Formats::OfDraft).await {
         Err(error @ SchemaError::Broken(_)) => error,
         compiled => return compiled,
     };
@@ -171,7 +174,7 @@ async fn compile(
     let mut left_out = BTreeSet::new();
     for pattern in found {
         let alone = json!({ "pattern": pattern });
-        if schemas.compile(&alone, Formats::OfDraft).await.is_err() {
+        if schemas.compile(owner, &alone, Formats::OfDraft).await.is_err() {
             left_out.insert(pattern);
         }
     }
@@ -180,7 +183,7 @@ async fn compile(
     }
     let mut rest = wanted.schema.clone();
     remove_patterns(&mut rest, &left_out);
-    let schema = schemas.compile(&rest, Formats::OfDraft).await?;
+    let schema = schemas.compile(owner, &rest, Formats::OfDraft).await?;
     let left_out = Vec::from_iter(left_out).join(", ");
     tracing::warn!(
         schema = %wanted.name,
@@ -241,7 +244,7 @@ mod tests {
     }
 
     async fn shape_of(wanted: &ResponseSchema) -> CompiledSchema<'_> {
-        CompiledSchema::new(wanted, &SchemaCache::default()).await.unwrap()
+        CompiledSchema::new(CallerId::default(), wanted, &SchemaCache::default()).await.unwrap()
     }
 
     #[tokio::test]
@@ -393,12 +396,12 @@ mod tests {
 
     #[tokio::test]
     async fn equal_schemas_are_compiled_once() {
-        let schemas = SchemaCache::default();
+        let (owner, schemas) = (CallerId::default(), SchemaCache::default());
         for pattern in ["^a+$", r"(?=.*\d)a"] {
             let property = json!({ "pattern": pattern });
             let schema = wanted(json!({ "type": "object", "properties": { "p": property } }));
-            let one = CompiledSchema::new(&schema, &schemas).await.unwrap();
-            let other = CompiledSchema::new(&schema, &schemas).await.unwrap();
+            let one = CompiledSchema::new(owner, &schema, &schemas).await.unwrap();
+            let other = CompiledSchema::new(owner, &schema, &schemas).await.unwrap();
             assert!(Arc::ptr_eq(&one.schema, &other.schema), "{pattern}");
         }
     }
@@ -407,7 +410,8 @@ mod tests {
     async fn unusable_schemas_are_refused() {
         let refuse = async |name: &str, schema: Value| {
             let schema = ResponseSchema { name: name.into(), schema };
-            let refused = CompiledSchema::new(&schema, &SchemaCache::default()).await.err();
+            let schemas = SchemaCache::default();
+            let refused = CompiledSchema::new(CallerId::default(), &schema, &schemas).await.err();
             refused.map(|failure| failure.message).unwrap_or_default()
         };
         assert!(refuse("a b", json!({"type": "object"})).await.contains("name `a b`"));

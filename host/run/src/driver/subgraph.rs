@@ -330,8 +330,8 @@ impl SubgraphStart<'_> {
         id: CheckpointId,
     ) -> Result<Checkpoint, StepError> {
         let SubgraphCall { graph_version, namespace, input, .. } = self.call;
-        let graph = &graph_version.graph;
-        block_in_place_in_turn(is_long_validation(graph, [input]), || {
+        let (graph, caller) = (&graph_version.graph, self.context.caller);
+        block_in_place_in_turn(caller, is_long_validation(graph, [input]), || {
             let stamp = checkpoint_stamp(self.context, id);
             accept_input(graph, base, namespace, input, reduced, stamp)
         })

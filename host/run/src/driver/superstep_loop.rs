@@ -361,7 +361,7 @@ impl SuperstepLoop {
         };
         let (is_long, reduced) = (is_long_superstep(graph, lineage), &reduced);
         let make = |id| {
-            block_in_place_in_turn(is_long, move || {
+            block_in_place_in_turn(context.caller, is_long, move || {
                 advance(graph, lineage, reduced, checkpoint_stamp(context, id))
             })
         };

@@ -8,6 +8,7 @@ use wattle_graph::graph::Graph;
 
 use super::Engine;
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
+use crate::caller_id::CallerId;
 use crate::caps;
 use crate::json::check_depth;
 use crate::ports::store::ThreadHead;
@@ -74,8 +75,12 @@ pub(super) fn check_documents(
     metadata.values().try_for_each(|value| check_depth("the metadata", value))
 }
 
-/// Checks a run context against the schema of a graph.
-pub(super) async fn check_context(graph: &Graph, context: &Value) -> Result<(), Failure> {
+/// Checks a run context against the schema of a graph, as work of a caller.
+pub(super) async fn check_context(
+    caller: CallerId,
+    graph: &Graph,
+    context: &Value,
+) -> Result<(), Failure> {
     let is_long = is_long_validation(graph, [context]);
-    block_in_place_in_turn(is_long, || graph.check_context(context)).await
+    block_in_place_in_turn(caller, is_long, || graph.check_context(context)).await
 }

@@ -10,11 +10,13 @@ use wattle_graph::interrupt::{AnswerError, Interrupt, match_answers};
 
 use super::Engine;
 use crate::blocking::{are_large_schemas, are_large_values, block_in_place_in_turn};
+use crate::caller_id::CallerId;
 
 impl Engine {
-    /// Matches answers to the pending interrupts of a thread, and validates them.
+    /// Matches answers of a caller to the pending interrupts of a thread, and validates them.
     pub(super) async fn match_answers(
         &self,
+        caller: CallerId,
         thread: &ThreadId,
         open: &[(Namespace, Interrupt)],
         answers: &BTreeMap<String, Value>,
@@ -23,7 +25,8 @@ impl Engine {
         let schemas = open.iter().filter_map(|question| question.asked.response_schema.as_ref());
         let is_long = are_large_values(answers.values()) || are_large_schemas(schemas);
         let cache = self.0.schemas.as_ref();
-        let matched = block_in_place_in_turn(is_long, || match_answers(&open, answers, cache));
+        let matched =
+            block_in_place_in_turn(caller, is_long, || match_answers(&open, answers, cache));
         matched.await.map_err(|error| answer_failure(&error, thread))
     }
 }

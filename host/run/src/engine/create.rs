@@ -221,9 +221,10 @@ impl Engine {
         let (_, graph_version) = self.code_for(head, app, graph.as_ref()).await?;
         options::check(&record.options, &graph_version.graph)?;
         let graph = &graph_version.graph;
-        check_context(graph, context).await?;
+        let caller = record.caller();
+        check_context(caller, graph, context).await?;
         let is_long = is_long_validation(graph, [input]);
-        let checked = block_in_place_in_turn(is_long, || check_input(graph, input)).await;
+        let checked = block_in_place_in_turn(caller, is_long, || check_input(graph, input)).await;
         checked.map_err(|error| error.to_failure())?;
         let no_facts = BTreeMap::new();
         metadata::check_merged_size(head.map_or(&no_facts, |head| &head.record.metadata), metadata)

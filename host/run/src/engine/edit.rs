@@ -27,6 +27,7 @@ use super::threads::bind;
 use super::{Engine, ThreadClaim, new_run_id, thread_not_found};
 use crate::app::{App, GraphVersion};
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
+use crate::caller_id::CallerId;
 use crate::driver::reduce;
 use crate::hostcall::runs::StartRun;
 use crate::json::check_depth;
@@ -92,6 +93,7 @@ impl Engine {
         };
         let forked = base.as_ref().map(|base| base.meta.id);
         let forked = forked.filter(|id| head.current != Some(*id));
+        let caller = CallerId::of_run(request.principal.as_ref(), &app.name);
         let mut supersteps = request.supersteps.iter().peekable();
         let mut before = match base {
             Some(base) => base,
@@ -102,7 +104,8 @@ impl Engine {
                 let first = match input.and_then(|edits| edits.first()) {
                     Some(input) => {
                         let stamp = at(&made);
-                        let mut first = apply_first(&app, graph, &blank, input, stamp).await?;
+                        let mut first =
+                            apply_first(caller, &app, graph, &blank, input, stamp).await?;
                         first.meta.metadata.clone_from(&request.metadata);
                         first
                     }
@@ -114,7 +117,7 @@ impl Engine {
         };
         for edits in supersteps {
             let stamp = at(&made);
-            let edited = apply(&app, &graph_version.graph, &before, edits, stamp).await?;
+            let edited = apply(caller, &app, &graph_version.graph, &before, edits, stamp).await?;
             before = edited;
             before.meta.metadata.clone_from(&request.metadata);
             made.push(before.clone());
@@ -220,9 +223,10 @@ fn begins(edits: &[Edit]) -> bool {
     matches!(edits, [only] if only.is_first_input())
 }
 
-/// Applies an edit as an input to a thread without history. `blank` is the checkpoint of such a
-/// thread.
+/// Applies an edit as an input to a thread without history, as work of a caller. `blank` is the
+/// checkpoint of such a thread.
 async fn apply_first(
+    caller: CallerId,
     app: &App,
     graph: &Graph,
     blank: &Checkpoint,
@@ -231,13 +235,15 @@ async fn apply_first(
 ) -> Result<Checkpoint, Failure> {
     let reduced = reduce(app, edit_reductions(graph, blank, slice::from_ref(input))).await?;
     let is_long = is_long_validation(graph, input.writes.iter().map(|write| &write.value));
-    let made = block_in_place_in_turn(is_long, || first_input(graph, input, &reduced, stamp));
+    let made =
+        block_in_place_in_turn(caller, is_long, || first_input(graph, input, &reduced, stamp));
     made.await.map_err(|error| error.to_failure())
 }
 
-/// Applies the edits of one superstep. Conditions read the whole state, so the work is proportional
-/// to its size.
+/// Applies the edits of one superstep, as work of a caller. Conditions read the whole state, so the
+/// work is proportional to its size.
 async fn apply(
+    caller: CallerId,
     app: &App,
     graph: &Graph,
     base: &Checkpoint,
@@ -247,7 +253,8 @@ async fn apply(
     let reduced = reduce(app, edit_reductions(graph, base, edits)).await?;
     let written = edits.iter().flat_map(|edit| &edit.writes).map(|write| &write.value);
     let is_long = is_long_validation(graph, base.values.values().map(AsRef::as_ref).chain(written));
-    let made = block_in_place_in_turn(is_long, || edit(graph, base, edits, &reduced, stamp));
+    let made =
+        block_in_place_in_turn(caller, is_long, || edit(graph, base, edits, &reduced, stamp));
     made.await.map_err(|error| error.to_failure())
 }
 
@@ -312,11 +319,11 @@ mod tests {
             let writes = vec![Write { channel, value, overwrite: false }];
             [Edit { as_node: EditAs::Input, writes }]
         };
-        let (large, small) = (edits(1_000), edits(1));
+        let (large, small, caller) = (edits(1_000), edits(1), CallerId::default());
         let held = hold_all_turns().await;
-        let mut waiting = pin!(apply(&app, &graph, &base, &large, stamp(2)));
+        let mut waiting = pin!(apply(caller, &app, &graph, &base, &large, stamp(2)));
         assert!(poll!(waiting.as_mut()).is_pending());
-        assert!(apply(&app, &graph, &base, &small, stamp(2)).await.is_ok());
+        assert!(apply(caller, &app, &graph, &base, &small, stamp(2)).await.is_ok());
         drop(held);
         assert!(waiting.await.is_ok());
     }

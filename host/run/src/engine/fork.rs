@@ -167,7 +167,7 @@ impl Engine {
         let base = &fork_base.tuple.checkpoint;
         let at = self.root_stamp(&fork_base.head, &fork_base.graph_version, slot).await?;
         let checkpoint = match input {
-            Some(input) => input_checkpoint(fork_base, Some(base), input, at).await?,
+            Some(input) => input_checkpoint(fork_base, slot, Some(base), input, at).await?,
             None if base.meta.next.is_empty() => {
                 return Err(Failure::new(
                     code::CONFLICT,
@@ -205,7 +205,7 @@ impl Engine {
         let base = before.as_ref().map(|tuple| &tuple.checkpoint);
         let fork_base = self.fork_base(head.clone(), made).await?;
         let at = self.root_stamp(&fork_base.head, &fork_base.graph_version, slot).await?;
-        let checkpoint = input_checkpoint(&fork_base, base, input, at).await?;
+        let checkpoint = input_checkpoint(&fork_base, slot, base, input, at).await?;
         let from = base.map(|base| base.meta.id);
         Ok(PreparedFork { from, checkpoint, call: None, carried_over: CarriedOver::default() })
     }
@@ -356,14 +356,15 @@ impl Engine {
 /// Returns the checkpoint after an input on a state, or on no state.
 async fn input_checkpoint(
     fork_base: &ForkBase,
+    slot: &ThreadClaim,
     base: Option<&Checkpoint>,
     input: &Value,
     at: CheckpointStamp,
 ) -> Result<Checkpoint, Failure> {
     let graph = &fork_base.graph_version.graph;
     let reduced = reduce(&fork_base.app, input_reductions(graph, base, input)).await?;
-    let root = Namespace::root();
-    let made = block_in_place_in_turn(is_long_validation(graph, [input]), || {
+    let (root, caller) = (Namespace::root(), slot.request.caller(&fork_base.app.name));
+    let made = block_in_place_in_turn(caller, is_long_validation(graph, [input]), || {
         accept_input(graph, base, &root, input, &reduced, at)
     });
     made.await.map_err(|error| error.to_failure())

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::RunId;
+use wattle_graph::id::{AppName, RunId};
 use wattle_graph::interrupt::named_answers;
 use wattle_graph::principal::Principal;
 
+use crate::caller_id::CallerId;
 use crate::hostcall::runs::InterruptView;
 use crate::ports::store::{QueueCondition, RunRecord, RunSpec, StaleAnswers};
 
@@ -52,6 +53,11 @@ impl RunRequest {
     /// Returns true if answers to interrupts that are not pending are ignored.
     pub(super) fn ignores_stale_answers(&self) -> bool {
         self.stale_answers == Some(StaleAnswers::Ignore)
+    }
+
+    /// Returns the caller for which the request is checked, on a thread of this app.
+    pub(super) fn caller(&self, app: &AppName) -> CallerId {
+        CallerId::of_run(self.principal.as_ref(), app)
     }
 }
 

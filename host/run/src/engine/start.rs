@@ -68,9 +68,10 @@ impl Engine {
             }
         };
         options::check(&request.options, &graph_version.graph)?;
-        check_context(&graph_version.graph, &request.context).await?;
+        let caller = slot.request.caller(&app.name);
+        check_context(caller, &graph_version.graph, &request.context).await?;
         let checkpoint =
-            self.input_checkpoint(&app, &graph_version, &head, &request, &run_id).await?;
+            self.input_checkpoint(caller, &app, &graph_version, &head, &request, &run_id).await?;
         let first_step = Some(checkpoint.meta.step);
         let options = request.options;
         let run = RunRecord { options, first_step, ..self.new_run(&mut slot, &head, None) };
@@ -139,6 +140,7 @@ impl Engine {
 
     async fn input_checkpoint(
         &self,
+        caller: CallerId,
         app: &App,
         graph_version: &GraphVersion,
         head: &ThreadHead,
@@ -160,7 +162,8 @@ impl Engine {
             tasks: None,
         };
         let (graph, root) = (&graph_version.graph, Namespace::root());
-        let made = block_in_place_in_turn(is_long_validation(graph, [&request.input]), || {
+        let is_long = is_long_validation(graph, [&request.input]);
+        let made = block_in_place_in_turn(caller, is_long, || {
             accept_input(graph, base.as_ref(), &root, &request.input, &reduced, at)
         });
         made.await.map_err(|error| error.to_failure())
@@ -199,7 +202,8 @@ impl Engine {
             let failed = head.record.status == ThreadStatus::Error;
             (Vec::new(), if failed { RunReason::Retry } else { RunReason::Resume })
         } else {
-            let answers = self.match_answers(thread, &open, &request.answers).await?;
+            let caller = slot.request.caller(&head.record.app);
+            let answers = self.match_answers(caller, thread, &open, &request.answers).await?;
             (answer_events(&open, answers, slot.request.principal.as_ref()), RunReason::Resume)
         };
         let reopen = (request.on_failure == OnFailure::Reopen && !answers.is_empty())

@@ -39,7 +39,7 @@ impl Gate {
         }
         // A journal entry under this number means that the node made another call here before.
         task.look_up(call, call, CallRequest::small(InterruptRequest::FUNCTION, json!(question)))?;
-        question.check_schema(&self.env.schemas).await?;
+        question.check_schema(self.caller().owner, &self.env.schemas).await?;
         task.check_log_size().await?;
         Err(task.raise_interrupt(interrupt, call, question, None).await.into())
     }

@@ -6,6 +6,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::schema::{Formats, Schema, SchemaError};
 
 use crate::blocking::{are_large_schemas, block_in_place_if};
+use crate::caller_id::CallerId;
 use crate::schemas::SchemaCache;
 
 /// A request for input from a person.
@@ -22,14 +23,19 @@ impl InterruptRequest {
     /// Interface and function.
     pub const FUNCTION: &'static str = "interrupt.ask";
 
-    /// Checks that the response schema is valid. The cache then has it for the answer.
+    /// Checks that the response schema is valid, as work of `owner`. The cache then has it for the
+    /// answer.
     ///
     /// # Errors
     ///
     /// `invalid` if it is not a schema, `limit` if it is too large.
-    pub(crate) async fn check_schema(&self, schemas: &SchemaCache) -> Result<(), Failure> {
+    pub(crate) async fn check_schema(
+        &self,
+        owner: CallerId,
+        schemas: &SchemaCache,
+    ) -> Result<(), Failure> {
         let Some(schema) = &self.response_schema else { return Ok(()) };
-        schemas.compile(schema, Formats::OfDraft).await.map(drop).map_err(refused)
+        schemas.compile(owner, schema, Formats::OfDraft).await.map(drop).map_err(refused)
     }
 
     /// Checks the response schema like [`Self::check_schema`], for callers that cannot wait.

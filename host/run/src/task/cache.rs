@@ -106,7 +106,8 @@ impl CacheEntry {
         let CachedOutcome { writes, goto, sends } = serde_json::from_value(item.value).ok()?;
         // The graph may have changed since, even if the node's code did not.
         let graph = &context.graph_version.graph;
-        check_in_turn(graph, &task.node, &writes, goto.as_deref(), &sends).await.ok()?;
+        let caller = context.caller;
+        check_in_turn(caller, graph, &task.node, &writes, goto.as_deref(), &sends).await.ok()?;
         let finished = TaskFinished {
             task: task.id.clone(),
             node: task.node.clone(),

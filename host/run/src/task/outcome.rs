@@ -12,6 +12,7 @@ use wattle_graph::plan::Task;
 use wattle_graph::step::{StepError, check_writes};
 
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
+use crate::caller_id::CallerId;
 use crate::gate::Journal;
 use crate::gate::unwind::Unwind;
 use crate::json::check_depth;
@@ -85,14 +86,16 @@ async fn check(
     }
     let goto = goto_targets(&outcome.goto)?;
     let graph = target_graph(context, outcome)?;
-    check_in_turn(graph, &task.node, &outcome.writes, goto.as_deref(), &outcome.sends)
+    let (writes, sends) = (&outcome.writes, &outcome.sends);
+    check_in_turn(context.caller, graph, &task.node, writes, goto.as_deref(), sends)
         .await
         .map_err(|error| error.to_failure())?;
     Ok(goto)
 }
 
-/// Checks writes, targets and sends like [`check_writes`], off the shared threads if it takes long.
+/// Checks writes, targets and sends like [`check_writes`], in a turn of the caller if it takes long.
 pub(super) async fn check_in_turn(
+    caller: CallerId,
     graph: &Graph,
     node: &NodeName,
     writes: &[Write],
@@ -100,7 +103,7 @@ pub(super) async fn check_in_turn(
     sends: &[Send],
 ) -> Result<(), StepError> {
     let is_long = is_long_validation(graph, writes.iter().map(|write| &write.value));
-    block_in_place_in_turn(is_long, || check_writes(graph, node, writes, goto, sends)).await
+    block_in_place_in_turn(caller, is_long, || check_writes(graph, node, writes, goto, sends)).await
 }
 
 /// Returns the graph that an outcome is for.
@@ -206,10 +209,11 @@ mod tests {
             [Write { channel, value, overwrite: false }]
         };
         let (node, large, small) = (NodeName::new("a").unwrap(), writes(1_000), writes(1));
+        let caller = CallerId::default();
         let held = hold_all_turns().await;
-        let mut waiting = pin!(check_in_turn(&graph, &node, &large, None, &[]));
+        let mut waiting = pin!(check_in_turn(caller, &graph, &node, &large, None, &[]));
         assert!(poll!(waiting.as_mut()).is_pending());
-        assert!(check_in_turn(&graph, &node, &small, None, &[]).await.is_ok());
+        assert!(check_in_turn(caller, &graph, &node, &small, None, &[]).await.is_ok());
         drop(held);
         assert!(waiting.await.is_ok());
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use wattle_graph::id::AppName;
 use wattle_run::grant::SqlAccess;
 use wattle_run::hostcall::sql::SqlValue;
 use wattle_run::limit::SqlLimits;
@@ -21,7 +22,8 @@ impl Bench {
 
     async fn migrate(&self, app: &str, folders: &BTreeMap<String, PathBuf>) -> Vec<String> {
         let folder = self.fresh.databases.migration_folder(app, "main", folders).unwrap();
-        self.fresh.databases.migrate(app, "main", scripts(folder)).await.unwrap()
+        let app = AppName::new(app).unwrap();
+        self.fresh.databases.migrate(&app, "main", scripts(folder)).await.unwrap()
     }
 
     async fn execute(&self, text: &str) -> Vec<Vec<SqlValue>> {

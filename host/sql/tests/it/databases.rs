@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
+use wattle_graph::id::AppName;
 use wattle_run::grant::SqlAccess;
 use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
@@ -404,7 +405,8 @@ async fn migrations_are_applied_once_and_must_not_change() {
         let folder = bench.fresh.folder.path().join("migrations");
         std::fs::create_dir(&folder).unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
-        let migrate = || bench.fresh.databases.migrate("asset", "main", scripts(&folder));
+        let app = AppName::new("asset").unwrap();
+        let migrate = || bench.fresh.databases.migrate(&app, "main", scripts(&folder));
 
         write("0001_tables.sql", &format!("{TABLE};\nCREATE TABLE other (id INTEGER);\n"));
         write("notes.txt", "not a migration");

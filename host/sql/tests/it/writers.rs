@@ -9,6 +9,7 @@ use futures::future::join_all;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use wattle_graph::failure::Failure;
+use wattle_graph::id::AppName;
 use wattle_kit::need;
 use wattle_kit::postgres::Postgres;
 use wattle_run::grant::SqlAccess;
@@ -17,6 +18,10 @@ use wattle_run::ports::sql::{CommitMarker, Sql as _};
 use wattle_sql::{DatabaseConfig, Databases, ReaderRole, Script, SqlError};
 
 use crate::support::{Fresh, SQLITE_FILE, SQLITE_MEMORY};
+
+fn app() -> AppName {
+    AppName::new("app").unwrap()
+}
 
 /// A database with a table of an app, a recorded migration and a marker.
 struct Bench {
@@ -40,7 +45,7 @@ impl Bench {
     }
 
     async fn migrate(&self, texts: &[&str]) -> Result<Vec<String>, SqlError> {
-        self.fresh.databases.migrate("app", "main", scripts(texts)).await
+        self.fresh.databases.migrate(&app(), "main", scripts(texts)).await
     }
 
     /// Executes a statement with write access: as a query, and in a transaction.
@@ -228,7 +233,7 @@ async fn an_endless_migration_is_stopped() {
             endless.push("SELECT pg_sleep(0.1);".repeat(100));
         }
         for text in &endless {
-            let error = hasty.migrate("app", "main", scripts(&[NOTES, text])).await.unwrap_err();
+            let error = hasty.migrate(&app(), "main", scripts(&[NOTES, text])).await.unwrap_err();
             assert!(matches!(error, SqlError::MigrationTimeout { .. }), "{text}: {error}");
             let hint = "`migration_timeout` under `[sql.main]`";
             assert!(error.to_string().contains(hint), "{error}");

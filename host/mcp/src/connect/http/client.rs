@@ -143,8 +143,10 @@ impl NormalizingClient {
             return Ok(StreamableHttpPostResponse::Sse(events, given));
         }
         let body = read_body(response, MAX_MESSAGE_BYTES).await?;
+        let (owner, is_long) =
+            (self.normalizer.sanitizer().work_owner(), is_long_parse(body.len()));
         let read = || self.read_response(&request.id, status, &body, given);
-        block_in_place_in_turn(is_long_parse(body.len()), read).await
+        block_in_place_in_turn(owner, is_long, read).await
     }
 
     /// Reads the body of a response to a request.
@@ -362,8 +364,9 @@ impl NormalizingClient {
                 let events = match read {
                     Ok(event) => {
                         let bytes = event.data.as_ref().map_or(0, String::len);
+                        let owner = normalizer.sanitizer().work_owner();
                         let normalize = || events::normalize_event(&normalizer, event, id.as_ref());
-                        block_in_place_in_turn(is_long_parse(bytes), normalize).await
+                        block_in_place_in_turn(owner, is_long_parse(bytes), normalize).await
                     }
                     Err(error) => vec![Err(error)],
                 };

@@ -17,6 +17,7 @@ use wattle_graph::step::{CheckpointStamp, Edit, EditAs, edit};
 
 use super::{apply, edit_event};
 use crate::app::{App, GraphVersion};
+use crate::caller_id::CallerId;
 use crate::engine::history::{checkpoint_not_found, graph_at};
 use crate::engine::owner::check_owner;
 use crate::engine::{Engine, ThreadClaim, thread_not_found};
@@ -116,11 +117,13 @@ impl Engine {
     ) -> Result<Vec<Checkpoint>, Failure> {
         let EditThread { namespace, supersteps, metadata, .. } = target.request;
         let graph_version = target.graph_at(namespace)?;
+        let caller = CallerId::of_run(target.request.principal.as_ref(), &target.app.name);
         let mut made: Vec<Checkpoint> = Vec::with_capacity(supersteps.len());
         for (id, edits) in (first.0..).map(CheckpointId).zip(supersteps) {
             let before = made.last().unwrap_or(&base);
             let at = self.subgraph_stamp(slot, target, id, before.meta.parent_graphs.clone());
-            let mut edited = apply(&target.app, &graph_version.graph, before, edits, at).await?;
+            let edited = apply(caller, &target.app, &graph_version.graph, before, edits, at);
+            let mut edited = edited.await?;
             edited.meta.metadata.clone_from(metadata);
             made.push(edited);
         }

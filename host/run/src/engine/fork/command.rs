@@ -25,6 +25,7 @@ use super::scan::ForkScan;
 use super::{ForkBase, PreparedFork};
 use crate::app::{App, GraphVersion};
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
+use crate::caller_id::CallerId;
 use crate::driver::reduce;
 use crate::engine::admission::check_context;
 use crate::engine::answers::retain_pending;
@@ -112,11 +113,12 @@ impl Engine {
         }
         let app = self.app(&start.app)?;
         let graph_version = select_graph(&app, start.graph.as_ref())?;
-        check_context(&graph_version.graph, &request.context).await?;
+        let caller = slot.request.caller(&app.name);
+        check_context(caller, &graph_version.graph, &request.context).await?;
         let head = bind(head, &app, &graph_version);
         let at = self.root_stamp(&head, &graph_version, slot).await?;
         let checkpoint =
-            command_checkpoint(&app, &graph_version, None, &request.command, at).await?;
+            command_checkpoint(caller, &app, &graph_version, None, &request.command, at).await?;
         let carried_over = CarriedOver::default();
         Ok((head, PreparedFork { from: None, checkpoint, call: None, carried_over }))
     }
@@ -147,7 +149,8 @@ impl Engine {
             ));
         }
         let fork_base = self.fork_base(head.clone(), tuple).await?;
-        check_context(&fork_base.graph_version.graph, &request.context).await?;
+        let caller = slot.request.caller(&fork_base.app.name);
+        check_context(caller, &fork_base.graph_version.graph, &request.context).await?;
         let at = self.root_stamp(&fork_base.head, &fork_base.graph_version, slot).await?;
         let events = SuperstepEvents::new(fork_base.tuple.clone());
         let (base, command) = (&fork_base.tuple.checkpoint, &request.command);
@@ -158,9 +161,9 @@ impl Engine {
         };
         let at =
             CheckpointStamp { id: CheckpointId(at.id.0 + found.copied_checkpoint_count()), ..at };
+        let (app, graph_version) = (&fork_base.app, &fork_base.graph_version);
         let checkpoint =
-            command_checkpoint(&fork_base.app, &fork_base.graph_version, Some(base), command, at)
-                .await?;
+            command_checkpoint(caller, app, graph_version, Some(base), command, at).await?;
         let carried_over = carry_over(&found, head.record.origin(), &checkpoint, None);
         Ok(PreparedFork { from: Some(id), checkpoint, call: None, carried_over })
     }
@@ -184,7 +187,8 @@ impl Engine {
                 return Ok(());
             }
         }
-        let answers = self.match_answers(&request.thread, &open, &answers).await?;
+        let caller = slot.request.caller(&request.app);
+        let answers = self.match_answers(caller, &request.thread, &open, &answers).await?;
         let last = tuple.events.last().map_or(0, |event| event.seq);
         let answers =
             (last + 1..).zip(answer_events(&open, answers, slot.request.principal.as_ref()));
@@ -254,6 +258,7 @@ fn tasks_to_restart(
 }
 
 async fn command_checkpoint(
+    caller: CallerId,
     app: &App,
     graph_version: &GraphVersion,
     base: Option<&Checkpoint>,
@@ -263,7 +268,7 @@ async fn command_checkpoint(
     let graph = &graph_version.graph;
     let reduced = reduce(app, command_reductions(graph, base, command)).await?;
     let written = command.writes.iter().map(|write| &write.value);
-    let made = block_in_place_in_turn(is_long_validation(graph, written), || {
+    let made = block_in_place_in_turn(caller, is_long_validation(graph, written), || {
         step::command(graph, base, command, &reduced, at)
     });
     made.await.map_err(|error| error.to_failure())

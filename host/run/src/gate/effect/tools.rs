@@ -298,15 +298,17 @@ async fn violations(
     request: &ToolRequest,
 ) -> Result<Vec<String>, Failure> {
     let subject = format!("the arguments schema of tool `{}`", request.tool);
-    let schema = context.env.schemas.compile(&info.arguments_schema, Formats::OfDraft).await;
+    let owner = context.caller.owner;
+    let schema = context.env.schemas.compile(owner, &info.arguments_schema, Formats::OfDraft).await;
     let schema = schema.map_err(|error| match error {
         SchemaError::Limit(exceeded) => exceeded.of(&subject).to_failure(),
         error => Failure::new(code::INVALID, format!("{subject} is invalid: {error}")),
     })?;
     let arguments = &request.arguments;
     let is_long = schema.is_expensive() || are_large_values([arguments]);
-    let violations =
-        block_in_place_in_turn(is_long, || schema.violations(arguments, limit::TOOL_VIOLATIONS));
+    let violations = block_in_place_in_turn(owner, is_long, || {
+        schema.violations(arguments, limit::TOOL_VIOLATIONS)
+    });
     violations.await.map_err(|exceeded| exceeded.of(&subject).to_failure())
 }
 
