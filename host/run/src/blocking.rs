@@ -16,6 +16,7 @@ use wattle_graph::lineage::Lineage;
 
 use crate::meter::WorkOwner;
 use crate::meter::turns::Turns;
+use crate::stop_flag::StopFlag;
 
 /// Minimum number of tasks with which planning or applying a superstep delays other tasks on the
 /// same thread.
@@ -131,6 +132,21 @@ pub async fn block_in_place_in_turn<T>(
     block_in_place_if(true, work)
 }
 
+/// Runs a closure like [`block_in_place_in_turn`], for a run that can be cancelled. Returns `None`
+/// if that happens while the closure waits for a turn.
+pub(crate) async fn block_in_place_unless_cancelled<T>(
+    owner: impl Into<WorkOwner>,
+    is_long: bool,
+    cancel: &StopFlag,
+    work: impl FnOnce() -> T,
+) -> Option<T> {
+    tokio::select! {
+        biased;
+        done = block_in_place_in_turn(owner, is_long, work) => Some(done),
+        () = cancel.wait() => None,
+    }
+}
+
 /// Runs a closure like [`block_in_place_in_turn`], but does not wait for a turn. For callers that
 /// cannot wait.
 pub fn block_in_place_if<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
@@ -215,5 +231,18 @@ mod tests {
         assert_eq!(work(false).await, 7);
         drop(held);
         assert_eq!(waiting.await, 7);
+    }
+
+    #[tokio::test]
+    async fn long_work_of_a_cancelled_run_does_not_begin() {
+        let (cancel, owner) = (StopFlag::default(), CallerId::default());
+        let work = |is_long| block_in_place_unless_cancelled(owner, is_long, &cancel, || 7);
+        let held = hold_all_turns().await;
+        let mut waiting = pin!(work(true));
+        assert!(poll!(waiting.as_mut()).is_pending());
+        cancel.set();
+        assert_eq!(waiting.await, None);
+        assert_eq!(work(false).await, Some(7), "it need not wait");
+        drop(held);
     }
 }

@@ -56,7 +56,8 @@
 //!
 //! Between pieces. A piece that has begun ends by itself, since its budget is limited. A piece that
 //! waits for its turn leaves the queue when its future is dropped: the client has disconnected, the
-//! attempt has timed out, the guest was unwound.
+//! attempt has timed out, the guest was unwound. So does a piece of a run that is cancelled. The
+//! outcome of its task is then lost, and the calls in the journal are not.
 //!
 //! # What takes no turn
 //!

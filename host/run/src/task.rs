@@ -92,15 +92,15 @@ async fn attempts(
             attempt,
         }));
         let started = Instant::now();
-        let ended = attempt::attempt(context, task, node, history, attempt).await;
+        let ended = match attempt::attempt(context, task, node, history, attempt).await {
+            Ok(done) => validate(context, task, done, started).await,
+            Err(ended) => Err(ended),
+        };
         let fault = match ended {
-            Ok(done) => match validate(context, task, done, started).await {
-                Ok(finished) => {
-                    let logged = log_finished(context, &history.journal, &finished);
-                    return logged.map(|()| finished).into();
-                }
-                Err(fault) => fault,
-            },
+            Ok(finished) => {
+                let logged = log_finished(context, &history.journal, &finished);
+                return logged.map(|()| finished).into();
+            }
             Err(GuestError::Unwound(Unwind::Suspended(_))) => return TaskEnd::Suspended,
             Err(GuestError::Unwound(Unwind::Cancelled)) => return TaskEnd::Cancelled,
             Err(GuestError::Unwound(Unwind::Drained)) => return TaskEnd::Drained,
@@ -131,7 +131,7 @@ pub(crate) async fn execute_once(
     started: Instant,
 ) -> Result<TaskFinished, GuestError> {
     let done = attempt::attempt(context, task, node, history, number).await?;
-    validate(context, task, done, started).await.map_err(|fault| GuestError::Failure(fault.failure))
+    validate(context, task, done, started).await
 }
 
 /// Returns the event of a failed attempt, with the delay of the retry or with the error handler.

@@ -24,7 +24,8 @@ use super::loop_exit::LoopExit;
 use super::loop_state::{LoopState, SubgraphLock, THIS_PROCESS_SEQ};
 use super::reduce;
 use crate::blocking::{
-    are_large_values, are_many_tasks, block_in_place_if, block_in_place_in_turn, is_long_superstep,
+    are_large_values, are_many_tasks, block_in_place_if, block_in_place_unless_cancelled,
+    is_long_superstep,
 };
 use crate::gate::Journal;
 use crate::ports::store::Durability;
@@ -113,7 +114,8 @@ impl SuperstepLoop {
                 if waits {
                     return self.interrupted_or_cancelled();
                 }
-                // A superstep whose tasks have all finished is applied, even after a cancel.
+                // A superstep whose tasks have all finished is applied, even after a cancel, unless
+                // that has to wait.
                 match self.apply_superstep().await {
                     Err(end) => return end,
                     Ok(()) => continue,
@@ -360,10 +362,13 @@ impl SuperstepLoop {
             () = context.cancel.wait() => return Err(LoopExit::Cancelled),
         };
         let (is_long, reduced) = (is_long_superstep(graph, lineage), &reduced);
-        let make = |id| {
-            block_in_place_in_turn(context.caller, is_long, move || {
+        let make = |id| async move {
+            let (caller, cancel) = (context.caller, &context.cancel);
+            let made = block_in_place_unless_cancelled(caller, is_long, cancel, || {
                 advance(graph, lineage, reduced, checkpoint_stamp(context, id))
-            })
+            });
+            let made = made.await.ok_or(LoopExit::Cancelled)?;
+            made.map_err(|error| LoopExit::Failed(error.to_failure()))
         };
         let at = &lineage.checkpoint.meta;
         let made = if !self.persists_checkpoints {
@@ -373,7 +378,7 @@ impl SuperstepLoop {
         } else {
             context.log.checkpoint(make).await
         };
-        let checkpoint = made.map_err(|error| LoopExit::Failed(error.to_failure()))?;
+        let checkpoint = made?;
         if self.is_root() {
             context.log.set_pending_interrupts(0);
         }

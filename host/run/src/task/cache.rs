@@ -106,8 +106,10 @@ impl CacheEntry {
         let CachedOutcome { writes, goto, sends } = serde_json::from_value(item.value).ok()?;
         // The graph may have changed since, even if the node's code did not.
         let graph = &context.graph_version.graph;
-        let caller = context.caller;
-        check_in_turn(caller, graph, &task.node, &writes, goto.as_deref(), &sends).await.ok()?;
+        let (caller, cancel, goto_nodes) = (context.caller, &context.cancel, goto.as_deref());
+        let checked =
+            check_in_turn(caller, cancel, graph, &task.node, &writes, goto_nodes, &sends).await;
+        checked?.ok()?;
         let finished = TaskFinished {
             task: task.id.clone(),
             node: task.node.clone(),

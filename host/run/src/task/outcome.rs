@@ -11,12 +11,13 @@ use wattle_graph::limit::Exceeded;
 use wattle_graph::plan::Task;
 use wattle_graph::step::{StepError, check_writes};
 
-use crate::blocking::{block_in_place_in_turn, is_long_validation};
+use crate::blocking::{block_in_place_unless_cancelled, is_long_validation};
 use crate::caller_id::CallerId;
 use crate::gate::Journal;
 use crate::gate::unwind::Unwind;
 use crate::json::check_depth;
 use crate::ports::sandbox::{GuestError, NodeOutcome};
+use crate::stop_flag::StopFlag;
 use crate::task::context::GraphContext;
 use crate::task::node_result::NodeResult;
 
@@ -27,16 +28,19 @@ pub(super) struct AttemptFailure {
 }
 
 /// Validates the outcome of a node.
+///
+/// # Errors
+///
+/// [`GuestError::Failure`] if it is invalid; [`Unwind::Cancelled`] if the run was cancelled while a
+/// large outcome waited to be validated.
 pub(super) async fn validate(
     context: &GraphContext,
     task: &Task,
     done: NodeResult,
     started: Instant,
-) -> Result<TaskFinished, AttemptFailure> {
+) -> Result<TaskFinished, GuestError> {
     let NodeResult { outcome, subgraph_end } = done;
-    let goto = check(context, task, &outcome)
-        .await
-        .map_err(|failure| AttemptFailure { kind: TaskFault::Failure, failure })?;
+    let goto = check(context, task, &outcome).await?;
     Ok(TaskFinished {
         task: task.id.clone(),
         node: task.node.clone(),
@@ -77,33 +81,47 @@ async fn check(
     context: &GraphContext,
     task: &Task,
     outcome: &NodeOutcome,
-) -> Result<Option<Vec<NodeName>>, Failure> {
+) -> Result<Option<Vec<NodeName>>, GuestError> {
+    let (goto, graph) = targets(context, outcome).map_err(GuestError::Failure)?;
+    let (caller, cancel) = (context.caller, &context.cancel);
+    let (writes, sends) = (&outcome.writes, &outcome.sends);
+    let checked =
+        check_in_turn(caller, cancel, graph, &task.node, writes, goto.as_deref(), sends).await;
+    match checked {
+        Some(Ok(())) => Ok(goto),
+        Some(Err(error)) => Err(GuestError::Failure(error.to_failure())),
+        None => Err(GuestError::Unwound(Unwind::Cancelled)),
+    }
+}
+
+/// Checks the depth of an outcome. Returns its `goto` as nodes, and the graph that it is for.
+fn targets<'c>(
+    context: &'c GraphContext,
+    outcome: &NodeOutcome,
+) -> Result<(Option<Vec<NodeName>>, &'c Graph), Failure> {
     for write in &outcome.writes {
         check_depth(&format!("the write to channel `{}`", write.channel), &write.value)?;
     }
     for send in &outcome.sends {
         check_depth(&format!("the input sent to `{}`", send.node), &send.input)?;
     }
-    let goto = goto_targets(&outcome.goto)?;
-    let graph = target_graph(context, outcome)?;
-    let (writes, sends) = (&outcome.writes, &outcome.sends);
-    check_in_turn(context.caller, graph, &task.node, writes, goto.as_deref(), sends)
-        .await
-        .map_err(|error| error.to_failure())?;
-    Ok(goto)
+    Ok((goto_targets(&outcome.goto)?, target_graph(context, outcome)?))
 }
 
 /// Checks writes, targets and sends like [`check_writes`], in a turn of the caller if it takes long.
+/// Returns `None` if the run is cancelled before the turn.
 pub(super) async fn check_in_turn(
     caller: CallerId,
+    cancel: &StopFlag,
     graph: &Graph,
     node: &NodeName,
     writes: &[Write],
     goto: Option<&[NodeName]>,
     sends: &[Send],
-) -> Result<(), StepError> {
+) -> Option<Result<(), StepError>> {
     let is_long = is_long_validation(graph, writes.iter().map(|write| &write.value));
-    block_in_place_in_turn(caller, is_long, || check_writes(graph, node, writes, goto, sends)).await
+    let check = || check_writes(graph, node, writes, goto, sends);
+    block_in_place_unless_cancelled(caller, is_long, cancel, check).await
 }
 
 /// Returns the graph that an outcome is for.
@@ -201,7 +219,7 @@ mod tests {
     use crate::blocking::hold_all_turns;
 
     #[tokio::test]
-    async fn large_writes_are_checked_in_turn() {
+    async fn large_writes_are_checked_in_turn_unless_the_run_is_cancelled() {
         let text = "[graphs.g]\nentry = 'a'\nnodes = { a = {} }\nchannels = { list = {} }";
         let graph = check_toml("graph.toml", text, &AnyPlugin).unwrap().remove(0);
         let writes = |length: usize| {
@@ -209,12 +227,18 @@ mod tests {
             [Write { channel, value, overwrite: false }]
         };
         let (node, large, small) = (NodeName::new("a").unwrap(), writes(1_000), writes(1));
-        let caller = CallerId::default();
+        let (goes_on, cancelled) = (StopFlag::default(), StopFlag::default());
+        let check = |cancel, writes| {
+            check_in_turn(CallerId::default(), cancel, &graph, &node, writes, None, &[])
+        };
         let held = hold_all_turns().await;
-        let mut waiting = pin!(check_in_turn(caller, &graph, &node, &large, None, &[]));
-        assert!(poll!(waiting.as_mut()).is_pending());
-        assert!(check_in_turn(caller, &graph, &node, &small, None, &[]).await.is_ok());
+        let mut waiting = pin!(check(&goes_on, &large));
+        let mut given_up = pin!(check(&cancelled, &large));
+        assert!(poll!(waiting.as_mut()).is_pending() && poll!(given_up.as_mut()).is_pending());
+        assert!(check(&goes_on, &small).await.is_some_and(|checked| checked.is_ok()));
+        cancelled.set();
+        assert!(given_up.await.is_none());
         drop(held);
-        assert!(waiting.await.is_ok());
+        assert!(waiting.await.is_some_and(|checked| checked.is_ok()));
     }
 }
