@@ -193,7 +193,7 @@ fn reducer_runs_on_documents() {
 
 #[test]
 fn handler_has_its_route() {
-    let HandlerEntry { method, path, handle } = item::ENTRY;
+    let HandlerEntry { method, path, handle, .. } = item::ENTRY;
     assert_eq!((method, path), ("GET", "/items/{id}"));
     let request = Request::new("GET", "/items/7").with_param("id", "7");
     assert_eq!(handle(&request).map(|response| response.status), Ok(200));

@@ -6,7 +6,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{Error, Ident, ItemFn, LitStr, Token};
 
-use crate::entry;
+use crate::{doc, entry};
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
@@ -36,6 +36,7 @@ impl Parse for Endpoint {
 /// Returns the function and its entry type.
 pub(crate) fn expand(endpoint: &Endpoint, function: ItemFn) -> TokenStream {
     let Endpoint { method, path } = endpoint;
+    let doc = doc::text(&function.attrs);
     let ident = &function.sig.ident;
     let target = quote_spanned!(function.sig.inputs.span() => #ident);
     let implementation = quote! {
@@ -43,6 +44,8 @@ pub(crate) fn expand(endpoint: &Endpoint, function: ItemFn) -> TokenStream {
             ::wattle_plugin::export::HandlerEntry {
                 method: #method,
                 path: #path,
+                doc: #doc,
+                describe: |_| {},
                 handle: #target,
             };
     };

@@ -1,5 +1,6 @@
 //! The entry of an HTTP endpoint.
 
+use crate::export::Operation;
 use crate::failure::Failure;
 use crate::web::{Request, Response};
 
@@ -10,6 +11,10 @@ pub struct HandlerEntry {
     pub method: &'static str,
     /// Path with optional parameters, such as `/api/items/{id}`.
     pub path: &'static str,
+    /// Documentation of the handler.
+    pub doc: &'static str,
+    /// Adds the declared types to the description of the endpoint.
+    pub describe: fn(&mut Operation<'_>),
     /// Handles a request.
     pub handle: fn(&Request) -> Result<Response, Failure>,
 }

@@ -1,20 +1,22 @@
 //! The export `web`.
 
+use serde_json::Value;
+
 use crate::bindings::imports::wattle::plugin::types;
 use crate::bindings::web::exports::wattle::plugin::web as raw;
-use crate::export::HandlerEntry;
+use crate::export::{HandlerEntry, describe_routes};
 use crate::failure::Failure;
 use crate::web::{Body, HandOff, Request, Response, StreamFormat, settle};
 use crate::wire::convert::{extra, raw_extra};
 
-/// Returns all endpoints.
+/// Returns all endpoints with their descriptions.
 pub fn list_routes(entries: &[HandlerEntry]) -> Vec<raw::Route> {
-    let route = |entry: &HandlerEntry| raw::Route {
+    let route = |(entry, openapi): (&HandlerEntry, Value)| raw::Route {
         method: entry.method.to_owned(),
         path: entry.path.to_owned(),
-        extra: Vec::new(),
+        extra: vec![("openapi".to_owned(), openapi.to_string())],
     };
-    entries.iter().map(route).collect()
+    entries.iter().zip(describe_routes(entries)).map(route).collect()
 }
 
 /// Handles a request with the endpoint for its method and route.
