@@ -52,7 +52,18 @@ pub fn reducer(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Declares a function as the web handler of an endpoint: `#[handler(POST, "/api/items/{id}")]`.
 ///
-/// The signature is `fn(&Request) -> Result<Response, Failure>`.
+/// The signature is `fn(&Request) -> Result<Response, Failure>`. The documentation of the function
+/// and the types that further arguments declare become the OpenAPI description of the endpoint:
+///
+/// | argument | declares |
+/// |---|---|
+/// | `query(limit: Option<u32>)` | parameters of the query string |
+/// | `body = Type` | the JSON body of the request; it may be missing with `body = Option<Type>` |
+/// | `returns = Type` | a response with status 200 and a JSON body |
+/// | `returns(201) = Type`, `returns(204)` | a response with this status, without a type without a body |
+/// | `events = Type` | server-sent events with status 200; the type is that of one event |
+/// | `bytes = "text/csv"` | a response with status 200 and a body of this media type |
+/// | `error = Type` | the JSON body of all other responses |
 #[proc_macro_attribute]
 pub fn handler(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let endpoint = parse_macro_input!(arguments as handler::Endpoint);

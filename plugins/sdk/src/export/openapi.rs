@@ -167,3 +167,125 @@ pub fn openapi(title: &str, entries: &[HandlerEntry]) -> Value {
         "components": { "schemas": schemas },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{describe_routes, openapi};
+    use crate::export::{Handler, HandlerEntry};
+    use crate::prelude::{Deserialize, Failure, JsonSchema, Request, Response, Serialize, handler};
+
+    /// An item.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Item {
+        name: String,
+        #[serde(default)]
+        tags: Vec<String>,
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Basket {
+        items: Vec<Item>,
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    struct Problem {
+        error: String,
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    #[serde(tag = "event", content = "data", rename_all = "lowercase")]
+    enum Step {
+        Done(Item),
+    }
+
+    /// Replaces
+    /// an item.
+    ///
+    /// Keeps its tags.
+    #[handler(PUT, "/items/{id}/{*rest}", query(dry: Option<bool>), body = Basket,
+        returns = Basket, returns(204), events = Step, bytes = "text/csv", error = Problem)]
+    fn replace(_request: &Request) -> Result<Response, Failure> {
+        Response::json(200, &Basket { items: Vec::new() })
+    }
+
+    #[handler(GET, "/items")]
+    fn list(_request: &Request) -> Result<Response, Failure> {
+        Response::json(422, &Problem { error: Step::Done(item()).name() })
+    }
+
+    fn item() -> Item {
+        Item { name: "lamp".to_owned(), tags: Vec::new() }
+    }
+
+    impl Step {
+        fn name(self) -> String {
+            let Self::Done(item) = self;
+            item.name
+        }
+    }
+
+    const ENTRIES: &[HandlerEntry] = &[replace::ENTRY, list::ENTRY];
+
+    fn reference(name: &str) -> Value {
+        json!({ "$ref": format!("#/components/schemas/{name}") })
+    }
+
+    #[test]
+    fn document_has_the_declared_types() {
+        let document = openapi("shop", ENTRIES);
+        let operation = &document["paths"]["/items/{id}/{rest}"]["put"];
+        assert_eq!(operation["summary"], "Replaces an item.");
+        assert_eq!(operation["description"], "Keeps its tags.");
+        let text = json!({ "type": "string" });
+        assert_eq!(
+            operation["parameters"],
+            json!([
+                { "name": "id", "in": "path", "required": true, "schema": text },
+                { "name": "rest", "in": "path", "required": true, "schema": text },
+                { "name": "dry", "in": "query", "required": false,
+                    "schema": { "type": "boolean" } },
+            ])
+        );
+        assert_eq!(
+            operation["responses"],
+            json!({
+                "200": { "description": "Success", "content": {
+                    "application/json": { "schema": reference("Basket") },
+                    "text/event-stream": { "schema": reference("Step") },
+                    "text/csv": { "schema": text },
+                } },
+                "204": { "description": "Success" },
+                "default": { "description": "Error", "content": {
+                    "application/json": { "schema": reference("Problem") },
+                } },
+            })
+        );
+    }
+
+    #[test]
+    fn type_that_reads_other_documents_than_it_writes_has_two_schemas() {
+        let document = openapi("shop", ENTRIES);
+        let body = &document["paths"]["/items/{id}/{rest}"]["put"]["requestBody"];
+        assert_eq!(body["required"], true);
+        let schema = &body["content"]["application/json"]["schema"];
+        assert_eq!(*schema, reference("Basket.Request"));
+        let schemas = &document["components"]["schemas"];
+        let items = |name: &str| schemas[name]["properties"]["items"]["items"].clone();
+        assert_eq!(items("Basket.Request"), reference("Item.Request"));
+        assert_eq!(items("Basket"), reference("Item"));
+        assert_eq!(schemas["Item.Request"]["required"], json!(["name"]));
+        assert_eq!(schemas["Item"]["required"], json!(["name", "tags"]));
+        assert_eq!(schemas["Item"]["description"], "An item.");
+    }
+
+    #[test]
+    fn route_has_only_the_schemas_that_it_refers_to() {
+        let routes = describe_routes(ENTRIES);
+        let names: Vec<&String> = routes[0]["schemas"].as_object().unwrap().keys().collect();
+        assert_eq!(names, ["Basket", "Basket.Request", "Item", "Item.Request", "Problem", "Step"]);
+        let nothing = json!({ "default": { "description": "Response" } });
+        assert_eq!(routes[1], json!({ "operation": { "responses": nothing }, "schemas": {} }));
+    }
+}
