@@ -2,7 +2,8 @@
 
 /// Exports the nodes, tools, reducers and web handlers of a plugin. Each list is optional, and an
 /// item must not be repeated in a list. The component exports only the interfaces whose lists are
-/// present.
+/// present. In native builds, `HANDLERS` has the entries of the handlers, for
+/// [`testing::check_openapi`](crate::testing::check_openapi).
 ///
 /// ```
 /// use wattle_plugin::prelude::*;
@@ -38,10 +39,26 @@
 #[macro_export]
 macro_rules! export {
     ($($kind:ident: [$($item:path),* $(,)?]),+ $(,)?) => {
-        $(const _: () = {
-            $crate::__export_kind!($kind [$($item),*]);
-        };)+
+        $(
+            const _: () = {
+                $crate::__export_kind!($kind [$($item),*]);
+            };
+            $crate::__export_entries!($kind [$($item),*]);
+        )+
     };
+}
+
+/// Defines `HANDLERS`, with which native tests describe the endpoints of a plugin.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_entries {
+    (handlers [$($item:path),*]) => {
+        #[cfg(not(target_arch = "wasm32"))]
+        #[allow(dead_code, reason = "for tests")]
+        pub(crate) const HANDLERS: &[$crate::export::HandlerEntry] =
+            &[$(<$item as $crate::export::Handler>::ENTRY),*];
+    };
+    ($other:ident [$($item:path),*]) => {};
 }
 
 /// Exports one interface. Only a guest has the exports, because a native library does not need

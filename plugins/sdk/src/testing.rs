@@ -47,11 +47,13 @@ mod fake;
 mod record;
 mod state;
 
+use std::fs;
+
 use serde_json::Value;
 
 pub use self::fake::FakeHost;
 pub use self::record::{Logged, SqlAnswer, Statement};
-use crate::export::{Node, Tool};
+use crate::export::{self, HandlerEntry, Node, Tool};
 use crate::failure::Failure;
 use crate::node::{Context, Decision};
 use crate::tool::{ToolContext, ToolOutput};
@@ -79,4 +81,51 @@ pub fn call_tool<T: Tool>(context: &ToolContext, arguments: &Value) -> Result<To
 /// Returns the schema of a tool's arguments, as models receive it.
 pub fn tool_schema<T: Tool>() -> Value {
     (T::ENTRY.arguments_schema)()
+}
+
+/// Environment variable with which [`check_openapi`] writes the file.
+const WRITE_OPENAPI: &str = "WATTLE_WRITE_OPENAPI";
+
+/// Checks that a file has the OpenAPI document of a plugin's handlers, which `export!` lists in
+/// `HANDLERS`. With the environment variable `WATTLE_WRITE_OPENAPI`, the file is written instead.
+///
+/// ```no_run
+/// use wattle_plugin::prelude::*;
+///
+/// #[derive(Serialize, JsonSchema)]
+/// struct Health {
+///     ready: bool,
+/// }
+///
+/// /// Reports whether the plugin is ready.
+/// #[handler(GET, "/health", returns = Health)]
+/// fn health(_request: &Request) -> Result<Response, Failure> {
+///     Response::json(200, &Health { ready: true })
+/// }
+///
+/// wattle_plugin::export! { handlers: [health] }
+///
+/// # fn main() {
+/// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
+/// wattle_plugin::testing::check_openapi(file, "health", HANDLERS);
+/// # }
+/// ```
+///
+/// # Panics
+///
+/// If the file is missing or has another document, or cannot be written.
+#[track_caller]
+pub fn check_openapi(file: &str, title: &str, handlers: &[HandlerEntry]) {
+    let document = export::openapi(title, handlers);
+    if std::env::var_os(WRITE_OPENAPI).is_some() {
+        let written = fs::write(file, format!("{document:#}\n"));
+        return written.unwrap_or_else(|error| panic!("write `{file}`: {error}"));
+    }
+    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("read `{file}`: {error}"));
+    let known: Option<Value> = serde_json::from_str(&text).ok();
+    assert!(
+        known.as_ref() == Some(&document),
+        "`{file}` does not describe the handlers; run this test with `{WRITE_OPENAPI}=1`, which \
+         writes the file"
+    );
 }

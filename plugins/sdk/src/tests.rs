@@ -200,6 +200,19 @@ fn handler_has_its_route() {
 }
 
 #[test]
+fn exported_handlers_are_listed_for_tests() {
+    let routes: Vec<_> = HANDLERS.iter().map(|entry| (entry.method, entry.path)).collect();
+    assert_eq!(routes, [("GET", "/items/{id}")]);
+}
+
+#[test]
+#[should_panic(expected = "missing/openapi.json")]
+fn missing_openapi_document_is_reported() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/missing/openapi.json");
+    testing::check_openapi(file, "sdk", HANDLERS);
+}
+
+#[test]
 fn node_can_return_any_object() {
     #[node]
     fn free(_context: &Context, input: Value) -> Result<Value, Failure> {
