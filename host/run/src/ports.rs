@@ -13,6 +13,7 @@ pub mod memory;
 pub mod model;
 pub mod net;
 pub mod observer;
+pub mod openapi;
 pub mod sandbox;
 pub mod sql;
 pub mod store;

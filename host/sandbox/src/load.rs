@@ -7,12 +7,14 @@
 
 mod contract;
 mod describe;
+mod description;
 mod encode;
 pub(crate) mod file_kind;
 mod inspect;
 mod interface;
 pub(crate) mod prepare;
 pub(crate) mod rejection;
+mod route;
 pub(crate) mod text;
 
 use std::sync::Arc;

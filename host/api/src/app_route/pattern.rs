@@ -148,7 +148,11 @@ mod tests {
         let routes: Vec<WebRoute> = routes
             .iter()
             .map(|route| route.split_once(' ').unwrap())
-            .map(|(method, path)| WebRoute { method: method.into(), path: path.into() })
+            .map(|(method, path)| WebRoute {
+                method: method.into(),
+                path: path.into(),
+                openapi: None,
+            })
             .collect();
         let (method, path) = request.split_once(' ').unwrap();
         let found = match find(&routes, method, path) {

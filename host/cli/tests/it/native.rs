@@ -57,8 +57,11 @@ impl Sandbox for NativeSandbox {
             output_schema: json!({}),
             config_schema: None,
         };
-        let route =
-            |method: &str, path: &str| WebRoute { method: method.into(), path: path.into() };
+        let route = |method: &str, path: &str| WebRoute {
+            method: method.into(),
+            path: path.into(),
+            openapi: None,
+        };
         // This app claims a path of the host.
         let linked = (name.as_str() == "linker").then(|| route("GET", "/blobs/{name}"));
         Ok(Arc::new(NativePlugin(PluginInfo {

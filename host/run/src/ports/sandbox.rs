@@ -16,6 +16,7 @@ use crate::gate::Gate;
 pub use crate::gate::unwind::GuestError;
 use crate::limit::Limits;
 use crate::ports::blob::BlobRef;
+use crate::ports::openapi::EndpointDescription;
 use wattle_graph::tool::ToolOutput;
 
 /// Loads plugins.
@@ -90,12 +91,15 @@ pub struct ReducerInfo {
 }
 
 /// An HTTP endpoint of a plugin.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WebRoute {
     /// Method in upper case.
     pub method: String,
     /// Pattern of the path, such as `/api/items/{id}`.
     pub path: String,
+    /// OpenAPI description, if the plugin gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub openapi: Option<EndpointDescription>,
 }
 
 /// The description of a loaded plugin.

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 use wattle_graph::id::{NodeName, PluginName};
-use wattle_graph::limit::SCHEMA_BYTES;
-use wattle_graph::weight::weight;
 use wattle_run::gate::AwaitedBy;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{
@@ -19,7 +17,11 @@ use crate::export::{GuestCall, GuestInstance};
 use crate::guest_error::Callee;
 use crate::guests_memory::MemoryOwner;
 use crate::json::extra_field;
+use crate::load::description::{
+    MAX_DOC_CHARS, MAX_ITEMS, MAX_NAME_CHARS, Schemas, invalid_description,
+};
 use crate::load::rejection::{Rejection, missing_export, too_large};
+use crate::load::route::into_routes;
 use crate::load::text::sanitize;
 
 /// CPU time for the description, in milliseconds. A component of Python needs part of it to start.
@@ -31,25 +33,8 @@ const WALL_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum size of the description, in bytes.
 const LIFT_BYTES: u64 = 4 << 20;
 
-/// Maximum [weight](wattle_graph::weight) of all schemas of a description, in bytes. The host has
-/// them in memory as long as the plugin is loaded. Those of the bundled plugins take less than one
-/// MiB.
-const SCHEMAS_WEIGHT: u64 = 16 << 20;
-
 /// Maximum length of the hints of a tool, in bytes. Longer ones are ignored.
 const MAX_HINTS_BYTES: usize = 1 << 10;
-
-/// Maximum number of nodes, tools, reducers or routes of one plugin.
-const MAX_ITEMS: usize = 1_000;
-
-/// Maximum length of a description, in characters.
-const MAX_DOC_CHARS: usize = 4_000;
-
-/// Maximum length of a tool's name and of an HTTP method, in characters.
-const MAX_NAME_CHARS: usize = 64;
-
-/// Maximum length of a route's path, in characters.
-const MAX_PATH_CHARS: usize = 512;
 
 /// The description of a component.
 #[derive(Debug, Default)]
@@ -95,7 +80,7 @@ async fn describe_without_timeout(
     check_types(&mut live, code)?;
     let done = call_exports(&mut live, code).await;
     let raw = live.finish(done).map_err(from_guest_error)?;
-    let mut schemas = Schemas { left: SCHEMAS_WEIGHT };
+    let mut schemas = Schemas::new();
     let nodes = |node| into_node(node, &mut schemas);
     let nodes = convert_unique("nodes", raw.nodes, nodes, |node| &node.name)?;
     let tools = |tool| into_tool(tool, &mut schemas);
@@ -104,7 +89,7 @@ async fn describe_without_timeout(
         nodes,
         tools,
         reducers: convert_unique("reducers", raw.reducers, into_reducer, |reducer| &reducer.name)?,
-        routes: into_routes(raw.routes)?,
+        routes: into_routes(raw.routes, &mut schemas)?,
     })
 }
 
@@ -168,10 +153,6 @@ fn from_guest_error(ended: GuestError) -> Rejection {
         "the functions that describe a plugin must return within a second of CPU time, and must \
          not call an import",
     )
-}
-
-fn invalid_description(message: &str) -> Rejection {
-    Rejection::new("describe", message, "correct the plugin's description and build it again")
 }
 
 /// Converts items and checks that there are not too many and that their names are unique.
@@ -261,100 +242,4 @@ fn into_reducer(info: reducer::ReducerInfo) -> Result<ReducerInfo, Rejection> {
     })?;
     check_ascii("reducer", name.as_str())?;
     Ok(ReducerInfo { name: name.into(), doc: sanitize(&info.doc, MAX_DOC_CHARS) })
-}
-
-fn into_routes(routes: Vec<web::Route>) -> Result<Vec<WebRoute>, Rejection> {
-    if routes.len() > MAX_ITEMS {
-        return Err(too_large("routes", routes.len() as u64, MAX_ITEMS as u64));
-    }
-    let mut seen = BTreeSet::new();
-    for route in routes {
-        let route = into_route(route)?;
-        if let Some(twice) = seen.replace(route) {
-            return Err(invalid_description(&format!(
-                "it has the route {} {} twice",
-                twice.method, twice.path
-            )));
-        }
-    }
-    Ok(seen.into_iter().collect())
-}
-
-fn into_route(route: web::Route) -> Result<WebRoute, Rejection> {
-    let web::Route { method, path, .. } = route;
-    let good_method = (1..=MAX_NAME_CHARS).contains(&method.len())
-        && method.chars().all(|c| c.is_ascii_uppercase());
-    let good_path = path.starts_with('/')
-        && path.chars().count() <= MAX_PATH_CHARS
-        && path.chars().all(|c| c.is_ascii_graphic());
-    if good_method && good_path {
-        return Ok(WebRoute { method, path });
-    }
-    let (method, path) = (sanitize(&method, MAX_NAME_CHARS), sanitize(&path, MAX_PATH_CHARS));
-    Err(invalid_description(&format!(
-        "`{method} {path}` is not a route: the method is upper case, and the path starts with `/` \
-         and has ASCII characters only, and no spaces"
-    )))
-}
-
-/// The schemas of a description.
-struct Schemas {
-    /// The weight that further schemas may have.
-    left: u64,
-}
-
-impl Schemas {
-    /// Parses a schema that has at most [`SCHEMA_BYTES`]. A longer one does not compile, and values
-    /// take many times the memory of their text.
-    fn parse(&mut self, text: &str, name: &str, field: &str) -> Result<Value, Rejection> {
-        let bytes = text.len() as u64;
-        if bytes > SCHEMA_BYTES {
-            return Err(too_large(&format!("bytes of `{field}` of `{name}`"), bytes, SCHEMA_BYTES));
-        }
-        let schema: Value = serde_json::from_str(text).map_err(|error| {
-            invalid_description(&format!(
-                "`{field}` of `{name}` is not a valid JSON document: {error}"
-            ))
-        })?;
-        if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
-            return Err(invalid_description(&format!(
-                "`{field}` of `{name}` is not a JSON Schema: it is not an object"
-            )));
-        }
-        match self.left.checked_sub(weight(&schema)) {
-            Some(left) => self.left = left,
-            None => {
-                let used = SCHEMAS_WEIGHT - self.left + weight(&schema);
-                return Err(too_large("bytes of memory for schemas", used, SCHEMAS_WEIGHT));
-            }
-        }
-        Ok(schema)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Text that is not JSON shows that it is not parsed: it would be rejected with `describe`.
-    #[test]
-    fn a_long_schema_is_not_parsed() {
-        let mut schemas = Schemas { left: SCHEMAS_WEIGHT };
-        let long = "0,".repeat(SCHEMA_BYTES as usize);
-        let rejection = schemas.parse(&long, "n", "input-schema").unwrap_err();
-        assert_eq!(rejection.code, "limit");
-        assert!(rejection.message.contains("`input-schema` of `n`"), "{}", rejection.message);
-        assert_eq!(schemas.parse("0,", "n", "input-schema").unwrap_err().code, "describe");
-    }
-
-    #[test]
-    fn schemas_share_one_limit_of_memory() {
-        let mut schemas = Schemas { left: SCHEMAS_WEIGHT };
-        let numbers = "0,".repeat(SCHEMA_BYTES as usize / 2 - 20);
-        let schema = format!("{{ \"enum\": [{numbers}0] }}");
-        assert!(schemas.parse(&schema, "n", "input-schema").is_ok());
-        let rejection = schemas.parse(&schema, "n", "output-schema").unwrap_err();
-        assert_eq!(rejection.code, "limit");
-        assert!(rejection.message.contains("memory for schemas"), "{}", rejection.message);
-    }
 }

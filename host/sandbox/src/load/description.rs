@@ -1,0 +1,97 @@
+//! What the parts of a component's description share: limits, and its schemas.
+
+use serde_json::Value;
+use wattle_graph::limit::SCHEMA_BYTES;
+use wattle_graph::weight::weight;
+
+use crate::load::rejection::{Rejection, too_large};
+
+/// Maximum [weight](wattle_graph::weight) of all schemas of a description, in bytes, with the
+/// descriptions of endpoints. The host has them in memory as long as the plugin is loaded. Those of
+/// the bundled plugins take less than one MiB.
+const SCHEMAS_WEIGHT: u64 = 16 << 20;
+
+/// Maximum number of nodes, tools, reducers or routes of one plugin.
+pub(super) const MAX_ITEMS: usize = 1_000;
+
+/// Maximum length of a description, in characters.
+pub(super) const MAX_DOC_CHARS: usize = 4_000;
+
+/// Maximum length of a tool's name and of an HTTP method, in characters.
+pub(super) const MAX_NAME_CHARS: usize = 64;
+
+/// Returns the rejection of a description.
+pub(super) fn invalid_description(message: &str) -> Rejection {
+    Rejection::new("describe", message, "correct the plugin's description and build it again")
+}
+
+/// The schemas of a description, and what describes its endpoints.
+pub(super) struct Schemas {
+    /// The weight that further schemas may have.
+    left: u64,
+}
+
+impl Schemas {
+    pub(super) fn new() -> Self {
+        Self { left: SCHEMAS_WEIGHT }
+    }
+
+    /// Parses a schema that has at most [`SCHEMA_BYTES`]. A longer one does not compile, and values
+    /// take many times the memory of their text.
+    pub(super) fn parse(
+        &mut self,
+        text: &str,
+        name: &str,
+        field: &str,
+    ) -> Result<Value, Rejection> {
+        let bytes = text.len() as u64;
+        if bytes > SCHEMA_BYTES {
+            return Err(too_large(&format!("bytes of `{field}` of `{name}`"), bytes, SCHEMA_BYTES));
+        }
+        let schema: Value = serde_json::from_str(text).map_err(|error| {
+            invalid_description(&format!(
+                "`{field}` of `{name}` is not a valid JSON document: {error}"
+            ))
+        })?;
+        if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
+            return Err(invalid_description(&format!(
+                "`{field}` of `{name}` is not a JSON Schema: it is not an object"
+            )));
+        }
+        match self.left.checked_sub(weight(&schema)) {
+            Some(left) => self.left = left,
+            None => {
+                let used = SCHEMAS_WEIGHT - self.left + weight(&schema);
+                return Err(too_large("bytes of memory for schemas", used, SCHEMAS_WEIGHT));
+            }
+        }
+        Ok(schema)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Text that is not JSON shows that it is not parsed: it would be rejected with `describe`.
+    #[test]
+    fn a_long_schema_is_not_parsed() {
+        let mut schemas = Schemas::new();
+        let long = "0,".repeat(SCHEMA_BYTES as usize);
+        let rejection = schemas.parse(&long, "n", "input-schema").unwrap_err();
+        assert_eq!(rejection.code, "limit");
+        assert!(rejection.message.contains("`input-schema` of `n`"), "{}", rejection.message);
+        assert_eq!(schemas.parse("0,", "n", "input-schema").unwrap_err().code, "describe");
+    }
+
+    #[test]
+    fn schemas_share_one_limit_of_memory() {
+        let mut schemas = Schemas::new();
+        let numbers = "0,".repeat(SCHEMA_BYTES as usize / 2 - 20);
+        let schema = format!("{{ \"enum\": [{numbers}0] }}");
+        assert!(schemas.parse(&schema, "n", "input-schema").is_ok());
+        let rejection = schemas.parse(&schema, "n", "output-schema").unwrap_err();
+        assert_eq!(rejection.code, "limit");
+        assert!(rejection.message.contains("memory for schemas"), "{}", rejection.message);
+    }
+}
