@@ -43,7 +43,9 @@ mod trace;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::State;
 use axum::middleware;
+use serde_json::json;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use wattle_graph::id::AppName;
@@ -91,8 +93,10 @@ fn native_router(further: OpenApi) -> (Router<ApiState>, Access) {
     let (native, document) = native::router().split_for_parts();
     let mut document = openapi::merged(document, further);
     let access = Access::declare(&mut document);
-    let document = Arc::new(document);
-    let openapi = move || async move { openapi::answer(&document) };
+    let document = Arc::new(json!(document));
+    let openapi = move |State(state): State<ApiState>| async move {
+        openapi::answer(&document, &state.engine.catalog().apps())
+    };
     let router = Router::new()
         .merge(native)
         .route("/openapi.json", axum::routing::get(openapi))

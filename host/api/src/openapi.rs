@@ -1,7 +1,11 @@
 //! The OpenAPI document of the native API, and functions for the documents of further routes.
 
-use axum::Json;
+mod apps;
+
+use std::sync::Arc;
+
 use axum::http::{Method, StatusCode};
+use serde_json::Value;
 use utoipa::OpenApi as _;
 use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
 use utoipa::openapi::response::{Response, ResponseBuilder};
@@ -9,15 +13,18 @@ use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
 use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, RefOr};
+use wattle_run::app::App;
+
+use crate::response::Json;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
         title = "Wattle",
         description = "Native API of Wattle. Every failure is an `application/problem+json` \
-                       document with a stable `code`. Endpoints of apps are described by the apps. \
-                       Paths outside of `/api` and `/blobs` are those of an Agent Server, whose \
-                       failures are documents with a `detail`."
+                       document with a stable `code`. Paths below `/apps` are endpoints of apps, \
+                       as the apps describe them. Other paths outside of `/api` and `/blobs` are \
+                       those of an Agent Server, whose failures are documents with a `detail`."
     ),
     // The schema of traces is recursive, so utoipa does not find it through the endpoints.
     components(schemas(crate::problem::ProblemDocument, wattle_project::trace::GraphTrace)),
@@ -168,9 +175,11 @@ fn meaning(status: &str) -> &'static str {
     status.and_then(|status| status.canonical_reason()).unwrap_or("Other")
 }
 
-/// Responds with the OpenAPI document.
-pub fn answer(document: &OpenApi) -> Json<OpenApi> {
-    Json(document.clone())
+/// Responds with the OpenAPI document of the host and the endpoints of apps.
+pub(crate) fn answer(document: &Value, apps: &[Arc<App>]) -> Json<Value> {
+    let mut document = document.clone();
+    apps::add(&mut document, apps);
+    Json(document)
 }
 
 #[cfg(test)]

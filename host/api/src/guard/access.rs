@@ -161,6 +161,11 @@ fn write(said: Said, operation: &mut Operation) {
     }
 }
 
+/// Writes the default access into an operation of an app, which cannot declare another one.
+pub(crate) fn write_default(method: &Method, operation: &mut Value) {
+    operation[ACCESS] = json!(Said { scope: Scope::of(method), share: Share::Other });
+}
+
 /// Returns the access of an operation. If the declaration is invalid, the operation requires
 /// `admin`.
 fn said(method: &Method, extensions: Option<&Extensions>) -> Said {

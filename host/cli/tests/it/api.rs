@@ -104,6 +104,34 @@ async fn apps_graphs_and_plugins_are_described() {
 }
 
 #[tokio::test]
+async fn endpoints_of_apps_are_in_the_openapi_document() {
+    let fixture = Fixture::start("").await;
+    let (_, document) = fixture.get("/openapi.json").await;
+    let echo = &document["paths"]["/apps/greeter/echo/{word}"]["get"];
+    assert_eq!(echo["summary"], "Returns the request.");
+    assert_eq!(echo["tags"], json!(["apps/greeter"]));
+    assert_eq!(echo["x-wattle-access"], json!({ "scope": "read", "share": "other" }));
+    let parameters = echo["parameters"].as_array().unwrap().iter();
+    let parameters: Vec<_> = parameters.map(|it| (&it["name"], &it["in"])).collect();
+    let (path, query) = (json!("path"), json!("query"));
+    assert_eq!(parameters, [(&json!("word"), &path), (&json!("times"), &query)]);
+    let reference = json!({ "$ref": "#/components/schemas/greeter.Echo" });
+    let returned = &echo["responses"]["200"];
+    assert_eq!(returned["description"], "OK");
+    assert_eq!(returned["content"]["application/json"]["schema"], reference);
+    let schema = &document["components"]["schemas"]["greeter.Echo"];
+    assert_eq!(schema["properties"]["again"], reference);
+
+    // An endpoint without a description is listed with what the host knows of it.
+    let start = &document["paths"]["/apps/greeter/start"]["post"];
+    assert_eq!(start["x-wattle-access"]["scope"], "write");
+    let problem = &start["responses"]["default"]["content"]["application/problem+json"];
+    assert_eq!(problem["schema"]["$ref"], "#/components/schemas/ProblemDocument");
+    let tags = document["tags"].as_array().unwrap();
+    assert!(tags.iter().any(|tag| tag["name"] == "apps/greeter"), "{tags:?}");
+}
+
+#[tokio::test]
 async fn failures_are_problem_documents() {
     let fixture = Fixture::start("").await;
     let url = fixture.url("/api/v1/apps/greeter/runs");

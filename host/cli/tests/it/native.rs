@@ -17,6 +17,7 @@ use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::StartRun;
 use wattle_run::limit::Limits;
 use wattle_run::ports::blob::BlobRef;
+use wattle_run::ports::openapi::EndpointDescription;
 use wattle_run::ports::sandbox::{
     GuestError, HandOff, LoadError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, PluginToolCall,
     StreamFormat, WebBody, WebRequest, WebResponse, WebRoute,
@@ -62,6 +63,7 @@ impl Sandbox for NativeSandbox {
             path: path.into(),
             openapi: None,
         };
+        let echo = WebRoute { openapi: Some(echo()), ..route("GET", "/echo/{word}") };
         // This app claims a path of the host.
         let linked = (name.as_str() == "linker").then(|| route("GET", "/blobs/{name}"));
         Ok(Arc::new(NativePlugin(PluginInfo {
@@ -79,7 +81,7 @@ impl Sandbox for NativeSandbox {
                 .chain([
                     route("POST", "/start"),
                     route("POST", "/late/{thread}"),
-                    route("GET", "/echo/{word}"),
+                    echo,
                     route("GET", "/stream/{thread}"),
                     route("GET", "/own/{thread}"),
                     route("GET", "/talk/{thread}"),
@@ -91,6 +93,23 @@ impl Sandbox for NativeSandbox {
             manifest: None,
         })))
     }
+}
+
+/// The description of `/echo/{word}`.
+fn echo() -> EndpointDescription {
+    let schema = json!({ "$ref": "#/components/schemas/Echo" });
+    let content = json!({ "application/json": { "schema": schema } });
+    serde_json::from_value(json!({
+        "operation": {
+            "summary": "Returns the request.",
+            "parameters": [{ "name": "times", "in": "query", "schema": { "type": "integer" } }],
+            "responses": { "200": { "content": content } },
+        },
+        "schemas": {
+            "Echo": { "type": "object", "properties": { "again": schema } },
+        },
+    }))
+    .unwrap()
 }
 
 struct NativePlugin(PluginInfo);

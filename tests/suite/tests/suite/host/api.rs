@@ -313,8 +313,10 @@ async fn the_openapi_document_lists_exactly_the_routes() {
     let server = server().await;
     let document = server.get("/openapi.json").await.expect(200);
     assert!(document["openapi"].as_str().unwrap().starts_with("3."));
-    let documented: BTreeSet<String> =
-        document["paths"].as_object().unwrap().keys().cloned().collect();
+    // Those of apps are not in these files.
+    let paths = document["paths"].as_object().unwrap();
+    let documented = paths.keys().filter(|path| !path.starts_with("/apps/")).cloned();
+    let documented: BTreeSet<String> = documented.collect();
     let mut declared = BTreeSet::new();
     let folders = [
         "host/api/src/native",
@@ -331,7 +333,7 @@ async fn the_openapi_document_lists_exactly_the_routes() {
     }
     assert!(declared.len() > 10, "{declared:?}");
     assert_eq!(documented, declared);
-    for (path, methods) in document["paths"].as_object().unwrap() {
+    for (path, methods) in paths {
         for (method, operation) in methods.as_object().unwrap() {
             let place = format!("{method} {path}");
             assert!(
