@@ -1,15 +1,17 @@
 //! The app's HTTP endpoints. Errors are `{"error": "..."}`, in the language of the app's users.
 
 pub(crate) mod assets;
+mod document;
 pub(crate) mod invoke;
 pub(crate) mod portfolios;
 pub(crate) mod resume;
 pub(crate) mod threads;
 
-use wattle_plugin::prelude::{Failure, Response, Value, code, json, runs};
+use wattle_plugin::prelude::{Failure, Response, Value, code, runs};
 use wattle_plugin::runs::Thread;
 
 use crate::confirm;
+use crate::web::document::ErrorDocument;
 
 const BAD_REQUEST: u16 = 400;
 const GONE: u16 = 410;
@@ -35,7 +37,7 @@ fn find(thread_id: &str) -> Result<Option<Thread>, Failure> {
 }
 
 fn error(status: u16, text: &str) -> Result<Response, Failure> {
-    Response::json(status, &json!({ "error": text }))
+    Response::json(status, &ErrorDocument { error: text.to_owned() })
 }
 
 /// Returns the message of a failure for users, which does not name nodes and plugins. A failure
@@ -46,4 +48,13 @@ fn reason(failure: &Failure) -> &str {
 
 fn detail<'a>(failure: &'a Failure, name: &str) -> Option<&'a Value> {
     failure.details.as_deref().and_then(|details| details.get(name))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn openapi_document_describes_the_endpoints() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
+        wattle_plugin::testing::check_openapi(file, "asset", crate::HANDLERS);
+    }
 }

@@ -1,9 +1,13 @@
 //! `GET /api/operations` and `GET /api/holdings`: pages of the stored rows, newest first.
 
-use wattle_plugin::prelude::{Failure, Request, Response, Value, handler, json, params, sql};
+use wattle_plugin::prelude::{
+    Failure, JsonSchema, Request, Response, Serialize, handler, params, sql,
+};
 use wattle_plugin::sql::Row;
 
 use crate::DATABASE;
+use crate::state::Action;
+use crate::web::document::ErrorDocument;
 use crate::web::{BAD_REQUEST, error};
 
 /// Default and maximum number of rows in a page.
@@ -25,23 +29,74 @@ const SELECT_HOLDINGS: &str = r#"SELECT "id", "ticker", "name", "quantity", "cos
 /// Parameter that does not filter: ids are positive.
 const ANY: i64 = -1;
 
+/// A page of stored rows, newest first.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "{R}Page")]
+struct Page<R> {
+    items: Vec<R>,
+    /// Value of `before` for the next page; `null` on the last page.
+    next_before: Option<i64>,
+}
+
+/// A stored trade.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Operation {
+    id: i64,
+    ticker: String,
+    name: String,
+    #[schemars(with = "Action")]
+    action: String,
+    quantity: f64,
+    price: f64,
+    currency: String,
+    /// A date.
+    traded_at: String,
+    memo: Option<String>,
+    risk_category: String,
+    portfolio_id: i64,
+    created_at: String,
+}
+
+/// A stored holding.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Holding {
+    id: i64,
+    ticker: String,
+    name: String,
+    quantity: f64,
+    cost_price: f64,
+    currency: String,
+    risk_category: String,
+    portfolio_id: i64,
+    created_at: String,
+}
+
+/// A row of a table.
+trait Stored: Sized + Serialize {
+    fn read(row: Row<'_>) -> Result<Self, Failure>;
+    fn id(&self) -> i64;
+}
+
 /// Lists trades.
-#[handler(GET, "/api/operations")]
+#[handler(GET, "/api/operations",
+    query(portfolioId: Option<i64>, before: Option<i64>, limit: Option<u32>),
+    returns = Page<Operation>, error = ErrorDocument)]
 pub(crate) fn operations(request: &Request) -> Result<Response, Failure> {
-    list(request, SELECT_OPERATIONS, operation)
+    list::<Operation>(request, SELECT_OPERATIONS)
 }
 
 /// Lists holdings.
-#[handler(GET, "/api/holdings")]
+#[handler(GET, "/api/holdings",
+    query(portfolioId: Option<i64>, before: Option<i64>, limit: Option<u32>),
+    returns = Page<Holding>, error = ErrorDocument)]
 pub(crate) fn holdings(request: &Request) -> Result<Response, Failure> {
-    list(request, SELECT_HOLDINGS, holding)
+    list::<Holding>(request, SELECT_HOLDINGS)
 }
 
-fn list(
-    request: &Request,
-    select: &str,
-    read: fn(Row<'_>) -> Result<Value, Failure>,
-) -> Result<Response, Failure> {
+fn list<R: Stored>(request: &Request, select: &str) -> Result<Response, Failure> {
     let (Some(portfolio), Some(before), Some(limit)) =
         (id(request, "portfolioId"), id(request, "before"), limit(request))
     else {
@@ -49,11 +104,11 @@ fn list(
     };
     let rows =
         sql::database(DATABASE).query(select, params![portfolio, before, i64::from(limit) + 1])?;
-    let mut items: Vec<Value> = rows.iter().map(read).collect::<Result<_, _>>()?;
+    let mut items: Vec<R> = rows.iter().map(R::read).collect::<Result<_, _>>()?;
     let has_more = items.len() > limit as usize;
     items.truncate(limit as usize);
-    let next = items.last().filter(|_| has_more).map(|item| item["id"].clone());
-    Response::json(200, &json!({ "items": items, "nextBefore": next }))
+    let next_before = items.last().filter(|_| has_more).map(R::id);
+    Response::json(200, &Page { items, next_before })
 }
 
 /// Returns an id of the query string, or [`ANY`] without one. Returns `None` if the value is
@@ -74,35 +129,47 @@ fn limit(request: &Request) -> Option<u32> {
     }
 }
 
-fn operation(row: Row<'_>) -> Result<Value, Failure> {
-    Ok(json!({
-        "id": row.get::<i64>("id")?,
-        "ticker": row.get::<String>("ticker")?,
-        "name": row.get::<String>("name")?,
-        "action": row.get::<String>("action")?,
-        "quantity": row.get::<f64>("quantity")?,
-        "price": row.get::<f64>("price")?,
-        "currency": row.get::<String>("currency")?,
-        "tradedAt": row.get::<String>("tradedAt")?,
-        "memo": row.get::<Option<String>>("memo")?,
-        "riskCategory": row.get::<String>("riskCategory")?,
-        "portfolioId": row.get::<i64>("portfolioId")?,
-        "createdAt": row.get::<String>("createdAt")?,
-    }))
+impl Stored for Operation {
+    fn read(row: Row<'_>) -> Result<Self, Failure> {
+        Ok(Self {
+            id: row.get("id")?,
+            ticker: row.get("ticker")?,
+            name: row.get("name")?,
+            action: row.get("action")?,
+            quantity: row.get("quantity")?,
+            price: row.get("price")?,
+            currency: row.get("currency")?,
+            traded_at: row.get("tradedAt")?,
+            memo: row.get("memo")?,
+            risk_category: row.get("riskCategory")?,
+            portfolio_id: row.get("portfolioId")?,
+            created_at: row.get("createdAt")?,
+        })
+    }
+
+    fn id(&self) -> i64 {
+        self.id
+    }
 }
 
-fn holding(row: Row<'_>) -> Result<Value, Failure> {
-    Ok(json!({
-        "id": row.get::<i64>("id")?,
-        "ticker": row.get::<String>("ticker")?,
-        "name": row.get::<String>("name")?,
-        "quantity": row.get::<f64>("quantity")?,
-        "costPrice": row.get::<f64>("costPrice")?,
-        "currency": row.get::<String>("currency")?,
-        "riskCategory": row.get::<String>("riskCategory")?,
-        "portfolioId": row.get::<i64>("portfolioId")?,
-        "createdAt": row.get::<String>("createdAt")?,
-    }))
+impl Stored for Holding {
+    fn read(row: Row<'_>) -> Result<Self, Failure> {
+        Ok(Self {
+            id: row.get("id")?,
+            ticker: row.get("ticker")?,
+            name: row.get("name")?,
+            quantity: row.get("quantity")?,
+            cost_price: row.get("costPrice")?,
+            currency: row.get("currency")?,
+            risk_category: row.get("riskCategory")?,
+            portfolio_id: row.get("portfolioId")?,
+            created_at: row.get("createdAt")?,
+        })
+    }
+
+    fn id(&self) -> i64 {
+        self.id
+    }
 }
 
 #[cfg(test)]

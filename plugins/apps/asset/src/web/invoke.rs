@@ -5,11 +5,13 @@ use std::borrow::Cow;
 
 use wattle_plugin::Extra;
 use wattle_plugin::prelude::{
-    Deserialize, Failure, Request, Response, StreamFormat, blob, handler, json,
+    Deserialize, Failure, JsonSchema, Request, Response, Serialize, StreamFormat, Value, blob,
+    handler, json,
 };
 use wattle_plugin::runs::{EndedRun, Start};
 use wattle_plugin::web::HandOff;
 
+use crate::web::document::{ErrorDocument, Review};
 use crate::web::{BAD_GATEWAY, BAD_REQUEST, NOT_UNDERSTOOD, TOO_LARGE, error, reason};
 use crate::{GRAPH, picture};
 
@@ -19,24 +21,85 @@ const STREAM: &str = "invoke";
 /// Maximum bytes of the image and the text together. Vision models accept no larger images.
 const INPUT_BYTES: usize = 10 << 20;
 
-/// Request body. Texts are borrowed, so that an image of megabytes is in memory only once.
-#[derive(Deserialize)]
+/// An image, a text, or both.
+// Texts are borrowed, so that an image of megabytes is in memory only once.
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+struct Input<'a> {
+    /// A data URL.
     #[serde(borrow, default)]
+    #[schemars(!default, with = "Option<String>")]
     image_data: Option<Text<'a>>,
     #[serde(borrow, default)]
+    #[schemars(!default, with = "Option<String>")]
     text_input: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
+/// The review of an input.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Parsed<'a> {
+    thread_id: &'a str,
+    #[schemars(with = "Review")]
+    review_payload: &'a Value,
+}
+
+/// An event of the stream: its name, and the document in its data, from `streams/invoke.toml`.
+#[expect(dead_code, reason = "only its schema is used: the host makes the events")]
+#[derive(JsonSchema)]
+#[serde(tag = "event", content = "data", rename_all = "snake_case")]
+enum StreamEvent {
+    Start(Started),
+    NodeStart(NodeEvent),
+    NodeEnd(NodeEvent),
+    Review(ReviewEvent),
+    Error(FailedEvent),
+}
+
+/// The thread of the run.
+#[expect(dead_code, reason = "only its schema is used: the host makes the events")]
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Started {
+    thread_id: String,
+}
+
+/// The start or the end of a node.
+#[expect(dead_code, reason = "only its schema is used: the host makes the events")]
+#[derive(JsonSchema)]
+struct NodeEvent {
+    node: String,
+    /// Progress for users.
+    message: String,
+    seq: u64,
+}
+
+/// The last event of a successful run.
+#[expect(dead_code, reason = "only its schema is used: the host makes the events")]
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ReviewEvent {
+    thread_id: String,
+    review_payload: Review,
+}
+
+/// The last event of a failed run, with the status that `invoke` responds with.
+#[expect(dead_code, reason = "only its schema is used: the host makes the events")]
+#[derive(JsonSchema)]
+struct FailedEvent {
+    status: u16,
+    error: String,
+}
+
 /// Status and message for an input that is rejected.
 struct Refusal(u16, &'static str);
 
 /// Starts a run and responds with the review that the user has to confirm.
-#[handler(POST, "/api/ai/asset-graph/invoke")]
+#[handler(POST, "/api/ai/asset-graph/invoke", body = Input<'_>, returns = Parsed<'_>,
+    error = ErrorDocument)]
 pub(crate) fn invoke(request: &Request) -> Result<Response, Failure> {
     match start(request)? {
         Ok(start) => answer(&start.start_and_wait()?),
@@ -46,7 +109,8 @@ pub(crate) fn invoke(request: &Request) -> Result<Response, Failure> {
 
 /// Starts a run and streams the progress of each node. The last event has the review that the user
 /// has to confirm.
-#[handler(POST, "/api/ai/asset-graph/stream")]
+#[handler(POST, "/api/ai/asset-graph/stream", body = Input<'_>, events = StreamEvent,
+    error = ErrorDocument)]
 pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
     match start(request)? {
         Ok(start) => {
@@ -65,7 +129,7 @@ pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
 
 /// Returns the run for the input, or the reason for which the input is rejected.
 fn start(request: &Request) -> Result<Result<Start, Refusal>, Failure> {
-    let Ok(body) = serde_json::from_slice::<Body<'_>>(&request.body) else {
+    let Ok(body) = serde_json::from_slice::<Input<'_>>(&request.body) else {
         return Ok(Err(Refusal(BAD_REQUEST, NOT_UNDERSTOOD)));
     };
     let image = present(body.image_data.as_ref());
@@ -110,7 +174,7 @@ fn answer(ended: &EndedRun) -> Result<Response, Failure> {
     match ended.question() {
         Ok(question) => Response::json(
             200,
-            &json!({ "threadId": ended.run.thread_id, "reviewPayload": question.payload }),
+            &Parsed { thread_id: &ended.run.thread_id, review_payload: &question.payload },
         ),
         Err(failure) => error(BAD_GATEWAY, &format!("AI 解析失败: {}", reason(&failure))),
     }

@@ -1,11 +1,12 @@
 //! `/api/portfolios`: lists portfolios and creates them by name.
 
 use wattle_plugin::prelude::{
-    Deserialize, Failure, Request, Response, Serialize, handler, params, sql,
+    Deserialize, Failure, JsonSchema, Request, Response, Serialize, handler, params, sql,
 };
 use wattle_plugin::sql::Row;
 
 use crate::DATABASE;
+use crate::web::document::ErrorDocument;
 use crate::web::{BAD_REQUEST, NOT_UNDERSTOOD, error};
 
 const SELECT: &str = r#"SELECT "id", "name" FROM "Portfolio" ORDER BY "id""#;
@@ -15,12 +16,14 @@ const SELECT: &str = r#"SELECT "id", "name" FROM "Portfolio" ORDER BY "id""#;
 const INSERT: &str = r#"INSERT INTO "Portfolio" ("name") VALUES ($1)
     ON CONFLICT ("name") DO UPDATE SET "name" = excluded."name" RETURNING "id", "name""#;
 
-#[derive(Deserialize)]
-struct Body {
+/// A portfolio that is to be.
+#[derive(Deserialize, JsonSchema)]
+struct NewPortfolio {
     name: String,
 }
 
-#[derive(Serialize)]
+/// A portfolio.
+#[derive(Serialize, JsonSchema)]
 struct Portfolio {
     id: i64,
     name: String,
@@ -33,7 +36,7 @@ impl Portfolio {
 }
 
 /// Lists the portfolios.
-#[handler(GET, "/api/portfolios")]
+#[handler(GET, "/api/portfolios", returns = Vec<Portfolio>)]
 pub(crate) fn list(_request: &Request) -> Result<Response, Failure> {
     let rows = sql::database(DATABASE).query(SELECT, params![])?;
     let portfolios: Vec<Portfolio> = rows.iter().map(Portfolio::read).collect::<Result<_, _>>()?;
@@ -41,9 +44,10 @@ pub(crate) fn list(_request: &Request) -> Result<Response, Failure> {
 }
 
 /// Creates a portfolio.
-#[handler(POST, "/api/portfolios")]
+#[handler(POST, "/api/portfolios", body = NewPortfolio, returns = Portfolio,
+    error = ErrorDocument)]
 pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
-    let Ok(body) = request.json::<Body>() else {
+    let Ok(body) = request.json::<NewPortfolio>() else {
         return error(BAD_REQUEST, NOT_UNDERSTOOD);
     };
     let name = body.name.trim();

@@ -2,12 +2,13 @@
 //! a table that could not be stored can be corrected and sent again.
 
 use wattle_plugin::prelude::{
-    Deserialize, Failure, Request, Response, Value, code, handler, json, log, runs,
+    Deserialize, Failure, JsonSchema, Request, Response, Serialize, Value, code, handler, log, runs,
 };
 use wattle_plugin::runs::{EndedRun, OnFailure, Outcome, RunRef};
 
 use crate::confirm;
-use crate::state::StoreResult;
+use crate::state::{StoreResult, TaskType};
+use crate::web::document::{ErrorDocument, ReviewRow};
 use crate::web::{
     BAD_REQUEST, EXPIRED, GONE, INTERNAL, NOT_UNDERSTOOD, UNPROCESSABLE, detail, error, find,
     reason,
@@ -17,18 +18,50 @@ use crate::web::{
 /// the thread to this request.
 const ATTEMPTS: u32 = 5;
 
-#[derive(Deserialize)]
+/// The answer to a review.
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Body {
+struct Confirmation {
     thread_id: String,
     #[serde(default)]
+    #[schemars(!default, with = "Confirmed")]
     confirmed_data: Value,
 }
 
+/// The table that a person confirmed.
+// `confirm` checks the values, so that one response can list all invalid fields.
+#[expect(dead_code, reason = "only its schema is used: the answer is passed on as it is")]
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Confirmed {
+    rows: Vec<ReviewRow>,
+    risk_category: String,
+    portfolio_id: i64,
+    /// Kind of the rows. It takes precedence over the kind of the input.
+    #[serde(rename = "type")]
+    kind: Option<TaskType>,
+}
+
+/// The response after the write.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Resumed<'a> {
+    store_result: &'a StoreResult,
+}
+
+/// The reason of a rejected table, for users.
+#[derive(Serialize, JsonSchema)]
+struct InvalidFields<'a> {
+    error: &'a str,
+    /// Invalid fields, such as `rows[0].ticker`.
+    fields: Vec<String>,
+}
+
 /// Resumes a thread and responds with the result of the write.
-#[handler(POST, "/api/ai/asset-graph/resume")]
+#[handler(POST, "/api/ai/asset-graph/resume", body = Confirmation, returns = Resumed<'_>,
+    returns(422) = InvalidFields<'_>, error = ErrorDocument)]
 pub(crate) fn resume(request: &Request) -> Result<Response, Failure> {
-    let Ok(body) = request.json::<Body>() else {
+    let Ok(body) = request.json::<Confirmation>() else {
         return error(BAD_REQUEST, NOT_UNDERSTOOD);
     };
     for _ in 0..ATTEMPTS {
@@ -52,7 +85,7 @@ impl Step {
     }
 }
 
-fn step(body: &Body) -> Result<Step, Failure> {
+fn step(body: &Confirmation) -> Result<Step, Failure> {
     let Some(thread) = find(&body.thread_id)? else {
         return Step::error(GONE, EXPIRED);
     };
@@ -67,7 +100,7 @@ fn step(body: &Body) -> Result<Step, Failure> {
     }
 }
 
-fn store(body: &Body) -> Result<Step, Failure> {
+fn store(body: &Confirmation) -> Result<Step, Failure> {
     let fields = confirm::misshapen(&body.confirmed_data);
     if !fields.is_empty() {
         return refusal(&confirm::wrong(&fields)).map(Step::Answered);
@@ -120,13 +153,13 @@ fn answer(ended: &EndedRun) -> Result<Response, Failure> {
 }
 
 fn stored_answer(stored: &StoreResult) -> Result<Response, Failure> {
-    Response::json(200, &json!({ "storeResult": stored }))
+    Response::json(200, &Resumed { store_result: stored })
 }
 
 /// Responds with the invalid fields. The user can correct the table and send it again.
 fn refusal(failure: &Failure) -> Result<Response, Failure> {
-    let fields = detail(failure, "fields").cloned().unwrap_or_else(|| json!([]));
-    Response::json(UNPROCESSABLE, &json!({ "error": reason(failure), "fields": fields }))
+    let fields = detail(failure, "fields").map(Vec::deserialize).transpose()?.unwrap_or_default();
+    Response::json(UNPROCESSABLE, &InvalidFields { error: reason(failure), fields })
 }
 
 #[cfg(test)]

@@ -1,14 +1,31 @@
 //! `GET /api/ai/asset-graph/threads/{threadId}`: the review of a thread, with which a reloaded page
 //! continues.
 
-use wattle_plugin::prelude::{Failure, Request, Response, handler, json, runs};
+use wattle_plugin::prelude::{
+    Failure, JsonSchema, Request, Response, Serialize, Value, handler, runs,
+};
 use wattle_plugin::runs::RunRef;
 
 use crate::state::StoreResult;
+use crate::web::document::{ErrorDocument, Review};
 use crate::web::{EXPIRED, GONE, error, find};
 
+/// A thread with its pending review, or with the result of the write.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ThreadView<'a> {
+    thread_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Review")]
+    review_payload: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "StoreResult")]
+    store_result: Option<&'a StoreResult>,
+}
+
 /// Responds with the pending review of a thread, or with the result of the write.
-#[handler(GET, "/api/ai/asset-graph/threads/{threadId}")]
+#[handler(GET, "/api/ai/asset-graph/threads/{threadId}", returns = ThreadView<'_>,
+    error = ErrorDocument)]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     let thread_id: String = request.param("threadId")?;
     let Some(mut thread) = find(&thread_id)? else { return error(GONE, EXPIRED) };
@@ -21,13 +38,16 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
         }
     }
     if let Some(stored) = thread.channel::<StoreResult>("storeResult")? {
-        return Response::json(200, &json!({ "threadId": thread_id, "storeResult": stored }));
+        let store_result = Some(&stored);
+        let view = ThreadView { thread_id: &thread_id, review_payload: None, store_result };
+        return Response::json(200, &view);
     }
     match thread.interrupts.first() {
-        Some(question) => Response::json(
-            200,
-            &json!({ "threadId": thread_id, "reviewPayload": question.payload }),
-        ),
+        Some(question) => {
+            let review_payload = Some(&question.payload);
+            let view = ThreadView { thread_id: &thread_id, review_payload, store_result: None };
+            Response::json(200, &view)
+        }
         // The run failed before it raised an interrupt.
         None => error(GONE, EXPIRED),
     }
