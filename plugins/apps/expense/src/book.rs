@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use wattle_plugin::clock::{self, Civil};
-use wattle_plugin::prelude::{Failure, settings};
+use wattle_plugin::prelude::{Failure, JsonSchema, settings};
 
 /// Setting with the IANA name of the time zone in which days begin.
 const ZONE_SETTING: &str = "date_time_zone";
@@ -111,7 +111,9 @@ impl Calendar {
 }
 
 /// Kind of a booking: an expense or income.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
     Consume,
@@ -132,7 +134,7 @@ pub(crate) struct Row {
 }
 
 /// A booking.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Booking {
     id: String,
@@ -147,7 +149,7 @@ pub(crate) struct Booking {
 }
 
 /// Sums of a day in yuan.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Day {
     date: String,
     consume: f64,
@@ -156,7 +158,7 @@ pub(crate) struct Day {
 }
 
 /// Sum of a category in yuan.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Category {
     category: String,
     kind: Kind,
@@ -165,7 +167,7 @@ pub(crate) struct Category {
 }
 
 /// Sums of a month in yuan.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Sums {
     consume: f64,
     income: f64,
@@ -175,7 +177,7 @@ pub(crate) struct Sums {
 }
 
 /// A month with its bookings.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Book {
     /// Days with bookings, in order.
     days: Vec<Day>,

@@ -2,17 +2,73 @@
 //! user is followed by one message of the assistant with texts and tool calls, as in the host's
 //! stream.
 
-use serde::Deserialize;
-use wattle_plugin::prelude::{Value, json};
+use serde::{Deserialize, Serialize};
+use wattle_plugin::prelude::{JsonSchema, Value};
 
-use crate::talk::{Message, answer_of, text};
+use crate::talk::{Call, Message, answer_of, text};
 
 /// Error of a tool call without a result.
 const UNANSWERED: &str = "这一步没有完成";
 
+/// A message of the AI SDK.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct UiMessage {
+    id: String,
+    role: UiRole,
+    parts: Vec<UiPart>,
+}
+
+/// The sender of a message.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum UiRole {
+    User,
+    Assistant,
+}
+
+/// A part of a message of the AI SDK: the start of a model turn, a text, or a tool call.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct UiPart {
+    /// `step-start`, `text`, or `tool-` and the name of the tool.
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<UiState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_text: Option<String>,
+}
+
+/// The state of a text of the assistant, or of a tool call.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum UiState {
+    Done,
+    OutputAvailable,
+    OutputError,
+}
+
+impl UiPart {
+    fn new(kind: impl Into<String>) -> Self {
+        Self { kind: kind.into(), ..Self::default() }
+    }
+
+    fn text(words: String) -> Self {
+        Self { text: Some(words), ..Self::new("text") }
+    }
+}
+
 /// Returns the messages of a channel. If `whole` is false, the messages after the last one of the
 /// user are omitted.
-pub(crate) fn messages(channel: &Value, whole: bool) -> Vec<Value> {
+pub(crate) fn messages(channel: &Value, whole: bool) -> Vec<UiMessage> {
     let all = channel.as_array().map(Vec::as_slice).unwrap_or_default();
     let all: Vec<Message> = all.iter().filter_map(|it| Message::deserialize(it).ok()).collect();
     let last = all.iter().rposition(Message::is_user).map_or(0, |index| index + 1);
@@ -24,8 +80,8 @@ pub(crate) fn messages(channel: &Value, whole: bool) -> Vec<Value> {
             _ => (None, turn),
         };
         shown.extend(user.map(|user| {
-            let parts = [json!({ "type": "text", "text": text(&user.content) })];
-            json!({ "id": user.id, "role": "user", "parts": parts })
+            let parts = vec![UiPart::text(text(&user.content))];
+            UiMessage { id: user.id.clone(), role: UiRole::User, parts }
         }));
         shown.extend(assistant(rest));
     }
@@ -33,42 +89,42 @@ pub(crate) fn messages(channel: &Value, whole: bool) -> Vec<Value> {
 }
 
 /// Returns one message for all messages that follow a message of the user.
-fn assistant(messages: &[Message]) -> Option<Value> {
+fn assistant(messages: &[Message]) -> Option<UiMessage> {
     let first = messages.iter().find(|message| message.role == "assistant")?;
     let turns = messages.iter().filter(|message| message.role == "assistant");
-    let parts: Vec<Value> = turns.flat_map(|turn| parts(turn, messages)).collect();
-    Some(json!({ "id": first.id, "role": "assistant", "parts": parts }))
+    let parts = turns.flat_map(|turn| parts(turn, messages)).collect();
+    Some(UiMessage { id: first.id.clone(), role: UiRole::Assistant, parts })
 }
 
 /// Returns the parts of a model turn, with the results of its tool calls.
-fn parts(turn: &Message, messages: &[Message]) -> Vec<Value> {
-    let mut parts = vec![json!({ "type": "step-start" })];
+fn parts(turn: &Message, messages: &[Message]) -> Vec<UiPart> {
+    let mut parts = vec![UiPart::new("step-start")];
     let words = text(&turn.content);
     if !words.is_empty() {
-        parts.push(json!({ "type": "text", "text": words, "state": "done" }));
+        parts.push(UiPart { state: Some(UiState::Done), ..UiPart::text(words) });
     }
-    for call in &turn.tool_calls {
-        let answer = messages.iter().find(|it| it.tool_call_id == call.id && it.role == "tool");
-        let mut part = json!({
-            "type": format!("tool-{}", call.name),
-            "toolCallId": call.id,
-            "input": call.arguments,
-        });
-        match answer.map(|it| (it.status == "error", answer_of(it))) {
-            Some((false, output)) => {
-                part["state"] = json!("output-available");
-                part["output"] = output;
-            }
-            failed => {
-                let why = failed.map(|(_, answer)| answer);
-                let why = why.and_then(|it| it.as_str().map(str::to_owned));
-                part["state"] = json!("output-error");
-                part["errorText"] = json!(why.unwrap_or_else(|| UNANSWERED.to_owned()));
-            }
-        }
-        parts.push(part);
-    }
+    parts.extend(turn.tool_calls.iter().map(|call| tool(call, messages)));
     parts
+}
+
+/// Returns the part of a tool call, with its result.
+fn tool(call: &Call, messages: &[Message]) -> UiPart {
+    let answer = messages.iter().find(|it| it.tool_call_id == call.id && it.role == "tool");
+    let part = UiPart {
+        tool_call_id: Some(call.id.clone()),
+        input: Some(call.arguments.clone()),
+        ..UiPart::new(format!("tool-{}", call.name))
+    };
+    match answer.map(|it| (it.status == "error", answer_of(it))) {
+        Some((false, output)) => {
+            UiPart { state: Some(UiState::OutputAvailable), output: Some(output), ..part }
+        }
+        failed => {
+            let why = failed.and_then(|(_, answer)| answer.as_str().map(str::to_owned));
+            let why = why.unwrap_or_else(|| UNANSWERED.to_owned());
+            UiPart { state: Some(UiState::OutputError), error_text: Some(why), ..part }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +132,10 @@ mod tests {
     use wattle_plugin::prelude::{Value, json};
 
     use super::messages;
+
+    fn shown(channel: &Value, whole: bool) -> Vec<Value> {
+        messages(channel, whole).iter().map(|message| json!(message)).collect()
+    }
 
     fn channel() -> Value {
         json!([
@@ -95,7 +155,7 @@ mod tests {
 
     #[test]
     fn assistant_message_has_tool_calls_with_results() {
-        let shown = messages(&channel(), true);
+        let shown = shown(&channel(), true);
         assert_eq!(shown.len(), 4);
         let text = |text: &str| json!({"type": "text", "text": text, "state": "done"});
         let step = json!({"type": "step-start"});
@@ -117,7 +177,7 @@ mod tests {
 
     #[test]
     fn messages_of_an_active_run_are_omitted() {
-        let shown = messages(&channel(), false);
+        let shown = shown(&channel(), false);
         let ids: Vec<&str> = shown.iter().filter_map(|it| it["id"].as_str()).collect();
         assert_eq!(ids, ["u1", "a1", "u2"]);
         for channel in [json!(null), json!([]), json!([1, {"role": 2}])] {

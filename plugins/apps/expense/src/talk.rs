@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use wattle_plugin::prelude::JsonSchema;
 
 /// A message in the state.
 #[derive(Debug, Deserialize)]
@@ -31,7 +32,7 @@ impl Message {
 }
 
 /// A tool call that a model requested.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Call {
     pub(crate) id: String,
     pub(crate) name: String,
@@ -40,7 +41,7 @@ pub(crate) struct Call {
 }
 
 /// A step that led to a reply.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub(crate) enum Step {
     /// A model turn: its text and the tool calls that it requested.

@@ -5,8 +5,10 @@ pub(crate) mod chat;
 pub(crate) mod stream;
 pub(crate) mod thread;
 
-use serde::Deserialize;
-use wattle_plugin::prelude::{Failure, Request, Response, Value, code, json, log, runs};
+use serde::{Deserialize, Serialize};
+use wattle_plugin::prelude::{
+    Failure, JsonSchema, Request, Response, Value, code, json, log, runs,
+};
 use wattle_plugin::runs::{RunRef, Thread};
 
 use crate::{GRAPH, MESSAGES, talk};
@@ -26,10 +28,11 @@ const BAD_GATEWAY: u16 = 502;
 /// model accepts.
 const MESSAGE_CHARS: usize = 4_000;
 
-/// Request body of both chat endpoints.
-#[derive(Deserialize)]
+/// A message, or the request for a reply.
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Body {
+struct ChatRequest {
+    /// Conversation of the message; a new one without it.
     #[serde(default)]
     thread_id: Option<String>,
     #[serde(default)]
@@ -39,9 +42,15 @@ struct Body {
     retry: bool,
 }
 
+/// The reason of a refused request, for users.
+#[derive(Serialize, JsonSchema)]
+struct ErrorDocument {
+    error: String,
+}
+
 /// Starts a run with the message of a request, or returns the response that rejects it.
 fn start(request: &Request) -> Result<Result<RunRef, Response>, Failure> {
-    let Ok(body) = request.json::<Body>() else {
+    let Ok(body) = request.json::<ChatRequest>() else {
         return error(BAD_REQUEST, "请求格式不正确").map(Err);
     };
     let thread_id = body.thread_id.filter(|id| !id.is_empty());
@@ -104,5 +113,14 @@ fn refused(failure: Failure) -> Result<Response, Failure> {
 }
 
 fn error(status: u16, text: &str) -> Result<Response, Failure> {
-    Response::json(status, &json!({ "error": text }))
+    Response::json(status, &ErrorDocument { error: text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn openapi_document_describes_the_endpoints() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
+        wattle_plugin::testing::check_openapi(file, "expense", crate::HANDLERS);
+    }
 }

@@ -1,10 +1,12 @@
 //! `GET /api/bookings`: the bookings of a month, with sums by day and by category.
 
-use serde::Deserialize;
-use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, json, log, tools};
+use serde::{Deserialize, Serialize};
+use wattle_plugin::prelude::{
+    Failure, JsonSchema, Request, Response, Value, code, handler, json, log, tools,
+};
 
 use crate::book::{Book, Calendar, Month, Row};
-use crate::web::{BAD_GATEWAY, BAD_REQUEST, error};
+use crate::web::{BAD_GATEWAY, BAD_REQUEST, ErrorDocument, error};
 
 /// Tool that reads the table.
 const LIST: &str = "lark/listExpensesFromLark";
@@ -25,8 +27,25 @@ struct Data {
     truncated: bool,
 }
 
+/// A month of the table.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct MonthDocument {
+    #[serde(flatten)]
+    book: Book,
+    /// The month as `2025-01`.
+    month: String,
+    /// Current date as `2025-01-15`.
+    today: String,
+    /// IANA name of the time zone in which days begin.
+    time_zone: String,
+    /// True if the table has more rows than were read.
+    truncated: bool,
+}
+
 /// Responds with the bookings of `month`, such as `2025-01`, by default of the current month.
-#[handler(GET, "/api/bookings")]
+#[handler(GET, "/api/bookings", query(month: Option<String>), returns = MonthDocument,
+    error = ErrorDocument)]
 pub(crate) fn bookings(request: &Request) -> Result<Response, Failure> {
     let month = match request.query("month") {
         None => None,
@@ -40,11 +59,13 @@ pub(crate) fn bookings(request: &Request) -> Result<Response, Failure> {
         Ok(data) => data,
         Err(message) => return error(BAD_GATEWAY, &message),
     };
-    let mut body = json!(Book::new(&calendar, data.bookings));
-    body["month"] = json!(calendar.month.text());
-    body["today"] = json!(calendar.today);
-    body["timeZone"] = json!(calendar.zone);
-    body["truncated"] = json!(data.truncated);
+    let body = MonthDocument {
+        book: Book::new(&calendar, data.bookings),
+        month: calendar.month.text(),
+        today: calendar.today,
+        time_zone: calendar.zone,
+        truncated: data.truncated,
+    };
     Ok(Response::json(200, &body)?.with_header("cache-control", "no-store"))
 }
 

@@ -1,14 +1,57 @@
 //! `POST /api/chat`: sends a message and responds with the reply and its steps.
 
-use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, json, log, runs};
+use serde::Serialize;
+use wattle_plugin::prelude::{
+    Failure, JsonSchema, Request, Response, Value, code, handler, log, runs,
+};
 use wattle_plugin::runs::{EndedRun, Interrupt, Outcome};
 
 use crate::MESSAGES;
-use crate::talk::Talk;
-use crate::web::{self, ACCEPTED, BAD_GATEWAY, CONFLICT, UNPROCESSABLE};
+use crate::talk::{Step, Talk};
+use crate::web::{self, ACCEPTED, BAD_GATEWAY, CONFLICT, ChatRequest, UNPROCESSABLE};
+
+/// The reply to a message.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Reply<'a> {
+    thread_id: &'a str,
+    reply: String,
+    steps: Vec<Step>,
+}
+
+/// A run that waits for approvals.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Waiting<'a> {
+    thread_id: &'a str,
+    reply: String,
+    questions: Vec<Question<'a>>,
+    steps: Vec<Step>,
+}
+
+/// A tool call that waits for approval.
+#[derive(Serialize, JsonSchema)]
+struct Question<'a> {
+    id: &'a str,
+    payload: &'a Value,
+}
+
+/// The reason of a refused request or a failed run, for users.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ChatError<'a> {
+    /// The conversation of a failed run. Its next message continues it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread_id: Option<&'a str>,
+    error: &'a str,
+    /// The steps of a failed run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<Vec<Step>>,
+}
 
 /// Sends a message to a conversation and waits for the reply.
-#[handler(POST, "/api/chat")]
+#[handler(POST, "/api/chat", body = ChatRequest, returns = Reply<'_>, returns(202) = Waiting<'_>,
+    error = ChatError<'_>)]
 pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
     match web::start(request)? {
         Ok(run) => answer(&runs::wait(&run)?),
@@ -17,28 +60,33 @@ pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
 }
 
 fn answer(ended: &EndedRun) -> Result<Response, Failure> {
-    let thread = &ended.run.thread_id;
+    let thread_id = ended.run.thread_id.as_str();
     let talk = Talk::read(ended.state.get(MESSAGES).unwrap_or(&Value::Null));
-    let (status, mut body) = match &ended.outcome {
-        Outcome::Completed => (200, json!({ "threadId": thread, "reply": talk.reply })),
+    let Talk { reply, steps } = talk;
+    let failed = |status, error, steps| {
+        let body = ChatError { thread_id: Some(thread_id), error, steps: Some(steps) };
+        Response::json(status, &body)
+    };
+    match &ended.outcome {
+        Outcome::Completed => Response::json(200, &Reply { thread_id, reply, steps }),
         // Occurs only if the operator requires approval of tool calls.
         Outcome::Interrupted(questions) => {
-            let questions: Vec<Value> = questions.iter().map(shown).collect();
-            (ACCEPTED, json!({ "threadId": thread, "reply": talk.reply, "questions": questions }))
+            let questions = questions.iter().map(Question::from).collect();
+            Response::json(ACCEPTED, &Waiting { thread_id, reply, questions, steps })
         }
         Outcome::Failed(failure) => {
-            log::warn!("the run on thread `{thread}` failed: {failure}");
+            log::warn!("the run on thread `{thread_id}` failed: {failure}");
             let (status, text) = told(failure);
-            (status, json!({ "threadId": thread, "error": text }))
+            failed(status, text, steps)
         }
-        _ => (CONFLICT, json!({ "threadId": thread, "error": "处理已取消" })),
-    };
-    body["steps"] = json!(talk.steps);
-    Response::json(status, &body)
+        _ => failed(CONFLICT, "处理已取消", steps),
+    }
 }
 
-fn shown(question: &Interrupt) -> Value {
-    json!({ "id": question.id, "payload": question.payload })
+impl<'a> From<&'a Interrupt> for Question<'a> {
+    fn from(interrupt: &'a Interrupt) -> Self {
+        Self { id: &interrupt.id, payload: &interrupt.payload }
+    }
 }
 
 /// Returns the status and the message for a failed run. The thread is kept, so the next message

@@ -1,16 +1,17 @@
 //! `POST /api/chat/stream`: sends a message and streams the run.
 
-use wattle_plugin::prelude::{Failure, Request, Response, StreamFormat, handler};
+use wattle_plugin::prelude::{Failure, Request, Response, StreamFormat, Value, handler};
 use wattle_plugin::web::HandOff;
 
-use crate::web::{self, AGENT, BAD_REQUEST, error};
+use crate::web::{self, AGENT, BAD_REQUEST, ChatRequest, ErrorDocument, error};
 
 /// Header with the thread id, with which the next message can continue the conversation.
 const THREAD_HEADER: &str = "x-thread-id";
 
 /// Sends a message to a conversation and streams the run: as the host's own events, or with
 /// `?format=ai-sdk` as a message of the AI SDK.
-#[handler(POST, "/api/chat/stream")]
+#[handler(POST, "/api/chat/stream", query(format: Option<String>), body = ChatRequest,
+    events = Value, error = ErrorDocument)]
 pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
     let format = match request.query("format") {
         None | Some("sse") => StreamFormat::Sse,

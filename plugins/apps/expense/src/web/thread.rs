@@ -1,31 +1,45 @@
 //! `GET /api/threads/{id}`: a conversation for a page that opens it.
 //! `GET /api/threads/{id}/stream`: the stream of its active run.
 
-use wattle_plugin::prelude::{Failure, Request, Response, StreamFormat, Value, handler, json};
+use serde::Serialize;
+use wattle_plugin::prelude::{
+    Failure, JsonSchema, Request, Response, StreamFormat, Value, handler,
+};
 use wattle_plugin::runs::Thread;
 use wattle_plugin::web::HandOff;
 
-use crate::web::{self, AGENT, NOT_FOUND, error};
-use crate::{MESSAGES, shown};
+use crate::MESSAGES;
+use crate::shown::{self, UiMessage};
+use crate::web::{self, AGENT, ErrorDocument, NOT_FOUND, error};
 
 const NO_CONTENT: u16 = 204;
 
 /// Status of a thread with an active run.
 const RUNNING: &str = "running";
 
+/// A conversation.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ThreadDocument {
+    thread_id: String,
+    /// `running` during a run.
+    status: String,
+    messages: Vec<UiMessage>,
+}
+
 /// Responds with the messages of a conversation in the form of the AI SDK. Messages of the active
 /// run are omitted, because its stream has them from the beginning.
-#[handler(GET, "/api/threads/{id}")]
+#[handler(GET, "/api/threads/{id}", returns = ThreadDocument, error = ErrorDocument)]
 pub(crate) fn thread(request: &Request) -> Result<Response, Failure> {
     let Some(thread) = find(request)? else { return missing() };
     let messages = thread.state.get(MESSAGES).unwrap_or(&Value::Null);
-    let shown = shown::messages(messages, thread.status != RUNNING);
-    let body = json!({ "threadId": thread.thread_id, "status": thread.status, "messages": shown });
+    let messages = shown::messages(messages, thread.status != RUNNING);
+    let body = ThreadDocument { thread_id: thread.thread_id, status: thread.status, messages };
     Ok(Response::json(200, &body)?.with_header("cache-control", "no-store"))
 }
 
 /// Streams the active run from its beginning. Responds with 204 if there is none.
-#[handler(GET, "/api/threads/{id}/stream")]
+#[handler(GET, "/api/threads/{id}/stream", events = Value, returns(204), error = ErrorDocument)]
 pub(crate) fn resume(request: &Request) -> Result<Response, Failure> {
     let Some(thread) = find(request)? else { return missing() };
     match thread.run_id.filter(|_| thread.status == RUNNING) {
