@@ -4,11 +4,12 @@
 
 pub(crate) mod chat;
 pub(crate) mod downloads;
+mod event;
 pub(crate) mod messages;
 pub(crate) mod sessions;
 pub(crate) mod suggestions;
 
-use wattle_plugin::prelude::{Failure, Request, Response, Serialize, code, json};
+use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, code};
 
 const BAD_REQUEST: u16 = 400;
 const NOT_FOUND: u16 = 404;
@@ -23,12 +24,40 @@ const LARGEST_PAGE: u32 = 200;
 /// Maximum length of a session id, which also names files.
 const SESSION_CHARACTERS: usize = 64;
 
+/// A response with data.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{T}Envelope")]
+struct Envelope<T> {
+    /// Always 0.
+    code: u16,
+    message: String,
+    data: T,
+}
+
+/// A response without data, because the request failed.
+#[derive(Serialize, JsonSchema)]
+struct ErrorEnvelope {
+    /// The HTTP status.
+    code: u16,
+    /// The reason, for users.
+    message: String,
+    data: (),
+}
+
+/// The response to a deletion.
+#[derive(Serialize, JsonSchema)]
+struct Deleted {
+    session_id: String,
+    deleted: bool,
+}
+
 fn ok(data: &impl Serialize) -> Result<Response, Failure> {
-    Response::json(200, &json!({ "code": 0, "message": "ok", "data": data }))
+    Response::json(200, &Envelope { code: 0, message: "ok".to_owned(), data })
 }
 
 fn error(status: u16, message: &str) -> Result<Response, Failure> {
-    Response::json(status, &json!({ "code": status, "message": message, "data": null }))
+    let envelope = ErrorEnvelope { code: status, message: message.to_owned(), data: () };
+    Response::json(status, &envelope)
 }
 
 /// Converts the result of a handler to a response in the app's format.
@@ -81,4 +110,13 @@ fn check_session(name: &str) -> Result<(), Failure> {
         BAD_REQUEST,
         format!("session_id 只能包含字母、数字、- 和 _，长度 1 到 {SESSION_CHARACTERS}"),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn openapi_document_describes_the_endpoints() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
+        wattle_plugin::testing::check_openapi(file, "nl2sql", crate::HANDLERS);
+    }
 }

@@ -1,9 +1,10 @@
 //! `chat_history`: the messages of a session.
 
-use wattle_plugin::prelude::{BlobRef, Failure, Serialize, Value, params};
+use wattle_plugin::prelude::{BlobRef, Failure, JsonSchema, Serialize, Value, params};
 use wattle_plugin::sql::{Row, Transaction};
 
 use crate::date;
+use crate::state::ResultReturnResult;
 use crate::store::database;
 
 const INSERT: &str = "INSERT INTO chat_history
@@ -27,11 +28,14 @@ const COUNT: &str = "SELECT COUNT(*) AS total FROM chat_history WHERE session_id
 const DELETE: &str = "DELETE FROM chat_history WHERE session_id = $1";
 
 /// A message in a list.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Message {
     id: i64,
+    #[schemars(extend("enum" = ["user", "assistant"]))]
     role: String,
     content: String,
+    /// The answer with its first rows; `null` for a message of the user.
+    #[schemars(with = "Option<ResultReturnResult>")]
     result: Value,
     created_at: String,
 }

@@ -1,6 +1,6 @@
 //! `chat_session`: owners and titles of sessions.
 
-use wattle_plugin::prelude::{Failure, Serialize, params};
+use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, params};
 use wattle_plugin::sql::{Row, Transaction};
 
 use crate::date;
@@ -32,7 +32,7 @@ const COUNT: &str =
 const DELETE: &str = "DELETE FROM chat_session WHERE session_id = $1";
 
 /// A session in a list.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Session {
     session_id: String,
     title: String,

@@ -1,14 +1,19 @@
 //! `POST /api/chat` and `POST /api/chat/stream`: answer one question, at once or step by step.
 
 use wattle_plugin::prelude::{
-    Deserialize, Failure, Request, Response, StreamFormat, Value, code, handler, json, random, runs,
+    Deserialize, Failure, JsonSchema, Request, Response, StreamFormat, Value, code, handler, json,
+    random, runs,
 };
 use wattle_plugin::runs::{EndedRun, Start};
 use wattle_plugin::web::HandOff;
 
 use crate::owner::{Owner, RunContext};
+use crate::state::ResultReturnResult;
 use crate::store::{history, sessions};
-use crate::web::{BAD_REQUEST, CONFLICT, answer, check_session, ok, refuse};
+use crate::web::event::StreamEvent;
+use crate::web::{
+    BAD_REQUEST, CONFLICT, Envelope, ErrorEnvelope, answer, check_session, ok, refuse,
+};
 use crate::{GRAPH, setting};
 
 /// Maximum number of characters of a question. Longer messages are documents, in which models lose
@@ -21,19 +26,22 @@ const SESSION_BYTES: u32 = 8;
 /// Name of the stream in the app's folder.
 const STREAM: &str = "chat";
 
-/// The request body.
-#[derive(Deserialize)]
+/// A question.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Body {
+struct Question {
+    /// Session of the question; a new one without it.
     #[serde(default)]
     session_id: Option<String>,
     message: String,
+    /// One of the models that the operator listed.
     #[serde(default)]
     model_name: Option<String>,
 }
 
 /// Answers a question.
-#[handler(POST, "/api/chat")]
+#[handler(POST, "/api/chat", body = Question, returns = Envelope<ResultReturnResult>,
+    error = ErrorEnvelope)]
 pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
     answer(question(request).and_then(|start| {
         let ended = runs::wait(&begin(start)?)?;
@@ -42,7 +50,7 @@ pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
 }
 
 /// Answers a question and streams every step.
-#[handler(POST, "/api/chat/stream")]
+#[handler(POST, "/api/chat/stream", body = Question, events = StreamEvent, error = ErrorEnvelope)]
 pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
     answer(question(request).and_then(|start| {
         let run = begin(start)?;
@@ -60,7 +68,7 @@ pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
 /// own, which gets nothing of earlier questions except the history.
 fn question(request: &Request) -> Result<Start, Failure> {
     let owner = Owner::of_request(request)?;
-    let body: Body = request
+    let body: Question = request
         .json()
         .map_err(|failure| refuse(BAD_REQUEST, format!("请求格式不正确：{}", failure.message)))?;
     let message = body.message.trim();

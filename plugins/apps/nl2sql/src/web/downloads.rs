@@ -4,10 +4,10 @@ use wattle_plugin::prelude::{Failure, Request, Response, handler};
 
 use crate::owner::Owner;
 use crate::store::downloads;
-use crate::web::{NOT_FOUND, answer, refuse};
+use crate::web::{ErrorEnvelope, NOT_FOUND, answer, refuse};
 
 /// Sends a file.
-#[handler(GET, "/api/chat/downloads/{file}")]
+#[handler(GET, "/api/chat/downloads/{file}", bytes = "text/csv", error = ErrorEnvelope)]
 pub(crate) fn download(request: &Request) -> Result<Response, Failure> {
     answer(Owner::of_request(request).and_then(|owner| {
         let file: String = request.param("file")?;

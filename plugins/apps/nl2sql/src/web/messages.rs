@@ -1,32 +1,68 @@
 //! `/api/chat/sessions/{id}/messages`: the messages of a session, and the rows of answers.
 
-use wattle_plugin::prelude::{Failure, Request, Response, Value, blob, code, handler, json, runs};
+use wattle_plugin::prelude::{
+    Failure, JsonSchema, Request, Response, Serialize, Value, blob, code, handler, runs,
+};
 
-use crate::store::history::AnswerRows;
+use crate::state::Row;
+use crate::store::history::{AnswerRows, Message};
 use crate::store::{downloads, history, workflow_log};
 use crate::web::sessions::{delete_thread, owned};
-use crate::web::{NOT_FOUND, answer, ok, page, refuse};
+use crate::web::{Deleted, Envelope, ErrorEnvelope, NOT_FOUND, answer, ok, page, refuse};
 
 /// Status of a thread with an active run.
 const RUNNING: &str = "running";
 
+/// A page of messages, the oldest first.
+#[derive(Serialize, JsonSchema)]
+struct MessageList {
+    session_id: String,
+    messages: Vec<Message>,
+    /// Number of all messages.
+    total: i64,
+    offset: u32,
+    limit: u32,
+    pending: Option<Pending>,
+}
+
+/// Status of a question without an answer.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "status", rename_all = "lowercase")]
+enum Pending {
+    Running,
+    /// Has the step that failed, and the reason.
+    Failed {
+        step: String,
+        message: String,
+    },
+}
+
+/// All rows of an answer.
+#[derive(Serialize, JsonSchema)]
+struct RowList {
+    session_id: String,
+    message_id: i64,
+    #[schemars(with = "Vec<Row>")]
+    rows: Vec<Value>,
+}
+
 /// Lists the messages, the oldest first.
-#[handler(GET, "/api/chat/sessions/{id}/messages")]
+#[handler(GET, "/api/chat/sessions/{id}/messages",
+    query(offset: Option<u32>, limit: Option<u32>), returns = Envelope<MessageList>,
+    error = ErrorEnvelope)]
 pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
     answer(owned(request).and_then(|session_id| {
         let (offset, limit) = page(request)?;
         // Read before the messages, so that the list has an answer that is written in between.
         let pending = pending(&session_id)?;
         let (messages, total) = history::list(&session_id, offset, limit)?;
-        ok(&json!({
-            "session_id": session_id, "messages": messages, "total": total,
-            "offset": offset, "limit": limit, "pending": pending,
-        }))
+        ok(&MessageList { session_id, messages, total, offset, limit, pending })
     }))
 }
 
 /// Returns all rows of an answer, of which the list has the first ones.
-#[handler(GET, "/api/chat/sessions/{id}/messages/{message}/rows")]
+#[handler(GET, "/api/chat/sessions/{id}/messages/{message}/rows", returns = Envelope<RowList>,
+    error = ErrorEnvelope)]
 pub(crate) fn rows(request: &Request) -> Result<Response, Failure> {
     answer(owned(request).and_then(|session_id| {
         let text: String = request.param("message")?;
@@ -40,31 +76,32 @@ pub(crate) fn rows(request: &Request) -> Result<Response, Failure> {
                 Err(failure) => return Err(failure),
             },
         };
-        ok(&json!({ "session_id": session_id, "message_id": message, "rows": rows }))
+        ok(&RowList { session_id, message_id: message, rows })
     }))
 }
 
 /// Returns the status of a question without an answer: `running`, or `failed` with the reason. A
 /// page that was loaded in the middle of a question learns from it whether to wait.
-fn pending(session_id: &str) -> Result<Value, Failure> {
+fn pending(session_id: &str) -> Result<Option<Pending>, Failure> {
     let thread = runs::thread(session_id)?;
     if thread.is_some_and(|thread| thread.status == RUNNING) {
-        return Ok(json!({ "status": "running" }));
+        return Ok(Some(Pending::Running));
     }
     if !history::is_unanswered(session_id)? {
-        return Ok(Value::Null);
+        return Ok(None);
     }
     let (step, message) = workflow_log::last_failure(session_id)?.unwrap_or_default();
-    Ok(json!({ "status": "failed", "step": step, "message": message }))
+    Ok(Some(Pending::Failed { step, message }))
 }
 
 /// Deletes the messages. The session remains, and its next question has no history.
-#[handler(DELETE, "/api/chat/sessions/{id}/messages")]
+#[handler(DELETE, "/api/chat/sessions/{id}/messages", returns = Envelope<Deleted>,
+    error = ErrorEnvelope)]
 pub(crate) fn remove(request: &Request) -> Result<Response, Failure> {
     answer(owned(request).and_then(|session_id| {
         delete_thread(&session_id)?;
         history::delete(&session_id)?;
         downloads::delete(&session_id)?;
-        ok(&json!({ "session_id": session_id, "deleted": true }))
+        ok(&Deleted { session_id, deleted: true })
     }))
 }

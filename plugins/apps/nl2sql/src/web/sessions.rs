@@ -1,28 +1,41 @@
 //! `/api/chat/sessions`: an admin's sessions.
 
-use wattle_plugin::prelude::{Failure, Request, Response, code, handler, json, runs};
+use wattle_plugin::prelude::{
+    Failure, JsonSchema, Request, Response, Serialize, code, handler, runs,
+};
 
 use crate::owner::Owner;
-use crate::store::sessions;
-use crate::web::{answer, check_session, ok, page};
+use crate::store::sessions::{self, Session};
+use crate::web::{Deleted, Envelope, ErrorEnvelope, answer, check_session, ok, page};
+
+/// A page of sessions, the last used first.
+#[derive(Serialize, JsonSchema)]
+struct SessionList {
+    sessions: Vec<Session>,
+    /// Number of all sessions.
+    total: i64,
+    offset: u32,
+    limit: u32,
+}
 
 /// Lists the sessions, the last used first.
-#[handler(GET, "/api/chat/sessions")]
+#[handler(GET, "/api/chat/sessions", query(offset: Option<u32>, limit: Option<u32>),
+    returns = Envelope<SessionList>, error = ErrorEnvelope)]
 pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
     answer(Owner::of_request(request).and_then(|owner| {
         let (offset, limit) = page(request)?;
         let (sessions, total) = sessions::list(&owner, offset, limit)?;
-        ok(&json!({ "sessions": sessions, "total": total, "offset": offset, "limit": limit }))
+        ok(&SessionList { sessions, total, offset, limit })
     }))
 }
 
 /// Deletes a session with all its data.
-#[handler(DELETE, "/api/chat/sessions/{id}")]
+#[handler(DELETE, "/api/chat/sessions/{id}", returns = Envelope<Deleted>, error = ErrorEnvelope)]
 pub(crate) fn remove(request: &Request) -> Result<Response, Failure> {
     answer(owned(request).and_then(|session_id| {
         delete_thread(&session_id)?;
         sessions::delete(&session_id)?;
-        ok(&json!({ "session_id": session_id, "deleted": true }))
+        ok(&Deleted { session_id, deleted: true })
     }))
 }
 

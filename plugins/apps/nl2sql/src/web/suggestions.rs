@@ -1,14 +1,20 @@
 //! `GET /api/chat/suggestions`: example questions for a page, from the settings.
 
-use wattle_plugin::prelude::{Failure, Request, Response, handler, json};
+use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, handler};
 
 use crate::setting;
-use crate::web::{answer, ok};
+use crate::web::{Envelope, ErrorEnvelope, answer, ok};
+
+/// Example questions.
+#[derive(Serialize, JsonSchema)]
+struct Suggestions {
+    suggestions: Vec<String>,
+}
 
 /// Lists the example questions.
-#[handler(GET, "/api/chat/suggestions")]
+#[handler(GET, "/api/chat/suggestions", returns = Envelope<Suggestions>, error = ErrorEnvelope)]
 pub(crate) fn list(_request: &Request) -> Result<Response, Failure> {
-    answer(setting::suggestions().and_then(|found| ok(&json!({ "suggestions": found }))))
+    answer(setting::suggestions().and_then(|suggestions| ok(&Suggestions { suggestions })))
 }
 
 #[cfg(test)]
