@@ -12,7 +12,7 @@ mod table;
 use wattle_plugin::prelude::Value;
 
 pub(crate) use self::fold::{Ended, Folded, fold};
-pub(crate) use self::table::{Turns, append, list};
+pub(crate) use self::table::{TraceEvent, Turns, append, list};
 
 /// A row without its number.
 #[derive(Debug, Clone, PartialEq)]

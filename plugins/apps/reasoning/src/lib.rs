@@ -10,6 +10,7 @@
 //! * `prompt`: instructions of the model calls, from the folder `prompts`.
 //! * `model`, `mcp`: calls of the model and of tools, with the failures that clients expect.
 //! * `task`: the table of executed tasks.
+//! * `result`: the result of a turn.
 //! * `session`: sessions and turns in the database, which follow the runs.
 //! * `audit`: the audit trail, a projection of the event log.
 //! * `web`: HTTP endpoints, one resource per file. The page that uses them is in the folder `page`,
@@ -24,6 +25,7 @@ mod node;
 mod ontology;
 mod plan;
 mod prompt;
+mod result;
 mod session;
 mod state;
 mod task;

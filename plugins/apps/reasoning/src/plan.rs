@@ -72,7 +72,7 @@ pub(crate) struct WantedMetric {
 }
 
 /// A normalized plan, which the data service accepts.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Plan {
     pub(crate) mode: Mode,
     pub(crate) filters: Vec<Filter>,
@@ -88,7 +88,7 @@ pub(crate) struct Plan {
 }
 
 /// A condition on a field of the data.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Filter {
     pub(crate) field: String,
     pub(crate) op: &'static str,
@@ -96,7 +96,7 @@ pub(crate) struct Filter {
 }
 
 /// A metric of each group.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Metric {
     pub(crate) agg: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]

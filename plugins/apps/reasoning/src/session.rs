@@ -8,12 +8,14 @@ mod clarification;
 mod sync;
 mod turn;
 
-use wattle_plugin::prelude::{Failure, Value, clock, json, params, random, sql};
+use wattle_plugin::prelude::{Failure, JsonSchema, Value, clock, json, params, random, sql};
 
 use self::clarification::cancel_pending;
-pub(crate) use self::clarification::{Clarification, answer, asked, pending};
+pub(crate) use self::clarification::{
+    Clarification, ClarificationView, PendingClarification, answer, asked, pending,
+};
 pub(crate) use self::sync::{adopt, sync};
-pub(crate) use self::turn::{TurnRow, newest_turn, next_turn_no, turns};
+pub(crate) use self::turn::{TurnRow, TurnView, WholeTurn, newest_turn, next_turn_no, turns};
 use crate::audit::{self, Row, Turns};
 use crate::{DATABASE, time};
 
@@ -36,6 +38,19 @@ pub(crate) mod status {
     pub(crate) const COMPLETED: &str = "completed";
     pub(crate) const FAILED: &str = "failed";
     pub(crate) const CANCELLED: &str = "cancelled";
+}
+
+/// Status of a session or a turn.
+#[expect(dead_code, reason = "only its schema is used: the tables have texts")]
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    Created,
+    Running,
+    WaitingClarification,
+    Completed,
+    Failed,
+    Cancelled,
 }
 
 /// A session.

@@ -1,6 +1,6 @@
 //! The table of executed tasks. Runs write it themselves.
 
-use wattle_plugin::prelude::{Failure, Serialize, Value, params, random, sql};
+use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, Value, params, random, sql};
 
 use crate::state::{Brief, SelectedTask, Turn};
 use crate::{DATABASE, time};
@@ -111,7 +111,7 @@ pub(crate) fn abandon(
 }
 
 /// A task as the endpoints show it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TaskView {
     task_id: String,
     task_type: String,

@@ -9,11 +9,45 @@ pub(crate) mod sessions;
 pub(crate) mod tenant_llm;
 pub(crate) mod trace;
 
-use wattle_plugin::prelude::{Failure, Request, Value, json};
+use wattle_plugin::prelude::{Failure, JsonSchema, Request, Serialize, Value};
 
-use self::envelope::{Refusal, answer};
-use crate::session::{self, Clarification, Session, TurnRow, status};
-use crate::{mcp, model, task};
+use self::envelope::{Envelope, ErrorEnvelope, Refusal, answer};
+use crate::result::ModelOutput;
+use crate::session::{
+    self, Clarification, PendingClarification, Session, Status, TurnRow, TurnView, status,
+};
+use crate::task::{self, TaskView};
+use crate::{mcp, model};
+
+/// A turn that has ended or waits for a clarification.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Outcome {
+    Completed(CompletedTurn),
+    Waiting(WaitingTurn),
+}
+
+/// A turn with its result.
+#[derive(Serialize, JsonSchema)]
+struct CompletedTurn {
+    session_id: String,
+    #[schemars(with = "Status")]
+    status: &'static str,
+    turn: TurnView,
+    #[schemars(with = "Option<ModelOutput>")]
+    result: Option<Value>,
+    tasks: Vec<TaskView>,
+}
+
+/// A turn that waits for a clarification.
+#[derive(Serialize, JsonSchema)]
+struct WaitingTurn {
+    session_id: String,
+    #[schemars(with = "Status")]
+    status: &'static str,
+    turn: TurnView,
+    clarification: PendingClarification,
+}
 
 /// Returns the session that a request names, if it belongs to the request's tenant.
 fn find(request: &Request) -> Result<Session, Refusal> {
@@ -23,11 +57,14 @@ fn find(request: &Request) -> Result<Session, Refusal> {
 }
 
 /// Returns the response data for a turn that has ended or waits for a clarification.
-fn outcome(session: &Session, turn: &TurnRow) -> Result<Value, Refusal> {
+fn outcome(session: &Session, turn: &TurnRow) -> Result<Outcome, Refusal> {
     match turn.status.as_str() {
-        status::COMPLETED => Ok(json!({
-            "session_id": session.id, "status": status::COMPLETED, "turn": turn.view(),
-            "result": turn.result, "tasks": task::of_turn(&session.id, &turn.id)?,
+        status::COMPLETED => Ok(Outcome::Completed(CompletedTurn {
+            session_id: session.id.clone(),
+            status: status::COMPLETED,
+            turn: turn.view(),
+            result: turn.result.clone(),
+            tasks: task::of_turn(&session.id, &turn.id)?,
         })),
         status::WAITING => match session::pending(session)? {
             Some(asked) => Ok(waiting(session, turn, &asked)),
@@ -39,9 +76,13 @@ fn outcome(session: &Session, turn: &TurnRow) -> Result<Value, Refusal> {
     }
 }
 
-fn waiting(session: &Session, turn: &TurnRow, asked: &Clarification) -> Value {
-    json!({ "session_id": session.id, "status": status::WAITING, "turn": turn.view(),
-            "clarification": asked.view() })
+fn waiting(session: &Session, turn: &TurnRow, asked: &Clarification) -> Outcome {
+    Outcome::Waiting(WaitingTurn {
+        session_id: session.id.clone(),
+        status: status::WAITING,
+        turn: turn.view(),
+        clarification: asked.view(),
+    })
 }
 
 /// Returns the refusal for a failed turn, with the status that clients of this service expect.
@@ -52,5 +93,14 @@ fn failed(error: Option<&Value>) -> Refusal {
         Some(model::LLM) => Refusal::llm(message),
         Some(mcp::MCP) => Refusal::mcp(message),
         _ => Refusal::from(Failure::internal(message)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn openapi_document_describes_the_endpoints() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
+        wattle_plugin::testing::check_openapi(file, "reasoning", crate::HANDLERS);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wattle_plugin::prelude::{Failure, Serialize, Value, params, sql};
+use wattle_plugin::prelude::{Extra, Failure, JsonSchema, Serialize, Value, params, sql};
 use wattle_plugin::sql::Transaction;
 
 use crate::audit::Row;
@@ -50,16 +50,45 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// A row as the endpoint returns it.
-#[derive(Debug, Serialize)]
+/// A row as the endpoint returns it. Rows never change.
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TraceEvent {
     id: i64,
     pub(crate) seq: i64,
     turn_id: Option<String>,
     step: String,
     event_type: String,
+    #[schemars(with = "TracePayload")]
     payload: Value,
     created_at: String,
+}
+
+/// The payload of a row. Both rows of a call have its id.
+#[expect(dead_code, reason = "only its schema is used: each row has its own document")]
+#[derive(JsonSchema)]
+struct TracePayload {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call_id: Option<String>,
+    /// Name of a tool call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<String>,
+    /// Purpose of a model call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purpose: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<TraceError>,
+    #[serde(flatten)]
+    more: Extra,
+}
+
+/// The failure of a call or a run.
+#[expect(dead_code, reason = "only its schema is used: each row has its own document")]
+#[derive(JsonSchema)]
+struct TraceError {
+    code: Option<String>,
+    message: Option<String>,
 }
 
 /// Returns up to `limit` rows with numbers greater than `after`, in ascending order.

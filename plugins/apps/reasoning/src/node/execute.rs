@@ -11,6 +11,7 @@ use crate::executor::{
 use crate::node::clarify;
 use crate::ontology::Ontology;
 use crate::plan::{Mode, UNSUPPORTED};
+use crate::result::DataExecution;
 use crate::state::{Brief, Clarification, Intent, PlanState, SelectedTask, Turn};
 use crate::task::{Task, TaskType};
 
@@ -118,10 +119,16 @@ fn question(failure: &Failure) -> Option<(&'static str, String)> {
 fn finish(task: &Task<'_>, execution: Execution) -> Result<Update, Failure> {
     let Execution { executor, mode, plan, ontology, class_id, labels, data } = execution;
     emit::custom("plan_generated", json!({ "executor": executor, "mode": mode, "plan": plan }))?;
-    let data_execution = json!({
-        "mode": mode, "method": mode.tool(), "ontology": ontology, "class_id": class_id,
-        "plan": plan, "labels": labels, "total": data.get("total"), "items": data.get("items"),
-    });
+    let data_execution = serde_json::to_value(DataExecution {
+        mode,
+        method: mode.tool().to_owned(),
+        ontology,
+        class_id,
+        plan,
+        labels,
+        total: data.get("total").cloned(),
+        items: data.get("items").cloned(),
+    })?;
     task.complete(executor, &data_execution)?;
     emit::custom(
         "task_executed",

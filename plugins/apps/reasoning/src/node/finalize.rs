@@ -6,6 +6,7 @@ use wattle_plugin::prelude::{
 
 use crate::ontology::Ontology;
 use crate::plan::Mode;
+use crate::result::{LlmRoute, ModelOutput, Planning};
 use crate::state::{Candidate, Intent, PlanState, SelectedTask};
 use crate::{ROUTE, model, prompt, time};
 
@@ -41,21 +42,25 @@ pub(crate) fn finalize(_context: &Context, input: Input) -> Result<Update, Failu
     let Summary { summary } =
         model::summarize("reasoning_summary", prompt::SUMMARIZE, &facts(&input)?)?;
     let route = llm::route(ROUTE)?;
-    let model_output = json!({
-        "summary": summary,
-        "orchestration_framework": settings::require::<String>("orchestration_framework")?,
-        "llm_framework": settings::require::<String>("llm_framework")?,
-        "llm_route": {
-            "provider": route.provider, "model": route.model, "has_fallback": route.has_fallback,
+    let completed = json!({ "summary": summary });
+    let model_output = ModelOutput {
+        summary,
+        orchestration_framework: settings::require("orchestration_framework")?,
+        llm_framework: settings::require("llm_framework")?,
+        llm_route: LlmRoute {
+            provider: route.provider,
+            model: route.model,
+            has_fallback: route.has_fallback,
         },
-        "planning": { "intent": input.intent, "plan_state": input.plan_state },
-        "data_execution_mode": input.data_execution_mode,
-        "data_execution": input.data_execution,
-        "selected_ontology": input.current_ontology.brief(),
-        "selected_task": input.selected_task,
-        "candidate_attributes": input.candidate_attributes,
-    });
-    emit::custom("session_completed", json!({ "summary": summary }))?;
+        planning: Planning { intent: input.intent, plan_state: input.plan_state },
+        data_execution_mode: input.data_execution_mode,
+        data_execution: input.data_execution,
+        selected_ontology: input.current_ontology.brief(),
+        selected_task: input.selected_task,
+        candidate_attributes: input.candidate_attributes,
+    };
+    let model_output = serde_json::to_value(model_output)?;
+    emit::custom("session_completed", completed)?;
     Ok(Update { model_output })
 }
 

@@ -1,6 +1,8 @@
 //! Clarifications: questions to the user, and their answers.
 
-use wattle_plugin::prelude::{Failure, Value, clock, json, params, random, sql};
+use wattle_plugin::prelude::{
+    Failure, JsonSchema, Serialize, Value, clock, json, params, random, sql,
+};
 use wattle_plugin::sql::Transaction;
 
 use crate::audit::{self, Row, Turns};
@@ -34,11 +36,42 @@ pub(crate) struct Clarification {
     pub(crate) status: String,
 }
 
+/// The pending clarification as the endpoints show it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PendingClarification {
+    clarification_id: String,
+    /// Text for the user.
+    question: String,
+    /// Reason for programs, such as `no_attribute_match`.
+    reason: String,
+    #[schemars(extend("enum" = ["pending", "answered", "cancelled"]))]
+    status: String,
+}
+
+/// A clarification with its answer.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ClarificationView {
+    clarification_id: String,
+    turn_id: String,
+    /// Reason for programs, such as `no_attribute_match`.
+    reason: String,
+    /// Text for the user.
+    question: String,
+    #[schemars(extend("enum" = ["pending", "answered", "cancelled"]))]
+    status: String,
+    /// The answer as the client sent it.
+    answer: Option<Value>,
+}
+
 impl Clarification {
     /// Returns the clarification as the endpoints show it.
-    pub(crate) fn view(&self) -> Value {
-        json!({ "clarification_id": self.id, "question": self.question, "reason": self.reason,
-                "status": self.status })
+    pub(crate) fn view(&self) -> PendingClarification {
+        PendingClarification {
+            clarification_id: self.id.clone(),
+            question: self.question.clone(),
+            reason: self.reason.clone(),
+            status: self.status.clone(),
+        }
     }
 }
 
@@ -59,16 +92,18 @@ pub(crate) fn pending(session: &Session) -> Result<Option<Clarification>, Failur
 }
 
 /// Returns all clarifications of a session with their answers, oldest first.
-pub(crate) fn asked(session_id: &str) -> Result<Vec<Value>, Failure> {
+pub(crate) fn asked(session_id: &str) -> Result<Vec<ClarificationView>, Failure> {
     let rows = sql::database(DATABASE).query(SELECT_ALL, params![session_id])?;
     rows.iter()
         .map(|row| {
-            let answer: Option<Value> = row.get("answer_json")?;
-            let [id, turn_id, reason, question, status] =
-                ["id", "turn_id", "reason", "question", "status"]
-                    .map(|name| row.get::<String>(name));
-            Ok(json!({ "clarification_id": id?, "turn_id": turn_id?, "reason": reason?,
-                       "question": question?, "status": status?, "answer": answer }))
+            Ok(ClarificationView {
+                clarification_id: row.get("id")?,
+                turn_id: row.get("turn_id")?,
+                reason: row.get("reason")?,
+                question: row.get("question")?,
+                status: row.get("status")?,
+                answer: row.get("answer_json")?,
+            })
         })
         .collect()
 }

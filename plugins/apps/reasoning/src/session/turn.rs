@@ -1,9 +1,10 @@
 //! Turns: messages of the user, with their results.
 
-use wattle_plugin::prelude::{Failure, Value, json, params, random, sql};
+use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, Value, params, random, sql};
 use wattle_plugin::sql::{Row, Transaction};
 
-use crate::session::status;
+use crate::result::ModelOutput;
+use crate::session::{Status, status};
 use crate::{DATABASE, time};
 
 /// An existing turn is kept, because two requests can find the same run.
@@ -31,6 +32,36 @@ pub(crate) struct TurnRow {
     pub(crate) user_input: String,
     pub(crate) result: Option<Value>,
     pub(crate) error: Option<Value>,
+}
+
+/// A turn as the endpoints show it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TurnView {
+    turn_id: String,
+    turn_no: i64,
+    #[schemars(with = "Status")]
+    status: String,
+    /// Message of the user, with the answers to clarifications as further lines.
+    user_input: String,
+}
+
+/// A turn with its result and its error.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WholeTurn {
+    #[serde(flatten)]
+    turn: TurnView,
+    #[schemars(with = "Option<ModelOutput>")]
+    result: Option<Value>,
+    #[schemars(with = "Option<TurnError>")]
+    error: Option<Value>,
+}
+
+/// The failure of a turn.
+#[expect(dead_code, reason = "only its schema is used: the table has a document")]
+#[derive(JsonSchema)]
+struct TurnError {
+    code: Option<String>,
+    message: Option<String>,
 }
 
 impl TurnRow {
@@ -68,17 +99,18 @@ impl TurnRow {
     }
 
     /// Returns the turn as the endpoints show it.
-    pub(crate) fn view(&self) -> Value {
-        json!({ "turn_id": self.id, "turn_no": self.turn_no, "status": self.status,
-                "user_input": self.user_input })
+    pub(crate) fn view(&self) -> TurnView {
+        TurnView {
+            turn_id: self.id.clone(),
+            turn_no: self.turn_no,
+            status: self.status.clone(),
+            user_input: self.user_input.clone(),
+        }
     }
 
     /// Returns the turn with its result and its error, for clients that continue a session.
-    pub(crate) fn whole(&self) -> Value {
-        let mut view = self.view();
-        view["result"] = json!(self.result);
-        view["error"] = json!(self.error);
-        view
+    pub(crate) fn whole(&self) -> WholeTurn {
+        WholeTurn { turn: self.view(), result: self.result.clone(), error: self.error.clone() }
     }
 }
 

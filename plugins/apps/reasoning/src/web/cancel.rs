@@ -1,13 +1,22 @@
 //! `POST /api/v1/reasoning/sessions/{session_id}/cancel`: cancels a session and its run.
 
-use wattle_plugin::prelude::{Failure, Request, Response, handler, json, runs};
+use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, handler, runs};
 use wattle_plugin::runs::RunRef;
 
-use crate::session::{self, status};
-use crate::web::{answer, find};
+use crate::session::{self, Status, status};
+use crate::web::{Envelope, ErrorEnvelope, answer, find};
+
+/// A cancelled session.
+#[derive(Serialize, JsonSchema)]
+struct CancelledSession {
+    session_id: String,
+    #[schemars(with = "Status")]
+    status: &'static str,
+}
 
 /// Cancels a session in any status, together with its run. Cancelling it again has no effect.
-#[handler(POST, "/api/v1/reasoning/sessions/{session_id}/cancel")]
+#[handler(POST, "/api/v1/reasoning/sessions/{session_id}/cancel",
+    returns = Envelope<CancelledSession>, error = ErrorEnvelope)]
 pub(crate) fn cancel(request: &Request) -> Result<Response, Failure> {
     answer(request, || {
         let tenant = request.tenant.as_deref();
@@ -23,6 +32,6 @@ pub(crate) fn cancel(request: &Request) -> Result<Response, Failure> {
         if session.status != status::CANCELLED {
             session::cancel(&session, &turn)?;
         }
-        Ok(json!({ "session_id": session.id, "status": status::CANCELLED }))
+        Ok(CancelledSession { session_id: session.id, status: status::CANCELLED })
     })
 }

@@ -1,10 +1,12 @@
 //! `POST /api/v1/reasoning/sessions/{session_id}/clarify`: answers a clarification.
 
-use wattle_plugin::prelude::{Deserialize, Failure, Request, Response, Value, handler, json};
+use wattle_plugin::prelude::{
+    Deserialize, Failure, JsonSchema, Request, Response, Serialize, Value, handler,
+};
 
-use crate::session::{self, status};
+use crate::session::{self, Status, status};
 use crate::web::sessions::input;
-use crate::web::{Refusal, answer, find};
+use crate::web::{Envelope, ErrorEnvelope, Refusal, answer, find};
 
 /// The only type of answers.
 const TYPE: &str = "clarification";
@@ -12,16 +14,50 @@ const TYPE: &str = "clarification";
 /// Fields of an answer that can have its text. The first one that is present counts.
 const TEXTS: &[&str] = &["text", "content", "value", "answer", "message"];
 
-#[derive(Deserialize)]
-struct Body {
+/// The answer to the pending clarification.
+#[derive(Deserialize, JsonSchema)]
+struct ClarifyRequest {
+    #[schemars(with = "Answer")]
     answer: Value,
 }
 
+/// An answer. The first of its texts counts.
+#[expect(dead_code, reason = "only its schema is used: the answer is stored as it is")]
+#[derive(JsonSchema)]
+struct Answer {
+    #[serde(rename = "type")]
+    #[schemars(extend("const" = "clarification"))]
+    kind: String,
+    text: Option<String>,
+    content: Option<String>,
+    value: Option<String>,
+    answer: Option<String>,
+    message: Option<String>,
+}
+
+/// A session that can run again.
+#[derive(Serialize, JsonSchema)]
+struct AnsweredSession {
+    session_id: String,
+    #[schemars(with = "Status")]
+    status: &'static str,
+    clarification: AnsweredClarification,
+}
+
+/// The clarification that was answered.
+#[derive(Serialize, JsonSchema)]
+struct AnsweredClarification {
+    clarification_id: String,
+    #[schemars(extend("const" = "answered"))]
+    status: &'static str,
+}
+
 /// Stores an answer. The next run gets it as a further line of the input.
-#[handler(POST, "/api/v1/reasoning/sessions/{session_id}/clarify")]
+#[handler(POST, "/api/v1/reasoning/sessions/{session_id}/clarify", body = ClarifyRequest,
+    returns = Envelope<AnsweredSession>, error = ErrorEnvelope)]
 pub(crate) fn clarify(request: &Request) -> Result<Response, Failure> {
     answer(request, || {
-        let body: Body = request.json()?;
+        let body: ClarifyRequest = request.json()?;
         let text = input(text_of(&body.answer)?)?;
         let (session, _) = session::sync(request.tenant.as_deref(), find(request)?)?;
         let none = || Refusal::invalid("会话没有待回答的澄清问题");
@@ -31,10 +67,9 @@ pub(crate) fn clarify(request: &Request) -> Result<Response, Failure> {
         if !session::answer(&session, turn, &asked, &body.answer, text)? {
             return Err(none());
         }
-        Ok(json!({
-            "session_id": session.id, "status": status::CREATED,
-            "clarification": { "clarification_id": asked.id, "status": "answered" },
-        }))
+        let clarification =
+            AnsweredClarification { clarification_id: asked.id, status: "answered" };
+        Ok(AnsweredSession { session_id: session.id, status: status::CREATED, clarification })
     })
 }
 

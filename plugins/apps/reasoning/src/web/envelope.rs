@@ -1,6 +1,8 @@
 //! The envelope of every response, and the codes of errors.
 
-use wattle_plugin::prelude::{Failure, Request, Response, Value, code, json, log, random};
+use wattle_plugin::prelude::{
+    Failure, JsonSchema, Request, Response, Serialize, code, log, random,
+};
 
 const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
@@ -26,6 +28,27 @@ const TRACE_HEADER: &str = "x-trace-id";
 
 /// Maximum bytes of a caller's trace id. A longer one is replaced by a new id.
 const TRACE_BYTES: usize = 128;
+
+/// A response with data.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{T}Envelope")]
+pub(crate) struct Envelope<T> {
+    /// Always 0.
+    code: u32,
+    message: String,
+    data: T,
+    trace_id: String,
+}
+
+/// A response without data, because the request failed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ErrorEnvelope {
+    /// Not 0, and not the HTTP status.
+    code: u32,
+    message: String,
+    data: (),
+    trace_id: String,
+}
 
 /// Error of a request, which becomes the response.
 #[derive(Debug)]
@@ -76,22 +99,20 @@ impl From<Failure> for Refusal {
 }
 
 /// Responds to a request with the data or the refusal that `work` returns.
-pub(crate) fn answer(
+pub(crate) fn answer<T: Serialize>(
     request: &Request,
-    work: impl FnOnce() -> Result<Value, Refusal>,
+    work: impl FnOnce() -> Result<T, Refusal>,
 ) -> Result<Response, Failure> {
     let trace_id = match request.header(TRACE_HEADER) {
         Some(given) if !given.is_empty() && given.len() <= TRACE_BYTES => given.to_owned(),
         _ => random::uuid(),
     };
     match work() {
-        Ok(data) => Response::json(
-            OK,
-            &json!({ "code": 0, "message": "ok", "data": data, "trace_id": trace_id }),
-        ),
-        Err(Refusal { status, code, message }) => Response::json(
-            status,
-            &json!({ "code": code, "message": message, "data": null, "trace_id": trace_id }),
-        ),
+        Ok(data) => {
+            Response::json(OK, &Envelope { code: 0, message: "ok".to_owned(), data, trace_id })
+        }
+        Err(Refusal { status, code, message }) => {
+            Response::json(status, &ErrorEnvelope { code, message, data: (), trace_id })
+        }
     }
 }

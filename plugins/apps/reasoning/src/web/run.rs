@@ -1,24 +1,28 @@
 //! `POST /api/v1/reasoning/sessions/{session_id}/run`: runs the newest turn, or a new one.
 
-use wattle_plugin::prelude::{Deserialize, Failure, Request, Response, Value, handler, json, runs};
+use wattle_plugin::prelude::{
+    Deserialize, Failure, JsonSchema, Request, Response, handler, json, runs,
+};
 
 use crate::GRAPH;
 use crate::session::{self, Session, TurnRow, status};
 use crate::state::Turn;
 use crate::web::sessions::input;
-use crate::web::{Refusal, answer, find, outcome, waiting};
+use crate::web::{Envelope, ErrorEnvelope, Outcome, Refusal, answer, find, outcome, waiting};
 
-#[derive(Default, Deserialize)]
-struct Body {
+/// A further message of the user. Without one, the newest turn is run.
+#[derive(Default, Deserialize, JsonSchema)]
+struct RunRequest {
     #[serde(default)]
     user_input: Option<String>,
 }
 
 /// Runs a turn until it ends or needs a clarification.
-#[handler(POST, "/api/v1/reasoning/sessions/{session_id}/run")]
+#[handler(POST, "/api/v1/reasoning/sessions/{session_id}/run", body = Option<RunRequest>,
+    returns = Envelope<Outcome>, error = ErrorEnvelope)]
 pub(crate) fn run(request: &Request) -> Result<Response, Failure> {
     answer(request, || {
-        let body = if request.body.is_empty() { Body::default() } else { request.json()? };
+        let body = if request.body.is_empty() { RunRequest::default() } else { request.json()? };
         let tenant = request.tenant.as_deref();
         let (session, thread) = session::sync(tenant, find(request)?)?;
         if thread.is_some_and(|thread| thread.status == "running") {
@@ -60,7 +64,7 @@ fn turn_to_run(session: &Session, newest: TurnRow, said: Option<&str>) -> Result
 /// Starts a run of the turn and waits for it. Another request that reads the session can record the
 /// run in the meantime. After a crash in between nothing is lost, because the state of the run has
 /// its turn.
-fn start(tenant: Option<&str>, session: Session, turn: &TurnRow) -> Result<Value, Refusal> {
+fn start(tenant: Option<&str>, session: Session, turn: &TurnRow) -> Result<Outcome, Refusal> {
     let works_for = Turn {
         session_id: session.id.clone(),
         turn_id: turn.id.clone(),

@@ -1,9 +1,11 @@
 //! `/api/v1/reasoning/sessions`: creates and shows sessions.
 
-use wattle_plugin::prelude::{Deserialize, Failure, Request, Response, Value, handler, json};
+use wattle_plugin::prelude::{
+    Deserialize, Extra, Failure, JsonSchema, Request, Response, Serialize, Value, handler, json,
+};
 
-use crate::session;
-use crate::web::{Refusal, answer, find};
+use crate::session::{self, ClarificationView, PendingClarification, Status, TurnView, WholeTurn};
+use crate::web::{Envelope, ErrorEnvelope, Refusal, answer, find};
 
 /// Maximum characters of a message. A question has a few sentences, and a longer text makes model
 /// calls expensive.
@@ -12,22 +14,52 @@ const INPUT_CHARACTERS: usize = 10_000;
 /// Maximum bytes of the metadata of a session.
 const METADATA_BYTES: usize = 16 << 10;
 
-#[derive(Deserialize)]
-struct Body {
+/// The first message of a session.
+#[derive(Deserialize, JsonSchema)]
+struct NewSession {
     user_input: String,
     #[serde(default)]
+    #[schemars(with = "Option<Extra>")]
     metadata: Option<Value>,
 }
 
+/// A new session with its first turn.
+#[derive(Serialize, JsonSchema)]
+struct CreatedSession {
+    session_id: String,
+    #[schemars(with = "Status")]
+    status: String,
+    turn: TurnView,
+}
+
+/// A session, its turns with their results, and its clarifications.
+#[derive(Serialize, JsonSchema)]
+struct SessionView {
+    session_id: String,
+    #[schemars(with = "Status")]
+    status: String,
+    #[schemars(with = "Extra")]
+    metadata: Value,
+    /// The newest turn.
+    turn: Option<TurnView>,
+    turns: Vec<WholeTurn>,
+    /// The pending clarification.
+    clarification: Option<PendingClarification>,
+    clarifications: Vec<ClarificationView>,
+    created_at: String,
+    updated_at: String,
+}
+
 /// Creates a session with its first turn.
-#[handler(POST, "/api/v1/reasoning/sessions")]
+#[handler(POST, "/api/v1/reasoning/sessions", body = NewSession,
+    returns = Envelope<CreatedSession>, error = ErrorEnvelope)]
 pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
     answer(request, || {
-        let body: Body = request.json()?;
+        let body: NewSession = request.json()?;
         let input = input(&body.user_input)?;
         let metadata = metadata(body.metadata)?;
-        let (id, turn) = session::create(request.tenant.as_deref(), input, &metadata)?;
-        Ok(json!({ "session_id": id, "status": turn.status, "turn": turn.view() }))
+        let (session_id, turn) = session::create(request.tenant.as_deref(), input, &metadata)?;
+        Ok(CreatedSession { session_id, status: turn.status.clone(), turn: turn.view() })
     })
 }
 
@@ -52,19 +84,24 @@ fn metadata(metadata: Option<Value>) -> Result<Value, Refusal> {
 }
 
 /// Responds with a session, its turns with their results, and its clarifications.
-#[handler(GET, "/api/v1/reasoning/sessions/{session_id}")]
+#[handler(GET, "/api/v1/reasoning/sessions/{session_id}", returns = Envelope<SessionView>,
+    error = ErrorEnvelope)]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     answer(request, || {
         let (session, _) = session::sync(request.tenant.as_deref(), find(request)?)?;
         let turns = session::turns(&session.id)?;
-        let newest = turns.last().map(session::TurnRow::view);
-        let turns: Vec<Value> = turns.iter().map(session::TurnRow::whole).collect();
         let asked = session::pending(&session)?.map(|asked| asked.view());
-        Ok(json!({
-            "session_id": session.id, "status": session.status, "metadata": session.metadata,
-            "turn": newest, "turns": turns, "clarification": asked,
-            "clarifications": session::asked(&session.id)?,
-            "created_at": session.created_at, "updated_at": session.updated_at,
-        }))
+        let clarifications = session::asked(&session.id)?;
+        Ok(SessionView {
+            session_id: session.id,
+            status: session.status,
+            metadata: session.metadata,
+            turn: turns.last().map(session::TurnRow::view),
+            turns: turns.iter().map(session::TurnRow::whole).collect(),
+            clarification: asked,
+            clarifications,
+            created_at: session.created_at,
+            updated_at: session.updated_at,
+        })
     })
 }

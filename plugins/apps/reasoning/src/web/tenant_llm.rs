@@ -1,12 +1,13 @@
 //! `/api/v1/config/tenant-llm`: the model route of a tenant.
 
-use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, json, tenants};
+use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, tenants};
 
 use crate::ROUTE;
-use crate::web::{Refusal, answer};
+use crate::web::{Envelope, ErrorEnvelope, Refusal, answer};
 
 /// Sets the model route of the tenant. The host stores the key and never returns it.
-#[handler(PUT, "/api/v1/config/tenant-llm")]
+#[handler(PUT, "/api/v1/config/tenant-llm", body = Value, returns = Envelope<Value>,
+    error = ErrorEnvelope)]
 pub(crate) fn put(request: &Request) -> Result<Response, Failure> {
     answer(request, || {
         let config: Value = request.json()?;
@@ -19,13 +20,14 @@ pub(crate) fn put(request: &Request) -> Result<Response, Failure> {
 }
 
 /// Responds with the model route of the tenant.
-#[handler(GET, "/api/v1/config/tenant-llm")]
+#[handler(GET, "/api/v1/config/tenant-llm", returns = Envelope<Value>, error = ErrorEnvelope)]
 pub(crate) fn get(request: &Request) -> Result<Response, Failure> {
     answer(request, || Ok(shown()?))
 }
 
 /// Removes the model route of the tenant, so that the operator's route applies.
-#[handler(DELETE, "/api/v1/config/tenant-llm")]
+#[handler(DELETE, "/api/v1/config/tenant-llm", returns = Envelope<Value>,
+    error = ErrorEnvelope)]
 pub(crate) fn delete(request: &Request) -> Result<Response, Failure> {
     answer(request, || {
         tenants::remove_route(ROUTE)?;
@@ -34,8 +36,8 @@ pub(crate) fn delete(request: &Request) -> Result<Response, Failure> {
 }
 
 /// Returns the model route of the tenant, or `null` if the operator's route applies.
-fn shown() -> Result<Value, Failure> {
-    Ok(json!(tenants::get_route(ROUTE)?))
+fn shown() -> Result<Option<Value>, Failure> {
+    tenants::get_route(ROUTE)
 }
 
 /// Returns the refusal for a failure of the host. A route that the host rejects, and one with a
