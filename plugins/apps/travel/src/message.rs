@@ -7,17 +7,17 @@ mod part;
 mod read;
 mod table;
 
-use wattle_plugin::prelude::{Deserialize, Serialize, Value};
+use wattle_plugin::prelude::{Deserialize, Extra, JsonSchema, Serialize, Value};
 
 pub(crate) use self::assistant::said;
 pub(crate) use self::lean::lean;
 pub(crate) use self::model::for_model;
 use self::part::Part;
 pub(crate) use self::read::read;
-pub(crate) use self::table::{keep, list, put, replace_those_of_runs};
+pub(crate) use self::table::{StoredMessage, keep, list, put, replace_those_of_runs};
 
 /// The sender of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
     /// The service.
@@ -39,12 +39,13 @@ impl Role {
 }
 
 /// A message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct UiMessage {
     /// Unique in its session.
     pub(crate) id: String,
     pub(crate) role: Role,
     /// Text, reasoning, files and tool calls, in order.
+    #[schemars(with = "Vec<Extra>")]
     pub(crate) parts: Vec<Value>,
 }
 

@@ -16,12 +16,12 @@ mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use wattle_plugin::prelude::{Failure, Value, json};
+use wattle_plugin::prelude::{Failure, JsonSchema, Serialize};
 use wattle_plugin::sql::Rows;
 
 pub(crate) use self::newest::Newest;
-pub(crate) use self::snapshot::Snapshot;
-pub(crate) use self::step_table::list as steps;
+pub(crate) use self::snapshot::{Snapshot, StateView};
+pub(crate) use self::step_table::{StepView, list as steps};
 pub(crate) use self::sync::sync;
 pub(crate) use self::table::{create, delete, find, list, lock, set_title};
 use crate::session::step::Step;
@@ -37,7 +37,8 @@ pub(crate) const TITLE_CHARS: usize = 200;
 const DEFAULT_TENANT: &str = "default";
 
 /// The status of a session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
 pub(crate) enum Status {
     /// No run has started.
     #[default]
@@ -102,6 +103,31 @@ pub(crate) struct Session {
     pub(crate) updated_ms: i64,
 }
 
+/// A session as the endpoints show it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionView {
+    id: String,
+    title: String,
+    status: Status,
+    /// The tool that is running.
+    current_step: Option<String>,
+    /// The tool that failed last.
+    failed_step: Option<String>,
+    /// Error message of the last failure.
+    last_error: Option<String>,
+    /// The newest run.
+    run_id: Option<String>,
+    /// Start of the first run.
+    started_at: Option<String>,
+    completed_at: Option<String>,
+    cancelled_at: Option<String>,
+    created_at: String,
+    updated_at: String,
+    /// The time for a summary: the start of the first run, or else the creation.
+    final_time: String,
+}
+
 impl Session {
     /// Returns true if a run is active.
     pub(crate) fn is_running(&self) -> bool {
@@ -135,15 +161,22 @@ impl Session {
     }
 
     /// Returns the session as the endpoints show it.
-    pub(crate) fn view(&self) -> Result<Value, Failure> {
-        Ok(json!({
-            "id": self.id, "title": self.title, "status": self.status.name(),
-            "currentStep": self.current_step, "failedStep": self.failed_step,
-            "lastError": self.last_error, "runId": self.run_id,
-            "startedAt": at(self.started_ms)?, "completedAt": at(self.completed_ms)?,
-            "cancelledAt": at(self.cancelled_ms)?, "createdAt": time::text(self.created_ms)?,
-            "updatedAt": time::text(self.updated_ms)?, "finalTime": self.final_time()?,
-        }))
+    pub(crate) fn view(&self) -> Result<SessionView, Failure> {
+        Ok(SessionView {
+            id: self.id.clone(),
+            title: self.title.clone(),
+            status: self.status,
+            current_step: self.current_step.clone(),
+            failed_step: self.failed_step.clone(),
+            last_error: self.last_error.clone(),
+            run_id: self.run_id.clone(),
+            started_at: at(self.started_ms)?,
+            completed_at: at(self.completed_ms)?,
+            cancelled_at: at(self.cancelled_ms)?,
+            created_at: time::text(self.created_ms)?,
+            updated_at: time::text(self.updated_ms)?,
+            final_time: self.final_time()?,
+        })
     }
 }
 
@@ -175,13 +208,13 @@ pub(crate) fn whole(rows: Rows) -> Result<Rows, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use wattle_plugin::prelude::Value;
+    use wattle_plugin::prelude::{Value, json};
     use wattle_plugin::testing::FakeHost;
 
     use super::Session;
 
     fn view(session: &Session) -> Value {
-        FakeHost::new().run(|| session.view()).unwrap()
+        json!(FakeHost::new().run(|| session.view()).unwrap())
     }
 
     #[test]

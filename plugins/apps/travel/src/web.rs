@@ -10,7 +10,9 @@ pub(crate) mod stream;
 #[cfg(test)]
 mod testing;
 
-use wattle_plugin::prelude::{Failure, Request, Response, StreamFormat, code, json, log, settings};
+use wattle_plugin::prelude::{
+    Failure, JsonSchema, Request, Response, Serialize, StreamFormat, code, log, settings,
+};
 use wattle_plugin::runs::RunRef;
 use wattle_plugin::web::HandOff;
 
@@ -31,6 +33,12 @@ const GRACE: &str = "disconnect_grace_ms";
 
 /// Default of that time. A reload takes a few seconds at most.
 const DEFAULT_GRACE_MS: u64 = 5_000;
+
+/// The reason of a refused request.
+#[derive(Serialize, JsonSchema)]
+struct ErrorDocument {
+    error: String,
+}
 
 /// The reason of an error response.
 #[derive(Debug)]
@@ -77,8 +85,9 @@ impl From<Failure> for Refusal {
 
 /// Converts the result of a handler to a response.
 fn answer(work: impl FnOnce() -> Result<Response, Refusal>) -> Result<Response, Failure> {
-    work()
-        .or_else(|Refusal { status, message }| Response::json(status, &json!({ "error": message })))
+    work().or_else(|Refusal { status, message }| {
+        Response::json(status, &ErrorDocument { error: message })
+    })
 }
 
 /// Returns the session in the path, if it belongs to the tenant, up to date.
@@ -114,4 +123,13 @@ fn stream_of(run: &RunRef) -> Result<Response, Failure> {
 fn running(session: &Session) -> Option<RunRef> {
     let run_id = session.run_id.clone().filter(|_| session.is_running())?;
     Some(RunRef { thread_id: session.id.clone(), run_id })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn openapi_document_describes_the_endpoints() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
+        wattle_plugin::testing::check_openapi(file, "travel", crate::HANDLERS);
+    }
 }

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use wattle_plugin::prelude::{Failure, Value, clock, json, params, sql};
+use wattle_plugin::prelude::{
+    Extra, Failure, JsonSchema, Serialize, Value, clock, json, params, sql,
+};
 use wattle_plugin::sql::Transaction;
 
 use crate::message::{Role, UiMessage};
@@ -28,6 +30,20 @@ const SELECT_SAID: &str = "SELECT external_id, parts, seq FROM chat_messages \
 const SELECT_IDS: &str = "SELECT external_id, source FROM chat_messages WHERE session_id = $1";
 
 const DELETE: &str = "DELETE FROM chat_messages WHERE session_id = $1 AND external_id = $2";
+
+/// A message as the endpoints show it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StoredMessage {
+    /// Unique in its session.
+    id: String,
+    #[schemars(with = "Role")]
+    role: String,
+    /// Text, reasoning, files and tool calls, in order.
+    #[schemars(with = "Vec<Extra>")]
+    parts: Value,
+    created_at: String,
+}
 
 /// Replaces messages of runs in a request by the stored ones.
 pub(crate) fn replace_those_of_runs(
@@ -109,11 +125,11 @@ fn write(
 pub(crate) fn list(session_id: &str, room: &mut usize) -> Result<Newest, Failure> {
     let rows = sql::database(DATABASE).query(SELECT, params![session_id])?;
     Newest::of(&rows, room, |row| {
-        Ok(json!({
-            "id": row.get::<String>("external_id")?,
-            "role": row.get::<String>("role")?,
-            "parts": row.get::<Value>("parts")?,
-            "createdAt": time::text(row.get("created_ms")?)?,
+        Ok(json!(StoredMessage {
+            id: row.get("external_id")?,
+            role: row.get("role")?,
+            parts: row.get("parts")?,
+            created_at: time::text(row.get("created_ms")?)?,
         }))
     })
 }

@@ -6,10 +6,11 @@
 mod patch;
 mod table;
 
-use wattle_plugin::prelude::{Failure, Value, json, log};
+use wattle_plugin::prelude::{Extra, Failure, JsonSchema, Serialize, Value, json, log};
 
 pub(crate) use self::patch::{Refused, patch};
 pub(crate) use self::table::{read, write};
+use crate::block::Block;
 use crate::channel::{
     BLOCKS, CONTEXT, HTML, IMAGE_MODE, IMAGE_PLAN, IMAGES, SPOT_BLOCKS, TOOL_OUTPUTS, VIDEOS,
 };
@@ -48,6 +49,32 @@ pub(crate) struct Snapshot {
     /// Time of the last change; 0 if there is none. Each write has a later time than the one
     /// before, so this is also the revision of the snapshot.
     pub(crate) updated_ms: i64,
+}
+
+/// The results of a session as the endpoints show them.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StateView {
+    /// `video`, `videos`, `images`, `imageMode` and `imagePlan`.
+    #[schemars(with = "Option<Extra>")]
+    pub(crate) context: Value,
+    #[schemars(with = "Option<Vec<Block>>")]
+    blocks: Value,
+    /// The blocks that are spots.
+    #[schemars(with = "Option<Vec<Block>>")]
+    spot_blocks: Value,
+    /// The last output of every tool, without the page.
+    #[schemars(with = "Option<Extra>")]
+    tool_outputs: Value,
+    /// The page.
+    handbook_html: Option<String>,
+    /// Number of pages that the tool has made.
+    handbook_version: i64,
+    /// Path of the page.
+    preview_path: Option<String>,
+    updated_at: Option<String>,
+    /// Changes with every write.
+    revision: i64,
 }
 
 impl Snapshot {
@@ -152,14 +179,19 @@ impl Snapshot {
     }
 
     /// Returns the snapshot as the endpoints show it.
-    pub(crate) fn view(&self) -> Result<Value, Failure> {
-        let mut view = self.for_run();
-        view["handbookVersion"] = json!(self.version);
-        view["previewPath"] = json!(self.preview_path);
+    pub(crate) fn view(&self) -> Result<StateView, Failure> {
         let updated = (self.updated_ms > 0).then_some(self.updated_ms);
-        view["updatedAt"] = json!(updated.map(time::text).transpose()?);
-        view["revision"] = json!(self.updated_ms);
-        Ok(view)
+        Ok(StateView {
+            context: self.context.clone(),
+            blocks: self.blocks.clone(),
+            spot_blocks: self.spot_blocks.clone(),
+            tool_outputs: self.tool_outputs.clone(),
+            handbook_html: self.html.clone(),
+            handbook_version: self.version,
+            preview_path: self.preview_path.clone(),
+            updated_at: updated.map(time::text).transpose()?,
+            revision: self.updated_ms,
+        })
     }
 }
 

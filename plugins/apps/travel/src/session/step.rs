@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use wattle_plugin::prelude::{Deserialize, Serialize, Value, log};
+use wattle_plugin::prelude::{Deserialize, JsonSchema, Serialize, Value, log};
 use wattle_plugin::runs::{CallStarted, Called, Event, EventKind, RunEnded, TaskFinished, Write};
 
 use crate::channel;
@@ -20,7 +20,7 @@ pub(crate) const CANCELLED: &str = "the step was cancelled";
 const LOST: &str = "the run ended before the step was finished";
 
 /// The status of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum StepStatus {
     /// The tool is running.

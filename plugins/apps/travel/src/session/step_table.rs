@@ -1,9 +1,9 @@
 //! The table of steps.
 
-use wattle_plugin::prelude::{Failure, Value, json, params, sql};
+use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, Value, json, params, sql};
 use wattle_plugin::sql::{Row, Transaction};
 
-use crate::session::step::Step;
+use crate::session::step::{Step, StepStatus};
 use crate::session::{Newest, Session, at, plain, stored};
 use crate::{DATABASE, time};
 
@@ -18,6 +18,27 @@ const PUT: &str = "INSERT INTO session_steps (id, session_id, tenant, run_id, to
 const SELECT: &str = "SELECT id, run_id, tool_name, tool_call_id, status, input, output, \
     error_message, duration_ms, started_ms, completed_ms FROM session_steps \
     WHERE session_id = $1 ORDER BY seq DESC";
+
+/// A step as the endpoints show it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StepView {
+    id: String,
+    run_id: String,
+    tool_name: String,
+    /// Id that the model gave the call.
+    tool_call_id: Option<String>,
+    #[schemars(with = "StepStatus")]
+    status: String,
+    /// Arguments of the call.
+    input: Option<Value>,
+    /// Output of the tool, in which long texts are shortened.
+    output: Option<Value>,
+    error_message: Option<String>,
+    duration_ms: Option<i64>,
+    started_at: String,
+    completed_at: Option<String>,
+}
 
 /// Writes a new step, or the progress of a stored one.
 pub(super) fn put(
@@ -52,17 +73,17 @@ pub(crate) fn list(session_id: &str, room: &mut usize) -> Result<Newest, Failure
 }
 
 fn view(row: Row<'_>) -> Result<Value, Failure> {
-    Ok(json!({
-        "id": row.get::<String>("id")?,
-        "runId": row.get::<String>("run_id")?,
-        "toolName": row.get::<String>("tool_name")?,
-        "toolCallId": row.get::<Option<String>>("tool_call_id")?,
-        "status": row.get::<String>("status")?,
-        "input": row.get::<Option<Value>>("input")?,
-        "output": row.get::<Option<Value>>("output")?,
-        "errorMessage": row.get::<Option<String>>("error_message")?,
-        "durationMs": row.get::<Option<i64>>("duration_ms")?,
-        "startedAt": time::text(row.get("started_ms")?)?,
-        "completedAt": at(row.get("completed_ms")?)?,
+    Ok(json!(StepView {
+        id: row.get("id")?,
+        run_id: row.get("run_id")?,
+        tool_name: row.get("tool_name")?,
+        tool_call_id: row.get("tool_call_id")?,
+        status: row.get("status")?,
+        input: row.get("input")?,
+        output: row.get("output")?,
+        error_message: row.get("error_message")?,
+        duration_ms: row.get("duration_ms")?,
+        started_at: time::text(row.get("started_ms")?)?,
+        completed_at: at(row.get("completed_ms")?)?,
     }))
 }

@@ -2,12 +2,12 @@
 
 use wattle_plugin::prelude::{Failure, Request, Response, handler, runs};
 
-use crate::session::{self, Session};
-use crate::web::{answer, find, running};
+use crate::session::{self, Session, SessionView};
+use crate::web::{ErrorDocument, answer, find, running};
 
 /// Stops the active run and returns the session after it has ended. Without an active run nothing
 /// changes.
-#[handler(POST, "/api/sessions/{id}/cancel")]
+#[handler(POST, "/api/sessions/{id}/cancel", returns = SessionView, error = ErrorDocument)]
 pub(crate) fn cancel(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         let session = stop(find(request)?)?;

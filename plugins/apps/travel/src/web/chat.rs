@@ -1,13 +1,13 @@
 //! `POST /api/chat`: answers the last message of a conversation with a stream.
 
 use wattle_plugin::prelude::{
-    Deserialize, Failure, Request, Response, Value, handler, json, runs, sql,
+    Deserialize, Failure, JsonSchema, Request, Response, Value, handler, json, runs, sql,
 };
 use wattle_plugin::runs::RunRef;
 
 use crate::message::{self, UiMessage};
 use crate::session::{self, Session, snapshot};
-use crate::web::{Refusal, answer, found, stream_of};
+use crate::web::{ErrorDocument, Refusal, answer, found, stream_of};
 use crate::{DATABASE, GRAPH, channel};
 
 /// Value of `trigger` with which a page requests another answer to the same message.
@@ -20,27 +20,31 @@ const BODY_BYTES: usize = 8 << 20;
 /// Maximum size of the stored messages, in bytes. A run gets all of them at once.
 const MESSAGES_BYTES: usize = 3 << 20;
 
-/// The request body. Further fields of `useChat` are ignored.
-#[derive(Deserialize)]
+/// A conversation of `useChat`, whose further fields are ignored.
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Body {
+struct ChatRequest {
     #[serde(default)]
+    #[schemars(!default, with = "String")]
     session_id: Value,
     #[serde(default)]
+    #[schemars(!default, with = "Vec<UiMessage>")]
     messages: Value,
+    /// `regenerate-message` requests another answer to the last message.
     #[serde(default)]
+    #[schemars(!default, with = "Option<String>")]
     trigger: Value,
 }
 
 /// Stores the messages, starts a run on the session and hands its stream off.
-#[handler(POST, "/api/chat")]
+#[handler(POST, "/api/chat", body = ChatRequest, events = Value, error = ErrorDocument)]
 pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         if request.body.len() > BODY_BYTES {
             let why = format!("the body is larger than {BODY_BYTES} bytes; begin a new session");
             return Err(Refusal::too_large(why));
         }
-        let body: Body = request.json()?;
+        let body: ChatRequest = request.json()?;
         let id = body.session_id.as_str().filter(|id| !id.is_empty());
         let id = id.ok_or_else(|| Refusal::invalid("`sessionId` is missing"))?;
         let session = found(request, id)?;

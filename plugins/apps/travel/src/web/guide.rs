@@ -7,7 +7,7 @@ use wattle_plugin::prelude::{Failure, Request, Response, handler};
 
 use crate::html::Sources;
 use crate::session::{Snapshot, snapshot};
-use crate::web::{NOT_MODIFIED, Refusal, answer, find, names};
+use crate::web::{ErrorDocument, NOT_MODIFIED, Refusal, answer, find, names};
 
 const PERMANENT_REDIRECT: u16 = 308;
 
@@ -23,7 +23,7 @@ fn policy(sources: &Sources) -> String {
 }
 
 /// Shows the page; 404 if there is none.
-#[handler(GET, "/api/guide/{id}")]
+#[handler(GET, "/api/guide/{id}", bytes = "text/html", returns(304), error = ErrorDocument)]
 pub(crate) fn guide(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         let session = find(request)?;
@@ -53,7 +53,7 @@ fn tag(state: &Snapshot) -> String {
 
 /// Redirects from the path of earlier versions. The target is relative, so it is valid below a
 /// prefix.
-#[handler(GET, "/api/handbook/{id}")]
+#[handler(GET, "/api/handbook/{id}", returns(308), error = ErrorDocument)]
 pub(crate) fn handbook(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         let session = find(request)?;

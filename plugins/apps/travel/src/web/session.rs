@@ -1,12 +1,14 @@
 //! `/api/sessions/{id}`: shows, renames and deletes a session.
 
-use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, json, runs};
+use wattle_plugin::prelude::{
+    Failure, JsonSchema, Request, Response, Serialize, Value, code, handler, json, runs,
+};
 
-use crate::message;
-use crate::session::{self, Session, snapshot, stored};
+use crate::message::{self, StoredMessage};
+use crate::session::{self, Session, SessionView, StateView, StepView, snapshot, stored};
 use crate::web::cancel::stop;
 use crate::web::sessions::title;
-use crate::web::{NO_CONTENT, Refusal, answer, find};
+use crate::web::{ErrorDocument, NO_CONTENT, Refusal, answer, find};
 
 /// Maximum size of messages, steps and snapshot in a response, in bytes. The whole response may
 /// have 4 MiB.
@@ -15,42 +17,62 @@ const ANSWER_BYTES: usize = 15 << 18;
 /// Maximum size of a snapshot that is shown whole, in bytes. Messages and steps need space as well.
 const STATE_BYTES: usize = 3 << 20;
 
+/// A session with its messages, steps and snapshot.
+#[derive(Serialize, JsonSchema)]
+struct WholeSession {
+    #[serde(flatten)]
+    session: SessionView,
+    state: StateView,
+    #[schemars(with = "Vec<StoredMessage>")]
+    messages: Vec<Value>,
+    #[schemars(with = "Vec<StepView>")]
+    steps: Vec<Value>,
+    /// True if the oldest messages and steps, or subtitles of videos, are left out.
+    truncated: bool,
+}
+
+/// A new title.
+#[expect(dead_code, reason = "only its schema is used: `title` names what is wrong")]
+#[derive(JsonSchema)]
+struct Title {
+    title: String,
+}
+
 /// Shows a session with its messages, steps and snapshot. `truncated` is true if the oldest
 /// messages and steps, or subtitles of videos, are left out, because the response would be too
 /// large. The messages do not include the output of an active run, which its stream has from the
 /// beginning.
-#[handler(GET, "/api/sessions/{id}")]
+#[handler(GET, "/api/sessions/{id}", returns = WholeSession, error = ErrorDocument)]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         let session = find(request)?;
-        let mut view = session.view()?;
-        let (state, mut is_cut) = state(&session)?;
-        let mut room = ANSWER_BYTES.saturating_sub(state.to_string().len());
-        view["state"] = state;
-        for (key, list) in
-            [("messages", message::list as fn(&str, &mut usize) -> _), ("steps", session::steps)]
-        {
-            let newest = list(&session.id, &mut room)?;
-            view[key] = json!(newest.shown);
-            is_cut |= newest.is_cut;
-        }
-        view["truncated"] = json!(is_cut);
+        let (state, is_shortened) = state(&session)?;
+        let mut room = ANSWER_BYTES.saturating_sub(json!(state).to_string().len());
+        let messages = message::list(&session.id, &mut room)?;
+        let steps = session::steps(&session.id, &mut room)?;
+        let view = WholeSession {
+            session: session.view()?,
+            state,
+            messages: messages.shown,
+            steps: steps.shown,
+            truncated: is_shortened || messages.is_cut || steps.is_cut,
+        };
         Ok(Response::json(200, &view)?)
     })
 }
 
 /// Returns the snapshot, and true if subtitles are left out because it is too large.
-fn state(session: &Session) -> Result<(Value, bool), Failure> {
+fn state(session: &Session) -> Result<(StateView, bool), Failure> {
     let mut state = snapshot::read(None, &session.id)?.view()?;
-    let is_large = state.to_string().len() > STATE_BYTES;
+    let is_large = json!(state).to_string().len() > STATE_BYTES;
     if is_large {
-        stored::shorten_videos(&mut state["context"]["videos"]);
+        stored::shorten_videos(&mut state.context["videos"]);
     }
     Ok((state, is_large))
 }
 
 /// Renames a session: `{title}`. From then on, no video replaces the title.
-#[handler(PATCH, "/api/sessions/{id}")]
+#[handler(PATCH, "/api/sessions/{id}", body = Title, returns = SessionView, error = ErrorDocument)]
 pub(crate) fn rename(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         let mut session = find(request)?;
@@ -66,7 +88,7 @@ pub(crate) fn rename(request: &Request) -> Result<Response, Failure> {
 }
 
 /// Deletes a session with its thread. An active run is stopped first.
-#[handler(DELETE, "/api/sessions/{id}")]
+#[handler(DELETE, "/api/sessions/{id}", returns(204), error = ErrorDocument)]
 pub(crate) fn delete(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         let session = stop(find(request)?)?;

@@ -1,16 +1,32 @@
 //! `/api/sessions`: creates sessions and lists them.
 
-use wattle_plugin::prelude::{Failure, Request, Response, Value, handler, json};
+use wattle_plugin::prelude::{
+    Failure, JsonSchema, Request, Response, Serialize, Value, handler, json,
+};
 
-use crate::session::{self, Session, TITLE_CHARS};
-use crate::web::{CREATED, Refusal, answer};
+use crate::session::{self, Session, SessionView, TITLE_CHARS};
+use crate::web::{CREATED, ErrorDocument, Refusal, answer};
 
 /// Default and maximum number of sessions in a list.
 const PAGE: u32 = 50;
 const LARGEST_PAGE: u32 = 200;
 
+/// A session that is to be.
+#[expect(dead_code, reason = "only its schema is used: `title` names what is wrong")]
+#[derive(JsonSchema)]
+struct NewSession {
+    title: Option<String>,
+}
+
+/// A page of sessions.
+#[derive(Serialize, JsonSchema)]
+struct SessionList {
+    sessions: Vec<SessionView>,
+}
+
 /// Creates a session: `{title?}`.
-#[handler(POST, "/api/sessions")]
+#[handler(POST, "/api/sessions", body = Option<NewSession>, returns(201) = SessionView,
+    error = ErrorDocument)]
 pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         let body: Value = if request.body.is_empty() { json!({}) } else { request.json()? };
@@ -21,7 +37,8 @@ pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
 }
 
 /// Lists the sessions, the newest first; `limit` and `offset` page through them.
-#[handler(GET, "/api/sessions")]
+#[handler(GET, "/api/sessions", query(limit: Option<u32>, offset: Option<u32>),
+    returns = SessionList, error = ErrorDocument)]
 pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         let limit = number(request, "limit")?.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
@@ -32,9 +49,8 @@ pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
             let session = if session.is_running() { session::sync(session)? } else { session };
             session.view()
         };
-        let sessions: Vec<Value> =
-            sessions.into_iter().map(sync).collect::<Result<_, Failure>>()?;
-        Ok(Response::json(200, &json!({ "sessions": sessions }))?)
+        let sessions = sessions.into_iter().map(sync).collect::<Result<_, Failure>>()?;
+        Ok(Response::json(200, &SessionList { sessions })?)
     })
 }
 

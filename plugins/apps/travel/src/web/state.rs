@@ -1,18 +1,43 @@
 //! `/api/sessions/{id}/state`: the snapshot, and its changes by the editor of the page.
 
-use wattle_plugin::prelude::{Failure, Request, Response, Value, handler, json, sql};
+use wattle_plugin::prelude::{
+    Extra, Failure, JsonSchema, Request, Response, Serialize, Value, handler, sql,
+};
 
 use crate::DATABASE;
+use crate::block::Block;
 use crate::preview::Preview;
 use crate::session::snapshot::Refused;
-use crate::session::{Session, Snapshot, lock, snapshot};
-use crate::web::{NOT_MODIFIED, Refusal, answer, find, names};
+use crate::session::{Session, Snapshot, StateView, lock, snapshot};
+use crate::web::{ErrorDocument, NOT_MODIFIED, Refusal, answer, find, names};
 
 const PRECONDITION_FAILED: u16 = 412;
 
+/// Changes of the snapshot.
+#[expect(dead_code, reason = "only its schema is used: `snapshot::patch` names what is wrong")]
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct StatePatch {
+    blocks: Option<Vec<Block>>,
+    /// The blocks that are spots; those of `blocks` by default.
+    spot_blocks: Option<Vec<Block>>,
+    /// The last output of every tool, without the page.
+    tool_outputs: Option<Extra>,
+    handbook_html: Option<String>,
+    preview_path: Option<String>,
+}
+
+/// The reason why nothing was written, with the current state.
+#[derive(Serialize, JsonSchema)]
+struct Overtaken {
+    error: String,
+    state: StateView,
+}
+
 /// Shows the snapshot. A request with the current `etag` gets status 304, which costs little. By
 /// this, two pages of one session see each other's edits.
-#[handler(GET, "/api/sessions/{id}/state")]
+#[handler(GET, "/api/sessions/{id}/state", returns = StateView, returns(304),
+    error = ErrorDocument)]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         let state = snapshot::read(None, &find(request)?.id)?;
@@ -28,7 +53,8 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
 /// write wins, also against a run; the version of the page does not change. With `if-match` a
 /// request writes only over the revision that it names: otherwise nothing is written, and the
 /// response is 412 with the current state.
-#[handler(PATCH, "/api/sessions/{id}/state")]
+#[handler(PATCH, "/api/sessions/{id}/state", body = StatePatch, returns = StateView,
+    returns(412) = Overtaken, error = ErrorDocument)]
 pub(crate) fn patch(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         let session = find(request)?;
@@ -62,10 +88,11 @@ fn written(session: &Session) -> Result<Response, Refusal> {
 /// Returns the response to a request that would overwrite a revision that it does not know.
 fn overtaken(state: &Snapshot) -> Result<Response, Refusal> {
     let error = "the guide was changed elsewhere in the meantime; nothing was saved";
-    tagged(PRECONDITION_FAILED, &json!({ "error": error, "state": state.view()? }), state)
+    let overtaken = Overtaken { error: error.to_owned(), state: state.view()? };
+    tagged(PRECONDITION_FAILED, &overtaken, state)
 }
 
-fn tagged(status: u16, document: &Value, state: &Snapshot) -> Result<Response, Refusal> {
+fn tagged(status: u16, document: &impl Serialize, state: &Snapshot) -> Result<Response, Refusal> {
     Ok(Response::json(status, document)?.with_header("etag", tag(state)))
 }
 

@@ -1,11 +1,11 @@
 //! `GET /api/chat/{id}/stream`: the stream of a run, for a page that reconnects.
 
-use wattle_plugin::prelude::{Failure, Request, Response, handler};
+use wattle_plugin::prelude::{Failure, Request, Response, Value, handler};
 
-use crate::web::{NO_CONTENT, answer, find, running, stream_of};
+use crate::web::{ErrorDocument, NO_CONTENT, answer, find, running, stream_of};
 
 /// Hands off the stream of the active run, from its beginning; 204 if there is none.
-#[handler(GET, "/api/chat/{id}/stream")]
+#[handler(GET, "/api/chat/{id}/stream", events = Value, returns(204), error = ErrorDocument)]
 pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
     answer(|| match running(&find(request)?) {
         Some(run) => Ok(stream_of(&run)?),
