@@ -3,7 +3,7 @@
 //
 // | command | does |
 // |---|---|
-// | `api` | generates the types of the native API |
+// | `api` | generates the types of the native API and of the endpoints of apps |
 // | `check` | generates them, then checks types, lints and format |
 // | `size` | fails if the first view of a built page is too large |
 

@@ -57,6 +57,12 @@ pub(crate) fn is_source(file: &Path) -> bool {
     is_of_all || inner.starts_with(SHARED) || inner.iter().nth(2).is_some_and(|it| it == "page")
 }
 
+/// Returns true if the pages must be checked after a change of this file: of their sources, or of a
+/// document from which their types are generated. The path is relative to the root.
+pub(crate) fn depend_on(file: &Path) -> bool {
+    is_source(file) || file.starts_with(WORKSPACE) && file.ends_with("openapi.json")
+}
+
 fn npm() -> Command {
     let mut command = Command::new("npm");
     command.current_dir(root().join(WORKSPACE)).env("npm_config_loglevel", "error");

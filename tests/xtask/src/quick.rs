@@ -44,8 +44,8 @@ pub(crate) fn quick(names: &[&str]) -> Result<()> {
         [] => packages_of(&files, &packages),
         names => names.iter().map(|name| named(name, &packages)).collect::<Result<_>>()?,
     };
-    let is_page = |file: &PathBuf| pages::is_source(file);
-    if files.iter().any(is_page) && pages::missing().is_none() {
+    let is_for_pages = |file: &PathBuf| pages::depend_on(file);
+    if files.iter().any(is_for_pages) && pages::missing().is_none() {
         pages::build()?;
         pages::check()?;
     }
