@@ -1,8 +1,9 @@
 //! The application's other endpoints, and the names of its tables.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 use wattle_suite::asset::{INVOKE, RESUME, open_sqlite};
+use wattle_suite::guests::root;
 use wattle_suite::server::Setup;
 
 #[tokio::test]
@@ -41,6 +42,27 @@ async fn endpoints_are_also_mounted_below_the_app_name() {
     let server = Setup::asset().await.start().await;
     let refused = server.post(&format!("/apps/asset{INVOKE}"), &json!({})).await;
     assert_eq!(refused.parts(), (400, &json!({ "error": "缺少输入参数" })));
+}
+
+#[tokio::test]
+async fn endpoints_are_in_the_openapi_document_of_the_host() {
+    let server = Setup::asset().await.start().await;
+    let whole = server.get("/openapi.json").await.expect(200);
+    let own = std::fs::read_to_string(root().join("plugins/apps/asset/openapi.json")).unwrap();
+    let own: Value = serde_json::from_str(&own).unwrap();
+    for (path, methods) in own["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let found = &whole["paths"][format!("/apps/asset{path}")][method];
+            for part in ["summary", "parameters"] {
+                assert_eq!(found[part], operation[part], "{part} of {method} {path}");
+            }
+        }
+    }
+    for (name, schema) in own["components"]["schemas"].as_object().unwrap() {
+        let found = &whole["components"]["schemas"][format!("asset.{name}")];
+        assert_eq!(found["description"], schema["description"], "{name}");
+        assert_eq!(found["required"], schema["required"], "{name}");
+    }
 }
 
 /// The tables of the former version of the application.
