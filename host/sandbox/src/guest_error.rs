@@ -90,6 +90,9 @@ fn from_trap_reason(trapped: TrapReason, limits: &Limits, callee: Callee<'_>) ->
             limits.cpu_ms,
             "milliseconds of CPU time",
         )),
+        TrapReason::RandomLimit(allowed) => {
+            GuestError::Limit(limit_exceeded(callee, "random", allowed, "random bytes of WASI"))
+        }
         TrapReason::NoGate(function) => GuestError::Trap(
             Failure::new(
                 code::TRAP,

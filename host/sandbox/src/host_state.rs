@@ -13,6 +13,7 @@ use crate::cpu_meter::{CpuMeter, EPOCH_DEADLINE};
 use crate::import_error::{ImportError, TrapReason};
 use crate::memory_meter::MemoryMeter;
 use crate::wasi;
+use crate::wasi::constants::Constants;
 
 /// Maximum number of host resources that one guest may hold open: transactions, model streams, and
 /// pollables and streams of WASI guests.
@@ -25,6 +26,16 @@ pub(crate) struct HostState {
     pub(crate) cpu: CpuMeter,
     pub(crate) memory: MemoryMeter,
     wasi: Option<Box<WasiCtx>>,
+    /// Clocks and random numbers of WASI without a gate, from their first use.
+    constants: Option<Box<Constants>>,
+}
+
+/// Where clocks and random numbers of WASI come from.
+pub(crate) enum WasiSource<'a> {
+    /// The gate, which journals them.
+    Gate(Arc<Gate>),
+    /// Values that are the same for every guest without a gate.
+    Constants(&'a mut Constants),
 }
 
 impl HostState {
@@ -38,7 +49,8 @@ impl HostState {
     ) -> Store<Self> {
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
-        let guest = Self { gate, table, cpu: CpuMeter::new(limits.cpu_ms), memory, wasi: None };
+        let cpu = CpuMeter::new(limits.cpu_ms);
+        let guest = Self { gate, table, cpu, memory, wasi: None, constants: None };
         let mut store = Store::new(engine, guest);
         store.limiter(|guest| &mut guest.memory);
         store.set_hostcall_fuel(usize::try_from(limits.lift_bytes).unwrap_or(usize::MAX));
@@ -51,6 +63,14 @@ impl HostState {
     /// Returns the gate for a host function. Traps if there is no gate.
     pub(crate) fn gate(&self, function: &'static str) -> Result<Arc<Gate>, TrapReason> {
         self.gate.clone().ok_or(TrapReason::NoGate(function))
+    }
+
+    /// Returns the source of clocks and random numbers of WASI.
+    pub(crate) fn wasi_source(&mut self) -> WasiSource<'_> {
+        match &self.gate {
+            Some(gate) => WasiSource::Gate(Arc::clone(gate)),
+            None => WasiSource::Constants(self.constants.get_or_insert_default()),
+        }
     }
 
     /// Awaits a future without charging its duration to the guest's CPU time.

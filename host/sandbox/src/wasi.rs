@@ -3,9 +3,11 @@
 //! Components get no files, no environment, no arguments and no sockets. Lines on stdout and stderr
 //! become log messages and count as such. The gate supplies the wall clock, the monotonic clock and
 //! random numbers, so a re-executed guest reads the same values. A `poll` on a timer waits for real
-//! time, which the guest can observe only with the gate's clocks.
+//! time, which the guest can observe only with the gate's clocks. A guest without a gate reads
+//! constants, and its timers are ready at once.
 
 mod clocks;
+pub(crate) mod constants;
 mod log_stream;
 mod random;
 
@@ -32,7 +34,7 @@ impl WasiView for HostState {
     }
 }
 
-/// Defines WASI 0.2, with clocks and random numbers of the gate.
+/// Defines WASI 0.2, with clocks and random numbers of [`HostState::wasi_source`].
 pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     type Host = HasSelf<HostState>;
     wasmtime_wasi::p2::add_to_linker_async(linker)?;

@@ -13,14 +13,11 @@ impl random::Host for HostState {
     }
 
     fn u64(&mut self) -> wasmtime::Result<u64> {
-        Ok(self.random_u64("random.u64")?)
+        Ok(bits(&self.gate("random.u64")?.random(8).map_err(TrapReason::Unwind)?))
     }
 }
 
-impl HostState {
-    /// Returns 64 random bits of the gate.
-    pub(crate) fn random_u64(&mut self, function: &'static str) -> Result<u64, TrapReason> {
-        let bytes = self.gate(function)?.random(8).map_err(TrapReason::Unwind)?;
-        Ok(bytes.iter().fold(0, |bits, byte| (bits << 8) | u64::from(*byte)))
-    }
+/// Returns eight bytes as a number.
+pub(crate) fn bits(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |bits, byte| (bits << 8) | u64::from(*byte))
 }

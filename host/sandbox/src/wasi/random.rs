@@ -1,30 +1,29 @@
-//! WASI random numbers, taken from the gate.
+//! WASI random numbers, taken from the gate, or constants without one.
 
 use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
-use wattle_graph::failure::{Failure, code};
-use wattle_run::gate::unwind::Unwind;
 use wattle_run::limit;
 
-use crate::host_state::HostState;
+use crate::host_state::{HostState, WasiSource};
+use crate::import::random::bits;
 use crate::import_error::TrapReason;
-
-const FUNCTION: &str = "wasi:random";
+use crate::wasi::constants::MAX_RANDOM_BYTES;
 
 /// Maximum number of random bytes of one WASI call. Every byte is journaled, and guests need seeds,
 /// not streams.
 const MAX_CALL_BYTES: u64 = 64 << 10;
 
 impl HostState {
-    fn random_bytes(&mut self, length: u64) -> Result<Vec<u8>, TrapReason> {
+    fn wasi_random_bytes(&mut self, length: u64) -> Result<Vec<u8>, TrapReason> {
         if length > MAX_CALL_BYTES {
-            let message = format!(
-                "`{FUNCTION}`: {length} random bytes are more than the limit of {MAX_CALL_BYTES}"
-            );
-            let details = serde_json::json!({ "limit": "random", "allowed": MAX_CALL_BYTES });
-            let failure = Failure::new(code::LIMIT, message).with_details(details);
-            return Err(TrapReason::Unwind(Unwind::Limit(failure)));
+            return Err(TrapReason::RandomLimit(MAX_CALL_BYTES));
         }
-        let gate = self.gate(FUNCTION)?;
+        let gate = match self.wasi_source() {
+            WasiSource::Gate(gate) => gate,
+            WasiSource::Constants(constants) => {
+                let bytes = constants.random(length);
+                return bytes.ok_or(TrapReason::RandomLimit(MAX_RANDOM_BYTES));
+            }
+        };
         let mut bytes = Vec::with_capacity(length as usize);
         while (bytes.len() as u64) < length {
             let missing = (length - bytes.len() as u64).min(u64::from(limit::RANDOM_BYTES));
@@ -33,35 +32,34 @@ impl HostState {
         }
         Ok(bytes)
     }
+
+    fn wasi_random_u64(&mut self) -> Result<u64, TrapReason> {
+        Ok(bits(&self.wasi_random_bytes(8)?))
+    }
 }
 
 impl random::Host for HostState {
     fn get_random_bytes(&mut self, length: u64) -> wasmtime::Result<Vec<u8>> {
-        Ok(self.random_bytes(length)?)
+        Ok(self.wasi_random_bytes(length)?)
     }
 
     fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
-        Ok(self.random_u64(FUNCTION)?)
+        Ok(self.wasi_random_u64()?)
     }
 }
 
 impl insecure::Host for HostState {
     fn get_insecure_random_bytes(&mut self, length: u64) -> wasmtime::Result<Vec<u8>> {
-        Ok(self.random_bytes(length)?)
+        Ok(self.wasi_random_bytes(length)?)
     }
 
     fn get_insecure_random_u64(&mut self) -> wasmtime::Result<u64> {
-        Ok(self.random_u64(FUNCTION)?)
+        Ok(self.wasi_random_u64()?)
     }
 }
 
 impl insecure_seed::Host for HostState {
-    /// Returns a seed. Guests call this function when they start, also to describe themselves. A
-    /// guest without a gate gets a fixed seed.
     fn insecure_seed(&mut self) -> wasmtime::Result<(u64, u64)> {
-        if self.gate(FUNCTION).is_err() {
-            return Ok((0, 0));
-        }
-        Ok((self.random_u64(FUNCTION)?, self.random_u64(FUNCTION)?))
+        Ok((self.wasi_random_u64()?, self.wasi_random_u64()?))
     }
 }

@@ -35,9 +35,13 @@ pub(crate) fn reducer(body: &str) -> Bytes {
 
 /// Returns a reducer plugin like [`reducer`] whose memory begins with `pages`.
 pub(crate) fn reducer_with(pages: u32, body: &str) -> Bytes {
+    core(&reducer_text("", pages, body), "reducer-plugin")
+}
+
+fn reducer_text(imports: &str, pages: u32, body: &str) -> String {
     let prelude = prelude(pages);
-    let module = format!(
-        r#"(module {prelude}
+    format!(
+        r#"(module {imports} {prelude}
             (data (i32.const 64) "r")
             ;; One reducer: name `r`, no doc, nothing extra.
             (data (i32.const 128) "\40\00\00\00\01\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00")
@@ -49,17 +53,19 @@ pub(crate) fn reducer_with(pages: u32, body: &str) -> Bytes {
             (func $reduce (export "wattle:plugin/reducer@0.1.0#reduce")
                 (param i32 i32 i32 i32 i32 i32 i32) (result i32)
                 {body}))"#
-    );
-    core(&module, "reducer-plugin")
+    )
 }
 
 /// Returns a node plugin. `describe` lists `n`, and `run` has the given body, which leaves the
 /// address of its result. Address 512 holds an empty outcome.
 pub(crate) fn node(imports: &str, body: &str) -> Bytes {
-    core(&node_text(imports, body), "node-plugin")
+    core(&node_text(imports, DESCRIBE, body), "node-plugin")
 }
 
-fn node_text(imports: &str, body: &str) -> String {
+/// Returns the address of the nodes.
+const DESCRIBE: &str = "(i32.const 192)";
+
+fn node_text(imports: &str, describe: &str, body: &str) -> String {
     let prelude = prelude(PRELUDE_PAGES);
     format!(
         r#"(module {imports} {prelude}
@@ -67,7 +73,8 @@ fn node_text(imports: &str, body: &str) -> String {
             ;; One node: name `n`, no doc, `{{}}` for both schemas, nothing extra.
             (data (i32.const 128) "\40\00\00\00\01\00\00\00\00\00\00\00\00\00\00\00\41\00\00\00\02\00\00\00\41\00\00\00\02\00\00\00\00\00\00\00\00\00\00\00")
             (data (i32.const 192) "\80\00\00\00\01\00\00\00")
-            (func (export "wattle:plugin/node@0.1.0#describe") (result i32) (i32.const 192))
+            (func (export "wattle:plugin/node@0.1.0#describe") (result i32)
+                {describe})
             (func (export "wattle:plugin/node@0.1.0#run") (param i32) (result i32)
                 {body}))"#
     )
@@ -106,20 +113,54 @@ fn word(number: usize) -> String {
     bytes.iter().map(|byte| format!("\\{byte:02x}")).collect()
 }
 
-/// Returns a node plugin that imports WASI: its random numbers, its wall clock and its output.
+/// Returns a node plugin that imports WASI: its random numbers, its clocks and its output.
 pub(crate) fn foreign(body: &str) -> Bytes {
+    foreign_text(&node_text(WASI, DESCRIBE, body), "node-plugin")
+}
+
+/// Returns a node plugin like [`foreign`]. `describe` has the given body, which leaves the address
+/// of the nodes: 192 for the node `n`, whose name is at address 64.
+pub(crate) fn foreign_describing(describe: &str) -> Bytes {
+    foreign_text(&node_text(WASI, describe, "(i32.const 512)"), "node-plugin")
+}
+
+/// Returns a reducer plugin like [`reducer`] with the imports of [`foreign`]. The result is one
+/// byte at address 256.
+pub(crate) fn foreign_reducer(body: &str) -> Bytes {
+    foreign_text(&reducer_text(WASI, PRELUDE_PAGES, body), "reducer-plugin")
+}
+
+/// Imports of WASI, for the core module of a guest.
+const WASI: &str = r#"
+    (import "wasi:random/random@0.2.6" "get-random-bytes" (func $random_bytes (param i64 i32)))
+    (import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))
+    (import "wasi:clocks/wall-clock@0.2.6" "now" (func $now (param i32)))
+    (import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $monotonic (result i64)))
+    (import "wasi:cli/stdout@0.2.6" "get-stdout" (func $stdout (result i32)))
+    (import "wasi:io/streams@0.2.6" "[method]output-stream.check-write"
+        (func $check_write (param i32 i32)))
+    (import "wasi:io/streams@0.2.6" "[method]output-stream.write"
+        (func $write (param i32 i32 i32 i32)))"#;
+
+/// Returns a core module with the imports of WASI and a world of the contract.
+fn foreign_text(text: &str, world: &str) -> Bytes {
     const WORLD: &str = r"
         package test:foreign;
         world foreign {
-            include wattle:plugin/node-plugin@0.1.0;
+            include wattle:plugin/WORLD@0.1.0;
             import wasi:random/random@0.2.6;
             import wasi:clocks/wall-clock@0.2.6;
+            import wasi:clocks/monotonic-clock@0.2.6;
             import wasi:cli/stdout@0.2.6;
         }
         package wasi:random@0.2.6 {
-            interface random { get-random-u64: func() -> u64; }
+            interface random {
+                get-random-bytes: func(len: u64) -> list<u8>;
+                get-random-u64: func() -> u64;
+            }
         }
         package wasi:clocks@0.2.6 {
+            interface monotonic-clock { now: func() -> u64; }
             interface wall-clock {
                 record datetime { seconds: u64, nanoseconds: u32 }
                 now: func() -> datetime;
@@ -142,17 +183,10 @@ pub(crate) fn foreign(body: &str) -> Bytes {
                 get-stdout: func() -> output-stream;
             }
         }";
-    let imports = r#"
-        (import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))
-        (import "wasi:clocks/wall-clock@0.2.6" "now" (func $now (param i32)))
-        (import "wasi:cli/stdout@0.2.6" "get-stdout" (func $stdout (result i32)))
-        (import "wasi:io/streams@0.2.6" "[method]output-stream.check-write"
-            (func $check_write (param i32 i32)))
-        (import "wasi:io/streams@0.2.6" "[method]output-stream.write"
-            (func $write (param i32 i32 i32 i32)))"#;
     let mut resolve = contract();
-    let package = resolve.push_str("foreign.wit", WORLD).expect("the world is valid");
-    embed(&node_text(imports, body), &resolve, package, "foreign")
+    let wit = WORLD.replace("WORLD", world);
+    let package = resolve.push_str("foreign.wit", &wit).expect("the world is valid");
+    embed(text, &resolve, package, "foreign")
 }
 
 /// Returns a core module with the component type of a world of the contract.

@@ -31,6 +31,18 @@ async fn reducer_returns_a_value() {
 }
 
 #[tokio::test]
+async fn reducer_reads_the_same_random_numbers_each_time() {
+    let body = "(i32.store8 (i32.const 256) (i32.add (i32.const 48)
+            (i32.wrap_i64 (i64.rem_u (i64.xor (call $random) (call $monotonic)) (i64.const 10)))))
+        (i32.const 320)";
+    let plugin = load(guest::foreign_reducer(body)).await.unwrap();
+    let (app, limits) = (app(), Limits::default());
+    let value = plugin.reduce(&app, "r", None, vec![], &limits).await.unwrap();
+    assert!(value.is_u64(), "{value}");
+    assert_eq!(plugin.reduce(&app, "r", None, vec![], &limits).await, Ok(value));
+}
+
+#[tokio::test]
 async fn endless_loop_exceeds_the_cpu_limit() {
     let limits = Limits { cpu_ms: 50, ..Limits::default() };
     let started = Instant::now();

@@ -155,6 +155,59 @@ async fn description_with_an_import_is_rejected() {
     assert!(error.message.contains("`clock.now`"), "{error}");
 }
 
+/// The seconds of the wall clock without a gate: 2025-01-01.
+const WALL_CLOCK_SECONDS: u64 = 1_735_689_600;
+
+/// Python and other languages seed hash tables and generators, and read the clock, when they start.
+#[tokio::test]
+async fn description_reads_the_same_clocks_and_random_numbers_each_time() {
+    // The name of the node is a random capital letter. A second passes on the monotonic clock.
+    let describe = format!(
+        "(local $stream i32)
+        (i32.store8 (i32.const 64) (i32.add (i32.const 65)
+            (i32.wrap_i64 (i64.rem_u (call $random) (i64.const 26)))))
+        (call $now (i32.const 1024))
+        (if (i64.ne (i64.load (i32.const 1024)) (i64.const {WALL_CLOCK_SECONDS}))
+            (then (unreachable)))
+        (loop (br_if 0 (i64.lt_u (call $monotonic) (i64.const 1000000000))))
+        (local.set $stream (call $stdout))
+        (call $check_write (local.get $stream) (i32.const 1040))
+        (call $write (local.get $stream) (i32.const 64) (i32.const 1) (i32.const 1056))
+        (i32.const 192)"
+    );
+    let bytes = guest::foreign_describing(&describe);
+    let first = load(bytes.clone()).await.unwrap();
+    let second = load(bytes).await.unwrap();
+    assert_eq!(first.info(), second.info());
+    assert!(first.info().nodes[0].name.starts_with(|letter: char| letter.is_ascii_uppercase()));
+}
+
+#[tokio::test]
+async fn endless_reading_of_a_clock_is_rejected() {
+    let describe = "(loop (drop (call $monotonic)) (br 0)) (i32.const 192)";
+    let error = load_error(guest::foreign_describing(describe)).await;
+    assert_eq!(error.code, "describe");
+    assert!(error.message.contains("CPU time"), "{error}");
+}
+
+#[tokio::test]
+async fn random_bytes_of_a_description_are_limited() {
+    let reads = |times: u32| {
+        format!(
+            "(local $done i32)
+            (loop
+                (call $random_bytes (i64.const 65536) (i32.const 1024))
+                (local.set $done (i32.add (local.get $done) (i32.const 1)))
+                (br_if 0 (i32.lt_u (local.get $done) (i32.const {times}))))
+            (i32.const 192)"
+        )
+    };
+    assert!(load(guest::foreign_describing(&reads(16))).await.is_ok());
+    let error = load_error(guest::foreign_describing(&reads(17))).await;
+    assert_eq!(error.code, "describe");
+    assert!(error.message.contains("1048576 random bytes"), "{error}");
+}
+
 #[tokio::test]
 async fn endless_description_is_rejected() {
     let text = format!(
