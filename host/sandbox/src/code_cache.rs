@@ -3,9 +3,9 @@
 //! A file contains native code that the host executes. Other users therefore have no access to the
 //! directory, and a file begins with a keyed digest of its name and content. The key is a secret of
 //! the host. The name depends on everything that the code depends on: the component, wasmtime, its
-//! settings and the processor. If a file was changed, was written without the key, or is in the
-//! place of another one, the host does not execute it. It logs a warning and compiles the component
-//! again.
+//! settings, the processor and the adapter of modules for `wasm32-wasip1`. If a file was changed,
+//! was written without the key, or is in the place of another one, the host does not execute it. It
+//! logs a warning and compiles the component again.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,9 +20,8 @@ use wattle_graph::id::Digest;
 
 use crate::config::{CACHE_KEY_BYTES, CodeCacheConfig};
 use crate::error::Error;
-use crate::load::Rejection;
 use crate::load::prepare::Outline;
-use crate::load::rejection;
+use crate::load::{Rejection, encode, rejection};
 
 /// Version of the file format.
 const FORMAT_VERSION: &str = "wattle-code-2";
@@ -130,7 +129,8 @@ impl CodeCache {
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
         let settings = hasher.finish();
-        let what = format!("{FORMAT_VERSION}:{settings:016x}:{}", component.to_hex());
+        let adapter = encode::adapter_digest().to_hex();
+        let what = format!("{FORMAT_VERSION}:{settings:016x}:{adapter}:{}", component.to_hex());
         blake3::keyed_hash(&self.key, what.as_bytes()).to_hex().to_string()
     }
 

@@ -8,7 +8,7 @@
 mod contract;
 mod describe;
 mod description;
-mod encode;
+pub(crate) mod encode;
 pub(crate) mod file_kind;
 mod inspect;
 mod interface;

@@ -1,6 +1,9 @@
 //! Encodes a core module with a component type as a component, so that the output of `cargo build`
-//! can be used as it is.
+//! and of toolchains for `wasm32-wasip1` can be used as it is.
 
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
+};
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
@@ -10,9 +13,13 @@ use crate::load::rejection::{Rejection, invalid};
 /// component type.
 const COMPONENT_TYPE_SECTION: &str = "component-type";
 
-/// Encodes a core module as a component.
+/// Name of WASI in modules that are older than `wasm32-wasip1`.
+const UNSTABLE_WASI: &str = "wasi_unstable";
+
+/// Encodes a core module as a component. A module for `wasm32-wasip1` gets the adapter to WASI 0.2.
 pub(crate) fn encode_component(module: &[u8]) -> Result<Vec<u8>, Rejection> {
-    if !has_component_type(module)? {
+    let interface = read_interface(module)?;
+    if !interface.has_component_type {
         return Err(Rejection::new(
             "core-module",
             "it is a plain WebAssembly module, not a component, and declares no plugin interface",
@@ -20,28 +27,64 @@ pub(crate) fn encode_component(module: &[u8]) -> Result<Vec<u8>, Rejection> {
              `crate-type = [\"cdylib\"]`",
         ));
     }
+    if interface.imports_unstable_wasi {
+        return Err(Rejection::new(
+            "core-module",
+            &format!("it imports `{UNSTABLE_WASI}`, which this host lacks"),
+            "build it with a current toolchain for `wasm32-wasip1` or `wasm32-wasip2`",
+        ));
+    }
     ComponentEncoder::default()
         .validate(true)
         .module(module)
+        .and_then(|encoder| {
+            if !interface.imports_wasip1 {
+                return Ok(encoder);
+            }
+            let name = WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME;
+            encoder.adapter(name, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER)
+        })
         .and_then(|mut encoder| encoder.encode())
         .map_err(|error| {
             Rejection::new(
                 "core-module",
                 &format!("it cannot be made a component: {error:#}"),
-                "build it for `wasm32-unknown-unknown`; modules for `wasm32-wasip1` import \
-                 functions that this host does not have",
+                "build it for `wasm32-unknown-unknown`, `wasm32-wasip1` or `wasm32-wasip2`, and \
+                 import only functions of its component type and of WASI",
             )
         })
 }
 
-fn has_component_type(module: &[u8]) -> Result<bool, Rejection> {
+/// Returns the digest of the adapter, on which the code of a module for `wasm32-wasip1` depends.
+pub(crate) fn adapter_digest() -> blake3::Hash {
+    blake3::hash(WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER)
+}
+
+/// What a core module expects of a component.
+#[derive(Default)]
+struct ModuleInterface {
+    has_component_type: bool,
+    imports_wasip1: bool,
+    imports_unstable_wasi: bool,
+}
+
+fn read_interface(module: &[u8]) -> Result<ModuleInterface, Rejection> {
+    let mut found = ModuleInterface::default();
+    let broken = |error: wasmparser::BinaryReaderError| invalid(&error.to_string());
     for payload in Parser::new(0).parse_all(module) {
-        let payload = payload.map_err(|error| invalid(&error.to_string()))?;
-        if let Payload::CustomSection(section) = payload
-            && section.name().starts_with(COMPONENT_TYPE_SECTION)
-        {
-            return Ok(true);
+        match payload.map_err(broken)? {
+            Payload::CustomSection(section) => {
+                found.has_component_type |= section.name().starts_with(COMPONENT_TYPE_SECTION);
+            }
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    let from = import.map_err(broken)?.module;
+                    found.imports_wasip1 |= from == WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME;
+                    found.imports_unstable_wasi |= from == UNSTABLE_WASI;
+                }
+            }
+            _ => {}
         }
     }
-    Ok(false)
+    Ok(found)
 }

@@ -1,6 +1,10 @@
 //! Tests of loading. A file that is not a plugin is rejected with the problem and the fix.
 
-use crate::{guest, load, load_error};
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::NodeOutcome;
+use wattle_run::stop_flag::StopFlag;
+
+use crate::{guest, load, load_error, stub_ports};
 
 /// A result that is never read.
 const OK: &str = "(i32.const 320)";
@@ -19,6 +23,39 @@ async fn error_of_a_module_without_component_type_names_the_sdk() {
     let error = load_error(guest::component("(module)")).await;
     assert_eq!(error.code, "core-module");
     assert!(error.hint.contains("export!"), "{error}");
+}
+
+/// Two functions of `wasm32-wasip1`, which C and TinyGo import.
+const WASIP1: &str = r#"
+    (import "wasi_snapshot_preview1" "fd_write"
+        (func $fd_write (param i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_close" (func $fd_close (param i32) (result i32)))"#;
+
+#[tokio::test]
+async fn module_for_wasip1_runs_with_an_adapter() {
+    // One byte at 64 goes to stdout. No file has the number 3: `fd_close` returns `badf`.
+    let body = "
+        (i32.store (i32.const 1024) (i32.const 64)) (i32.store (i32.const 1028) (i32.const 1))
+        (if (call $fd_write (i32.const 1) (i32.const 1024) (i32.const 1) (i32.const 1032))
+            (then (unreachable)))
+        (if (i32.ne (i32.load (i32.const 1032)) (i32.const 1)) (then (unreachable)))
+        (if (i32.ne (call $fd_close (i32.const 3)) (i32.const 8)) (then (unreachable)))
+        (i32.const 512)";
+    let plugin = load(guest::node(WASIP1, body)).await.unwrap();
+    let imports = &plugin.info().imports;
+    assert!(imports.iter().any(|name| name == "wasi:cli/stdout"), "{imports:?}");
+    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+    let outcome = plugin.run_node(stub_ports::call(), gate).await;
+    assert_eq!(outcome, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn module_for_an_older_wasi_names_the_target_to_build_for() {
+    let imports = r#"(import "wasi_unstable" "fd_close" (func (param i32) (result i32)))"#;
+    let error = load_error(guest::node(imports, OK)).await;
+    assert_eq!(error.code, "core-module");
+    assert!(error.message.contains("wasi_unstable"), "{error}");
+    assert!(error.hint.contains("`wasm32-wasip1`"), "{error}");
 }
 
 #[tokio::test]
