@@ -115,20 +115,31 @@ fn word(number: usize) -> String {
 
 /// Returns a node plugin that imports WASI: its random numbers, its clocks and its output.
 pub(crate) fn foreign(body: &str) -> Bytes {
-    foreign_text(&node_text(WASI, DESCRIBE, body), "node-plugin")
+    foreign_of(WASI_VERSION, body)
+}
+
+/// Returns a node plugin like [`foreign`] that imports this version of WASI.
+pub(crate) fn foreign_of(version: &str, body: &str) -> Bytes {
+    let imports = WASI.replace(WASI_VERSION, version);
+    foreign_text(&node_text(&imports, DESCRIBE, body), "node-plugin", version)
 }
 
 /// Returns a node plugin like [`foreign`]. `describe` has the given body, which leaves the address
 /// of the nodes: 192 for the node `n`, whose name is at address 64.
 pub(crate) fn foreign_describing(describe: &str) -> Bytes {
-    foreign_text(&node_text(WASI, describe, "(i32.const 512)"), "node-plugin")
+    let text = node_text(WASI, describe, "(i32.const 512)");
+    foreign_text(&text, "node-plugin", WASI_VERSION)
 }
 
 /// Returns a reducer plugin like [`reducer`] with the imports of [`foreign`]. The result is one
 /// byte at address 256.
 pub(crate) fn foreign_reducer(body: &str) -> Bytes {
-    foreign_text(&reducer_text(WASI, PRELUDE_PAGES, body), "reducer-plugin")
+    let text = reducer_text(WASI, PRELUDE_PAGES, body);
+    foreign_text(&text, "reducer-plugin", WASI_VERSION)
 }
+
+/// The version of WASI that guests import.
+const WASI_VERSION: &str = "0.2.6";
 
 /// Imports of WASI, for the core module of a guest.
 const WASI: &str = r#"
@@ -143,7 +154,7 @@ const WASI: &str = r#"
         (func $write (param i32 i32 i32 i32)))"#;
 
 /// Returns a core module with the imports of WASI and a world of the contract.
-fn foreign_text(text: &str, world: &str) -> Bytes {
+fn foreign_text(text: &str, world: &str, version: &str) -> Bytes {
     const WORLD: &str = r"
         package test:foreign;
         world foreign {
@@ -184,7 +195,7 @@ fn foreign_text(text: &str, world: &str) -> Bytes {
             }
         }";
     let mut resolve = contract();
-    let wit = WORLD.replace("WORLD", world);
+    let wit = WORLD.replace("WORLD", world).replace(WASI_VERSION, version);
     let package = resolve.push_str("foreign.wit", &wit).expect("the world is valid");
     embed(text, &resolve, package, "foreign")
 }

@@ -119,6 +119,27 @@ async fn unknown_function_of_an_interface_is_an_unknown_import() {
     assert!(error.message.contains("rewind"), "{error}");
 }
 
+/// Toolchains are ahead of the host, and behind it.
+#[tokio::test]
+async fn any_patch_level_of_wasi_loads() {
+    for version in ["0.2.0", "0.2.99"] {
+        let plugin = load(guest::foreign_of(version, "(i32.const 512)")).await.unwrap();
+        let imports = &plugin.info().imports;
+        assert!(imports.iter().any(|name| name == "wasi:cli/stdout"), "{imports:?}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_function_of_a_newer_wasi_is_an_unknown_import() {
+    let text = r#"(component
+        (import "wasi:random/random@0.2.99" (instance (export "get-random-dice" (func))))
+        (instance $empty)
+        (export "wattle:plugin/node@0.1.0" (instance $empty)))"#;
+    let error = load_error(guest::component(text)).await;
+    assert_eq!(error.code, "unknown-import");
+    assert!(error.message.contains("get-random-dice"), "{error}");
+}
+
 #[tokio::test]
 async fn too_many_core_instances_exceed_the_limit() {
     let instances = "(core instance (instantiate $m))".repeat(51);
