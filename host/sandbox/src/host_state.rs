@@ -14,6 +14,7 @@ use crate::import_error::{ImportError, TrapReason};
 use crate::memory_meter::MemoryMeter;
 use crate::wasi;
 use crate::wasi::constants::Constants;
+use crate::wasi::http::DeniedHttp;
 
 /// Maximum number of host resources that one guest may hold open: transactions, model streams, and
 /// pollables and streams of WASI guests.
@@ -26,6 +27,7 @@ pub(crate) struct HostState {
     pub(crate) cpu: CpuMeter,
     pub(crate) memory: MemoryMeter,
     wasi: Option<Box<WasiCtx>>,
+    wasi_http: Option<Box<DeniedHttp>>,
     /// Clocks and random numbers of WASI without a gate, from their first use.
     constants: Option<Box<Constants>>,
 }
@@ -50,7 +52,8 @@ impl HostState {
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
         let cpu = CpuMeter::new(limits.cpu_ms);
-        let guest = Self { gate, table, cpu, memory, wasi: None, constants: None };
+        let (wasi, wasi_http, constants) = (None, None, None);
+        let guest = Self { gate, table, cpu, memory, wasi, wasi_http, constants };
         let mut store = Store::new(engine, guest);
         store.limiter(|guest| &mut guest.memory);
         store.set_hostcall_fuel(usize::try_from(limits.lift_bytes).unwrap_or(usize::MAX));
@@ -92,5 +95,12 @@ impl HostState {
         let gate = &self.gate;
         let context = self.wasi.get_or_insert_with(|| Box::new(wasi::empty_context(gate.as_ref())));
         (context, &mut self.table)
+    }
+
+    /// Returns the context of `wasi:http` and the table of its resources.
+    pub(crate) fn wasi_http(&mut self) -> (&mut DeniedHttp, &mut ResourceTable) {
+        let gate = &self.gate;
+        let http = self.wasi_http.get_or_insert_with(|| Box::new(DeniedHttp::new(gate.clone())));
+        (http, &mut self.table)
     }
 }

@@ -14,7 +14,8 @@
 //! * `export`: one fresh instance, one call, one outcome; `guest_error`: the errors of calls;
 //!   `sanitize`: sanitizes failures of guests.
 //! * `import`: the interfaces that guests import, one per file, each a thin layer over the gate.
-//! * `wasi`: the empty WASI context of components that import WASI.
+//! * `wasi`: the empty WASI context of components that import WASI; `wasi::constants` and
+//!   `wasi::http`: what it has in place of a gate and of a network.
 //! * `bindings`: the bindings that wasmtime generates from `wit/wattle`.
 //!
 //! # Invariants

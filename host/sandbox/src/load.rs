@@ -75,6 +75,8 @@ struct LoaderInner {
     linker: Linker<HostState>,
     /// Linker with the imports of the contract and of WASI, for components that import WASI.
     linker_with_wasi: Linker<HostState>,
+    /// Linker with `wasi:http` as well, for components that import it.
+    linker_with_http: Linker<HostState>,
     cache: Option<CodeCache>,
     compilers: CompilerPool,
     guests_memory: GuestsMemory,
@@ -88,17 +90,16 @@ impl Loader {
         cache: Option<CodeCache>,
         compiler: Compiler,
     ) -> Result<Self, Error> {
-        let failed = |error: wasmtime::Error| Error::Link { message: format!("{error:#}") };
-        let mut linker = Linker::new(&engine);
-        import::link(&mut linker).map_err(failed)?;
-        let mut linker_with_wasi = Linker::new(&engine);
-        import::link(&mut linker_with_wasi).map_err(failed)?;
-        wasi::link(&mut linker_with_wasi).map_err(failed)?;
+        let linker = create_linker(&engine, &[import::link])?;
+        let linker_with_wasi = create_linker(&engine, &[import::link, wasi::link])?;
+        let linker_with_http =
+            create_linker(&engine, &[import::link, wasi::link, wasi::link_http])?;
         let compilers = CompilerPool::new(compiler);
         Ok(Self(Arc::new(LoaderInner {
             engine,
             linker,
             linker_with_wasi,
+            linker_with_http,
             cache,
             compilers,
             guests_memory,
@@ -197,7 +198,13 @@ impl LoaderInner {
         compiled: &Component,
         contract: &ComponentWorld,
     ) -> Result<CompiledComponent, Rejection> {
-        let linker = if contract.wasi { &self.linker_with_wasi } else { &self.linker };
+        let linker = if contract.imports_package(wasi::HTTP_PACKAGE) {
+            &self.linker_with_http
+        } else if contract.wasi {
+            &self.linker_with_wasi
+        } else {
+            &self.linker
+        };
         let pre =
             linker.instantiate_pre(compiled).map_err(|error| rejection::unknown_import(&error))?;
         let exports = find_exports(&pre, contract)?;
@@ -208,6 +215,17 @@ impl LoaderInner {
             first_memory_bytes: first_memory_bytes(compiled),
         })
     }
+}
+
+/// Defines some interfaces in a linker.
+type Define = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
+
+fn create_linker(engine: &Engine, parts: &[Define]) -> Result<Linker<HostState>, Error> {
+    let mut linker = Linker::new(engine);
+    for define in parts {
+        define(&mut linker).map_err(|error| Error::Link { message: format!("{error:#}") })?;
+    }
+    Ok(linker)
 }
 
 fn find_exports(

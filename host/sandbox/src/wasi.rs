@@ -4,10 +4,11 @@
 //! become log messages and count as such. The gate supplies the wall clock, the monotonic clock and
 //! random numbers, so a re-executed guest reads the same values. A `poll` on a timer waits for real
 //! time, which the guest can observe only with the gate's clocks. A guest without a gate reads
-//! constants, and its timers are ready at once.
+//! constants, and its timers are ready at once. Requests of `wasi:http` are denied.
 
 mod clocks;
 pub(crate) mod constants;
+pub(crate) mod http;
 mod log_stream;
 mod random;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::p2::bindings;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Unwind;
 
@@ -23,9 +25,19 @@ use crate::host_state::HostState;
 use crate::import_error::TrapReason;
 use crate::wasi::log_stream::LogStream;
 
+/// The package that [`link_http`] defines.
+pub(crate) const HTTP_PACKAGE: &str = "wasi:http";
+
 /// Packages of WASI that components may import.
-pub(crate) const PACKAGES: &[&str] =
-    &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"];
+pub(crate) const PACKAGES: &[&str] = &[
+    "wasi:cli",
+    "wasi:clocks",
+    "wasi:filesystem",
+    HTTP_PACKAGE,
+    "wasi:io",
+    "wasi:random",
+    "wasi:sockets",
+];
 
 impl WasiView for HostState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
@@ -34,7 +46,15 @@ impl WasiView for HostState {
     }
 }
 
-/// Defines WASI 0.2, with clocks and random numbers of [`HostState::wasi_source`].
+impl WasiHttpView for HostState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let (http, table) = self.wasi_http();
+        http.view(table)
+    }
+}
+
+/// Defines WASI 0.2 without `wasi:http`. Clocks and random numbers are those of
+/// [`HostState::wasi_source`].
 pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     type Host = HasSelf<HostState>;
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
@@ -46,6 +66,11 @@ pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     bindings::random::insecure_seed::add_to_linker::<_, Host>(linker, |guest| guest)?;
     linker.allow_shadowing(false);
     Ok(())
+}
+
+/// Defines `wasi:http`, which uses resources of the rest of WASI.
+pub(crate) fn link_http(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)
 }
 
 /// Creates a context with nothing in it but two log streams.

@@ -42,6 +42,12 @@ impl ComponentWorld {
             .iter()
             .any(|path| Interface::parse(path).is_some_and(|interface| interface.name == name))
     }
+
+    /// Returns true if the component imports an interface of this package.
+    pub(crate) fn imports_package(&self, package: &str) -> bool {
+        let mut interfaces = self.imports.iter().filter_map(|path| Interface::parse(path));
+        interfaces.any(|interface| interface.package == package)
+    }
 }
 
 /// Checks the names of imports and exports. Their types are checked when they are linked.
@@ -107,9 +113,6 @@ fn check_import(text: &str) -> Result<Interface<'_>, Rejection> {
         }
         return Err(unknown("this host supports WASI 0.2; build for `wasm32-wasip2`"));
     }
-    if interface.package == "wasi:http" {
-        return Err(unknown("use `wattle:plugin/http`: the host then keeps grants and secrets"));
-    }
     Err(unknown("import interfaces of `wattle:plugin`, or of WASI 0.2, only"))
 }
 
@@ -159,14 +162,15 @@ mod tests {
     #[test]
     fn plugins_are_recognized() {
         let contract = check_names(
-            &["wattle:plugin/types@0.1.0", "wasi:io/poll@0.2.6"],
+            &["wattle:plugin/types@0.1.0", "wasi:io/poll@0.2.6", "wasi:http/types@0.2.10"],
             &["wattle:plugin/web@0.1.3", "wattle:plugin/node@0.1.3", "init"],
         )
         .unwrap();
         assert_eq!(contract.version, "0.1.3");
         assert_eq!(contract.exports, ["wattle:plugin/node", "wattle:plugin/web"]);
-        assert_eq!(contract.imports, ["wasi:io/poll", "wattle:plugin/types"]);
+        assert_eq!(contract.imports, ["wasi:http/types", "wasi:io/poll", "wattle:plugin/types"]);
         assert!(contract.wasi && contract.has_export("node") && !contract.has_export("tool"));
+        assert!(contract.imports_package("wasi:http") && !contract.imports_package("wasi:cli"));
     }
 
     #[test]
@@ -187,7 +191,7 @@ mod tests {
         for import in [
             "evil:host/files@0.1.0",
             "the function exec",
-            "wasi:http/outgoing-handler@0.2.0",
+            "wasi:http/client@0.3.0",
             "wasi:io/poll@0.3.0",
             "wattle:plugin/teleport@0.1.0",
         ] {

@@ -200,6 +200,13 @@ fn foreign_text(text: &str, world: &str, version: &str) -> Bytes {
     embed(text, &resolve, package, "foreign")
 }
 
+/// Returns a node plugin like [`node`] of the world `guest` in a WIT document.
+pub(crate) fn node_of(wit: &str, imports: &str, body: &str) -> Bytes {
+    let mut resolve = contract();
+    let package = resolve.push_str("guest.wit", wit).expect("the world is valid");
+    embed(&node_text(imports, DESCRIBE, body), &resolve, package, "guest")
+}
+
 /// Returns a core module with the component type of a world of the contract.
 pub(crate) fn core(text: &str, world: &str) -> Bytes {
     let resolve = contract();

@@ -6,6 +6,7 @@
 mod cache;
 mod guest;
 mod guests_memory;
+mod http;
 mod limits;
 mod load;
 mod names;
