@@ -1,6 +1,9 @@
 //! Reads the structure of a component without compiling it.
 
-use wasmparser::{ComponentInstance, ComponentTypeRef, Instance, Parser, Payload};
+use wasmparser::{
+    CanonicalFunction, CanonicalOption, ComponentInstance, ComponentTypeRef, Instance, Parser,
+    Payload,
+};
 use wattle_run::limit;
 
 use crate::load::rejection::{Rejection, invalid, too_large};
@@ -19,11 +22,13 @@ const MANIFEST_SECTION: &str = "wattle:manifest";
 /// Maximum size of a manifest, in bytes.
 const MAX_MANIFEST_BYTES: usize = 64 << 10;
 
-/// Imports and exports of a component, by name.
+/// Imports and exports of a component, by name, and whether it calls them asynchronously.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct InterfaceNames {
     pub(crate) imports: Vec<String>,
     pub(crate) exports: Vec<String>,
+    /// Whether any part of the component uses the asynchronous ABI.
+    pub(crate) is_async: bool,
 }
 
 /// Reads the imports and exports of a component, and checks the limits of its structure.
@@ -49,6 +54,11 @@ pub(crate) fn inspect(component: &[u8]) -> Result<InterfaceNames, Rejection> {
                     component_instances += u64::from(made);
                 }
             }
+            Payload::ComponentCanonicalSection(section) => {
+                for function in section {
+                    names.is_async |= is_async(&function.map_err(broken)?);
+                }
+            }
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section {
                     let import = import.map_err(broken)?;
@@ -67,6 +77,23 @@ pub(crate) fn inspect(component: &[u8]) -> Result<InterfaceNames, Rejection> {
         check_limit("component instances", component_instances, MAX_COMPONENT_INSTANCES)?;
     }
     Ok(names)
+}
+
+/// Returns true if a function of the canonical ABI is part of the asynchronous ABI. Functions for
+/// threads are not.
+fn is_async(function: &CanonicalFunction) -> bool {
+    match function {
+        CanonicalFunction::Lift { options, .. } | CanonicalFunction::Lower { options, .. } => {
+            options.contains(&CanonicalOption::Async)
+        }
+        CanonicalFunction::ResourceNew { .. }
+        | CanonicalFunction::ResourceDrop { .. }
+        | CanonicalFunction::ResourceRep { .. }
+        | CanonicalFunction::ThreadSpawnRef { .. }
+        | CanonicalFunction::ThreadSpawnIndirect { .. }
+        | CanonicalFunction::ThreadAvailableParallelism => false,
+        _ => true,
+    }
 }
 
 fn check_limit(what: &str, found: u64, allowed: u64) -> Result<(), Rejection> {

@@ -37,8 +37,11 @@ pub(crate) fn prepare(engine: &Engine, bytes: &[u8]) -> Result<Prepared, Rejecti
         }
     };
     let manifest = inspect::manifest(bytes)?;
-    let InterfaceNames { imports, exports } = inspect::inspect(component)?;
+    let InterfaceNames { imports, exports, is_async } = inspect::inspect(component)?;
     let contract = contract::check(&imports, &exports)?;
+    if is_async {
+        return Err(rejection::asynchronous());
+    }
     let code = engine
         .precompile_component(component)
         .map_err(|error| rejection::invalid(&format!("{error:#}")))?;

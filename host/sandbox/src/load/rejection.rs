@@ -59,6 +59,17 @@ pub(crate) fn invalid(message: &str) -> Rejection {
     )
 }
 
+/// Returns the rejection of a component that uses the asynchronous ABI. Some toolchains use it
+/// unless they are told otherwise, so the hint has their switches.
+pub(crate) fn asynchronous() -> Rejection {
+    Rejection::new(
+        "invalid",
+        "it uses the asynchronous ABI of components, which this host does not support",
+        "build it for synchronous calls: componentize-qjs with `sync: true` (`--sync`, with jco \
+         `--backend-qjs-disable-async`), componentize-py without `async` functions",
+    )
+}
+
 /// Returns the rejection of a component with an exported interface that lacks a function, or that
 /// has a function of another type.
 pub(crate) fn missing_export(message: &str) -> Rejection {
