@@ -3,15 +3,17 @@
 //! A stack overflow is a trap, not a limit: no setting changes it, and the cause is nearly always
 //! endless recursion.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
+use crate::guest_output::{Cause, GuestOutput, StandardStream};
 use crate::host_state::HostState;
 use crate::import_error::TrapReason;
-use crate::memory_meter::{LimitedResource, MemoryMeter};
+use crate::load::text;
+use crate::memory_meter::LimitedResource;
 
 /// Message of wasmtime if a guest passes more than `lift_bytes` to the host. The type of the error
 /// is private to wasmtime; a test checks this text.
@@ -20,6 +22,9 @@ pub(crate) const HOSTCALL_FUEL_MESSAGE: &str = "fuel allocated for hostcalls has
 /// Maximum length of the message about a trap, in characters. The message may contain text of the
 /// guest.
 const MAX_MESSAGE_CHARS: usize = 600;
+
+/// Maximum number of bytes of each output stream in the details of a failure.
+const MAX_OUTPUT_BYTES: usize = 2 << 10;
 
 /// Message for a guest that executes `unreachable`.
 const UNREACHABLE_MESSAGE: &str = "it panicked, or reached code that is marked as unreachable";
@@ -52,20 +57,8 @@ pub(crate) fn from_wasmtime_error(
         Ok(trapped) => return from_trap_reason(trapped, limits, callee),
         Err(error) => error,
     };
-    match guest.memory.denied() {
-        Some(LimitedResource::GuestsMemory) => {
-            let total = guest.memory.allowed(LimitedResource::GuestsMemory);
-            return GuestError::Host(guests_memory_exhausted(callee, total));
-        }
-        Some(refused) => {
-            return GuestError::Limit(memory_limit_exceeded(
-                &guest.memory,
-                refused,
-                limits,
-                callee,
-            ));
-        }
-        None => {}
+    if let Some(denied) = guest.memory.denied() {
+        return memory_denied(denied, guest, limits, callee, guest.output.cause().as_ref());
     }
     if error.is::<PoolConcurrencyLimitError>() {
         return GuestError::Host(pool_exhausted(&error, callee));
@@ -78,7 +71,7 @@ pub(crate) fn from_wasmtime_error(
             "bytes passed to the host",
         ));
     }
-    GuestError::Trap(trap_failure(&error, callee))
+    GuestError::Trap(trap_failure(&error, &guest.output, callee))
 }
 
 fn from_trap_reason(trapped: TrapReason, limits: &Limits, callee: Callee<'_>) -> GuestError {
@@ -120,16 +113,50 @@ pub(crate) fn limit_exceeded(callee: Callee<'_>, limit: &str, allowed: u64, unit
         .with_details(json!({ "limit": limit, "allowed": allowed }))
 }
 
-fn memory_limit_exceeded(
-    meter: &MemoryMeter,
-    refused: LimitedResource,
+/// Returns the error of a guest that was denied a resource.
+fn memory_denied(
+    denied: LimitedResource,
+    guest: &HostState,
     limits: &Limits,
     callee: Callee<'_>,
-) -> Failure {
-    let allowed = meter.allowed(refused);
-    if refused == LimitedResource::Table {
-        return limit_exceeded(callee, "table", allowed, "table elements");
+    cause: Option<&Cause>,
+) -> GuestError {
+    let allowed = guest.memory.allowed(denied);
+    let explain = |failure| with_output(failure, &guest.output, cause);
+    match denied {
+        LimitedResource::GuestsMemory => {
+            GuestError::Host(explain(guests_memory_exhausted(callee, allowed)))
+        }
+        LimitedResource::Memory => {
+            GuestError::Limit(explain(memory_limit_exceeded(allowed, limits, callee)))
+        }
+        LimitedResource::Table => {
+            let failure = limit_exceeded(callee, "table", allowed, "table elements");
+            GuestError::Limit(explain(failure))
+        }
     }
+}
+
+/// Adds the cause and the end of the output to the details of a failure.
+fn with_output(mut failure: Failure, output: &GuestOutput, cause: Option<&Cause>) -> Failure {
+    let Some(Value::Object(details)) = &mut failure.details else { return failure };
+    if let Some(cause) = cause {
+        details.insert("cause".to_owned(), json!(cause));
+    }
+    let streams = [StandardStream::Out, StandardStream::Err];
+    let ends: Map<String, Value> = streams
+        .into_iter()
+        .map(|stream| (stream, text::sanitize(&output.end(stream, MAX_OUTPUT_BYTES), usize::MAX)))
+        .filter(|(_, end)| !end.trim().is_empty())
+        .map(|(stream, end)| (stream.name().to_owned(), Value::String(end)))
+        .collect();
+    if !ends.is_empty() {
+        details.insert("output".to_owned(), Value::Object(ends));
+    }
+    failure
+}
+
+fn memory_limit_exceeded(allowed: u64, limits: &Limits, callee: Callee<'_>) -> Failure {
     if allowed == limits.memory_bytes {
         return limit_exceeded(callee, "memory", allowed, "bytes of memory");
     }
@@ -160,19 +187,28 @@ fn pool_exhausted(error: &wasmtime::Error, callee: Callee<'_>) -> Failure {
     .retryable()
 }
 
-fn trap_failure(error: &wasmtime::Error, callee: Callee<'_>) -> Failure {
-    let (kind, text) = match error.downcast_ref::<Trap>() {
+fn trap_failure(error: &wasmtime::Error, output: &GuestOutput, callee: Callee<'_>) -> Failure {
+    // A panic and an exception end in `unreachable`, or in an exit of WASI. A guest that wrote of
+    // an error before and then overflows its stack has another cause.
+    let (kind, text, cause) = match error.downcast_ref::<Trap>() {
         Some(Trap::UnreachableCodeReached) => {
-            (trap_kind(Trap::UnreachableCodeReached), UNREACHABLE_MESSAGE.to_owned())
+            let kind = trap_kind(Trap::UnreachableCodeReached);
+            (kind, UNREACHABLE_MESSAGE.to_owned(), output.cause())
         }
-        Some(trap) => (trap_kind(*trap), trap.to_string().replace("wasm trap: ", "")),
-        None => ("error".to_owned(), error.root_cause().to_string()),
+        Some(trap) => (trap_kind(*trap), trap.to_string().replace("wasm trap: ", ""), None),
+        None => ("error".to_owned(), error.root_cause().to_string(), output.cause()),
     };
     let frames = error.downcast_ref::<WasmBacktrace>().map(frame_names).unwrap_or_default();
-    let at = if frames.is_empty() { String::new() } else { format!(" in {}", frames.join(" < ")) };
+    let what = match &cause {
+        Some(cause) => cause.to_string(),
+        None if frames.is_empty() => text,
+        None => format!("{text} in {}", frames.join(" < ")),
+    };
     let message: String =
-        format!("{callee} trapped: {text}{at}").chars().take(MAX_MESSAGE_CHARS).collect();
-    Failure::new(code::TRAP, message).with_details(json!({ "trap": kind, "frames": frames }))
+        format!("{callee} trapped: {what}").chars().take(MAX_MESSAGE_CHARS).collect();
+    let failure =
+        Failure::new(code::TRAP, message).with_details(json!({ "trap": kind, "frames": frames }));
+    with_output(failure, output, cause.as_ref())
 }
 
 fn trap_kind(trap: Trap) -> String {

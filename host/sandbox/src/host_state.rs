@@ -10,6 +10,7 @@ use wattle_run::gate::Gate;
 use wattle_run::limit::Limits;
 
 use crate::cpu_meter::{CpuMeter, EPOCH_DEADLINE};
+use crate::guest_output::GuestOutput;
 use crate::import_error::{ImportError, TrapReason};
 use crate::memory_meter::MemoryMeter;
 use crate::wasi;
@@ -26,6 +27,7 @@ pub(crate) struct HostState {
     pub(crate) table: ResourceTable,
     pub(crate) cpu: CpuMeter,
     pub(crate) memory: MemoryMeter,
+    pub(crate) output: GuestOutput,
     wasi: Option<Box<WasiCtx>>,
     wasi_http: Option<Box<DeniedHttp>>,
     /// Clocks and random numbers of WASI without a gate, from their first use.
@@ -51,9 +53,16 @@ impl HostState {
     ) -> Store<Self> {
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
-        let cpu = CpuMeter::new(limits.cpu_ms);
-        let (wasi, wasi_http, constants) = (None, None, None);
-        let guest = Self { gate, table, cpu, memory, wasi, wasi_http, constants };
+        let guest = Self {
+            gate,
+            table,
+            cpu: CpuMeter::new(limits.cpu_ms),
+            memory,
+            output: GuestOutput::default(),
+            wasi: None,
+            wasi_http: None,
+            constants: None,
+        };
         let mut store = Store::new(engine, guest);
         store.limiter(|guest| &mut guest.memory);
         store.set_hostcall_fuel(usize::try_from(limits.lift_bytes).unwrap_or(usize::MAX));
@@ -92,9 +101,9 @@ impl HostState {
 
     /// Returns the empty WASI context and the table of its resources.
     pub(crate) fn wasi(&mut self) -> (&mut WasiCtx, &mut ResourceTable) {
-        let gate = &self.gate;
-        let context = self.wasi.get_or_insert_with(|| Box::new(wasi::empty_context(gate.as_ref())));
-        (context, &mut self.table)
+        let (gate, output) = (self.gate.as_ref(), &self.output);
+        let create = || Box::new(wasi::empty_context(gate, output));
+        (self.wasi.get_or_insert_with(create), &mut self.table)
     }
 
     /// Returns the context of `wasi:http` and the table of its resources.

@@ -12,7 +12,7 @@
 //! * `guests_memory`: the memory of all guests, in shares of apps; `machine_memory`: the memory of
 //!   the machine.
 //! * `export`: one fresh instance, one call, one outcome; `guest_error`: the errors of calls;
-//!   `sanitize`: sanitizes failures of guests.
+//!   `guest_output`: what a guest wrote before it failed; `sanitize`: sanitizes failures of guests.
 //! * `import`: the interfaces that guests import, one per file, each a thin layer over the gate.
 //! * `wasi`: the empty WASI context of components that import WASI; `wasi::constants` and
 //!   `wasi::http`: what it has in place of a gate and of a network.
@@ -37,6 +37,7 @@ mod engine;
 pub mod error;
 mod export;
 mod guest_error;
+mod guest_output;
 mod guests_memory;
 mod host_state;
 mod import;

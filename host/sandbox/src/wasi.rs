@@ -1,10 +1,11 @@
 //! The empty WASI context of components that import WASI.
 //!
 //! Components get no files, no environment, no arguments and no sockets. Lines on stdout and stderr
-//! become log messages and count as such. The gate supplies the wall clock, the monotonic clock and
-//! random numbers, so a re-executed guest reads the same values. A `poll` on a timer waits for real
-//! time, which the guest can observe only with the gate's clocks. A guest without a gate reads
-//! constants, and its timers are ready at once. Requests of `wasi:http` are denied.
+//! become log messages and count as such; their end is kept for the failure of the guest. The gate
+//! supplies the wall clock, the monotonic clock and random numbers, so a re-executed guest reads
+//! the same values. A `poll` on a timer waits for real time, which the guest can observe only with
+//! the gate's clocks. A guest without a gate reads constants, and its timers are ready at once.
+//! Requests of `wasi:http` are denied.
 
 mod clocks;
 pub(crate) mod constants;
@@ -21,6 +22,7 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Unwind;
 
+use crate::guest_output::{GuestOutput, StandardStream};
 use crate::host_state::HostState;
 use crate::import_error::TrapReason;
 use crate::wasi::log_stream::LogStream;
@@ -74,13 +76,11 @@ pub(crate) fn link_http(linker: &mut Linker<HostState>) -> wasmtime::Result<()> 
 }
 
 /// Creates a context with nothing in it but two log streams.
-pub(crate) fn empty_context(gate: Option<&Arc<Gate>>) -> WasiCtx {
+pub(crate) fn empty_context(gate: Option<&Arc<Gate>>, output: &GuestOutput) -> WasiCtx {
+    let stream = |stream| LogStream::new(gate.cloned(), output.clone(), stream, into_trap);
     let mut builder = WasiCtx::builder();
     builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
-    if let Some(gate) = gate {
-        builder.stdout(LogStream::new(Arc::clone(gate), "stdout", into_trap));
-        builder.stderr(LogStream::new(Arc::clone(gate), "stderr", into_trap));
-    }
+    builder.stdout(stream(StandardStream::Out)).stderr(stream(StandardStream::Err));
     builder.build()
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{NodeName, PluginName};
 use wattle_run::gate::AwaitedBy;
 use wattle_run::limit::Limits;
@@ -35,6 +36,9 @@ const LIFT_BYTES: u64 = 4 << 20;
 
 /// Maximum length of the hints of a tool, in bytes. Longer ones are ignored.
 const MAX_HINTS_BYTES: usize = 1 << 10;
+
+/// Maximum length of a line of output in the message of a rejection, in characters.
+const MAX_LINE_CHARS: usize = 200;
 
 /// The description of a component.
 #[derive(Debug, Default)]
@@ -144,7 +148,7 @@ fn from_guest_error(ended: GuestError) -> Rejection {
         GuestError::Failure(failure)
         | GuestError::Trap(failure)
         | GuestError::Limit(failure)
-        | GuestError::Host(failure) => failure.message,
+        | GuestError::Host(failure) => with_last_line(failure),
         GuestError::Unwound(_) => "the host ended its description".to_owned(),
     };
     Rejection::new(
@@ -153,6 +157,20 @@ fn from_guest_error(ended: GuestError) -> Rejection {
         "the functions that describe a plugin must return within a second of CPU time, and must \
          not call an import of `wattle:plugin`",
     )
+}
+
+/// Returns the message of a failure. A rejection has no details, so the last line that the guest
+/// wrote follows, unless the message has the cause already.
+fn with_last_line(failure: Failure) -> String {
+    let details = failure.details.unwrap_or_default();
+    let line = |stream: &str| details["output"][stream].as_str()?.trim_end().lines().next_back();
+    match line("stderr").or_else(|| line("stdout")) {
+        Some(line) if details["cause"].is_null() => {
+            let line = sanitize(line, MAX_LINE_CHARS);
+            format!("{}; the last line of its output is `{line}`", failure.message)
+        }
+        _ => failure.message,
+    }
 }
 
 /// Converts items and checks that there are not too many and that their names are unique.

@@ -1,4 +1,5 @@
-//! stdout and stderr of WASI guests. Each line that is not blank becomes a log message.
+//! stdout and stderr of WASI guests. Each line that is not blank becomes a log message, if the
+//! guest has a gate. The end of the output is kept for the failure of the guest.
 //!
 //! The functions of a stream do not wait, except for `ready`. A guest may write as many bytes as
 //! `check_write` last permitted. It permits none while the messages before must be flushed, and the
@@ -14,6 +15,8 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Unwind;
 use wattle_run::hostcall::log::LogMessage;
+
+use crate::guest_output::{GuestOutput, StandardStream};
 
 /// Maximum length of a message, in bytes. A longer line is split.
 const MAX_LINE_BYTES: usize = 8 << 10;
@@ -38,8 +41,9 @@ struct Handle {
 
 /// The current line, which all handles of the guest share.
 struct LineBuffer {
-    gate: Arc<Gate>,
-    level: &'static str,
+    gate: Option<Arc<Gate>>,
+    output: GuestOutput,
+    stream: StandardStream,
     into_trap: IntoTrap,
     state: Mutex<State>,
 }
@@ -52,10 +56,16 @@ struct State {
 }
 
 impl LogStream {
-    /// Creates a stream whose lines become messages of a level.
-    pub(crate) fn new(gate: Arc<Gate>, level: &'static str, into_trap: IntoTrap) -> Self {
+    /// Creates a stream. Its lines become messages of the gate, with the name of the stream as
+    /// their level.
+    pub(crate) fn new(
+        gate: Option<Arc<Gate>>,
+        output: GuestOutput,
+        stream: StandardStream,
+        into_trap: IntoTrap,
+    ) -> Self {
         let state = Mutex::default();
-        Self { writer: Arc::new(LineBuffer { gate, level, into_trap, state }) }
+        Self { writer: Arc::new(LineBuffer { gate, output, stream, into_trap, state }) }
     }
 }
 
@@ -79,7 +89,8 @@ impl StdoutStream for LogStream {
 #[async_trait]
 impl Pollable for Handle {
     async fn ready(&mut self) {
-        if let Err(unwind) = self.writer.gate.flush_log().await {
+        let Some(gate) = &self.writer.gate else { return };
+        if let Err(unwind) = gate.flush_log().await {
             self.writer.lock().unwind = Some(unwind);
         }
     }
@@ -90,6 +101,10 @@ impl OutputStream for Handle {
         self.permitted = self.permitted.checked_sub(bytes.len()).ok_or_else(|| {
             StreamError::trap("the guest wrote more bytes than `check-write` permitted")
         })?;
+        self.writer.output.write(self.writer.stream, &bytes);
+        if self.writer.gate.is_none() {
+            return Ok(());
+        }
         let mut state = self.writer.lock();
         for byte in bytes {
             if byte != b'\n' {
@@ -110,7 +125,8 @@ impl OutputStream for Handle {
         if let Some(unwind) = self.writer.lock().unwind.take() {
             return Err(StreamError::Trap((self.writer.into_trap)(unwind)));
         }
-        self.permitted = if self.writer.gate.is_log_flush_due() { 0 } else { MAX_WRITE_BYTES };
+        let is_due = self.writer.gate.as_ref().is_some_and(|gate| gate.is_log_flush_due());
+        self.permitted = if is_due { 0 } else { MAX_WRITE_BYTES };
         Ok(self.permitted)
     }
 }
@@ -121,8 +137,9 @@ impl LineBuffer {
     }
 
     fn log(&self, line: &[u8]) {
+        let Some(gate) = &self.gate else { return };
         if !line.trim_ascii().is_empty() {
-            self.gate.push_log(LogMessage::new(self.level, String::from_utf8_lossy(line)));
+            gate.push_log(LogMessage::new(self.stream.name(), String::from_utf8_lossy(line)));
         }
     }
 }

@@ -113,9 +113,37 @@ fn word(number: usize) -> String {
     bytes.iter().map(|byte| format!("\\{byte:02x}")).collect()
 }
 
+/// Returns instructions that store bytes at an address.
+pub(crate) fn store(address: usize, bytes: &[u8]) -> String {
+    let store = |(place, byte): (usize, &u8)| {
+        format!("(i32.store8 (i32.const {}) (i32.const {byte}))", address + place)
+    };
+    bytes.iter().enumerate().map(store).collect()
+}
+
+/// Returns instructions of a guest like [`foreign`] that write a text to stdout. They use the
+/// memory from 1020 to 1060, and from 2048.
+pub(crate) fn say(text: &str) -> String {
+    let (store, length) = (store(2048, text.as_bytes()), text.len());
+    format!(
+        "{store} (i32.store (i32.const 1020) (call $stdout))
+        (call $check_write (i32.load (i32.const 1020)) (i32.const 1024))
+        (call $write (i32.load (i32.const 1020)) (i32.const 2048) (i32.const {length})
+            (i32.const 1040))"
+    )
+}
+
 /// Returns a node plugin that imports WASI: its random numbers, its clocks and its output.
 pub(crate) fn foreign(body: &str) -> Bytes {
     foreign_of(WASI_VERSION, body)
+}
+
+/// Returns a node plugin like [`foreign`] with further functions.
+pub(crate) fn foreign_with(functions: &str, body: &str) -> Bytes {
+    let text = node_text(WASI, DESCRIBE, body);
+    // The closing bracket of the module.
+    let text = text.strip_suffix(')').expect("the text is a module");
+    foreign_text(&format!("{text} {functions})"), "node-plugin", WASI_VERSION)
 }
 
 /// Returns a node plugin like [`foreign`] that imports this version of WASI.

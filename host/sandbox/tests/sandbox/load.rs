@@ -1,7 +1,8 @@
 //! Tests of loading. A file that is not a plugin is rejected with the problem and the fix.
 
+use serde_json::json;
 use wattle_run::limit::Limits;
-use wattle_run::ports::sandbox::NodeOutcome;
+use wattle_run::ports::sandbox::{GuestError, NodeOutcome};
 use wattle_run::stop_flag::StopFlag;
 
 use crate::{guest, load, load_error, stub_ports};
@@ -39,14 +40,21 @@ async fn module_for_wasip1_runs_with_an_adapter() {
         (if (call $fd_write (i32.const 1) (i32.const 1024) (i32.const 1) (i32.const 1032))
             (then (unreachable)))
         (if (i32.ne (i32.load (i32.const 1032)) (i32.const 1)) (then (unreachable)))
-        (if (i32.ne (call $fd_close (i32.const 3)) (i32.const 8)) (then (unreachable)))
-        (i32.const 512)";
-    let plugin = load(guest::node(WASIP1, body)).await.unwrap();
-    let imports = &plugin.info().imports;
-    assert!(imports.iter().any(|name| name == "wasi:cli/stdout"), "{imports:?}");
-    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
-    let outcome = plugin.run_node(stub_ports::call(), gate).await;
-    assert_eq!(outcome, Ok(NodeOutcome::default()));
+        (if (i32.ne (call $fd_close (i32.const 3)) (i32.const 8)) (then (unreachable)))";
+    let run = async |end: &str| {
+        let plugin = load(guest::node(WASIP1, &format!("{body} {end}"))).await.unwrap();
+        let imports = &plugin.info().imports;
+        assert!(imports.iter().any(|name| name == "wasi:cli/stdout"), "{imports:?}");
+        let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+        plugin.run_node(stub_ports::call(), gate).await
+    };
+    assert_eq!(run("(i32.const 512)").await, Ok(NodeOutcome::default()));
+    match run("(unreachable)").await {
+        Err(GuestError::Trap(failure)) => {
+            assert_eq!(failure.details.unwrap()["output"], json!({ "stdout": "n" }));
+        }
+        other => panic!("no trap: {other:?}"),
+    }
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod limits;
 mod load;
 mod names;
 mod node;
+mod output;
 mod stream;
 mod stub_ports;
 mod tool;

@@ -1,0 +1,118 @@
+//! The end of what a guest wrote to stdout and stderr, and the cause of its end.
+//!
+//! A guest that panics or throws an exception writes the reason to its output, and then executes
+//! `unreachable`. The failure of the call has the reason from here. Guests without a gate, such as
+//! plugins that describe themselves, have no other place for their output.
+
+mod cause;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(crate) use self::cause::Cause;
+
+/// Number of bytes at the end of a stream that are kept, and up to as many before them. A stack has
+/// some KiB.
+const MAX_STREAM_BYTES: usize = 8 << 10;
+
+/// An output stream of a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StandardStream {
+    Out,
+    Err,
+}
+
+impl StandardStream {
+    /// Returns the name of the stream, which is the level of its log messages as well.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Out => "stdout",
+            Self::Err => "stderr",
+        }
+    }
+}
+
+/// The output of one guest. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct GuestOutput(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl GuestOutput {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what the guest wrote to a stream.
+    pub(crate) fn write(&self, stream: StandardStream, bytes: &[u8]) {
+        let mut state = self.lock();
+        let kept = match stream {
+            StandardStream::Out => &mut state.stdout,
+            StandardStream::Err => &mut state.stderr,
+        };
+        kept.extend_from_slice(last(bytes, MAX_STREAM_BYTES));
+        // Dropping bytes with each write would move the rest each time.
+        if kept.len() > 2 * MAX_STREAM_BYTES {
+            kept.drain(..kept.len() - MAX_STREAM_BYTES);
+        }
+    }
+
+    /// Returns the cause that the output ends with.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        let find = |stream| Cause::find(&self.end(stream, MAX_STREAM_BYTES));
+        find(StandardStream::Err).or_else(|| find(StandardStream::Out))
+    }
+
+    /// Returns at most the last `max_bytes` of a stream, in whole lines if there are several.
+    pub(crate) fn end(&self, stream: StandardStream, max_bytes: usize) -> String {
+        let state = self.lock();
+        let kept = match stream {
+            StandardStream::Out => &state.stdout,
+            StandardStream::Err => &state.stderr,
+        };
+        let end = last(kept, max_bytes);
+        let text = String::from_utf8_lossy(end);
+        match text.split_once('\n') {
+            Some((_, lines)) if end.len() < kept.len() && !lines.is_empty() => lines.to_owned(),
+            _ => text.into_owned(),
+        }
+    }
+}
+
+fn last(bytes: &[u8], count: usize) -> &[u8] {
+    &bytes[bytes.len().saturating_sub(count)..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_stream_is_kept_in_whole_lines() {
+        let output = GuestOutput::default();
+        for number in 0..10_000 {
+            output.write(StandardStream::Out, format!("line {number}\n").as_bytes());
+        }
+        output.write(StandardStream::Err, b"one line");
+        let end = output.end(StandardStream::Out, 2_000);
+        assert!(end.len() <= 2_000 && end.starts_with("line "), "{end}");
+        assert!(end.ends_with("line 9998\nline 9999\n"), "{end}");
+        assert!(output.lock().stdout.len() <= 2 * MAX_STREAM_BYTES);
+        assert_eq!(output.end(StandardStream::Err, 4), "line");
+        output.write(StandardStream::Err, &[b'x'; 100_000]);
+        assert_eq!(output.end(StandardStream::Err, 100_000).len(), MAX_STREAM_BYTES + 8);
+    }
+
+    #[test]
+    fn the_cause_on_stderr_comes_first() {
+        let output = GuestOutput::default();
+        assert_eq!(output.cause(), None);
+        output.write(StandardStream::Out, b"Assertion failed: a (a.c: f: 1)\n");
+        assert_eq!(output.cause().unwrap().text, "Assertion failed: a");
+        output.write(StandardStream::Err, b"Assertion failed: b (b.c: f: 1)");
+        assert_eq!(output.cause().unwrap().text, "Assertion failed: b");
+    }
+}

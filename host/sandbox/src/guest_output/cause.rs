@@ -1,0 +1,214 @@
+//! The cause of the end of a guest, as standard libraries write it to stderr.
+
+use serde::Serialize;
+
+use crate::load::text::sanitize;
+
+/// Maximum length of the text of a cause, in characters. A longer text is cut; the end of the
+/// output has more of it.
+const MAX_TEXT_CHARS: usize = 1_000;
+
+/// Maximum length of the name of a file, in characters.
+const MAX_FILE_CHARS: usize = 200;
+
+/// Beginning of the line before a stack of Python.
+const TRACEBACK: &str = "Traceback (most recent call last)";
+
+/// Why a guest ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Cause {
+    pub(crate) text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) column: Option<u32>,
+}
+
+/// A place in a source file.
+#[derive(Default)]
+struct Place<'a> {
+    file: Option<&'a str>,
+    line: Option<u32>,
+    column: Option<u32>,
+}
+
+impl Cause {
+    fn at(text: &str, place: &Place<'_>) -> Self {
+        Self {
+            text: sanitize(text.trim(), MAX_TEXT_CHARS),
+            file: place.file.map(|file| sanitize(file, MAX_FILE_CHARS)),
+            line: place.line,
+            column: place.column,
+        }
+    }
+
+    /// Finds the last cause in an output. Understands the forms of Python, of JavaScript, of Rust
+    /// and of C. Rust comes after the first two, whose runtimes are written in it: they panic with
+    /// the error of the plugin.
+    pub(crate) fn find(output: &str) -> Option<Self> {
+        let lines: Vec<&str> = output.lines().collect();
+        of_python(&lines)
+            .or_else(|| of_javascript(&lines))
+            .or_else(|| of_rust(&lines))
+            .or_else(|| of_c(&lines))
+    }
+}
+
+/// Shows the text, and the file and line if they are known.
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)?;
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, " ({file}:{line})"),
+            (Some(file), None) => write!(f, " ({file})"),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+/// Reads the innermost frame of the last stack, and the first line below the frames.
+fn of_python(lines: &[&str]) -> Option<Cause> {
+    let begin = lines.iter().rposition(|line| line.trim_start().starts_with(TRACEBACK))?;
+    let stack = &lines[begin + 1..];
+    let text = stack.iter().find(|line| !line.is_empty() && !line.starts_with(' '))?;
+    let frames = stack.iter().take_while(|line| line.starts_with(' '));
+    let place = frames.filter_map(|line| python_frame(line)).last().unwrap_or_default();
+    Some(Cause::at(text, &place))
+}
+
+/// Parses `File "app.py", line 12, in run`.
+fn python_frame(line: &str) -> Option<Place<'_>> {
+    let (file, rest) = line.trim_start().strip_prefix("File \"")?.split_once("\", line ")?;
+    let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next()?;
+    Some(Place { file: Some(file), line: Some(digits.parse().ok()?), column: None })
+}
+
+/// Reads the innermost frame of the last stack, and the line above the frames.
+fn of_javascript(lines: &[&str]) -> Option<Cause> {
+    let is_frame = |line: &&str| javascript_frame(line).is_some();
+    let last = lines.iter().rposition(is_frame)?;
+    let above = lines[..last].iter().rposition(|line| !is_frame(line));
+    let first = above.map_or(0, |above| above + 1);
+    let is_title = |line: &&&str| !line.trim().is_empty() && line.trim() != "Stack:";
+    let text = lines[..first].iter().rev().find(is_title)?;
+    Some(Cause::at(text, &javascript_frame(lines[first])?))
+}
+
+/// Parses `at run (app.js:12:5)` and `run@app.js:12:5`.
+fn javascript_frame(line: &str) -> Option<Place<'_>> {
+    let line = line.trim();
+    let place = match line.strip_prefix("at ") {
+        Some(frame) => frame.strip_suffix(')')?.split_once(" (")?.1,
+        None => line.split_once('@').filter(|(function, _)| !function.contains(' '))?.1,
+    };
+    parse_place(place)
+}
+
+/// Reads the last panic: its place, and the lines below it.
+fn of_rust(lines: &[&str]) -> Option<Cause> {
+    let begin = lines.iter().rposition(|line| line.contains("panicked at "))?;
+    let (_, place) = lines[begin].split_once("panicked at ")?;
+    let place = parse_place(place.strip_suffix(':')?)?;
+    let is_text = |line: &&&str| !line.is_empty() && !line.starts_with("note: ");
+    let text: Vec<&str> = lines[begin + 1..].iter().take_while(is_text).copied().collect();
+    Some(Cause::at(&text.join("\n"), &place))
+}
+
+/// Parses the last `Assertion failed: rows > 0 (main.c: run: 12)` of wasi-libc.
+fn of_c(lines: &[&str]) -> Option<Cause> {
+    let line = lines.iter().rfind(|line| line.starts_with("Assertion failed: "))?;
+    let (text, place) = line.strip_suffix(')')?.rsplit_once(" (")?;
+    let (file, rest) = place.split_once(": ")?;
+    let (_, number) = rest.rsplit_once(": ")?;
+    let place = Place { file: Some(file), line: Some(number.parse().ok()?), column: None };
+    Some(Cause::at(text, &place))
+}
+
+/// Parses `src/lib.rs:12:5`.
+fn parse_place(text: &str) -> Option<Place<'_>> {
+    let (rest, column) = text.rsplit_once(':')?;
+    let (file, line) = rest.rsplit_once(':')?;
+    Some(Place { file: Some(file), line: Some(line.parse().ok()?), column: column.parse().ok() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause(text: &str, file: &str, line: u32, column: Option<u32>) -> Option<Cause> {
+        Some(Cause { text: text.to_owned(), file: Some(file.to_owned()), line: Some(line), column })
+    }
+
+    #[test]
+    fn outputs_of_languages_are_understood() {
+        for (output, expected) in [
+            (
+                "thread '<unnamed>' panicked at src/lib.rs:12:5:\nno rows\nin the table\n\
+                 note: run with `RUST_BACKTRACE=1` environment variable\n",
+                cause("no rows\nin the table", "src/lib.rs", 12, Some(5)),
+            ),
+            (
+                "before\nTraceback (most recent call last):\n  File \"main.py\", line 3, in run\n    \
+                 load()\n  File \"/app/rows.py\", line 12, in load\n    raise ValueError(\"no rows\")\n    \
+                 ^^^^^^^^^^^^^^^^\nValueError: no rows\n",
+                cause("ValueError: no rows", "/app/rows.py", 12, None),
+            ),
+            (
+                "thread '<unnamed>' panicked at crates/runtime/src/interpreter.rs:88:9:\n\
+                 TypeError: cannot read property 'rows' of undefined\n    at load (app.js:12:5)\n    \
+                 at run (app.js:20:1)\n",
+                cause("TypeError: cannot read property 'rows' of undefined", "app.js", 12, Some(5)),
+            ),
+            (
+                "Error: no rows\nStack:\n  load@app.js:12:5\n  run@app.js:20:1\n",
+                cause("Error: no rows", "app.js", 12, Some(5)),
+            ),
+            (
+                "Assertion failed: rows > 0 (src/main.c: load: 12)\n",
+                cause("Assertion failed: rows > 0", "src/main.c", 12, None),
+            ),
+        ] {
+            assert_eq!(Cause::find(output), expected, "{output}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_several_causes_counts() {
+        let stack = |name: &str| {
+            format!("{TRACEBACK}:\n  File \"{name}.py\", line 1, in f\n    g()\nKeyError: {name}\n")
+        };
+        let chained = format!(
+            "{}\nDuring handling of the above exception, another exception occurred:\n\n{}",
+            stack("a"),
+            stack("b")
+        );
+        assert_eq!(Cause::find(&chained), cause("KeyError: b", "b.py", 1, None));
+    }
+
+    #[test]
+    fn other_output_has_no_cause() {
+        for output in [
+            "",
+            "10 rows at noon (local time)\n",
+            "mail to a@example.com:25\n",
+            "panicked at\n",
+            "thread 'main' panicked at src/lib.rs:\n",
+            "Traceback (most recent call last):\n",
+            "Traceback (most recent call last):\n  File \"a.py\", line 1\n",
+            "Assertion failed: x\n",
+            "    at run (app.js:1:1)\n",
+        ] {
+            assert_eq!(Cause::find(output), None, "{output}");
+        }
+    }
+
+    #[test]
+    fn a_cause_is_shown_with_its_place() {
+        let found = Cause::find("Assertion failed: rows > 0 (main.c: load: 12)").unwrap();
+        assert_eq!(found.to_string(), "Assertion failed: rows > 0 (main.c:12)");
+        let long = format!("{TRACEBACK}\n{}", "x".repeat(2_000));
+        assert_eq!(Cause::find(&long).unwrap().to_string().len(), MAX_TEXT_CHARS);
+    }
+}

@@ -1,0 +1,74 @@
+//! Tests of what a guest writes before it fails: the failure has the cause, and the end of the
+//! output.
+
+use serde_json::{Value, json};
+use wattle_graph::failure::Failure;
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::{GuestError, NodeOutcome};
+use wattle_run::stop_flag::StopFlag;
+
+use crate::{guest, load, load_error, stub_ports};
+
+const TRACEBACK: &str = "Traceback (most recent call last):\n  File \"app.py\", line 12, in run\n    \
+                         raise ValueError(\"no rows\")\nValueError: no rows";
+
+async fn run(bytes: bytes::Bytes) -> Result<NodeOutcome, GuestError> {
+    let plugin = load(bytes).await.unwrap();
+    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+    plugin.run_node(stub_ports::call(), gate).await
+}
+
+/// Returns the failure of a trap, and its details.
+fn trap(ended: Result<NodeOutcome, GuestError>) -> (Failure, Value) {
+    match ended {
+        Err(GuestError::Trap(failure)) => (failure.clone(), failure.details.unwrap()),
+        other => panic!("no trap: {other:?}"),
+    }
+}
+
+/// The last line has no end, as in the output of a program that was aborted.
+#[tokio::test]
+async fn traceback_is_the_cause_of_a_trap() {
+    let body = format!("{} (unreachable)", guest::say(TRACEBACK));
+    let (failure, details) = trap(run(guest::foreign(&body)).await);
+    let message = "node `n` of plugin `guest` trapped: ValueError: no rows (app.py:12)";
+    assert_eq!(failure.message, message);
+    assert_eq!(details["trap"], "unreachable");
+    let cause = json!({ "text": "ValueError: no rows", "file": "app.py", "line": 12 });
+    assert_eq!(details["cause"], cause);
+    assert_eq!(details["output"], json!({ "stdout": TRACEBACK }));
+}
+
+#[tokio::test]
+async fn other_output_is_in_the_details_of_a_trap() {
+    let body = format!("{} (unreachable)", guest::say("\u{1b}[31mloading\n"));
+    let (failure, details) = trap(run(guest::foreign(&body)).await);
+    assert!(failure.message.contains("trapped: it panicked, or reached code"), "{failure}");
+    assert_eq!(
+        (&details["cause"], &details["output"]["stdout"]),
+        (&Value::Null, &json!("[31mloading\n"))
+    );
+}
+
+#[tokio::test]
+async fn earlier_error_is_not_the_cause_of_a_stack_overflow() {
+    let body = format!("{} (drop (call $recurse)) (i32.const 512)", guest::say(TRACEBACK));
+    let recurse = "(func $recurse (result i32) (i32.add (call $recurse) (i32.const 1)))";
+    let (failure, details) = trap(run(guest::foreign_with(recurse, &body)).await);
+    assert_eq!((&details["trap"], &details["cause"]), (&json!("stack-overflow"), &Value::Null));
+    assert!(!failure.message.contains("ValueError"), "{failure}");
+}
+
+#[tokio::test]
+async fn rejection_of_a_description_that_panics_has_the_cause() {
+    let traceback = format!("{} (unreachable)", guest::say(TRACEBACK));
+    let output = format!("{} (unreachable)", guest::say("loading\nno schema\n"));
+    for (bytes, cause) in [
+        (guest::foreign_describing(&traceback), "ValueError: no rows (app.py:12)"),
+        (guest::foreign_describing(&output), "the last line of its output is `no schema`"),
+    ] {
+        let error = load_error(bytes).await;
+        assert_eq!(error.code, "describe");
+        assert!(error.message.ends_with(cause), "{error}");
+    }
+}
