@@ -39,6 +39,7 @@ pub(crate) struct GuestOutput(Arc<Mutex<State>>);
 struct State {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
+    panic: Option<Cause>,
 }
 
 impl GuestOutput {
@@ -60,10 +61,16 @@ impl GuestOutput {
         }
     }
 
-    /// Returns the cause that the output ends with.
+    /// Keeps the cause that the guest gives itself. A later one replaces it.
+    pub(crate) fn set_panic(&self, cause: Cause) {
+        self.lock().panic = Some(cause);
+    }
+
+    /// Returns the cause that the guest gave, or the one that its output ends with.
     pub(crate) fn cause(&self) -> Option<Cause> {
+        let given = self.lock().panic.clone();
         let find = |stream| Cause::find(&self.end(stream, MAX_STREAM_BYTES));
-        find(StandardStream::Err).or_else(|| find(StandardStream::Out))
+        given.or_else(|| find(StandardStream::Err)).or_else(|| find(StandardStream::Out))
     }
 
     /// Returns at most the last `max_bytes` of a stream, in whole lines if there are several.
@@ -107,12 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_on_stderr_comes_first() {
+    fn the_cause_of_the_guest_comes_before_its_output() {
         let output = GuestOutput::default();
         assert_eq!(output.cause(), None);
         output.write(StandardStream::Out, b"Assertion failed: a (a.c: f: 1)\n");
         assert_eq!(output.cause().unwrap().text, "Assertion failed: a");
         output.write(StandardStream::Err, b"Assertion failed: b (b.c: f: 1)");
         assert_eq!(output.cause().unwrap().text, "Assertion failed: b");
+        output.set_panic(Cause::from_fields("c", &[]));
+        assert_eq!(output.cause().unwrap().text, "c");
     }
 }

@@ -44,7 +44,7 @@ pub(crate) enum WasiSource<'a> {
 
 impl HostState {
     /// Creates the wasmtime store of one guest call, with its limits. Without a gate, a call of any
-    /// function of `wattle:plugin` traps.
+    /// function of `wattle:plugin` traps, except for `log.write`.
     pub(crate) fn new_store(
         engine: &wasmtime::Engine,
         gate: Option<Arc<Gate>>,

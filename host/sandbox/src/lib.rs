@@ -21,7 +21,7 @@
 //! # Invariants
 //!
 //! * A guest reaches the host only through its gate. Without a gate every import of `wattle:plugin`
-//!   traps, and WASI returns constants.
+//!   but `log` traps, and WASI returns constants.
 //! * A store serves one call. After a trap, an exceeded limit or a dropped future, nothing of it
 //!   remains.
 //! * The guests of a host hold no more memory than its limit, whatever they do.

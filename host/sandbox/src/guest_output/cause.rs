@@ -35,6 +35,16 @@ struct Place<'a> {
 }
 
 impl Cause {
+    /// Creates a cause from a message of the guest. `fields` have `file`, `line` and `column` as
+    /// JSON; others are ignored.
+    pub(crate) fn from_fields(text: &str, fields: &[(String, String)]) -> Self {
+        let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, json)| json);
+        let number = |name: &str| field(name).and_then(|json| json.parse().ok());
+        let file: Option<String> = field("file").and_then(|json| serde_json::from_str(json).ok());
+        let place = Place { file: file.as_deref(), line: number("line"), column: number("column") };
+        Self::at(text, &place)
+    }
+
     fn at(text: &str, place: &Place<'_>) -> Self {
         Self {
             text: sanitize(text.trim(), MAX_TEXT_CHARS),
@@ -205,10 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_shown_with_its_place() {
-        let found = Cause::find("Assertion failed: rows > 0 (main.c: load: 12)").unwrap();
-        assert_eq!(found.to_string(), "Assertion failed: rows > 0 (main.c:12)");
-        let long = format!("{TRACEBACK}\n{}", "x".repeat(2_000));
-        assert_eq!(Cause::find(&long).unwrap().to_string().len(), MAX_TEXT_CHARS);
+    fn a_cause_is_made_of_fields() {
+        let field = |name: &str, json: &str| (name.to_owned(), json.to_owned());
+        let fields = [field("file", "\"src/lib.rs\""), field("line", "12"), field("more", "{}")];
+        let found = Cause::from_fields("no rows", &fields);
+        assert_eq!(Some(found.clone()), cause("no rows", "src/lib.rs", 12, None));
+        assert_eq!(found.to_string(), "no rows (src/lib.rs:12)");
+        let broken = [field("file", "lib.rs"), field("line", "-1")];
+        assert_eq!(Cause::from_fields("no rows", &broken), Cause::from_fields("no rows", &[]));
+        assert_eq!(Cause::from_fields(&"x".repeat(2_000), &[]).text.len(), MAX_TEXT_CHARS);
     }
 }

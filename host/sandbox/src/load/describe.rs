@@ -155,7 +155,7 @@ fn from_guest_error(ended: GuestError) -> Rejection {
         "describe",
         &message,
         "the functions that describe a plugin must return within a second of CPU time, and must \
-         not call an import of `wattle:plugin`",
+         not call an import of `wattle:plugin` other than `log`",
     )
 }
 

@@ -113,6 +113,12 @@ fn word(number: usize) -> String {
     bytes.iter().map(|byte| format!("\\{byte:02x}")).collect()
 }
 
+/// Returns a node plugin like [`node`] whose `describe` has the given body, which leaves the
+/// address of the nodes, such as 192.
+pub(crate) fn node_describing(imports: &str, describe: &str) -> Bytes {
+    core(&node_text(imports, describe, "(i32.const 512)"), "node-plugin")
+}
+
 /// Returns instructions that store bytes at an address.
 pub(crate) fn store(address: usize, bytes: &[u8]) -> String {
     let store = |(place, byte): (usize, &u8)| {
@@ -130,6 +136,25 @@ pub(crate) fn say(text: &str) -> String {
         (call $check_write (i32.load (i32.const 1020)) (i32.const 1024))
         (call $write (i32.load (i32.const 1020)) (i32.const 2048) (i32.const {length})
             (i32.const 1040))"
+    )
+}
+
+/// The import of `log.write`.
+pub(crate) const LOG: &str = r#"(import "wattle:plugin/log@0.1.0" "write"
+    (func $log (param i32 i32 i32 i32 i32 i32 i32)))"#;
+
+/// Returns instructions of a guest with the import [`LOG`] that write a message of the level
+/// `panic`, with the file `app.rs` and the line 7. They use the memory from 2048.
+pub(crate) fn panic(message: &str) -> String {
+    let texts = store(2048, b"panicfile\"app.rs\"line7");
+    let numbers = [2053_u32, 4, 2057, 8, 2065, 4, 2069, 1];
+    let fields: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let (fields, length) = (store(2080, &fields), message.len());
+    let message = store(2112, message.as_bytes());
+    format!(
+        "{texts} {fields} {message}
+        (call $log (i32.const 5) (i32.const 2048) (i32.const 5)
+            (i32.const 2112) (i32.const {length}) (i32.const 2080) (i32.const 2))"
     )
 }
 

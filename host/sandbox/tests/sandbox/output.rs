@@ -60,10 +60,20 @@ async fn earlier_error_is_not_the_cause_of_a_stack_overflow() {
 }
 
 #[tokio::test]
+async fn message_of_the_level_panic_is_the_cause_of_a_trap() {
+    let body = format!("{} (unreachable)", guest::panic("no rows"));
+    let (failure, details) = trap(run(guest::node(guest::LOG, &body)).await);
+    assert!(failure.message.ends_with("trapped: no rows (app.rs:7)"), "{failure}");
+    assert_eq!(details["cause"], json!({ "text": "no rows", "file": "app.rs", "line": 7 }));
+}
+
+#[tokio::test]
 async fn rejection_of_a_description_that_panics_has_the_cause() {
+    let panic = format!("{} (unreachable)", guest::panic("no schema"));
     let traceback = format!("{} (unreachable)", guest::say(TRACEBACK));
     let output = format!("{} (unreachable)", guest::say("loading\nno schema\n"));
     for (bytes, cause) in [
+        (guest::node_describing(guest::LOG, &panic), "no schema (app.rs:7)"),
         (guest::foreign_describing(&traceback), "ValueError: no rows (app.py:12)"),
         (guest::foreign_describing(&output), "the last line of its output is `no schema`"),
     ] {
@@ -71,4 +81,11 @@ async fn rejection_of_a_description_that_panics_has_the_cause() {
         assert_eq!(error.code, "describe");
         assert!(error.message.ends_with(cause), "{error}");
     }
+}
+
+#[tokio::test]
+async fn description_may_write_log_messages() {
+    let describe = format!("{} (i32.const 192)", guest::panic("nothing happened"));
+    let plugin = load(guest::node_describing(guest::LOG, &describe)).await.unwrap();
+    assert_eq!(plugin.info().nodes[0].name, "n");
 }
