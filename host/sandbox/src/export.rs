@@ -15,6 +15,7 @@ use wattle_run::gate::{AwaitedBy, Gate};
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
+use crate::bindings::wattle::plugin::types;
 use crate::compiled::CompiledComponent;
 use crate::guest_error::{self, Callee};
 use crate::guests_memory::{GuestMemory, MemoryOwner};
@@ -81,6 +82,21 @@ impl GuestInstance<'_> {
         done.map_err(|error| {
             guest_error::from_wasmtime_error(error, self.store.data(), self.limits, self.callee)
         })
+    }
+
+    /// Returns the output of a function that may return a failure, like [`Self::finish`].
+    pub(crate) fn finish_fallible<T>(
+        self,
+        done: wasmtime::Result<Result<T, types::Failure>>,
+    ) -> Result<T, GuestError> {
+        match done {
+            Ok(Err(failure)) => {
+                let (guest, limits, callee) = (self.store.data(), self.limits, self.callee);
+                Err(guest_error::from_failure(failure.into(), guest, limits, callee))
+            }
+            Ok(Ok(output)) => Ok(output),
+            Err(error) => self.finish(Err(error)),
+        }
     }
 }
 

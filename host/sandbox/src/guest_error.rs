@@ -74,6 +74,23 @@ pub(crate) fn from_wasmtime_error(
     GuestError::Trap(trap_failure(&error, &guest.output, callee))
 }
 
+/// Converts the failure that a guest returned to the error of the call. A guest that was denied
+/// memory has reached its limit, whatever it calls that: Python returns a `MemoryError`.
+pub(crate) fn from_failure(
+    failure: Failure,
+    guest: &HostState,
+    limits: &Limits,
+    callee: Callee<'_>,
+) -> GuestError {
+    match guest.memory.denied() {
+        Some(denied) => {
+            let cause = Cause::from_fields(&failure.message, &[]);
+            memory_denied(denied, guest, limits, callee, Some(&cause))
+        }
+        None => GuestError::Failure(failure),
+    }
+}
+
 fn from_trap_reason(trapped: TrapReason, limits: &Limits, callee: Callee<'_>) -> GuestError {
     match trapped {
         TrapReason::Unwind(unwind) => GuestError::Unwound(unwind),

@@ -38,10 +38,7 @@ pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOu
     };
     let mut live = call.instantiate().await?;
     let done = invoke(&mut live, export, context, input).await;
-    match live.finish(done)? {
-        Ok(outcome) => into_outcome(outcome, limits, callee),
-        Err(failure) => Err(GuestError::Failure(failure.into())),
-    }
+    into_outcome(live.finish_fallible(done)?, limits, callee)
 }
 
 /// Returns the extension fields of the task context (`extra`): the configuration of the node, and

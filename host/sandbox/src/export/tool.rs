@@ -38,10 +38,7 @@ pub(crate) async fn run(
     };
     let mut live = call.instantiate().await?;
     let done = invoke(&mut live, indices, &context, arguments).await;
-    match live.finish(done)? {
-        Ok(output) => into_output(output, limits, callee),
-        Err(failure) => Err(GuestError::Failure(failure.into())),
-    }
+    into_output(live.finish_fallible(done)?, limits, callee)
 }
 
 async fn invoke(

@@ -38,10 +38,7 @@ pub(crate) async fn run(
     };
     let mut live = call.instantiate().await?;
     let done = invoke(&mut live, indices, &request).await;
-    match live.finish(done)? {
-        Ok(response) => into_response(response, limits, callee),
-        Err(failure) => Err(GuestError::Failure(failure.into())),
-    }
+    into_response(live.finish_fallible(done)?, limits, callee)
 }
 
 async fn invoke(

@@ -116,6 +116,28 @@ async fn failure_of_the_tool_is_returned() {
     );
 }
 
+/// Python returns a `MemoryError`, JavaScript an error of another name.
+#[tokio::test]
+async fn failure_after_denied_memory_is_the_limit() {
+    let body = "(drop (memory.grow (i32.const 1000)))
+        (i32.store8 (i32.const 512) (i32.const 1))
+        (i32.store (i32.const 516) (i32.const 64)) (i32.store (i32.const 520) (i32.const 1))
+        (i32.store (i32.const 524) (i32.const 64)) (i32.store (i32.const 528) (i32.const 1))
+        (i32.const 512)";
+    let limits = Limits { memory_bytes: 1 << 20, ..Limits::default() };
+    match call_tool(body, limits).await {
+        Err(GuestError::Limit(failure)) => {
+            let details = failure.details.unwrap();
+            assert_eq!(
+                (&details["limit"], &details["allowed"]),
+                (&json!("memory"), &json!(1 << 20))
+            );
+            assert_eq!(details["cause"], json!({ "text": "t" }));
+        }
+        other => panic!("no limit: {other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn error_of_invalid_data_names_the_tool() {
     let body = "(i32.store8 (i32.const 524) (i32.const 1))
