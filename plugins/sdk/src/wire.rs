@@ -12,6 +12,7 @@ pub(crate) mod llm;
 pub(crate) mod log;
 pub(crate) mod memory;
 mod message;
+mod panic;
 pub(crate) mod random;
 pub(crate) mod runs;
 pub(crate) mod settings;

@@ -6,9 +6,11 @@ use crate::export::NodeEntry;
 use crate::failure::Failure;
 use crate::node::{Context, Decision, Update};
 use crate::wire::convert::{extra, raw_extra, value};
+use crate::wire::panic::report_panics;
 
 /// Returns the descriptions of all nodes.
 pub fn describe(entries: &[NodeEntry]) -> Vec<raw::NodeInfo> {
+    report_panics();
     let info = |entry: &NodeEntry| raw::NodeInfo {
         name: entry.name.to_owned(),
         doc: entry.doc.to_owned(),
@@ -30,6 +32,7 @@ pub fn run_named(
     context: raw::TaskContext,
     input: &str,
 ) -> Result<raw::Outcome, types::Failure> {
+    report_panics();
     let context = Context::from(context);
     let entry = entries
         .iter()

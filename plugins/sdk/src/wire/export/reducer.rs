@@ -4,9 +4,11 @@ use crate::bindings::imports::wattle::plugin::types;
 use crate::bindings::reducer::exports::wattle::plugin::reducer as raw;
 use crate::export::ReducerEntry;
 use crate::failure::Failure;
+use crate::wire::panic::report_panics;
 
 /// Returns the descriptions of all reducers.
 pub fn list_reducers(entries: &[ReducerEntry]) -> Vec<raw::ReducerInfo> {
+    report_panics();
     let info = |entry: &ReducerEntry| raw::ReducerInfo {
         name: entry.name.to_owned(),
         doc: entry.doc.to_owned(),
@@ -22,6 +24,7 @@ pub fn reduce_named(
     current: Option<&str>,
     updates: &[String],
 ) -> Result<String, types::Failure> {
+    report_panics();
     let entry = entries
         .iter()
         .find(|entry| entry.name == name)

@@ -6,9 +6,11 @@ use crate::export::ToolEntry;
 use crate::failure::Failure;
 use crate::tool::{HINTS, ToolContext, ToolHints, ToolOutput};
 use crate::wire::convert::{extra, raw_extra, text};
+use crate::wire::panic::report_panics;
 
 /// Returns the descriptions of all tools.
 pub fn list_tools(entries: &[ToolEntry]) -> Vec<raw::ToolInfo> {
+    report_panics();
     let info = |entry: &ToolEntry| raw::ToolInfo {
         name: entry.name.to_owned(),
         description: entry.description.to_owned(),
@@ -34,6 +36,7 @@ pub fn tool_named(
     context: raw::CallContext,
     arguments: &str,
 ) -> Result<raw::ToolOutput, types::Failure> {
+    report_panics();
     let context = ToolContext::from(context);
     let entry = entries
         .iter()

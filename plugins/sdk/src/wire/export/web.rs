@@ -8,9 +8,11 @@ use crate::export::{HandlerEntry, describe_routes};
 use crate::failure::Failure;
 use crate::web::{Body, HandOff, Request, Response, StreamFormat, settle};
 use crate::wire::convert::{extra, raw_extra};
+use crate::wire::panic::report_panics;
 
 /// Returns all endpoints with their descriptions.
 pub fn list_routes(entries: &[HandlerEntry]) -> Vec<raw::Route> {
+    report_panics();
     let route = |(entry, openapi): (&HandlerEntry, Value)| raw::Route {
         method: entry.method.to_owned(),
         path: entry.path.to_owned(),
@@ -24,6 +26,7 @@ pub fn handle(
     entries: &[HandlerEntry],
     request: raw::Request,
 ) -> Result<raw::Response, types::Failure> {
+    report_panics();
     let request = Request::from(request);
     let serves =
         |entry: &&HandlerEntry| entry.path == request.route && entry.method == request.method;

@@ -92,11 +92,19 @@ async fn endless_recursion_is_a_trap_that_names_the_stack() {
 }
 
 #[tokio::test]
-async fn a_panic_is_a_trap() {
+async fn a_panic_is_a_trap_with_its_text_and_place() {
     let server = server().await;
     let (fault, failure) = misbehave(&server, "trap", json!({})).await;
     assert_eq!((fault, &failure["code"]), (json!("trap"), &json!("trap")));
-    assert_eq!(failure["details"]["trap"], "unreachable", "{failure}");
+    let details = &failure["details"];
+    assert_eq!(details["trap"], "unreachable", "{failure}");
+    let cause = &details["cause"];
+    assert_eq!(cause["text"], "a misdeed", "{failure}");
+    let file = cause["file"].as_str().unwrap();
+    assert!(file.ends_with("misdeeds/src/output.rs"), "{file}");
+    assert!(cause["line"].is_u64() && cause["column"].is_u64(), "{cause}");
+    let place = format!("trapped: a misdeed ({file}:{})", cause["line"]);
+    assert!(failure["message"].as_str().unwrap().ends_with(&place), "{failure}");
 }
 
 #[tokio::test]
