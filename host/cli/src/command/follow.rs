@@ -43,7 +43,7 @@ pub(super) async fn follow(
         if let Some(text) = outcome(&ended) {
             Output::line(&text);
         }
-        advise(&ended);
+        advise(&ended, progress.failure.as_deref());
     }
     Ok(match ended.status {
         RunStatus::Interrupted => Exit::Interrupted,
@@ -67,6 +67,8 @@ struct Progress {
     bar: Option<ProgressBar>,
     quiet: bool,
     answer: Answer,
+    /// Message of the newest failure of a task on the screen.
+    failure: Option<String>,
 }
 
 impl Progress {
@@ -81,7 +83,7 @@ impl Progress {
             bar.enable_steady_tick(TICK);
             bar
         });
-        Self { bar, quiet, answer: Answer::default() }
+        Self { bar, quiet, answer: Answer::default(), failure: None }
     }
 
     /// Finished work remains on the screen. Work in progress is shown next to the spinner.
@@ -93,6 +95,7 @@ impl Progress {
                 (format!("{} done in {took}", finished.node), true)
             }
             EventKind::TaskFailed(failed) => {
+                self.failure = (!self.quiet).then(|| failed.failure.message.clone());
                 let again = if failed.retry_in_ms.is_some() { ", retrying" } else { "" };
                 (format!("{} failed{again}: {}", failed.node, failed.failure), true)
             }
@@ -163,8 +166,8 @@ pub(super) fn questions(open: &[QuestionDocument], next: &[String]) -> String {
     open.iter().map(question).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Prints the next step for the user.
-fn advise(run: &RunDocument) {
+/// Prints the next step for the user. `shown` is the message of a failure that the user has seen.
+fn advise(run: &RunDocument, shown: Option<&str>) {
     let thread = words::quoted(&run.thread);
     match run.status {
         RunStatus::Interrupted => {
@@ -184,10 +187,11 @@ fn advise(run: &RunDocument) {
             ));
         }
         RunStatus::Failed => {
-            let failure = run.failure.as_ref();
-            let why = failure.map_or_else(String::new, |it| format!("{}: {}", it.code, it.message));
+            let unseen = run.failure.as_ref().filter(|it| shown != Some(it.message.as_str()));
+            let why =
+                unseen.map_or_else(String::new, |it| format!(": {}: {}", it.code, it.message));
             Output::error(&format!(
-                "the run failed: {why}\n  hint: see `wattle trace {thread}`; run the failed nodes \
+                "the run failed{why}\n  hint: see `wattle trace {thread}`; run the failed nodes \
                  again with `wattle thread resume {thread}`"
             ));
         }

@@ -142,6 +142,19 @@ async fn a_failed_run_has_its_own_exit_code() {
 }
 
 #[tokio::test]
+async fn the_reason_of_a_failed_run_is_printed_once() {
+    let scene = Scene::new().await;
+    scene.place.add_misdeeds(super::sandbox::graphs().as_str());
+    for quiet in [&[][..], &["--quiet"]] {
+        let args = [&["run", "misdeeds/trap", "--input", "{}"][..], quiet].concat();
+        let ended = scene.run(&args).await;
+        assert_eq!(ended.code, 6, "{}", ended.text());
+        assert_eq!(ended.stderr.matches("trapped: a misdeed").count(), 1, "{}", ended.stderr);
+        assert!(ended.stderr.contains("the run failed"), "{}", ended.stderr);
+    }
+}
+
+#[tokio::test]
 async fn threads_are_listed_shown_and_deleted() {
     let scene = Scene::new().await;
     let thread = scene.waiting().await;
