@@ -1,92 +1,37 @@
 // Endpoints of the app, with the documents of their requests and responses.
 import { request } from "@wattle/page";
+import type { components } from "./schema.d.ts";
 
-export type TaskType = "operation" | "holding" | "unknown";
+type Schemas = components["schemas"];
 
-/** A trade of a review. Values that were not found are `null`, or empty for texts. */
-export interface OperationRow {
-  ticker: string;
-  name: string;
-  action: "buy" | "sell";
-  quantity: number | null;
-  price: number | null;
-  currency: string;
-  tradedAt: string | null;
-  memo?: string;
-}
+/** A trade of a review. */
+export type OperationRow = Schemas["OperationItem"];
 
 /** One holding of a review. */
-export interface HoldingRow {
-  ticker: string;
-  name: string;
-  quantity: number | null;
-  costPrice: number | null;
-  currency: string;
-}
+export type HoldingRow = Schemas["HoldingItem"];
 
 /** The review that a person has to confirm. */
-export interface ReviewPayload {
-  type: TaskType;
-  rows: (OperationRow | HoldingRow)[];
-  missingFields: string[];
-  warnings: string[];
-}
+export type ReviewPayload = Schemas["Review"];
 
 /** The data that a person confirmed. */
-export interface ConfirmedData {
-  type: "operation" | "holding";
-  rows: (OperationRow | HoldingRow)[];
-  riskCategory: string;
-  portfolioId: number;
-}
+export type ConfirmedData = Schemas["Confirmed"];
 
-export interface Input {
-  imageData?: string;
-  textInput?: string;
-}
-
-export interface StoreResult {
-  success: boolean;
-  ids: number[];
-}
-
-export interface Portfolio {
-  id: number;
-  name: string;
-}
+export type Input = Schemas["Input"];
+export type StoreResult = Schemas["StoreResult"];
+export type Portfolio = Schemas["Portfolio"];
 
 /** A thread with its pending review, or with the result of the write. */
-export interface ThreadView {
-  threadId: string;
-  reviewPayload?: ReviewPayload;
-  storeResult?: StoreResult;
-}
+export type ThreadView = Schemas["ThreadView"];
 
-interface Stored {
-  id: number;
-  ticker: string;
-  name: string;
-  quantity: number;
-  currency: string;
-  riskCategory: string;
-  portfolioId: number;
-  createdAt: string;
-}
+export type Operation = Schemas["Operation"];
+export type Holding = Schemas["Holding"];
 
-export interface Operation extends Stored {
-  action: "buy" | "sell";
-  price: number;
-  tradedAt: string;
-  memo: string | null;
-}
+/** An event of the stream of a run. */
+export type StreamEvent = Schemas["StreamEvent"];
 
-export interface Holding extends Stored {
-  costPrice: number;
-}
-
-export interface Page<R> {
+/** A page of stored rows, such as an `OperationPage`. */
+export interface Page<R> extends Omit<Schemas["OperationPage"], "items"> {
   items: R[];
-  nextBefore: number | null;
 }
 
 /** Path of the endpoint that starts a run and streams the progress of each node. */
@@ -98,7 +43,7 @@ export function readThread(threadId: string): Promise<ThreadView> {
 
 export async function resume(threadId: string, confirmedData: ConfirmedData): Promise<StoreResult> {
   const body = { threadId, confirmedData };
-  const answer = await request<{ storeResult: StoreResult }>("api/ai/asset-graph/resume", { body });
+  const answer = await request<Schemas["Resumed"]>("api/ai/asset-graph/resume", { body });
   return answer.storeResult;
 }
 

@@ -2,7 +2,7 @@
 import { ApiError } from "@wattle/page";
 import { connected } from "@wattle/page/connection";
 import { streamEvents } from "@wattle/page/sse";
-import { type Input, type ReviewPayload, readThread, STREAM } from "../api.ts";
+import { type Input, type ReviewPayload, readThread, STREAM, type StreamEvent } from "../api.ts";
 
 /** Progress of a node. */
 export interface Step {
@@ -35,27 +35,25 @@ export async function parse(input: Input, { onThread, onSteps }: Watch): Promise
   let threadId: string | undefined;
   let review: Review | undefined;
   let failure: ApiError | undefined;
-  const apply = (event: string, data: Record<string, unknown>) => {
+  const apply = ({ event, data }: StreamEvent) => {
     if (event === "start") {
-      threadId = String(data.threadId);
+      threadId = data.threadId;
       onThread(threadId);
     } else if (event === "node_start" || event === "node_end") {
-      const { node, message } = data as { node: string; message: string };
+      const { node, message } = data;
       steps = withStep(steps, { node, message, isDone: event === "node_end" });
       onSteps(steps);
     } else if (event === "review") {
-      const payload = data.reviewPayload as ReviewPayload;
-      review = { threadId: String(data.threadId), payload };
+      review = { threadId: data.threadId, payload: data.reviewPayload };
     } else if (event === "error") {
-      const status = Number(data.status);
-      failure = new ApiError("http", String(data.error), { status });
+      failure = new ApiError("http", data.error, { status: data.status });
     }
   };
   try {
     await streamEvents(STREAM, {
       body: input,
       isEnd: ({ event }) => event === "review" || event === "error",
-      onEvent: ({ event, data }) => apply(event, JSON.parse(data) as Record<string, unknown>),
+      onEvent: ({ event, data }) => apply({ event, data: JSON.parse(data) } as StreamEvent),
     });
   } catch (error) {
     // The run continues without the stream, and the thread has its result.

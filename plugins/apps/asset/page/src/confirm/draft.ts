@@ -125,7 +125,7 @@ export function draftOf(payload: ReviewPayload): DraftRow[] {
     if (payload.missingFields.includes(`rows[${index}].currency`)) {
       draft.undecided = draft.texts.ticker.trim();
     }
-    return { ...draft, memo: known.memo };
+    return { ...draft, memo: known.memo ?? undefined };
   });
 }
 
