@@ -2,45 +2,18 @@
 import { useQuery } from "@tanstack/react-query";
 import { request, useTabs } from "@wattle/page";
 import { useCallback, useState } from "react";
+import type { components } from "./schema.d.ts";
 import { CHANNEL } from "./thread.ts";
 
-export type Kind = "consume" | "income";
+type Schemas = components["schemas"];
 
-export interface Booking {
-  id: string;
-  date: string;
-  dateMs: number;
-  remark: string;
-  category: string;
-  /** Amount in yuan, or `null` if the cell of the table is empty. */
-  amount: number | null;
-  kind: Kind;
-}
-
-export interface Category {
-  category: string;
-  kind: Kind;
-  amount: number;
-  count: number;
-}
-
-export interface Sums {
-  consume: number;
-  income: number;
-  count: number;
-  categories: Category[];
-}
+export type Kind = Schemas["Kind"];
+export type Booking = Schemas["Booking"];
+export type Category = Schemas["Category"];
+export type Sums = Schemas["Sums"];
 
 /** Response of `GET /api/bookings`. */
-export interface Book {
-  month: string;
-  today: string;
-  timeZone: string;
-  days: { date: string }[];
-  sums: Sums;
-  bookings: Booking[];
-  truncated: boolean;
-}
+export type Book = Schemas["MonthDocument"];
 
 /** Time zone until the app has responded. */
 const DEFAULT_ZONE = "Asia/Shanghai";

@@ -1,6 +1,7 @@
 // A conversation: its documents, its URL and its bookings.
 import { ApiError, request } from "@wattle/page";
 import type { UIMessage } from "ai";
+import type { components } from "./schema.d.ts";
 
 /**
  * Channel on which a tab posts the thread id of a changed conversation. Other tabs then update the
@@ -8,11 +9,10 @@ import type { UIMessage } from "ai";
  */
 export const CHANNEL = "wattle-expense";
 
-/** Response of `GET /api/threads/{id}`. */
-export interface Thread {
-  threadId: string;
-  /** `running` during a run. */
-  status: string;
+type ThreadDocument = components["schemas"]["ThreadDocument"];
+
+/** Response of `GET /api/threads/{id}`, with messages of the AI SDK. */
+export interface Thread extends Omit<ThreadDocument, "messages"> {
   messages: UIMessage[];
 }
 

@@ -12,7 +12,8 @@ afterEach(() => {
 
 function book(month: string, bookings: Booking[] = []): Book {
   const sums = { consume: 0, income: 0, count: bookings.length, categories: [] };
-  const days = [...new Set(bookings.map(({ date }) => date))].sort().map((date) => ({ date }));
+  const dates = [...new Set(bookings.map(({ date }) => date))].sort();
+  const days = dates.map((date) => ({ date, consume: 0, income: 0, count: 0 }));
   const timeZone = "Asia/Shanghai";
   return { month, today: "2025-01-15", timeZone, days, sums, bookings, truncated: false };
 }
