@@ -11,6 +11,8 @@ import {
 } from "../src/chat/turns.ts";
 import type { Message, Pending, Result, Row, StepEvent } from "../src/chat/types.ts";
 
+const TIME = "2025-01-15T10:30:45+08:00";
+
 function result(rows: Row[], count = rows.length): Result {
   return {
     session_id: "s",
@@ -19,6 +21,7 @@ function result(rows: Row[], count = rows.length): Result {
     merged_query: "",
     rewritten_query: "",
     skipped: false,
+    reason: null,
     final_status: "success",
     reason_code: null,
     summary: "共有 7 个订单。",
@@ -42,7 +45,7 @@ function result(rows: Row[], count = rows.length): Result {
 
 function message(id: number, role: Message["role"], content: string, rows?: Row[]): Message {
   const answer = role === "assistant" ? result(rows ?? [{ n: 7 }], 2) : null;
-  return { id, role, content, result: answer, created_at: "2025-01-15T10:30:45+08:00" };
+  return { id, role, content, result: answer, created_at: TIME };
 }
 
 function event(
@@ -50,7 +53,8 @@ function event(
   status: StepEvent["status"],
   more: Partial<StepEvent> = {},
 ): StepEvent {
-  return { session_id: "s", step, status, message: `${step} ${status}`, seq: 1, ...more };
+  const message = `${step} ${status}`;
+  return { session_id: "s", step, status, message, timestamp: TIME, seq: 1, ...more };
 }
 
 /** Returns the history after a read of these messages. */
@@ -81,7 +85,13 @@ test("a history becomes turns, and its last question may be in progress", () => 
 });
 
 test("a stream becomes steps, and a loop repeats them", () => {
-  const failed = { sql: "", entity_mappings: [], sql_fields: [], generation_failed: true as const };
+  const failed = {
+    sql: "" as const,
+    entity_mappings: [],
+    sql_fields: [],
+    generation_failed: true as const,
+    generation_error: "没有可用的语句",
+  };
   const stream = [
     event("workflow", "start"),
     event("sql_generation", "start"),

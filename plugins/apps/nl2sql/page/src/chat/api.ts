@@ -1,7 +1,15 @@
 // The app's endpoints. Their responses are `{code, message, data}`.
 import { request } from "@wattle/page/api";
 import { streamEvents } from "@wattle/page/sse";
-import type { Message, Messages, Row, SessionList, StepEvent } from "./types.ts";
+import type {
+  Message,
+  Messages,
+  Row,
+  RowList,
+  SessionList,
+  StepEvent,
+  Suggestions,
+} from "./types.ts";
 
 const SESSIONS = "api/chat/sessions";
 
@@ -45,10 +53,10 @@ export async function listMessages(id: string): Promise<Messages> {
 
 /** Returns all rows of an answer, of which a list of messages has the first ones. */
 export async function allRows(id: string, message: number): Promise<Row[]> {
-  return (await data<{ rows: Row[] }>(path(id, `/messages/${message}/rows`))).rows;
+  return (await data<RowList>(path(id, `/messages/${message}/rows`))).rows;
 }
 
-export const suggestions = () => data<{ suggestions: string[] }>("api/chat/suggestions");
+export const suggestions = () => data<Suggestions>("api/chat/suggestions");
 
 interface Question {
   session: string;

@@ -1,11 +1,11 @@
 // Questions with their steps and answers, from the history and from the stream.
-import type { Messages, Result, StepEvent, StepName } from "./types.ts";
+import type { Detail, Messages, Result, StepEvent, StepName } from "./types.ts";
 
 export interface Step {
   name: StepName;
   status: "running" | "done" | "failed";
   message: string;
-  detail?: StepEvent["detail"] | undefined;
+  detail?: Detail | undefined;
 }
 
 export interface Turn {
@@ -70,7 +70,8 @@ export function newTurn(key: string, question: string): Turn {
 /** Returns the turn after an event of its stream. */
 export function withEvent(turn: Turn, event: StepEvent): Turn {
   if (event.step === "workflow") return withEnd(turn, event);
-  const { step: name, message, detail } = event;
+  const { step: name, message } = event;
+  const detail = event.detail ?? undefined;
   if (event.status === "start") {
     return { ...turn, steps: [...turn.steps, { name, status: "running", message }] };
   }
@@ -82,15 +83,15 @@ export function withEvent(turn: Turn, event: StepEvent): Turn {
 }
 
 /** Returns true for a step that ended without its result. */
-function isFailure(detail: StepEvent["detail"]): boolean {
-  if (detail === undefined || detail === null) return false;
+function isFailure(detail: Detail | undefined): boolean {
+  if (detail === undefined) return false;
   if ("generation_failed" in detail) return true;
   return "is_valid" in detail && !detail.is_valid;
 }
 
 function withEnd(turn: Turn, { status, message, result }: StepEvent): Turn {
   if (status === "start") return turn;
-  if (status === "end" && result !== undefined) return { ...turn, state: "done", result };
+  if (status === "end" && result) return { ...turn, state: "done", result };
   return { ...turn, state: "failed", steps: ended(turn.steps, "failed"), error: message };
 }
 
@@ -127,7 +128,7 @@ function withKnown(turn: Turn, { key, steps, result, error }: Turn): Turn {
 
 /** Returns the number of rows that a result contains. */
 function count(result: Result | undefined): number {
-  return result?.sql_validate_result?.result?.length ?? 0;
+  return result?.sql_validate_result?.result.length ?? 0;
 }
 
 /** Returns the number of an attempt to generate a statement, counted from 1. */

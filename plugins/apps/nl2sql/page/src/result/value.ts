@@ -43,5 +43,5 @@ export function distinct(rows: readonly Row[], operation?: string): readonly Row
 export function rowsOf(result: Result): readonly Row[] {
   const validated = result.sql_validate_result;
   if (validated === null || !validated.is_valid || validated.empty_result) return [];
-  return validated.result ?? [];
+  return validated.result;
 }

@@ -1,5 +1,5 @@
 // The errors before an answer, and their corrections.
-import type { HiddenContext, Replacement, Result } from "../chat/types.ts";
+import type { Generation, HiddenContext, Replacement, Result } from "../chat/types.ts";
 import styles from "../page.module.css";
 import { Statement } from "../result/statement.tsx";
 
@@ -22,10 +22,16 @@ function causeOf({ error, error_type: kind }: HiddenContext): string {
   return TEXTS[error] ?? KINDS[kind] ?? kind;
 }
 
+/** Returns the fields that replace unknown ones in a statement. */
+export function replacementsOf(generation: Generation | null): readonly Replacement[] {
+  if (generation === null || "generation_failed" in generation) return [];
+  return generation.applied_field_replacements;
+}
+
 /** The retries of an answer, with the last hidden context. */
 export function Repair({ result }: { result: Result }) {
   const { hidden_context_result: context, hidden_context_retry_count: retries } = result;
-  const replaced = result.sql_result?.applied_field_replacements ?? [];
+  const replaced = replacementsOf(result.sql_result);
   if (retries === 0 && replaced.length === 0) return null;
   const isMended = result.final_status === "success";
   return (

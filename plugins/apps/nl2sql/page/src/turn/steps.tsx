@@ -1,10 +1,10 @@
 // The steps of a question in progress, with their results.
 import type { ReactNode } from "react";
 import { attempt, type Step } from "../chat/turns.ts";
-import type { Generation, HiddenContext, Intent, Task, Validation } from "../chat/types.ts";
+import type { Detail, Execution, Generation, HiddenContext, Intent, Task } from "../chat/types.ts";
 import styles from "../page.module.css";
 import { Statement } from "../result/statement.tsx";
-import { Hints } from "./repair.tsx";
+import { Hints, replacementsOf } from "./repair.tsx";
 
 const NAMES = {
   intent_recognition: "理解问题",
@@ -74,7 +74,7 @@ function StepRow({ step, attempt, said }: StepProps) {
   );
 }
 
-function shown(name: Step["name"], detail: NonNullable<Step["detail"]>): ReactNode {
+function shown(name: Step["name"], detail: Detail): ReactNode {
   switch (name) {
     case "intent_recognition":
       return <Understood intent={detail as Intent} />;
@@ -83,7 +83,7 @@ function shown(name: Step["name"], detail: NonNullable<Step["detail"]>): ReactNo
     case "sql_generation":
       return <Generated generation={detail as Generation} />;
     case "sql_validate":
-      return <Validated validation={detail as Validation} />;
+      return <Executed execution={detail as Execution} />;
     case "hidden_context":
       return <Hints context={detail as HiddenContext} />;
     default:
@@ -116,10 +116,13 @@ function Parsed({ task }: { task: Task }) {
 }
 
 function Generated({ generation }: { generation: Generation }) {
-  const { sql, generation_error: error, applied_field_replacements: replaced = [] } = generation;
+  const { sql } = generation;
+  const replaced = replacementsOf(generation);
   return (
     <>
-      {error !== undefined && <p className={styles.failure}>{error}</p>}
+      {"generation_error" in generation && (
+        <p className={styles.failure}>{generation.generation_error}</p>
+      )}
       {replaced.length > 0 && (
         <p>已替换字段：{replaced.map(({ from, to }) => `${from} → ${to}`).join("，")}</p>
       )}
@@ -128,8 +131,8 @@ function Generated({ generation }: { generation: Generation }) {
   );
 }
 
-function Validated({ validation }: { validation: Validation }) {
-  const { is_valid, error, rows, empty_result, zero_metric_result } = validation;
+function Executed({ execution }: { execution: Execution }) {
+  const { is_valid, error, rows, empty_result, zero_metric_result } = execution;
   if (!is_valid) return <p className={styles.failure}>{error}</p>;
   if (empty_result) return <p>没有查到数据</p>;
   return <p>{zero_metric_result ? "统计结果为 0" : `查到 ${rows} 行`}</p>;
