@@ -1,15 +1,12 @@
 // Endpoints of the app. Every response is an envelope `{code, message, data, trace_id}`.
 import { request } from "@wattle/page";
+import type { components } from "./schema.d.ts";
+
+type Schemas = components["schemas"];
 
 const SESSIONS = "api/v1/reasoning/sessions";
 
-export type Status =
-  | "created"
-  | "running"
-  | "waiting_clarification"
-  | "completed"
-  | "failed"
-  | "cancelled";
+export type Status = Schemas["Status"];
 
 export interface Named {
   code?: string;
@@ -18,13 +15,12 @@ export interface Named {
 
 export type Row = Record<string, unknown>;
 
-export interface Condition {
-  field: string;
-  op: string;
-  value: unknown;
-}
+export type Condition = Schemas["WantedFilter"];
 
-/** Result of a turn. */
+/**
+ * Result of a turn, as far as the page shows it. The app returns it as it was stored, so any part may
+ * be missing.
+ */
 export interface Result {
   summary?: string;
   data_execution_mode?: string;
@@ -42,55 +38,23 @@ export interface Result {
   llm_route?: { provider: string; model: string };
 }
 
-export interface Turn {
-  turn_id: string;
-  turn_no: number;
-  status: Status;
-  /** Message of the user, with the answers to clarifications as further lines. */
-  user_input: string;
-  result?: Result | null;
-  error?: { code?: string; message?: string } | null;
+export interface Turn extends Omit<Schemas["WholeTurn"], "result"> {
+  result: Result | null;
 }
 
-export interface Clarification {
-  clarification_id: string;
-  turn_id: string;
-  question: string;
-  status: "pending" | "answered" | "cancelled";
-  answer?: { text?: string; [more: string]: unknown } | null;
+export interface Clarification extends Omit<Schemas["ClarificationView"], "answer"> {
+  /** The answer as a client sent it. */
+  answer: Partial<Schemas["Answer"]> | null;
 }
 
 /** A session with its turns and clarifications. */
-export interface Session {
-  session_id: string;
-  status: Status;
+export interface Session extends Omit<Schemas["SessionView"], "turns" | "clarifications"> {
   turns: Turn[];
-  /** The pending clarification. */
-  clarification: Clarification | null;
   clarifications: Clarification[];
 }
 
-/** One row of the audit trail. Rows never change. */
-export interface TraceEvent {
-  seq: number;
-  step: string;
-  event_type: string;
-  created_at: string;
-  payload: {
-    call_id?: string;
-    method?: string;
-    purpose?: string;
-    duration_ms?: number;
-    error?: { code?: string; message?: string };
-    [more: string]: unknown;
-  };
-}
-
-export interface Trace {
-  status: Status;
-  events: TraceEvent[];
-  next_after: number | null;
-}
+export type TraceEvent = Schemas["TraceEvent"];
+export type Trace = Schemas["Trace"];
 
 async function call<T>(path: string, body?: unknown): Promise<T> {
   const options = body === undefined ? {} : { body };
@@ -100,7 +64,7 @@ async function call<T>(path: string, body?: unknown): Promise<T> {
 const of = (id: string, what = "") => `/${encodeURIComponent(id)}${what}`;
 
 export const api = {
-  create: (text: string) => call<{ session_id: string }>("", { user_input: text }),
+  create: (text: string) => call<Schemas["CreatedSession"]>("", { user_input: text }),
   show: (id: string) => call<Session>(of(id)),
   run: (id: string, text?: string) =>
     call<unknown>(of(id, "/run"), text === undefined ? {} : { user_input: text }),

@@ -8,21 +8,28 @@ const turn = (more: Partial<Turn>): Turn => ({
   turn_no: 1,
   status: "completed",
   user_input: "查客户",
+  result: null,
+  error: null,
   ...more,
 });
 
 const session = (more: Partial<Session>): Session => ({
   session_id: "s",
   status: "completed",
+  metadata: {},
+  turn: null,
   turns: [],
   clarification: null,
   clarifications: [],
+  created_at: "",
+  updated_at: "",
   ...more,
 });
 
 const asked = (more: Partial<Clarification>): Clarification => ({
   clarification_id: "c1",
   turn_id: "t1",
+  reason: "ambiguous",
   question: "哪一个？",
   status: "answered",
   answer: { type: "clarification", text: "客户" },

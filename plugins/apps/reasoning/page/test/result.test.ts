@@ -47,7 +47,9 @@ test("missing facts are omitted", () => {
 
 test("S1-71: a response has the name of its request", () => {
   const event = (seq: number, payload: TraceEvent["payload"]) => ({
+    id: seq,
     seq,
+    turn_id: null,
     step: "llm",
     event_type: "x",
     created_at: "",
