@@ -1,51 +1,25 @@
 // The endpoints of the app.
 import { request } from "@wattle/page";
 import type { UIMessage } from "ai";
+import type { components } from "./schema.d.ts";
 
-export type Status = "IDLE" | "RUNNING" | "COMPLETED" | "ERROR" | "CANCELLED";
+type Schemas = components["schemas"];
 
-export const BLOCK_TYPES = ["food", "spot", "transport", "shopping", "other"] as const;
-export type BlockType = (typeof BLOCK_TYPES)[number];
+export type Status = Schemas["Status"];
+export type Block = Schemas["Block"];
+export type BlockType = Block["type"];
 
-export interface Block {
-  block_id: string;
-  type: BlockType;
-  title: string;
-  description: string;
-  location: { lat: number; lng: number } | null;
-  smart_tags: string[];
-}
+export const BLOCK_TYPES: readonly BlockType[] = ["food", "spot", "transport", "shopping", "other"];
 
 /** A session without its messages, steps and state. */
-export interface Session {
-  id: string;
-  title: string;
-  status: Status;
-  currentStep: string | null;
-  failedStep: string | null;
-  lastError: string | null;
-  /** The time for a summary: the start of the first run, or else the creation. */
-  finalTime: string;
-}
+export type Session = Schemas["SessionView"];
 
 /** The results of a session. */
-export interface State {
-  blocks: Block[] | null;
-  handbookHtml: string | null;
-  handbookVersion: number;
-  updatedAt: string | null;
-}
+export type State = Schemas["StateView"];
 
-/** A tool call. */
-export interface Step {
-  toolCallId: string;
-  status: "RUNNING" | "SUCCESS" | "ERROR" | "CANCELLED";
-}
-
-export interface WholeSession extends Session {
+/** A session with messages of the AI SDK. */
+export interface WholeSession extends Omit<Schemas["WholeSession"], "messages"> {
   messages: UIMessage[];
-  steps: Step[];
-  state: State;
 }
 
 /** Maximum size of a body that browsers send for a closed page, with room for other requests. */
@@ -54,7 +28,7 @@ const KEEPALIVE_BYTES = 48 << 10;
 const path = (id: string, what = "") => `api/sessions/${encodeURIComponent(id)}${what}`;
 
 export const api = {
-  list: () => request<{ sessions: Session[] }>("api/sessions?limit=20"),
+  list: () => request<Schemas["SessionList"]>("api/sessions?limit=20"),
   create: () => request<Session>("api/sessions", { body: {} }),
   show: (id: string) => request<WholeSession>(path(id)),
   cancel: (id: string) => request<Session>(path(id, "/cancel"), { method: "POST" }),

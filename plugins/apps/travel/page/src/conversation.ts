@@ -93,5 +93,5 @@ function chatOf({ messages, status }: WholeSession): StoredChat {
 
 function cancelledCalls({ steps }: WholeSession): ReadonlySet<string> {
   const cancelled = steps.filter(({ status }) => status === "CANCELLED");
-  return new Set(cancelled.map(({ toolCallId }) => toolCallId));
+  return new Set(cancelled.flatMap(({ toolCallId }) => toolCallId ?? []));
 }
