@@ -1,13 +1,12 @@
 //! Responses of any size: their JSON, and the pieces in which they are sent.
 
-use std::io;
-
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
 use wattle_graph::failure::code;
-use wattle_run::blocking::{block_in_place_if, is_long_parse};
+use wattle_graph::json_text::LimitedWriter;
+use wattle_run::blocking::{SHORT_JSON_BYTES, block_in_place_if};
 
 use crate::problem::Problem;
 
@@ -55,33 +54,13 @@ impl<T: Serialize> IntoResponse for Json<T> {
 /// Those of the document. The text is then incomplete.
 pub fn write_json(text: &mut Vec<u8>, document: &impl Serialize) -> serde_json::Result<()> {
     let begin = text.len();
-    match serde_json::to_writer(Short { text: &mut *text, begin }, document) {
+    match serde_json::to_writer(LimitedWriter::new(&mut *text, SHORT_JSON_BYTES), document) {
         // The writer has no other error.
         Err(error) if error.is_io() => {
             text.truncate(begin);
             block_in_place_if(true, || serde_json::to_writer(text, document))
         }
         written => written,
-    }
-}
-
-/// Fails when a document becomes long. Writing takes about as long as parsing.
-struct Short<'t> {
-    text: &'t mut Vec<u8>,
-    begin: usize,
-}
-
-impl io::Write for Short<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if is_long_parse(self.text.len() - self.begin + bytes.len()) {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.text.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use rmcp::model::{ListToolsResult, PaginatedRequestParams, Tool};
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
+use wattle_graph::json_text;
 use wattle_run::json;
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 
@@ -182,7 +183,7 @@ fn tool_info(normalizer: &Normalizer, tool: &Tool) -> Option<ToolInfo> {
         return None;
     }
     let arguments_schema = Value::Object((*tool.input_schema).clone());
-    if arguments_schema.to_string().len() > MAX_SCHEMA_BYTES {
+    if !json_text::has_at_most(&arguments_schema, MAX_SCHEMA_BYTES as u64) {
         let name = &tool.name;
         normalizer.note(&format!(
             "the tool `{name}` is left out: its schema has more than {MAX_SCHEMA_BYTES} bytes"

@@ -6,6 +6,7 @@
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
 use serde_json::{Map, Value};
 use wattle_graph::failure::Failure;
+use wattle_graph::json_text;
 use wattle_graph::llm::Part;
 use wattle_graph::tool::ToolOutput;
 use wattle_run::limit::JSON_DEPTH;
@@ -191,7 +192,8 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
 }
 
 fn json_bytes(value: &Value) -> usize {
-    value.to_string().len()
+    // A value that has no text does not fit.
+    json_text::length(value).map_or(usize::MAX, |bytes| bytes as usize)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::json_text;
 use wattle_run::ports::Caller;
 
 use crate::config::ModelConfig;
@@ -35,7 +36,7 @@ pub const DEFAULT_TENANT: &str = "default";
 pub const MAX_ROUTES: usize = 1_000;
 
 /// Maximum bytes of the JSON object of a tenant route.
-const MAX_DOCUMENT_BYTES: usize = 16 << 10;
+const MAX_DOCUMENT_BYTES: u64 = 16 << 10;
 
 /// Maximum characters of the name of a route.
 const MAX_NAME_CHARS: usize = 64;
@@ -136,7 +137,7 @@ impl TenantRoutes {
     ) -> Result<(), Failure> {
         check_name(name)?;
         let refused = |reason: String| invalid(&format!("the model route `{name}`: {reason}"));
-        if document.to_string().len() > MAX_DOCUMENT_BYTES {
+        if !json_text::has_at_most(&document, MAX_DOCUMENT_BYTES) {
             return Err(refused(format!("it has more than {MAX_DOCUMENT_BYTES} bytes")));
         }
         let mut document = RouteDocument::parse(document).map_err(refused)?;

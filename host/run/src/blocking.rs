@@ -32,8 +32,11 @@ const MANY_VALUES: usize = 1_000;
 const TEXT_BYTES: usize = 100;
 
 /// Minimum size of a JSON document, in bytes, with which parsing it delays other tasks on the same
-/// thread.
+/// thread. Writing it takes about as long.
 const MANY_BYTES: usize = 256 << 10;
+
+/// Maximum size of a JSON document, in bytes, that is written on a shared thread.
+pub const SHORT_JSON_BYTES: u64 = MANY_BYTES as u64 - 1;
 
 /// Minimum number of JSON values in schemas, including nested ones, with which compiling them
 /// delays other tasks on the same thread. A value takes some microseconds.

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, ThreadId};
+use wattle_graph::json_text;
 
-use crate::json::has_at_most;
 use crate::limit;
 
 /// The caps of a host.
@@ -96,7 +96,7 @@ impl Caps {
     /// `limit`.
     pub(crate) fn check_context_size(&self, context: &Value) -> Result<(), Failure> {
         let allowed = self.run_context_bytes;
-        if context.is_null() || has_at_most(context, allowed) {
+        if context.is_null() || json_text::has_at_most(context, allowed) {
             return Ok(());
         }
         let message = format!(

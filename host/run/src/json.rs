@@ -4,9 +4,6 @@
 pub mod bounded;
 pub mod lenient;
 
-use std::io;
-
-use serde::Serialize;
 use serde_json::{Number, Value};
 use wattle_graph::failure::{Failure, code};
 
@@ -49,50 +46,6 @@ pub fn approx_bytes(value: &Value) -> u64 {
     }
 }
 
-/// Returns the size of a value as JSON text, in bytes, without holding the text in memory.
-///
-/// # Errors
-///
-/// Errors of the serializer.
-pub(crate) fn text_bytes(value: &impl Serialize) -> Result<u64, serde_json::Error> {
-    let mut counted = ByteCount(0);
-    serde_json::to_writer(&mut counted, value)?;
-    Ok(counted.0)
-}
-
-/// A writer that counts bytes.
-struct ByteCount(u64);
-
-impl io::Write for ByteCount {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Returns true if a value has at most `most` bytes as JSON text. Stops writing the text at the first byte above.
-pub(crate) fn has_at_most(value: &Value, most: u64) -> bool {
-    serde_json::to_writer(Left(most), value).is_ok()
-}
-
-/// A writer that keeps nothing, and fails once it gets more than this number of bytes.
-struct Left(u64);
-
-impl io::Write for Left {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self.0.checked_sub(bytes.len() as u64).ok_or(io::ErrorKind::FileTooLarge)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Writes whole numbers without a decimal point, as JavaScript and canonical JSON (RFC 8785) do. JSON Schema accepts
 /// `1.0` as an integer; guests and servers that parse integers do not.
 pub fn with_integers(value: Value) -> Value {
@@ -128,7 +81,7 @@ fn is_within_depth(value: &Value, levels: usize) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{JSON_DEPTH, approx_bytes, check_depth, has_at_most, text_bytes, with_integers};
+    use super::{JSON_DEPTH, approx_bytes, check_depth, with_integers};
 
     fn nested(levels: usize) -> Value {
         (0..levels).fold(json!(1), |inner, _| json!([inner]))
@@ -154,21 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn size_is_that_of_the_text() {
-        for value in
-            [json!(null), json!({}), json!({ "\u{1}\"": ["ü", 1.5, true, "x".repeat(99)] })]
-        {
-            let text = value.to_string().len() as u64;
-            assert!(has_at_most(&value, text), "{value}");
-            assert!(!has_at_most(&value, text - 1), "{value}");
-        }
-    }
-
-    #[test]
     fn approximate_size_is_close_to_the_length_of_the_text() {
         let value = json!({ "name": "x".repeat(100), "list": [1, null, true, "abc"] });
         let (approximate, exact) = (approx_bytes(&value), value.to_string().len() as u64);
         assert!(approximate.abs_diff(exact) < 40, "{approximate} against {exact}");
-        assert_eq!(text_bytes(&value).unwrap(), exact);
     }
 }

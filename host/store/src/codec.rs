@@ -9,11 +9,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::io;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wattle_graph::id::Digest;
+use wattle_graph::json_text;
 use wattle_run::ports::store::StoreError;
 
 use crate::error::corrupt;
@@ -147,24 +147,8 @@ impl Packer {
 
 /// Returns the length of a stored record in bytes of JSON, without holding the JSON in memory.
 pub(crate) fn json_bytes<T: Serialize + ?Sized>(record: &T) -> u64 {
-    let mut count = ByteCount(0);
     // It was written before, so it can be written again.
-    let _ = serde_json::to_writer(&mut count, record);
-    count.0
-}
-
-/// A writer that counts bytes.
-struct ByteCount(u64);
-
-impl io::Write for ByteCount {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    json_text::length(record).unwrap_or_default()
 }
 
 /// Decodes a packed record. Errors name the record by `what`.

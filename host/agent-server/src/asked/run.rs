@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
+use wattle_graph::json_text;
 use wattle_graph::principal::Principal;
 use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::hostcall::runs::{CreateRun, Multitask, RunRef};
@@ -17,7 +18,7 @@ use crate::wire::shape::{Run, RunStatus};
 
 /// Maximum size in bytes of an input that the record of a run stores as the client wrote it. A
 /// larger input is only in the log. Lists of runs read whole records, so these must be small.
-const KEPT_INPUT_BYTES: usize = 64 << 10;
+const KEPT_INPUT_BYTES: u64 = 64 << 10;
 
 /// The metadata key of a run that contains the id of its cron.
 pub(crate) const CRON_FACT: &str = "cron_id";
@@ -99,8 +100,8 @@ impl AskedRun {
         let metadata = facts.map(|(name, id)| (name.to_owned(), json!(id))).into();
         let strategy = *strategy;
         let mut terms = self.terms;
-        let input_bytes = terms.kwargs.get(INPUT).map_or(0, |input| input.to_string().len());
-        if input_bytes > KEPT_INPUT_BYTES {
+        let is_large = |input| !json_text::has_at_most(input, KEPT_INPUT_BYTES);
+        if terms.kwargs.get(INPUT).is_some_and(is_large) {
             terms.kwargs.insert(INPUT.to_owned(), Value::Null);
         }
         CreateRun {

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::json_text;
 use wattle_project::agent_server::failure::message_of;
 use wattle_project::agent_server::time::format_time_with_micros;
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService as _};
@@ -15,7 +16,7 @@ use crate::view;
 use crate::wire::shape::outcome;
 
 /// Maximum size in bytes of the values in a payload. A client reads larger values through the API.
-const VALUES_BYTES: usize = 4 << 20;
+const VALUES_BYTES: u64 = 4 << 20;
 
 /// The end of a run.
 struct End {
@@ -78,7 +79,7 @@ fn payload(agents: &Agents, known: &KnownRun, end: End) -> Payload {
     };
     fields.insert("run_started_at".to_owned(), format_time_with_micros(started_ms).into());
     fields.insert("run_ended_at".to_owned(), format_time_with_micros(ended_ms).into());
-    let fits = end.values.to_string().len() <= VALUES_BYTES;
+    let fits = json_text::has_at_most(&end.values, VALUES_BYTES);
     fields.insert("values".to_owned(), if fits { end.values } else { Value::Null });
     if let Some(failure) = end.failure {
         fields.insert("error".to_owned(), message_of(&failure).into());

@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use wattle_graph::json_text::LimitedWriter;
+
 use crate::project::content::FileContent;
 
 /// A file that has its content.
@@ -56,9 +58,9 @@ pub(super) fn file(
 
 /// Writes a content to a new file and returns its size.
 fn write(path: &Path, content: &FileContent, most: u64) -> io::Result<u64> {
-    let mut out = CountedWriter { out: BufWriter::new(File::create(path)?), bytes: 0, most };
+    let mut out = LimitedWriter::new(BufWriter::new(File::create(path)?), most);
     content.write_to(&mut out)?;
-    Ok(out.bytes)
+    Ok(out.written())
 }
 
 fn beside(path: &Path, seq: u64) -> PathBuf {
@@ -81,34 +83,11 @@ enum Comparison {
 
 fn compare(path: &Path, content: &FileContent, most: u64) -> io::Result<Comparison> {
     let Ok(found) = File::open(path) else { return Ok(Comparison::Missing) };
-    let out = ComparingWriter(BufReader::new(found));
-    let mut out = CountedWriter { out, bytes: 0, most };
+    let mut out = LimitedWriter::new(ComparingWriter(BufReader::new(found)), most);
     match content.write_to(&mut out) {
-        Ok(()) if out.out.is_at_end() => Ok(Comparison::Same(out.bytes)),
+        Ok(()) if out.get_mut().is_at_end() => Ok(Comparison::Same(out.written())),
         Err(error) if error.kind() == ErrorKind::FileTooLarge => Err(error),
         Ok(()) | Err(_) => Ok(Comparison::Different),
-    }
-}
-
-/// A writer that counts bytes and fails above a limit.
-struct CountedWriter<W> {
-    out: W,
-    bytes: u64,
-    most: u64,
-}
-
-impl<W: Write> Write for CountedWriter<W> {
-    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-        if self.bytes.saturating_add(part.len() as u64) > self.most {
-            return Err(ErrorKind::FileTooLarge.into());
-        }
-        let written = self.out.write(part)?;
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
     }
 }
 

@@ -11,6 +11,7 @@ use wattle_graph::event::{
 };
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, Digest, Namespace, RunId, TaskId, ThreadId};
+use wattle_graph::json_text;
 use wattle_graph::principal::Principal;
 use wattle_graph::weight::weight;
 
@@ -404,7 +405,7 @@ fn text_bytes(kind: &EventKind) -> u64 {
 }
 
 fn json_bytes(value: &impl Serialize) -> usize {
-    serde_json::to_vec(value).map_or(0, |bytes| bytes.len())
+    json_text::length(value).map_or(0, |bytes| bytes as usize)
 }
 
 /// Returns the string that a value serializes to.

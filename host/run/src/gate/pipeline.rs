@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wattle_graph::event::{CallStarted, Decision};
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::json_text;
 
 use crate::gate::effect::{Effect, EffectContext};
 use crate::gate::entry::{CallEntry, CallLookup};
@@ -29,7 +30,7 @@ use crate::gate::unwind::{CallError, Unwind};
 use crate::gate::{Gate, GuestEnv};
 use crate::hostcall::Idempotency;
 use crate::hostcall::request::CallRequest;
-use crate::json::{approx_bytes, check_depth, text_bytes};
+use crate::json::{approx_bytes, check_depth};
 use crate::limit;
 use crate::result_reuse::ReusableResult;
 
@@ -162,7 +163,7 @@ impl Gate {
 
     /// Counts the bytes of a request or of a result as JSON.
     pub(super) fn count_text(&self, function: &str, value: &impl Serialize) -> Result<(), Unwind> {
-        let bytes = text_bytes(value).map_err(|error| {
+        let bytes = json_text::length(value).map_err(|error| {
             let text = format!("cannot measure a value of `{function}`: {error}");
             Unwind::LogLost(Failure::internal(text))
         })?;

@@ -304,8 +304,7 @@ impl Thread {
     }
 
     pub(super) fn stored_bytes(&self) -> u64 {
-        let record = serde_json::to_vec(&self.head.record).map_or(0, |json| json.len());
-        self.head.log_bytes + record as u64
+        self.head.log_bytes + json_bytes(&self.head.record)
     }
 
     /// Returns the frames as plans see them.

@@ -1,0 +1,93 @@
+//! The length of values as JSON text, without the text in memory, and writers with a limit.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// Returns the length of a value as JSON text, in bytes.
+///
+/// # Errors
+///
+/// Errors of the serializer.
+pub fn length<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<u64> {
+    let mut text = LimitedWriter::new(io::sink(), u64::MAX);
+    serde_json::to_writer(&mut text, value)?;
+    Ok(text.written())
+}
+
+/// Returns true if a value has at most `most` bytes as JSON text. Stops writing the text at the
+/// first byte above.
+pub fn has_at_most(value: &Value, most: u64) -> bool {
+    serde_json::to_writer(LimitedWriter::new(io::sink(), most), value).is_ok()
+}
+
+/// A writer that counts what it passes on, and fails with [`io::ErrorKind::FileTooLarge`] above a
+/// limit.
+#[derive(Debug)]
+pub struct LimitedWriter<W> {
+    inner: W,
+    written: u64,
+    most: u64,
+}
+
+impl<W> LimitedWriter<W> {
+    /// Creates a writer that passes at most `most` bytes on to `inner`.
+    pub fn new(inner: W, most: u64) -> Self {
+        Self { inner, written: 0, most }
+    }
+
+    /// Returns the number of bytes that were passed on.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Returns the writer to which the bytes are passed on.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.inner
+    }
+}
+
+impl<W: Write> Write for LimitedWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.written.saturating_add(bytes.len() as u64) > self.most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let written = self.inner.write(bytes)?;
+        self.written += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn length_is_that_of_the_text() {
+        for value in
+            [json!(null), json!({}), json!({ "\u{1}\"": ["ü", 1.5, true, "x".repeat(99)] })]
+        {
+            let text = value.to_string().len() as u64;
+            assert_eq!(length(&value).unwrap(), text, "{value}");
+            assert!(has_at_most(&value, text), "{value}");
+            assert!(!has_at_most(&value, text - 1), "{value}");
+        }
+    }
+
+    #[test]
+    fn limited_writer_passes_on_what_is_within_its_limit() {
+        let mut writer = LimitedWriter::new(Vec::new(), 5);
+        writer.write_all(b"abc").unwrap();
+        let refused = writer.write_all(b"def").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::FileTooLarge);
+        writer.write_all(b"gh").unwrap();
+        assert_eq!((writer.written(), writer.get_mut().as_slice()), (5, &b"abcgh"[..]));
+    }
+}
