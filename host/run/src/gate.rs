@@ -7,11 +7,10 @@
 //!
 //! * `pipeline`: the steps of a call; `entry`: the journal entry of a call in these steps.
 //! * `journal`: the recorded calls of a task; `task_gate`: what a gate needs of its task; `budget`:
-//!   the number of calls and bytes of a guest call.
+//!   the number of calls, bytes and log messages of a guest call.
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
 //! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]:
-//!   the functions that guests call. `deltas`: the pieces of a streamed completion. `log_budget`:
-//!   the budget of log messages.
+//!   the functions that guests call. `deltas`: the pieces of a streamed completion.
 //! * `in_doubt`: in-doubt calls; `elicit`: elicitations of MCP servers.
 //! * [`HostedApp`] and `task_subgraphs`: traits for what the gate needs of the engine. They keep
 //!   the gate free of imports of modules that import it.
@@ -27,7 +26,6 @@ mod in_doubt;
 mod interrupt;
 mod journal;
 mod log;
-mod log_budget;
 mod model;
 mod pipeline;
 mod runs;
@@ -50,7 +48,6 @@ use wattle_graph::tool::ToolOutput;
 use crate::caller_id::CallerId;
 use crate::fair_share::Lease;
 use crate::gate::budget::CallBudget;
-use crate::gate::log_budget::LogBudget;
 use crate::gate::unwind::{CallError, GuestError, Unwind};
 use crate::grant::Grants;
 use crate::hostcall::blob;
@@ -139,21 +136,19 @@ pub struct Gate {
     budget: Arc<CallBudget>,
     /// Number of tool calls around the guest: 0 for a node or a web handler.
     depth: u32,
-    log_budget: Arc<LogBudget>,
 }
 
 impl Gate {
     /// Creates the gate for one attempt of a task.
     pub fn for_task(env: GuestEnv, task: TaskGate) -> Self {
         let budget = task.journal.budget();
-        let (task, log_budget) = (Some(Arc::new(task)), Arc::default());
-        Self { env, task, runs: None, budget, depth: 0, log_budget }
+        Self { env, task: Some(Arc::new(task)), runs: None, budget, depth: 0 }
     }
 
     /// Creates the gate of a web handler, which may use threads and runs.
     pub fn for_web(env: GuestEnv, runs: Arc<dyn RunService>) -> Self {
-        let (budget, log_budget) = (Arc::new(CallBudget::for_handler(None)), Arc::default());
-        Self { env, task: None, runs: Some(runs), budget, depth: 0, log_budget }
+        let budget = Arc::new(CallBudget::for_handler(None));
+        Self { env, task: None, runs: Some(runs), budget, depth: 0 }
     }
 
     /// Sets the guest instance that a web handler holds. Each tool that it calls takes another one
@@ -164,16 +159,14 @@ impl Gate {
         self
     }
 
-    /// Creates the gate of a tool that a node or a web handler calls. `log_budget` is that of the
-    /// caller.
+    /// Creates the gate of a tool that a node or a web handler calls.
     pub(crate) fn for_tool(
         env: GuestEnv,
         task: Option<Arc<TaskGate>>,
         budget: Arc<CallBudget>,
-        log_budget: Arc<LogBudget>,
         depth: u32,
     ) -> Self {
-        Self { env, task, runs: None, budget, depth, log_budget }
+        Self { env, task, runs: None, budget, depth }
     }
 
     /// Returns the app, plugin and tenant of the guest.

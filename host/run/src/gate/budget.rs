@@ -1,10 +1,12 @@
-//! The budget of a guest call: how many host calls it makes, and how many bytes they carry.
+//! The budget of a guest call: how many host calls it makes, how many bytes they carry, and how
+//! many messages it logs.
 //!
 //! A node, a web handler and each tool that they call has a budget of its own. The node or the web
-//! handler shares another one with all tools below it, because tools call tools.
+//! handler shares another one with all tools below it, because tools call tools. Blobs, emitted
+//! events and log messages count for the shared budget only.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
@@ -33,6 +35,39 @@ struct TotalUsage {
     bytes: AtomicU64,
     blobs: AtomicU64,
     emitted: AtomicU64,
+    logs: Mutex<LogUsage>,
+}
+
+impl TotalUsage {
+    fn of(guest: &'static str) -> Self {
+        let zero = AtomicU64::default;
+        let logs = Mutex::default();
+        Self { guest, calls: zero(), bytes: zero(), blobs: zero(), emitted: zero(), logs }
+    }
+
+    /// No code that can panic runs under this lock.
+    fn logs(&self) -> MutexGuard<'_, LogUsage> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The log messages of a node or a web handler and of all tools below it.
+#[derive(Default)]
+struct LogUsage {
+    messages: u64,
+    bytes: u64,
+    dropped: u64,
+}
+
+/// What becomes of a log message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogAdmission {
+    /// The message is within the budget.
+    Granted,
+    /// The message is dropped, as the first one.
+    FirstDropped,
+    /// The message is dropped, like others before.
+    Dropped,
 }
 
 impl Default for CallBudget {
@@ -44,10 +79,8 @@ impl Default for CallBudget {
 
 impl CallBudget {
     fn of(guest: &'static str) -> Self {
-        let zero = AtomicU64::default;
-        let total =
-            TotalUsage { guest, calls: zero(), bytes: zero(), blobs: zero(), emitted: zero() };
-        Self { guest, calls: zero(), bytes: zero(), total: Arc::new(total), instance: None }
+        let (calls, bytes) = (AtomicU64::default(), AtomicU64::default());
+        Self { guest, calls, bytes, total: Arc::new(TotalUsage::of(guest)), instance: None }
     }
 
     /// Creates the budget of a web handler.
@@ -72,7 +105,7 @@ impl CallBudget {
         Ok(Self { instance, ..self.for_tool() })
     }
 
-    /// Starts again, for the next attempt of a task.
+    /// Starts again, for the next attempt of a task, which logs everything again.
     pub(crate) fn reset(&self) {
         let total = &*self.total;
         let own = [&self.calls, &self.bytes];
@@ -80,6 +113,7 @@ impl CallBudget {
         for counter in own.into_iter().chain(all) {
             counter.store(0, Ordering::Relaxed);
         }
+        *total.logs() = LogUsage::default();
     }
 
     /// Charges host calls.
@@ -161,6 +195,28 @@ impl CallBudget {
         let text = format!("the {} emitted more than {allowed} events", self.total.guest);
         Err(exceeded("emitted_events", allowed, text))
     }
+
+    /// Charges a log message of `bytes` bytes. Once a message was dropped, all further ones are, so
+    /// that a reader of the log knows where it ends.
+    pub(crate) fn charge_log(&self, bytes: u64) -> LogAdmission {
+        let mut usage = self.total.logs();
+        let total = usage.bytes.saturating_add(bytes);
+        let is_within = usage.dropped == 0
+            && usage.messages < limit::LOG_MESSAGES
+            && total <= limit::LOG_MESSAGES_BYTES;
+        if is_within {
+            usage.messages += 1;
+            usage.bytes = total;
+            return LogAdmission::Granted;
+        }
+        usage.dropped += 1;
+        if usage.dropped == 1 { LogAdmission::FirstDropped } else { LogAdmission::Dropped }
+    }
+
+    /// Returns the number of log messages that were dropped.
+    pub(crate) fn dropped_logs(&self) -> u64 {
+        self.total.logs().dropped
+    }
 }
 
 /// Returns the failure if web handlers hold as many guest instances as they may.
@@ -183,6 +239,8 @@ fn exceeded(limit: &str, allowed: u64, text: String) -> Unwind {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn limit_of(charged: Result<(), Unwind>) -> String {
@@ -212,5 +270,40 @@ mod tests {
         budget.charge_calls(3, 3).unwrap();
         budget.charge_blob(limit::TASK_BLOB_BYTES).unwrap();
         assert_eq!(limit_of(budget.charge_blob(1)), "\"task_blob_bytes\"");
+    }
+
+    #[test]
+    fn log_messages_beyond_their_number_are_dropped_until_the_next_attempt() {
+        let budget = CallBudget::default();
+        let tool = budget.for_tool();
+        let granted = (0..limit::LOG_MESSAGES).all(|_| tool.charge_log(1) == LogAdmission::Granted);
+        assert!(granted);
+        assert_eq!(budget.charge_log(1), LogAdmission::FirstDropped);
+        assert_eq!((tool.charge_log(0), budget.dropped_logs()), (LogAdmission::Dropped, 2));
+        budget.reset();
+        assert_eq!((tool.charge_log(1), budget.dropped_logs()), (LogAdmission::Granted, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn granted_messages_are_within_the_bytes_and_precede_all_dropped_ones(
+            sizes in prop::collection::vec(0..=limit::LOG_MESSAGES_BYTES / 4, 1..40),
+        ) {
+            let budget = CallBudget::default();
+            let charged: Vec<_> = sizes.iter().map(|bytes| budget.charge_log(*bytes)).collect();
+            let granted = charged.iter().take_while(|it| **it == LogAdmission::Granted).count();
+            prop_assert!(sizes[..granted].iter().sum::<u64>() <= limit::LOG_MESSAGES_BYTES);
+            let expected = sizes.iter().scan(0_u64, |total, bytes| {
+                *total += bytes;
+                Some(*total <= limit::LOG_MESSAGES_BYTES)
+            });
+            prop_assert_eq!(granted, expected.take_while(|fits| *fits).count());
+            let (dropped, rest) = (charged.len() - granted, &charged[granted..]);
+            prop_assert_eq!(budget.dropped_logs(), dropped as u64);
+            if let Some((first, others)) = rest.split_first() {
+                prop_assert_eq!(*first, LogAdmission::FirstDropped);
+                prop_assert!(others.iter().all(|it| *it == LogAdmission::Dropped));
+            }
+        }
     }
 }

@@ -11,7 +11,6 @@ mod sql;
 mod tools;
 
 use std::future::Future;
-use std::sync::Arc;
 
 use wattle_graph::llm::{Completion, CompletionRequest, Delta};
 
@@ -19,7 +18,6 @@ use crate::gate::GuestEnv;
 use crate::gate::budget::CallBudget;
 use crate::gate::deltas::{DeltaBuffer, forward_deltas};
 use crate::gate::entry::CallEntry;
-use crate::gate::log_budget::LogBudget;
 use crate::gate::unwind::CallError;
 use crate::grant::Grants;
 use crate::hostcall::HostCall;
@@ -55,8 +53,6 @@ pub struct EffectContext<'a> {
     pub(crate) budget: &'a CallBudget,
     /// Number of tool calls around the caller.
     pub(crate) depth: u32,
-    /// Budget of log messages of the caller, which its tools share.
-    pub(crate) log_budget: &'a Arc<LogBudget>,
 }
 
 impl EffectContext<'_> {

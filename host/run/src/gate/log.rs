@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use crate::gate::Gate;
-use crate::gate::log_budget::Admission;
+use crate::gate::budget::LogAdmission;
 use crate::gate::unwind::Unwind;
 use crate::hostcall::log::LogMessage;
 use crate::limit;
@@ -65,9 +65,9 @@ impl Gate {
 
     /// Charges a message to the budget. Returns true if the message is to be written.
     pub(super) fn admit_log(&self, bytes: usize) -> bool {
-        match self.log_budget.charge(bytes as u64) {
-            Admission::Granted => return true,
-            Admission::FirstDropped => {
+        match self.budget.charge_log(bytes as u64) {
+            LogAdmission::Granted => return true,
+            LogAdmission::FirstDropped => {
                 let last = format!(
                     "further log messages are dropped: a task or a web handler may write {} \
                      messages of {} bytes together",
@@ -76,7 +76,7 @@ impl Gate {
                 );
                 self.write_log("warn", last, Value::Null);
             }
-            Admission::Dropped => {}
+            LogAdmission::Dropped => {}
         }
         false
     }
@@ -101,9 +101,10 @@ impl Gate {
 
 impl Drop for Gate {
     /// Tells the operator how many messages were dropped. The gates of tools share the budget of
-    /// the gate around them, which reports it.
+    /// the gate around them, which reports it. A failed attempt of a task drops its gate before the
+    /// next one resets the budget.
     fn drop(&mut self) {
-        let dropped = self.log_budget.dropped();
+        let dropped = self.budget.dropped_logs();
         if self.depth == 0 && dropped > 0 {
             let Caller { app, plugin, .. } = self.caller();
             tracing::warn!(%app, %plugin, dropped, "log messages of the plugin were dropped");

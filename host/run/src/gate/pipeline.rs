@@ -270,10 +270,8 @@ impl Gate {
         if let Err(denied) = call.check_allowed(grants, caller) {
             return Ok(Err(denied));
         }
-        let (env, budget, log_budget) = (&self.env, &*self.budget, &self.log_budget);
-        let depth = self.depth;
-        let context =
-            EffectContext { ports, caller, grants, env, entry, budget, depth, log_budget };
+        let (env, budget, depth) = (&self.env, &*self.budget, self.depth);
+        let context = EffectContext { ports, caller, grants, env, entry, budget, depth };
         let mut call = pin!(call.perform(&context));
         let answer = async {
             match entry {

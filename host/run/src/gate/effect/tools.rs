@@ -348,8 +348,7 @@ async fn call_plugin(
         Some(task) => task.journal.budget(),
         None => Arc::new(context.budget.for_handler_tool()?),
     };
-    let log_budget = context.log_budget.clone();
-    let gate = Arc::new(Gate::for_tool(env, task, budget, log_budget, context.depth + 1));
+    let gate = Arc::new(Gate::for_tool(env, task, budget, context.depth + 1));
     let allowed = call_timeout_ms(request, limits.node_timeout_ms);
     let work = context.env.app.call_tool(name, call, gate);
     let ended = tokio::time::timeout(Duration::from_millis(allowed), work).await;
