@@ -4,6 +4,8 @@
 //! cap, or if hosts share the store and the measurement is older than [`limit::MEASURE_AGE_MS`]. In between, the host
 //! adds its own usage. A request therefore usually costs an addition, and other hosts may exceed a cap by what they add
 //! within [`limit::MEASURE_AGE_MS`].
+//!
+//! A [`Meter`] also counts usage that is not in the store, such as the files of an app.
 
 mod blobs;
 mod documents;
@@ -16,9 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::AppName;
 
+pub use self::blobs::charged_bytes;
 pub(crate) use self::blobs::{ChargedBlobStore, ThreadBlobs};
-pub(crate) use self::meter::Meter;
-use self::meter::RequestTime;
+pub use self::meter::{Meter, RequestTime};
 use crate::caps::{self, Caps};
 use crate::limit;
 use crate::ports::Ports;
@@ -202,7 +204,7 @@ async fn measure_blobs(ports: &Ports, cap: &BlobCap) -> Result<u64, Failure> {
             .map_err(Failure::from)?;
         let sizes = ports.blobs.sizes(&page.blobs).await?;
         let there = page.blobs.iter().filter_map(|blob| sizes.get(blob));
-        bytes = there.fold(bytes, |sum, size| sum.saturating_add(blobs::charged_bytes(*size)));
+        bytes = there.fold(bytes, |sum, size| sum.saturating_add(charged_bytes(*size)));
         from = page.next;
         if from.is_none() {
             return Ok(bytes);

@@ -1,17 +1,17 @@
 //! What the files of a run and of an app may take.
 
 use std::collections::{BTreeSet, HashMap};
+use std::convert::Infallible;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use wattle_graph::id::AppName;
-use wattle_run::limit::{BLOB_MIN_BYTES, MEASURE_INTERVAL_MS, RUN_FILES};
+use wattle_run::limit::RUN_FILES;
 use wattle_run::ports::Clock;
+use wattle_run::quota::{Meter, RequestTime, charged_bytes};
 
 use crate::project::write::WrittenFile;
-
-const NS_PER_MS: u64 = 1_000_000;
 
 /// What the files of one run may still take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl RunBudget {
     pub(super) fn finish_file(&mut self, written: WrittenFile) {
         self.run_bytes = self.run_bytes.saturating_sub(written.bytes);
         if written.is_new {
-            let bytes = charged(written.bytes);
+            let bytes = charged_bytes(written.bytes);
             self.app_bytes = self.app_bytes.saturating_sub(bytes);
             self.added = self.added.saturating_add(bytes);
         }
@@ -58,17 +58,12 @@ impl RunBudget {
 /// The bytes of the files of all apps.
 pub(super) struct AppUsage {
     clock: Arc<dyn Clock>,
-    of: HashMap<AppName, MeasuredBytes>,
-}
-
-struct MeasuredBytes {
-    bytes: u64,
-    measured_ms: u64,
+    meters: HashMap<AppName, Meter>,
 }
 
 impl AppUsage {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, of: HashMap::new() }
+        Self { clock, meters: HashMap::new() }
     }
 
     /// Returns how many of `allowed` bytes are left to the files of an app in its `folders`.
@@ -81,32 +76,23 @@ impl AppUsage {
         allowed: u64,
         wanted: u64,
     ) -> u64 {
-        let now_ms = self.clock.monotonic_ns() / NS_PER_MS;
-        let left = |measured: &MeasuredBytes| allowed.saturating_sub(measured.bytes);
-        if let Some(known) = self.of.get(app)
-            && (left(known) >= wanted || now_ms - known.measured_ms < MEASURE_INTERVAL_MS)
-        {
-            return left(known);
-        }
-        let measured = tokio::task::spawn_blocking(move || bytes_in(&folders, allowed)).await;
-        // A measurement that panics allows nothing more.
-        let measured = MeasuredBytes { bytes: measured.unwrap_or(allowed), measured_ms: now_ms };
-        let left = left(&measured);
-        self.of.insert(app.clone(), measured);
+        let measure = move || async move {
+            let measured = tokio::task::spawn_blocking(move || bytes_in(&folders, allowed)).await;
+            // A measurement that panics allows nothing more.
+            Ok::<_, Infallible>(measured.unwrap_or(allowed))
+        };
+        let times = RequestTime::of_unshared(self.clock.as_ref());
+        let meter = self.meters.entry(app.clone()).or_default();
+        let Ok(left) = meter.left(wanted, allowed, times, measure).await;
         left
     }
 
     /// Adds bytes to the files of an app.
-    pub(super) fn add(&mut self, app: &AppName, bytes: u64) {
-        if let Some(known) = self.of.get_mut(app) {
-            known.bytes = known.bytes.saturating_add(bytes);
+    pub(super) fn add(&self, app: &AppName, bytes: u64) {
+        if let Some(meter) = self.meters.get(app) {
+            meter.add_unchecked(bytes);
         }
     }
-}
-
-/// Returns the bytes that a file counts. A small one occupies a block of the disk.
-fn charged(bytes: u64) -> u64 {
-    bytes.max(BLOB_MIN_BYTES)
 }
 
 /// Returns the bytes of all files in folders, or more than `most` as soon as there are more.
@@ -124,7 +110,7 @@ fn bytes_in(folders: &BTreeSet<PathBuf>, most: u64) -> u64 {
             if found.is_dir() {
                 left.push(entry.path());
             } else {
-                bytes = bytes.saturating_add(charged(found.len()));
+                bytes = bytes.saturating_add(charged_bytes(found.len()));
             }
             if bytes > most {
                 return bytes;
@@ -137,6 +123,7 @@ fn bytes_in(folders: &BTreeSet<PathBuf>, most: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use wattle_kit::clock::ManualClock;
+    use wattle_run::limit::{BLOB_MIN_BYTES, MEASURE_INTERVAL_MS};
 
     use super::*;
 

@@ -142,8 +142,9 @@ struct BlobCharge {
     meters: Vec<Arc<Meter>>,
 }
 
-/// Returns the bytes that a blob of a given size counts.
-pub(super) fn charged_bytes(size: u64) -> u64 {
+/// Returns the bytes that a blob or a file of a given size counts. A small one occupies a block of
+/// the disk.
+pub fn charged_bytes(size: u64) -> u64 {
     size.max(limit::BLOB_MIN_BYTES)
 }
 

@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use wattle_graph::failure::Failure;
 
 use crate::limit;
-use crate::ports::Ports;
+use crate::ports::{Clock, Ports};
 
 const NS_PER_MS: u64 = 1_000_000;
 
 /// The time of a request, and how measurements depend on it.
 #[derive(Clone, Copy)]
-pub(super) struct RequestTime {
+pub struct RequestTime {
     now_ms: u64,
     /// Whether other hosts share the store.
     is_shared: bool,
@@ -24,9 +24,14 @@ pub(super) struct RequestTime {
 
 impl RequestTime {
     pub(super) fn of(ports: &Ports) -> Self {
-        let now_ms = ports.clock.monotonic_ns() / NS_PER_MS;
-        let is_shared = ports.store.is_shared();
-        Self { now_ms, is_shared, interval_ms: limit::MEASURE_INTERVAL_MS }
+        Self { is_shared: ports.store.is_shared(), ..Self::of_unshared(ports.clock.as_ref()) }
+    }
+
+    /// Returns the time of a request for what is not in the store. A measurement is repeated only
+    /// because a request would exceed the cap, and not because of its age.
+    pub fn of_unshared(clock: &dyn Clock) -> Self {
+        let now_ms = clock.monotonic_ns() / NS_PER_MS;
+        Self { now_ms, is_shared: false, interval_ms: limit::MEASURE_INTERVAL_MS }
     }
 
     /// Returns the time of a request for the long-term memory. A memory that no other host shares
@@ -39,7 +44,7 @@ impl RequestTime {
 
 /// The usage of one cap.
 #[derive(Default)]
-pub(crate) struct Meter {
+pub struct Meter {
     state: Mutex<MeterState>,
     /// Usage that was added without a check of the cap and that `state` does not include yet.
     unchecked: AtomicU64,
@@ -95,7 +100,7 @@ impl MeterState {
 
 impl Meter {
     /// Adds usage without a check of the cap.
-    pub(crate) fn add_unchecked(&self, amount: u64) {
+    pub fn add_unchecked(&self, amount: u64) {
         self.unchecked.fetch_add(amount, Ordering::Relaxed);
     }
 
@@ -124,6 +129,40 @@ impl Meter {
         mentioned: bool,
         measure: impl FnOnce() -> F,
     ) -> Result<Result<(), u64>, Failure> {
+        let mut state = self.current(more, allowed, times, measure).await?;
+        let taken = state.used();
+        if taken.saturating_add(more) > allowed {
+            return Ok(Err(taken));
+        }
+        state.add(more, mentioned, times.now_ms);
+        Ok(Ok(()))
+    }
+
+    /// Returns how much of `allowed` is left. Measures as for a request of `wanted`, and adds
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of `measure`.
+    pub async fn left<E, F: Future<Output = Result<u64, E>>>(
+        &self,
+        wanted: u64,
+        allowed: u64,
+        times: RequestTime,
+        measure: impl FnOnce() -> F,
+    ) -> Result<u64, E> {
+        let state = self.current(wanted, allowed, times, measure).await?;
+        Ok(allowed.saturating_sub(state.used()))
+    }
+
+    /// Returns the state at the time of a request for `more`, measured again if that is due.
+    async fn current<E, F: Future<Output = Result<u64, E>>>(
+        &self,
+        more: u64,
+        allowed: u64,
+        times: RequestTime,
+        measure: impl FnOnce() -> F,
+    ) -> Result<MutexGuard<'_, MeterState>, E> {
         let mut state = self.state.lock().await;
         state.added = state.added.saturating_add(self.unchecked.swap(0, Ordering::Relaxed));
         state.drop_expired(times.now_ms);
@@ -132,12 +171,7 @@ impl Meter {
             state.measured = Some((amount, times.now_ms));
             state.added = 0;
         }
-        let taken = state.used();
-        if taken.saturating_add(more) > allowed {
-            return Ok(Err(taken));
-        }
-        state.add(more, mentioned, times.now_ms);
-        Ok(Ok(()))
+        Ok(state)
     }
 }
 
