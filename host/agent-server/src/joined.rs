@@ -20,6 +20,7 @@ use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::mode::Mode;
 use wattle_project::agent_server::v1::{Frame, HEARTBEAT};
 use wattle_run::ports::store::{ThreadHead, ThreadRecord};
+use wattle_run::run_walk::RunWalk;
 
 use crate::agents::Agents;
 use crate::asked::run::AskedRun;
@@ -32,9 +33,6 @@ use crate::wire::request::Modes;
 
 /// Name of the server-sent events at the start and the end of a run.
 const METADATA: &str = "metadata";
-
-/// Number of runs that are read at a time.
-const RUNS: usize = 1_000;
 
 /// Name of the server-sent events with a state that a client changed.
 const STATE_UPDATE: &str = "state_update";
@@ -129,14 +127,11 @@ impl Joined {
         // A number above the last event comes from a deleted thread with the same id.
         let after = after.map_or(end, |after| if after <= end { after } else { 0 });
         // First event of the run that contains the next event, or of the last run before it.
-        let (mut first, mut skip, mut is_last) = (1, 0, false);
-        while !is_last {
-            let page = store.runs(&thread.id, skip, RUNS).await?;
-            let known = page.items.iter().map(|run| run.first_seq);
-            let before = known.filter(|first| *first <= EventId::seq_of(after));
-            first = before.fold(first, u64::max);
-            skip += page.items.len();
-            is_last = page.is_last || page.items.is_empty();
+        let (mut first, mut runs) = (1, RunWalk::oldest_first(store.as_ref(), &thread.id));
+        while let Some(run) = runs.next().await? {
+            if run.first_seq <= EventId::seq_of(after) {
+                first = run.first_seq.max(first);
+            }
         }
         let (tenant, before) = (thread.tenant.clone(), first.saturating_sub(1));
         Ok(Self {

@@ -1,7 +1,5 @@
 //! A run with its request and its record, and the result of a run.
 
-mod listed;
-
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::{Failure, code};
@@ -19,8 +17,6 @@ use crate::fault::Fault;
 use crate::graphs;
 use crate::view;
 use crate::wire::shape::{Run, RunStatus, outcome};
-
-pub(crate) use self::listed::Listed;
 
 /// A run of a thread.
 #[derive(Clone)]
@@ -51,7 +47,12 @@ impl KnownRun {
         Self::of(agents, thread, record).await
     }
 
-    async fn of(agents: &Agents, thread: &ThreadRecord, record: RunRecord) -> Result<Self, Fault> {
+    /// Returns the run of a record, with its request.
+    pub(crate) async fn of(
+        agents: &Agents,
+        thread: &ThreadRecord,
+        record: RunRecord,
+    ) -> Result<Self, Fault> {
         let asked = match AskedRun::of(&record, thread) {
             // Hosts of older versions stored the request in the memory.
             None if record.created_ms.is_none() => {

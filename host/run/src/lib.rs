@@ -25,6 +25,7 @@
 //! * [`replay`]: the replay of a thread from its journals.
 //! * `unpersisted_events`: after a crash, rebuilds supersteps whose checkpoints were not persisted.
 //! * `result_reuse`: unused results of cancelled runs, which the next run may reuse.
+//! * [`run_walk`]: reads all runs of a thread, page by page.
 //! * [`tail`]: the reader of a log that grows.
 //! * [`text`]: text of strangers, escaped for people.
 //! * [`thread_walk`]: reads all threads, page by page.
@@ -53,6 +54,7 @@ pub mod ports;
 pub mod quota;
 pub mod replay;
 mod result_reuse;
+pub mod run_walk;
 pub mod schemas;
 pub mod stop_flag;
 pub mod tail;

@@ -177,6 +177,13 @@ pub const LIST_BYTES: u64 = 4 << 20;
 /// Threads that a reader of all threads reads at once. A thread without metadata takes some hundred bytes.
 pub const WALK_THREADS: usize = 1_000;
 
+/// Runs that a reader of all runs of a thread reads at once, without their requests. Such a run takes some hundred bytes.
+pub const WALK_RUNS: usize = 1_000;
+
+/// Runs that a reader of all runs of a thread reads at once, with their requests: a few more than clients get in a page
+/// by default.
+pub const WALK_RUN_RECORDS: usize = 32;
+
 /// Time limit of the recovery of one run after a start. A thread that takes longer is set aside, so that it does not
 /// block the recovery of others.
 pub const RECOVERY_MS: u64 = 60_000;

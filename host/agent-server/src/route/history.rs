@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::id::CheckpointId;
 use wattle_run::ports::store::ThreadRecord;
+use wattle_run::run_walk::RunWalk;
 use wattle_run::time_travel::{HistoryQuery, StateView};
 
 use crate::agents::Agents;
@@ -28,9 +29,6 @@ const LARGEST_PAGE: usize = 1_000;
 
 /// Number of states that are read at a time. All of them are in memory.
 const READ: usize = 16;
-
-/// Number of runs that are read at a time.
-const RUNS: usize = 1_000;
 
 /// Lists the history of a thread, newest first.
 #[utoipa::path(get, path = "/threads/{id}/history",
@@ -185,16 +183,12 @@ async fn own_run(
         return Ok(());
     }
     let Some(named) = filter.get_mut("run") else { return Ok(()) };
-    let (store, mut skip) = (&agents.ports().store, 0);
-    loop {
-        let page = store.runs(&record.id, skip, RUNS).await?;
-        if let Some(run) = page.items.iter().find(|run| *named == run.origin().as_str()) {
+    let mut runs = RunWalk::oldest_first(agents.ports().store.as_ref(), &record.id);
+    while let Some(run) = runs.next().await? {
+        if *named == run.origin().as_str() {
             *named = run.id.as_str().into();
-            return Ok(());
+            break;
         }
-        if page.is_last || page.items.is_empty() {
-            return Ok(());
-        }
-        skip += page.items.len();
     }
+    Ok(())
 }

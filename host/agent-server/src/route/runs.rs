@@ -10,6 +10,7 @@ use wattle_api::response::Json;
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::mode::Mode;
 use wattle_run::ports::store::ThreadRecord;
+use wattle_run::run_walk::RunWalk;
 
 use crate::agents::Agents;
 use crate::answer::{self, placed};
@@ -22,7 +23,7 @@ use crate::page::Page;
 use crate::presence::Presence;
 use crate::query::Query;
 use crate::route::search::PAGE;
-use crate::run::{KnownRun, Listed};
+use crate::run::KnownRun;
 use crate::stream::{self, Wish};
 use crate::submit::remove;
 use crate::view;
@@ -209,12 +210,12 @@ pub(super) async fn list(
     let mut left_out = query.number("offset")?.unwrap_or(0);
     let limit = query.number("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE);
     let fields = query.list("select");
-    let mut listed = Listed::new(&agents, &thread);
+    let mut runs = RunWalk::newest_first(agents.ports().store.as_ref(), &thread.id);
     let mut page = Page::new(caller.response.clone());
     while page.len() < limit
-        && let Some(run) = listed.next().await?
+        && let Some(record) = runs.next().await?
     {
-        let run = run.shape();
+        let run = KnownRun::of(&agents, &thread, record).await?.shape();
         if status.is_some_and(|status| run.status != status) {
             continue;
         }

@@ -20,6 +20,7 @@ use crate::ports::store::{
     LeaseHolder, Notification, PendingQuery, PendingRun, RunRecord, RunSpec, StoreError,
     ThreadRecord, ThreadStatus,
 };
+use crate::run_walk::RunWalk;
 use crate::view::store_failure;
 
 impl Engine {
@@ -317,24 +318,18 @@ impl Engine {
         thread: &ThreadId,
         run: &RunId,
     ) -> Result<Vec<RunRecord>, Failure> {
-        const PAGE: usize = 32;
-        let (store, mut unbegun, mut skip) = (&self.0.ports.store, Vec::new(), 0);
-        loop {
-            let page = store.newest_runs(thread, skip, PAGE).await.map_err(store_failure)?;
-            skip += page.items.len();
-            for record in page.items {
-                if record.has_started() && record.id != *run {
-                    return Ok(Vec::new());
-                }
-                if !record.has_started() && record.spec.is_some() {
-                    unbegun.push(record);
-                }
+        let mut runs = RunWalk::newest_first(self.0.ports.store.as_ref(), thread);
+        let mut unbegun = Vec::new();
+        while let Some(record) = runs.next().await.map_err(store_failure)? {
+            if record.has_started() && record.id != *run {
+                return Ok(Vec::new());
             }
-            if page.is_last {
-                unbegun.reverse();
-                return Ok(unbegun);
+            if !record.has_started() && record.spec.is_some() {
+                unbegun.push(record);
             }
         }
+        unbegun.reverse();
+        Ok(unbegun)
     }
 
     /// Adds the record of a run that never started to its thread.

@@ -413,7 +413,7 @@ pub trait Store: Send + Sync {
     async fn pending(&self, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError>;
 
     /// Returns runs of a thread, oldest first: at most `limit` after the first `skip`, with at most
-    /// [`LIST_BYTES`](crate::limit::LIST_BYTES) together.
+    /// [`LIST_BYTES`](crate::limit::LIST_BYTES) together. [`RunWalk`](crate::run_walk::RunWalk) reads all of them.
     async fn runs(
         &self,
         thread: &ThreadId,
@@ -422,7 +422,8 @@ pub trait Store: Send + Sync {
     ) -> Result<ListPage<RunSummary>, StoreError>;
 
     /// Returns runs of a thread with their requests, newest first: at most `limit` after the first `skip`, with at most
-    /// [`LIST_BYTES`](crate::limit::LIST_BYTES) of JSON. Reads no others.
+    /// [`LIST_BYTES`](crate::limit::LIST_BYTES) of JSON. Reads no others. [`RunWalk`](crate::run_walk::RunWalk) reads all
+    /// of them.
     async fn newest_runs(
         &self,
         thread: &ThreadId,

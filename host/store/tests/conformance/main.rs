@@ -212,6 +212,7 @@ conformance! {
         runs_are_listed_oldest_first
         newest_runs_are_read_in_pages
         run_pages_are_bounded_in_bytes
+        run_walks_return_each_run_once
         run_belongs_to_one_thread
         deletion_covers_everything_of_one_thread
         deleting_a_missing_thread_changes_nothing

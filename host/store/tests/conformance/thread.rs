@@ -4,12 +4,13 @@ use serde_json::json;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, ThreadId};
-use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
+use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE, WALK_RUN_RECORDS};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
     Batch, LeaseHolder, ListPage, PinnedVersions, RunSummary, StoreError, ThreadOrder, ThreadQuery,
     ThreadRecord, ThreadStatus, ThreadSummary,
 };
+use wattle_run::run_walk::RunWalk;
 use wattle_run::thread_walk::ThreadWalk;
 
 use crate::sample::{
@@ -242,6 +243,43 @@ pub(crate) async fn run_pages_are_bounded_in_bytes(store: &dyn Store) {
         }
     }
     assert_eq!(pages, ["ed", "c", "ba"]);
+    let (oldest_first, newest_first) = walk_runs(store, &thread).await;
+    assert_eq!((oldest_first.concat(), newest_first.concat()), ("edcba".into(), "abcde".into()));
+}
+
+pub(crate) async fn run_walks_return_each_run_once(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    // One more than the first page of the newest runs.
+    let names: Vec<String> = (0..=WALK_RUN_RECORDS).map(|number| format!("r{number}")).collect();
+    let mut tickets = Vec::new();
+    for name in &names {
+        let batch = Batch { run: Some(run(&thread, name)), ..Batch::default() };
+        tickets.push(store.append(&thread, batch).await);
+    }
+    for ticket in tickets {
+        ticket.await.unwrap();
+    }
+    let (oldest_first, mut newest_first) = walk_runs(store, &thread).await;
+    newest_first.reverse();
+    assert_eq!((&oldest_first, &newest_first), (&names, &names));
+    let none = walk_runs(store, &thread_id("missing")).await;
+    assert_eq!(none, (vec![], vec![]));
+}
+
+/// Returns the names of the runs of a thread, from the oldest run on and from the newest run on.
+async fn walk_runs(store: &dyn Store, thread: &ThreadId) -> (Vec<String>, Vec<String>) {
+    let (mut oldest_first, mut newest_first) = (Vec::new(), Vec::new());
+    let mut walk = RunWalk::oldest_first(store, thread);
+    while let Some(run) = walk.next().await.unwrap() {
+        oldest_first.push(run.id.to_string());
+    }
+    assert_eq!(walk.next().await.unwrap(), None, "the walk is over");
+    let mut walk = RunWalk::newest_first(store, thread);
+    while let Some(run) = walk.next().await.unwrap() {
+        newest_first.push(run.id.to_string());
+    }
+    assert_eq!(walk.next().await.unwrap(), None, "the walk is over");
+    (oldest_first, newest_first)
 }
 
 pub(crate) async fn run_belongs_to_one_thread(store: &dyn Store) {
