@@ -32,13 +32,11 @@ pub(crate) async fn find(
     };
     let Ok(uuid) = Uuid::try_parse(id) else { return Err(missing) };
     let doc = made(agents, tenant, uuid).await?.ok_or(missing)?;
-    let graph = graphs::by_id(catalog, &doc.used.graph_id);
-    if graph.is_none() {
-        catalog.check_all_loaded()?;
-    }
-    let graph = graph.ok_or_else(|| {
-        let graph = &doc.used.graph_id;
-        Fault::conflict(format!("assistant `{id}` is of graph `{graph}`, which is not loaded"))
+    let graph = &doc.used.graph_id;
+    let graph = graphs::by_id(catalog, graph).map_err(|why| {
+        why.fault(|| {
+            Fault::conflict(format!("assistant `{id}` is of graph `{graph}`, which is not loaded"))
+        })
     })?;
     Ok(AgentGraph { made: Some(Made { id: uuid, doc }), ..graph })
 }

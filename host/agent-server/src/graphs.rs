@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::http::StatusCode;
 use uuid::Uuid;
 use wattle_graph::definition::{BuiltInReducer, ReducerDef};
 use wattle_graph::failure::Failure;
@@ -79,37 +78,52 @@ pub(crate) fn all(catalog: &Catalog) -> Vec<AgentGraph> {
     apps.iter().flat_map(of_app).collect()
 }
 
+/// Why a graph was not found.
+#[derive(Debug)]
+pub(crate) enum NotFound {
+    /// No graph has the id.
+    Unknown,
+    /// An app is being loaded for the first time that may have the graph.
+    Loading(Failure),
+}
+
+impl NotFound {
+    /// Returns why a graph was not found, from the check of the apps that may have it.
+    fn after(check: Result<(), Failure>) -> Self {
+        check.err().map_or(Self::Unknown, Self::Loading)
+    }
+
+    /// Returns the error for the client: that of an unknown graph, or 503 if the request can
+    /// succeed later.
+    pub(crate) fn fault(self, unknown: impl FnOnce() -> Fault) -> Fault {
+        match self {
+            Self::Unknown => unknown(),
+            Self::Loading(failure) => failure.into(),
+        }
+    }
+}
+
 /// Finds a graph by its id.
-pub(crate) fn by_id(catalog: &Catalog, id: &str) -> Option<AgentGraph> {
-    all(catalog).into_iter().find(|graph| graph.id == id)
+pub(crate) fn by_id(catalog: &Catalog, id: &str) -> Result<AgentGraph, NotFound> {
+    let found = all(catalog).into_iter().find(|graph| graph.id == id);
+    found.ok_or_else(|| NotFound::after(catalog.check_all_loaded()))
+}
+
+/// Finds the graph of a default assistant, by the UUID of the assistant.
+pub(crate) fn by_uuid(catalog: &Catalog, assistant: Uuid) -> Result<AgentGraph, NotFound> {
+    let found = all(catalog).into_iter().find(|graph| graph.assistant() == assistant);
+    found.ok_or_else(|| NotFound::after(catalog.check_all_loaded()))
 }
 
 /// Finds the graph of a default assistant, by the UUID of the assistant or by the id of the graph.
-/// [`crate::assistants::find`] also finds assistants that clients created.
-///
-/// # Errors
-///
-/// 404 for an unknown UUID, 422 for an unknown name, 503 while an app is loaded for the first time
-/// that may have the graph.
-pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Fault> {
-    let graphs = all(catalog);
+pub(crate) fn look_up(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, NotFound> {
     if let Ok(uuid) = Uuid::try_parse(assistant) {
-        let found = graphs.into_iter().find(|graph| graph.assistant() == uuid);
-        if found.is_none() {
-            catalog.check_all_loaded()?;
-        }
-        return found.ok_or_else(|| Fault::not_found(format!("{NOT_FOUND}: `{assistant}`")));
+        return by_uuid(catalog, uuid);
     }
-    let known = ids(&graphs);
+    let graphs = all(catalog);
     let found = graphs.iter().find(|graph| graph.id == assistant).cloned();
     let found = found.or_else(|| graphs.into_iter().find(|graph| graph.answers_to(assistant)));
-    if found.is_none() {
-        check_loaded(catalog, assistant)?;
-    }
-    found.ok_or_else(|| {
-        let text = format!("{NOT_FOUND}: `{assistant}`; available graphs: {known}");
-        Fault::unprocessable(text)
-    })
+    found.ok_or_else(|| NotFound::after(check_loaded(catalog, assistant)))
 }
 
 /// Checks that no app is being loaded for the first time that may have a graph.
@@ -118,6 +132,26 @@ fn check_loaded(catalog: &Catalog, assistant: &str) -> Result<(), Failure> {
         Some(Ok(app)) => catalog.check_loading(&app),
         _ => catalog.check_all_loaded(),
     }
+}
+
+/// Finds the graph of a default assistant that a request names, see [`look_up`].
+/// [`crate::assistants::find`] also finds assistants that clients created.
+///
+/// # Errors
+///
+/// 404 for an unknown UUID, 422 for an unknown name, 503 while an app is loaded for the first time
+/// that may have the graph.
+pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Fault> {
+    look_up(catalog, assistant).map_err(|why| {
+        why.fault(|| {
+            if Uuid::try_parse(assistant).is_ok() {
+                return Fault::not_found(format!("{NOT_FOUND}: `{assistant}`"));
+            }
+            let known = ids(&all(catalog));
+            let text = format!("{NOT_FOUND}: `{assistant}`; available graphs: {known}");
+            Fault::unprocessable(text)
+        })
+    })
 }
 
 /// Finds the graph of an assistant that a client creates or changes.
@@ -131,12 +165,11 @@ pub(crate) fn of_assistant(catalog: &Catalog, graph: &str) -> Result<AgentGraph,
     if graph.is_empty() {
         return Err(Fault::unprocessable("`graph_id` of the request is missing"));
     }
-    find(catalog, graph).map_err(|fault| {
-        if fault.status() == StatusCode::SERVICE_UNAVAILABLE {
-            return fault;
-        }
-        let known = ids(&all(catalog));
-        Fault::not_found(format!("there is no graph `{graph}`; available graphs: {known}"))
+    look_up(catalog, graph).map_err(|why| {
+        why.fault(|| {
+            let known = ids(&all(catalog));
+            Fault::not_found(format!("there is no graph `{graph}`; available graphs: {known}"))
+        })
     })
 }
 

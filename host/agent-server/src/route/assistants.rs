@@ -20,7 +20,7 @@ use crate::caller::{Body, Caller, Place, uuid};
 use crate::doc::assistant::{AssistantDoc, Version, assistants as shelf};
 use crate::doc::{Kept, attempts};
 use crate::fault::Fault;
-use crate::graphs;
+use crate::graphs::{self, NotFound};
 use crate::page::{self, Page};
 use crate::query::Query;
 use crate::route::search::{PAGE, holds};
@@ -89,7 +89,7 @@ async fn create(
         None => Uuid::now_v7(),
     };
     let if_exists = request.if_exists.unwrap_or_default();
-    if let Some(there) = known(&agents, &caller, id).await? {
+    if let Ok(there) = known(&agents, &caller, id).await? {
         return existing(there, if_exists);
     }
     check_count(&agents, &caller).await?;
@@ -113,8 +113,8 @@ async fn create(
     }
     // Another host has created the assistant in the meantime.
     match known(&agents, &caller, id).await? {
-        Some(there) => existing(there, if_exists),
-        None => Err(contested(&id.to_string())),
+        Ok(there) => existing(there, if_exists),
+        Err(_) => Err(contested(&id.to_string())),
     }
 }
 
@@ -170,12 +170,16 @@ fn check_config(config: &Map<String, Value>) -> Result<(), Fault> {
 }
 
 /// Returns the assistant with a UUID: a default one, or one that a client created.
-async fn known(agents: &Agents, caller: &Caller, id: Uuid) -> Result<Option<Assistant>, Fault> {
+async fn known(
+    agents: &Agents,
+    caller: &Caller,
+    id: Uuid,
+) -> Result<Result<Assistant, NotFound>, Fault> {
     if let Some(made) = made(agents, caller.tenant.as_ref(), id).await? {
-        return Ok(Some(made.shape()));
+        return Ok(Ok(made.shape()));
     }
-    let graphs = graphs::all(agents.engine().catalog());
-    Ok(graphs.iter().find(|graph| graph.assistant() == id).map(of_graph))
+    let graph = graphs::by_uuid(agents.engine().catalog(), id);
+    Ok(graph.map(|graph| of_graph(&graph)))
 }
 
 /// Reads an assistant, by its id or by the name of a graph.
@@ -190,10 +194,8 @@ async fn read(
 ) -> Result<Json<Assistant>, Fault> {
     if let Ok(uuid) = Uuid::try_parse(&id) {
         let found = known(&agents, &caller, uuid).await?;
-        if found.is_none() {
-            agents.engine().catalog().check_all_loaded()?;
-        }
-        return found.map(Json).ok_or_else(|| Fault::missing("assistant", &id));
+        let missing = |why: NotFound| why.fault(|| Fault::missing("assistant", &id));
+        return found.map(Json).map_err(missing);
     }
     let found = assistants::find(&agents, caller.tenant.as_ref(), &id).await?;
     Ok(Json(of_graph(&found)))
@@ -201,7 +203,7 @@ async fn read(
 
 /// Reads an assistant that a client created, to change it by compare-and-swap.
 async fn own(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<AssistantDoc>, Fault> {
-    let unknown = match graphs::find(agents.engine().catalog(), id) {
+    let why = match graphs::look_up(agents.engine().catalog(), id) {
         Ok(graph) => {
             let graph = &graph.id;
             let text = format!(
@@ -210,16 +212,14 @@ async fn own(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<Assistan
             );
             return Err(Fault::conflict(text));
         }
-        Err(fault) => fault,
+        Err(why) => why,
     };
-    // An app that is being loaded may have the graph.
-    let is_loading = unknown.status() == StatusCode::SERVICE_UNAVAILABLE;
     let made = match uuid("assistant", id) {
-        Err(_) if is_loading => return Err(unknown),
-        made => made?,
+        Ok(made) => made,
+        Err(malformed) => return Err(why.fault(|| malformed)),
     };
     let found = kept(agents, caller.tenant.as_ref(), made).await?;
-    found.ok_or_else(|| if is_loading { unknown } else { Fault::missing("assistant", id) })
+    found.ok_or_else(|| why.fault(|| Fault::missing("assistant", id)))
 }
 
 /// Changes an assistant: creates a version that later runs use.
@@ -351,7 +351,7 @@ async fn versions(
     Place(id): Place<String>,
     Body(request): Body<AssistantVersions>,
 ) -> Result<Page, Fault> {
-    let all = match graphs::find(agents.engine().catalog(), &id) {
+    let all = match graphs::look_up(agents.engine().catalog(), &id) {
         Ok(graph) => vec![of_graph(&graph)],
         Err(_) => {
             let doc = own(&agents, &caller, &id).await?.doc;
@@ -381,7 +381,7 @@ async fn latest(
     Place(id): Place<String>,
     Body(request): Body<AssistantLatest>,
 ) -> Result<Json<Assistant>, Fault> {
-    if let Ok(graph) = graphs::find(agents.engine().catalog(), &id) {
+    if let Ok(graph) = graphs::look_up(agents.engine().catalog(), &id) {
         let own = of_graph(&graph);
         let is_own = own.version == request.version;
         return if is_own { Ok(Json(own)) } else { Err(no_version(&id, request.version)) };

@@ -1,7 +1,11 @@
 //! Default assistants of graphs, assistants that clients create, and the health of the server.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use wattle_api::ApiConfig;
+use wattle_graph::id::AppName;
+use wattle_run::catalog::LoadingItem;
 
 use crate::host::{Host, request};
 
@@ -178,6 +182,49 @@ async fn earlier_version_can_be_selected() {
     let next = host.call("PATCH", &path, Some(json!({ "name": "four" }))).await.ok();
     assert_eq!((&next["version"], &next["context"]), (&json!(4), &json!({ "n": 2 })));
     assert_eq!(host.post(&format!("{path}/latest"), json!({ "version": 9 })).await.status, 404);
+}
+
+#[tokio::test]
+async fn unknown_assistant_is_unavailable_while_an_app_is_loaded_that_may_have_it() {
+    let host = Host::new();
+    let made = make(&host, json!({ "graph_id": "agent" })).await;
+    let own = format!("/assistants/{}", made["assistant_id"].as_str().unwrap());
+    let unknown = "/assistants/01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
+    let requests = [
+        ("GET", "/assistants/nope".to_owned(), json!({}), 422),
+        ("GET", "/assistants/nope/graph".to_owned(), json!({}), 422),
+        ("GET", "/assistants/late%2Fnope".to_owned(), json!({}), 422),
+        ("PATCH", "/assistants/nope".to_owned(), json!({}), 422),
+        ("GET", unknown.to_owned(), json!({}), 404),
+        ("GET", format!("{unknown}/graph"), json!({}), 404),
+        ("PATCH", unknown.to_owned(), json!({}), 404),
+        ("DELETE", unknown.to_owned(), json!({}), 404),
+        ("POST", format!("{unknown}/versions"), json!({}), 404),
+        ("POST", format!("{unknown}/latest"), json!({ "version": 1 }), 404),
+        ("POST", "/assistants".to_owned(), json!({ "graph_id": "nope" }), 404),
+    ];
+    let status = async |method: &str, path: &str, body: &Value| {
+        host.call(method, path, Some(body.clone())).await.status
+    };
+    let (catalog, path) = (host.engine.catalog(), Path::new("plugins/late"));
+    let late = LoadingItem::App { name: AppName::new("late").unwrap(), mount: None };
+    catalog.begin_loading(path, late.clone());
+    for (method, path, body, _) in &requests {
+        assert_eq!(status(method, path, body).await, 503, "{method} {path}");
+    }
+    assert_eq!(status("GET", "/assistants/other%2Fnope", &json!({})).await, 422);
+    assert_eq!(status("GET", &own, &json!({})).await, 200);
+    assert_eq!(status("PATCH", &own, &json!({ "name": "own" })).await, 200);
+    catalog.end_loading(path);
+    for (method, path, body, expected) in &requests {
+        assert_eq!(status(method, path, body).await, *expected, "{method} {path}");
+    }
+    // The graph of an assistant may be one of the app that is being loaded, too.
+    catalog.remove(&AppName::new("test").unwrap());
+    catalog.begin_loading(path, late);
+    assert_eq!(status("GET", &format!("{own}/graph"), &json!({})).await, 503);
+    catalog.end_loading(path);
+    assert_eq!(status("GET", &format!("{own}/graph"), &json!({})).await, 409);
 }
 
 #[tokio::test]
