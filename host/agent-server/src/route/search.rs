@@ -2,8 +2,9 @@
 //!
 //! The store filters by tenant and status. Metadata is compared in this module, with the pages that
 //! the store lists. Of a thread that matches, only what threads are sorted by is kept. If a request
-//! names only a few ids, these threads are read one by one. Values are compared thread by thread,
-//! in order, until the page is full or the limit of states is reached.
+//! names only a few ids, these threads are read one by one, and the response has the records that
+//! were read, unless they are too large to be kept. Values are compared thread by thread, in order,
+//! until the page is full or the limit of states is reached.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -15,6 +16,8 @@ use serde_json::{Map, Value, json};
 use wattle_api::guard::open::Slot;
 use wattle_api::traffic::Cut;
 use wattle_graph::id::{Namespace, ThreadId};
+use wattle_graph::weight::weight;
+use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::store::{ThreadQuery, ThreadRecord, ThreadStatus as Stands, ThreadSummary};
 use wattle_run::thread_walk::ThreadWalk;
 
@@ -102,11 +105,15 @@ pub(super) async fn search(
     // One more thread than the page contains shows whether there is a next page.
     let most = offset.saturating_add(limit + 1);
     let found = wanted.with_values(&agents, &caller, found, most).await?;
-    let (total, of_page) = (found.len(), found.iter().skip(offset).take(limit));
+    let (total, of_page) = (found.len(), found.into_iter().skip(offset).take(limit));
     let (mut page, listed) = (Page::new(caller.response.clone()), of_page.len());
     for thread in of_page {
+        let record = match thread.record {
+            Some(record) => Some(*record),
+            None => record(&agents, &caller, &thread.id).await?,
+        };
         // A thread that was deleted meanwhile is left out.
-        if let Some(record) = record(&agents, &caller, &thread.id).await? {
+        if let Some(record) = record {
             page.push(&shown(&agents, &record, request.select.as_deref(), &extract).await?)?;
         }
     }
@@ -170,12 +177,15 @@ struct Found {
     status: ThreadStatus,
     created_ms: i64,
     updated_ms: i64,
+    /// The record, if it was read and there was room to keep it.
+    record: Option<Box<ThreadRecord>>,
 }
 
 impl From<ThreadSummary> for Found {
     fn from(thread: ThreadSummary) -> Self {
         let ThreadSummary { id, status, stopped, created_ms, updated_ms, .. } = thread;
-        Self { id, status: ThreadStatus::of(status, stopped), created_ms, updated_ms }
+        let status = ThreadStatus::of(status, stopped);
+        Self { id, status, created_ms, updated_ms, record: None }
     }
 }
 
@@ -193,11 +203,21 @@ impl Wanted<'_> {
         let mut found = Vec::new();
         match &ids {
             Some(ids) if ids.len() <= NAMED => {
+                // Together, the kept records take no more memory than a page of a list.
+                let mut room = LIST_BYTES;
                 // Invalid ids name no thread.
                 for id in ids.iter().filter_map(|id| ThreadId::new(*id).ok()) {
-                    let thread = record(agents, caller, &id).await?;
-                    let thread = thread.map(|record| ThreadSummary::from(&record));
-                    found.extend(thread.filter(|it| self.has_facts(agents, it)).map(Found::from));
+                    let Some(record) = record(agents, caller, &id).await? else { continue };
+                    let thread = ThreadSummary::from(&record);
+                    if !self.has_facts(agents, &thread) {
+                        continue;
+                    }
+                    let bytes = thread.memory_bytes().saturating_add(weight(&record.context));
+                    let record = room.checked_sub(bytes).map(|left| {
+                        room = left;
+                        Box::new(record)
+                    });
+                    found.push(Found { record, ..Found::from(thread) });
                 }
             }
             _ => {

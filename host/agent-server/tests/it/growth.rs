@@ -9,6 +9,7 @@ use wattle_api::ApiConfig;
 use wattle_graph::failure::Failure;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_kit::memory::{Call, Hook, Hooked};
+use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::Store;
 use wattle_store::{MemoryStore, VolatileMemory};
 
@@ -180,14 +181,34 @@ async fn search_by_ids_reads_these_threads_only() {
         list.sort_by_key(Value::to_string);
     }
     assert_eq!(found, wanted);
-    // Once for the search, and once for the page.
-    assert_eq!(counting.reads(), [("thread", 2 * 2)].into());
+    assert_eq!(counting.reads(), [("thread", 2)].into());
     // Many ids are looked up in a list of all threads.
     let many: Vec<String> = (0..100).map(|n| format!("{n}")).chain(ids.clone()).collect();
     let search = json!({ "ids": many, "limit": 100, "select": ["thread_id"] });
     let found = host.post("/threads/search", search).await.ok();
     assert_eq!(found.as_array().unwrap().len(), 20);
     assert_eq!(counting.reads(), [("threads", 20), ("thread", 20)].into());
+}
+
+#[tokio::test]
+async fn search_by_ids_keeps_records_up_to_a_number_of_bytes() {
+    const THREADS: usize = 80;
+    let counting = Counting::new();
+    let host = &counting.host;
+    let metadata = json!({ "metadata": { "note": "x".repeat(60_000) } });
+    let mut ids = Vec::new();
+    for _ in 0..THREADS {
+        let made = host.post("/threads", metadata.clone()).await.ok();
+        ids.push(made["thread_id"].clone());
+    }
+    counting.reads();
+    let search = json!({ "ids": ids, "limit": THREADS, "select": ["thread_id"] });
+    let found = host.post("/threads/search", search).await.ok();
+    assert_eq!(found.as_array().unwrap().len(), THREADS);
+    // Those that were not kept are read again.
+    let again = counting.reads()["thread"] - THREADS;
+    let kept_bytes = (THREADS - again) * 60_000;
+    assert!((LIST_BYTES as usize / 2..=LIST_BYTES as usize).contains(&kept_bytes), "{again}");
 }
 
 #[tokio::test]
