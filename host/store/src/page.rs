@@ -41,6 +41,20 @@ impl<T> PageBuilder<T> {
         !self.is_cut
     }
 
+    /// Decodes and adds the next item of the list, which has `bytes` bytes, if it
+    /// [fits](Self::fits). Returns whether it fits.
+    pub(crate) fn add(
+        &mut self,
+        bytes: u64,
+        decode: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let fits = self.fits(bytes);
+        if fits {
+            self.push(decode()?, bytes);
+        }
+        Ok(fits)
+    }
+
     /// Adds an item that fits.
     pub(crate) fn push(&mut self, item: T, bytes: u64) {
         self.items.push(item);

@@ -1,9 +1,10 @@
 //! Lists of threads and runs, in pages.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::ops::Bound;
 
-use redb::ReadableTable;
+use redb::{Range, ReadableTable};
 use serde::Deserialize;
 use serde_json::Value;
 use wattle_graph::event::RunStatus;
@@ -16,12 +17,15 @@ use wattle_run::ports::store::{
 };
 
 use crate::codec::{named, packed, plain_bytes, read};
-use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot, run_of, run_of_thread};
+use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot, run_of, run_of_thread, stored_run};
 use crate::disk::table::{IN_RECORDS, IN_RUNS, PENDING, RECORDS, RUNS, THREAD_RUNS};
 use crate::error::{corrupt, while_trying};
 use crate::page::PageBuilder;
 use crate::pending::Pending;
 use crate::query::{Summary, in_order, thread_matches};
+
+/// The ids of the runs of a thread, oldest first.
+type RunIds = Range<'static, (u64, u64), &'static [u8]>;
 
 impl Snapshot {
     /// See [`Store::threads`](wattle_run::ports::Store::threads). A thread with a damaged record is
@@ -139,27 +143,10 @@ impl Snapshot {
         skip: usize,
         limit: usize,
     ) -> Result<ListPage<RunSummary>, StoreError> {
-        let mut page = PageBuilder::new(limit, LIST_BYTES);
-        let Some(head) = self.head(thread)? else {
-            return Ok(page.finish());
-        };
-        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
-        let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
-        let all = (head.number, 0)..=(head.number, u64::MAX);
-        for entry in thread_runs.range(all).map_err(while_trying(READ))?.skip(skip) {
-            let (_, id) = entry.map_err(while_trying(READ))?;
-            if page.is_full() {
-                page.cut();
-                break;
-            }
-            let run = run_of_thread(&runs, id.value(), thread, |run: &RunSummary| &run.thread)?;
-            let bytes = run.memory_bytes();
-            if !page.fits(bytes) {
-                break;
-            }
-            page.push(run, bytes);
-        }
-        Ok(page.finish())
+        self.page_of_runs(thread, RunIds::next, skip, limit, |page, run| {
+            let run = run_of_thread(run, thread, |run: &RunSummary| &run.thread)?;
+            page.add(run.memory_bytes(), || Ok(run))
+        })
     }
 
     /// See [`Store::newest_runs`](wattle_run::ports::Store::newest_runs). The size of a record is
@@ -170,6 +157,22 @@ impl Snapshot {
         skip: usize,
         limit: usize,
     ) -> Result<ListPage<RunRecord>, StoreError> {
+        self.page_of_runs(thread, RunIds::next_back, skip, limit, |page, (id, stored)| {
+            let bytes = plain_bytes(packed(RUN, (IN_RUNS, id), stored)?);
+            page.add(bytes, || run_of_thread((id, stored), thread, |run: &RunRecord| &run.thread))
+        })
+    }
+
+    /// Reads a page of the runs of a thread in the order of `next`. `add` adds a run to the page, by
+    /// its id and its stored record, and returns whether it fits.
+    fn page_of_runs<T>(
+        &self,
+        thread: &ThreadId,
+        next: impl Fn(&mut RunIds) -> Option<<RunIds as Iterator>::Item>,
+        skip: usize,
+        limit: usize,
+        add: impl Fn(&mut PageBuilder<T>, (&[u8], &[u8])) -> Result<bool, StoreError>,
+    ) -> Result<ListPage<T>, StoreError> {
         let mut page = PageBuilder::new(limit, LIST_BYTES);
         let Some(head) = self.head(thread)? else {
             return Ok(page.finish());
@@ -177,20 +180,17 @@ impl Snapshot {
         let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
         let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
         let all = (head.number, 0)..=(head.number, u64::MAX);
-        for entry in thread_runs.range(all).map_err(while_trying(READ))?.rev().skip(skip) {
+        let mut ids = thread_runs.range(all).map_err(while_trying(READ))?;
+        for entry in iter::from_fn(|| next(&mut ids)).skip(skip) {
             let (_, id) = entry.map_err(while_trying(READ))?;
             if page.is_full() {
                 page.cut();
                 break;
             }
-            let stored = runs.get(id.value()).map_err(while_trying(READ))?;
-            let stored = stored.ok_or_else(|| corrupt(named(RUN, id.value()), "it is missing"))?;
-            let bytes = plain_bytes(packed(RUN, (IN_RUNS, id.value()), stored.value())?);
-            if !page.fits(bytes) {
+            let stored = stored_run(&runs, id.value())?;
+            if !add(&mut page, (id.value(), stored.value()))? {
                 break;
             }
-            let run = run_of_thread(&runs, id.value(), thread, |run: &RunRecord| &run.thread)?;
-            page.push(run, bytes);
         }
         Ok(page.finish())
     }
@@ -220,12 +220,7 @@ fn add_thread(
     stored: &[u8],
 ) -> Result<bool, StoreError> {
     let thread: ThreadSummary = read(RECORD, (IN_RECORDS, key), stored)?;
-    let bytes = thread.memory_bytes();
-    let fits = page.fits(bytes);
-    if fits {
-        page.push(thread, bytes);
-    }
-    Ok(fits)
+    page.add(thread.memory_bytes(), || Ok(thread))
 }
 
 /// The fields of a record that a list of pending runs needs. The input of the run is not decoded.

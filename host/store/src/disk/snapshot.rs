@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableError};
+use redb::{AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTable, TableError};
 use serde::de::DeserializeOwned;
 use wattle_graph::id::{Digest, RunId, ThreadId};
 use wattle_run::ports::store::{PinnedVersions, RunRecord, StoreError, ThreadHead, ThreadRecord};
@@ -226,9 +226,7 @@ impl Snapshot {
     pub(crate) fn packed_run(&self, run: &RunId) -> Result<Vec<u8>, StoreError> {
         let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
         let key = run.as_str().as_bytes();
-        let stored = runs.get(key).map_err(while_trying(READ))?;
-        let stored = stored.ok_or_else(|| corrupt(named(RUN, key), "it is missing"))?;
-        packed(RUN, (IN_RUNS, key), stored.value()).map(<[u8]>::to_vec)
+        packed(RUN, (IN_RUNS, key), stored_run(&runs, key)?.value()).map(<[u8]>::to_vec)
     }
 
     /// Returns a value of the table [`FACTS`].
@@ -328,7 +326,9 @@ impl Snapshot {
         let all = (head.number, 0)..=(head.number, u64::MAX);
         for entry in thread_runs.range(all).map_err(while_trying(READ))? {
             let (_, id) = entry.map_err(while_trying(READ))?;
-            see(run_of_thread(&runs, id.value(), thread, |run: &RunRecord| &run.thread)?)?;
+            let stored = stored_run(&runs, id.value())?;
+            let run = (id.value(), stored.value());
+            see(run_of_thread(run, thread, |run: &RunRecord| &run.thread)?)?;
         }
         Ok(())
     }
@@ -365,16 +365,23 @@ impl Snapshot {
     }
 }
 
-/// Reads the record of a run in the list of a thread, or a part of it. `owner` is its thread.
-pub(crate) fn run_of_thread<T: DeserializeOwned>(
+/// Returns the stored record of a run that a list names.
+pub(crate) fn stored_run(
     runs: &ReadOnlyTable<&'static [u8], &'static [u8]>,
     id: &[u8],
+) -> Result<AccessGuard<'static, &'static [u8]>, StoreError> {
+    let stored = runs.get(id).map_err(while_trying(READ))?;
+    stored.ok_or_else(|| corrupt(named(RUN, id), "it is missing"))
+}
+
+/// Decodes the stored record of a run in the list of a thread, or a part of the record. `owner` is
+/// its thread.
+pub(crate) fn run_of_thread<T: DeserializeOwned>(
+    (id, stored): (&[u8], &[u8]),
     thread: &ThreadId,
     owner: impl Fn(&T) -> &ThreadId,
 ) -> Result<T, StoreError> {
-    let packed = runs.get(id).map_err(while_trying(READ))?;
-    let packed = packed.ok_or_else(|| corrupt(named(RUN, id), "it is missing"))?;
-    let record: T = read(RUN, (IN_RUNS, id), packed.value())?;
+    let record: T = read(RUN, (IN_RUNS, id), stored)?;
     if owner(&record) != thread {
         let message = format!("it belongs to thread `{}`, not `{thread}`", owner(&record));
         return Err(corrupt(named(RUN, id), message));
