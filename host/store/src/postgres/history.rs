@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sqlx::Row as _;
 use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, Row as _};
 use tokio::task::spawn_blocking;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Values};
 use wattle_graph::event::Event;
@@ -17,7 +17,7 @@ use wattle_run::ports::store::{
 use crate::codec::{plain_bytes, unpack};
 use crate::error::{backend, corrupt};
 use crate::page::{EventPage, PageBuilder};
-use crate::postgres::head::{HEAD, checkpoint_id, record, thread_head};
+use crate::postgres::head::{HEAD, checkpoint_id, thread_head};
 use crate::postgres::link::{Begun, Link, while_trying};
 use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::stage::status_words;
@@ -90,64 +90,35 @@ const EVENTS: &str = concat!(
     WHERE bytes <= $4 OR nth = 1 ORDER BY last_seq"
 );
 
-/// Selects threads in an order, and the number of those that match within the limit. Sends the
-/// first record, and those after it while all of them together have at most `$9` bytes.
-macro_rules! threads {
-    ($order:literal) => {
-        concat!(
-            "SELECT record, listed FROM (
-                SELECT record, count(*) OVER () AS listed, row_number() OVER page AS nth,
-                    sum(octet_length(record)) OVER page AS bytes
-                FROM (
-                    SELECT id, updated_ms, record FROM threads
-                    WHERE record IS NOT NULL AND id > $8 AND ($1::text IS NULL OR app = $1)
-                        AND ($2::text[] IS NULL OR status = ANY($2))
-                        AND ($3::bytea IS NULL OR tenant = $3)
-                        AND ($4::bigint IS NULL OR expires_ms <= $4)
-                        AND ($5::bigint IS NULL OR ttl_ends_ms <= $5)
-                    ORDER BY ",
-            $order,
-            " LIMIT $6 OFFSET $7) AS thread
-                WINDOW page AS (ORDER BY ",
-            $order,
-            ")) AS thread
-            WHERE bytes <= $9 OR nth = 1 ORDER BY nth"
-        )
-    };
-}
+/// Selects threads, and what they are listed by. For [`page_of`].
+const THREADS: &str = "
+    SELECT id, updated_ms, record FROM threads
+    WHERE record IS NOT NULL AND id > $4 AND ($5::text IS NULL OR app = $5)
+        AND ($6::text[] IS NULL OR status = ANY($6))
+        AND ($7::bytea IS NULL OR tenant = $7)
+        AND ($8::bigint IS NULL OR expires_ms <= $8)
+        AND ($9::bigint IS NULL OR ttl_ends_ms <= $9)";
 
-const THREADS: &str = threads!("updated_ms DESC, id");
-
-const THREADS_BY_ID: &str = threads!("id");
+/// Selects the runs of a thread, and what they are listed by. For [`page_of`].
+const RUNS: &str = "
+    SELECT place, record FROM runs
+    WHERE thread = (SELECT number FROM threads WHERE id = $4 AND record IS NOT NULL)";
 
 const RUN: &str = "SELECT record FROM runs WHERE id = $1";
 
-/// Selects runs of a thread in an order, and their number within the limit. Sends the first record,
-/// and those after it while all of them together have at most `$4` bytes.
-macro_rules! runs {
-    ($order:literal) => {
-        concat!(
-            "SELECT record, listed FROM (
-                SELECT record, count(*) OVER () AS listed, row_number() OVER page AS nth,
-                    sum(octet_length(record)) OVER page AS bytes
-                FROM (
-                    SELECT place, record FROM runs
-                    WHERE thread = (
-                        SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL)
-                    ORDER BY ",
-            $order,
-            " LIMIT $2 OFFSET $3) AS run
-                WINDOW page AS (ORDER BY ",
-            $order,
-            ")) AS run
-            WHERE bytes <= $4 OR nth = 1 ORDER BY nth"
-        )
-    };
+/// Returns the statement that selects a page of records in an order, and the number of those within
+/// its limit `$1` after its offset `$2`. The server sends the first record, and those after it while
+/// all of them together have at most `$3` bytes. The statement consists of constants only.
+fn page_of(records: &'static str, order: &'static str) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!(
+        "SELECT record, listed FROM (
+            SELECT record, count(*) OVER () AS listed, row_number() OVER page AS nth,
+                sum(octet_length(record)) OVER page AS bytes
+            FROM ({records} ORDER BY {order} LIMIT $1 OFFSET $2) AS item
+            WINDOW page AS (ORDER BY {order})) AS item
+        WHERE bytes <= $3 OR nth = 1 ORDER BY nth"
+    ))
 }
-
-const RUNS: &str = runs!("place");
-
-const NEWEST_RUNS: &str = runs!("place DESC");
 
 /// See [`Store::thread`](wattle_run::ports::Store::thread).
 pub(super) async fn thread(
@@ -166,35 +137,43 @@ pub(super) async fn threads(
 ) -> Result<ListPage<ThreadSummary>, StoreError> {
     // No id is empty.
     let after = query.after.as_ref().map_or(&[][..], |after| after.as_str().as_bytes());
-    // One more than the limit shows whether the list goes on.
-    let limit = query.limit.map(|limit| count(limit.saturating_add(1)));
+    let order = match query.order {
+        ThreadOrder::Update => "updated_ms DESC, id",
+        ThreadOrder::Id => "id",
+    };
     let list = || {
-        let statement = match query.order {
-            ThreadOrder::Update => THREADS,
-            ThreadOrder::Id => THREADS_BY_ID,
-        };
-        sqlx::query(statement)
+        sqlx::query(page_of(THREADS, order))
+            .bind(query.limit.map(one_more))
+            .bind(count(query.offset))
+            .bind(size(LIST_BYTES))
+            .bind(after)
             .bind(query.app.as_ref().map(AppName::as_str))
             .bind(status_words(query))
             .bind(query.tenant.as_ref().map(String::as_bytes))
             .bind(query.expires_by_ms)
             .bind(query.ttl_ended_by_ms)
-            .bind(limit)
-            .bind(count(query.offset))
-            .bind(after)
-            .bind(size(LIST_BYTES))
     };
     let rows = link.rows("list threads", list).await?;
-    let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), LIST_BYTES);
-    for row in &rows {
-        let thread: ThreadSummary = record(row)?;
-        let bytes = thread.memory_bytes();
-        if !page.fits(bytes) {
+    read_page(&rows, query.limit.unwrap_or(usize::MAX), |page, packed| {
+        let thread: ThreadSummary = unpack("thread", packed)?;
+        page.add(thread.memory_bytes(), || Ok(thread))
+    })
+}
+
+/// Reads the rows of a page, see [`page_of`]. `add` adds a packed record to the page, and returns
+/// whether it fits.
+fn read_page<T>(
+    rows: &[PgRow],
+    limit: usize,
+    add: impl Fn(&mut PageBuilder<T>, &[u8]) -> Result<bool, StoreError>,
+) -> Result<ListPage<T>, StoreError> {
+    let mut page = PageBuilder::new(limit, LIST_BYTES);
+    for row in rows {
+        if !add(&mut page, bytes(row, "record")?)? {
             break;
         }
-        page.push(thread, bytes);
     }
-    if is_cut(&rows)? {
+    if is_cut(rows)? {
         page.cut();
     }
     Ok(page.finish())
@@ -221,20 +200,11 @@ pub(super) async fn runs(
     skip: usize,
     limit: usize,
 ) -> Result<ListPage<RunSummary>, StoreError> {
-    let rows = rows_of_runs(link, RUNS, thread, skip, limit).await?;
-    let mut page = PageBuilder::new(limit, LIST_BYTES);
-    for row in &rows {
-        let run: RunSummary = unpack("run", bytes(row, "record")?)?;
-        let bytes = run.memory_bytes();
-        if !page.fits(bytes) {
-            break;
-        }
-        page.push(run, bytes);
-    }
-    if is_cut(&rows)? {
-        page.cut();
-    }
-    Ok(page.finish())
+    let rows = rows_of_runs(link, "place", thread, skip, limit).await?;
+    read_page(&rows, limit, |page, packed| {
+        let run: RunSummary = unpack("run", packed)?;
+        page.add(run.memory_bytes(), || Ok(run))
+    })
 }
 
 /// See [`Store::newest_runs`](wattle_run::ports::Store::newest_runs).
@@ -244,33 +214,20 @@ pub(super) async fn newest_runs(
     skip: usize,
     limit: usize,
 ) -> Result<ListPage<RunRecord>, StoreError> {
-    let rows = rows_of_runs(link, NEWEST_RUNS, thread, skip, limit).await?;
-    let mut page = PageBuilder::new(limit, LIST_BYTES);
-    for row in &rows {
-        let packed = bytes(row, "record")?;
-        let bytes = plain_bytes(packed);
-        if !page.fits(bytes) {
-            break;
-        }
-        page.push(unpack("run", packed)?, bytes);
-    }
-    if is_cut(&rows)? {
-        page.cut();
-    }
-    Ok(page.finish())
+    let rows = rows_of_runs(link, "place DESC", thread, skip, limit).await?;
+    read_page(&rows, limit, |page, packed| page.add(plain_bytes(packed), || unpack("run", packed)))
 }
 
-/// Selects runs of a thread: one more than the limit, which shows whether the list goes on.
 async fn rows_of_runs(
     link: &Link,
-    statement: &'static str,
+    order: &'static str,
     thread: &ThreadId,
     skip: usize,
     limit: usize,
 ) -> Result<Vec<PgRow>, StoreError> {
     let list = || {
-        let list = sqlx::query(statement).bind(thread.as_str().as_bytes());
-        list.bind(count(limit.saturating_add(1))).bind(count(skip)).bind(size(LIST_BYTES))
+        let list = sqlx::query(page_of(RUNS, order)).bind(one_more(limit)).bind(count(skip));
+        list.bind(size(LIST_BYTES)).bind(thread.as_str().as_bytes())
     };
     link.rows("list runs", list).await
 }
@@ -549,6 +506,11 @@ pub(super) fn bytes<'r>(
     column: &str,
 ) -> Result<&'r [u8], StoreError> {
     row.try_get(column).map_err(|error| corrupt(column, error))
+}
+
+/// Returns the limit of a list with one item more, which shows whether the list goes on.
+fn one_more(limit: usize) -> i64 {
+    count(limit.saturating_add(1))
 }
 
 fn count(number: usize) -> i64 {
