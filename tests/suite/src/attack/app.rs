@@ -10,7 +10,7 @@ use crate::place::{self, MISDEEDS, Place};
 pub const APP: &str = "misdeeds";
 
 /// The app of attackers who keep what they take: its runs and its web handlers wait for a service.
-/// Callers without a key, a tenant and a user are told apart by the app of their runs.
+/// A request without a key, a tenant or a user counts for the app of its run.
 pub const CROWD: &str = "crowd";
 
 /// Places for runs of the host: few, so that attackers take them soon.
