@@ -109,7 +109,7 @@ mod tests {
         assert!(end.ends_with("line 9998\nline 9999\n"), "{end}");
         assert!(output.lock().stdout.len() <= 2 * MAX_STREAM_BYTES);
         assert_eq!(output.end(StandardStream::Err, 4), "line");
-        output.write(StandardStream::Err, &[b'x'; 100_000]);
+        output.write(StandardStream::Err, &vec![b'x'; 100_000]);
         assert_eq!(output.end(StandardStream::Err, 100_000).len(), MAX_STREAM_BYTES + 8);
     }
 

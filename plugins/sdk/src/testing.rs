@@ -114,6 +114,7 @@ const WRITE_OPENAPI: &str = "WATTLE_WRITE_OPENAPI";
 /// # Panics
 ///
 /// If the file is missing or has another document, or cannot be written.
+#[expect(clippy::disallowed_methods, reason = "a developer sets it for one execution of the tests")]
 #[track_caller]
 pub fn check_openapi(file: &str, title: &str, handlers: &[HandlerEntry]) {
     let document = export::openapi(title, handlers);

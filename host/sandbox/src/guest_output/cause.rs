@@ -147,8 +147,8 @@ fn parse_place(text: &str) -> Option<Place<'_>> {
 mod tests {
     use super::*;
 
-    fn cause(text: &str, file: &str, line: u32, column: Option<u32>) -> Option<Cause> {
-        Some(Cause { text: text.to_owned(), file: Some(file.to_owned()), line: Some(line), column })
+    fn cause(text: &str, file: &str, line: u32, column: Option<u32>) -> Cause {
+        Cause { text: text.to_owned(), file: Some(file.to_owned()), line: Some(line), column }
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
                 cause("Assertion failed: rows > 0", "src/main.c", 12, None),
             ),
         ] {
-            assert_eq!(Cause::find(output), expected, "{output}");
+            assert_eq!(Cause::find(output), Some(expected), "{output}");
         }
     }
 
@@ -194,7 +194,7 @@ mod tests {
             stack("a"),
             stack("b")
         );
-        assert_eq!(Cause::find(&chained), cause("KeyError: b", "b.py", 1, None));
+        assert_eq!(Cause::find(&chained), Some(cause("KeyError: b", "b.py", 1, None)));
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
         let field = |name: &str, json: &str| (name.to_owned(), json.to_owned());
         let fields = [field("file", "\"src/lib.rs\""), field("line", "12"), field("more", "{}")];
         let found = Cause::from_fields("no rows", &fields);
-        assert_eq!(Some(found.clone()), cause("no rows", "src/lib.rs", 12, None));
+        assert_eq!(found, cause("no rows", "src/lib.rs", 12, None));
         assert_eq!(found.to_string(), "no rows (src/lib.rs:12)");
         let broken = [field("file", "lib.rs"), field("line", "-1")];
         assert_eq!(Cause::from_fields("no rows", &broken), Cause::from_fields("no rows", &[]));
