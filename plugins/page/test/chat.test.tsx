@@ -195,6 +195,7 @@ test("an unsent message is kept until the conversation has it", async () => {
 });
 
 test("an unsent message is recognized by its id if the server has changed its text", async () => {
+  fakeTimers();
   const bodies: string[] = [];
   vi.stubGlobal("fetch", async (_url: string, { body }: RequestInit) => {
     bodies.push(String(body));
@@ -208,9 +209,8 @@ test("an unsent message is recognized by its id if the server has changed its te
   expect(result.current.unsent?.text).toBe("早");
   const [sent] = JSON.parse(bodies[0] ?? "").messages;
   stored = { ...EMPTY, messages: [{ ...message("user", "早上好"), id: sent.id }] };
-  await act(async () => {
-    document.dispatchEvent(new Event("visibilitychange"));
-  });
+  document.dispatchEvent(new Event("visibilitychange"));
+  await pass(100);
   expect([texts(), result.current.unsent]).toEqual([["早上好"], undefined]);
 });
 

@@ -1,6 +1,7 @@
 // A conversation with a scripted server.
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, cleanup, renderHook, waitFor } from "@testing-library/react";
+import { reached } from "@wattle/page/connection";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { useConversation } from "../src/conversation.ts";
@@ -38,6 +39,11 @@ function read(path: string): Answer {
   return good(path.endsWith("/trace") ? { status, events: [], next_after: null } : known);
 }
 
+// happy-dom also sends this event for `pushState` and `replaceState`, which browsers do not.
+addEventListener("hashchange", (event) => {
+  if (event instanceof HashChangeEvent) event.stopImmediatePropagation();
+});
+
 beforeEach(() => {
   known = { status: "created", turns: [], clarifications: [], clarification: null };
   exists = true;
@@ -56,6 +62,8 @@ beforeEach(() => {
 afterEach(() => {
   cleanup();
   vi.unstubAllGlobals();
+  // A lost connection is that of the whole page.
+  reached();
 });
 
 /** Opens the page at a session, or without one. */
