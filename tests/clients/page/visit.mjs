@@ -120,30 +120,31 @@ export async function watchRows(table, attribute) {
   return () => noted.evaluate(({ most }) => most);
 }
 
+/** Processor time above which a task of a page is long, in microseconds. */
+const LONG_TASK_US = 50_000;
+
 /**
- * Counts the tasks of a page that take longer than 50 ms from now on, in which it does not respond to its user. Returns
- * what reads the number. One such task is provoked first, so that a browser that reports none fails.
+ * Watches the tasks of a page's main thread until the returned function is called, which returns
+ * the number of long ones. The trace of the browser has the processor time of each task. Unlike
+ * the duration, it does not depend on what else keeps the machine busy.
  */
 export async function watchLongTasks(page) {
-  const noted = await page.evaluateHandle(async () => {
-    const provokedMs = 120;
-    const noted = { count: 0 };
-    await new Promise((seen) => {
-      noted.observer = new PerformanceObserver((list) => {
-        const entries = list.getEntries();
-        noted.count += entries.length;
-        if (entries.some(({ duration }) => duration > provokedMs / 2)) seen();
-      });
-      noted.observer.observe({ type: "longtask" });
-      setTimeout(() => {
-        const end = performance.now() + provokedMs;
-        while (performance.now() < end);
-      });
-    });
-    noted.count = 0;
-    return noted;
+  const browser = page.context().browser();
+  const mark = "the page whose tasks are watched";
+  await browser.startTracing(page, {
+    categories: ["devtools.timeline", "disabled-by-default-devtools.timeline"],
   });
-  return () => noted.evaluate(({ count }) => count);
+  await page.evaluate((mark) => console.timeStamp(mark), mark);
+  return async () => {
+    const { traceEvents } = JSON.parse(await browser.stopTracing());
+    const isMark = ({ name, args }) => name === "TimeStamp" && args.data.message === mark;
+    const { pid, tid } = traceEvents.find(isMark);
+    const times = traceEvents
+      .filter((event) => event.name === "RunTask" && event.pid === pid && event.tid === tid)
+      .map(({ tdur }) => tdur);
+    assert.ok(times.length > 0 && times.every(Number.isFinite), "the trace has processor times");
+    return times.filter((time) => time > LONG_TASK_US).length;
+  };
 }
 
 /** Notes, in a page, the properties that a transition changes. */

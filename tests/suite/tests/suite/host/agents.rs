@@ -26,10 +26,11 @@ const PATIENCE: Duration = Duration::from_mins(4);
 const APPS: [(&str, &str); 2] = [("reference", "graphs"), ("talker", "talker")];
 
 /// Scenarios about features that the older client for Python lacks.
-const PYTHON_LACKS: [&str; 11] = [
+const PYTHON_LACKS: [&str; 12] = [
     "crons.an_end_is_taken_back",
     "cut.a_run_at_work_is_found_again",
     "cut.a_wait_is_taken_up_behind_a_cut",
+    "human.a_strict_answer_is_refused_later",
     "remote.typed_events",
     "short.a_run_behind_another",
     "short.a_run_that_ends",
