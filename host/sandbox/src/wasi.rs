@@ -10,6 +10,7 @@
 mod clocks;
 pub(crate) mod constants;
 pub(crate) mod http;
+mod http_texts;
 mod log_stream;
 mod random;
 
@@ -72,7 +73,11 @@ pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 
 /// Defines `wasi:http`, which uses resources of the rest of WASI.
 pub(crate) fn link_http(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
+    linker.allow_shadowing(true);
+    http_texts::limit(linker)?;
+    linker.allow_shadowing(false);
+    Ok(())
 }
 
 /// Creates a context with nothing in it but two log streams.

@@ -68,10 +68,14 @@ const WIT: &str = r"
                 configuration-error,
                 internal-error(option<string>),
             }
+            variant method {
+                get, head, post, put, delete, connect, options, trace, patch, other(string),
+            }
             resource fields { constructor(); }
             resource request-options { constructor(); }
             resource outgoing-request {
                 constructor(headers: fields);
+                set-method: func(method: method) -> result;
                 set-path-with-query: func(path-with-query: option<string>) -> result;
                 set-authority: func(authority: option<string>) -> result;
             }
@@ -93,6 +97,8 @@ const IMPORTS: &str = r#"
     (import "wasi:http/types@0.2.10" "[constructor]fields" (func $fields (result i32)))
     (import "wasi:http/types@0.2.10" "[constructor]outgoing-request"
         (func $request (param i32) (result i32)))
+    (import "wasi:http/types@0.2.10" "[method]outgoing-request.set-method"
+        (func $set_method (param i32 i32 i32 i32) (result i32)))
     (import "wasi:http/types@0.2.10" "[method]outgoing-request.set-path-with-query"
         (func $set_path (param i32 i32 i32 i32) (result i32)))
     (import "wasi:http/types@0.2.10" "[method]outgoing-request.set-authority"
@@ -103,6 +109,10 @@ const IMPORTS: &str = r#"
         (func $get (param i32 i32)))
     (import "wasi:http/outgoing-handler@0.2.10" "handle"
         (func $handle (param i32 i32 i32 i32)))"#;
+
+/// The number of `other` among the methods, and that of `some` among the cases of an option.
+const OTHER: u32 = 9;
+const SOME: u32 = 1;
 
 /// The number of `HTTP-request-denied` among the error codes.
 const DENIED: u32 = 15;
@@ -132,6 +142,35 @@ async fn request_of_wasi_http_is_denied() {
     let plugin = load(guest::node_of(WIT, IMPORTS, &body)).await.unwrap();
     let imports = &plugin.info().imports;
     assert!(imports.iter().any(|name| name == "wasi:http/outgoing-handler"), "{imports:?}");
+    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+    let outcome = plugin.run_node(stub_ports::call(), gate).await;
+    assert_eq!(outcome, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn texts_of_a_request_have_a_limit() {
+    // A path at 65535: `/`, and a letter again and again.
+    let text = "(i32.store8 (i32.const 65535) (i32.const 47))
+        (memory.fill (i32.const 65536) (i32.const 97) (i32.const 10000))";
+    let mut body = format!(
+        "(local $request i32) {text}
+        (local.set $request (call $request (call $fields)))"
+    );
+    for (function, case, text, most) in [
+        ("$set_method", OTHER, 65_536, 64),
+        ("$set_authority", SOME, 65_536, 255),
+        ("$set_path", SOME, 65_535, 8 << 10),
+    ] {
+        for (length, is_refused) in [(most, 0), (most + 1, 1)] {
+            body += &format!(
+                "(if (i32.ne (i32.const {is_refused})
+                    (call {function} (local.get $request) (i32.const {case}) (i32.const {text})
+                        (i32.const {length})))
+                    (then (unreachable)))"
+            );
+        }
+    }
+    let plugin = load(guest::node_of(WIT, IMPORTS, &(body + "(i32.const 512)"))).await.unwrap();
     let gate = stub_ports::gate(Limits::default(), StopFlag::default());
     let outcome = plugin.run_node(stub_ports::call(), gate).await;
     assert_eq!(outcome, Ok(NodeOutcome::default()));

@@ -1,0 +1,64 @@
+//! Limits of the texts that a request of `wasi:http` has beside its headers. The implementation of
+//! `wasi:http` keeps methods and authorities of any length.
+
+use wasmtime::StoreContextMut;
+use wasmtime::component::{Linker, Resource};
+use wasmtime_wasi_http::WasiHttpView as _;
+use wasmtime_wasi_http::p2::bindings::http::types::{HostOutgoingRequest as _, Method};
+use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
+
+use crate::host_state::HostState;
+
+/// The interface with requests, in the version that `wasmtime-wasi-http` defines. Under another
+/// version, the functions of [`limit`] would replace nothing.
+const TYPES: &str = "wasi:http/types@0.2.12";
+
+/// Maximum length of the method of a request, in bytes. A guest can hold a thousand requests, and
+/// none is sent.
+const MAX_METHOD_BYTES: usize = 64;
+
+/// Maximum length of the authority of a request, in bytes. The name of a host has at most 253.
+const MAX_AUTHORITY_BYTES: usize = 255;
+
+/// Maximum length of the path of a request with its query, in bytes. The implementation of
+/// `wasi:http` keeps 64 KiB.
+const MAX_PATH_BYTES: usize = 8 << 10;
+
+/// Replaces the functions that keep a text of the guest in a request, so that they refuse longer
+/// texts. Schemes have a limit of 64 bytes already.
+pub(super) fn limit(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    type Guest<'a> = StoreContextMut<'a, HostState>;
+    type Outgoing = Resource<HostOutgoingRequest>;
+    let mut types = linker.instance(TYPES)?;
+    types.func_wrap(
+        "[method]outgoing-request.set-method",
+        |mut guest: Guest<'_>, (request, method): (Outgoing, Method)| {
+            if matches!(&method, Method::Other(name) if name.len() > MAX_METHOD_BYTES) {
+                return Ok((Err(()),));
+            }
+            Ok((guest.data_mut().http().set_method(request, method)?,))
+        },
+    )?;
+    types.func_wrap(
+        "[method]outgoing-request.set-authority",
+        |mut guest: Guest<'_>, (request, authority): (Outgoing, Option<String>)| {
+            if is_longer(authority.as_deref(), MAX_AUTHORITY_BYTES) {
+                return Ok((Err(()),));
+            }
+            Ok((guest.data_mut().http().set_authority(request, authority)?,))
+        },
+    )?;
+    types.func_wrap(
+        "[method]outgoing-request.set-path-with-query",
+        |mut guest: Guest<'_>, (request, path): (Outgoing, Option<String>)| {
+            if is_longer(path.as_deref(), MAX_PATH_BYTES) {
+                return Ok((Err(()),));
+            }
+            Ok((guest.data_mut().http().set_path_with_query(request, path)?,))
+        },
+    )
+}
+
+fn is_longer(text: Option<&str>, max_bytes: usize) -> bool {
+    text.is_some_and(|text| text.len() > max_bytes)
+}
