@@ -19,9 +19,13 @@ use wattle_run::hostcall::log::LogMessage;
 /// requests, and none is sent.
 const MAX_FIELDS_BYTES: usize = 16 << 10;
 
-/// Maximum number of bytes of a request's body that the host holds for the guest. As small as
-/// [`MAX_FIELDS_BYTES`], for the same reason.
-const MAX_BODY_CHUNK_BYTES: usize = 16 << 10;
+/// Maximum number of bytes of a request's body that the host holds for the guest. Small for the
+/// same reason as [`MAX_FIELDS_BYTES`].
+const MAX_BODY_BYTES: usize = 32 << 10;
+
+/// Number of writes to a body that the host holds. The implementation of `wasi:http` has a place
+/// more than [`WasiHttpHooks::p2_outgoing_body_buffer_chunks`].
+const BODY_CHUNKS: usize = 2;
 
 /// The context of `wasi:http` of one guest.
 pub(crate) struct DeniedHttp {
@@ -83,7 +87,11 @@ impl WasiHttpHooks for DenyRequests {
         Box::new(async { Err(Error::HttpRequestDenied) })
     }
 
+    fn p2_outgoing_body_buffer_chunks(&mut self) -> usize {
+        BODY_CHUNKS - 1
+    }
+
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
-        MAX_BODY_CHUNK_BYTES
+        MAX_BODY_BYTES / BODY_CHUNKS
     }
 }
