@@ -29,6 +29,11 @@ const MAX_OUTPUT_BYTES: usize = 2 << 10;
 /// Message for a guest that executes `unreachable`.
 const UNREACHABLE_MESSAGE: &str = "it panicked, or reached code that is marked as unreachable";
 
+/// Words of Python, of JavaScript and Go, of other managed languages, of Lua, and of Rust and C++
+/// ("memory allocation of 8 bytes failed", `bad_alloc`), in lower case.
+const MEMORY_WORDS: &[&str] =
+    &["memoryerror", "out of memory", "outofmemory", "not enough memory", "alloc"];
+
 /// The called function, for messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Callee<'a> {
@@ -58,7 +63,11 @@ pub(crate) fn from_wasmtime_error(
         Err(error) => error,
     };
     if let Some(denied) = guest.memory.denied() {
-        return memory_denied(denied, guest, limits, callee, guest.output.cause().as_ref());
+        let cause = guest.output.cause();
+        // A runtime that writes of its error may get memory for that.
+        if denied.stands || cause.as_ref().is_some_and(|cause| is_about_memory(&cause.text)) {
+            return memory_denied(denied.resource, guest, limits, callee, cause.as_ref());
+        }
     }
     if error.is::<PoolConcurrencyLimitError>() {
         return GuestError::Host(pool_exhausted(&error, callee));
@@ -74,8 +83,11 @@ pub(crate) fn from_wasmtime_error(
     GuestError::Trap(trap_failure(&error, &guest.output, callee))
 }
 
-/// Converts the failure that a guest returned to the error of the call. A guest that was denied
-/// memory has reached its limit, whatever it calls that: Python returns a `MemoryError`.
+/// Converts the failure that a guest returned to the error of the call.
+///
+/// A guest that was denied memory and returns an error about memory has reached its limit, whatever
+/// it calls that: Python returns a `MemoryError`. Another failure keeps its code, since the guest
+/// went on after the denial; its details name the limit if the guest never got more.
 pub(crate) fn from_failure(
     failure: Failure,
     guest: &HostState,
@@ -83,12 +95,35 @@ pub(crate) fn from_failure(
     callee: Callee<'_>,
 ) -> GuestError {
     match guest.memory.denied() {
-        Some(denied) => {
+        Some(denied) if is_about_memory(&failure.code) || is_about_memory(&failure.message) => {
             let cause = Cause::from_fields(&failure.message, &[]);
-            memory_denied(denied, guest, limits, callee, Some(&cause))
+            memory_denied(denied.resource, guest, limits, callee, Some(&cause))
         }
-        None => GuestError::Failure(failure),
+        Some(denied) if denied.stands => {
+            let allowed = guest.memory.allowed(denied.resource);
+            GuestError::Failure(with_limit(failure, denied.resource, allowed))
+        }
+        _ => GuestError::Failure(failure),
     }
+}
+
+/// Returns true if a text has the words with which languages report that memory is exhausted. A
+/// text about the long-term memory has none of them.
+fn is_about_memory(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    MEMORY_WORDS.iter().any(|words| text.contains(words))
+}
+
+/// Adds a limit to the details of a failure, unless they name one.
+fn with_limit(mut failure: Failure, resource: LimitedResource, allowed: u64) -> Failure {
+    let details = failure.details.get_or_insert_with(|| json!({}));
+    if let Value::Object(details) = details
+        && !details.contains_key("limit")
+    {
+        details.insert("limit".to_owned(), json!(resource.name()));
+        details.insert("allowed".to_owned(), json!(allowed));
+    }
+    failure
 }
 
 fn from_trap_reason(trapped: TrapReason, limits: &Limits, callee: Callee<'_>) -> GuestError {
@@ -148,7 +183,7 @@ fn memory_denied(
             GuestError::Limit(explain(memory_limit_exceeded(allowed, limits, callee)))
         }
         LimitedResource::Table => {
-            let failure = limit_exceeded(callee, "table", allowed, "table elements");
+            let failure = limit_exceeded(callee, denied.name(), allowed, "table elements");
             GuestError::Limit(explain(failure))
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Growth counts twice: for the guest, and for all guests together ([`crate::guests_memory`]). A
 //! guest that is denied memory traps with `unreachable`. The recorded denial distinguishes that
-//! trap from others.
+//! trap from others. A denial is over when the same resource grows afterwards, since the guest went
+//! on with less than it had asked for.
 
 use std::sync::Arc;
 
@@ -36,12 +37,30 @@ pub(crate) enum LimitedResource {
     GuestsMemory,
 }
 
+impl LimitedResource {
+    /// Returns the name of the limit in the details of failures.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Table => "table",
+            Self::GuestsMemory => "guests_memory",
+        }
+    }
+}
+
+/// A growth that was denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Denial {
+    pub(crate) resource: LimitedResource,
+    /// False if the guest got less of the resource afterwards.
+    pub(crate) stands: bool,
+}
+
 /// The usage of all memories and tables of one guest.
 pub(crate) struct MemoryMeter {
     memory: Usage,
     table: Usage,
     shared: Arc<GuestMemory>,
-    denied: Option<LimitedResource>,
 }
 
 /// Units in use and allowed. Growth that was granted and then failed in the engine stays counted.
@@ -49,11 +68,12 @@ pub(crate) struct MemoryMeter {
 struct Usage {
     used: u64,
     allowed: u64,
+    denied: Option<Denial>,
 }
 
 impl Usage {
     fn new(allowed: u64) -> Self {
-        Self { used: 0, allowed }
+        Self { used: 0, allowed, denied: None }
     }
 
     /// Returns the usage after growth, or `None` if the growth is denied. Growth beyond the maximum
@@ -65,6 +85,22 @@ impl Usage {
         }
         let used = self.used.saturating_add(desired.saturating_sub(current) as u64);
         (used <= self.allowed).then_some(used)
+    }
+
+    /// Records the usage after growth that was granted.
+    fn grow_to(&mut self, used: u64) {
+        if used > self.used {
+            self.denied = self.denied.map(|denied| Denial { stands: false, ..denied });
+        }
+        self.used = used;
+    }
+
+    /// Records that growth was denied. The first of several denials in a row counts.
+    fn deny(&mut self, resource: LimitedResource) -> bool {
+        if self.denied.is_none_or(|denied| !denied.stands) {
+            self.denied = Some(Denial { resource, stands: true });
+        }
+        false
     }
 }
 
@@ -78,17 +114,15 @@ impl MemoryMeter {
     /// Creates a meter for `memory_bytes` bytes of memory and the fixed number of table elements.
     /// All of it counts as `shared`.
     pub(crate) fn new(memory_bytes: u64, shared: Arc<GuestMemory>) -> Self {
-        Self {
-            memory: Usage::new(memory_bytes),
-            table: Usage::new(limit::TABLE_ELEMENTS),
-            shared,
-            denied: None,
-        }
+        Self { memory: Usage::new(memory_bytes), table: Usage::new(limit::TABLE_ELEMENTS), shared }
     }
 
-    /// Returns the resource that was denied first, if any was.
-    pub(crate) fn denied(&self) -> Option<LimitedResource> {
-        self.denied
+    /// Returns what was denied, if anything was: a denial that stands rather than one that is over,
+    /// and memory rather than a table.
+    pub(crate) fn denied(&self) -> Option<Denial> {
+        // The last of several maximums counts.
+        let denials = [self.table.denied, self.memory.denied].into_iter().flatten();
+        denials.max_by_key(|denied| denied.stands)
     }
 
     /// Returns the limit of a resource.
@@ -105,12 +139,6 @@ impl MemoryMeter {
         let table_bytes = table_elements.saturating_mul(TABLE_ELEMENT_BYTES);
         self.shared.grow_to(memory_bytes.saturating_add(table_bytes))
     }
-
-    /// Records that a resource was denied.
-    fn deny(&mut self, what: LimitedResource) -> bool {
-        self.denied.get_or_insert(what);
-        false
-    }
 }
 
 impl ResourceLimiter for MemoryMeter {
@@ -121,12 +149,12 @@ impl ResourceLimiter for MemoryMeter {
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let Some(used) = self.memory.after(current, desired, maximum) else {
-            return Ok(self.deny(LimitedResource::Memory));
+            return Ok(self.memory.deny(LimitedResource::Memory));
         };
         if !self.share(used, self.table.used) {
-            return Ok(self.deny(LimitedResource::GuestsMemory));
+            return Ok(self.memory.deny(LimitedResource::GuestsMemory));
         }
-        self.memory.used = used;
+        self.memory.grow_to(used);
         Ok(true)
     }
 
@@ -137,12 +165,12 @@ impl ResourceLimiter for MemoryMeter {
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let Some(used) = self.table.after(current, desired, maximum) else {
-            return Ok(self.deny(LimitedResource::Table));
+            return Ok(self.table.deny(LimitedResource::Table));
         };
         if !self.share(self.memory.used, used) {
-            return Ok(self.deny(LimitedResource::GuestsMemory));
+            return Ok(self.table.deny(LimitedResource::GuestsMemory));
         }
-        self.table.used = used;
+        self.table.grow_to(used);
         Ok(true)
     }
 
@@ -168,13 +196,34 @@ mod tests {
         MemoryMeter::new(memory_bytes, memory_of(of_all))
     }
 
+    fn denial(resource: LimitedResource, stands: bool) -> Option<Denial> {
+        Some(Denial { resource, stands })
+    }
+
     #[test]
     fn memories_share_one_limit() {
         let mut meter = meter(100, 1_000);
         assert!(meter.memory_growing(0, 60, None).unwrap());
         assert!(!meter.memory_growing(0, 60, None).unwrap());
-        assert_eq!(meter.denied(), Some(LimitedResource::Memory));
+        assert_eq!(meter.denied(), denial(LimitedResource::Memory, true));
         assert!(meter.memory_growing(60, 100, None).unwrap());
+    }
+
+    #[test]
+    fn denial_is_over_when_the_same_resource_grows() {
+        let mut meter = meter(100, 1_000);
+        assert!(!meter.memory_growing(0, 101, None).unwrap());
+        // Neither no growth nor that of a table is the memory that the guest asked for.
+        assert!(meter.memory_growing(0, 0, None).unwrap());
+        assert!(meter.table_growing(0, 1, None).unwrap());
+        assert_eq!(meter.denied(), denial(LimitedResource::Memory, true));
+        assert!(meter.memory_growing(0, 50, None).unwrap());
+        assert_eq!(meter.denied(), denial(LimitedResource::Memory, false));
+        let elements = usize::try_from(limit::TABLE_ELEMENTS).unwrap();
+        assert!(!meter.table_growing(1, elements + 2, None).unwrap());
+        assert_eq!(meter.denied(), denial(LimitedResource::Table, true));
+        assert!(!meter.memory_growing(50, 101, None).unwrap());
+        assert_eq!(meter.denied(), denial(LimitedResource::Memory, true));
     }
 
     #[test]
@@ -190,7 +239,7 @@ mod tests {
         let mut meter = meter(1_000, 400);
         assert!(meter.memory_growing(0, 120, None).unwrap());
         assert!(!meter.table_growing(0, 11, None).unwrap());
-        assert_eq!(meter.denied(), Some(LimitedResource::GuestsMemory));
+        assert_eq!(meter.denied(), denial(LimitedResource::GuestsMemory, true));
         assert_eq!(meter.allowed(LimitedResource::GuestsMemory), 400);
         assert!(meter.table_growing(0, 10, None).unwrap());
         assert!(!meter.memory_growing(120, 121, None).unwrap());

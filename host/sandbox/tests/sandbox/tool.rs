@@ -6,6 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use serde_json::json;
 use wattle_graph::event::Write;
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, PluginName, TaskId, ThreadId};
 use wattle_graph::llm::Part;
 use wattle_graph::tool::ToolOutput;
@@ -116,25 +117,55 @@ async fn failure_of_the_tool_is_returned() {
     );
 }
 
-/// Python returns a `MemoryError`, JavaScript an error of another name.
-#[tokio::test]
-async fn failure_after_denied_memory_is_the_limit() {
-    let body = "(drop (memory.grow (i32.const 1000)))
+/// Returns the failure of a tool that was denied memory, and then grows by `pages`. Its code is
+/// `t`.
+async fn after_denied_memory(pages: u32, message: &str) -> GuestError {
+    let (text, length) = (guest::store(2048, message.as_bytes()), message.len());
+    let body = format!(
+        "(drop (memory.grow (i32.const 1000))) (drop (memory.grow (i32.const {pages}))) {text}
         (i32.store8 (i32.const 512) (i32.const 1))
         (i32.store (i32.const 516) (i32.const 64)) (i32.store (i32.const 520) (i32.const 1))
-        (i32.store (i32.const 524) (i32.const 64)) (i32.store (i32.const 528) (i32.const 1))
-        (i32.const 512)";
+        (i32.store (i32.const 524) (i32.const 2048)) (i32.store (i32.const 528) (i32.const {length}))
+        (i32.const 512)"
+    );
     let limits = Limits { memory_bytes: 1 << 20, ..Limits::default() };
-    match call_tool(body, limits).await {
-        Err(GuestError::Limit(failure)) => {
-            let details = failure.details.unwrap();
-            assert_eq!(
-                (&details["limit"], &details["allowed"]),
-                (&json!("memory"), &json!(1 << 20))
-            );
-            assert_eq!(details["cause"], json!({ "text": "t" }));
-        }
-        other => panic!("no limit: {other:?}"),
+    call_tool(&body, limits).await.unwrap_err()
+}
+
+/// Python returns a `MemoryError`, JavaScript an error of another name. Both may take memory for
+/// the text of it.
+#[tokio::test]
+async fn failure_about_memory_after_denied_memory_is_the_limit() {
+    for (pages, message) in [(0, "MemoryError"), (1, "out of memory")] {
+        let GuestError::Limit(failure) = after_denied_memory(pages, message).await else {
+            panic!("no limit");
+        };
+        let details = failure.details.unwrap();
+        let limit = (&details["limit"], &details["allowed"]);
+        assert_eq!(limit, (&json!("memory"), &json!(1 << 20)));
+        assert_eq!(details["cause"], json!({ "text": message }));
+    }
+}
+
+#[tokio::test]
+async fn other_failure_after_denied_memory_keeps_its_code() {
+    for (pages, details) in [(0, Some(json!({ "limit": "memory", "allowed": 1 << 20 }))), (1, None)]
+    {
+        let failure = Failure { details, ..Failure::new("t", "no rows") };
+        assert_eq!(after_denied_memory(pages, "no rows").await, GuestError::Failure(failure));
+    }
+}
+
+#[tokio::test]
+async fn trap_after_denied_memory_is_a_limit_unless_the_tool_got_memory() {
+    let limits = Limits { memory_bytes: 1 << 20, ..Limits::default() };
+    for (pages, is_limit) in [(0, true), (1, false)] {
+        let body = format!(
+            "(drop (memory.grow (i32.const 1000))) (drop (memory.grow (i32.const {pages})))
+            (unreachable)"
+        );
+        let ended = call_tool(&body, limits.clone()).await.unwrap_err();
+        assert_eq!(matches!(ended, GuestError::Limit(_)), is_limit, "{ended:?}");
     }
 }
 
