@@ -14,6 +14,9 @@ const MAX_FILE_CHARS: usize = 200;
 /// Beginning of the line before a stack of Python.
 const TRACEBACK: &str = "Traceback (most recent call last)";
 
+/// Beginning of a line in which Rust says how to learn more about a panic.
+const NOTE: &str = "note: ";
+
 /// Why a guest ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Cause {
@@ -54,14 +57,18 @@ impl Cause {
         }
     }
 
-    /// Finds the last cause in an output. Understands the forms of Python, of JavaScript, of Rust
-    /// and of C. Rust comes after the first two, whose runtimes are written in it: they panic with
-    /// the error of the plugin.
+    /// Finds the cause at the end of an output. Understands the forms of Python, of JavaScript, of
+    /// Rust and of C. An error with other output after it was handled, so it is no cause.
+    ///
+    /// Runtimes of Python and JavaScript are written in Rust. They panic with the error of the
+    /// plugin, or after they have written it.
     pub(crate) fn find(output: &str) -> Option<Self> {
         let lines: Vec<&str> = output.lines().collect();
-        of_python(&lines)
-            .or_else(|| of_javascript(&lines))
-            .or_else(|| of_rust(&lines))
+        let panic = of_rust(&lines);
+        let before = panic.as_ref().map(|(begin, _)| &lines[..*begin]);
+        of_plugin(&lines)
+            .or_else(|| of_plugin(before?))
+            .or_else(|| panic.map(|(_, cause)| cause))
             .or_else(|| of_c(&lines))
     }
 }
@@ -78,14 +85,27 @@ impl std::fmt::Display for Cause {
     }
 }
 
+/// Reads the error of a plugin in a language whose runtime is written in Rust.
+fn of_plugin(lines: &[&str]) -> Option<Cause> {
+    of_python(lines).or_else(|| of_javascript(lines))
+}
+
+/// Returns true if nothing else follows a cause than what a runtime adds to it.
+fn is_end(rest: &[&str]) -> bool {
+    rest.iter().all(|line| line.trim().is_empty() || line.starts_with(NOTE))
+}
+
 /// Reads the innermost frame of the last stack, and the first line below the frames.
 fn of_python(lines: &[&str]) -> Option<Cause> {
     let begin = lines.iter().rposition(|line| line.trim_start().starts_with(TRACEBACK))?;
     let stack = &lines[begin + 1..];
-    let text = stack.iter().find(|line| !line.is_empty() && !line.starts_with(' '))?;
+    let text = stack.iter().position(|line| !line.is_empty() && !line.starts_with(' '))?;
+    if !is_end(&stack[text + 1..]) {
+        return None;
+    }
     let frames = stack.iter().take_while(|line| line.starts_with(' '));
     let place = frames.filter_map(|line| python_frame(line)).last().unwrap_or_default();
-    Some(Cause::at(text, &place))
+    Some(Cause::at(stack[text], &place))
 }
 
 /// Parses `File "app.py", line 12, in run`.
@@ -99,6 +119,9 @@ fn python_frame(line: &str) -> Option<Place<'_>> {
 fn of_javascript(lines: &[&str]) -> Option<Cause> {
     let is_frame = |line: &&str| javascript_frame(line).is_some();
     let last = lines.iter().rposition(is_frame)?;
+    if !is_end(&lines[last + 1..]) {
+        return None;
+    }
     let above = lines[..last].iter().rposition(|line| !is_frame(line));
     let first = above.map_or(0, |above| above + 1);
     let is_title = |line: &&&str| !line.trim().is_empty() && line.trim() != "Stack:";
@@ -116,19 +139,26 @@ fn javascript_frame(line: &str) -> Option<Place<'_>> {
     parse_place(place)
 }
 
-/// Reads the last panic: its place, and the lines below it.
-fn of_rust(lines: &[&str]) -> Option<Cause> {
+/// Reads the last panic: its place, and the lines below it. Returns the number of lines before it
+/// as well.
+fn of_rust(lines: &[&str]) -> Option<(usize, Cause)> {
     let begin = lines.iter().rposition(|line| line.contains("panicked at "))?;
     let (_, place) = lines[begin].split_once("panicked at ")?;
     let place = parse_place(place.strip_suffix(':')?)?;
-    let is_text = |line: &&&str| !line.is_empty() && !line.starts_with("note: ");
-    let text: Vec<&str> = lines[begin + 1..].iter().take_while(is_text).copied().collect();
-    Some(Cause::at(&text.join("\n"), &place))
+    let below = &lines[begin + 1..];
+    let is_text = |line: &&str| !line.is_empty() && !line.starts_with(NOTE);
+    let end = below.iter().position(|line| !is_text(line)).unwrap_or(below.len());
+    let (text, rest) = below.split_at(end);
+    is_end(rest).then(|| (begin, Cause::at(&text.join("\n"), &place)))
 }
 
 /// Parses the last `Assertion failed: rows > 0 (main.c: run: 12)` of wasi-libc.
 fn of_c(lines: &[&str]) -> Option<Cause> {
-    let line = lines.iter().rfind(|line| line.starts_with("Assertion failed: "))?;
+    let begin = lines.iter().rposition(|line| line.starts_with("Assertion failed: "))?;
+    let (line, rest) = lines[begin..].split_first()?;
+    if !is_end(rest) {
+        return None;
+    }
     let (text, place) = line.strip_suffix(')')?.rsplit_once(" (")?;
     let (file, rest) = place.split_once(": ")?;
     let (_, number) = rest.rsplit_once(": ")?;
@@ -195,6 +225,32 @@ mod tests {
             stack("b")
         );
         assert_eq!(Cause::find(&chained), Some(cause("KeyError: b", "b.py", 1, None)));
+    }
+
+    #[test]
+    fn error_that_was_handled_is_no_cause() {
+        for error in [
+            "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: a\n",
+            "Error: no rows\n    at load (app.js:12:5)\n",
+            "thread 'main' panicked at src/lib.rs:12:5:\nno rows\nnote: run with more\n",
+            "Assertion failed: rows > 0 (src/main.c: load: 12)\n",
+        ] {
+            assert!(Cause::find(&format!("{error}\n")).is_some(), "{error}");
+            assert_eq!(Cause::find(&format!("{error}10 rows were skipped\n")), None, "{error}");
+        }
+    }
+
+    #[test]
+    fn error_before_the_panic_of_its_runtime_is_the_cause() {
+        let error =
+            "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: a\n";
+        let panic = "\nthread '<unnamed>' panicked at runtime/src/lib.rs:600:17:\n\
+                     unexpected exception\nnote: run with more\n";
+        let found = Cause::find(&format!("{error}{panic}"));
+        assert_eq!(found, Some(cause("KeyError: a", "a.py", 1, None)));
+        let found = Cause::find(&format!("{error}10 rows were skipped\n{panic}"));
+        let of_runtime = cause("unexpected exception", "runtime/src/lib.rs", 600, Some(17));
+        assert_eq!(found, Some(of_runtime));
     }
 
     #[test]
