@@ -7,7 +7,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use wattle_run::app::App;
 use wattle_run::ports::openapi::{
-    EndpointDescription, Operation, Parameter, ParameterPlace, SCHEMAS, visit_references,
+    EndpointDescription, Operation, Parameter, ParameterPlace, SCHEMAS,
 };
 use wattle_run::ports::sandbox::WebRoute;
 
@@ -52,13 +52,13 @@ fn add_route(document: &mut Value, app: &App, route: &WebRoute) {
     let Some(method) = METHODS.iter().find(|method| method.as_str() == route.method) else {
         return;
     };
-    let EndpointDescription { operation, schemas } = route.openapi.clone().unwrap_or_default();
-    for (name, mut schema) in schemas {
-        rename_references(&mut schema, app);
+    let mut described = route.openapi.clone().unwrap_or_default();
+    rename_references(&mut described, app);
+    let EndpointDescription { operation, schemas } = described;
+    for (name, schema) in schemas {
         document["components"]["schemas"][schema_name(app, &name)] = schema;
     }
     let mut operation = json!(complete(operation, &route.path));
-    rename_references(&mut operation, app);
     // The host itself responds to requests that it rejects.
     let problem = json!({ "$ref": format!("{SCHEMAS}{}", REFUSALS.schema) });
     let content = &mut operation["responses"][DEFAULT]["content"];
@@ -107,8 +107,8 @@ fn text_parameter(name: &str) -> Parameter {
     }
 }
 
-fn rename_references(document: &mut Value, app: &App) {
-    visit_references(document, &mut |reference| {
+fn rename_references(described: &mut EndpointDescription, app: &App) {
+    described.visit_references(&mut |reference| {
         if let Some(name) = reference.strip_prefix(SCHEMAS) {
             *reference = format!("{SCHEMAS}{}", schema_name(app, name));
         }
@@ -148,6 +148,21 @@ mod tests {
         assert_eq!(named("a.b", "Item"), "a_2e_b.Item");
         assert_eq!(named("a", "b.Item"), "a.b.Item");
         assert_eq!(named("票", "Item"), "_7968_.Item");
+    }
+
+    #[test]
+    fn references_of_schemas_are_renamed_and_data_is_not() {
+        let schema = |name: &str| {
+            let place = format!("{SCHEMAS}{name}");
+            json!({
+                "anyOf": [{ "$ref": place }, { "const": { "$ref": "#/components/schemas/Item" } }],
+                "discriminator": { "propertyName": "kind", "mapping": { "item": place } },
+            })
+        };
+        let schemas = BTreeMap::from([("Item".to_owned(), schema("Item"))]);
+        let mut described = EndpointDescription { schemas, ..EndpointDescription::default() };
+        rename_references(&mut described, &App::empty(AppName::new("asset").unwrap()));
+        assert_eq!(described.schemas["Item"], schema("asset.Item"));
     }
 
     #[test]

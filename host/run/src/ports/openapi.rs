@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Beginning of a reference to a schema with a name.
 pub const SCHEMAS: &str = "#/components/schemas/";
@@ -100,23 +100,79 @@ pub struct MediaType {
     pub schema: Option<Value>,
 }
 
-/// Calls a function with each reference in a document: with each text that has the key `$ref`.
-pub fn visit_references(document: &mut Value, visit: &mut dyn FnMut(&mut String)) {
-    match document {
-        Value::Array(items) => {
-            for item in items {
-                visit_references(item, visit);
-            }
+/// Keywords of JSON Schema whose value is a schema.
+const SCHEMA_KEYWORDS: [&str; 12] = [
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+
+/// Keywords whose value is a list of schemas.
+const LIST_KEYWORDS: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
+
+/// Keywords whose value is a map from names to schemas.
+const MAP_KEYWORDS: [&str; 6] =
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
+
+impl EndpointDescription {
+    /// Calls a function with each reference of the schemas: with each `$ref` at a place where JSON
+    /// Schema has one, and with each value of a `mapping` of a `discriminator`. A value that is
+    /// only the name of a schema becomes a reference to it before.
+    ///
+    /// What is at other places is data, such as the value of `const`.
+    pub fn visit_references(&mut self, visit: &mut dyn FnMut(&mut String)) {
+        let Self { operation, schemas } = self;
+        let Operation { parameters, request_body, responses, .. } = operation;
+        let bodies = request_body.iter_mut().flat_map(|body| body.content.values_mut());
+        let contents = bodies.chain(responses.values_mut().flat_map(|it| it.content.values_mut()));
+        let of_contents = contents.filter_map(|content| content.schema.as_mut());
+        let of_parameters = parameters.iter_mut().map(|parameter| &mut parameter.schema);
+        for schema in of_parameters.chain(of_contents).chain(schemas.values_mut()) {
+            visit_schema(schema, visit);
         }
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                match value {
-                    Value::String(reference) if key == "$ref" => visit(reference),
-                    other => visit_references(other, visit),
+    }
+}
+
+fn visit_schema(schema: &mut Value, visit: &mut dyn FnMut(&mut String)) {
+    let Value::Object(fields) = schema else { return };
+    for (key, value) in fields {
+        match (key.as_str(), value) {
+            ("$ref", Value::String(reference)) => visit(reference),
+            ("discriminator", Value::Object(fields)) => visit_mapping(fields, visit),
+            (key, Value::Array(schemas)) if LIST_KEYWORDS.contains(&key) => {
+                for schema in schemas {
+                    visit_schema(schema, visit);
                 }
             }
+            (key, Value::Object(schemas)) if MAP_KEYWORDS.contains(&key) => {
+                for schema in schemas.values_mut() {
+                    visit_schema(schema, visit);
+                }
+            }
+            (key, schema) if SCHEMA_KEYWORDS.contains(&key) => visit_schema(schema, visit),
+            _ => {}
         }
-        _ => {}
+    }
+}
+
+fn visit_mapping(discriminator: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut String)) {
+    let mapping = discriminator.get_mut("mapping").and_then(Value::as_object_mut);
+    for value in mapping.into_iter().flat_map(Map::values_mut) {
+        if let Value::String(reference) = value {
+            if !reference.contains(['#', '/']) {
+                reference.insert_str(0, SCHEMAS);
+            }
+            visit(reference);
+        }
     }
 }
 
@@ -126,20 +182,62 @@ mod tests {
 
     use super::*;
 
+    /// Marks the references of a schema.
+    fn visited(schema: Value) -> Value {
+        let schemas = BTreeMap::from([("Item".to_owned(), schema)]);
+        let mut described = EndpointDescription { schemas, ..EndpointDescription::default() };
+        described.visit_references(&mut |reference| reference.push('!'));
+        described.schemas.remove("Item").unwrap()
+    }
+
     #[test]
-    fn references_are_visited_wherever_they_are() {
-        let mut document = json!({
+    fn references_are_visited_wherever_schemas_are() {
+        let schema = json!({
             "$ref": "a",
             "anyOf": [{ "$ref": "b" }, { "properties": { "$ref": { "$ref": "c" } } }],
+            "items": { "not": { "$ref": "d" } },
+            "$defs": { "const": { "items": [{ "$ref": "e" }] } },
         });
-        visit_references(&mut document, &mut |reference| reference.push('!'));
         assert_eq!(
-            document,
+            visited(schema),
             json!({
                 "$ref": "a!",
                 "anyOf": [{ "$ref": "b!" }, { "properties": { "$ref": { "$ref": "c!" } } }],
+                "items": { "not": { "$ref": "d!" } },
+                "$defs": { "const": { "items": [{ "$ref": "e!" }] } },
             })
         );
+        let content = BTreeMap::from([(
+            "application/json".to_owned(),
+            MediaType { schema: Some(json!({ "$ref": "a" })) },
+        )]);
+        let responses =
+            BTreeMap::from([("200".to_owned(), Response { content, ..Response::default() })]);
+        let operation = Operation { responses, ..Operation::default() };
+        let mut described = EndpointDescription { operation, ..EndpointDescription::default() };
+        let mut found = Vec::new();
+        described.visit_references(&mut |reference| found.push(reference.clone()));
+        assert_eq!(found, ["a"]);
+    }
+
+    #[test]
+    fn data_has_no_references() {
+        let data = json!({ "$ref": "a" });
+        let schema = json!({
+            "const": data, "enum": [data], "default": data, "example": data, "examples": [data],
+            "x-more": data,
+        });
+        assert_eq!(visited(schema.clone()), schema);
+    }
+
+    #[test]
+    fn mapping_of_a_discriminator_has_references_and_names() {
+        let schema = |cat: &str, dog: &str| {
+            let mapping = json!({ "cat": cat, "dog": dog });
+            json!({ "discriminator": { "propertyName": "kind", "mapping": mapping } })
+        };
+        let visited = visited(schema("Cat", "#/components/schemas/Dog"));
+        assert_eq!(visited, schema("#/components/schemas/Cat!", "#/components/schemas/Dog!"));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The routes of a plugin, with their OpenAPI descriptions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize as _;
 use serde_json::Value;
-use wattle_run::ports::openapi::{EndpointDescription, Operation, SCHEMAS, visit_references};
+use wattle_run::ports::openapi::{EndpointDescription, Operation, SCHEMAS};
 use wattle_run::ports::sandbox::WebRoute;
 
 use crate::bindings::exports::wattle::plugin::web;
@@ -85,7 +85,7 @@ fn into_openapi(
     let rejection = |problem: &str| {
         invalid_description(&format!("`openapi` of `{route}` is not a description: {problem}"))
     };
-    let mut document = schemas.parse(text, route, "openapi")?;
+    let document = schemas.parse(text, route, "openapi")?;
     let mut described = EndpointDescription::deserialize(&document)
         .map_err(|error| rejection(&error.to_string()))?;
     if let Some(name) = described.schemas.keys().find(|name| !is_schema_name(name)) {
@@ -102,10 +102,16 @@ fn into_openapi(
     if !each_schema(&described).all(|schema| matches!(schema, Value::Object(_) | Value::Bool(_))) {
         return Err(rejection("one of its schemas is neither an object nor a boolean"));
     }
+    if let Some(status) = referred_response(&document) {
+        return Err(rejection(&format!(
+            "the response of `{status}` is a reference; write the response in its place"
+        )));
+    }
+    let names: BTreeSet<String> = described.schemas.keys().cloned().collect();
     let mut unknown = None;
-    visit_references(&mut document, &mut |reference| {
+    described.visit_references(&mut |reference| {
         let name = reference.strip_prefix(SCHEMAS);
-        if name.is_none_or(|name| !described.schemas.contains_key(name)) {
+        if name.is_none_or(|name| !names.contains(name)) {
             unknown = Some(sanitize(reference, MAX_PATH_CHARS));
         }
     });
@@ -130,6 +136,13 @@ fn is_status(key: &str) -> bool {
     let rest = key.get(1..).unwrap_or_default();
     let is_rest = rest == "XX" || rest.len() == 2 && rest.chars().all(|c| c.is_ascii_digit());
     key == "default" || is_class && is_rest
+}
+
+/// Returns the status of a response that is a reference. Such a response has no fields of its own.
+fn referred_response(document: &Value) -> Option<&str> {
+    let mut responses = document["operation"]["responses"].as_object()?.iter();
+    let (status, _) = responses.find(|(_, response)| response.get("$ref").is_some())?;
+    Some(status)
 }
 
 /// Returns the schemas of parameters, bodies and responses, and those with a name.
@@ -222,12 +235,35 @@ mod tests {
     }
 
     #[test]
+    fn data_named_like_a_reference_is_accepted() {
+        let data = json!({ "$ref": "https://example.com/x.json" });
+        let properties = json!({ "$ref": { "const": data, "default": data, "examples": [data] } });
+        let schema = json!({ "properties": properties, "enum": [data], "example": data });
+        assert!(read(&[("GET", "/items", returning(schema, json!({})))]).is_ok());
+    }
+
+    #[test]
+    fn mapping_of_a_discriminator_refers_to_schemas() {
+        let union = |place: &str| {
+            let discriminator = json!({ "propertyName": "kind", "mapping": { "item": place } });
+            let schema = json!({ "oneOf": [item()], "discriminator": discriminator });
+            returning(schema, json!({ "Item": { "type": "object" } }))
+        };
+        for place in ["Item", "#/components/schemas/Item"] {
+            assert!(read(&[("GET", "/items", union(place))]).is_ok(), "{place}");
+        }
+        let message = rejected(union("Other"));
+        assert!(message.contains("it refers to `#/components/schemas/Other`"), "{message}");
+    }
+
+    #[test]
     fn invalid_descriptions_are_rejected() {
         for (openapi, problem) in [
             (json!({}), "missing field `operation`"),
             (json!({ "operation": { "parameters": [{ "name": "a" }] } }), "missing field `in`"),
             (json!({ "operation": { "responses": { "2X0": {} } } }), "`2X0` is neither"),
             (json!({ "operation": { "responses": { "600": {} } } }), "`600` is neither"),
+            (json!({ "operation": { "responses": { "200": item() } } }), "`200` is a reference"),
             (returning(json!(7), json!({})), "neither an object nor a boolean"),
             (returning(item(), json!({ "Item": [] })), "neither an object nor a boolean"),
             (returning(json!(true), json!({ "a/b": {} })), "the name `a/b` of a schema"),
