@@ -93,9 +93,10 @@ fn native_router(further: OpenApi) -> (Router<ApiState>, Access) {
     let (native, document) = native::router().split_for_parts();
     let mut document = openapi::merged(document, further);
     let access = Access::declare(&mut document);
-    let document = Arc::new(json!(document));
+    let document = Arc::new(openapi::ServedDocument::new(json!(document)));
     let openapi = move |State(state): State<ApiState>| async move {
-        openapi::answer(&document, &state.engine.catalog().apps())
+        let apps = state.engine.catalog().apps();
+        document.answer(&apps).await
     };
     let router = Router::new()
         .merge(native)

@@ -1,11 +1,9 @@
 //! The OpenAPI document of the native API, and functions for the documents of further routes.
 
 mod apps;
-
-use std::sync::Arc;
+mod served;
 
 use axum::http::{Method, StatusCode};
-use serde_json::Value;
 use utoipa::OpenApi as _;
 use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
 use utoipa::openapi::response::{Response, ResponseBuilder};
@@ -13,9 +11,8 @@ use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
 use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, RefOr};
-use wattle_run::app::App;
 
-use crate::response::Json;
+pub(crate) use self::served::ServedDocument;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -173,13 +170,6 @@ pub fn operations(path: &mut PathItem) -> impl Iterator<Item = (Method, &mut Ope
 fn meaning(status: &str) -> &'static str {
     let status = status.parse().ok().and_then(|status| StatusCode::from_u16(status).ok());
     status.and_then(|status| status.canonical_reason()).unwrap_or("Other")
-}
-
-/// Responds with the OpenAPI document of the host and the endpoints of apps.
-pub(crate) fn answer(document: &Value, apps: &[Arc<App>]) -> Json<Value> {
-    let mut document = document.clone();
-    apps::add(&mut document, apps);
-    Json(document)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! The endpoints of apps in the OpenAPI document. They change with every reload of an app, so they
-//! are added to the document of the host when a client requests it.
+//! The endpoints of apps in the OpenAPI document. They change with every reload of an app.
 
 use std::sync::Arc;
 
 use axum::http::Method;
 use serde_json::{Value, json};
+use wattle_graph::json_text;
+use wattle_graph::weight::weight;
 use wattle_run::app::App;
 use wattle_run::ports::openapi::{
     EndpointDescription, Operation, Parameter, ParameterPlace, SCHEMAS,
@@ -30,16 +31,63 @@ static METHODS: [Method; 8] = [
 /// Key of the response for all statuses without one of their own.
 const DEFAULT: &str = "default";
 
+/// Maximum size of the endpoints of all apps, in bytes, as text or as values in memory. An app has
+/// at most half of what the apps before it leave, so one app leaves room for others. The host keeps
+/// the text in memory.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// Places of a document with the parts of an app.
+const PLACES: [&str; 2] = ["/paths", "/components/schemas"];
+
 /// Adds the endpoints of apps to a document, as their plugins describe them. An app has a tag, and
-/// its name precedes the names of its schemas.
-pub(super) fn add(document: &mut Value, apps: &[Arc<App>]) {
-    for app in apps.iter().filter(|app| !routes(app).is_empty()) {
-        let tag = json!({ "name": tag(app), "description": app.doc });
-        if let Some(tags) = document["tags"].as_array_mut() {
-            tags.push(tag);
+/// its name precedes the names of its schemas. The tag of an app whose endpoints do not fit says
+/// so.
+///
+/// # Errors
+///
+/// Those of the serializer.
+pub(super) fn add(document: &mut Value, apps: &[Arc<App>]) -> serde_json::Result<()> {
+    add_routes(document, apps.iter().map(|app| (&**app, routes(app))))
+}
+
+fn add_routes<'a>(
+    document: &mut Value,
+    apps: impl Iterator<Item = (&'a App, &'a [WebRoute])>,
+) -> serde_json::Result<()> {
+    let mut left = MAX_BYTES;
+    for (app, routes) in apps.filter(|(_, routes)| !routes.is_empty()) {
+        let mut own = json!({ "paths": {}, "components": { "schemas": {} } });
+        for route in routes {
+            add_route(&mut own, app, route);
         }
-        for route in routes(app) {
-            add_route(document, app, route);
+        let (bytes, most) = (weight(&own).max(json_text::length(&own)?), left / 2);
+        let mut doc = app.doc.clone();
+        if bytes <= most {
+            left -= bytes;
+            merge(document, own);
+        } else {
+            let problem = format!(
+                "The endpoints are not described here: the description has {bytes} bytes, and \
+                 {most} are left for it."
+            );
+            tracing::warn!(app = %app.name, "{problem}");
+            doc = [doc.as_str(), &problem].join("\n\n").trim_start().to_owned();
+        }
+        if let Some(tags) = document["tags"].as_array_mut() {
+            tags.push(json!({ "name": tag(app), "description": doc }));
+        }
+    }
+    Ok(())
+}
+
+/// Moves the parts of an app into a document.
+fn merge(document: &mut Value, mut own: Value) {
+    for place in PLACES {
+        let part = own.pointer_mut(place).map(Value::take);
+        if let (Some(Value::Object(known)), Some(Value::Object(part))) =
+            (document.pointer_mut(place), part)
+        {
+            known.extend(part);
         }
     }
 }
@@ -148,6 +196,34 @@ mod tests {
         assert_eq!(named("a.b", "Item"), "a_2e_b.Item");
         assert_eq!(named("a", "b.Item"), "a.b.Item");
         assert_eq!(named("票", "Item"), "_7968_.Item");
+    }
+
+    #[test]
+    fn apps_that_do_not_fit_are_named() {
+        let named = |name: &str| App::empty(AppName::new(name).unwrap());
+        let route = |bytes: u64| {
+            let description = "x".repeat(usize::try_from(bytes).unwrap());
+            let operation = Operation { description, ..Operation::default() };
+            vec![WebRoute {
+                method: "GET".to_owned(),
+                path: "/items".to_owned(),
+                openapi: Some(EndpointDescription { operation, schemas: BTreeMap::new() }),
+            }]
+        };
+        let sizes = [("a", MAX_BYTES / 2), ("b", MAX_BYTES / 3), ("c", MAX_BYTES / 3), ("d", 9)];
+        let apps: Vec<_> =
+            sizes.into_iter().map(|(name, bytes)| (named(name), route(bytes))).collect();
+        let mut document = json!({ "tags": [], "paths": {}, "components": { "schemas": {} } });
+        let pairs = apps.iter().map(|(app, routes)| (app, routes.as_slice()));
+        add_routes(&mut document, pairs).unwrap();
+        let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
+        assert_eq!(paths, ["/apps/b/items", "/apps/d/items"]);
+        let tags = document["tags"].as_array().unwrap();
+        let is_left_out = |tag: &Value| {
+            tag["description"].as_str().unwrap().starts_with("The endpoints are not described")
+        };
+        let left_out: Vec<bool> = tags.iter().map(is_left_out).collect();
+        assert_eq!(left_out, [true, false, true, false]);
     }
 
     #[test]
