@@ -135,7 +135,8 @@ async fn handle(
     let work = async move {
         let _held = held;
         let response = state.engine.handle_web(&app, request, principal, caller).await;
-        answer::answer(&state, &app, asked, response.map_err(answer::ended)?).await
+        let response = response.map_err(|error| answer::ended(&app, error))?;
+        answer::answer(&state, &app, asked, response).await
     };
     let broken =
         || Err(Problem::new(code::INTERNAL, "internal error: the request handler panicked"));

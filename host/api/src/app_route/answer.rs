@@ -6,12 +6,14 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use serde_json::{Map, Value};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::mapping::StreamProjection;
 use wattle_run::app::App;
 use wattle_run::gate::unwind::Unwind;
 use wattle_run::ports::sandbox::{GuestError, HandOff, StreamFormat, WebBody, WebResponse};
 use wattle_run::tail::Until;
+use wattle_run::text::Escaped;
 
 use crate::blob_body;
 use crate::native::events::{last_event_id, run_of};
@@ -122,11 +124,19 @@ fn own_form(app: &App, name: &str) -> Result<Arc<StreamProjection>, Problem> {
     })
 }
 
+/// Codes of failures in whose details the host puts what the guest wrote before it ended. A tool of
+/// another plugin fails with them as well, and the handler may return its failure.
+const CODES_WITH_OUTPUT: [&str; 3] = [code::TRAP, code::LIMIT, code::UNAVAILABLE];
+
+/// Details of failures that quote the guest.
+const QUOTES: [&str; 2] = ["cause", "output"];
+
 /// Converts the end of a handler without a response into a problem. The client did not cause an
-/// error of the guest, so its status is always 5xx.
-pub(super) fn ended(ended: GuestError) -> Problem {
-    let guest =
-        |failure: Failure| Problem::from(failure).with_status(StatusCode::INTERNAL_SERVER_ERROR);
+/// error of the guest, so its status is always 5xx. The client does not get what the guest wrote.
+pub(super) fn ended(app: &App, ended: GuestError) -> Problem {
+    let guest = |failure: Failure| {
+        Problem::from(without_output(app, failure)).with_status(StatusCode::INTERNAL_SERVER_ERROR)
+    };
     match ended {
         GuestError::Failure(failure)
         | GuestError::Trap(failure)
@@ -134,12 +144,76 @@ pub(super) fn ended(ended: GuestError) -> Problem {
         | GuestError::Unwound(Unwind::Divergence(failure) | Unwind::Limit(failure)) => {
             guest(failure)
         }
-        GuestError::Host(failure) | GuestError::Unwound(Unwind::LogLost(failure)) => failure.into(),
+        GuestError::Host(failure) | GuestError::Unwound(Unwind::LogLost(failure)) => {
+            without_output(app, failure).into()
+        }
         GuestError::Unwound(Unwind::Cancelled | Unwind::Drained) => {
             Problem::new(code::UNAVAILABLE, "the host is shutting down; try again later")
         }
         GuestError::Unwound(Unwind::Suspended(_)) => {
             broken("its handler raised an interrupt; web handlers cannot be suspended")
         }
+    }
+}
+
+/// Removes what the guest wrote before it ended, and logs it for the operator. The message of a trap
+/// has the cause of it, so it is replaced.
+fn without_output(app: &App, mut failure: Failure) -> Failure {
+    if !CODES_WITH_OUTPUT.contains(&failure.code.as_str()) {
+        return failure;
+    }
+    let mut quoted = Map::new();
+    if let Some(Value::Object(details)) = &mut failure.details {
+        quoted.extend(QUOTES.into_iter().filter_map(|key| details.remove_entry(key)));
+    }
+    let is_trap = failure.code == code::TRAP;
+    if is_trap || !quoted.is_empty() {
+        let (text, quoted) = (Escaped(&failure.message), Value::Object(quoted));
+        tracing::warn!(app = %app.name, details = %Escaped(&quoted), "{text}");
+    }
+    if is_trap {
+        "error in the app: its handler crashed; the log of the host says why"
+            .clone_into(&mut failure.message);
+    }
+    failure
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wattle_graph::id::AppName;
+
+    use super::*;
+
+    fn problem(failure: Failure, error: fn(Failure) -> GuestError) -> Problem {
+        ended(&App::empty(AppName::new("shop").unwrap()), error(failure))
+    }
+
+    #[test]
+    fn client_does_not_get_what_the_handler_wrote() {
+        let details = json!({
+            "trap": "unreachable", "cause": { "text": "no rows" }, "output": { "stderr": "no rows" },
+        });
+        let failure = Failure::new(code::TRAP, "the web handler trapped: no rows");
+        let failure = failure.with_details(details);
+        for error in [GuestError::Trap, GuestError::Failure] {
+            let problem = problem(failure.clone(), error);
+            assert_eq!((problem.status, problem.code.as_str()), (500, code::TRAP));
+            assert!(problem.detail.contains("its handler crashed"), "{}", problem.detail);
+            assert_eq!(problem.details, Some(json!({ "trap": "unreachable" })));
+        }
+        let details = json!({ "limit": "guests_memory", "output": { "stdout": "no rows" } });
+        let failure = Failure::new(code::UNAVAILABLE, "no memory").with_details(details);
+        let problem = problem(failure, GuestError::Host);
+        assert_eq!((problem.status, problem.detail.as_str()), (503, "no memory"));
+        assert_eq!(problem.details, Some(json!({ "limit": "guests_memory" })));
+    }
+
+    #[test]
+    fn client_gets_the_failure_that_the_handler_returns() {
+        let failure = Failure::new("no-stock", "no lamps").with_details(json!({ "output": 1 }));
+        let problem = problem(failure, GuestError::Failure);
+        assert_eq!((problem.status, problem.detail.as_str()), (500, "no lamps"));
+        assert_eq!(problem.details, Some(json!({ "output": 1 })));
     }
 }
