@@ -2,6 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
@@ -95,9 +96,10 @@ fn assigned<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {
     input.parse()
 }
 
-/// Parses a parameter of the query string, such as `limit: Option<u32>`.
+/// Parses a parameter of the query string, such as `limit: Option<u32>`. The name may be a keyword,
+/// such as `type`.
 fn query(input: ParseStream<'_>) -> syn::Result<Declaration> {
-    let name: Ident = input.parse()?;
+    let name = Ident::parse_any(input)?.unraw();
     input.parse::<Token![:]>()?;
     let (of, is_required) = optional(input.parse()?);
     Ok(Declaration::Query { name: name.to_string(), of, is_required })
@@ -232,6 +234,17 @@ mod tests {
             "operation . events :: < Step > ()",
             "operation . bytes (\"text/csv\")",
             "operation . error :: < Problem > ()",
+        ] {
+            assert!(text.contains(statement), "{statement} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn parameter_may_be_named_like_a_keyword() {
+        let text = expanded("GET, \"/api/items\", query(type: Kind, r#in: Option<u64>)");
+        for statement in [
+            "operation . query :: < Kind > (\"type\" , true)",
+            "operation . query :: < u64 > (\"in\" , false)",
         ] {
             assert!(text.contains(statement), "{statement} is not in {text}");
         }
