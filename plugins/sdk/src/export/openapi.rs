@@ -205,7 +205,8 @@ mod tests {
     ///
     /// Keeps its tags.
     #[handler(PUT, "/items/{id}/{*rest}", query(dry: Option<bool>), body = Basket,
-        returns = Basket, returns(204), events = Step, bytes = "text/csv", error = Problem)]
+        returns = Basket, returns(204), returns(304), events = Step, bytes = "text/csv",
+        error = Problem)]
     fn replace(_request: &Request) -> Result<Response, Failure> {
         Response::json(200, &Basket { items: Vec::new() })
     }
@@ -257,6 +258,7 @@ mod tests {
                     "text/csv": { "schema": text },
                 } },
                 "204": { "description": "Success" },
+                "304": { "description": "Redirection" },
                 "default": { "description": "Error", "content": {
                     "application/json": { "schema": reference("Problem") },
                 } },

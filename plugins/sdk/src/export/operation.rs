@@ -134,15 +134,23 @@ fn responses(contents: BTreeMap<String, Map<String, Value>>) -> Value {
         return json!({ DEFAULT: { "description": "Response" } });
     }
     let response = |(status, content): (String, Map<String, Value>)| {
-        let is_error = status == DEFAULT || status.starts_with(['4', '5']);
-        let description = if is_error { "Error" } else { "Success" };
-        let mut response = json!({ "description": description });
+        let mut response = json!({ "description": description(&status) });
         if !content.is_empty() {
             response["content"] = Value::Object(content);
         }
         (status, response)
     };
     Value::Object(contents.into_iter().map(response).collect())
+}
+
+/// Returns the description of a response by the class of its status.
+fn description(status: &str) -> &'static str {
+    match status.as_bytes().first() {
+        Some(b'1') => "Informational",
+        Some(b'2') => "Success",
+        Some(b'3') => "Redirection",
+        _ => "Error",
+    }
 }
 
 fn parameter(name: &str, place: &str, is_required: bool, schema: &Value) -> Value {
