@@ -2,7 +2,7 @@
 
 /// Exports the nodes, tools, reducers and web handlers of a plugin. Each list is optional, and an
 /// item must not be repeated in a list. The component exports only the interfaces whose lists are
-/// present. In native builds, `HANDLERS` has the entries of the handlers, for
+/// present. In native builds, `WATTLE_HANDLERS` has the entries of the handlers, for
 /// [`testing::check_openapi`](crate::testing::check_openapi).
 ///
 /// ```
@@ -48,14 +48,15 @@ macro_rules! export {
     };
 }
 
-/// Defines `HANDLERS`, with which native tests describe the endpoints of a plugin.
+/// Defines `WATTLE_HANDLERS`, with which native tests describe the endpoints of a plugin. The name
+/// is in the module of the plugin, so it is not one that plugins use.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_entries {
     (handlers [$($item:path),*]) => {
         #[cfg(not(target_arch = "wasm32"))]
         #[allow(dead_code, reason = "for tests")]
-        pub(crate) const HANDLERS: &[$crate::export::HandlerEntry] =
+        pub(crate) const WATTLE_HANDLERS: &[$crate::export::HandlerEntry] =
             &[$(<$item as $crate::export::Handler>::ENTRY),*];
     };
     ($other:ident [$($item:path),*]) => {};

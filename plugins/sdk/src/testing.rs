@@ -87,7 +87,8 @@ pub fn tool_schema<T: Tool>() -> Value {
 const WRITE_OPENAPI: &str = "WATTLE_WRITE_OPENAPI";
 
 /// Checks that a file has the OpenAPI document of a plugin's handlers, which `export!` lists in
-/// `HANDLERS`. With the environment variable `WATTLE_WRITE_OPENAPI`, the file is written instead.
+/// `WATTLE_HANDLERS`. With the environment variable `WATTLE_WRITE_OPENAPI`, the file is written
+/// instead.
 ///
 /// ```no_run
 /// use wattle_plugin::prelude::*;
@@ -107,7 +108,7 @@ const WRITE_OPENAPI: &str = "WATTLE_WRITE_OPENAPI";
 ///
 /// # fn main() {
 /// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
-/// wattle_plugin::testing::check_openapi(file, "health", HANDLERS);
+/// wattle_plugin::testing::check_openapi(file, "health", WATTLE_HANDLERS);
 /// # }
 /// ```
 ///

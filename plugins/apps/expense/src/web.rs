@@ -121,6 +121,6 @@ mod tests {
     #[test]
     fn openapi_document_describes_the_endpoints() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
-        wattle_plugin::testing::check_openapi(file, "expense", crate::HANDLERS);
+        wattle_plugin::testing::check_openapi(file, "expense", crate::WATTLE_HANDLERS);
     }
 }

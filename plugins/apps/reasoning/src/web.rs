@@ -101,6 +101,6 @@ mod tests {
     #[test]
     fn openapi_document_describes_the_endpoints() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
-        wattle_plugin::testing::check_openapi(file, "reasoning", crate::HANDLERS);
+        wattle_plugin::testing::check_openapi(file, "reasoning", crate::WATTLE_HANDLERS);
     }
 }
