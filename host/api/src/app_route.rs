@@ -175,8 +175,8 @@ fn after_segments(path: &str, segments: usize) -> &str {
 
 fn nothing_at(path: &str) -> Problem {
     let detail = format!(
-        "there is no route for `{path}`; see `GET /api/v1/apps` for the endpoints of apps and \
-         `GET /openapi.json` for those of the host"
+        "there is no route for `{path}`; `GET /openapi.json` describes the endpoints of the host \
+         and of its apps"
     );
     Problem::new(code::NOT_FOUND, detail)
 }
@@ -184,6 +184,13 @@ fn nothing_at(path: &str) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unknown_path_leads_to_the_description_of_all_endpoints() {
+        let detail = nothing_at("/x").0.detail;
+        assert!(detail.contains("the host and of its apps"), "{detail}");
+        assert!(!detail.contains("/api/v1/apps"), "{detail}");
+    }
 
     #[test]
     fn app_prefix_is_removed() {
