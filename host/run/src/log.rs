@@ -36,7 +36,7 @@ use crate::ports::store::{
     Batch, Durability, LeaseEpoch, LeaseHolder, QueueCondition, RunRecord, Store, StoreError,
     ThreadHead, ThreadRecord, Ticket,
 };
-use crate::quota::{Meter, ThreadBlobs};
+use crate::quota::{ThreadBlobs, UsageMeter};
 use crate::unpersisted_events::LoggedCheckpoint;
 
 /// Records and checkpoint that a batch writes with its events.
@@ -184,7 +184,7 @@ impl ThreadLog {
         mut self,
         allowed: u64,
         stored: u64,
-        tenant: Option<Arc<Meter>>,
+        tenant: Option<Arc<UsageMeter>>,
     ) -> Self {
         self.size = Some(Arc::new(LogSize::new(allowed, stored, tenant)));
         self

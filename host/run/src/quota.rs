@@ -5,11 +5,11 @@
 //! adds its own usage. A request therefore usually costs an addition, and other hosts may exceed a cap by what they add
 //! within [`limit::MEASURE_AGE_MS`].
 //!
-//! A [`Meter`] also counts usage that is not in the store, such as the files of an app.
+//! A [`UsageMeter`] also counts usage that is not in the store, such as the files of an app.
 
 mod blobs;
 mod documents;
-mod meter;
+mod usage_meter;
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -20,7 +20,7 @@ use wattle_graph::id::AppName;
 
 pub use self::blobs::charged_bytes;
 pub(crate) use self::blobs::{ChargedBlobStore, ThreadBlobs};
-pub use self::meter::{Meter, RequestTime};
+pub use self::usage_meter::{RequestTime, UsageMeter};
 use crate::caps::{self, Caps};
 use crate::limit;
 use crate::ports::Ports;
@@ -51,9 +51,9 @@ struct DocumentOwner {
 #[derive(Default)]
 pub struct Quotas {
     caps: Caps,
-    meters: Mutex<HashMap<(Measure, Owner), Arc<Meter>>>,
-    /// Meters of documents in the long-term memory.
-    document_meters: Mutex<HashMap<DocumentOwner, Arc<Meter>>>,
+    meters: Mutex<HashMap<(Measure, Owner), Arc<UsageMeter>>>,
+    /// Usage of documents in the long-term memory.
+    document_meters: Mutex<HashMap<DocumentOwner, Arc<UsageMeter>>>,
 }
 
 impl Quotas {
@@ -67,12 +67,12 @@ impl Quotas {
         &self.caps
     }
 
-    fn meter(&self, measure: Measure, owner: &Owner) -> Arc<Meter> {
+    fn meter(&self, measure: Measure, owner: &Owner) -> Arc<UsageMeter> {
         meter_of(&self.meters, (measure, owner.clone()))
     }
 
     /// Returns the meter for the bytes that a run of a tenant writes, or `None` if they are not capped.
-    pub(crate) fn byte_meter(&self, tenant: Option<&str>) -> Option<Arc<Meter>> {
+    pub(crate) fn byte_meter(&self, tenant: Option<&str>) -> Option<Arc<UsageMeter>> {
         let tenant = tenant.filter(|tenant| self.caps.of_tenant(tenant).bytes.is_some())?;
         Some(self.meter(Measure::Bytes, &Owner::Tenant(tenant.to_owned())))
     }
@@ -113,7 +113,7 @@ impl Quotas {
         (app, tenant): (&AppName, Option<&str>),
         bytes: u64,
         is_mentioned: bool,
-    ) -> Result<Vec<Arc<Meter>>, Failure> {
+    ) -> Result<Vec<Arc<UsageMeter>>, Failure> {
         let mut taken = Vec::new();
         for cap in self.blob_caps(app, tenant, is_mentioned) {
             let meter = self.meter(cap.measure, &cap.owner);
@@ -153,7 +153,7 @@ impl Quotas {
 }
 
 /// Returns the meter of a key. No code that can panic runs under the lock.
-fn meter_of<K: Eq + Hash>(meters: &Mutex<HashMap<K, Arc<Meter>>>, key: K) -> Arc<Meter> {
+fn meter_of<K: Eq + Hash>(meters: &Mutex<HashMap<K, Arc<UsageMeter>>>, key: K) -> Arc<UsageMeter> {
     let mut meters = meters.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = meters.get(&key) {
         return known.clone();

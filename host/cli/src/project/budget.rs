@@ -9,7 +9,7 @@ use std::sync::Arc;
 use wattle_graph::id::AppName;
 use wattle_run::limit::RUN_FILES;
 use wattle_run::ports::Clock;
-use wattle_run::quota::{Meter, RequestTime, charged_bytes};
+use wattle_run::quota::{RequestTime, UsageMeter, charged_bytes};
 
 use crate::project::write::WrittenFile;
 
@@ -58,7 +58,7 @@ impl RunBudget {
 /// The bytes of the files of all apps.
 pub(super) struct AppUsage {
     clock: Arc<dyn Clock>,
-    meters: HashMap<AppName, Meter>,
+    meters: HashMap<AppName, UsageMeter>,
 }
 
 impl AppUsage {

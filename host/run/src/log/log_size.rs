@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::quota::Meter;
+use crate::quota::UsageMeter;
 
 /// Size of a thread's log and its limit, in bytes.
 pub(super) struct LogSize {
@@ -15,12 +15,12 @@ pub(super) struct LogSize {
     /// Stored size at the last query, plus the approximate size of the batches since then.
     bytes: AtomicU64,
     /// Total size of the tenant's threads, if it is limited.
-    tenant: Option<Arc<Meter>>,
+    tenant: Option<Arc<UsageMeter>>,
 }
 
 impl LogSize {
     /// Creates the counter of a log with `stored` bytes in the store.
-    pub(super) fn new(allowed: u64, stored: u64, tenant: Option<Arc<Meter>>) -> Self {
+    pub(super) fn new(allowed: u64, stored: u64, tenant: Option<Arc<UsageMeter>>) -> Self {
         Self { allowed, bytes: AtomicU64::new(stored), tenant }
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{Digest, ThreadId};
 
-use super::{Meter, Quotas};
+use super::{Quotas, UsageMeter};
 use crate::caps;
 use crate::limit;
 use crate::ports::blob::{BlobInfo, BlobRef, BlobStore};
@@ -139,7 +139,7 @@ impl ChargedBlobStore<'_> {
 struct BlobCharge {
     of_thread: Option<BlobRef>,
     bytes: u64,
-    meters: Vec<Arc<Meter>>,
+    meters: Vec<Arc<UsageMeter>>,
 }
 
 /// Returns the bytes that a blob or a file of a given size counts. A small one occupies a block of

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::AppName;
 
-use super::meter::{Meter, RequestTime};
+use super::usage_meter::{RequestTime, UsageMeter};
 use super::{DocumentOwner, Quotas, meter_of};
 use crate::caps;
 use crate::ports::Ports;
@@ -59,7 +59,7 @@ impl Quotas {
         item: PutItem,
     ) -> Result<Result<(), u64>, Failure> {
         let bytes = item.stored_bytes();
-        let meter: Arc<Meter> = meter_of(&self.document_meters, owner.clone());
+        let meter: Arc<UsageMeter> = meter_of(&self.document_meters, owner.clone());
         let measure = || async { ports.memory.usage(&owner.scope, &owner.prefix).await };
         let times = RequestTime::of_memory(ports);
         if let Err(used) = meter.charge(bytes, allowed, times, true, measure).await? {

@@ -44,14 +44,14 @@ impl RequestTime {
 
 /// The usage of one cap.
 #[derive(Default)]
-pub struct Meter {
-    state: Mutex<MeterState>,
+pub struct UsageMeter {
+    state: Mutex<UsageState>,
     /// Usage that was added without a check of the cap and that `state` does not include yet.
     unchecked: AtomicU64,
 }
 
 #[derive(Default)]
-struct MeterState {
+struct UsageState {
     /// Usage according to the store, and the time of the measurement.
     measured: Option<(u64, u64)>,
     /// Usage that was added since the measurement and that the store has or will have soon.
@@ -61,7 +61,7 @@ struct MeterState {
     unmentioned: VecDeque<(u64, u64)>,
 }
 
-impl MeterState {
+impl UsageState {
     fn used(&self) -> u64 {
         let unmentioned: u64 = self.unmentioned.iter().map(|(_, amount)| amount).sum();
         let measured = self.measured.map_or(0, |(amount, _)| amount);
@@ -98,7 +98,7 @@ impl MeterState {
     }
 }
 
-impl Meter {
+impl UsageMeter {
     /// Adds usage without a check of the cap.
     pub fn add_unchecked(&self, amount: u64) {
         self.unchecked.fetch_add(amount, Ordering::Relaxed);
@@ -162,7 +162,7 @@ impl Meter {
         allowed: u64,
         times: RequestTime,
         measure: impl FnOnce() -> F,
-    ) -> Result<MutexGuard<'_, MeterState>, E> {
+    ) -> Result<MutexGuard<'_, UsageState>, E> {
         let mut state = self.state.lock().await;
         state.added = state.added.saturating_add(self.unchecked.swap(0, Ordering::Relaxed));
         state.drop_expired(times.now_ms);
@@ -182,14 +182,14 @@ mod tests {
     use super::*;
 
     struct Asked {
-        meter: Meter,
+        meter: UsageMeter,
         asked: AtomicUsize,
         is_shared: bool,
     }
 
     impl Asked {
         fn new(is_shared: bool) -> Self {
-            Self { meter: Meter::default(), asked: AtomicUsize::new(0), is_shared }
+            Self { meter: UsageMeter::default(), asked: AtomicUsize::new(0), is_shared }
         }
 
         /// Adds 1 to the usage under a cap of 10, while the store reports `stored`. Returns false
