@@ -101,7 +101,7 @@ fn not_pending(open: &[InterruptView], id: &str) -> Failure {
          raised it; {}",
         pending(open)
     );
-    unanswered(code::CONFLICT, text, "not_pending", open)
+    refused(code::CONFLICT, text, "not_pending", open)
 }
 
 fn names_none(open: &[InterruptView]) -> Failure {
@@ -110,7 +110,7 @@ fn names_none(open: &[InterruptView]) -> Failure {
          to answers; {}",
         pending(open)
     );
-    unanswered(code::INVALID, text, "empty_map", open)
+    refused(code::INVALID, text, "empty_map", open)
 }
 
 fn ambiguous(open: &[InterruptView]) -> Failure {
@@ -119,7 +119,7 @@ fn ambiguous(open: &[InterruptView]) -> Failure {
          to answers; {}",
         pending(open)
     );
-    unanswered(code::INVALID, text, "ambiguous", open)
+    refused(code::INVALID, text, "ambiguous", open)
 }
 
 /// Lists the pending interrupts for a message.
@@ -131,7 +131,7 @@ fn pending(open: &[InterruptView]) -> String {
     format!("pending interrupts: {}", ids.join(", "))
 }
 
-fn unanswered(code: &str, text: String, reason: &str, open: &[InterruptView]) -> Failure {
+fn refused(code: &str, text: String, reason: &str, open: &[InterruptView]) -> Failure {
     let ids: Vec<_> = open.iter().map(|question| question.id.as_str()).collect();
     Failure::new(code, text).with_details(json!({ "reason": reason, "pending_ids": ids }))
 }
