@@ -56,8 +56,10 @@
 //!
 //! Between pieces. A piece that has begun ends by itself, since its budget is limited. A piece that
 //! waits for its turn leaves the queue when its future is dropped: the client has disconnected, the
-//! attempt has timed out, the guest was unwound. So does a piece of a run that is cancelled. The
-//! outcome of its task is then lost, and the calls in the journal are not.
+//! attempt has timed out, the guest was unwound. So does the validation of an outcome when the run
+//! is cancelled: the outcome is then lost, and the calls in the journal are not. A superstep whose
+//! tasks have all finished waits for its turn and is applied, also after a cancel: how busy the
+//! host is does not decide about the state.
 //!
 //! # What takes no turn
 //!

@@ -38,11 +38,14 @@ type Web = Arc<
         + Sync,
 >;
 
+type Reducer = Arc<dyn Fn(Option<Value>, Vec<Value>) -> BoxFuture<'static, Value> + Send + Sync>;
+
 /// A plugin in plain Rust.
 pub struct NativePlugin {
     info: PluginInfo,
     nodes: BTreeMap<String, Node>,
     tools: BTreeMap<String, Tool>,
+    reducers: BTreeMap<String, Reducer>,
     web: Option<Web>,
 }
 
@@ -69,7 +72,8 @@ impl NativePlugin {
             routes: Vec::new(),
             manifest: None,
         };
-        Self { info, nodes: BTreeMap::new(), tools: BTreeMap::new(), web: None }
+        let (nodes, tools, reducers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { info, nodes, tools, reducers, web: None }
     }
 
     /// Adds a node that returns an object of channel updates. The keys `$goto` (list of names) and
@@ -122,6 +126,17 @@ impl NativePlugin {
             })
         });
         self.tools.insert(name.to_owned(), tool);
+        self
+    }
+
+    /// Adds a reducer, which combines the current value and the writes of a superstep.
+    pub fn reducer<F, Fut>(mut self, name: &str, run: F) -> Self
+    where
+        F: Fn(Option<Value>, Vec<Value>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Value> + Send + 'static,
+    {
+        let reducer: Reducer = Arc::new(move |current, writes| Box::pin(run(current, writes)));
+        self.reducers.insert(name.to_owned(), reducer);
         self
     }
 
@@ -213,14 +228,8 @@ impl Plugin for NativePlugin {
         updates: Vec<Value>,
         _limits: &Limits,
     ) -> Result<Value, GuestError> {
-        // The only reducer keeps the longest text.
-        let longest = current
-            .into_iter()
-            .chain(updates)
-            .max_by_key(|value| value.as_str().map_or(0, str::len))
-            .unwrap_or_default();
-        if reducer == "longest" {
-            return Ok(longest);
+        if let Some(reducer) = self.reducers.get(reducer) {
+            return Ok(reducer(current, updates).await);
         }
         Err(GuestError::Failure(Failure::new("invalid", format!("no reducer `{reducer}`"))))
     }

@@ -24,8 +24,7 @@ use super::loop_exit::LoopExit;
 use super::loop_state::{LoopState, SubgraphLock, THIS_PROCESS_SEQ};
 use super::reduce;
 use crate::blocking::{
-    are_large_values, are_many_tasks, block_in_place_if, block_in_place_unless_cancelled,
-    is_long_superstep,
+    are_large_values, are_many_tasks, block_in_place_if, block_in_place_in_turn, is_long_superstep,
 };
 use crate::gate::Journal;
 use crate::ports::store::Durability;
@@ -114,8 +113,8 @@ impl SuperstepLoop {
                 if waits {
                     return self.interrupted_or_cancelled();
                 }
-                // A superstep whose tasks have all finished is applied, even after a cancel, unless
-                // that has to wait.
+                // A superstep whose tasks have all finished is applied, even after a cancel. That
+                // may have to wait, but how busy the host is does not decide about the state.
                 match self.apply_superstep().await {
                     Err(end) => return end,
                     Ok(()) => continue,
@@ -355,20 +354,13 @@ impl SuperstepLoop {
         let known = self.state.unpersisted.next_checkpoint(self.state.lineage.checkpoint.meta.id);
         let context = &self.context;
         let (graph, lineage) = (&context.graph_version.graph, &self.state.lineage);
-        let reductions = reduce(&context.app, plugin_reductions(graph, lineage));
-        let reduced = tokio::select! {
-            biased;
-            reduced = reductions => reduced.map_err(LoopExit::Failed)?,
-            () = context.cancel.wait() => return Err(LoopExit::Cancelled),
-        };
+        let reduced = reduce(&context.app, plugin_reductions(graph, lineage));
+        let reduced = reduced.await.map_err(LoopExit::Failed)?;
         let (is_long, reduced) = (is_long_superstep(graph, lineage), &reduced);
-        let make = |id| async move {
-            let (caller, cancel) = (context.caller, &context.cancel);
-            let made = block_in_place_unless_cancelled(caller, is_long, cancel, || {
+        let make = |id| {
+            block_in_place_in_turn(context.caller, is_long, move || {
                 advance(graph, lineage, reduced, checkpoint_stamp(context, id))
-            });
-            let made = made.await.ok_or(LoopExit::Cancelled)?;
-            made.map_err(|error| LoopExit::Failed(error.to_failure()))
+            })
         };
         let at = &lineage.checkpoint.meta;
         let made = if !self.persists_checkpoints {
@@ -378,7 +370,7 @@ impl SuperstepLoop {
         } else {
             context.log.checkpoint(make).await
         };
-        let checkpoint = made?;
+        let checkpoint = made.map_err(|error| LoopExit::Failed(error.to_failure()))?;
         if self.is_root() {
             context.log.set_pending_interrupts(0);
         }

@@ -72,7 +72,11 @@ async fn parallel_tasks_see_the_previous_superstep_and_write_in_a_fixed_order() 
         .node("side", |call, _| async move {
             Ok(json!({ "seen": [call.input["seen"].clone()], "word": "abc" }))
         })
-        .node("join", |call, _| async move { Ok(json!({ "seen": call.step, "word": "ab" })) });
+        .node("join", |call, _| async move { Ok(json!({ "seen": call.step, "word": "ab" })) })
+        .reducer("longest", |current, writes| async move {
+            let words = current.into_iter().chain(writes);
+            words.max_by_key(|word| word.as_str().map_or(0, str::len)).unwrap_or_default()
+        });
     let ended = World::new(DIAMOND, plugin).run(json!({})).await;
     assert_eq!(ended.outcome, RunOutcome::Completed);
     assert_eq!(ended.state["seen"], json!(["split", ["split"], ["split"], 2]));
