@@ -211,6 +211,32 @@ async fn answer_that_waited_behind_an_equal_one_is_stale() {
 }
 
 #[tokio::test]
+async fn answer_that_interrupts_the_run_of_an_equal_one_continues_the_thread() {
+    for by_id in [false, true] {
+        let Asking { host, let_go, .. } = Asking::new();
+        let (id, interrupt) = asked(&host, "held").await;
+        let answer = if by_id { json!({ &interrupt: "yes" }) } else { json!("yes") };
+        let run = json!({ "assistant_id": "held", "command": { "resume": answer },
+            "multitask_strategy": "interrupt" });
+        let path = format!("/threads/{id}");
+        let first = host.post(&format!("{path}/runs"), run.clone()).await;
+        let again = host.post(&format!("{path}/runs"), run).await;
+        assert_eq!((first.status, again.status), (200, 200), "{answer}: {}", again.text);
+        let_go.send_replace(true);
+        let values = host.get(&format!("{}/join", again.header("content-location"))).await.ok();
+        assert_eq!(values, json!({ "value": "yes" }), "{answer}");
+        let state = host.get(&format!("{path}/state")).await.ok();
+        assert_eq!(state["next"], json!([]), "{answer}: the nodes have run");
+        let status = async |run: &Answer| {
+            host.get(run.header("content-location")).await.ok()["status"].clone()
+        };
+        let both = (status(&first).await, status(&again).await);
+        assert_eq!(both, (json!("interrupted"), json!("success")), "{answer}");
+        assert_eq!(host.get(&path).await.ok()["status"], "idle", "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn repeated_answer_does_not_retry_a_failed_thread() {
     let Asking { host, failures, .. } = Asking::new();
     let (id, interrupt) = asked(&host, "failing").await;

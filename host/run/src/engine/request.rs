@@ -24,8 +24,9 @@ pub(super) struct RunRequest {
     /// The caller.
     pub(super) principal: Option<Principal>,
     /// What happens to stale answers, if the specification of the run has answers. If none of them
-    /// is for a pending interrupt, a run that only answers ends unchanged. A run without such a
-    /// specification continues if it has no answers.
+    /// is for a pending interrupt, a run that only answers ends unchanged, unless it
+    /// [continues](super::unanswered::continues_unanswered). A run without such a specification
+    /// continues if it has no answers.
     pub(super) stale_answers: Option<StaleAnswers>,
 }
 

@@ -18,7 +18,7 @@ use super::held_calls::must_start_on;
 use super::owner::check_owner;
 use super::request::RunRequest;
 use super::threads::bind;
-use super::unanswered::{ThreadPosition, was_drained};
+use super::unanswered::{ThreadPosition, continues_unanswered, was_drained};
 use super::{Engine, ThreadClaim, new_run_id, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
@@ -189,7 +189,8 @@ impl Engine {
         if slot.request.ignores_stale_answers() {
             retain_pending(&mut request.answers, &open);
         }
-        if slot.request.stale_answers.is_some() && request.answers.is_empty() {
+        let is_unanswered = slot.request.stale_answers.is_some() && request.answers.is_empty();
+        if is_unanswered && !(open.is_empty() && continues_unanswered(&head.record)) {
             let interrupts = view::pending_interrupts(&lineage, &subgraphs, head.record.expires_ms);
             let at = ThreadPosition { checkpoint: lineage.checkpoint, interrupts, was_drained };
             return self.end_unanswered(slot, head, at, request.options).await;

@@ -4,6 +4,9 @@
 //! answers are ignored, nothing is left to do for such a run. It starts and ends with one batch, so
 //! that clients that wait for it or read its stream see its end, and executes nothing. The thread
 //! stays as it was.
+//!
+//! A thread that was cancelled after an answer has work left. There the repeated answer continues
+//! the thread, like a run without an answer.
 
 use std::sync::Arc;
 
@@ -36,6 +39,12 @@ pub(super) fn was_drained(events: &[Event]) -> bool {
         _ => None,
     });
     ended.unwrap_or_default()
+}
+
+/// Returns true if a run without an answer continues a thread without pending interrupts. A client
+/// that sends an answer again may cancel the run that has taken it, and expects its effect.
+pub(super) fn continues_unanswered(thread: &ThreadRecord) -> bool {
+    thread.stopped
 }
 
 impl Engine {
