@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 use wattle_graph::definition::NodeSet;
 use wattle_graph::event::{Send, Write};
-use wattle_graph::id::{ChannelName, CheckpointId, END, InterruptId, NodeName, RunId};
+use wattle_graph::id::{ChannelName, CheckpointId, END, NodeName, RunId};
 use wattle_graph::step;
 use wattle_project::agent_server::id::{checkpoint_of, input_of};
 use wattle_run::blocking::{block_in_place_in_turn, is_long_validation};
@@ -241,13 +241,15 @@ async fn commanded(
     let writes = writes.collect::<Result<Vec<_>, _>>();
     let writes = writes.map_err(|error| Fault::unprocessable(error.to_string()))?;
     // Interrupts are pending only at the current checkpoint, so the request may name that one.
-    let (checkpoint, passes_breakpoint) = match &command.resume {
-        Some(resume) => (None, answerable(agents, thread, resume, checkpoint, stale).await?),
-        None => (checkpoint, false),
+    let checkpoint = match &command.resume {
+        Some(resume) => {
+            check_answerable(agents, thread, resume, checkpoint, stale).await?;
+            None
+        }
+        None => checkpoint,
     };
     let is_plain = writes.is_empty() && goto.is_empty() && sends.is_empty();
     match &command.resume {
-        Some(_) if is_plain && passes_breakpoint => Ok(RunKind::Continue),
         Some(resume) if is_plain => {
             Ok(RunKind::Answer { answer: RunAnswers::Matched(resume.clone()) })
         }
@@ -276,16 +278,15 @@ fn node(graph: &AgentGraph, name: &str) -> Result<NodeName, Fault> {
     Err(Fault::unprocessable(text))
 }
 
-/// Checks that `resume` can be the answer to interrupts of the thread at its current checkpoint.
-/// Returns true if it passes a breakpoint instead: the thread stopped there without an interrupt,
-/// and `resume` names none.
-async fn answerable(
+/// Checks that `resume` can be the answer to interrupts of the thread at its current checkpoint. If
+/// none is pending, the engine decides whether the run continues past a breakpoint.
+async fn check_answerable(
     agents: &Agents,
     thread: &ThreadRecord,
     resume: &Value,
     checkpoint: Option<CheckpointId>,
     stale: StaleAnswers,
-) -> Result<bool, Fault> {
+) -> Result<(), Fault> {
     if thread.is_unbound() {
         let text = format!("thread `{}` has not run yet, so it has no interrupts", thread.id);
         return Err(Fault::value(text));
@@ -300,17 +301,12 @@ async fn answerable(
     // A running or pending run can still raise interrupts, so the engine matches the answers when
     // the new run starts.
     if thread.status == ThreadStatus::Running || agents.engine().has_pending(&thread.id).await? {
-        return Ok(false);
+        return Ok(());
     }
     let view = agents.engine().thread(&thread.id).await?;
-    let stopped = view.as_ref().is_some_and(|view| view.status == ThreadStatus::Interrupted);
     let open = view.map(|view| view.interrupts).unwrap_or_default();
     let answers = answers_by_interrupt(&open, resume, stale);
-    answers.map_err(|failure| Fault::value(failure.message))?;
-    let is_map = resume
-        .as_object()
-        .is_some_and(|answers| answers.keys().all(|key| InterruptId::has_form(key)));
-    Ok(stopped && open.is_empty() && !is_map)
+    answers.map(drop).map_err(|failure| Fault::value(failure.message))
 }
 
 fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Point>, Fault> {

@@ -11,8 +11,8 @@ use wattle_run::hostcall::interrupt::InterruptRequest;
 use crate::host::{Answer, Host};
 use crate::plugin::{Closures, Nothing};
 
-/// Both graphs raise an interrupt. After its answer, `held` waits for a signal of the test, and
-/// `failing` fails.
+/// `held` and `failing` raise an interrupt. After its answer, `held` waits for a signal of the test,
+/// and `failing` fails. `waiting` waits for the signal, and then finishes.
 const GRAPHS: &str = r#"
 [graphs.held]
 entry = "ask"
@@ -37,12 +37,24 @@ plugin = "p"
 [[graphs.failing.edges]]
 from = "ask"
 to = "fail"
+
+[graphs.waiting]
+entry = "hold"
+[graphs.waiting.channels]
+value = {}
+[graphs.waiting.nodes.hold]
+plugin = "p"
+[graphs.waiting.nodes.finish]
+plugin = "p"
+[[graphs.waiting.edges]]
+from = "hold"
+to = "finish"
 "#;
 
 /// A server with [`GRAPHS`].
 struct Asking {
     host: Host,
-    /// Whether nodes of `held` may complete.
+    /// Whether the nodes `hold` may complete.
     let_go: watch::Sender<bool>,
     /// Number of nodes of `failing` that have failed.
     failures: Arc<AtomicUsize>,
@@ -66,6 +78,7 @@ impl Asking {
                     Ok(json!({}))
                 }
             })
+            .node("finish", |_, _| async { Ok(json!({ "value": "finished" })) })
             .node("fail", move |_, _| {
                 counted.fetch_add(1, Ordering::SeqCst);
                 async move { Err(Failure::new(code::INVALID, "no way").into()) }
@@ -263,4 +276,26 @@ async fn value_passes_a_breakpoint_and_stale_id_does_not() {
     let still = resume(&host, &id, "slow", json!({ &stale: "yes" })).await;
     assert_eq!(still.ok(), json!({ "word": "a" }));
     assert_eq!(resume(&host, &id, "slow", json!("yes")).await.ok()["items"], json!(["a"]));
+}
+
+#[tokio::test]
+async fn value_that_waited_for_its_run_passes_a_breakpoint_and_stale_id_does_not() {
+    let stale = "0".repeat(32);
+    for (answer, values) in
+        [(json!("yes"), json!({ "value": "finished" })), (json!({ &stale: "yes" }), json!({}))]
+    {
+        let Asking { host, let_go, .. } = Asking::new();
+        let id = host.thread().await;
+        let runs = format!("/threads/{id}/runs");
+        let first = json!({ "assistant_id": "waiting", "input": {},
+            "interrupt_before": ["finish"] });
+        host.post(&runs, first).await.ok();
+        let run = json!({ "assistant_id": "waiting", "command": { "resume": answer } });
+        let waiting = host.post(&runs, run).await;
+        assert_eq!(waiting.ok()["status"], "pending", "{answer}");
+        let_go.send_replace(true);
+        let run = waiting.header("content-location");
+        assert_eq!(host.get(&format!("{run}/join")).await.ok(), values, "{answer}");
+        assert_eq!(host.get(run).await.ok()["status"], "success", "{answer}");
+    }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, RunId};
+use wattle_graph::id::{AppName, InterruptId, RunId};
 use wattle_graph::interrupt::named_answers;
 use wattle_graph::principal::Principal;
 
 use crate::caller_id::CallerId;
 use crate::hostcall::runs::InterruptView;
-use crate::ports::store::{QueueCondition, RunRecord, RunSpec, StaleAnswers};
+use crate::ports::store::{QueueCondition, RunAnswers, RunRecord, RunSpec, StaleAnswers};
 
 /// The request for a run, with its turn in the queue. Its run id and principal take precedence over
 /// those of the request that starts the run.
@@ -28,6 +28,9 @@ pub(super) struct RunRequest {
     /// [continues](super::unanswered::continues_unanswered). A run without such a specification
     /// continues if it has no answers.
     pub(super) stale_answers: Option<StaleAnswers>,
+    /// True if the specification of the run has an answer that names no interrupt. Such a run
+    /// continues a thread that stopped at a breakpoint.
+    pub(super) passes_breakpoint: bool,
 }
 
 impl RunRequest {
@@ -45,10 +48,11 @@ impl RunRequest {
         let created_ms = record.created_ms;
         let whole = record.spec.as_deref();
         let principal = whole.and_then(|spec| spec.principal.clone());
-        let answering = whole.filter(|spec| spec.kind.answers().is_some());
-        let stale_answers = answering.map(|spec| spec.stale_answers);
+        let answers = whole.and_then(|spec| spec.kind.answers());
+        let stale_answers = whole.filter(|_| answers.is_some()).map(|spec| spec.stale_answers);
+        let passes_breakpoint = answers.is_some_and(names_no_interrupt);
         let run = Some(record.id.clone());
-        Self { run, queue_condition, created_ms, spec, principal, stale_answers }
+        Self { run, queue_condition, created_ms, spec, principal, stale_answers, passes_breakpoint }
     }
 
     /// Returns true if answers to interrupts that are not pending are ignored.
@@ -60,6 +64,14 @@ impl RunRequest {
     pub(super) fn caller(&self, app: &AppName) -> CallerId {
         CallerId::of_run(self.principal.as_ref(), app)
     }
+}
+
+/// Returns true if the answers are a value that names no interrupt. An empty object is a map
+/// without answers.
+fn names_no_interrupt(answers: &RunAnswers) -> bool {
+    let RunAnswers::Matched(value) = answers else { return false };
+    let fields = value.as_object();
+    fields.is_none_or(|fields| !fields.keys().all(|key| InterruptId::has_form(key)))
 }
 
 /// Assigns a value to the interrupts that it answers. An object that [names

@@ -190,7 +190,8 @@ impl Engine {
             retain_pending(&mut request.answers, &open);
         }
         let is_unanswered = slot.request.stale_answers.is_some() && request.answers.is_empty();
-        if is_unanswered && !(open.is_empty() && continues_unanswered(&head.record)) {
+        let continues = open.is_empty() && continues_unanswered(&slot.request, &head.record);
+        if is_unanswered && !continues {
             let interrupts = view::pending_interrupts(&lineage, &subgraphs, head.record.expires_ms);
             let at = ThreadPosition { checkpoint: lineage.checkpoint, interrupts, was_drained };
             return self.end_unanswered(slot, head, at, request.options).await;

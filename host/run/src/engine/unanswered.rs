@@ -5,8 +5,8 @@
 //! that clients that wait for it or read its stream see its end, and executes nothing. The thread
 //! stays as it was.
 //!
-//! A thread that was cancelled after an answer has work left. There the repeated answer continues
-//! the thread, like a run without an answer.
+//! A thread that was cancelled after an answer has work left, and so has a thread at a breakpoint.
+//! There the run continues the thread, like a run without an answer.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Event, EventKind, RunEnded, RunReason, RunStarted, RunStatus};
 use wattle_graph::failure::Failure;
 
+use super::request::RunRequest;
 use super::{Engine, ThreadClaim};
 use crate::hostcall::runs::{EndedRun, InterruptView, RunOutcome, RunRef};
 use crate::log::Commit;
@@ -42,9 +43,11 @@ pub(super) fn was_drained(events: &[Event]) -> bool {
 }
 
 /// Returns true if a run without an answer continues a thread without pending interrupts. A client
-/// that sends an answer again may cancel the run that has taken it, and expects its effect.
-pub(super) fn continues_unanswered(thread: &ThreadRecord) -> bool {
-    thread.stopped
+/// that sends an answer again may cancel the run that has taken it, and expects its effect. At a
+/// breakpoint a run continues unless it names interrupts, which were then pending before.
+pub(super) fn continues_unanswered(request: &RunRequest, thread: &ThreadRecord) -> bool {
+    let has_paused = thread.status == ThreadStatus::Interrupted;
+    thread.stopped || (has_paused && request.passes_breakpoint)
 }
 
 impl Engine {
