@@ -11,8 +11,9 @@ use wattle_run::hostcall::interrupt::InterruptRequest;
 use crate::host::{Answer, Host};
 use crate::plugin::{Closures, Nothing};
 
-/// `held` and `failing` raise an interrupt. After its answer, `held` waits for a signal of the test,
-/// and `failing` fails. `waiting` waits for the signal, and then finishes.
+/// `held` and `failing` raise an interrupt. After its answer, `held` waits for a signal of the
+/// test, and `failing` fails. `waiting` waits for the signal, and then finishes. `both` raises an
+/// interrupt and waits in one superstep.
 const GRAPHS: &str = r#"
 [graphs.held]
 entry = "ask"
@@ -49,6 +50,15 @@ plugin = "p"
 [[graphs.waiting.edges]]
 from = "hold"
 to = "finish"
+
+[graphs.both]
+entry = ["ask", "hold"]
+[graphs.both.channels]
+value = {}
+[graphs.both.nodes.ask]
+plugin = "p"
+[graphs.both.nodes.hold]
+plugin = "p"
 "#;
 
 /// A server with [`GRAPHS`].
@@ -247,6 +257,39 @@ async fn answer_that_interrupts_the_run_of_an_equal_one_continues_the_thread() {
         assert_eq!(both, (json!("interrupted"), json!("success")), "{answer}");
         assert_eq!(host.get(&path).await.ok()["status"], "idle", "{answer}");
     }
+}
+
+#[tokio::test]
+async fn stale_answer_leaves_a_cancelled_thread_as_it_is() {
+    // Nodes that wait complete when the sender is dropped.
+    let Asking { host, let_go: _let_go, .. } = Asking::new();
+    let id = host.thread().await;
+    let path = format!("/threads/{id}");
+    let run = json!({ "assistant_id": "both", "input": {} });
+    let cut = host.post(&format!("{path}/runs"), run.clone()).await;
+    let cut = cut.header("content-location");
+    while host.get(&format!("{path}/state")).await.ok()["interrupts"] == json!([]) {
+        tokio::task::yield_now().await;
+    }
+    host.post(&format!("{cut}/cancel?wait=true"), Value::Null).await.ok();
+    let shown = async || {
+        let thread = host.get(&path).await.ok();
+        (thread["status"].clone(), thread["error"]["error"].clone())
+    };
+    let cancelled = (json!("interrupted"), json!("UserInterrupt"));
+    assert_eq!(shown().await, cancelled);
+    let (open, stale) = (pending(&host, &id).await, "0".repeat(32));
+    let answered = resume(&host, &id, "both", json!({ &stale: "yes" })).await;
+    assert_eq!(answered.ok(), json!({}));
+    let answered = host.get(answered.header("content-location")).await.ok();
+    assert_eq!(answered["status"], "interrupted", "like the run before it");
+    assert_eq!(shown().await, cancelled);
+    assert_eq!(pending(&host, &id).await, open);
+    let next = host.post(&format!("{path}/runs"), run).await;
+    let next = next.header("content-location");
+    let rolled_back = host.post(&format!("{next}/cancel?action=rollback"), Value::Null).await;
+    assert_eq!(rolled_back.status, 202, "{}", rolled_back.text);
+    assert_eq!(shown().await, cancelled, "as before the run that was rolled back");
 }
 
 #[tokio::test]

@@ -51,8 +51,9 @@ pub(super) fn continues_unanswered(request: &RunRequest, thread: &ThreadRecord) 
 }
 
 impl Engine {
-    /// Starts and ends a run without answers. It ends as the thread stopped, with the same
-    /// interrupts or the same failure, so that the next run continues as if this one had not been.
+    /// Starts and ends a run without answers. It ends as the thread stopped: with the same
+    /// interrupts, with the same failure or as cancelled. So the next run continues as if this one
+    /// had not been.
     pub(super) async fn end_unanswered(
         &self,
         mut slot: ThreadClaim,
@@ -123,13 +124,21 @@ impl Engine {
         Ok(run)
     }
 
-    /// Returns the end of a run that leaves a thread as it stopped.
+    /// Returns the end of a run that leaves a thread as it stopped. After a cancelled run, this is
+    /// another cancel: a completed run would end the reuse of its results, and a rollback of a
+    /// later run would find a thread that has reached its end.
     async fn repeated_end(
         &self,
         head: &ThreadHead,
         at: &ThreadPosition,
     ) -> Result<(RunStatus, RunOutcome), Failure> {
+        let last = match &head.record.run {
+            Some(run) => self.0.ports.store.run(run).await.map_err(store_failure)?,
+            None => None,
+        };
+        let was_cancelled = last.as_ref().is_some_and(|run| run.status == RunStatus::Cancelled);
         Ok(match head.record.status {
+            ThreadStatus::Idle if was_cancelled => (RunStatus::Cancelled, RunOutcome::Cancelled),
             ThreadStatus::Idle | ThreadStatus::Running => {
                 (RunStatus::Completed, RunOutcome::Completed)
             }
@@ -142,10 +151,6 @@ impl Engine {
                 (RunStatus::Interrupted, outcome)
             }
             ThreadStatus::Error => {
-                let last = match &head.record.run {
-                    Some(run) => self.0.ports.store.run(run).await.map_err(store_failure)?,
-                    None => None,
-                };
                 let failure = last.and_then(|run| run.failure);
                 let failure = failure.unwrap_or_else(|| Failure::internal("the run failed"));
                 (RunStatus::Failed, RunOutcome::Failed { failure })

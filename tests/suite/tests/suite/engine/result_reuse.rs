@@ -1,18 +1,23 @@
 //! Result reuse: the next run of a thread reuses each result of a cancelled run once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wattle_graph::event::{Called, Event, EventKind};
+use wattle_graph::event::{Called, Event, EventKind, RunStatus};
 use wattle_graph::id::ThreadId;
 use wattle_graph::tool::ToolRequest;
 use wattle_kit::forgetful::ForgetfulStore;
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, RunService};
+use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::runs::{
+    CreateRun, EndedRun, Multitask, OnFailure, RunOutcome, RunRef, RunService,
+};
+use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, RunSpec, StaleAnswers};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, picture, prompt, said, unavailable};
-use wattle_suite::world::{World, failure};
+use wattle_suite::world::{START_MS, World, failure};
 
 const ONE: &str = r#"
 [graphs.one]
@@ -258,6 +263,64 @@ async fn results_of_finished_tasks_in_a_cancelled_superstep_are_reused() {
     let last = world.begin_on(Some(&run.thread), json!({ "idle": false })).await.unwrap();
     let ended = world.engine.wait(&last).await.unwrap();
     assert_eq!((&ended.state["out"], world.model.calls()), (&json!("answer 1"), 1));
+}
+
+/// Returns the request for a run on a thread whose only answer is to an interrupt that the thread
+/// never raised.
+fn stale_answer(world: &World, thread: &ThreadId) -> CreateRun {
+    let answers = [("0".repeat(32), json!("yes"))].into();
+    CreateRun {
+        thread: Some(thread.clone()),
+        creates_thread: false,
+        run: None,
+        tenant: None,
+        strategy: Multitask::Enqueue,
+        options: RunOptions::default(),
+        may_stay_pending: false,
+        spec: RunSpec {
+            kind: RunKind::Answer { answer: RunAnswers::ById(answers) },
+            stale_answers: StaleAnswers::Ignore,
+            app: world.request(None, Value::Null).app,
+            graph: None,
+            context: Value::Null,
+            metadata: BTreeMap::new(),
+            due_ms: START_MS,
+            ttl: None,
+            client: Value::Null,
+            principal: None,
+        },
+    }
+}
+
+#[tokio::test]
+async fn a_stale_answer_after_a_cancel_does_not_affect_the_reuse() {
+    let plugin = NativePlugin::new("p", "1")
+        .node("work", |_, gate| async move {
+            let answer = gate.call(prompt("quick")).await?;
+            gate.call(get("https://example.com/slow")).await?;
+            Ok(json!({ "out": said(&answer) }))
+        })
+        .node("wait", |_, gate| async move {
+            let question = InterruptRequest { payload: json!("sure?"), response_schema: None };
+            gate.ask(question).await?;
+            Ok(json!({}))
+        })
+        .node("later", |_, _| async { Ok(json!({})) });
+    let world = World::new(TWO, plugin);
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    let has_asked = |kind: &EventKind| matches!(kind, EventKind::Asked(_));
+    let mut newest = world.engine.watch(&run.thread);
+    while world.count(&run.thread, has_asked).await == 0 {
+        newest.changed().await.unwrap();
+    }
+    world.engine.cancel(&run).await.unwrap();
+    let stale = world.engine.create_run(stale_answer(&world, &run.thread)).await.unwrap();
+    assert_eq!(stale.status, RunStatus::Cancelled, "the interrupt is still pending");
+    let ended = again(&world, &run.thread).await;
+    assert!(matches!(ended.outcome, RunOutcome::Interrupted { .. }), "{ended:?}");
+    assert_eq!((reused(&world, &run.thread).await.len(), world.model.calls()), (1, 1));
 }
 
 /// Creates a world whose node calls two tools in sequence. The second tool makes a slow call.
