@@ -9,7 +9,9 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::hostcall::interrupt::InterruptRequest;
 
 use crate::host::{Answer, Host};
+use crate::live::{Frame, Live};
 use crate::plugin::{Closures, Nothing};
+use crate::protocol::told;
 
 /// `held` and `failing` raise an interrupt. After its answer, `held` waits for a signal of the
 /// test, and `failing` fails. `waiting` waits for the signal, and then finishes. `both` raises an
@@ -341,4 +343,55 @@ async fn value_that_waited_for_its_run_passes_a_breakpoint_and_stale_id_does_not
         assert_eq!(host.get(&format!("{run}/join")).await.ok(), values, "{answer}");
         assert_eq!(host.get(run).await.ok()["status"], "success", "{answer}");
     }
+}
+
+#[tokio::test]
+async fn stream_of_a_stale_answer_ends_as_the_thread_stopped() {
+    let streamed = async |host: &Host, id: &str, graph: &str, answer: Value| {
+        let run = json!({ "assistant_id": graph, "stream_mode": ["values", "updates"],
+            "command": { "resume": answer } });
+        let frames = host.post(&format!("/threads/{id}/runs/stream"), run).await.frames();
+        let parts = frames.into_iter().map(|(kind, data, _)| (kind, data));
+        parts.unzip::<_, _, Vec<_>, Vec<_>>()
+    };
+    let host = Host::new();
+    let (id, stale, fresh) = asked_again(&host).await;
+    let (kinds, data) = streamed(&host, &id, "agent", json!({ &stale: "yes" })).await;
+    assert_eq!(kinds, ["metadata", "values", "values"], "interrupted");
+    assert_eq!(data[1].get("__interrupt__"), None);
+    assert_eq!(data[2]["__interrupt__"].as_array().unwrap().len(), 1);
+    assert_eq!(data[2]["__interrupt__"][0]["id"], json!(fresh));
+    let Asking { host, .. } = Asking::new();
+    let (id, _) = asked(&host, "failing").await;
+    let failed = resume(&host, &id, "failing", json!("yes")).await.ok();
+    let (kinds, data) = streamed(&host, &id, "failing", json!("yes")).await;
+    assert_eq!(kinds, ["metadata", "values", "error"], "failed");
+    assert_eq!(data[2], failed["__error__"]);
+}
+
+#[tokio::test]
+async fn typed_events_of_a_stale_answer_end_as_the_thread_stopped() {
+    let wanted = json!({ "channels": ["lifecycle", "values", "input"] });
+    let host = Host::new();
+    let (id, stale, _) = asked_again(&host).await;
+    let mut live = Live::events(&host, &id, wanted.clone()).await;
+    let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
+    for _ in runs.as_array().unwrap() {
+        live.run().await;
+    }
+    resume(&host, &id, "agent", json!({ &stale: "yes" })).await.ok();
+    let expected = ["lifecycle running", "values", "lifecycle interrupted"];
+    assert_eq!(told(&live.run().await), expected);
+    let Asking { host, .. } = Asking::new();
+    let (id, _) = asked(&host, "failing").await;
+    let mut live = Live::events(&host, &id, wanted).await;
+    live.run().await;
+    resume(&host, &id, "failing", json!("yes")).await.ok();
+    let failed = live.run().await;
+    resume(&host, &id, "failing", json!("yes")).await.ok();
+    let frames = live.run().await;
+    assert_eq!(told(&frames), ["lifecycle running", "values", "lifecycle failed"]);
+    let end = |frames: &[Frame]| frames.last().unwrap().1["params"]["data"].clone();
+    assert_eq!(end(&frames), end(&failed), "the same failure");
+    assert_eq!(end(&frames)["error"], "no way");
 }
