@@ -16,54 +16,42 @@ use crate::protocol::told;
 /// `held` and `failing` raise an interrupt. After its answer, `held` waits for a signal of the
 /// test, and `failing` fails. `waiting` waits for the signal, and then finishes. `both` raises an
 /// interrupt and waits in one superstep.
-const GRAPHS: &str = r#"
-[graphs.held]
-entry = "ask"
-[graphs.held.channels]
-value = {}
-[graphs.held.nodes.ask]
-plugin = "p"
-[graphs.held.nodes.hold]
-plugin = "p"
-[[graphs.held.edges]]
-from = "ask"
-to = "hold"
+fn graphs() -> String {
+    let sequences =
+        [("held", "ask", "hold"), ("failing", "ask", "fail"), ("waiting", "hold", "finish")];
+    let both = r#"
+        [graphs.both]
+        entry = ["ask", "hold"]
+        [graphs.both.channels]
+        value = {}
+        [graphs.both.nodes.ask]
+        plugin = "p"
+        [graphs.both.nodes.hold]
+        plugin = "p"
+    "#;
+    sequences.map(sequence).concat() + both
+}
 
-[graphs.failing]
-entry = "ask"
-[graphs.failing.channels]
-value = {}
-[graphs.failing.nodes.ask]
-plugin = "p"
-[graphs.failing.nodes.fail]
-plugin = "p"
-[[graphs.failing.edges]]
-from = "ask"
-to = "fail"
+/// Returns a graph with two nodes, one after the other.
+fn sequence((graph, first, second): (&str, &str, &str)) -> String {
+    format!(
+        r#"
+        [graphs.{graph}]
+        entry = "{first}"
+        [graphs.{graph}.channels]
+        value = {{}}
+        [graphs.{graph}.nodes.{first}]
+        plugin = "p"
+        [graphs.{graph}.nodes.{second}]
+        plugin = "p"
+        [[graphs.{graph}.edges]]
+        from = "{first}"
+        to = "{second}"
+        "#
+    )
+}
 
-[graphs.waiting]
-entry = "hold"
-[graphs.waiting.channels]
-value = {}
-[graphs.waiting.nodes.hold]
-plugin = "p"
-[graphs.waiting.nodes.finish]
-plugin = "p"
-[[graphs.waiting.edges]]
-from = "hold"
-to = "finish"
-
-[graphs.both]
-entry = ["ask", "hold"]
-[graphs.both.channels]
-value = {}
-[graphs.both.nodes.ask]
-plugin = "p"
-[graphs.both.nodes.hold]
-plugin = "p"
-"#;
-
-/// A server with [`GRAPHS`].
+/// A server with [`graphs`].
 struct Asking {
     host: Host,
     /// Whether the nodes `hold` may complete.
@@ -95,7 +83,7 @@ impl Asking {
                 counted.fetch_add(1, Ordering::SeqCst);
                 async move { Err(Failure::new(code::INVALID, "no way").into()) }
             });
-        Self { host: Host::with_model(GRAPHS, plugin, Arc::new(Nothing)), let_go, failures }
+        Self { host: Host::with_model(&graphs(), plugin, Arc::new(Nothing)), let_go, failures }
     }
 }
 
