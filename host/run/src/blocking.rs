@@ -31,12 +31,9 @@ const MANY_VALUES: usize = 1_000;
 /// proportional to the length.
 const TEXT_BYTES: usize = 100;
 
-/// Minimum size of a JSON document, in bytes, with which parsing it delays other tasks on the same
-/// thread. Writing it takes about as long.
-const MANY_BYTES: usize = 256 << 10;
-
-/// Maximum size of a JSON document, in bytes, that is written on a shared thread.
-pub const SHORT_JSON_BYTES: u64 = MANY_BYTES as u64 - 1;
+/// Maximum size of a JSON document, in bytes, that is parsed or written on a shared thread. A
+/// longer one delays other tasks on the same thread.
+pub const SHORT_JSON_BYTES: u64 = 256 << 10;
 
 /// Minimum number of JSON values in schemas, including nested ones, with which compiling them
 /// delays other tasks on the same thread. A value takes some microseconds.
@@ -55,7 +52,7 @@ fn at_once() -> usize {
 
 /// Returns true if parsing a document of this size is long work.
 pub fn is_long_parse(bytes: usize) -> bool {
-    bytes >= MANY_BYTES
+    bytes as u64 > SHORT_JSON_BYTES
 }
 
 /// Returns true if planning or applying a superstep of this many tasks is long work.
