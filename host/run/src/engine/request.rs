@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, InterruptId, RunId};
+use wattle_graph::id::{AppName, RunId};
 use wattle_graph::interrupt::named_answers;
 use wattle_graph::principal::Principal;
 
@@ -66,12 +66,16 @@ impl RunRequest {
     }
 }
 
-/// Returns true if the answers are a value that names no interrupt. An empty object is a map
-/// without answers.
+/// Returns true if the answers are a value that names no interrupt. This counts only where none is
+/// pending, so an object names interrupts by the form of its keys alone.
 fn names_no_interrupt(answers: &RunAnswers) -> bool {
     let RunAnswers::Matched(value) = answers else { return false };
-    let fields = value.as_object();
-    fields.is_none_or(|fields| !fields.keys().all(|key| InterruptId::has_form(key)))
+    !is_empty_map(value) && named_answers(value, |_| false).is_none()
+}
+
+/// Returns true for an object without answers.
+fn is_empty_map(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty)
 }
 
 /// Assigns a value to the interrupts that it answers. An object that [names
@@ -98,7 +102,7 @@ pub fn answers_by_interrupt(
             _ => Ok(named.pending),
         };
     }
-    if value.as_object().is_some_and(Map::is_empty) {
+    if is_empty_map(value) {
         return if is_strict { Err(names_none(open)) } else { Ok(BTreeMap::new()) };
     }
     match open {

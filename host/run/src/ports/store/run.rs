@@ -218,8 +218,8 @@ pub enum RunAnswers {
     /// Answers by interrupt id. An empty id stands for the only pending interrupt.
     ById(BTreeMap<String, Value>),
     /// An object that names interrupts answers each of them, see
-    /// [`named_answers`](wattle_graph::interrupt::named_answers). Any other value answers the only pending interrupt, or
-    /// continues a thread that stopped at a breakpoint.
+    /// [`named_answers`](wattle_graph::interrupt::named_answers). Any other value answers the only
+    /// pending interrupt, or continues a thread that stopped at a breakpoint.
     Matched(Value),
 }
 
