@@ -30,8 +30,8 @@ pub enum EditAs {
     Node(NodeName),
     /// An input: the entry nodes run next. Must be the only edit.
     Input,
-    /// The input of a run, for a history that is written anew: like [`Self::Input`], but the source
-    /// of the checkpoint is the input of a run.
+    /// The input of a run in a history that is rebuilt. Like [`Self::Input`], except that the
+    /// source of the checkpoint is the input of a run.
     RunInput,
     /// The end of the graph: nothing runs next. Must be the only edit, and has no writes.
     End,

@@ -59,8 +59,8 @@ pub(crate) fn invalid(message: &str) -> Rejection {
     )
 }
 
-/// Returns the rejection of a component that uses the asynchronous ABI. Some toolchains use it
-/// unless they are told otherwise, so the hint has their switches.
+/// Returns the rejection of a component that uses the asynchronous ABI. Some toolchains use it by
+/// default, so the hint names the switches that turn it off.
 pub(crate) fn asynchronous() -> Rejection {
     Rejection::new(
         "invalid",
