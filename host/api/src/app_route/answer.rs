@@ -156,8 +156,8 @@ pub(super) fn ended(app: &App, ended: GuestError) -> Problem {
     }
 }
 
-/// Removes what the guest wrote before it ended, and logs it for the operator. The message of a trap
-/// has the cause of it, so it is replaced.
+/// Removes what the guest wrote before it ended, and logs it for the operator. The message of a
+/// trap has the cause of it, so it is replaced.
 fn without_output(app: &App, mut failure: Failure) -> Failure {
     if !CODES_WITH_OUTPUT.contains(&failure.code.as_str()) {
         return failure;
@@ -192,7 +192,9 @@ mod tests {
     #[test]
     fn client_does_not_get_what_the_handler_wrote() {
         let details = json!({
-            "trap": "unreachable", "cause": { "text": "no rows" }, "output": { "stderr": "no rows" },
+            "trap": "unreachable",
+            "cause": { "text": "no rows" },
+            "output": { "stderr": "no rows" },
         });
         let failure = Failure::new(code::TRAP, "the web handler trapped: no rows");
         let failure = failure.with_details(details);

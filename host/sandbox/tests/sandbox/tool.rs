@@ -125,7 +125,8 @@ async fn after_denied_memory(pages: u32, message: &str) -> GuestError {
         "(drop (memory.grow (i32.const 1000))) (drop (memory.grow (i32.const {pages}))) {text}
         (i32.store8 (i32.const 512) (i32.const 1))
         (i32.store (i32.const 516) (i32.const 64)) (i32.store (i32.const 520) (i32.const 1))
-        (i32.store (i32.const 524) (i32.const 2048)) (i32.store (i32.const 528) (i32.const {length}))
+        (i32.store (i32.const 524) (i32.const 2048))
+        (i32.store (i32.const 528) (i32.const {length}))
         (i32.const 512)"
     );
     let limits = Limits { memory_bytes: 1 << 20, ..Limits::default() };
