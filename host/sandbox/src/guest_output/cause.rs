@@ -17,6 +17,10 @@ const TRACEBACK: &str = "Traceback (most recent call last)";
 /// Beginning of a line in which Rust says how to learn more about a panic.
 const NOTE: &str = "note: ";
 
+/// Text of the panic with which componentize-py ends a guest after it has written the exception of
+/// the plugin.
+const THROWN: &str = "Python function threw an unexpected exception";
+
 /// Why a guest ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Cause {
@@ -66,8 +70,10 @@ impl Cause {
         let lines: Vec<&str> = output.lines().collect();
         let panic = of_rust(&lines);
         let before = panic.as_ref().map(|(begin, _)| &lines[..*begin]);
+        let is_thrown = panic.as_ref().is_some_and(|(_, panic)| panic.text == THROWN);
         of_plugin(&lines)
             .or_else(|| of_plugin(before?))
+            .or_else(|| of_python(before.filter(|_| is_thrown)?, true))
             .or_else(|| panic.map(|(_, cause)| cause))
             .or_else(|| of_c(&lines))
     }
@@ -87,7 +93,7 @@ impl std::fmt::Display for Cause {
 
 /// Reads the error of a plugin in a language whose runtime is written in Rust.
 fn of_plugin(lines: &[&str]) -> Option<Cause> {
-    of_python(lines).or_else(|| of_javascript(lines))
+    of_python(lines, false).or_else(|| of_javascript(lines))
 }
 
 /// Returns true if nothing else follows a cause than what a runtime adds to it.
@@ -95,12 +101,14 @@ fn is_end(rest: &[&str]) -> bool {
     rest.iter().all(|line| line.trim().is_empty() || line.starts_with(NOTE))
 }
 
-/// Reads the innermost frame of the last stack, and the first line below the frames.
-fn of_python(lines: &[&str]) -> Option<Cause> {
+/// Reads the innermost frame of the last stack, and the first line below the frames. What follows
+/// is the rest of the text if the error is known to have ended the guest. Otherwise it is other
+/// output, so the error was handled.
+fn of_python(lines: &[&str], ended_guest: bool) -> Option<Cause> {
     let begin = lines.iter().rposition(|line| line.trim_start().starts_with(TRACEBACK))?;
     let stack = &lines[begin + 1..];
     let text = stack.iter().position(|line| !line.is_empty() && !line.starts_with(' '))?;
-    if !is_end(&stack[text + 1..]) {
+    if !ended_guest && !is_end(&stack[text + 1..]) {
         return None;
     }
     let frames = stack.iter().take_while(|line| line.starts_with(' '));
@@ -242,15 +250,20 @@ mod tests {
 
     #[test]
     fn error_before_the_panic_of_its_runtime_is_the_cause() {
-        let error =
-            "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: a\n";
-        let panic = "\nthread '<unnamed>' panicked at runtime/src/lib.rs:600:17:\n\
-                     unexpected exception\nnote: run with more\n";
-        let found = Cause::find(&format!("{error}{panic}"));
-        assert_eq!(found, Some(cause("KeyError: a", "a.py", 1, None)));
-        let found = Cause::find(&format!("{error}10 rows were skipped\n{panic}"));
-        let of_runtime = cause("unexpected exception", "runtime/src/lib.rs", 600, Some(17));
-        assert_eq!(found, Some(of_runtime));
+        let stack = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n";
+        let panic = |text: &str| {
+            format!(
+                "\nthread '<unnamed>' panicked at runtime/src/lib.rs:600:17:\n{text}\n\
+                 note: run with more\n"
+            )
+        };
+        for (error, text) in [("KeyError: a\n", "broken"), ("KeyError: a\nb\n\nc\n", THROWN)] {
+            let found = Cause::find(&format!("{stack}{error}{}", panic(text)));
+            assert_eq!(found, Some(cause("KeyError: a", "a.py", 1, None)), "{error}");
+        }
+        let handled = format!("{stack}KeyError: a\n10 rows were skipped\n");
+        let of_runtime = cause("broken", "runtime/src/lib.rs", 600, Some(17));
+        assert_eq!(Cause::find(&(handled + &panic("broken"))), Some(of_runtime));
     }
 
     #[test]
