@@ -196,8 +196,8 @@ mod tests {
         MemoryMeter::new(memory_bytes, memory_of(of_all))
     }
 
-    fn denial(resource: LimitedResource, stands: bool) -> Option<Denial> {
-        Some(Denial { resource, stands })
+    fn denial(resource: LimitedResource, stands: bool) -> Denial {
+        Denial { resource, stands }
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
         let mut meter = meter(100, 1_000);
         assert!(meter.memory_growing(0, 60, None).unwrap());
         assert!(!meter.memory_growing(0, 60, None).unwrap());
-        assert_eq!(meter.denied(), denial(LimitedResource::Memory, true));
+        assert_eq!(meter.denied(), Some(denial(LimitedResource::Memory, true)));
         assert!(meter.memory_growing(60, 100, None).unwrap());
     }
 
@@ -216,14 +216,14 @@ mod tests {
         // Neither no growth nor that of a table is the memory that the guest asked for.
         assert!(meter.memory_growing(0, 0, None).unwrap());
         assert!(meter.table_growing(0, 1, None).unwrap());
-        assert_eq!(meter.denied(), denial(LimitedResource::Memory, true));
+        assert_eq!(meter.denied(), Some(denial(LimitedResource::Memory, true)));
         assert!(meter.memory_growing(0, 50, None).unwrap());
-        assert_eq!(meter.denied(), denial(LimitedResource::Memory, false));
+        assert_eq!(meter.denied(), Some(denial(LimitedResource::Memory, false)));
         let elements = usize::try_from(limit::TABLE_ELEMENTS).unwrap();
         assert!(!meter.table_growing(1, elements + 2, None).unwrap());
-        assert_eq!(meter.denied(), denial(LimitedResource::Table, true));
+        assert_eq!(meter.denied(), Some(denial(LimitedResource::Table, true)));
         assert!(!meter.memory_growing(50, 101, None).unwrap());
-        assert_eq!(meter.denied(), denial(LimitedResource::Memory, true));
+        assert_eq!(meter.denied(), Some(denial(LimitedResource::Memory, true)));
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
         let mut meter = meter(1_000, 400);
         assert!(meter.memory_growing(0, 120, None).unwrap());
         assert!(!meter.table_growing(0, 11, None).unwrap());
-        assert_eq!(meter.denied(), denial(LimitedResource::GuestsMemory, true));
+        assert_eq!(meter.denied(), Some(denial(LimitedResource::GuestsMemory, true)));
         assert_eq!(meter.allowed(LimitedResource::GuestsMemory), 400);
         assert!(meter.table_growing(0, 10, None).unwrap());
         assert!(!meter.memory_growing(120, 121, None).unwrap());
