@@ -29,10 +29,18 @@ const MAX_OUTPUT_BYTES: usize = 2 << 10;
 /// Message for a guest that executes `unreachable`.
 const UNREACHABLE_MESSAGE: &str = "it panicked, or reached code that is marked as unreachable";
 
-/// Words of Python, of JavaScript and Go, of other managed languages, of Lua, and of Rust and C++
-/// ("memory allocation of 8 bytes failed", `bad_alloc`), in lower case.
-const MEMORY_WORDS: &[&str] =
-    &["memoryerror", "out of memory", "outofmemory", "not enough memory", "alloc"];
+/// Words of Python, of JavaScript and Go, of other managed languages, of Lua, of C, of C++, of Rust
+/// and of buffers in JavaScript, in lower case. "Allocation" alone may be one of assets.
+const MEMORY_WORDS: &[&str] = &[
+    "memoryerror",
+    "out of memory",
+    "outofmemory",
+    "not enough memory",
+    "allocate memory",
+    "bad_alloc",
+    "memory allocation",
+    "buffer allocation",
+];
 
 /// The called function, for messages.
 #[derive(Clone, Copy)]

@@ -150,10 +150,12 @@ async fn failure_about_memory_after_denied_memory_is_the_limit() {
 
 #[tokio::test]
 async fn other_failure_after_denied_memory_keeps_its_code() {
-    for (pages, details) in [(0, Some(json!({ "limit": "memory", "allowed": 1 << 20 }))), (1, None)]
+    let limit = json!({ "limit": "memory", "allowed": 1 << 20 });
+    for (pages, message, details) in
+        [(0, "no rows", Some(limit)), (1, "no allocation of assets", None)]
     {
-        let failure = Failure { details, ..Failure::new("t", "no rows") };
-        assert_eq!(after_denied_memory(pages, "no rows").await, GuestError::Failure(failure));
+        let failure = Failure { details, ..Failure::new("t", message) };
+        assert_eq!(after_denied_memory(pages, message).await, GuestError::Failure(failure));
     }
 }
 
