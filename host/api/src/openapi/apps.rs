@@ -71,7 +71,10 @@ fn add_routes<'a>(
                  {most} are left for it."
             );
             tracing::warn!(app = %app.name, "{problem}");
-            doc = [doc.as_str(), &problem].join("\n\n").trim_start().to_owned();
+            if !doc.is_empty() {
+                doc.push_str("\n\n");
+            }
+            doc.push_str(&problem);
         }
         if let Some(tags) = document["tags"].as_array_mut() {
             tags.push(json!({ "name": tag(app), "description": doc }));
