@@ -23,6 +23,7 @@
 //! * [`lineage`]: `(lineage, event) -> lineage`, the only place where state changes.
 //! * [`plan`]: `(graph, lineage) -> tasks` of the next superstep.
 //! * [`step`]: `(graph, lineage) -> next checkpoint`, once every task has finished.
+//! * [`suggest`]: hints for names that do not exist.
 //! * [`seal`]: a hash chain that makes changes to stored events evident.
 //! * [`interrupt`]: interrupts, and the matching of answers to them; [`elicitation`]: questions
 //!   that MCP servers ask in the middle of a tool call.
@@ -120,6 +121,7 @@ pub mod principal;
 pub mod schema;
 pub mod seal;
 pub mod step;
+pub mod suggest;
 pub mod tool;
 pub mod weight;
 

@@ -21,6 +21,14 @@ pub const DOCUMENT_TEXT_BYTES: usize = 4 << 20;
 /// document of the largest size could have millions.
 pub const DOCUMENT_PROBLEMS: usize = 1_000;
 
+/// Maximum number of known names among which a similar one is searched for a hint. A graph has some
+/// ten nodes. Each problem of a document can have a hint.
+pub const SUGGESTED_FROM: usize = 250;
+
+/// Maximum length of a name for which a similar one is searched, in characters. A comparison takes
+/// time in proportion to the lengths of both names.
+pub const SUGGESTION_CHARS: usize = 40;
+
 /// Maximum size of a JSON Schema, in bytes; approximately the length of its text. Generated schemas
 /// of large types have some ten KiB.
 pub const SCHEMA_BYTES: u64 = 256 << 10;

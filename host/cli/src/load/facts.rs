@@ -1,6 +1,6 @@
 //! The exports of loaded plugins, against which graphs are checked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,6 +48,21 @@ impl PluginCatalog for PluginFacts<'_> {
     fn has_reducer(&self, plugin: &PluginName, reducer: &str) -> bool {
         let plugin = self.plugin(plugin);
         plugin.is_some_and(|it| it.info().reducers.iter().any(|known| known.name == reducer))
+    }
+
+    fn plugins(&self) -> Vec<PluginName> {
+        let all: BTreeSet<&PluginName> = self.own.keys().chain(self.loose.keys()).collect();
+        all.into_iter().cloned().collect()
+    }
+
+    fn nodes(&self, plugin: &PluginName) -> Vec<String> {
+        let plugin = self.plugin(plugin).into_iter();
+        plugin.flat_map(|it| &it.info().nodes).map(|node| node.name.clone()).collect()
+    }
+
+    fn reducers(&self, plugin: &PluginName) -> Vec<String> {
+        let plugin = self.plugin(plugin).into_iter();
+        plugin.flat_map(|it| &it.info().reducers).map(|reducer| reducer.name.clone()).collect()
     }
 
     fn default_plugin(&self) -> Option<PluginName> {

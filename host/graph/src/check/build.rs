@@ -14,9 +14,10 @@ use crate::check::subgraphs::{self, CheckedGraph, CheckedGraphs};
 use crate::check::{edges, nodes, reachability, schemas};
 use crate::definition::GraphDef;
 use crate::graph::Graph;
-use crate::id::{ChannelName, Digest, GraphName, NodeName};
+use crate::id::{ChannelName, Digest, GraphName, NodeName, PluginName};
 use crate::limit::GraphLimits;
 use crate::schema::{Schema, StepBudget};
+use crate::suggest;
 
 /// A graph under construction: the definition with the context of its checks.
 pub(super) struct CheckContext<'d> {
@@ -42,29 +43,18 @@ impl CheckContext<'_> {
 
     /// Reports a problem if no node has the name.
     pub(super) fn require_node(&self, path: &str, name: &NodeName, problems: &mut Problems<'_>) {
-        if !self.has_node(name.as_str()) {
-            let known = quoted_names(self.def.nodes.keys());
-            let message = format!("there is no node `{name}`");
-            problems.add_with_hint(path, message, format!("nodes of this graph: {known}"));
+        if self.has_node(name.as_str()) || problems.is_full() {
+            return;
         }
+        let known = self.def.nodes.keys().map(NodeName::as_str);
+        let hint = suggest::hint(name.as_str(), "nodes of this graph", known);
+        problems.add_with_hint(path, format!("there is no node `{name}`"), hint);
     }
 
     /// Returns the hint for an unknown channel.
-    pub(super) fn channel_hint(&self) -> String {
-        format!("channels of this graph: {}", quoted_names(self.def.channels.keys()))
-    }
-}
-
-/// Lists names for a hint, at most ten of them.
-pub(super) fn quoted_names<T: ToString>(names: impl ExactSizeIterator<Item = T>) -> String {
-    const SHOWN: usize = 10;
-    let total = names.len();
-    let shown: Vec<String> =
-        names.take(SHOWN).map(|name| format!("`{}`", name.to_string())).collect();
-    match (total, total > SHOWN) {
-        (0, _) => "none".to_owned(),
-        (_, false) => shown.join(", "),
-        (_, true) => format!("{} and {} more", shown.join(", "), total - SHOWN),
+    pub(super) fn channel_hint(&self, wanted: &str) -> String {
+        let known = self.def.channels.keys().map(ChannelName::as_str);
+        suggest::hint(wanted, "channels of this graph", known)
     }
 }
 
@@ -161,16 +151,49 @@ fn channels(
         };
         schemas::check_channel(&path, def, &channel, &budget, problems);
         if let Reducer::Plugin { plugin, reducer } = &channel.reducer {
-            let path = format!("{path}.reducer");
-            if !plugins.has_plugin(plugin) {
-                problems.add(path, format!("there is no plugin `{plugin}`"));
-            } else if !plugins.has_reducer(plugin, reducer) {
-                problems.add(path, format!("plugin `{plugin}` has no reducer `{reducer}`"));
-            }
+            check_reducer(&format!("{path}.reducer"), plugin, reducer, plugins, problems);
         }
         channels.insert(name.clone(), channel);
     }
     channels
+}
+
+/// Reports a reducer of a plugin that does not exist.
+fn check_reducer(
+    path: &str,
+    plugin: &PluginName,
+    reducer: &str,
+    plugins: &dyn PluginCatalog,
+    problems: &mut Problems<'_>,
+) {
+    if problems.is_full() {
+        return;
+    }
+    if !plugins.has_plugin(plugin) {
+        unknown_plugin(path, plugin, plugins, problems);
+    } else if !plugins.has_reducer(plugin, reducer) {
+        let known = plugins.reducers(plugin);
+        let what = format!("reducers of plugin `{plugin}`");
+        let hint = suggest::hint(reducer, &what, known.iter().map(String::as_str));
+        let message = format!("plugin `{plugin}` has no reducer `{reducer}`");
+        problems.add_with_hint(path, message, hint);
+    }
+}
+
+/// Reports a plugin that does not exist.
+pub(super) fn unknown_plugin(
+    path: &str,
+    plugin: &PluginName,
+    plugins: &dyn PluginCatalog,
+    problems: &mut Problems<'_>,
+) {
+    if problems.is_full() {
+        return;
+    }
+    let known = plugins.plugins();
+    let known = known.iter().map(PluginName::as_str);
+    let hint = suggest::hint(plugin.as_str(), "plugins that the app can use", known);
+    problems.add_with_hint(path, format!("there is no plugin `{plugin}`"), hint);
 }
 
 fn check_limits(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {

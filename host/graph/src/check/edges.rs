@@ -137,7 +137,7 @@ fn check_condition_channels(
 ) {
     for name in condition.channels().iter().filter(|name| !ctx.has_channel(name)) {
         let message = format!("condition `{}` names unknown channel `{name}`", condition.text());
-        problems.add_with_hint(path, message, ctx.channel_hint());
+        problems.add_with_hint(path, message, ctx.channel_hint(name));
     }
 }
 

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::check::build::{CheckContext, quoted_names};
+use crate::check::build::{CheckContext, unknown_plugin};
 use crate::check::declaration::{Declaration, Declarations};
+use crate::check::plugin_catalog::PluginCatalog;
 use crate::check::problem::Problems;
 use crate::check::subgraphs::{self, CheckedGraphs, SubgraphDeclarations};
 use crate::check::{policies, schemas};
 use crate::definition::NodeDef;
 use crate::graph::{Node, NodeKind, RetryPolicy, TimeoutPolicy};
-use crate::id::{END, NodeName};
+use crate::id::{END, NodeName, PluginName};
+use crate::suggest;
 
 /// Checks and builds the nodes of a graph. Adds what they declare to `ctx.declarations`.
 pub(super) fn nodes(
@@ -97,15 +99,32 @@ fn plugin_body(
     };
     let export = def.node.clone().unwrap_or_else(|| name.to_string());
     if !plugins.has_plugin(&plugin) {
-        problems.add(path, format!("there is no plugin `{plugin}`"));
+        unknown_plugin(path, &plugin, plugins, problems);
         return None;
     }
     let Some(declared) = declarations.node(&plugin, &export) else {
-        problems.add(path, format!("plugin `{plugin}` has no node `{export}`"));
+        unknown_export(path, &plugin, &export, plugins, problems);
         return None;
     };
     schemas::check_config(path, def.with.as_ref(), &declared, problems);
     Some((NodeKind::Plugin { plugin, export }, declared))
+}
+
+/// Reports a node that its plugin does not export.
+fn unknown_export(
+    path: &str,
+    plugin: &PluginName,
+    export: &str,
+    plugins: &dyn PluginCatalog,
+    problems: &mut Problems<'_>,
+) {
+    if problems.is_full() {
+        return;
+    }
+    let known = plugins.nodes(plugin);
+    let what = format!("nodes of plugin `{plugin}`");
+    let hint = suggest::hint(export, &what, known.iter().map(String::as_str));
+    problems.add_with_hint(path, format!("plugin `{plugin}` has no node `{export}`"), hint);
 }
 
 /// Checks a node that is a graph of the document. Returns `None` if the document has no such graph.
@@ -119,10 +138,11 @@ fn subgraph_body(
 ) -> Option<(NodeKind, Arc<Declaration>)> {
     let graph = def.graph.as_ref()?;
     if !ctx.graphs.contains(graph) {
+        let known = ctx.graphs.iter().map(|name| name.as_str());
         problems.add_with_hint(
             format!("{path}.graph"),
             format!("there is no graph `{graph}`"),
-            format!("graphs of this file: {}", quoted_names(ctx.graphs.iter())),
+            suggest::hint(graph.as_str(), "graphs of this file", known),
         );
         return None;
     }

@@ -10,6 +10,7 @@ use crate::check::problem::Problems;
 use crate::check::source::SourceDocument;
 use crate::definition::{BranchDef, CaseDef, GraphDef};
 use crate::id::{GraphName, IdError};
+use crate::suggest;
 
 /// All graphs of a document, without their invalid parts.
 pub(super) struct ParsedDocument {
@@ -170,7 +171,11 @@ fn valid_fields<T: DeserializeOwned>(
             Ok(_) => {
                 valid.insert(name.clone(), value.clone());
             }
-            Err(error) => problems.add(format!("{path}.{name}"), without_rust_types(&error)),
+            Err(error) => {
+                let message = without_rust_types(&error);
+                let hint = suggest::of_message(&message);
+                problems.report(format!("{path}.{name}"), message, hint);
+            }
         }
     }
     valid

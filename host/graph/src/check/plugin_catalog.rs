@@ -29,6 +29,15 @@ pub trait PluginCatalog {
     /// Returns true if a plugin exports a reducer.
     fn has_reducer(&self, plugin: &PluginName, reducer: &str) -> bool;
 
+    /// Returns the plugins that the app can use, for hints.
+    fn plugins(&self) -> Vec<PluginName>;
+
+    /// Returns the names of a plugin's nodes, for hints.
+    fn nodes(&self, plugin: &PluginName) -> Vec<String>;
+
+    /// Returns the names of a plugin's reducers, for hints.
+    fn reducers(&self, plugin: &PluginName) -> Vec<String>;
+
     /// Returns the plugin of nodes that name none: the only one of the app, or the one named like
     /// it.
     fn default_plugin(&self) -> Option<PluginName>;
@@ -56,6 +65,18 @@ impl PluginCatalog for AnyPlugin {
 
     fn has_reducer(&self, _plugin: &PluginName, _reducer: &str) -> bool {
         true
+    }
+
+    fn plugins(&self) -> Vec<PluginName> {
+        Vec::new()
+    }
+
+    fn nodes(&self, _plugin: &PluginName) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn reducers(&self, _plugin: &PluginName) -> Vec<String> {
+        Vec::new()
     }
 
     fn default_plugin(&self) -> Option<PluginName> {

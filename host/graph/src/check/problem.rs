@@ -57,7 +57,7 @@ impl<'s> Problems<'s> {
 
     /// Adds a problem at `path`. Equal problems are reported once.
     pub(super) fn add(&mut self, path: impl Into<String>, message: impl Into<String>) {
-        self.push(path.into(), message.into(), None);
+        self.report(path, message, None);
     }
 
     /// Adds a problem at `path`, with a hint that says how to fix it.
@@ -67,13 +67,20 @@ impl<'s> Problems<'s> {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        self.push(path.into(), message.into(), Some(hint.into()));
+        self.report(path, message, Some(hint.into()));
     }
 
-    fn push(&mut self, path: String, message: String, hint: Option<String>) {
+    /// Adds a problem at `path`, with a hint if there is one.
+    pub(super) fn report(
+        &mut self,
+        path: impl Into<String>,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) {
         if self.has_more {
             return;
         }
+        let (path, message) = (path.into(), message.into());
         let line = self.source.line(&path);
         let problem = Problem { file: self.file.to_owned(), line, path, message, hint };
         if self.found.contains(&problem) {

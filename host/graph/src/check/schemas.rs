@@ -101,7 +101,7 @@ impl Mismatch<'_> {
             }
         };
         let message = format!("node `{node}` {verb} unknown channel `{name}`");
-        problems.add_with_hint(path, message, ctx.channel_hint());
+        problems.add_with_hint(path, message, ctx.channel_hint(name));
     }
 }
 

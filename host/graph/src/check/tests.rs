@@ -46,6 +46,18 @@ impl PluginCatalog for App {
         reducer == "known"
     }
 
+    fn plugins(&self) -> Vec<PluginName> {
+        PluginName::new("app").into_iter().collect()
+    }
+
+    fn nodes(&self, _: &PluginName) -> Vec<String> {
+        self.nodes.keys().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn reducers(&self, _: &PluginName) -> Vec<String> {
+        vec!["known".to_owned()]
+    }
+
     fn default_plugin(&self) -> Option<PluginName> {
         PluginName::new("app").ok()
     }

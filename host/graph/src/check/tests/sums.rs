@@ -31,6 +31,18 @@ impl PluginCatalog for LargeTexts {
         true
     }
 
+    fn plugins(&self) -> Vec<PluginName> {
+        Vec::new()
+    }
+
+    fn nodes(&self, _: &PluginName) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn reducers(&self, _: &PluginName) -> Vec<String> {
+        Vec::new()
+    }
+
     fn default_plugin(&self) -> Option<PluginName> {
         PluginName::new("app").ok()
     }

@@ -60,6 +60,7 @@ fn snapshot(name: &str, scene: &Scene, text: &str) {
             (r"\d+ \+ \d+ tokens", "[NUMBER] + [NUMBER] tokens"),
             (r"\d+ tokens in, \d+ out", "[NUMBER] tokens in, [NUMBER] out"),
             (r"\buid:\d+", "uid:[UID]"),
+            (r"and \d+ more\b", "and [NUMBER] more"),
             (r"vm.max_map_count = \d+", "vm.max_map_count = [NUMBER]"),
             // Whether the connection pool or the doctor times out first depends on milliseconds.
             (r"fail  database asset: .*", "fail  database asset: [REASON]"),
