@@ -38,8 +38,12 @@ use crate::limit::{
     Exceeded, PATTERN_COMPILED_BYTES, SCHEMA_EXPLAINED_STEPS, SCHEMA_MESSAGE_BYTES,
 };
 use crate::schema::outline::Outline;
+use crate::suggest;
 
 pub use crate::schema::budget::StepBudget;
+
+/// The types that a schema can name.
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
 /// A compiled schema.
 pub struct Schema {
@@ -241,7 +245,36 @@ fn refused(error: &ValidationError<'_>) -> SchemaError {
         (ValidationErrorKind::Format { format }, Value::String(pattern)) if format == "regex" => {
             pattern::unusable(pattern)
         }
+        // The description of the validator would name keywords of the schema of schemas.
+        (ValidationErrorKind::AnyOf { .. }, value) => {
+            let place = error.instance_path().to_string();
+            let is_type = place.ends_with("/type");
+            SchemaError::Broken(if is_type { bad_type(value, &place) } else { describe(error) })
+        }
         _ => SchemaError::Broken(describe(error)),
+    }
+}
+
+/// Returns the description of a `type` that is neither a type nor a list of different types.
+fn bad_type(value: &Value, place: &str) -> String {
+    let names = match value {
+        Value::Array(names) => names.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let is_type = |name: &&Value| name.as_str().is_some_and(|name| TYPES.contains(&name));
+    let place = cut(place.to_owned());
+    match names.iter().find(|name| !is_type(name)) {
+        Some(Value::String(name)) => {
+            let known = suggest::hint(name, "the types are", TYPES.iter().copied());
+            format!(
+                "`{}` at `{place}` is not a type; {known}",
+                cut(name.escape_debug().to_string())
+            )
+        }
+        _ => format!(
+            "`type` at `{place}` is neither a type nor a list of different types; the types are: {}",
+            suggest::quoted_names(TYPES.iter())
+        ),
     }
 }
 

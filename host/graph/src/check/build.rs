@@ -26,6 +26,8 @@ pub(super) struct CheckContext<'d> {
     pub(super) parsed: &'d ParsedGraph,
     /// All graphs of the document.
     pub(super) graphs: &'d BTreeSet<&'d GraphName>,
+    /// Channels whose schemas cannot be compiled. Nothing is compared with these schemas.
+    pub(super) bad_schemas: BTreeSet<ChannelName>,
     /// What the nodes declare.
     pub(super) declarations: BTreeMap<NodeName, Arc<Declaration>>,
 }
@@ -76,12 +78,15 @@ pub(super) fn graphs(
             def: &parsed.def,
             parsed,
             graphs: &names,
+            bad_schemas: BTreeSet::new(),
             declarations: BTreeMap::new(),
         };
         let graph = graph(name, &mut ctx, &mut declarations, &checked, problems);
         let Some(graph) = graph else { continue };
         let writes = schemas::writes(&ctx);
-        checked.insert(name, CheckedGraph { parsed, writes, digest: graph.digest });
+        let bad_schemas = ctx.bad_schemas;
+        let subgraph = CheckedGraph { parsed, writes, bad_schemas, digest: graph.digest };
+        checked.insert(name, subgraph);
         graphs.push(graph);
     }
     graphs.sort_by(|one, other| one.name.cmp(&other.name));
@@ -98,6 +103,8 @@ fn graph(
 ) -> Option<Graph> {
     let context = context(ctx, problems);
     let channels = channels(ctx, declarations.plugins, problems);
+    let is_bad = |name: &&ChannelName| !channels.contains_key(*name);
+    ctx.bad_schemas = ctx.def.channels.keys().filter(is_bad).cloned().collect();
     let nodes = nodes::nodes(ctx, declarations, checked, problems);
     check_limits(ctx, problems);
     let entry = edges::entry(ctx, problems);

@@ -116,6 +116,7 @@ fn mismatches<'d>(ctx: &CheckContext<'_>, declaration: &'d Declaration) -> Vec<M
             continue;
         };
         if write_has_value_type(&channel.reducer)
+            && !ctx.bad_schemas.contains(name.as_str())
             && let Some((writes, holds)) = incompatible_types(schema, &channel.schema)
         {
             found.push(Mismatch::Type { channel: name, writes, holds });

@@ -19,6 +19,8 @@ pub(super) struct CheckedGraph<'d> {
     pub(super) parsed: &'d ParsedGraph,
     /// Channels that the nodes of the graph declare as written.
     pub(super) writes: BTreeSet<ChannelName>,
+    /// See [`CheckContext::bad_schemas`].
+    pub(super) bad_schemas: BTreeSet<ChannelName>,
     pub(super) digest: Digest,
 }
 
@@ -125,8 +127,9 @@ pub(super) fn check_subgraph_node(
             "the input and output of a subgraph are the channels that both graphs have",
         );
     }
-    for (name, (own, other)) in &shared {
-        check_channel(path, graph, name, own, other, problems);
+    for (name, &(own, other)) in &shared {
+        let is_bad = [&ctx.bad_schemas, &subgraph.bad_schemas].iter().any(|it| it.contains(*name));
+        check_channel(path, graph, name, (own, other), is_bad, problems);
     }
     if let Some(declared) = known.get(graph) {
         return Some(declared.clone());
@@ -145,13 +148,14 @@ pub(super) fn check_subgraph_node(
     Some(declared)
 }
 
-/// Reports a channel that both graphs have with different reducers or incompatible types.
+/// Reports a channel that both graphs have with different reducers or incompatible types. The types
+/// are not compared if one of the schemas `is_bad`.
 fn check_channel(
     path: &str,
     graph: &GraphName,
     name: &ChannelName,
-    own: &ChannelDef,
-    other: &ChannelDef,
+    (own, other): (&ChannelDef, &ChannelDef),
+    is_bad: bool,
     problems: &mut Problems<'_>,
 ) {
     let path = format!("{path}.graph");
@@ -161,6 +165,9 @@ fn check_channel(
             format!("channel `{name}` has another reducer in graph `{graph}`"),
             "use the same reducer in both graphs, or rename one of the channels",
         );
+    }
+    if is_bad {
+        return;
     }
     if let Some((here, there)) = schemas::incompatible_types(&own.schema, &other.schema) {
         problems

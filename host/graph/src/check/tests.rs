@@ -334,6 +334,28 @@ edges = [{ from = "a", to = "c" }]
 }
 
 #[test]
+fn nothing_is_compared_with_a_bad_schema() {
+    let text = r#"
+[graphs.g]
+entry = ["a", "inner"]
+channels.n = { schema = { type = "intger" }, reducer = "any" }
+nodes.a = {}
+nodes.inner = { graph = "h" }
+branches = [{ name = "b", from = "a", cases = [{ when = "state.n > 1", to = "a" }, { to = "END" }] }]
+[graphs.h]
+entry = "a"
+channels.n = { schema = { type = "string" }, reducer = "any" }
+nodes.a = {}
+"#;
+    let app =
+        App::default().with("a", json!({}), json!({ "properties": { "n": { "type": "string" } } }));
+    let found = problems(text, &app);
+    assert_eq!(found.lines().count(), 1, "{found}");
+    let expected = "graph.toml:4: graphs.g.channels.n.schema: bad JSON schema: `intger` at `/type`";
+    assert!(found.starts_with(expected), "{found}");
+}
+
+#[test]
 fn node_configuration_must_match_the_schema_of_the_plugin() {
     let app = App::default().with("configured", json!({}), json!({}));
     let graph = |with: &str| {

@@ -260,3 +260,27 @@ fn violations_are_described() {
     let long = schema.validate(&json!({ "n": "x".repeat(100_000) })).unwrap_err().to_string();
     assert!(long.len() < 3_000, "{}", long.len());
 }
+
+#[test]
+fn a_wrong_type_of_a_schema_is_described() {
+    let types =
+        "the types are: `array`, `boolean`, `integer`, `null`, `number`, `object`, `string`";
+    let neither = "is neither a type nor a list of different types; ";
+    for (schema, expected) in [
+        (
+            json!({ "type": "strin" }),
+            format!("`strin` at `/type` is not a type; did you mean `string`? {types}"),
+        ),
+        (
+            json!({ "properties": { "a": { "type": ["string", "text"] } } }),
+            format!("`text` at `/properties/a/type` is not a type; {types}"),
+        ),
+        (json!({ "type": 1 }), format!("`type` at `/type` {neither}{types}")),
+        (json!({ "type": [] }), format!("`type` at `/type` {neither}{types}")),
+        (json!({ "type": ["null", "null"] }), format!("`type` at `/type` {neither}{types}")),
+    ] {
+        assert_eq!(refused(&schema), expected, "{schema}");
+    }
+    let other = refused(&json!({ "properties": { "a": { "minLength": "3" } } }));
+    assert!(other.contains("`/properties/a/minLength`"), "{other}");
+}
