@@ -34,7 +34,21 @@ pub fn check_toml(
     text: &str,
     plugins: &dyn PluginCatalog,
 ) -> Result<Vec<Graph>, Vec<Problem>> {
-    check(file, SourceDocument::toml(text), plugins)
+    check(file, SourceDocument::toml(text), plugins, Age::New)
+}
+
+/// Checks the graphs of an archived version, in a TOML file. Leaves out the checks that are younger
+/// than the oldest archives, so that threads that are pinned to the version can go on.
+///
+/// # Errors
+///
+/// All problems, by line.
+pub fn check_archived_toml(
+    file: &str,
+    text: &str,
+    plugins: &dyn PluginCatalog,
+) -> Result<Vec<Graph>, Vec<Problem>> {
+    check(file, SourceDocument::toml(text), plugins, Age::Archived)
 }
 
 /// Checks the graphs of a JSON file, which has the same structure as a TOML file.
@@ -47,13 +61,23 @@ pub fn check_json(
     text: &str,
     plugins: &dyn PluginCatalog,
 ) -> Result<Vec<Graph>, Vec<Problem>> {
-    check(file, SourceDocument::json(text), plugins)
+    check(file, SourceDocument::json(text), plugins, Age::New)
+}
+
+/// Which checks apply to a document.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Age {
+    /// All checks.
+    New,
+    /// Those that the oldest archived version passed.
+    Archived,
 }
 
 fn check(
     file: &str,
     source: Result<SourceDocument, (Option<u32>, String)>,
     plugins: &dyn PluginCatalog,
+    age: Age,
 ) -> Result<Vec<Graph>, Vec<Problem>> {
     let source = source.map_err(|(line, message)| {
         vec![Problem { file: file.to_owned(), line, path: String::new(), message, hint: None }]
@@ -61,7 +85,7 @@ fn check(
     let mut problems = problem::Problems::new(file, &source);
     let mut document = parse::read(&source, &mut problems);
     with_files::inline_files(&mut document, plugins, &mut problems);
-    let graphs = build::graphs(&document, plugins, &mut problems);
+    let graphs = build::graphs(&document, plugins, age, &mut problems);
     problems.finish().map(|()| graphs)
 }
 

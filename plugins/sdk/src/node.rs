@@ -75,7 +75,8 @@ impl Context {
     /// if all fields have defaults.
     ///
     /// `#[node(config = ...)]` publishes the schema of the type, so that the host rejects a graph
-    /// with an invalid configuration when it loads the graph.
+    /// with an invalid configuration when it loads the graph. It rejects every configuration of a
+    /// node without a schema.
     ///
     /// ```
     /// use wattle_plugin::prelude::*;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wattle_graph::check::check_toml;
+use wattle_graph::check::{check_archived_toml, check_toml};
 use wattle_graph::graph::Graph;
 use wattle_graph::id::{Digest, PluginName};
 use wattle_run::app::{App, GraphVersion, Projections};
@@ -132,11 +132,12 @@ impl AppFolder<'_> {
         let (app, graphs) = (manifest.app.name.clone(), manifest.app.graphs.clone());
         let (own, loose) = (own.clone(), self.loose.clone());
         let folder = self.folder.to_owned();
+        let check_document = if self.is_old { check_archived_toml } else { check_toml };
         let check = move || {
             let text = file::read_text(&folder, &graphs, DOCUMENT_BYTES)
                 .map_err(|error| vec![error.to_string()])?;
             let facts = PluginFacts { app: &app, own: &own, loose: &loose, folder: &folder };
-            check_toml(&graphs.display().to_string(), &text, &facts).map_err(
+            check_document(&graphs.display().to_string(), &text, &facts).map_err(
                 |problems| -> Vec<String> { problems.iter().map(ToString::to_string).collect() },
             )
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::channel::{Channel, Reducer};
+use crate::check::Age;
 use crate::check::declaration::{Declaration, Declarations};
 use crate::check::parse::{ParsedDocument, ParsedGraph};
 use crate::check::plugin_catalog::PluginCatalog;
@@ -24,6 +25,7 @@ pub(super) struct CheckContext<'d> {
     pub(super) path: String,
     pub(super) def: &'d GraphDef,
     pub(super) parsed: &'d ParsedGraph,
+    pub(super) age: Age,
     /// All graphs of the document.
     pub(super) graphs: &'d BTreeSet<&'d GraphName>,
     /// Channels whose schemas cannot be compiled. Nothing is compared with these schemas.
@@ -65,6 +67,7 @@ impl CheckContext<'_> {
 pub(super) fn graphs(
     document: &ParsedDocument,
     plugins: &dyn PluginCatalog,
+    age: Age,
     problems: &mut Problems<'_>,
 ) -> Vec<Graph> {
     let names: BTreeSet<&GraphName> = document.graphs.keys().collect();
@@ -77,6 +80,7 @@ pub(super) fn graphs(
             path,
             def: &parsed.def,
             parsed,
+            age,
             graphs: &names,
             bad_schemas: BTreeSet::new(),
             declarations: BTreeMap::new(),

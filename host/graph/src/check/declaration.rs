@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 
 use crate::check::plugin_catalog::{NodeSchema, PluginCatalog};
+use crate::definition::is_any_schema;
 use crate::id::{ChannelName, PluginName};
 use crate::schema::Schema;
 
@@ -45,10 +46,15 @@ impl Declaration {
         self.reads.clone()
     }
 
+    /// Returns true if the node takes a configuration.
+    pub(super) fn takes_config(&self) -> bool {
+        self.schema.config_schema.is_some()
+    }
+
     /// Returns the compiled schema of the configuration, or the reason why it cannot be compiled.
-    /// `None` if the plugin declares none.
+    /// `None` if the plugin declares none, or one that accepts every value.
     pub(super) fn config(&self) -> Option<&Result<Schema, String>> {
-        let schema = self.schema.config_schema.as_ref()?;
+        let schema = self.schema.config_schema.as_ref().filter(|it| !is_any_schema(it))?;
         let compile = || Schema::compile(schema).map_err(|error| error.to_string());
         Some(self.config.get_or_init(compile))
     }

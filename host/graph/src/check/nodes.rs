@@ -8,7 +8,7 @@ use crate::check::declaration::{Declaration, Declarations};
 use crate::check::plugin_catalog::PluginCatalog;
 use crate::check::problem::Problems;
 use crate::check::subgraphs::{self, CheckedGraphs, SubgraphDeclarations};
-use crate::check::{policies, schemas};
+use crate::check::{Age, policies, schemas};
 use crate::definition::NodeDef;
 use crate::graph::{Node, NodeKind, RetryPolicy, TimeoutPolicy};
 use crate::id::{END, NodeName, PluginName};
@@ -29,7 +29,7 @@ pub(super) fn nodes(
         check(ctx, &path, name, def, problems);
         let made = match &def.graph {
             Some(_) => subgraph_body(ctx, &path, def, checked, &mut of_subgraphs, problems),
-            None => plugin_body(&path, name, def, declarations, problems),
+            None => plugin_body(ctx, &path, name, def, declarations, problems),
         };
         let Some((body, declared)) = made else { continue };
         nodes.insert(name.clone(), node(ctx, name, def, body, &declared));
@@ -81,6 +81,7 @@ fn check(
 
 /// Checks a node that is a function of a plugin. Returns `None` if the plugin does not export it.
 fn plugin_body(
+    ctx: &CheckContext<'_>,
     path: &str,
     name: &NodeName,
     def: &NodeDef,
@@ -106,6 +107,14 @@ fn plugin_body(
         unknown_export(path, &plugin, &export, plugins, problems);
         return None;
     };
+    if def.with.is_some() && !declared.takes_config() && ctx.age == Age::New {
+        problems.add_with_hint(
+            format!("{path}.with"),
+            format!("node `{export}` of plugin `{plugin}` takes no configuration"),
+            "remove `with` and `with_files`, or let the plugin publish the schema of the \
+             configuration, in Rust with `#[node(config = Config)]`",
+        );
+    }
     schemas::check_config(path, def.with.as_ref(), &declared, problems);
     Some((NodeKind::Plugin { plugin, export }, declared))
 }

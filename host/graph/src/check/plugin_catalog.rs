@@ -13,7 +13,7 @@ pub struct NodeSchema {
     pub input_schema: Value,
     /// JSON Schema of the updates: its `properties` name the channels that the node writes.
     pub output_schema: Value,
-    /// JSON Schema of the configuration; `None` if the plugin declares none.
+    /// JSON Schema of the configuration; `None` for a node that takes no configuration.
     pub config_schema: Option<Value>,
 }
 
@@ -56,7 +56,8 @@ pub struct AnyPlugin;
 
 impl PluginCatalog for AnyPlugin {
     fn node(&self, _plugin: &PluginName, _node: &str) -> Option<NodeSchema> {
-        Some(NodeSchema::default())
+        let config_schema = Some(Value::Bool(true));
+        Some(NodeSchema { config_schema, ..NodeSchema::default() })
     }
 
     fn has_plugin(&self, _plugin: &PluginName) -> bool {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{AnyPlugin, NodeSchema, PluginCatalog, check_json, check_toml};
+use super::{AnyPlugin, NodeSchema, PluginCatalog, check_archived_toml, check_json, check_toml};
 use crate::graph::NodeKind;
 use crate::id::PluginName;
 use crate::mermaid::mermaid;
@@ -29,12 +29,14 @@ impl PluginCatalog for App {
     fn node(&self, _: &PluginName, node: &str) -> Option<NodeSchema> {
         let (input_schema, output_schema) = self.nodes.get(node)?.clone();
         let doc = format!("doc of {node}");
-        let config_schema = (node == "configured").then(|| {
-            json!({
+        let config_schema = match node {
+            "configured" => Some(json!({
                 "type": "object", "required": ["route"], "additionalProperties": false,
                 "properties": { "route": { "type": "string" } },
-            })
-        });
+            })),
+            "flexible" => Some(json!({})),
+            _ => None,
+        };
         Some(NodeSchema { doc, input_schema, output_schema, config_schema })
     }
 
@@ -372,9 +374,27 @@ fn node_configuration_must_match_the_schema_of_the_plugin() {
 }
 
 #[test]
-fn files_of_with_files_become_keys_of_with() {
+fn configuration_of_a_node_without_one_is_refused() {
     let app = App::default().with("a", json!({}), json!({}));
-    let graph = |with: &str| format!("[graphs.g]\nentry = \"a\"\nnodes.a = {{ {with} }}\n");
+    let graph = |with: &str| format!("[graphs.g]\nentry = 'a'\n[graphs.g.nodes.a]\n{with}\n");
+    for (with, line) in
+        [("with = { route = 'chat' }", 4), ("with_files = { system = 'prompts/a.md' }", 3)]
+    {
+        let found = problems(&graph(with), &app);
+        let expected = format!(
+            "graph.toml:{line}: graphs.g.nodes.a.with: node `a` of plugin `app` takes no \
+             configuration\n  hint: remove `with`"
+        );
+        assert!(found.starts_with(&expected), "{found}");
+        assert!(check_archived_toml("graph.toml", &graph(with), &app).is_ok(), "{with}");
+    }
+}
+
+#[test]
+fn files_of_with_files_become_keys_of_with() {
+    let app = App::default().with("flexible", json!({}), json!({}));
+    let graph =
+        |with: &str| format!("[graphs.g]\nentry = \"flexible\"\nnodes.flexible = {{ {with} }}\n");
     let with = "with = { route = \"chat\" }, with_files = { system = \"prompts/a.md\" }";
     let from_file = check_toml("graph.toml", &graph(with), &app).unwrap().remove(0);
     let with = "with = { route = \"chat\", system = \"You book.\\n\" }";
