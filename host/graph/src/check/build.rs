@@ -116,6 +116,7 @@ fn graph(
     let branches = edges::branches(ctx, problems);
     edges::check_breakpoints(ctx, problems);
     reachability::check(ctx, problems);
+    reachability::check_cycles(ctx, problems);
     schemas::check(ctx, problems);
     Some(Graph {
         limits: GraphLimits::default(),

@@ -1,12 +1,15 @@
-//! Finds unreachable nodes.
+//! Finds unreachable nodes, and cycles that no run leaves.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::check::build::CheckContext;
-use crate::check::policies;
 use crate::check::problem::Problems;
+use crate::check::{Age, policies};
 use crate::graph::is_end;
 use crate::id::NodeName;
+
+/// Maximum number of nodes that the problem about a cycle names.
+const NAMED_NODES: usize = 10;
 
 /// Reports nodes that cannot be reached from the entry. A barrier counts as reached if one of its
 /// sources is reached; the other sources are reported themselves.
@@ -48,4 +51,74 @@ fn successors<'d>(ctx: &CheckContext<'d>, node: &NodeName) -> Vec<&'d NodeName> 
     let goto = ctx.def.nodes.get(node).into_iter().flat_map(|def| &def.goto);
     let cases = cases.flat_map(|case| &case.to);
     edges.flat_map(|edge| &edge.to).chain(cases).chain(goto).chain(handler).collect()
+}
+
+/// Reports cycles of unconditional edges, whose nodes run again and again until the recursion limit
+/// fails the run. A node that declares `goto` may leave the cycle, and a breakpoint stops the run.
+pub(super) fn check_cycles(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
+    if ctx.age == Age::Archived {
+        return;
+    }
+    let ways = unconditional_ways(ctx);
+    let onward = |node: &NodeName| ways.get(node).map(Vec::as_slice).unwrap_or_default().iter();
+    let mut seen: BTreeSet<&NodeName> = BTreeSet::new();
+    for start in ways.keys().copied() {
+        if !seen.insert(start) {
+            continue;
+        }
+        // A path of nodes, each with the ways from it that were not followed yet.
+        let mut path = vec![(start, onward(start))];
+        while let Some((_, left)) = path.last_mut() {
+            let Some((edge, target)) = left.next() else {
+                path.pop();
+                continue;
+            };
+            if seen.insert(*target) {
+                path.push((*target, onward(*target)));
+            } else if let Some(begin) = path.iter().position(|(node, _)| node == target) {
+                let cycle: Vec<&NodeName> = path[begin..].iter().map(|(node, _)| *node).collect();
+                report_cycle(&format!("{}.edges[{edge}]", ctx.path), &cycle, problems);
+                if problems.is_full() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Returns the targets of the unconditional edges of each node, with the indexes of the edges.
+/// Leaves out barriers, which wait for other nodes, and nodes whose edges a run may not follow.
+fn unconditional_ways<'d>(
+    ctx: &CheckContext<'d>,
+) -> BTreeMap<&'d NodeName, Vec<(usize, &'d NodeName)>> {
+    let def = ctx.def;
+    let may_stop = |name: &NodeName| {
+        def.nodes.get(name).is_none_or(|node| !node.goto.is_empty())
+            || def.interrupt_before.contains(name)
+            || def.interrupt_after.contains(name)
+    };
+    let mut ways: BTreeMap<&NodeName, Vec<(usize, &NodeName)>> = BTreeMap::new();
+    for (index, edge) in def.edges.iter().enumerate() {
+        let Some((from, others)) = edge.from.split_first() else { continue };
+        if others.iter().all(|other| other == from) && !may_stop(from) {
+            ways.entry(from).or_default().extend(edge.to.iter().map(|target| (index, target)));
+        }
+    }
+    ways
+}
+
+fn report_cycle(path: &str, cycle: &[&NodeName], problems: &mut Problems<'_>) {
+    let named = cycle.iter().take(NAMED_NODES).map(|node| format!("`{node}`"));
+    let more = (cycle.len() > NAMED_NODES).then(|| "...".to_owned());
+    let again = cycle.first().map(|node| format!("`{node}`"));
+    let nodes: Vec<String> = named.chain(more).chain(again).collect();
+    problems.add_with_hint(
+        path,
+        format!(
+            "the cycle {} has unconditional edges only, so a run that enters it does not end",
+            nodes.join(" -> ")
+        ),
+        "use a branch in place of one of the edges, or list in `goto` of a node where it may go \
+         instead",
+    );
 }

@@ -277,6 +277,37 @@ cases = [{ when = "kind == 1", to = [] }]
 }
 
 #[test]
+fn a_cycle_that_no_run_leaves_is_reported() {
+    let graph = |nodes: &str, edges: &str| {
+        format!("[graphs.g]\nentry = 'a'\nnodes = {{ {nodes} }}\nedges = [\n{edges}\n]\n")
+    };
+    let line = "{ from = 'a', to = 'b' },\n{ from = 'b', to = ['c', 'END'] },\n";
+    let back = &format!("{line}{{ from = ['c', 'c'], to = 'b' }}");
+    for (text, place) in [
+        (graph("a = {}", "{ from = 'a', to = 'a' }"), "5: graphs.g.edges[0]: the cycle `a` -> `a`"),
+        (
+            graph("a = {}, b = {}, c = {}", back),
+            "7: graphs.g.edges[2]: the cycle `b` -> `c` -> `b`",
+        ),
+    ] {
+        let found = problems(&text, &AnyPlugin);
+        assert_eq!(found.lines().count(), 2, "{found}");
+        assert!(found.starts_with(&format!("graph.toml:{place} has")), "{found}");
+        assert!(check_archived_toml("graph.toml", &text, &AnyPlugin).is_ok(), "{text}");
+    }
+    let branch = "branches = [{ name = 'b', from = 'c', cases = [{ to = 'b' }] }]";
+    let breakpoint = "interrupt_before = 'c'";
+    for text in [
+        graph("a = {}, b = {}, c = { goto = 'END' }", back),
+        graph("a = {}, b = {}, c = {}", back) + breakpoint,
+        graph("a = {}, b = {}, c = {}", line) + branch,
+        graph("a = {}, b = {}, c = {}", &format!("{line}{{ from = ['b', 'c'], to = 'b' }}")),
+    ] {
+        assert_eq!(problems(&text, &AnyPlugin), "no problems", "{text}");
+    }
+}
+
+#[test]
 fn channels_must_match_their_reducers() {
     let text = r#"
 [graphs.g]

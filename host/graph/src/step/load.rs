@@ -92,7 +92,7 @@ fn small_state() -> Graph {
         entry = "a"
         channels.log.reducer = "append"
         channels.kind = {}
-        nodes.a = {}
+        nodes.a.goto = "END"
         edges = [{ from = "a", to = "a" }]"#;
     graph(text).with_limits(GraphLimits { state_bytes: 10_000, ..GraphLimits::default() })
 }

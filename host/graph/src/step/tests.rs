@@ -327,7 +327,7 @@ fn reducers_report_the_unchanged_prefix() {
         channels.log = { reducer = "append", default = ["zero"] }
         channels.messages.reducer = "messages"
         channels.kind = {}
-        nodes.a = {}
+        nodes.a.goto = "END"
         edges = [{ from = "a", to = "a" }]"#,
     );
     let message = |id: &str, text: &str| json!({ "id": id, "role": "user", "content": text });
@@ -403,7 +403,7 @@ fn the_recursion_limit_ends_an_endless_loop() {
     let endless = small(
         r#"entry = "a"
         recursion_limit = 3
-        nodes.a = {}
+        nodes.a.goto = "END"
         edges = [{ from = "a", to = "a" }]"#,
     );
     let lineage = start(&endless, &json!({})).unwrap();

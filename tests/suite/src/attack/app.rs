@@ -84,6 +84,7 @@ entry = "huge_output"
 [graphs.grow.channels.text]
 reducer = "append"
 [graphs.grow.nodes.huge_output]
+goto = "END"
 [[graphs.grow.edges]]
 from = "huge_output"
 to = "huge_output"

@@ -41,6 +41,7 @@ edges = [{ from = "again", to = "again" }]
 [graphs.endless.channels.number]
 [graphs.endless.nodes.again]
 node = "counter"
+goto = "END"
 "#;
 
 struct Scene {

@@ -53,6 +53,7 @@ edges = [{ from = "again", to = "again" }]
 [graphs.endless.channels.number]
 [graphs.endless.nodes.again]
 node = "counter"
+goto = "END"
 "#;
 
 /// Two hosts with their own data folders; they share the apps, the services and the database.
