@@ -10,6 +10,7 @@ use cel::{Context, ExecutionError};
 
 use crate::checkpoint::Values;
 use crate::expr::meter::{ENVIRONMENT, METER, Meter};
+use crate::expr::references::References;
 use crate::limit::Exceeded;
 
 pub use crate::expr::meter::ConditionBudget;
@@ -17,6 +18,7 @@ pub use crate::expr::meter::ConditionBudget;
 pub mod expression;
 mod failed;
 mod json;
+pub(crate) mod kinds;
 mod meter;
 mod metered;
 mod references;
@@ -70,14 +72,7 @@ impl Condition {
     /// A message for people if the text is too long, does not parse or uses another variable than
     /// `state`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        if text.len() > CONDITION_LIMIT_BYTES {
-            return Err(format!("a condition may have at most {CONDITION_LIMIT_BYTES} bytes"));
-        }
-        let expression = PrattParser::new()
-            .max_recursion_depth(NESTING_LIMIT)
-            .parse(text)
-            .map_err(|errors| first_line(&errors.to_string()))?;
-        let names = references::collect(&expression, DEPTH_LIMIT)?;
+        let (expression, names) = parsed(text)?;
         if let Some(other) = names.other_variables.first() {
             return Err(format!("`{other}` is not known here: write `state.{other}`"));
         }
@@ -142,6 +137,19 @@ impl Condition {
         }
         Ok(Box::new(CelMap::from(view)))
     }
+}
+
+/// Parses a condition. Returns its tree, whose depth is limited, and the names in it.
+fn parsed(text: &str) -> Result<(Expression, References), String> {
+    if text.len() > CONDITION_LIMIT_BYTES {
+        return Err(format!("a condition may have at most {CONDITION_LIMIT_BYTES} bytes"));
+    }
+    let expression = PrattParser::new()
+        .max_recursion_depth(NESTING_LIMIT)
+        .parse(text)
+        .map_err(|errors| first_line(&errors.to_string()))?;
+    let names = references::collect(&expression, DEPTH_LIMIT)?;
+    Ok((expression, names))
 }
 
 /// Creates a context in which expressions count their steps.

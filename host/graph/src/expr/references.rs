@@ -44,7 +44,8 @@ impl ReferenceVisitor {
     fn expression(&mut self, expression: &Expression) -> Result<(), String> {
         let deeper = self.depth_left.checked_sub(1);
         self.depth_left = deeper.ok_or_else(|| "the condition is nested too deeply".to_owned())?;
-        if let Some(channel) = channel_of(expression, &self.bound) {
+        let is_bound = |name: &str| self.bound.iter().any(|variable| variable == name);
+        if let Some(channel) = channel_of(expression, &is_bound) {
             self.names.channels.insert(channel);
         } else {
             self.visit(&expression.expr)?;
@@ -115,12 +116,16 @@ fn ident(name: &str, bound: &[String], names: &mut References) {
     }
 }
 
-/// Returns the channel that an expression names as `state.x` or `state["x"]`.
-fn channel_of(expression: &Expression, bound: &[String]) -> Option<String> {
+/// Returns the channel that an expression names as `state.x` or `state["x"]`. `is_bound` returns
+/// true for variables of the enclosing macros.
+pub(super) fn channel_of(
+    expression: &Expression,
+    is_bound: &dyn Fn(&str) -> bool,
+) -> Option<String> {
     match &expression.expr {
-        Expr::Select(select) if is_state(&select.operand, bound) => Some(select.field.clone()),
+        Expr::Select(select) if is_state(&select.operand, is_bound) => Some(select.field.clone()),
         Expr::Call(call) if call.func_name == operators::INDEX => match call.args.as_slice() {
-            [operand, index] if is_state(operand, bound) => match &index.expr {
+            [operand, index] if is_state(operand, is_bound) => match &index.expr {
                 Expr::Literal(LiteralValue::String(name)) => Some(name.inner().to_owned()),
                 _ => None,
             },
@@ -131,6 +136,6 @@ fn channel_of(expression: &Expression, bound: &[String]) -> Option<String> {
 }
 
 /// Returns true if an expression is the variable `state`, and not a macro's variable of that name.
-fn is_state(expression: &Expression, bound: &[String]) -> bool {
-    matches!(&expression.expr, Expr::Ident(name) if name == "state" && !bound.contains(name))
+fn is_state(expression: &Expression, is_bound: &dyn Fn(&str) -> bool) -> bool {
+    matches!(&expression.expr, Expr::Ident(name) if name == "state" && !is_bound(name))
 }
