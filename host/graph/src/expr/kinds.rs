@@ -1,8 +1,10 @@
 //! Kinds of the values in expressions, and operations that no value of these kinds supports.
 //!
-//! CEL decides at run time whether an operation supports its operands. The kinds of
-//! the operands tell which operations can never succeed.
+//! CEL decides at run time whether an operation supports its operands. [`check::problems`] finds the
+//! operations that can never succeed, whatever the state is. Everything else is accepted: a value
+//! whose kind is not clear has all kinds.
 
+pub(crate) mod check;
 mod operation;
 mod schema;
 
@@ -88,3 +90,6 @@ impl fmt::Display for Kinds {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
