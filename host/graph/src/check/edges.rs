@@ -1,13 +1,17 @@
 //! Checks and compiles the entry, edges, branches and breakpoints of a graph.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::check::Age;
 use crate::check::build::CheckContext;
 use crate::check::problem::Problems;
-use crate::definition::{BranchDef, BranchMode, CaseDef, EdgeDef, NodeSet};
+use crate::definition::{
+    BranchDef, BranchMode, BuiltInReducer, CaseDef, ChannelDef, EdgeDef, NodeSet, ReducerDef,
+};
 use crate::expr::Condition;
+use crate::expr::kinds::{self, Kinds};
 use crate::graph::{Branch, Case, Edge, is_end};
-use crate::id::{END, NodeName};
+use crate::id::{ChannelName, END, NodeName};
 
 /// Checks and returns the entry nodes.
 pub(super) fn entry(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) -> BTreeSet<NodeName> {
@@ -61,6 +65,7 @@ fn edge(def: &EdgeDef) -> Edge {
 
 /// Checks and compiles the branches.
 pub(super) fn branches(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) -> Vec<Branch> {
+    let kinds = channel_kinds(ctx);
     let mut names = BTreeSet::new();
     let mut branches = Vec::with_capacity(ctx.def.branches.len());
     for (index, def) in ctx.def.branches.iter().enumerate() {
@@ -76,7 +81,7 @@ pub(super) fn branches(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) -> V
         check_sources(ctx, &path, "branch", &def.from, problems);
         check_default_case(&path, def, problems);
         let cases = def.cases.iter().enumerate().map(|(index, case)| {
-            self::case(ctx, &format!("{path}.cases[{index}]"), case, problems)
+            self::case(ctx, &kinds, &format!("{path}.cases[{index}]"), case, problems)
         });
         branches.push(Branch {
             name: def.name.clone(),
@@ -111,13 +116,22 @@ fn check_default_case(path: &str, def: &BranchDef, problems: &mut Problems<'_>) 
     }
 }
 
-fn case(ctx: &CheckContext<'_>, path: &str, def: &CaseDef, problems: &mut Problems<'_>) -> Case {
+fn case(
+    ctx: &CheckContext<'_>,
+    kinds: &ChannelKinds<'_>,
+    path: &str,
+    def: &CaseDef,
+    problems: &mut Problems<'_>,
+) -> Case {
     check_targets(ctx, path, "case", &def.to, problems);
     let when = def.when.as_ref().and_then(|text| {
         let path = format!("{path}.when");
         match Condition::parse(text) {
             Ok(condition) => {
                 check_condition_channels(ctx, &path, &condition, problems);
+                if ctx.age == Age::New {
+                    check_condition_kinds(kinds, &path, &condition, problems);
+                }
                 Some(condition)
             }
             Err(error) => {
@@ -138,6 +152,55 @@ fn check_condition_channels(
     for name in condition.channels().iter().filter(|name| !ctx.has_channel(name)) {
         let message = format!("condition `{}` names unknown channel `{name}`", condition.text());
         problems.add_with_hint(path, message, ctx.channel_hint(name));
+    }
+}
+
+/// Kinds of the values of the channels, by name.
+type ChannelKinds<'d> = BTreeMap<&'d str, Kinds>;
+
+fn channel_kinds<'d>(ctx: &CheckContext<'d>) -> ChannelKinds<'d> {
+    let kinds = |(name, def): (&'d ChannelName, &'d ChannelDef)| {
+        let is_bad = ctx.bad_schemas.contains(name);
+        (name.as_str(), if is_bad { Kinds::ANY } else { kinds_of(def) })
+    };
+    ctx.def.channels.iter().map(kinds).collect()
+}
+
+/// Returns the kinds of the values of a channel. Without a value, a channel is `null`.
+fn kinds_of(def: &ChannelDef) -> Kinds {
+    use BuiltInReducer as R;
+    let values = match &def.reducer {
+        ReducerDef::BuiltIn(R::Append | R::Messages) => Kinds::LIST,
+        ReducerDef::BuiltIn(R::Merge) => Kinds::MAP,
+        ReducerDef::BuiltIn(R::Sum | R::Min | R::Max) => Kinds::NUMBER,
+        ReducerDef::BuiltIn(R::Last | R::Any | R::Ephemeral) | ReducerDef::Plugin(_) => {
+            Kinds::of_schema(&def.schema)
+        }
+    };
+    values.or(Kinds::NULL)
+}
+
+/// Reports operations of a condition that fail for all values that the channels can have.
+fn check_condition_kinds(
+    kinds: &ChannelKinds<'_>,
+    path: &str,
+    condition: &Condition,
+    problems: &mut Problems<'_>,
+) {
+    let of_channel = |name: &str| kinds.get(name).copied().unwrap_or(Kinds::ANY);
+    let found = kinds::check::problems(condition.text(), &of_channel);
+    if found.is_empty() {
+        return;
+    }
+    let channels = condition.channels();
+    let known = channels.iter().map(|name| (name, of_channel(name)));
+    let known = known.filter(|(_, kinds)| kinds.is_known());
+    let known: Vec<String> = known.map(|(name, kinds)| format!("`{name}` is {kinds}")).collect();
+    let hint = (!known.is_empty())
+        .then(|| format!("by schemas and reducers, channel {}", known.join(", channel ")));
+    for problem in found {
+        let message = format!("condition `{}`: {problem}", condition.text());
+        problems.report(path, message, hint.clone());
     }
 }
 

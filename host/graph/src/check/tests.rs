@@ -308,6 +308,48 @@ fn a_cycle_that_no_run_leaves_is_reported() {
 }
 
 #[test]
+fn conditions_must_fit_the_values_of_channels() {
+    let graph = |condition: &str| {
+        format!(
+            r#"
+[graphs.g]
+entry = "a"
+channels.text = {{ schema = {{ type = "string" }} }}
+channels.log = {{ reducer = "append" }}
+channels.open = {{}}
+nodes.a = {{}}
+[[graphs.g.branches]]
+name = "b"
+from = "a"
+cases = [{{ when = "{condition}", to = "a" }}, {{ to = "END" }}]
+"#
+        )
+    };
+    let place = "graph.toml:11: graphs.g.branches[0].cases[0].when: condition";
+    for (condition, expected) in [
+        (
+            "state.text >= 5 && state.log > 1",
+            "`>=` cannot be applied to string and int\n  hint: by schemas and reducers, channel \
+             `log` is list, channel `text` is string",
+        ),
+        ("state.open.lenght() > 1", "there is no function `lenght`"),
+        (
+            "state.open == null || state.text",
+            "`||` cannot be applied to bool and string\n  hint: by schemas and reducers, channel \
+             `text` is string",
+        ),
+    ] {
+        let text = graph(condition);
+        let found = problems(&text, &AnyPlugin);
+        assert!(found.starts_with(&format!("{place} `{condition}`: {expected}")), "{found}");
+        assert!(check_archived_toml("graph.toml", &text, &AnyPlugin).is_ok(), "{condition}");
+    }
+    for condition in ["state.text > 'a' || size(state.log) > state.open", "state.open"] {
+        assert_eq!(problems(&graph(condition), &AnyPlugin), "no problems", "{condition}");
+    }
+}
+
+#[test]
 fn channels_must_match_their_reducers() {
     let text = r#"
 [graphs.g]
