@@ -52,6 +52,7 @@ pub use crate::load::changes::{Change, Changes};
 use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::Migrations;
 use crate::load::places::{Places, Turn};
+use crate::load::plugin_file::Unloaded;
 use crate::load::round::Round;
 use crate::load::scan::Snapshot;
 use crate::load::seen::{Kind, Load, Seen};
@@ -527,14 +528,21 @@ pub fn app_folders(config: &Config) -> Vec<PathBuf> {
     scan::scan(config).apps.into_iter().collect()
 }
 
-/// Loads the standalone plugins of the plugins folder. Skips plugins that cannot be loaded.
-pub async fn loose_plugins(config: &Config, sandbox: &dyn Sandbox) -> Plugins {
-    let mut plugins = Plugins::new();
+/// Loads the standalone plugins of the plugins folder. Returns them, and those that cannot be
+/// loaded. Leaves out files that are not named like a plugin.
+pub async fn loose_plugins(
+    config: &Config,
+    sandbox: &dyn Sandbox,
+) -> (Plugins, BTreeMap<PluginName, Unloaded>) {
+    let (mut plugins, mut unloaded) = (Plugins::new(), BTreeMap::new());
     for path in scan::scan(config).plugins {
+        let name = path.file_stem().and_then(|stem| PluginName::new(stem.to_str()?).ok());
+        let Some(name) = name else { continue };
         let place = scan::place_of_plugin(config, &path);
-        if let Ok(plugin) = plugin_file::load(sandbox, &place).await {
-            plugins.insert(plugin.info().name.clone(), plugin);
+        match plugin_file::load(sandbox, &place).await {
+            Ok(plugin) => drop(plugins.insert(name, plugin)),
+            Err(message) => drop(unloaded.insert(name, Unloaded { path, message })),
         }
     }
-    plugins
+    (plugins, unloaded)
 }

@@ -1,5 +1,7 @@
 //! `wattle graph`: shows and checks graphs, and clears node caches.
 
+mod components;
+
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -10,12 +12,12 @@ use wattle_graph::id::GraphName;
 use wattle_graph::mermaid::xray;
 
 use crate::client::{Client, Needs, segment};
+use crate::command::graph::components::Components;
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::load::facts::PluginFacts;
 use crate::load::manifest::{FILE, Manifest};
-use crate::load::{self, app_folder, file, projections};
+use crate::load::{self, file, projections};
 use crate::output::Output;
 use crate::wire::open_sandbox;
 
@@ -24,6 +26,9 @@ pub(super) async fn show(config: Config, target: &str, output: Output) -> Result
     let path = Path::new(target);
     let pictures = if path.exists() {
         let checked = read(&config, path).await?;
+        for problem in &checked.unloaded {
+            Output::warning(&problem.to_string());
+        }
         let graphs = checked.result.map_err(|problems| failed(&problems))?;
         let find = |name: &GraphName| graphs.iter().find(|graph| graph.name == *name);
         graphs.iter().map(|graph| Picture::new(graph.name.as_str(), xray(graph, &find))).collect()
@@ -81,10 +86,12 @@ async fn pictures(client: &Client, target: &str) -> Result<Vec<Picture>, Error> 
 pub(super) async fn check(config: Config, target: &str, output: Output) -> Result<Exit, Error> {
     let path = place_of(&config, target)?;
     let checked = read(&config, &path).await?;
-    let (graphs, problems) = match checked.result {
+    let (graphs, found) = match checked.result {
         Ok(graphs) => (graphs.iter().map(|graph| graph.name.to_string()).collect(), Vec::new()),
         Err(problems) => (Vec::new(), problems),
     };
+    let some_unloaded = !checked.unloaded.is_empty();
+    let problems: Vec<Problem> = checked.unloaded.into_iter().chain(found).collect();
     let failed = !problems.is_empty();
     if output.json {
         output.json(&Report { graphs, problems: problems.iter().map(ProblemLine::from).collect() });
@@ -99,6 +106,8 @@ pub(super) async fn check(config: Config, target: &str, output: Output) -> Resul
     }
     if !checked.with_plugins {
         Output::note("checked without plugins: names and schemas of their nodes are not verified");
+    } else if some_unloaded {
+        Output::note("names and schemas of the nodes of these components are not verified");
     }
     Ok(if failed { Exit::Failed } else { Exit::Ok })
 }
@@ -146,6 +155,8 @@ fn place_of(config: &Config, target: &str) -> Result<PathBuf, Error> {
 
 struct Checked {
     result: Result<Vec<Graph>, Vec<Problem>>,
+    /// Components that cannot be loaded.
+    unloaded: Vec<Problem>,
     with_plugins: bool,
 }
 
@@ -158,7 +169,8 @@ async fn read(config: &Config, path: &Path) -> Result<Checked, Error> {
     let file = path.display().to_string();
     let json = path.extension().is_some_and(|it| it == "json");
     let check = if json { check_json } else { check_toml };
-    Ok(Checked { result: check(&file, &text, &AnyPlugin), with_plugins: false })
+    let result = check(&file, &text, &AnyPlugin);
+    Ok(Checked { result, unloaded: Vec::new(), with_plugins: false })
 }
 
 async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
@@ -182,21 +194,11 @@ async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
         .map_err(|error| Error::Failed(error.to_string()))?;
     let file = folder.join(graphs).display().to_string();
     let sandbox = open_sandbox(config)?;
-    let own =
-        app_folder::components(&manifest.component_files(folder, config), sandbox.as_ref()).await;
-    let own = match own {
-        Ok(own) => own,
-        Err(messages) => {
-            for message in &messages {
-                Output::warning(message);
-            }
-            let result = check_toml(&file, &text, &AnyPlugin);
-            return Ok(Checked { result, with_plugins: false });
-        }
-    };
-    let loose = load::loose_plugins(config, sandbox.as_ref()).await;
-    let facts = PluginFacts { app: &manifest.app.name, own: &own, loose: &loose, folder };
-    Ok(Checked { result: check_toml(&file, &text, &facts), with_plugins: true })
+    let files = manifest.component_files(folder, config);
+    let components = Components::load(&files, config, sandbox.as_ref()).await;
+    let catalog = components.catalog(&manifest.app.name, folder);
+    let result = check_toml(&file, &text, &catalog);
+    Ok(Checked { result, unloaded: components.problems(&text), with_plugins: true })
 }
 
 fn failed(problems: &[Problem]) -> Error {

@@ -19,6 +19,7 @@ use crate::load::manifest::{ComponentFiles, FILE, Manifest};
 use crate::load::migrations::{DatabaseMigrations, with_causes};
 use crate::load::parts::Parts;
 use crate::load::places::Turn;
+use crate::load::plugin_file::Unloaded;
 use crate::load::{names, page, plugin_file, projections};
 
 /// Plugins by name.
@@ -201,18 +202,25 @@ impl AppFolder<'_> {
     }
 }
 
-/// Loads all components, however long their compilation takes.
-///
-/// # Errors
-///
-/// One message for each component that cannot be loaded.
+/// Loads all components, however long their compilation takes. Returns the plugins, and those that
+/// cannot be loaded.
 pub async fn components(
     files: &ComponentFiles,
     sandbox: &dyn Sandbox,
-) -> Result<Plugins, Vec<String>> {
-    let loaded = components_in_turn(files, sandbox, &mut Turn::unlimited()).await?;
-    // A turn without limits compiles every component.
-    loaded.ok_or_else(|| vec!["a component was not compiled".to_owned()])
+) -> (Plugins, BTreeMap<PluginName, Unloaded>) {
+    let (mut plugins, mut unloaded) = (Plugins::new(), BTreeMap::new());
+    for (name, place) in files {
+        let loaded = plugin_file::load_as(sandbox, name, place, &mut Turn::unlimited()).await;
+        // A turn without limits compiles every component.
+        let loaded = loaded.and_then(|it| it.ok_or_else(|| "it was not compiled".to_owned()));
+        match loaded {
+            Ok(plugin) => drop(plugins.insert(name.clone(), plugin)),
+            Err(message) => {
+                unloaded.insert(name.clone(), Unloaded { path: place.path(), message });
+            }
+        }
+    }
+    (plugins, unloaded)
 }
 
 /// Loads all components. Returns `None` if one of them needs another turn.

@@ -66,13 +66,18 @@ impl PluginCatalog for PluginFacts<'_> {
     }
 
     fn default_plugin(&self) -> Option<PluginName> {
-        let named =
-            PluginName::new(self.app.as_str()).ok().filter(|name| self.own.contains_key(name));
-        let only = || self.own.keys().next().filter(|_| self.own.len() == 1).cloned();
-        named.or_else(only)
+        default_of(self.app, &self.own.keys().collect())
     }
 
     fn read_text(&self, path: &str) -> Result<String, String> {
         texts::read(self.folder, path)
     }
+}
+
+/// Returns the plugin of nodes that name none, of the own plugins of an app: the one that is named
+/// like the app, or the only one.
+pub fn default_of(app: &AppName, own: &BTreeSet<&PluginName>) -> Option<PluginName> {
+    let named = own.iter().find(|name| name.as_str() == app.as_str());
+    let only = || own.first().filter(|_| own.len() == 1);
+    named.or_else(only).map(|name| (*name).clone())
 }

@@ -1,5 +1,6 @@
 //! Standalone plugins: `.wasm` files in the plugins folder, which the graphs of any app can use.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,6 +10,15 @@ use wattle_run::ports::{Plugin, Sandbox};
 use crate::load::file::{COMPONENT_BYTES, FileError, FilePlace};
 use crate::load::names;
 use crate::load::places::Turn;
+
+/// A component that cannot be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unloaded {
+    /// Its file.
+    pub path: PathBuf,
+    /// The reason and a hint.
+    pub message: String,
+}
 
 /// Loads a component, however long its compilation takes. The name of the plugin is the file name
 /// without the extension.

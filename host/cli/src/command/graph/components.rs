@@ -1,0 +1,186 @@
+//! The plugins of an app whose graphs are checked, also if some of them cannot be loaded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use toml::{Table, Value};
+use wattle_graph::check::{AnyPlugin, NodeSchema, PluginCatalog, Problem};
+use wattle_graph::id::{AppName, PluginName};
+use wattle_run::ports::Sandbox;
+
+use crate::config::Config;
+use crate::load;
+use crate::load::app_folder::{self, Plugins};
+use crate::load::facts::{PluginFacts, default_of};
+use crate::load::manifest::ComponentFiles;
+use crate::load::plugin_file::Unloaded;
+
+/// The app's own plugins and the standalone plugins.
+pub(super) struct Components {
+    own: Plugins,
+    standalone: Plugins,
+    unloaded_own: BTreeMap<PluginName, Unloaded>,
+    /// Without those that an own plugin replaces.
+    unloaded_standalone: BTreeMap<PluginName, Unloaded>,
+}
+
+impl Components {
+    /// Loads all components.
+    pub(super) async fn load(
+        files: &ComponentFiles,
+        config: &Config,
+        sandbox: &dyn Sandbox,
+    ) -> Self {
+        let (own, unloaded_own) = app_folder::components(files, sandbox).await;
+        let (standalone, mut unloaded_standalone) = load::loose_plugins(config, sandbox).await;
+        unloaded_standalone.retain(|name, _| !files.contains_key(name));
+        Self { own, standalone, unloaded_own, unloaded_standalone }
+    }
+
+    /// Returns the problems of components that cannot be loaded: those of the app, and standalone
+    /// plugins that its graphs name.
+    pub(super) fn problems(&self, graphs: &str) -> Vec<Problem> {
+        let named = named_plugins(graphs);
+        let standalone = self.unloaded_standalone.iter();
+        let standalone = standalone.filter(|(name, _)| named.contains(name.as_str()));
+        self.unloaded_own.iter().chain(standalone).map(|(_, unloaded)| problem(unloaded)).collect()
+    }
+
+    /// Returns the plugins as graphs use them.
+    pub(super) fn catalog<'a>(&'a self, app: &'a AppName, folder: &'a Path) -> Catalog<'a> {
+        let facts = PluginFacts { app, own: &self.own, loose: &self.standalone, folder };
+        Catalog { facts, components: self }
+    }
+
+    fn is_unloaded(&self, plugin: &PluginName) -> bool {
+        self.unloaded_own.contains_key(plugin) || self.unloaded_standalone.contains_key(plugin)
+    }
+}
+
+fn problem(unloaded: &Unloaded) -> Problem {
+    let (message, hint) = match unloaded.message.split_once("\n  hint: ") {
+        Some((message, hint)) => (message, Some(hint.to_owned())),
+        None => (unloaded.message.as_str(), None),
+    };
+    Problem {
+        file: unloaded.path.display().to_string(),
+        line: None,
+        path: String::new(),
+        message: message.to_owned(),
+        hint,
+    }
+}
+
+/// Returns the plugins that nodes and channels of a graph file name.
+fn named_plugins(graphs: &str) -> BTreeSet<String> {
+    let Ok(document) = graphs.parse::<Table>() else { return BTreeSet::new() };
+    let graphs = document.get("graphs").and_then(Value::as_table);
+    let graphs: Vec<&Table> =
+        graphs.into_iter().flat_map(Table::values).filter_map(Value::as_table).collect();
+    let entries = |table: &'static str| {
+        let tables = graphs.iter().filter_map(move |graph| graph.get(table)?.as_table());
+        tables.flat_map(Table::values)
+    };
+    let reducers = entries("channels").filter_map(|channel| channel.get("reducer"));
+    let plugins =
+        entries("nodes").chain(reducers).filter_map(|entry| entry.get("plugin")?.as_str());
+    plugins.map(str::to_owned).collect()
+}
+
+/// The plugins that graphs can use. Nodes and reducers of a plugin that is not loaded are accepted,
+/// since the plugin itself is a problem.
+pub(super) struct Catalog<'a> {
+    facts: PluginFacts<'a>,
+    components: &'a Components,
+}
+
+impl PluginCatalog for Catalog<'_> {
+    fn node(&self, plugin: &PluginName, node: &str) -> Option<NodeSchema> {
+        if self.components.is_unloaded(plugin) {
+            return AnyPlugin.node(plugin, node);
+        }
+        self.facts.node(plugin, node)
+    }
+
+    fn has_plugin(&self, plugin: &PluginName) -> bool {
+        self.components.is_unloaded(plugin) || self.facts.has_plugin(plugin)
+    }
+
+    fn has_reducer(&self, plugin: &PluginName, reducer: &str) -> bool {
+        self.components.is_unloaded(plugin) || self.facts.has_reducer(plugin, reducer)
+    }
+
+    fn plugins(&self) -> Vec<PluginName> {
+        let Components { unloaded_own, unloaded_standalone, .. } = self.components;
+        let unloaded = unloaded_own.keys().chain(unloaded_standalone.keys()).cloned();
+        let all: BTreeSet<PluginName> = self.facts.plugins().into_iter().chain(unloaded).collect();
+        all.into_iter().collect()
+    }
+
+    fn nodes(&self, plugin: &PluginName) -> Vec<String> {
+        self.facts.nodes(plugin)
+    }
+
+    fn reducers(&self, plugin: &PluginName) -> Vec<String> {
+        self.facts.reducers(plugin)
+    }
+
+    fn default_plugin(&self) -> Option<PluginName> {
+        let Components { own, unloaded_own, .. } = self.components;
+        default_of(self.facts.app, &own.keys().chain(unloaded_own.keys()).collect())
+    }
+
+    fn read_text(&self, path: &str) -> Result<String, String> {
+        self.facts.read_text(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plugins_of_nodes_and_reducers_are_found() {
+        let text = r#"
+            [graphs.a]
+            channels.sum = { reducer = { plugin = "math", reducer = "sum" } }
+            channels.log = { reducer = "append" }
+            nodes.x = { plugin = "std", node = "agent" }
+            [graphs.b.nodes]
+            y = { plugin = "std" }
+            z = {}
+        "#;
+        assert_eq!(named_plugins(text).into_iter().collect::<Vec<_>>(), ["math", "std"]);
+        assert!(named_plugins("no [toml").is_empty());
+    }
+
+    #[test]
+    fn a_component_that_is_not_loaded_is_a_problem_with_its_file_and_hint() {
+        let unloaded = |name: &str| {
+            let message =
+                format!("plugin `{name}` cannot be loaded: it is empty\n  hint: build it");
+            let path = format!("plugins/{name}.wasm").into();
+            (PluginName::new(name).unwrap(), Unloaded { path, message })
+        };
+        let components = Components {
+            own: Plugins::new(),
+            standalone: Plugins::new(),
+            unloaded_own: [unloaded("notes")].into(),
+            unloaded_standalone: [unloaded("math"), unloaded("other")].into(),
+        };
+        let app = AppName::new("notes").unwrap();
+        let catalog = components.catalog(&app, Path::new("."));
+        assert_eq!(catalog.default_plugin(), PluginName::new("notes").ok());
+        let graph = "[graphs.g]\nentry = 'a'\nnodes.a = { with = { x = 1 } }\n\
+                     channels.c.reducer = { plugin = 'math', reducer = 'sum' }\n";
+        assert!(wattle_graph::check::check_toml("graph.toml", graph, &catalog).is_ok());
+        let problems: Vec<String> =
+            components.problems(graph).iter().map(ToString::to_string).collect();
+        let told = |name: &str| {
+            format!(
+                "plugins/{name}.wasm: plugin `{name}` cannot be loaded: it is empty\n  hint: build it"
+            )
+        };
+        assert_eq!(problems, [told("notes"), told("math")]);
+    }
+}
