@@ -523,9 +523,15 @@ fn twin(name: &AppName, folder: &Path, seen: &Seen) -> Option<String> {
     })
 }
 
-/// Returns the folders of all apps.
-pub fn app_folders(config: &Config) -> Vec<PathBuf> {
-    scan::scan(config).apps.into_iter().collect()
+/// Returns the folders of the apps whose manifests can be read, by the names of the apps.
+pub fn apps(config: &Config) -> BTreeMap<String, PathBuf> {
+    // Of two folders with one name, the host loads the first.
+    let folders = scan::scan(config).apps.into_iter().rev();
+    let named = folders.filter_map(|folder| {
+        let manifest = Manifest::read(&folder).ok()?;
+        Some((manifest.app.name.to_string(), folder))
+    });
+    named.collect()
 }
 
 /// Loads the standalone plugins of the plugins folder. Returns them, and those that cannot be

@@ -18,6 +18,7 @@ use futures::{StreamExt as _, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
 use wattle_api::document::app::AppDocument;
+use wattle_graph::suggest;
 use wattle_run::ports::Clock as _;
 
 use crate::args::EvalArgs;
@@ -31,7 +32,6 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::load;
-use crate::load::manifest::Manifest;
 use crate::output::Output;
 use crate::wire::clock::HostClock;
 
@@ -81,13 +81,10 @@ fn chosen<'c>(cases: &'c [Case], args: &EvalArgs) -> Vec<&'c Case> {
 
 /// Returns the path of the data set in the folder of an app.
 fn data_set(config: &Config, app: &str) -> Result<PathBuf, Error> {
-    let is_app = |folder: &PathBuf| {
-        Manifest::read(folder).is_ok_and(|manifest| manifest.app.name.as_str() == app)
-    };
-    let folder = load::app_folders(config).into_iter().find(is_app);
-    let folder = folder.ok_or_else(|| Error::NotFound {
+    let mut apps = load::apps(config);
+    let folder = apps.remove(app).ok_or_else(|| Error::NotFound {
         message: format!("there is no app `{app}`"),
-        hint: "`wattle plugin list` lists the plugins of all apps".into(),
+        hint: suggest::hint(app, "apps", apps.keys().map(String::as_str)),
     })?;
     let file = folder.join(DATA_SET);
     if file.is_file() {

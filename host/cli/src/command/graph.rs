@@ -10,6 +10,7 @@ use wattle_graph::check::{AnyPlugin, Problem, check_json, check_toml};
 use wattle_graph::graph::Graph;
 use wattle_graph::id::GraphName;
 use wattle_graph::mermaid::xray;
+use wattle_graph::suggest;
 
 use crate::client::{Client, Needs, segment};
 use crate::command::graph::components::Components;
@@ -144,13 +145,15 @@ fn place_of(config: &Config, target: &str) -> Result<PathBuf, Error> {
     if Path::new(target).exists() {
         return Ok(target.into());
     }
-    load::app_folders(config)
-        .into_iter()
-        .find(|folder| Manifest::read(folder).is_ok_and(|it| it.app.name.as_str() == target))
-        .ok_or_else(|| Error::NotFound {
+    let mut apps = load::apps(config);
+    apps.remove(target).ok_or_else(|| {
+        let hint = "name an app folder, a `graph.toml`, or an app of the plugins folder";
+        let question = suggest::did_you_mean(target, apps.keys().map(String::as_str));
+        Error::NotFound {
             message: format!("there is no file, folder or app `{target}`"),
-            hint: "name an app folder, a `graph.toml`, or an app of the plugins folder".into(),
-        })
+            hint: question.map_or_else(|| hint.to_owned(), |question| format!("{question} {hint}")),
+        }
+    })
 }
 
 struct Checked {

@@ -11,6 +11,7 @@ use wattle_graph::llm::{
     Completion, CompletionRequest, Delta, Message, Part, ResponseSchema, Role, ToolDefinition,
     ToolResult,
 };
+use wattle_graph::suggest;
 use wattle_model::Routes;
 use wattle_run::caller_id::CallerId;
 use wattle_run::ports::model::DeltaSink;
@@ -84,7 +85,7 @@ pub(super) async fn check(
         let known: Vec<&str> = routes.names().collect();
         return Err(Error::NotFound {
             message: format!("there is no model route `{unknown}`"),
-            hint: format!("the routes are {}", known.join(", ")),
+            hint: suggest::hint(unknown, "routes", known.iter().copied()),
         });
     }
     let mut checks = Vec::new();

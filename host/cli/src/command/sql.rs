@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use wattle_graph::id::PluginName;
+use wattle_graph::suggest;
 use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_sql::{DatabaseConfig, ReaderRole, SqlError};
 
@@ -90,9 +91,11 @@ fn failed(error: SqlError) -> Error {
 fn granted_tables(config: &Config, args: &SqlReaderArgs) -> Result<BTreeSet<String>, Error> {
     let database = &args.database;
     let Some(known) = config.sql.get(database) else {
+        let hint = format!("define it with `url = ...` under `[sql.{database}]` in wattle.toml");
+        let question = suggest::did_you_mean(database, config.sql.keys().map(String::as_str));
         return Err(Error::NotFound {
             message: format!("there is no database `{database}`"),
-            hint: format!("define it with `url = ...` under `[sql.{database}]` in wattle.toml"),
+            hint: question.map_or(hint.clone(), |question| format!("{question} Or {hint}")),
         });
     };
     if known.url.starts_with("sqlite:") {

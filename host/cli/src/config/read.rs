@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use wattle_api::guard::limits::LEAST_RESPONSE_BYTES;
 use wattle_api::native::scope::check_tenant;
+use wattle_graph::suggest;
 
 use crate::config::{Config, DEFAULT_FILE};
 use crate::error::Error;
@@ -279,7 +280,7 @@ impl Reader {
             self.problems.push(ConfigProblem {
                 key: key.clone(),
                 message: "this section does not exist".into(),
-                hint: Some(format!("the sections are {}", listed(SECTIONS))),
+                hint: Some(known(key, "the sections are", SECTIONS)),
             });
         }
     }
@@ -290,12 +291,12 @@ fn problem(key: &str, error: &figment::Error) -> ConfigProblem {
     let path = error.path.join(".");
     let key = [key, path.as_str()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
     let (message, hint) = match &error.kind {
-        Kind::UnknownField(field, known) => {
-            (format!("`{field}` is not a valid key"), Some(format!("known: {}", listed(known))))
+        Kind::UnknownField(field, names) => {
+            (format!("`{field}` is not a valid key"), Some(known(field, "known:", names)))
         }
         Kind::MissingField(field) => (format!("the key `{field}` is missing"), None),
-        Kind::UnknownVariant(word, known) => {
-            (format!("`{word}` is not a valid value"), Some(format!("use {}", listed(known))))
+        Kind::UnknownVariant(word, words) => {
+            (format!("`{word}` is not a valid value"), Some(known(word, "use", words)))
         }
         Kind::InvalidType(found, wanted) => (format!("expected {wanted}, found {found}"), None),
         other if path.ends_with("listen") => {
@@ -306,8 +307,12 @@ fn problem(key: &str, error: &figment::Error) -> ConfigProblem {
     ConfigProblem { key: key.join("."), message, hint }
 }
 
-fn listed(names: &[&str]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+/// Returns the hint for an unknown name: the most similar known one, and all of them.
+fn known(wanted: &str, what: &str, names: &[&str]) -> String {
+    let listed = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let question = suggest::did_you_mean(wanted, names.iter().copied());
+    let question = question.map(|question| format!("{question} ")).unwrap_or_default();
+    format!("{question}{what} {listed}")
 }
 
 #[cfg(test)]
