@@ -1,5 +1,7 @@
 //! `app.toml`: the parts of an app, and the permissions that it requests.
 
+mod tables;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +14,10 @@ use wattle_run::ports::store::UNBOUND;
 use crate::config::{AppConfig, Config, Needs};
 use crate::load::file::{self, FilePlace, MANIFEST_BYTES};
 use crate::load::limits::APP_COMPONENTS;
+use crate::load::manifest::tables::Tables;
 use crate::load::migrations::{MigrationRequest, NotPermitted};
+
+pub use self::tables::ManifestProblem;
 
 /// Name of the manifest file.
 pub const FILE: &str = "app.toml";
@@ -20,29 +25,25 @@ pub const FILE: &str = "app.toml";
 /// Files of components by plugin name.
 pub type ComponentFiles = BTreeMap<PluginName, FilePlace>;
 
+/// The tables of the file.
+const TABLES: [&str; 7] = ["app", "components", "needs", "migrations", "files", "settings", "page"];
+
 /// The content of `app.toml`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
     /// `[app]`.
     pub app: AppTable,
     /// Component files by plugin name, relative to the app folder.
-    #[serde(default)]
     pub components: BTreeMap<PluginName, PathBuf>,
     /// Permissions that the app requests.
-    #[serde(default)]
     pub needs: Needs,
     /// Migration folders by database and dialect, relative to the app folder.
-    #[serde(default)]
     pub migrations: BTreeMap<String, BTreeMap<String, PathBuf>>,
     /// File projections by name.
-    #[serde(default)]
     pub files: BTreeMap<String, FileProjection>,
     /// Settings of the app, without secrets.
-    #[serde(default)]
     pub settings: Map<String, Value>,
     /// `[page]`.
-    #[serde(default)]
     pub page: Option<PageTable>,
 }
 
@@ -101,36 +102,50 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// A message that names the file and, if known, the line.
+    /// All problems, one after the other, with the path of the file and, if known, the line.
     pub fn read(folder: &Path) -> Result<Self, String> {
         let text = file::read_text(folder, Path::new(FILE), MANIFEST_BYTES)
             .map_err(|error| error.to_string())?;
-        Self::parse(&text).map_err(|error| format!("{FILE}: {error}"))
+        Self::parse(&text).map_err(|problems| {
+            let path = folder.join(FILE);
+            let texts: Vec<String> =
+                problems.iter().map(|problem| problem.of_file(&path)).collect();
+            texts.join("\n")
+        })
     }
 
     /// Parses a manifest.
     ///
     /// # Errors
     ///
-    /// A message that names the line, if known.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let manifest: Self = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
-            let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            format!("{place}{}", error.message())
-        })?;
-        if manifest.app.name.as_str() == UNBOUND {
-            return Err(format!(
-                "the app name `{UNBOUND}` is reserved for threads without a graph"
+    /// All problems by line.
+    pub fn parse(text: &str) -> Result<Self, Vec<ManifestProblem>> {
+        let mut tables = Tables::parse(text).map_err(|problem| vec![problem])?;
+        let app: Option<AppTable> = tables.take_required("app", &["name", "version"]);
+        let components: BTreeMap<PluginName, PathBuf> =
+            tables.take("components", &[]).unwrap_or_default();
+        let needs = tables.take("needs", &[]).unwrap_or_default();
+        let migrations = tables.take("migrations", &[]).unwrap_or_default();
+        let files = tables.take("files", &[]).unwrap_or_default();
+        let settings = tables.take("settings", &[]).unwrap_or_default();
+        let page = tables.take("page", &["title", "folder"]);
+        if app.as_ref().is_some_and(|app| app.name.as_str() == UNBOUND) {
+            tables.add(ManifestProblem::new(
+                format!("the app name `{UNBOUND}` is reserved for threads without a graph"),
+                "give the app another name",
             ));
         }
-        if manifest.components.len() > APP_COMPONENTS {
-            return Err(format!(
-                "`[components]` has more than {APP_COMPONENTS} components\n  hint: put several \
-                 nodes into one component, or split the app"
+        if components.len() > APP_COMPONENTS {
+            tables.add(ManifestProblem::new(
+                format!("`[components]` has more than {APP_COMPONENTS} components"),
+                "put several nodes into one component, or split the app",
             ));
         }
-        Ok(manifest)
+        let problems = tables.finish(&TABLES);
+        match app.filter(|_| problems.is_empty()) {
+            Some(app) => Ok(Self { app, components, needs, migrations, files, settings, page }),
+            None => Err(problems),
+        }
     }
 
     /// Returns true if the app has graphs. An app that consists of a page needs no graphs.
@@ -212,11 +227,69 @@ mod tests {
         assert_eq!(settings["massive_base_url"], "http://127.0.0.1:9");
     }
 
+    fn problems(text: &str) -> Vec<String> {
+        let problems = Manifest::parse(text).unwrap_err();
+        problems.iter().map(|problem| problem.of_file(Path::new("notes/app.toml"))).collect()
+    }
+
     #[test]
-    fn problems_name_the_line() {
-        let error = Manifest::parse("[app]\nname = \"a\"\nversion = \"1\"\ncolour = 1\n");
-        let error = error.unwrap_err();
-        assert!(error.starts_with("line 4: ") && error.contains("colour"), "{error}");
+    fn all_problems_name_the_file_and_the_line() {
+        let text = r#"
+[app]
+name = "notes"
+vesion = "1"
+colour = 1
+[components]
+notes = 3
+"1x" = "x.wasm"
+[needs]
+llm = ["chat"]
+htpp = []
+sql = [{ database = "notes" }, { acces = "read-only" }]
+[page]
+title = "Notes"
+[setings]
+a = 1
+"#;
+        let app = "expected one of `name`, `version`, `doc`, `web`, `graphs`";
+        let needs = "expected one of `llm`, `http`, `sql`, `tools`, `memory`, `tenant_routes`, \
+                     `in_doubt`, `limits`, `plugins`";
+        let sql = "expected one of `database`, `access`, `tables`, `schema`, `functions`, \
+                   `timeout`, `rows`, `bytes`";
+        let tables = "the tables are: `app`, `components`, `needs`, `migrations`, `files`, \
+                      `settings`, `page`";
+        let expected = [
+            format!("4: unknown field `vesion`, {app}\n  hint: did you mean `version`?"),
+            format!("5: unknown field `colour`, {app}"),
+            "7: invalid type: integer `3`, expected path string".to_owned(),
+            "8: `1x` is not a valid plugin name: 1 to 128 of letters, digits, `_`, `-` and `.`, \
+             starting with a letter or `_`"
+                .to_owned(),
+            format!("11: unknown field `htpp`, {needs}\n  hint: did you mean `http`?"),
+            format!("12: unknown field `acces`, {sql}\n  hint: did you mean `access`?"),
+            "13: `[page]` has no key `folder`".to_owned(),
+            format!("15: unknown field `setings`\n  hint: did you mean `settings`? {tables}"),
+        ];
+        assert_eq!(problems(text), expected.map(|problem| format!("notes/app.toml:{problem}")));
+    }
+
+    #[test]
+    fn a_manifest_without_its_table_or_with_bad_syntax_has_one_problem() {
+        let missing = "notes/app.toml: the table `app` is missing\n  hint: add `[app]`";
+        assert_eq!(problems(""), [missing]);
+        assert_eq!(problems("app = 1"), ["notes/app.toml:1: `app` must be a table, not integer"]);
+        let [syntax]: [String; 1] = problems("[app]\nname = \n").try_into().unwrap();
+        assert!(syntax.starts_with("notes/app.toml:2: "), "{syntax}");
+        let reserved = format!("[app]\nname = \"{UNBOUND}\"\nversion = \"1\"");
+        let [reserved]: [String; 1] = problems(&reserved).try_into().unwrap();
+        assert!(reserved.contains("is reserved"), "{reserved}");
+    }
+
+    #[test]
+    fn many_problems_are_cut() {
+        let keys: String = (0..5_000).map(|number| format!("k{number} = 1\n")).collect();
+        let found = problems(&format!("[app]\nname = \"a\"\nversion = \"1\"\n{keys}"));
+        assert_eq!(found.len(), 100);
     }
 
     #[test]
@@ -228,7 +301,7 @@ mod tests {
             Manifest::parse(&format!("{head}{lines}"))
         };
         assert_eq!(manifest(APP_COMPONENTS).unwrap().components.len(), APP_COMPONENTS);
-        let error = manifest(APP_COMPONENTS + 1).unwrap_err();
-        assert!(error.contains("more than 32 components"), "{error}");
+        let problems = manifest(APP_COMPONENTS + 1).unwrap_err();
+        assert!(problems[0].message.contains("more than 32 components"), "{problems:?}");
     }
 }
