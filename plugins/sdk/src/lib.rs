@@ -59,3 +59,8 @@ extern crate self as wattle_plugin;
 
 #[cfg(test)]
 mod tests;
+
+// Compiles the Rust code of the guide for authors of plugins.
+#[cfg(doctest)]
+#[doc = include_str!("../../../host/docs/plugins.md")]
+struct Guide;
