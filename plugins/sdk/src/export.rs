@@ -8,13 +8,11 @@ mod reducer;
 mod tool;
 mod web;
 
-pub use self::node::{
-    Node, NodeEntry, node_config_schema, node_input_schema, node_output_schema, run_node,
-};
+pub use self::node::{Node, NodeEntry, NodeFunction, TypedNode, node_config_schema};
 pub use self::openapi::{describe_routes, openapi};
 pub use self::operation::Operation;
 pub use self::reducer::{Reducer, ReducerEntry, reduce};
-pub use self::tool::{Tool, ToolEntry, call_tool, tool_accepts_invalid, tool_arguments_schema};
+pub use self::tool::{Tool, ToolEntry, ToolFunction, TypedTool};
 pub use self::web::{Handler, HandlerEntry};
 #[cfg(target_arch = "wasm32")]
 pub use crate::wire::export::{

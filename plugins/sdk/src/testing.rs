@@ -60,12 +60,13 @@ use crate::tool::{ToolContext, ToolOutput};
 
 /// Runs a node with an input, as the host does.
 pub fn run_node<N: Node>(context: &Context, input: &Value) -> Result<Decision, Failure> {
-    (N::ENTRY.run)(context, &input.to_string())
+    (N::ENTRY.function)().run(context, &input.to_string())
 }
 
 /// Returns the schemas of a node's input and updates, as the host receives them.
 pub fn node_schemas<N: Node>() -> (Value, Value) {
-    ((N::ENTRY.input_schema)(), (N::ENTRY.output_schema)())
+    let function = (N::ENTRY.function)();
+    (function.input_schema(), function.output_schema())
 }
 
 /// Returns the schema of a node's configuration, if it has one.
@@ -75,12 +76,12 @@ pub fn config_schema<N: Node>() -> Option<Value> {
 
 /// Calls a tool with arguments, as the host does.
 pub fn call_tool<T: Tool>(context: &ToolContext, arguments: &Value) -> Result<ToolOutput, Failure> {
-    (T::ENTRY.call)(context, &arguments.to_string())
+    (T::ENTRY.function)().call(context, &arguments.to_string())
 }
 
 /// Returns the schema of a tool's arguments, as models receive it.
 pub fn tool_schema<T: Tool>() -> Value {
-    (T::ENTRY.arguments_schema)()
+    (T::ENTRY.function)().arguments_schema()
 }
 
 /// Environment variable with which [`check_openapi`] writes the file.

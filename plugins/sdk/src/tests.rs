@@ -163,8 +163,8 @@ fn invalid_input_is_rejected_with_its_path() {
 
 #[test]
 fn only_unchecked_tools_accept_invalid_arguments() {
-    assert!(!(strict::ENTRY.accepts_invalid)());
-    assert!((lenient::ENTRY.accepts_invalid)());
+    assert!(!(strict::ENTRY.function)().accepts_invalid());
+    assert!((lenient::ENTRY.function)().accepts_invalid());
     assert_eq!(testing::tool_schema::<strict>(), testing::tool_schema::<lenient>());
     let wrong = json!({"number": "x"});
     let context =

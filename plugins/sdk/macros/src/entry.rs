@@ -34,3 +34,9 @@ pub(crate) fn beside(
         }
     }
 }
+
+/// Returns the body of a closure of an entry whose function has an error of its own. It has every
+/// type, and is never part of a plugin.
+pub(crate) fn none() -> TokenStream {
+    quote!(::std::unreachable!())
+}

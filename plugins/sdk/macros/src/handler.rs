@@ -10,7 +10,7 @@ use syn::{
     Error, GenericArgument, Ident, ItemFn, LitInt, LitStr, PathArguments, Token, Type, token,
 };
 
-use crate::{doc, entry};
+use crate::{doc, entry, signature};
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
@@ -162,12 +162,23 @@ impl Declaration {
     }
 }
 
-/// Returns the function and its entry type.
+/// The signature that the attribute requires, and its number of arguments.
+const FORM: &str = "fn(&Request) -> Result<Response, Failure>";
+const INPUTS: usize = 1;
+
+/// Returns the function and its entry type. After a compile error, the entry does not name the
+/// function.
 pub(crate) fn expand(endpoint: &Endpoint, function: ItemFn) -> TokenStream {
     let Endpoint { method, path, declarations } = endpoint;
     let doc = doc::text(&function.attrs);
     let ident = &function.sig.ident;
-    let target = quote_spanned!(function.sig.inputs.span() => #ident);
+    let (target, error) = match signature::check(&function.sig, FORM, INPUTS) {
+        Ok(()) => (quote_spanned!(function.sig.inputs.span() => #ident), None),
+        Err(error) => {
+            let none = entry::none();
+            (quote!(|_| #none), Some(error.into_compile_error()))
+        }
+    };
     let describe = if declarations.is_empty() {
         quote!(|_| {})
     } else {
@@ -184,7 +195,8 @@ pub(crate) fn expand(endpoint: &Endpoint, function: ItemFn) -> TokenStream {
                 handle: #target,
             };
     };
-    entry::beside(function, &Ident::new("Handler", Span::call_site()), &implementation)
+    let entry = entry::beside(function, &Ident::new("Handler", Span::call_site()), &implementation);
+    quote!(#error #entry)
 }
 
 #[cfg(test)]
@@ -248,6 +260,17 @@ mod tests {
         ] {
             assert!(text.contains(statement), "{statement} is not in {text}");
         }
+    }
+
+    #[test]
+    fn entry_after_an_error_does_not_name_the_function() {
+        let endpoint: Endpoint = parse_str("GET, \"/items\"").unwrap();
+        let function: ItemFn = parse_quote! {
+            fn items() -> Result<Response, Failure> { work() }
+        };
+        let text = expand(&endpoint, function).to_string();
+        assert!(text.contains("fn(&Request) -> Result<Response, Failure>"), "{text}");
+        assert!(text.contains("handle : | _ | :: std :: unreachable ! ()"), "{text}");
     }
 
     #[test]

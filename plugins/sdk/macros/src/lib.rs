@@ -9,6 +9,7 @@ mod doc;
 mod entry;
 mod handler;
 mod named;
+mod signature;
 
 use proc_macro::TokenStream;
 use syn::{ItemFn, parse_macro_input};

@@ -6,7 +6,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{Error, Ident, ItemFn, LitStr, Token, Type};
 
-use crate::{doc, entry};
+use crate::{doc, entry, signature};
 
 /// The attribute of a function.
 #[derive(Clone, Copy)]
@@ -14,6 +14,28 @@ pub(crate) enum Kind {
     Node,
     Tool,
     Reducer,
+}
+
+/// Number of arguments of a function with one of these attributes.
+const INPUTS: usize = 2;
+
+impl Kind {
+    fn entry_trait(self) -> &'static str {
+        match self {
+            Self::Node => "Node",
+            Self::Tool => "Tool",
+            Self::Reducer => "Reducer",
+        }
+    }
+
+    /// Returns the signature that the attribute requires.
+    fn form(self) -> &'static str {
+        match self {
+            Self::Node => "fn(&Context, Input) -> Result<Output, Failure>",
+            Self::Tool => "fn(&ToolContext, Args) -> Result<ToolOutput, Failure>",
+            Self::Reducer => "fn(Option<Current>, Vec<Update>) -> Result<Value, Failure>",
+        }
+    }
 }
 
 /// Arguments of an attribute: `name = "..."` and the arguments of its kind. All are optional.
@@ -80,83 +102,105 @@ impl Arguments {
     }
 }
 
-/// Returns the function together with its entry type, or a compile error.
+/// Returns the function together with its entry type. After a compile error, the entry does not
+/// name the function: `export!` still finds the entry, so nothing else is reported.
 pub(crate) fn expand(kind: Kind, arguments: &Arguments, function: ItemFn) -> TokenStream {
-    match arguments.check(kind).and_then(|()| checked_name(arguments, &function)) {
-        Ok(name) => entry::beside(
-            function.clone(),
-            &Ident::new(entry_trait(kind), Span::call_site()),
-            &implementation(kind, &name, arguments, &function),
-        ),
-        Err(error) => error.into_compile_error(),
-    }
+    let (name, target, error) = match checked(kind, arguments, &function) {
+        Ok(name) => (name, Some(target(&function)), None),
+        Err(error) => (function.sig.ident.to_string(), None, Some(error.into_compile_error())),
+    };
+    let entry = entry::beside(
+        function.clone(),
+        &Ident::new(kind.entry_trait(), Span::call_site()),
+        &implementation(kind, &name, arguments, &function, target.as_ref()),
+    );
+    quote!(#error #entry)
 }
 
-fn entry_trait(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Node => "Node",
-        Kind::Tool => "Tool",
-        Kind::Reducer => "Reducer",
-    }
+/// Returns the name of the entry, if function and arguments are those of the attribute.
+fn checked(kind: Kind, arguments: &Arguments, function: &ItemFn) -> syn::Result<String> {
+    arguments.check(kind)?;
+    signature::check(&function.sig, kind.form(), INPUTS)?;
+    checked_name(arguments, function)
 }
 
-fn implementation(kind: Kind, name: &str, arguments: &Arguments, function: &ItemFn) -> TokenStream {
-    let doc = doc::text(&function.attrs);
+/// Names the function. The span makes errors about wrong types point to the signature.
+fn target(function: &ItemFn) -> TokenStream {
     let ident = &function.sig.ident;
-    // The span makes errors about a wrong signature point to the signature.
-    let span = function.sig.inputs.span();
-    let target = quote_spanned!(span => #ident);
+    quote_spanned!(function.sig.inputs.span() => #ident)
+}
+
+fn implementation(
+    kind: Kind,
+    name: &str,
+    arguments: &Arguments,
+    function: &ItemFn,
+    target: Option<&TokenStream>,
+) -> TokenStream {
+    let doc = doc::text(&function.attrs);
     match kind {
-        Kind::Node => node(name, &doc, arguments, &target),
-        Kind::Tool => tool(name, &doc, arguments, &target),
-        Kind::Reducer => quote! {
-            const ENTRY: ::wattle_plugin::export::ReducerEntry =
-                ::wattle_plugin::export::ReducerEntry {
-                    name: #name,
-                    doc: #doc,
-                    reduce: |current, updates| {
-                        ::wattle_plugin::export::reduce(#target, current, updates)
-                    },
-                };
-        },
+        Kind::Node => node(name, &doc, arguments, target),
+        Kind::Tool => tool(name, &doc, arguments, target),
+        Kind::Reducer => reducer(name, &doc, target),
     }
 }
 
-fn node(name: &str, doc: &str, arguments: &Arguments, target: &TokenStream) -> TokenStream {
+fn reducer(name: &str, doc: &str, target: Option<&TokenStream>) -> TokenStream {
+    let reduce = match target {
+        Some(target) => quote!(::wattle_plugin::export::reduce(#target, current, updates)),
+        None => entry::none(),
+    };
+    quote! {
+        const ENTRY: ::wattle_plugin::export::ReducerEntry =
+            ::wattle_plugin::export::ReducerEntry {
+                name: #name,
+                doc: #doc,
+                reduce: |current, updates| #reduce,
+            };
+    }
+}
+
+fn node(name: &str, doc: &str, arguments: &Arguments, target: Option<&TokenStream>) -> TokenStream {
     let config_schema = match &arguments.config {
         Some(config) => quote!(::std::option::Option::Some(
             ::wattle_plugin::export::node_config_schema::<#config>
         )),
         None => quote!(::std::option::Option::None),
     };
+    let function = match target {
+        Some(target) => quote! {
+            ::std::boxed::Box::new(::wattle_plugin::export::TypedNode(#target))
+        },
+        None => entry::none(),
+    };
     quote! {
         const ENTRY: ::wattle_plugin::export::NodeEntry = ::wattle_plugin::export::NodeEntry {
             name: #name,
             doc: #doc,
-            input_schema: || ::wattle_plugin::export::node_input_schema(#target),
-            output_schema: || ::wattle_plugin::export::node_output_schema(#target),
             config_schema: #config_schema,
-            run: |context, input| ::wattle_plugin::export::run_node(#target, context, input),
+            function: || #function,
         };
     }
 }
 
-fn tool(name: &str, doc: &str, arguments: &Arguments, target: &TokenStream) -> TokenStream {
+fn tool(name: &str, doc: &str, arguments: &Arguments, target: Option<&TokenStream>) -> TokenStream {
     let read_only = arguments.read_only.is_some();
     let idempotent = arguments.idempotent.is_some();
+    let function = match target {
+        Some(target) => quote! {
+            ::std::boxed::Box::new(::wattle_plugin::export::TypedTool(#target))
+        },
+        None => entry::none(),
+    };
     quote! {
         const ENTRY: ::wattle_plugin::export::ToolEntry = ::wattle_plugin::export::ToolEntry {
             name: #name,
             description: #doc,
-            arguments_schema: || ::wattle_plugin::export::tool_arguments_schema(#target),
-            accepts_invalid: || ::wattle_plugin::export::tool_accepts_invalid(#target),
             hints: ::wattle_plugin::tool::ToolHints {
                 read_only: #read_only,
                 idempotent: #idempotent,
             },
-            call: |context, arguments| {
-                ::wattle_plugin::export::call_tool(#target, context, arguments)
-            },
+            function: || #function,
         };
     }
 }
@@ -238,5 +282,22 @@ mod tests {
         assert!(text.contains("fn count"), "{text}");
         assert!(text.contains("struct count"), "{text}");
         assert!(text.contains("doc : \"Counts.\""), "{text}");
+        assert_eq!(text.matches("TypedNode (count)").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn entry_after_an_error_does_not_name_the_function() {
+        for (kind, trait_name) in
+            [(Kind::Node, "Node"), (Kind::Tool, "Tool"), (Kind::Reducer, "Reducer")]
+        {
+            let function: ItemFn = parse_quote! {
+                async fn count(a: &Context, b: Input) -> Result<Update, Failure> { work() }
+            };
+            let text = expand(kind, &Arguments::default(), function).to_string();
+            assert_eq!(text.matches("compile_error !").count(), 1, "{text}");
+            assert!(text.contains("async fn count"), "{text}");
+            assert!(text.contains(&format!("export :: {trait_name} for count")), "{text}");
+            assert!(!text.contains("(count"), "{text}");
+        }
     }
 }

@@ -9,20 +9,16 @@ use crate::json;
 use crate::node::{Context, Decision, NodeOutput};
 
 /// The description of a node and the function that runs it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct NodeEntry {
     /// Name of the node.
     pub name: &'static str,
     /// Documentation of the node.
     pub doc: &'static str,
-    /// Returns the JSON Schema of the input.
-    pub input_schema: fn() -> Value,
-    /// Returns the JSON Schema of the updates.
-    pub output_schema: fn() -> Value,
     /// Returns the JSON Schema of the configuration; `None` for a node without one.
     pub config_schema: Option<fn() -> Value>,
-    /// Runs the node with an input as JSON text.
-    pub run: fn(&Context, &str) -> Result<Decision, Failure>,
+    /// Returns the function.
+    pub function: fn() -> Box<dyn NodeFunction>,
 }
 
 /// A node. `#[node]` implements it for a type with the name of the function.
@@ -31,27 +27,38 @@ pub trait Node {
     const ENTRY: NodeEntry;
 }
 
-/// Returns the schema of a node's input.
-pub fn node_input_schema<I: JsonSchema, O>(_node: fn(&Context, I) -> Result<O, Failure>) -> Value {
-    json::input_schema::<I>()
+/// The function of a node with JSON in the place of its types.
+pub trait NodeFunction {
+    /// Returns the JSON Schema of the input.
+    fn input_schema(&self) -> Value;
+
+    /// Returns the JSON Schema of the updates.
+    fn output_schema(&self) -> Value;
+
+    /// Runs the node with an input as JSON text.
+    fn run(&self, context: &Context, input: &str) -> Result<Decision, Failure>;
 }
 
-/// Returns the schema of a node's updates.
-pub fn node_output_schema<I, O: NodeOutput>(_node: fn(&Context, I) -> Result<O, Failure>) -> Value {
-    O::schema()
+/// The function of a node with its types. An entry names the function only here, so the compiler
+/// reports a wrong signature once.
+pub struct TypedNode<I, O>(pub fn(&Context, I) -> Result<O, Failure>);
+
+impl<I: DeserializeOwned + JsonSchema, O: NodeOutput> NodeFunction for TypedNode<I, O> {
+    fn input_schema(&self) -> Value {
+        json::input_schema::<I>()
+    }
+
+    fn output_schema(&self) -> Value {
+        O::schema()
+    }
+
+    fn run(&self, context: &Context, input: &str) -> Result<Decision, Failure> {
+        let what = format!("the input of node `{}`", context.node);
+        (self.0)(context, json::read(&what, input)?)?.decide()
+    }
 }
 
 /// Returns the schema of a node's configuration.
 pub fn node_config_schema<C: JsonSchema>() -> Value {
     json::input_schema::<C>()
-}
-
-/// Parses the input, runs the node, and splits its updates by channel.
-pub fn run_node<I: DeserializeOwned, O: NodeOutput>(
-    node: fn(&Context, I) -> Result<O, Failure>,
-    context: &Context,
-    input: &str,
-) -> Result<Decision, Failure> {
-    let what = format!("the input of node `{}`", context.node);
-    node(context, json::read(&what, input)?)?.decide()
 }

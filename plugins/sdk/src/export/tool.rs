@@ -5,23 +5,17 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::tool::{ToolArguments, ToolContext, ToolHints, ToolOutput};
 
-type ToolFunction<A> = fn(&ToolContext, A) -> Result<ToolOutput, Failure>;
-
 /// The description of a tool and the function that calls it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct ToolEntry {
     /// Name of the tool.
     pub name: &'static str,
     /// Description for models.
     pub description: &'static str,
-    /// Returns the JSON Schema of the arguments.
-    pub arguments_schema: fn() -> Value,
-    /// Returns true if the tool accepts arguments that violate the schema.
-    pub accepts_invalid: fn() -> bool,
     /// Declared hints about the effects of the tool.
     pub hints: ToolHints,
-    /// Calls the tool with arguments as JSON text.
-    pub call: fn(&ToolContext, &str) -> Result<ToolOutput, Failure>,
+    /// Returns the function.
+    pub function: fn() -> Box<dyn ToolFunction>,
 }
 
 /// A tool. `#[tool]` implements it for a type with the name of the function.
@@ -30,21 +24,32 @@ pub trait Tool {
     const ENTRY: ToolEntry;
 }
 
-/// Returns the schema of a tool's arguments.
-pub fn tool_arguments_schema<A: ToolArguments>(_tool: ToolFunction<A>) -> Value {
-    A::schema()
+/// The function of a tool with JSON in the place of its types.
+pub trait ToolFunction {
+    /// Returns the JSON Schema of the arguments.
+    fn arguments_schema(&self) -> Value;
+
+    /// Returns true if the tool accepts arguments that violate the schema.
+    fn accepts_invalid(&self) -> bool;
+
+    /// Calls the tool with arguments as JSON text.
+    fn call(&self, context: &ToolContext, arguments: &str) -> Result<ToolOutput, Failure>;
 }
 
-/// Returns true if the tool accepts arguments that violate the schema.
-pub fn tool_accepts_invalid<A: ToolArguments>(_tool: ToolFunction<A>) -> bool {
-    A::ACCEPTS_INVALID
-}
+/// The function of a tool with its types. An entry names the function only here, so the compiler
+/// reports a wrong signature once.
+pub struct TypedTool<A>(pub fn(&ToolContext, A) -> Result<ToolOutput, Failure>);
 
-/// Parses the arguments and calls the tool.
-pub fn call_tool<A: ToolArguments>(
-    tool: ToolFunction<A>,
-    context: &ToolContext,
-    arguments: &str,
-) -> Result<ToolOutput, Failure> {
-    tool(context, A::read(context, arguments)?)
+impl<A: ToolArguments> ToolFunction for TypedTool<A> {
+    fn arguments_schema(&self) -> Value {
+        A::schema()
+    }
+
+    fn accepts_invalid(&self) -> bool {
+        A::ACCEPTS_INVALID
+    }
+
+    fn call(&self, context: &ToolContext, arguments: &str) -> Result<ToolOutput, Failure> {
+        (self.0)(context, A::read(context, arguments)?)
+    }
 }

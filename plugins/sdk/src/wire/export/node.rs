@@ -11,12 +11,15 @@ use crate::wire::panic::report_panics;
 /// Returns the descriptions of all nodes.
 pub fn describe(entries: &[NodeEntry]) -> Vec<raw::NodeInfo> {
     report_panics();
-    let info = |entry: &NodeEntry| raw::NodeInfo {
-        name: entry.name.to_owned(),
-        doc: entry.doc.to_owned(),
-        input_schema: (entry.input_schema)().to_string(),
-        output_schema: (entry.output_schema)().to_string(),
-        extra: config_schema(entry),
+    let info = |entry: &NodeEntry| {
+        let function = (entry.function)();
+        raw::NodeInfo {
+            name: entry.name.to_owned(),
+            doc: entry.doc.to_owned(),
+            input_schema: function.input_schema().to_string(),
+            output_schema: function.output_schema().to_string(),
+            extra: config_schema(entry),
+        }
     };
     entries.iter().map(info).collect()
 }
@@ -38,7 +41,7 @@ pub fn run_named(
         .iter()
         .find(|entry| entry.name == context.node)
         .ok_or_else(|| Failure::not_found(format!("the plugin has no node `{}`", context.node)))?;
-    Ok((entry.run)(&context, input)?.into())
+    Ok((entry.function)().run(&context, input)?.into())
 }
 
 impl From<raw::TaskContext> for Context {

@@ -11,12 +11,15 @@ use crate::wire::panic::report_panics;
 /// Returns the descriptions of all tools.
 pub fn list_tools(entries: &[ToolEntry]) -> Vec<raw::ToolInfo> {
     report_panics();
-    let info = |entry: &ToolEntry| raw::ToolInfo {
-        name: entry.name.to_owned(),
-        description: entry.description.to_owned(),
-        arguments_schema: (entry.arguments_schema)().to_string(),
-        accepts_invalid: (entry.accepts_invalid)(),
-        extra: hints(entry.hints),
+    let info = |entry: &ToolEntry| {
+        let function = (entry.function)();
+        raw::ToolInfo {
+            name: entry.name.to_owned(),
+            description: entry.description.to_owned(),
+            arguments_schema: function.arguments_schema().to_string(),
+            accepts_invalid: function.accepts_invalid(),
+            extra: hints(entry.hints),
+        }
     };
     entries.iter().map(info).collect()
 }
@@ -42,7 +45,7 @@ pub fn tool_named(
         .iter()
         .find(|entry| entry.name == context.tool)
         .ok_or_else(|| Failure::not_found(format!("the plugin has no tool `{}`", context.tool)))?;
-    Ok((entry.call)(&context, arguments)?.into())
+    Ok((entry.function)().call(&context, arguments)?.into())
 }
 
 impl From<raw::CallContext> for ToolContext {
