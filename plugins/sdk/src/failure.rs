@@ -1,5 +1,11 @@
 //! Failures: the error type of guests and of all imports.
 
+use std::char::ParseCharError;
+use std::fmt;
+use std::num::{ParseFloatError, ParseIntError, TryFromIntError};
+use std::str::{ParseBoolError, Utf8Error};
+use std::string::FromUtf8Error;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -46,11 +52,24 @@ const STATUS: &str = "status";
 ///
 /// let failure = Failure::new(code::BUSY, "the book is closed until 08:00").retryable();
 /// assert!(failure.retryable);
+/// ```
 ///
-/// fn parse(text: &str) -> Result<u32, Failure> {
-///     Ok(serde_json::from_str(text)?)
+/// In a function that returns `Result<_, Failure>`, `?` converts the errors of JSON and of the
+/// conversions of the standard library.
+///
+/// ```
+/// use wattle_plugin::{Failure, code};
+///
+/// fn total(prices: &str, count: &str) -> Result<i64, Failure> {
+///     let prices: Vec<i64> = serde_json::from_str(prices)?;
+///     let count: u32 = count.trim().parse()?;
+///     Ok(prices.iter().sum::<i64>() * i64::from(count))
 /// }
-/// assert_eq!(parse("x").unwrap_err().code, code::INVALID);
+///
+/// assert_eq!(total("[2, 3]", "4"), Ok(20));
+/// let failure = total("[2, 3]", "four").unwrap_err();
+/// assert_eq!(failure.code, code::INVALID);
+/// assert_eq!(failure.message, "read an integer: invalid digit found in string");
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
@@ -169,11 +188,42 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
+/// Converts errors of the standard library. A conversion of all errors is impossible, because
+/// `Failure` is an error itself.
+macro_rules! from_conversions {
+    ($($error:ty: $operation:literal;)*) => {$(
+        /// Converts the error to a failure with the code `invalid`.
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::invalid(error.to_string()).context($operation)
+            }
+        }
+    )*};
+}
+
+from_conversions! {
+    ParseIntError: "read an integer";
+    ParseFloatError: "read a number";
+    ParseBoolError: "read a boolean";
+    ParseCharError: "read a character";
+    TryFromIntError: "convert an integer";
+    Utf8Error: "read bytes as UTF-8";
+    FromUtf8Error: "read bytes as UTF-8";
+}
+
+/// Converts the error of `write!` to a failure with the code `internal`: a text takes everything, so
+/// an implementation of `Display` failed.
+impl From<fmt::Error> for Failure {
+    fn from(error: fmt::Error) -> Self {
+        Self::internal(error.to_string()).context("write a text")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::Failure;
+    use super::{Failure, code};
 
     #[test]
     fn status_keeps_other_details() {
@@ -181,6 +231,31 @@ mod tests {
         assert_eq!(failure.details.as_deref(), Some(&json!({"field": "a", "status": 400})));
         let failure = Failure::invalid("no").with_details(json!([1])).with_status(400);
         assert_eq!(failure.details.as_deref(), Some(&json!({"facts": [1], "status": 400})));
+    }
+
+    #[test]
+    fn errors_of_the_standard_library_become_failures() {
+        fn read<T: std::str::FromStr>(text: &str) -> Failure
+        where
+            Failure: From<T::Err>,
+        {
+            text.parse::<T>().map_err(Failure::from).err().unwrap()
+        }
+        let not_utf8 = String::from_utf8(vec![0xff]).unwrap_err();
+        let failures = [
+            (read::<u8>("x"), "read an integer: "),
+            (read::<f64>("x"), "read a number: "),
+            (read::<bool>("x"), "read a boolean: "),
+            (read::<char>("xy"), "read a character: "),
+            (u8::try_from(256_i64).unwrap_err().into(), "convert an integer: "),
+            (not_utf8.utf8_error().into(), "read bytes as UTF-8: "),
+            (not_utf8.into(), "read bytes as UTF-8: "),
+        ];
+        for (failure, operation) in failures {
+            assert_eq!(failure.code, code::INVALID);
+            assert!(failure.message.starts_with(operation), "{}", failure.message);
+        }
+        assert_eq!(Failure::from(std::fmt::Error).code, code::INTERNAL);
     }
 
     // Every `Result` contains a failure. A larger one would trigger lints in every plugin.
