@@ -120,6 +120,12 @@ impl HostedApp for App {
         Ok(&self.plugin(plugin)?.info().tools)
     }
 
+    fn providers_of(&self, tool: &str) -> Vec<PluginName> {
+        let provides = |plugin: &dyn Plugin| plugin.info().tools.iter().any(|it| it.name == tool);
+        let providers = self.plugins.iter().filter(|(_, plugin)| provides(plugin.as_ref()));
+        providers.map(|(name, _)| name.clone()).collect()
+    }
+
     async fn call_tool(
         &self,
         plugin: &PluginName,

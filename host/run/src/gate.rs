@@ -103,6 +103,9 @@ pub trait HostedApp: Send + Sync {
     /// `not-found` if the app has no such plugin.
     fn tools(&self, plugin: &PluginName) -> Result<&[ToolInfo], Failure>;
 
+    /// Returns the plugins of the app that provide a tool with a bare name, sorted by name.
+    fn providers_of(&self, tool: &str) -> Vec<PluginName>;
+
     /// Calls a tool of a plugin. `gate` is the gate of the tool.
     ///
     /// # Errors

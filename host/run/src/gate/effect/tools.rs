@@ -5,6 +5,8 @@
 //! no tool can receive the calls of another. A tool whose server elicits receives the answer even
 //! if its name has come to mean another tool.
 
+mod refusal;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,6 +67,18 @@ struct GrantedTools {
     unavailable: Vec<(ToolSource, Failure)>,
 }
 
+impl GrantedTools {
+    fn names(&self) -> Vec<&str> {
+        self.tools.iter().map(|tool| tool.info.name.as_str()).collect()
+    }
+
+    /// Returns the message for a name that several tools have.
+    fn ambiguous(&self, name: &str) -> String {
+        let named = self.tools.iter().filter(|tool| tool.info.name == name);
+        refusal::ambiguous(name, &named.map(Tool::reference).collect::<Vec<_>>())
+    }
+}
+
 /// Lists the tools of a caller, each under a name that identifies it. A source whose tools cannot
 /// be listed has one unavailable entry, so that the caller can distinguish an unavailable tool from
 /// one that does not exist.
@@ -78,7 +92,7 @@ async fn list_tools(context: &EffectContext<'_>) -> Vec<ToolInfo> {
         *count.entry(&tool.info.name).or_default() += 1;
     }
     for (name, _) in count.iter().filter(|&(_, &claims)| claims > 1) {
-        context.log("warn", &ambiguous_name_message(name, &toolbox.tools));
+        context.log("warn", &toolbox.ambiguous(name));
     }
     let shadowed = |tool: &Tool| count.get(tool.info.name.as_str()).is_some_and(|&n| n > 1);
     let visible = toolbox.tools.iter().map(|tool| {
@@ -221,7 +235,7 @@ async fn find_tool(context: &EffectContext<'_>, wanted: &str) -> Result<Tool, Fa
     match (places.next(), places.next()) {
         (Some(place), None) => Ok(toolbox.tools.swap_remove(place)),
         (Some(_), Some(_)) => {
-            let text = ambiguous_name_message(wanted, &toolbox.tools);
+            let text = toolbox.ambiguous(wanted);
             context.log("error", &text);
             Err(Failure::new(code::DENIED, text))
         }
@@ -234,7 +248,8 @@ async fn find_tool(context: &EffectContext<'_>, wanted: &str) -> Result<Tool, Fa
                 ),
                 ..missing
             },
-            None => unknown(context.caller, wanted, &toolbox.tools),
+            None => not_granted(context, wanted)
+                .unwrap_or_else(|| refusal::unknown(context.caller, wanted, &toolbox.names())),
         }),
     }
 }
@@ -246,11 +261,11 @@ async fn find_by_reference(
 ) -> Result<Tool, Failure> {
     let name = grant.tool.as_deref().unwrap_or_default();
     if !is_granted(context, &grant.source, name) {
-        return Err(denied(context.caller, wanted));
+        return Err(refusal::denied(context.caller, wanted, &[wanted.to_owned()]));
     }
     let infos = list_source(context, &grant.source).await?;
     let info = infos.into_iter().find(|info| info.name == name);
-    let info = info.ok_or_else(|| unknown(context.caller, wanted, &[]))?;
+    let info = info.ok_or_else(|| refusal::unknown(context.caller, wanted, &[]))?;
     Ok(Tool { source: grant.source, info })
 }
 
@@ -258,37 +273,13 @@ fn is_granted(context: &EffectContext<'_>, source: &ToolSource, tool: &str) -> b
     context.grants.tools.iter().any(|grant| grant.source == *source && grant.covers(tool))
 }
 
-fn denied(caller: &Caller, wanted: &str) -> Failure {
-    Failure::new(
-        code::DENIED,
-        format!(
-            "plugin `{p}` may not call the tool `{wanted}`; add `tools = [\"{wanted}\"]` under \
-             `[grants.{p}]` in wattle.toml",
-            p = caller.plugin
-        ),
-    )
-}
-
-fn unknown(caller: &Caller, wanted: &str, tools: &[Tool]) -> Failure {
-    let names: Vec<&str> = tools.iter().map(|tool| tool.info.name.as_str()).collect();
-    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    Failure::new(
-        code::NOT_FOUND,
-        format!("there is no tool `{wanted}`; tools that `{}` may call: {known}", caller.plugin),
-    )
-}
-
-fn ambiguous_name_message(name: &str, tools: &[Tool]) -> String {
-    let places: Vec<String> = tools
-        .iter()
-        .filter(|tool| tool.info.name == name)
-        .map(|tool| format!("`{}`", tool.reference()))
-        .collect();
-    format!(
-        "the tool name `{name}` is ambiguous: {} have it; call one by its full reference, or grant \
-         only one",
-        places.join(" and ")
-    )
+/// Returns the failure for a tool that plugins of the app provide and the caller was not granted,
+/// the caller's own ones included.
+fn not_granted(context: &EffectContext<'_>, wanted: &str) -> Option<Failure> {
+    let providers = context.env.app.providers_of(wanted);
+    let references: Vec<String> =
+        providers.iter().map(|plugin| format!("{plugin}/{wanted}")).collect();
+    (!references.is_empty()).then(|| refusal::denied(context.caller, wanted, &references))
 }
 
 /// Returns the violations of the arguments schema, one sentence each.

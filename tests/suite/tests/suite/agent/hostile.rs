@@ -213,5 +213,5 @@ async fn a_tool_has_only_the_grants_of_its_own_plugin() {
         .chat("call nested {\"calls\":[{\"tool\":\"echo\",\"arguments\":{\"text\":\"a\"}}]}")
         .await;
     let answer = &tool_messages(&run)[0]["structured"][0];
-    assert_eq!(answer["failure"]["code"], "not-found", "`tools` has no granted tools: {answer}");
+    assert_eq!(answer["failure"]["code"], "denied", "`tools` has no granted tools: {answer}");
 }

@@ -14,17 +14,19 @@ use tokio::time::timeout;
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::tool::{ToolOutput, ToolRequest};
+use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::{Grants, SqlAccess};
 use wattle_run::hostcall::http::HttpRequest;
 use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService};
 use wattle_run::hostcall::sql::SqlValue;
 use wattle_run::limit::{self, SqlLimits};
-use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
+use wattle_run::ports::sandbox::{PluginToolCall, ToolHints, ToolInfo};
 use wattle_run::ports::tool_server::{NoToolServers, ServerCall, ServerCallResult};
 use wattle_run::ports::{Caller, Sql, ToolServers};
 use wattle_sql::{DatabaseConfig, Databases};
-use wattle_suite::native::NativePlugin;
+use wattle_suite::native::{Answer, NativePlugin};
 use wattle_suite::scripted::{NoSql, get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure, questions};
 
@@ -121,6 +123,41 @@ async fn results_have_the_order_of_the_calls_and_invalid_calls_fail_separately()
     assert!(out[2]["message"].as_str().unwrap().contains("think, confirm"), "{out}");
     assert_eq!(out[3]["code"], code::INVALID);
     assert_eq!(out[5]["code"], code::DENIED);
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_granted_is_denied_with_the_line_to_add() {
+    async fn nothing(_: PluginToolCall, _: Arc<Gate>) -> Answer {
+        Ok(Value::Null)
+    }
+    let nested = NativePlugin::new("t", "1").tool("shared", nothing).tool("nested", |_, gate| {
+        // The plugin of this tool was granted no tools, not even its own ones.
+        async move {
+            match gate.call_tool(request("shared", json!({}))).await {
+                Err(CallError::Failure(failure)) => {
+                    Ok(json!({ "code": failure.code, "message": failure.message }))
+                }
+                other => Err(Failure::internal(format!("{other:?}")).into()),
+            }
+        }
+    });
+    let own = caller().tool("own", nothing).tool("shared", nothing);
+    let world = World::with_tools(ONE, vec![own, nested], Arc::new(NoToolServers));
+    let ended = world.run(calls(json!([["own", {}], ["nested", {}], ["shared", {}]]))).await;
+    let denied = |tool: &str, lines: &str, plugin: &str| {
+        json!({
+            "code": code::DENIED,
+            "message": format!(
+                "plugin `{plugin}` may not call the tool `{tool}`; add {lines} under \
+                 `[grants.{plugin}]` in wattle.toml"
+            ),
+        })
+    };
+    let either = "`tools = [\"p/shared\"]` or `tools = [\"t/shared\"]`";
+    let out = &ended.state["out"];
+    assert_eq!(out[1], denied("own", "`tools = [\"p/own\"]`", "p"));
+    assert_eq!(out[2], denied("shared", either, "t"));
+    assert_eq!(out[3], Value::Null, "a tool of one plugin was granted: {out}");
 }
 
 #[tokio::test]

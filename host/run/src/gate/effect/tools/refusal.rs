@@ -1,0 +1,45 @@
+//! Messages for names of tools that a caller cannot call.
+
+use wattle_graph::failure::{Failure, code};
+
+use crate::ports::Caller;
+
+/// Returns the failure for a tool that is not granted. `references` are those of which one would
+/// have to be granted.
+pub(super) fn denied(caller: &Caller, wanted: &str, references: &[String]) -> Failure {
+    let lines: Vec<String> =
+        references.iter().map(|reference| format!("`tools = [\"{reference}\"]`")).collect();
+    Failure::new(
+        code::DENIED,
+        format!(
+            "plugin `{p}` may not call the tool `{wanted}`; add {} under `[grants.{p}]` in \
+             wattle.toml",
+            lines.join(" or "),
+            p = caller.plugin
+        ),
+    )
+}
+
+/// Returns the failure for a tool that does not exist. `names` are the tools that the caller may
+/// call.
+pub(super) fn unknown(caller: &Caller, wanted: &str, names: &[&str]) -> Failure {
+    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    Failure::new(
+        code::NOT_FOUND,
+        format!(
+            "there is no tool `{wanted}`; tools that `{p}` may call: {known}; a tool of a plugin \
+             that the app does not use yet needs `tools` under `[grants.{p}]` in wattle.toml",
+            p = caller.plugin
+        ),
+    )
+}
+
+/// Returns the message for a name that the tools with these references share.
+pub(super) fn ambiguous(name: &str, references: &[String]) -> String {
+    let places: Vec<String> = references.iter().map(|reference| format!("`{reference}`")).collect();
+    format!(
+        "the tool name `{name}` is ambiguous: {} have it; call one by its full reference, or grant \
+         only one",
+        places.join(" and ")
+    )
+}
