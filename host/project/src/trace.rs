@@ -17,6 +17,10 @@ pub use self::build::Tracer;
 pub struct Trace {
     /// Id of the thread.
     pub thread: String,
+    /// The same as `thread`, under the name that requests have for it.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub thread_id: String,
     /// Runs of the thread, oldest first.
     pub runs: Vec<RunTrace>,
     /// Changes of the thread between its runs, oldest first.

@@ -115,6 +115,10 @@ pub struct RunDocument {
     pub run: String,
     /// Thread of the run.
     pub thread: String,
+    /// The same as `thread`, under the name that requests have for it.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub thread_id: String,
     /// `pending`, `running`, `completed`, `interrupted`, `failed` or `cancelled`.
     #[schema(value_type = String)]
     pub status: RunStatus,
@@ -172,9 +176,11 @@ impl From<Failure> for FailureDocument {
 
 impl RunDocument {
     fn new(run: RunRef, status: RunStatus) -> Self {
+        let thread = String::from(run.thread);
         Self {
             run: run.run.into(),
-            thread: run.thread.into(),
+            thread_id: thread.clone(),
+            thread,
             status,
             failure: None,
             interrupts: Vec::new(),
@@ -217,12 +223,14 @@ impl From<EndedRun> for RunDocument {
 impl From<RunSummary> for RunDocument {
     fn from(run: RunSummary) -> Self {
         let is_pending = run.status == RunStatus::Pending;
+        let thread = String::from(run.thread);
         Self {
             created_ms: Some(run.created_ms),
             due_ms: is_pending.then_some(run.due_ms),
             started_ms: run.started_ms,
             run: run.id.into(),
-            thread: run.thread.into(),
+            thread_id: thread.clone(),
+            thread,
             status: run.status,
             failure: run.failure.map(Into::into),
             interrupts: Vec::new(),

@@ -19,6 +19,10 @@ use crate::document::run::{FailureDocument, QuestionDocument};
 pub struct ThreadSummary {
     /// Id of the thread.
     pub thread: String,
+    /// The same as `thread`, under the name that requests have for it.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub thread_id: String,
     /// App of the thread.
     pub app: String,
     /// Graph of the thread.
@@ -146,8 +150,10 @@ pub struct TaskDocument {
 
 impl From<store::ThreadSummary> for ThreadSummary {
     fn from(thread: store::ThreadSummary) -> Self {
+        let id = String::from(thread.id);
         Self {
-            thread: thread.id.into(),
+            thread: id.clone(),
+            thread_id: id,
             app: thread.app.into(),
             graph: thread.graph.into(),
             status: thread.status,
@@ -162,9 +168,11 @@ impl From<store::ThreadSummary> for ThreadSummary {
 
 impl From<ThreadView> for ThreadDocument {
     fn from(view: ThreadView) -> Self {
+        let id = String::from(view.thread);
         Self {
             summary: ThreadSummary {
-                thread: view.thread.into(),
+                thread: id.clone(),
+                thread_id: id,
                 app: view.app.into(),
                 graph: view.graph.into(),
                 status: view.status,

@@ -46,7 +46,8 @@ impl Tracer {
     /// Returns the trace of the events so far.
     pub fn finish(self, thread: &ThreadId) -> Trace {
         let Self { runs, changes, totals, truncated, .. } = self;
-        Trace { thread: thread.to_string(), runs, changes, totals, truncated }
+        let (thread, thread_id) = (thread.to_string(), thread.to_string());
+        Trace { thread, thread_id, runs, changes, totals, truncated }
     }
 
     /// Applies the next event. Returns false if the trace is too large for further events. It is
