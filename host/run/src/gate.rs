@@ -11,6 +11,7 @@
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
 //! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]:
 //!   the functions that guests call. `deltas`: the pieces of a streamed completion.
+//! * `ticket`: calls whose numbers are taken before they are made.
 //! * `in_doubt`: in-doubt calls; `elicit`: elicitations of MCP servers.
 //! * [`HostedApp`] and `task_subgraphs`: traits for what the gate needs of the engine. They keep
 //!   the gate free of imports of modules that import it.
@@ -32,6 +33,7 @@ mod runs;
 pub mod stream;
 mod task_gate;
 mod task_subgraphs;
+mod ticket;
 mod tools;
 pub mod transaction;
 pub mod unwind;
@@ -67,6 +69,7 @@ pub(crate) use self::task_subgraphs::{CallKey, TaskSubgraphs};
 pub use journal::Journal;
 pub(crate) use journal::{CallsByScope, LoggedCalls, is_in_doubt};
 pub use task_gate::TaskGate;
+pub use ticket::CallTicket;
 
 /// Environment of a guest call: ports, caller, grants and app.
 #[derive(Clone)]

@@ -27,6 +27,7 @@ mod subgraphs;
 mod supersteps;
 mod tail;
 mod teach;
+mod tickets;
 mod tools;
 mod transactions;
 mod travel_in_time;
