@@ -20,7 +20,9 @@ use crate::compiled::CompiledComponent;
 use crate::guest_error::{self, Callee};
 use crate::guests_memory::{GuestMemory, MemoryOwner};
 use crate::host_state::HostState;
+use crate::import_error::TrapReason;
 use crate::memory_meter::{MemoryMeter, allowed_memory};
+use crate::unwind_signal::UnwindSignal;
 
 /// A guest call, ready to start.
 pub(crate) struct GuestCall<'a> {
@@ -76,27 +78,57 @@ impl<'a> GuestCall<'a> {
 }
 
 impl GuestInstance<'_> {
-    /// Returns the result of the guest, or the error that ended it. Drops the instance and its
-    /// [`wasmtime::Store`].
-    pub(crate) fn finish<T>(self, done: wasmtime::Result<T>) -> Result<T, GuestError> {
+    /// Returns the signal by which tasks beside the guest unwind it.
+    pub(crate) fn unwinding(&self) -> UnwindSignal {
+        self.store.data().unwinding.clone()
+    }
+
+    /// Returns the result of the guest, or the error that ended it, when all of its requests of
+    /// `wasi:http` have responses. Drops the instance and its [`wasmtime::Store`].
+    pub(crate) async fn finish<T>(mut self, done: wasmtime::Result<T>) -> Result<T, GuestError> {
+        let done = self.settle(done).await;
         done.map_err(|error| {
             guest_error::from_wasmtime_error(error, self.store.data(), self.limits, self.callee)
         })
     }
 
     /// Returns the output of a function that may return a failure, like [`Self::finish`].
-    pub(crate) fn finish_fallible<T>(
-        self,
+    pub(crate) async fn finish_fallible<T>(
+        mut self,
         done: wasmtime::Result<Result<T, types::Failure>>,
     ) -> Result<T, GuestError> {
+        let done = self.settle(done).await;
+        let (guest, limits, callee) = (self.store.data(), self.limits, self.callee);
         match done {
             Ok(Err(failure)) => {
-                let (guest, limits, callee) = (self.store.data(), self.limits, self.callee);
                 Err(guest_error::from_failure(failure.into(), guest, limits, callee))
             }
             Ok(Ok(output)) => Ok(output),
-            Err(error) => self.finish(Err(error)),
+            Err(error) => Err(guest_error::from_wasmtime_error(error, guest, limits, callee)),
         }
+    }
+
+    /// Waits for the responses that the guest did not wait for. A guest that trapped has none.
+    async fn settle<T>(&mut self, done: wasmtime::Result<T>) -> wasmtime::Result<T> {
+        let output = done?;
+        let unwinding = self.unwinding();
+        let settled = async {
+            self.store.data_mut().settle_http().await;
+            Ok(output)
+        };
+        until_unwound(unwinding, settled).await
+    }
+}
+
+/// Awaits work of a guest. Ends it when the signal is raised: dropping the call ends the guest.
+pub(crate) async fn until_unwound<T>(
+    unwinding: UnwindSignal,
+    work: impl Future<Output = wasmtime::Result<T>>,
+) -> wasmtime::Result<T> {
+    tokio::select! {
+        biased;
+        reason = unwinding.raised() => Err(TrapReason::Unwind(reason).into()),
+        done = work => done,
     }
 }
 

@@ -13,9 +13,10 @@ use crate::cpu_meter::{CpuMeter, EPOCH_DEADLINE};
 use crate::guest_output::GuestOutput;
 use crate::import_error::{ImportError, TrapReason};
 use crate::memory_meter::MemoryMeter;
+use crate::unwind_signal::UnwindSignal;
 use crate::wasi;
 use crate::wasi::constants::Constants;
-use crate::wasi::http::DeniedHttp;
+use crate::wasi::http::GuestHttp;
 
 /// Maximum number of host resources that one guest may hold open: transactions, model streams, and
 /// pollables and streams of WASI guests.
@@ -29,7 +30,9 @@ pub(crate) struct HostState {
     pub(crate) memory: MemoryMeter,
     pub(crate) output: GuestOutput,
     wasi: Option<Box<WasiCtx>>,
-    wasi_http: Option<Box<DeniedHttp>>,
+    wasi_http: Option<Box<GuestHttp>>,
+    /// Raised by requests of `wasi:http`.
+    pub(crate) unwinding: UnwindSignal,
     /// Clocks and random numbers of WASI without a gate, from their first use.
     constants: Option<Box<Constants>>,
 }
@@ -61,6 +64,7 @@ impl HostState {
             output: GuestOutput::default(),
             wasi: None,
             wasi_http: None,
+            unwinding: UnwindSignal::default(),
             constants: None,
         };
         let mut store = Store::new(engine, guest);
@@ -106,10 +110,17 @@ impl HostState {
         (self.wasi.get_or_insert_with(create), &mut self.table)
     }
 
-    /// Returns the context of `wasi:http` and the table of its resources.
-    pub(crate) fn wasi_http(&mut self) -> (&mut DeniedHttp, &mut ResourceTable) {
-        let gate = &self.gate;
-        let http = self.wasi_http.get_or_insert_with(|| Box::new(DeniedHttp::new(gate.clone())));
-        (http, &mut self.table)
+    /// Returns `wasi:http` of the guest and the table of its resources.
+    pub(crate) fn wasi_http(&mut self) -> (&mut GuestHttp, &mut ResourceTable) {
+        let (gate, unwinding) = (&self.gate, &self.unwinding);
+        let create = || Box::new(GuestHttp::new(gate.clone(), unwinding.clone()));
+        (self.wasi_http.get_or_insert_with(create), &mut self.table)
+    }
+
+    /// Waits for the responses of `wasi:http` that the guest did not wait for.
+    pub(crate) async fn settle_http(&mut self) {
+        if let Some(http) = &mut self.wasi_http {
+            http.settle().await;
+        }
     }
 }

@@ -14,8 +14,8 @@
 //! * `export`: one fresh instance, one call, one outcome; `guest_error`: the errors of calls;
 //!   `guest_output`: what a guest wrote before it failed; `sanitize`: sanitizes failures of guests.
 //! * `import`: the interfaces that guests import, one per file, each a thin layer over the gate.
-//! * `wasi`: the empty WASI context of components that import WASI; `wasi::constants` and
-//!   `wasi::http`: what it has in place of a gate and of a network.
+//! * `wasi`: the empty WASI context of components that import WASI; `wasi::constants`: what it has
+//!   in place of a gate; `wasi::http`: requests as calls of the gate, which `unwind_signal` ends.
 //! * `bindings`: the bindings that wasmtime generates from `wit/wattle`.
 //!
 //! # Invariants
@@ -50,6 +50,7 @@ mod plugin;
 mod refused;
 pub mod sandbox;
 mod sanitize;
+mod unwind_signal;
 mod wasi;
 
 pub use config::{CodeCacheConfig, CompileLimits, Compiler, SandboxConfig};

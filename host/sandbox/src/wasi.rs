@@ -1,11 +1,11 @@
-//! The empty WASI context of components that import WASI.
+//! WASI for components that import it: an empty context, and `wasi:http` through the gate.
 //!
 //! Components get no files, no environment, no arguments and no sockets. Lines on stdout and stderr
 //! become log messages and count as such; their end is kept for the failure of the guest. The gate
 //! supplies the wall clock, the monotonic clock and random numbers, so a re-executed guest reads
 //! the same values. A `poll` on a timer waits for real time, which the guest can observe only with
 //! the gate's clocks. A guest without a gate reads constants, and its timers are ready at once.
-//! Requests of `wasi:http` are denied.
+//! Requests of `wasi:http` are host calls of the gate.
 
 mod clocks;
 pub(crate) mod constants;

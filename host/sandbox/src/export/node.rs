@@ -11,7 +11,9 @@ use crate::bindings::exports::wattle::plugin::node;
 use crate::bindings::wattle::plugin::types;
 use crate::compiled::NodeExport;
 use crate::export::write::{self, not_json};
-use crate::export::{GuestCall, GuestInstance, check_output_size, invalid_result, missing_export};
+use crate::export::{
+    GuestCall, GuestInstance, check_output_size, invalid_result, missing_export, until_unwound,
+};
 use crate::guest_error::Callee;
 use crate::json;
 
@@ -37,8 +39,8 @@ pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOu
         extra: context_extra(&request.config, request.error.as_ref()),
     };
     let mut live = call.instantiate().await?;
-    let done = invoke(&mut live, export, context, input).await;
-    into_outcome(live.finish_fallible(done)?, limits, callee)
+    let done = until_unwound(live.unwinding(), invoke(&mut live, export, context, input)).await;
+    into_outcome(live.finish_fallible(done).await?, limits, callee)
 }
 
 /// Returns the extension fields of the task context (`extra`): the configuration of the node, and

@@ -23,7 +23,7 @@ pub(crate) async fn run(
     let updates: Vec<String> = updates.iter().map(json::to_text).collect();
     let mut live = call.instantiate().await?;
     let done = invoke(&mut live, indices, reducer, current.as_ref(), &updates).await;
-    let text = live.finish_fallible(done)?;
+    let text = live.finish_fallible(done).await?;
     check_output_size(text.len(), limits, callee)?;
     serde_json::from_str(&text).map_err(|error| {
         invalid_result(callee, "a value that is not a valid JSON document", &error)

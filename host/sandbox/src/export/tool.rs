@@ -7,7 +7,8 @@ use wattle_run::ports::sandbox::{GuestError, PluginToolCall};
 use crate::bindings::exports::wattle::plugin::tool;
 use crate::bindings::wattle::plugin::types;
 use crate::export::{
-    GuestCall, GuestInstance, check_output_size, invalid_result, missing_export, write,
+    GuestCall, GuestInstance, check_output_size, invalid_result, missing_export, until_unwound,
+    write,
 };
 use crate::guest_error::Callee;
 use crate::import::message::{into_part, part_bytes};
@@ -37,8 +38,9 @@ pub(crate) async fn run(
             .collect(),
     };
     let mut live = call.instantiate().await?;
-    let done = invoke(&mut live, indices, &context, arguments).await;
-    into_output(live.finish_fallible(done)?, limits, callee)
+    let done =
+        until_unwound(live.unwinding(), invoke(&mut live, indices, &context, arguments)).await;
+    into_output(live.finish_fallible(done).await?, limits, callee)
 }
 
 async fn invoke(

@@ -11,7 +11,9 @@ use wattle_run::ports::sandbox::{
 
 use crate::bindings::exports::wattle::plugin::web;
 use crate::bindings::wattle::plugin::types;
-use crate::export::{GuestCall, GuestInstance, check_output_size, invalid_result, missing_export};
+use crate::export::{
+    GuestCall, GuestInstance, check_output_size, invalid_result, missing_export, until_unwound,
+};
 use crate::guest_error::Callee;
 use crate::json;
 
@@ -37,8 +39,8 @@ pub(crate) async fn run(
         extra: Vec::new(),
     };
     let mut live = call.instantiate().await?;
-    let done = invoke(&mut live, indices, &request).await;
-    into_response(live.finish_fallible(done)?, limits, callee)
+    let done = until_unwound(live.unwinding(), invoke(&mut live, indices, &request)).await;
+    into_response(live.finish_fallible(done).await?, limits, callee)
 }
 
 async fn invoke(

@@ -83,7 +83,7 @@ async fn describe_without_timeout(
     let mut live = call.instantiate().await.map_err(from_guest_error)?;
     check_types(&mut live, code)?;
     let done = call_exports(&mut live, code).await;
-    let raw = live.finish(done).map_err(from_guest_error)?;
+    let raw = live.finish(done).await.map_err(from_guest_error)?;
     let mut schemas = Schemas::new();
     let nodes = |node| into_node(node, &mut schemas);
     let nodes = convert_unique("nodes", raw.nodes, nodes, |node| &node.name)?;

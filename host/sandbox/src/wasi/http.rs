@@ -1,22 +1,37 @@
-//! `wasi:http` of components that import it: a guest can make requests, and the host denies to send
-//! them.
+//! `wasi:http` of components that import it. Each request is a host call `http.send` of the plugin,
+//! with its grants, its secrets and its journal.
 //!
-//! The runtimes of JavaScript and Python import `wasi:http` whether or not a plugin uses it, so a
-//! host without it could not load what their toolchains build. Requests to other hosts go through
-//! `wattle:plugin/http`, which has grants and secrets.
+//! A guest hands a request over, writes its body, and waits for the response whenever it likes, so
+//! each call is made in a task of its own. A re-executed guest must see what it saw before: the call
+//! has the number at which the guest handed the request over, responses arrive in the order of the
+//! requests, and the guest call ends only after all of them.
 
+mod message;
+
+use std::future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{Request, Response};
+use serde_json::json;
+use tokio::sync::oneshot::error::TryRecvError;
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::task::coop::unconstrained;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi_http::{
     Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
 };
-use wattle_run::gate::Gate;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::gate::unwind::{CallError, Unwind};
+use wattle_run::gate::{CallTicket, Gate};
 use wattle_run::hostcall::log::LogMessage;
+use wattle_run::limit;
+
+use crate::unwind_signal::UnwindSignal;
 
 /// Maximum size of the headers of one request in memory, in bytes. A guest can hold a thousand
-/// requests, and none is sent.
+/// requests.
 const MAX_FIELDS_BYTES: usize = 16 << 10;
 
 /// Maximum number of bytes of a request's body that the host holds for the guest. Small for the
@@ -27,64 +42,209 @@ const MAX_BODY_BYTES: usize = 32 << 10;
 /// more than [`WasiHttpHooks::p2_outgoing_body_buffer_chunks`].
 const BODY_CHUNKS: usize = 2;
 
-/// The context of `wasi:http` of one guest.
-pub(crate) struct DeniedHttp {
+/// Maximum number of requests of a guest that have no response yet. As many as a guest can hold
+/// resources: only a guest that gives them up has more.
+const MAX_EXCHANGES: usize = 1_000;
+
+/// `wasi:http` of one guest.
+pub(crate) struct GuestHttp {
     context: WasiHttpCtx,
-    hooks: DenyRequests,
+    requests: OutgoingRequests,
 }
 
-/// Denies every request.
-struct DenyRequests {
+/// The requests of one guest.
+struct OutgoingRequests {
+    /// `None` while the guest describes itself, and in a reducer: every request is denied.
     gate: Option<Arc<Gate>>,
-    /// Whether the log of the guest says that requests are denied.
-    is_logged: bool,
+    unwinding: UnwindSignal,
+    /// Tasks that make the calls. They end with the guest.
+    exchanges: JoinSet<()>,
+    /// Places for calls that are made at once.
+    places: Arc<Semaphore>,
+    newest: Option<NewestRequest>,
+    /// True when the guest has ended. A body that it has not finished is no body then.
+    is_over: watch::Sender<bool>,
+    /// Whether the log of the guest says that a request was denied. A guest that repeats it would
+    /// fill the log.
+    is_denial_logged: Arc<AtomicBool>,
 }
+
+/// The newest request of a guest.
+struct NewestRequest {
+    /// Number of the first call of its batch.
+    batch: u32,
+    /// Closes when the guest can take the response, or has given it up.
+    arrived: oneshot::Receiver<()>,
+}
+
+/// What sending a request results in, for the guest.
+type Exchanged = Result<Response<WasiBody>, Error>;
 
 /// The end of the transfer of a body.
 type Transfer = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
-/// What sending a request results in.
-type Exchange = Box<dyn Future<Output = Result<(Response<WasiBody>, Transfer), Error>> + Send>;
+/// What the implementation of `wasi:http` awaits for a request.
+type ExchangeFuture =
+    Box<dyn Future<Output = Result<(Response<WasiBody>, Transfer), Error>> + Send>;
 
-impl DeniedHttp {
-    /// Creates the context of a guest. The first request that is denied is a message of its gate.
-    pub(crate) fn new(gate: Option<Arc<Gate>>) -> Self {
+impl GuestHttp {
+    /// Creates `wasi:http` of a guest. `unwinding` tells its call that a request unwinds the guest.
+    pub(crate) fn new(gate: Option<Arc<Gate>>, unwinding: UnwindSignal) -> Self {
         let mut context = WasiHttpCtx::new();
         context.set_field_size_limit(MAX_FIELDS_BYTES);
-        Self { context, hooks: DenyRequests { gate, is_logged: false } }
+        let requests = OutgoingRequests {
+            gate,
+            unwinding,
+            exchanges: JoinSet::new(),
+            places: Arc::new(Semaphore::new(limit::BATCH_CONCURRENCY)),
+            newest: None,
+            is_over: watch::Sender::new(false),
+            is_denial_logged: Arc::default(),
+        };
+        Self { context, requests }
     }
 
     /// Returns the view that the implementation of `wasi:http` works with.
     pub(crate) fn view<'a>(&'a mut self, table: &'a mut ResourceTable) -> WasiHttpCtxView<'a> {
-        WasiHttpCtxView { hooks: &mut self.hooks, table, ctx: &mut self.context }
+        WasiHttpCtxView { hooks: &mut self.requests, table, ctx: &mut self.context }
+    }
+
+    /// Waits for the responses that the ended guest did not wait for. A request that it handed over
+    /// with its body is made, so that the journal has a result for it.
+    pub(crate) async fn settle(&mut self) {
+        self.requests.is_over.send_replace(true);
+        while self.requests.exchanges.join_next().await.is_some() {}
     }
 }
 
-impl DenyRequests {
-    /// Logs the first request. A guest that repeats it would fill the log.
-    fn log(&mut self, request: &Request<WasiBody>) {
-        let Some(gate) = self.gate.as_ref().filter(|_| !self.is_logged) else { return };
-        // The rest of the address may contain a secret.
-        let host = request.uri().host().unwrap_or_default();
-        let message = format!(
-            "the request of `wasi:http` to `{host}` was denied; send it with `wattle:plugin/http`, \
-             and grant it by `http` under `[grants.{}]` in wattle.toml",
-            gate.caller().plugin
-        );
-        gate.push_log(LogMessage::new("warn", message));
-        self.is_logged = true;
+impl OutgoingRequests {
+    /// Starts the call of a request.
+    fn start(
+        &mut self,
+        gate: Arc<Gate>,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+    ) -> Result<ExchangeFuture, Unwind> {
+        while self.exchanges.try_join_next().is_some() {}
+        if self.exchanges.len() >= MAX_EXCHANGES {
+            return Err(Unwind::Limit(too_many_requests()));
+        }
+        let under_way = self.newest.take().and_then(NewestRequest::under_way);
+        let ticket = gate.begin_call(under_way.as_ref().map(|newest| newest.batch))?;
+        let (arrives, arrived) = oneshot::channel::<()>();
+        self.newest = Some(NewestRequest { batch: ticket.batch(), arrived });
+        let (responds, response) = oneshot::channel();
+        let exchange = Exchange {
+            gate,
+            ticket,
+            request,
+            options,
+            places: self.places.clone(),
+            is_over: self.is_over.subscribe(),
+            is_denial_logged: self.is_denial_logged.clone(),
+        };
+        let unwinding = self.unwinding.clone();
+        self.exchanges.spawn(async move {
+            match exchange.run().await {
+                // The guest may have given the response up.
+                Ok(exchanged) => drop(responds.send(exchanged)),
+                Err(reason) => {
+                    unwinding.raise(reason);
+                    // The guest must not see an error that no execution after this one has.
+                    future::pending().await
+                }
+            }
+        });
+        Ok(Box::new(async move {
+            let exchanged: Result<Exchanged, _> = response.await;
+            if let Some(newest) = under_way {
+                // An error means that the guest gave the response before this one up.
+                let _ = newest.arrived.await;
+            }
+            let response = exchanged.unwrap_or_else(|_| Err(lost()))?;
+            let transfer = async move {
+                drop(arrives);
+                Ok::<_, Error>(())
+            };
+            Ok((response, Box::new(transfer) as Transfer))
+        }))
     }
 }
 
-impl WasiHttpHooks for DenyRequests {
+impl NewestRequest {
+    /// Returns the request, unless the guest can take its response.
+    fn under_way(mut self) -> Option<Self> {
+        matches!(self.arrived.try_recv(), Err(TryRecvError::Empty)).then_some(self)
+    }
+}
+
+/// The call of one request.
+struct Exchange {
+    gate: Arc<Gate>,
+    ticket: CallTicket,
+    request: Request<WasiBody>,
+    options: Option<RequestOptions>,
+    places: Arc<Semaphore>,
+    is_over: watch::Receiver<bool>,
+    is_denial_logged: Arc<AtomicBool>,
+}
+
+impl Exchange {
+    /// Waits for a place and for the body, and makes the call.
+    async fn run(self) -> Result<Exchanged, Unwind> {
+        let Self { gate, ticket, request, options, places, mut is_over, is_denial_logged } = self;
+        // Fails if the semaphore is closed, which nothing does.
+        let _place = places.acquire().await;
+        let allowed = gate.limits().net.request_bytes;
+        let guest_ended = async {
+            // An error means that the guest is being dropped, and this task with it.
+            let _ = is_over.wait_for(|is_over| *is_over).await;
+        };
+        // A body that is there is collected at once, also if the task had many turns before.
+        let collected = unconstrained(message::into_call(request, options, allowed));
+        let call = tokio::select! {
+            biased;
+            call = collected => call,
+            () = guest_ended => Err(Error::HttpProtocolError),
+        };
+        let call = match call {
+            Ok(call) => call,
+            Err(error) => return Ok(Err(error)),
+        };
+        match ticket.call(call).await {
+            Ok(response) => Ok(message::into_response(response)),
+            Err(CallError::Unwind(reason)) => Err(reason),
+            Err(CallError::Failure(failure)) => {
+                let is_denied = failure.code == code::DENIED;
+                if is_denied && !is_denial_logged.swap(true, Ordering::Relaxed) {
+                    // An error code has no message, and this one names the grant to add.
+                    gate.push_log(LogMessage::new("warn", failure.message.clone()));
+                }
+                Ok(Err(message::into_error(failure)))
+            }
+        }
+    }
+}
+
+impl WasiHttpHooks for OutgoingRequests {
     fn send_request(
         &mut self,
         request: Request<WasiBody>,
-        _options: Option<RequestOptions>,
+        options: Option<RequestOptions>,
         _received: Transfer,
-    ) -> Exchange {
-        self.log(&request);
-        Box::new(async { Err(Error::HttpRequestDenied) })
+    ) -> ExchangeFuture {
+        let Some(gate) = self.gate.clone() else {
+            return Box::new(future::ready(Err(Error::HttpRequestDenied)));
+        };
+        self.start(gate, request, options).unwrap_or_else(|reason| {
+            self.unwinding.raise(reason);
+            Box::new(future::pending())
+        })
+    }
+
+    /// The client of the host sets the header.
+    fn set_host_header(&mut self) -> bool {
+        false
     }
 
     fn p2_outgoing_body_buffer_chunks(&mut self) -> usize {
@@ -94,4 +254,18 @@ impl WasiHttpHooks for DenyRequests {
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
         MAX_BODY_BYTES / BODY_CHUNKS
     }
+}
+
+fn too_many_requests() -> Failure {
+    let text = format!(
+        "the plugin has {MAX_EXCHANGES} requests of `wasi:http` without a response; wait for \
+         responses before the next requests"
+    );
+    let details = json!({ "limit": "wasi_http_requests", "allowed": MAX_EXCHANGES });
+    Failure::new(code::LIMIT, text).with_details(details)
+}
+
+/// Returns the error of a request whose task panicked.
+fn lost() -> Error {
+    Error::InternalError(Some("the host lost the request".to_owned()))
 }

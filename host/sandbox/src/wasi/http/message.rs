@@ -1,0 +1,87 @@
+//! Requests and responses of `wasi:http` in the form of the gate.
+
+use bytes::{Bytes, BytesMut};
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
+use wattle_graph::failure::{Failure, code};
+use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
+
+/// Header by which a service recognizes a repeated request. The gate has a field for it, since a
+/// request with a key may be repeated after a crash.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Waits for the body of a request, which has at most `allowed` bytes, and returns the request for
+/// the gate. The body is sent unchanged: placeholders for secrets belong into headers or the query.
+pub(super) async fn into_call(
+    request: Request<WasiBody>,
+    options: Option<RequestOptions>,
+    allowed: u64,
+) -> Result<HttpRequest, Error> {
+    let (head, body) = request.into_parts();
+    let mut headers = Vec::with_capacity(head.headers.len());
+    let mut idempotency_key = None;
+    for (name, value) in &head.headers {
+        let text = std::str::from_utf8(value.as_bytes()).map_err(|_| {
+            Error::InternalError(Some(format!("the value of the header `{name}` is not UTF-8")))
+        })?;
+        if name == IDEMPOTENCY_KEY {
+            idempotency_key = Some(text.to_owned());
+        } else {
+            headers.push((name.as_str().to_owned(), text.to_owned()));
+        }
+    }
+    let body = collect(body, allowed).await?;
+    Ok(HttpRequest {
+        method: head.method.as_str().to_owned(),
+        url: head.uri.to_string(),
+        headers,
+        body: if body.is_empty() { HttpBody::Empty } else { HttpBody::Bytes(body) },
+        timeout_ms: options.and_then(timeout_ms),
+        idempotency_key,
+        delay_ms: None,
+    })
+}
+
+/// Collects a body. Trailers are dropped, because requests of the gate have none.
+async fn collect(mut body: WasiBody, allowed: u64) -> Result<Bytes, Error> {
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if (bytes.len() + data.len()) as u64 > allowed {
+            return Err(Error::HttpRequestBodySize(Some(allowed)));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes.freeze())
+}
+
+/// Returns the timeout of the whole exchange. The guest sees the first byte of a response when the
+/// response is complete, so the time for the first byte is that for all of them.
+fn timeout_ms(options: RequestOptions) -> Option<u32> {
+    let first_byte = options.first_byte_timeout?;
+    let whole = options.connect_timeout.unwrap_or_default().saturating_add(first_byte);
+    Some(u32::try_from(whole.as_millis()).unwrap_or(u32::MAX))
+}
+
+/// Returns the response for the guest. A result of the journal may have been replaced by a person,
+/// so its headers are checked.
+pub(super) fn into_response(response: HttpResponse) -> Result<Response<WasiBody>, Error> {
+    let mut builder = Response::builder().status(response.status);
+    for (name, value) in &response.headers {
+        builder = builder.header(name, value.as_bytes());
+    }
+    let body: WasiBody = Full::new(response.body).map_err(|never| match never {}).boxed_unsync();
+    builder.body(body).map_err(|error| {
+        Error::InternalError(Some(format!("the response is not one of HTTP: {error}")))
+    })
+}
+
+/// Returns the error code of WASI for a failure of the gate.
+pub(super) fn into_error(failure: Failure) -> Error {
+    match failure.code.as_str() {
+        code::DENIED => Error::HttpRequestDenied,
+        code::TIMEOUT => Error::ConnectionReadTimeout,
+        _ => Error::InternalError(Some(failure.message)),
+    }
+}
