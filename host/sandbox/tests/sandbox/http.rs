@@ -1,7 +1,18 @@
-//! Tests of `wasi:http`: a component that imports it loads, and its requests are denied.
+//! Tests of `wasi:http`: each request is a host call of the gate, and the guest gets its response.
 
-use wattle_run::limit::Limits;
-use wattle_run::ports::sandbox::NodeOutcome;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::sync::Notify;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::gate::unwind::Unwind;
+use wattle_run::grant::HttpRule;
+use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
+use wattle_run::limit::{Limits, NetLimits};
+use wattle_run::ports::sandbox::{GuestError, NodeOutcome};
+use wattle_run::ports::{BlobStore, Caller, Net};
 use wattle_run::stop_flag::StopFlag;
 
 use crate::{guest, load, stub_ports};
@@ -16,7 +27,9 @@ const WIT: &str = r"
         import wasi:http/outgoing-handler@0.2.10;
     }
     package wasi:io@0.2.10 {
-        interface poll { resource pollable { block: func(); } }
+        interface poll {
+            resource pollable { ready: func() -> bool; block: func(); }
+        }
     }
     package wasi:http@0.2.10 {
         interface types {
@@ -73,9 +86,11 @@ const WIT: &str = r"
             }
             resource fields { constructor(); }
             resource request-options { constructor(); }
+            resource outgoing-body;
             resource outgoing-request {
                 constructor(headers: fields);
                 set-method: func(method: method) -> result;
+                body: func() -> result<outgoing-body>;
                 set-path-with-query: func(path-with-query: option<string>) -> result;
                 set-authority: func(authority: option<string>) -> result;
             }
@@ -92,59 +107,232 @@ const WIT: &str = r"
         }
     }";
 
+/// Imports, and functions over them: `$send` sends a request for `https://?/`, whose host is the
+/// letter at an address, with a body without an end if `$has_body` is set, and `$response` gets its
+/// response, which is at 1152 then.
 const IMPORTS: &str = r#"
+    (import "wasi:io/poll@0.2.10" "[method]pollable.ready"
+        (func $ready (param i32) (result i32)))
     (import "wasi:io/poll@0.2.10" "[method]pollable.block" (func $block (param i32)))
     (import "wasi:http/types@0.2.10" "[constructor]fields" (func $fields (result i32)))
     (import "wasi:http/types@0.2.10" "[constructor]outgoing-request"
         (func $request (param i32) (result i32)))
     (import "wasi:http/types@0.2.10" "[method]outgoing-request.set-method"
         (func $set_method (param i32 i32 i32 i32) (result i32)))
+    (import "wasi:http/types@0.2.10" "[method]outgoing-request.body"
+        (func $body (param i32 i32)))
     (import "wasi:http/types@0.2.10" "[method]outgoing-request.set-path-with-query"
         (func $set_path (param i32 i32 i32 i32) (result i32)))
     (import "wasi:http/types@0.2.10" "[method]outgoing-request.set-authority"
         (func $set_authority (param i32 i32 i32 i32) (result i32)))
+    (import "wasi:http/types@0.2.10" "[method]incoming-response.status"
+        (func $status (param i32) (result i32)))
     (import "wasi:http/types@0.2.10" "[method]future-incoming-response.subscribe"
         (func $subscribe (param i32) (result i32)))
     (import "wasi:http/types@0.2.10" "[method]future-incoming-response.get"
         (func $get (param i32 i32)))
     (import "wasi:http/outgoing-handler@0.2.10" "handle"
-        (func $handle (param i32 i32 i32 i32)))"#;
+        (func $handle (param i32 i32 i32 i32)))
+    (global $has_body (mut i32) (i32.const 0))
+    (func $send (param $host i32) (result i32)
+        (local $request i32)
+        (i32.store8 (i32.const 1000) (i32.const 47))
+        (local.set $request (call $request (call $fields)))
+        (if (call $set_path (local.get $request) (i32.const 1) (i32.const 1000) (i32.const 1))
+            (then (unreachable)))
+        (if (call $set_authority (local.get $request) (i32.const 1) (local.get $host) (i32.const 1))
+            (then (unreachable)))
+        (if (global.get $has_body)
+            (then (call $body (local.get $request) (i32.const 1100))))
+        (call $handle (local.get $request) (i32.const 0) (i32.const 0) (i32.const 1024))
+        (if (i32.load8_u (i32.const 1024)) (then (unreachable)))
+        (i32.load (i32.const 1032)))
+    (func $response (param $future i32)
+        (call $get (local.get $future) (i32.const 1152))
+        (if (i32.ne (i32.load8_u (i32.const 1152)) (i32.const 1)) (then (unreachable)))
+        (if (i32.load8_u (i32.const 1160)) (then (unreachable))))"#;
+
+/// Sends a request for `https://n/` and waits for the response, which is at 1168: ok, then the
+/// handle or the error code.
+const EXCHANGE: &str = "(local $future i32)
+    (local.set $future (call $send (i32.const 64)))
+    (call $block (call $subscribe (local.get $future)))
+    (call $response (local.get $future))";
 
 /// The number of `other` among the methods, and that of `some` among the cases of an option.
 const OTHER: u32 = 9;
 const SOME: u32 = 1;
 
-/// The number of `HTTP-request-denied` among the error codes.
-const DENIED: u32 = 15;
+/// The numbers of error codes.
+const CONNECTION_READ_TIMEOUT: u32 = 9;
+const REQUEST_DENIED: u32 = 15;
+const INTERNAL_ERROR: u32 = 38;
 
-#[tokio::test]
-async fn request_of_wasi_http_is_denied() {
-    // A request for `https://n/`. Its response is at 1152: some, ok, error, code.
-    let body = format!(
-        "(local $request i32) (local $response i32)
-        (i32.store8 (i32.const 1000) (i32.const 47))
-        (local.set $request (call $request (call $fields)))
-        (if (call $set_path (local.get $request) (i32.const 1) (i32.const 1000) (i32.const 1))
-            (then (unreachable)))
-        (if (call $set_authority (local.get $request) (i32.const 1) (i32.const 64) (i32.const 1))
-            (then (unreachable)))
-        (call $handle (local.get $request) (i32.const 0) (i32.const 0) (i32.const 1024))
-        (if (i32.load8_u (i32.const 1024)) (then (unreachable)))
-        (local.set $response (i32.load (i32.const 1032)))
-        (call $block (call $subscribe (local.get $response)))
-        (call $get (local.get $response) (i32.const 1152))
-        (if (i32.ne (i32.load8_u (i32.const 1152)) (i32.const 1)) (then (unreachable)))
-        (if (i32.load8_u (i32.const 1160)) (then (unreachable)))
-        (if (i32.ne (i32.load8_u (i32.const 1168)) (i32.const 1)) (then (unreachable)))
-        (if (i32.ne (i32.load8_u (i32.const 1176)) (i32.const {DENIED})) (then (unreachable)))
-        (i32.const 512)"
-    );
-    let plugin = load(guest::node_of(WIT, IMPORTS, &body)).await.unwrap();
+/// A network that gives every request the same answer, after a number of turns of other tasks.
+struct Network {
+    answer: Result<HttpResponse, Failure>,
+    /// Returns the number of turns for a URL; `None` if there is no answer at all.
+    turns: fn(&str) -> Option<usize>,
+    requests: Mutex<Vec<HttpRequest>>,
+    arrived: Notify,
+    answered: AtomicUsize,
+}
+
+impl Network {
+    fn new(answer: Result<HttpResponse, Failure>, turns: fn(&str) -> Option<usize>) -> Arc<Self> {
+        let (requests, arrived, answered) = Default::default();
+        Arc::new(Self { answer, turns, requests, arrived, answered })
+    }
+
+    fn requests(&self) -> Vec<HttpRequest> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Net for Network {
+    async fn send(
+        &self,
+        _caller: &Caller,
+        _rules: &[HttpRule],
+        _limits: &NetLimits,
+        request: &HttpRequest,
+        _blobs: &dyn BlobStore,
+    ) -> Result<HttpResponse, Failure> {
+        self.requests.lock().unwrap().push(request.clone());
+        self.arrived.notify_one();
+        let Some(turns) = (self.turns)(&request.url) else { return std::future::pending().await };
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        self.answer.clone()
+    }
+}
+
+fn found() -> Result<HttpResponse, Failure> {
+    let (headers, url) = (vec![("x-name".to_owned(), "a".to_owned())], "https://n/".to_owned());
+    Ok(HttpResponse { status: 404, headers, body: Bytes::from_static(b"nothing"), url })
+}
+
+/// Runs the node with the given body.
+async fn run(
+    body: &str,
+    network: Arc<Network>,
+    limits: Limits,
+    cancel: StopFlag,
+) -> Result<NodeOutcome, GuestError> {
+    let plugin = load(guest::node_of(WIT, IMPORTS, body)).await.unwrap();
     let imports = &plugin.info().imports;
     assert!(imports.iter().any(|name| name == "wasi:http/outgoing-handler"), "{imports:?}");
-    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
-    let outcome = plugin.run_node(stub_ports::call(), gate).await;
-    assert_eq!(outcome, Ok(NodeOutcome::default()));
+    plugin.run_node(stub_ports::call(), stub_ports::gate_through(network, limits, cancel)).await
+}
+
+async fn run_alone(body: &str, network: Arc<Network>) -> Result<NodeOutcome, GuestError> {
+    run(body, network, Limits::default(), StopFlag::default()).await
+}
+
+#[tokio::test]
+async fn request_is_a_call_of_the_gate() {
+    let network = Network::new(found(), |_| Some(0));
+    let body = format!(
+        "{EXCHANGE}
+        (if (i32.load8_u (i32.const 1168)) (then (unreachable)))
+        (if (i32.ne (call $status (i32.load (i32.const 1176))) (i32.const 404))
+            (then (unreachable)))
+        (i32.const 512)"
+    );
+    assert_eq!(run_alone(&body, network.clone()).await, Ok(NodeOutcome::default()));
+    let expected = HttpRequest {
+        method: "GET".to_owned(),
+        url: "https://n/".to_owned(),
+        headers: Vec::new(),
+        body: HttpBody::Empty,
+        timeout_ms: None,
+        idempotency_key: None,
+        delay_ms: None,
+    };
+    assert_eq!(network.requests(), [expected]);
+}
+
+#[tokio::test]
+async fn failures_of_the_gate_are_error_codes() {
+    for (word, number) in [
+        (code::DENIED, REQUEST_DENIED),
+        (code::TIMEOUT, CONNECTION_READ_TIMEOUT),
+        (code::UNAVAILABLE, INTERNAL_ERROR),
+    ] {
+        let network = Network::new(Err(Failure::new(word, "why")), |_| Some(0));
+        let body = format!(
+            "{EXCHANGE}
+            (if (i32.ne (i32.load8_u (i32.const 1168)) (i32.const 1)) (then (unreachable)))
+            (if (i32.ne (i32.load8_u (i32.const 1176)) (i32.const {number})) (then (unreachable)))
+            (i32.const 512)"
+        );
+        assert_eq!(run_alone(&body, network).await, Ok(NodeOutcome::default()), "{word}");
+    }
+}
+
+/// A re-executed guest has all results at once, and must not see another order.
+#[tokio::test]
+async fn responses_arrive_in_the_order_of_the_requests() {
+    // The first host is `n`, the second one is `m`.
+    let network = Network::new(found(), |url| Some(if url.contains('n') { 50 } else { 0 }));
+    let body = "(local $first i32) (local $second i32) (local $pollable i32)
+        (i32.store8 (i32.const 1001) (i32.const 109))
+        (local.set $first (call $send (i32.const 64)))
+        (local.set $second (call $send (i32.const 1001)))
+        (local.set $pollable (call $subscribe (local.get $first)))
+        (call $block (call $subscribe (local.get $second)))
+        (if (i32.eqz (call $ready (local.get $pollable))) (then (unreachable)))
+        (call $response (local.get $first))
+        (call $response (local.get $second))
+        (i32.const 512)";
+    assert_eq!(run_alone(body, network).await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn request_is_made_also_if_the_guest_does_not_wait() {
+    let network = Network::new(found(), |_| Some(5));
+    let body = "(drop (call $send (i32.const 64))) (i32.const 512)";
+    assert_eq!(run_alone(body, network.clone()).await, Ok(NodeOutcome::default()));
+    assert_eq!(network.answered.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn request_whose_body_has_no_end_is_not_made() {
+    let network = Network::new(found(), |_| Some(0));
+    let body = "(global.set $has_body (i32.const 1))
+        (drop (call $send (i32.const 64))) (i32.const 512)";
+    assert_eq!(run_alone(body, network.clone()).await, Ok(NodeOutcome::default()));
+    assert!(network.requests().is_empty());
+}
+
+#[tokio::test]
+async fn cancel_ends_a_guest_that_waits_for_a_response() {
+    let (network, cancel) = (Network::new(found(), |_| None), StopFlag::default());
+    let body = format!("{EXCHANGE} (i32.const 512)");
+    let ended = run(&body, network.clone(), Limits::default(), cancel.clone());
+    let cancelled = async {
+        network.arrived.notified().await;
+        cancel.set();
+    };
+    let (ended, ()) = tokio::join!(ended, cancelled);
+    assert_eq!(ended, Err(GuestError::Unwound(Unwind::Cancelled)));
+}
+
+#[tokio::test]
+async fn request_beyond_the_host_calls_of_the_guest_ends_it() {
+    let network = Network::new(found(), |_| Some(0));
+    let limits = Limits { host_calls: 0, ..Limits::default() };
+    let body = format!("{EXCHANGE} (i32.const 512)");
+    match run(&body, network.clone(), limits, StopFlag::default()).await {
+        Err(GuestError::Unwound(Unwind::Limit(failure))) => {
+            assert_eq!(failure.details.unwrap()["limit"], "host_calls");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(network.requests().is_empty());
 }
 
 #[tokio::test]

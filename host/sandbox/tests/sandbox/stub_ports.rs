@@ -72,15 +72,24 @@ pub(crate) fn gate(limits: Limits, cancel: StopFlag) -> Arc<Gate> {
     gate_to(stub_model(), app(Grants { limits, ..Grants::default() }), cancel)
 }
 
+/// Returns a gate like [`gate`] with the given network.
+pub(crate) fn gate_through(net: Arc<dyn Net>, limits: Limits, cancel: StopFlag) -> Arc<Gate> {
+    gate_of(stub_model(), net, app(Grants { limits, ..Grants::default() }), cancel)
+}
+
 /// Returns a gate of a web handler with the given model and app.
 pub(crate) fn gate_to(model: Arc<dyn Model>, app: App, cancel: StopFlag) -> Arc<Gate> {
+    gate_of(model, Arc::new(StubPorts), app, cancel)
+}
+
+fn gate_of(model: Arc<dyn Model>, net: Arc<dyn Net>, app: App, cancel: StopFlag) -> Arc<Gate> {
     let ports = Ports {
         store: Arc::new(StubPorts),
         blobs: Arc::new(StubPorts),
         links: BlobLinks::new(b"test"),
         memory: Arc::new(StubPorts),
         model,
-        net: Arc::new(StubPorts),
+        net,
         sql: Arc::new(StubPorts),
         tools: Arc::new(NoToolServers),
         clock: Arc::new(StubPorts),

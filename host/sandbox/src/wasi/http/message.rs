@@ -85,3 +85,100 @@ pub(super) fn into_error(failure: Failure) -> Error {
         _ => Error::InternalError(Some(failure.message)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn request(text: &'static str) -> Request<WasiBody> {
+        let body = Full::new(Bytes::from_static(text.as_bytes())).map_err(|never| match never {});
+        Request::post("https://a.example/x?key={{secret:KEY}}")
+            .header("Authorization", "Bearer {{secret:TOKEN}}")
+            .header("Idempotency-Key", "7")
+            .body(body.boxed_unsync())
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn request_keeps_its_parts() {
+        let options = RequestOptions {
+            connect_timeout: Some(Duration::from_secs(1)),
+            first_byte_timeout: Some(Duration::from_secs(2)),
+            between_bytes_timeout: None,
+        };
+        let call = into_call(request("hello"), Some(options), 5).await.unwrap();
+        let token = ("authorization".to_owned(), "Bearer {{secret:TOKEN}}".to_owned());
+        let expected = HttpRequest {
+            method: "POST".to_owned(),
+            url: "https://a.example/x?key={{secret:KEY}}".to_owned(),
+            headers: vec![token],
+            body: HttpBody::Bytes(Bytes::from_static(b"hello")),
+            timeout_ms: Some(3_000),
+            idempotency_key: Some("7".to_owned()),
+            delay_ms: None,
+        };
+        assert_eq!(call, expected);
+    }
+
+    #[tokio::test]
+    async fn request_without_a_body_has_none() {
+        let call = into_call(request(""), None, 5).await.unwrap();
+        assert_eq!((call.body, call.timeout_ms), (HttpBody::Empty, None));
+    }
+
+    #[tokio::test]
+    async fn body_above_the_limit_is_refused() {
+        let refused = into_call(request("hello!"), None, 5).await;
+        assert!(matches!(refused, Err(Error::HttpRequestBodySize(Some(5)))), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn header_that_is_not_utf_8_is_refused() {
+        let mut request = request("");
+        let value = http::HeaderValue::from_bytes(&[0xff]).unwrap();
+        request.headers_mut().insert("x-name", value);
+        match into_call(request, None, 5).await {
+            Err(Error::InternalError(Some(message))) => {
+                assert!(message.contains("`x-name`"), "{message}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn response_keeps_its_parts() {
+        let response = HttpResponse {
+            status: 404,
+            headers: vec![("x-name".to_owned(), "Zoë".to_owned())],
+            body: Bytes::from_static(b"nothing"),
+            url: "https://a.example".to_owned(),
+        };
+        let response = into_response(response).unwrap();
+        assert_eq!(response.status(), 404);
+        assert_eq!(response.headers()["x-name"].as_bytes(), "Zoë".as_bytes());
+        let body = response.into_body().collect().await.unwrap();
+        assert_eq!(body.to_bytes(), Bytes::from_static(b"nothing"));
+    }
+
+    #[test]
+    fn invalid_response_is_an_error() {
+        let response = HttpResponse {
+            status: 200,
+            headers: vec![("x".to_owned(), "a\nb".to_owned())],
+            body: Bytes::new(),
+            url: String::new(),
+        };
+        assert!(matches!(into_response(response), Err(Error::InternalError(Some(_)))));
+    }
+
+    #[test]
+    fn failures_have_error_codes() {
+        let error = |word| into_error(Failure::new(word, "why"));
+        assert!(matches!(error(code::DENIED), Error::HttpRequestDenied));
+        assert!(matches!(error(code::TIMEOUT), Error::ConnectionReadTimeout));
+        let other = error(code::UNAVAILABLE);
+        assert!(matches!(&other, Error::InternalError(Some(message)) if message == "why"));
+    }
+}
