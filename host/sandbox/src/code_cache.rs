@@ -19,6 +19,7 @@ use wasmtime::component::Component;
 use wattle_graph::id::Digest;
 
 use crate::config::{CACHE_KEY_BYTES, CodeCacheConfig};
+use crate::engines::Engines;
 use crate::error::Error;
 use crate::load::prepare::Outline;
 use crate::load::{Rejection, encode, rejection};
@@ -53,8 +54,8 @@ impl CodeCache {
     }
 
     /// Returns the code of a component, if the host has written it.
-    pub(crate) fn get(&self, engine: &Engine, component: Digest) -> Option<(Outline, Component)> {
-        let name = self.name(engine, component);
+    pub(crate) fn get(&self, engines: &Engines, component: Digest) -> Option<(Outline, Component)> {
+        let name = self.name(engines, component);
         let path = self.path(&name);
         let file = match read(&path) {
             Ok(file) => file,
@@ -72,8 +73,11 @@ impl CodeCache {
             );
             return None;
         };
-        let found = split_content(content)
-            .and_then(|(outline, code)| Some((outline, deserialize(engine, code)?)));
+        let found = split_content(content).and_then(|(outline, code)| {
+            // A host that cannot create the engine says so when it has compiled the component.
+            let engine = engines.get(outline.abi).ok()?;
+            Some((outline, deserialize(engine.engine(), code)?))
+        });
         if found.is_none() {
             warn!(path = %path.display(), "compiled code cannot be used and is compiled again");
         }
@@ -82,8 +86,8 @@ impl CodeCache {
 
     /// Stores the code of a component. A failure is only logged: the next start compiles the
     /// component again.
-    pub(crate) fn put(&self, engine: &Engine, component: Digest, outline: &Outline, code: &[u8]) {
-        let name = self.name(engine, component);
+    pub(crate) fn put(&self, engines: &Engines, component: Digest, outline: &Outline, code: &[u8]) {
+        let name = self.name(engines, component);
         let path = self.path(&name);
         if let Err(error) = self.write(&name, &path, outline, code) {
             warn!(path = %path.display(), %error, "cannot write compiled code");
@@ -124,10 +128,11 @@ impl CodeCache {
     }
 
     /// Returns the name of a component's file. The name is keyed as well, so that hosts that share
-    /// a directory do not mistake each other's files for changed ones.
-    fn name(&self, engine: &Engine, component: Digest) -> String {
+    /// a directory do not mistake each other's files for changed ones. The settings of the other
+    /// engine differ only in the support of asynchronous functions, so the name need not have them.
+    fn name(&self, engines: &Engines, component: Digest) -> String {
         let mut hasher = DefaultHasher::new();
-        engine.precompile_compatibility_hash().hash(&mut hasher);
+        engines.synchronous().engine().precompile_compatibility_hash().hash(&mut hasher);
         let settings = hasher.finish();
         let adapter = encode::adapter_digest().to_hex();
         let what = format!("{FORMAT_VERSION}:{settings:016x}:{adapter}:{}", component.to_hex());

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use wasmtime::Engine;
 
 use crate::load::Rejection;
 use crate::load::prepare::{Prepared, prepare};
@@ -103,16 +102,11 @@ impl CompilerPool {
     }
 
     /// Checks and compiles a component. Waits until a slot is free.
-    pub(crate) async fn compile(
-        &self,
-        engine: &Engine,
-        bytes: Bytes,
-    ) -> Result<Prepared, CompileError> {
+    pub(crate) async fn compile(&self, bytes: Bytes) -> Result<Prepared, CompileError> {
         let _slot = self.slot().await?;
         match &self.compiler {
             Compiler::InProcess => {
-                let engine = engine.clone();
-                let work = tokio::task::spawn_blocking(move || prepare(&engine, &bytes));
+                let work = tokio::task::spawn_blocking(move || prepare(&bytes));
                 let done = work.await.unwrap_or_else(|error| Err(rejection::panicked(&error)));
                 done.map_err(CompileError::Refused)
             }
@@ -126,7 +120,6 @@ impl CompilerPool {
     /// full compilation may take more. A compilation in this process has no limit.
     pub(crate) async fn compile_briefly(
         &self,
-        engine: &Engine,
         bytes: Bytes,
     ) -> Result<Option<Prepared>, CompileError> {
         match &self.compiler {
@@ -138,7 +131,7 @@ impl CompilerPool {
                     done => done.map(Some),
                 }
             }
-            _ => self.compile(engine, bytes).await.map(Some),
+            _ => self.compile(bytes).await.map(Some),
         }
     }
 

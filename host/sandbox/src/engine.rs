@@ -1,7 +1,9 @@
-//! Setup of wasmtime, and the thread that makes guests interruptible.
+//! Setup of wasmtime: one engine for each ABI of components, each with a thread that makes its
+//! guests interruptible.
 
 use std::num::NonZeroUsize;
 
+use serde::{Deserialize, Serialize};
 use wasmtime::{
     Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig,
     WasmBacktraceDetails, WasmFeatures,
@@ -32,11 +34,28 @@ const CORE_INSTANCES_PER_GUEST: u32 = 16;
 /// Tables that the pool reserves for each component.
 const TABLES_PER_GUEST: u32 = 4;
 
+/// Divisor of the number of guests at once. The quotient is the number of guests with the
+/// asynchronous ABI at once. Their engine reserves more for each, and few toolchains make them.
+const ASYNC_INSTANCES_DIVISOR: u32 = 8;
+
+/// Minimum number of guests with the asynchronous ABI at once, for a host with few guests.
+const LEAST_ASYNC_INSTANCES: u32 = 16;
+
+/// Linear memories that the pool reserves for each component with the asynchronous ABI. A component
+/// of JavaScript has three.
+const MEMORIES_PER_ASYNC_GUEST: u32 = 3;
+
+/// Fibers that the pool reserves for each component with the asynchronous ABI. The task of a call
+/// runs on one, and may leave it suspended while wasmtime runs the callback on another. A guest has
+/// no second task, since only a single component can use this ABI.
+const STACKS_PER_ASYNC_GUEST: u32 = 2;
+
 /// Maximum number of stack frames in the message of a trap.
 const MAX_BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 
-/// Memory mappings of a live guest: two for its fiber, four for its memory.
-const MAPPINGS_PER_GUEST: u64 = 6;
+/// Memory mappings of a live guest: two for its fiber, four for its memory, and two for its part of
+/// the mappings of guests with the asynchronous ABI.
+const MAPPINGS_PER_GUEST: u64 = 8;
 
 /// Memory mappings left to the rest of the process. At the kernel's limit, `malloc` fails and the
 /// process aborts, so the pool must end well before it.
@@ -45,38 +64,53 @@ const MAPPINGS_RESERVED: u64 = 8_000;
 /// Default limit of Linux on memory mappings.
 const DEFAULT_MAX_MAPPINGS: u64 = 65_530;
 
+/// The ABI of the functions of a component. Each has an engine of its own, because an engine that
+/// supports asynchronous functions takes three times as long for a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Abi {
+    /// No function is asynchronous, as in the contract.
+    #[default]
+    Synchronous,
+    /// Some function uses the asynchronous ABI of the component model.
+    Asynchronous,
+}
+
 /// Creates an engine for `wanted_instances` guests at once, or for as many as the kernel has room
-/// for, and starts its ticker. The ticker ends with the engine. `guests_memory_bytes` is the limit
-/// of the memory of all guests, which the caller enforces.
+/// for, and starts its ticker. The ticker ends with the engine. The engine for asynchronous
+/// functions has room for a part of them. `guests_memory_bytes` is the limit of the memory of all
+/// guests, which the caller enforces.
 pub(crate) fn create_engine(
+    abi: Abi,
     wanted_instances: u32,
     guests_memory_bytes: u64,
 ) -> Result<Engine, Error> {
     let max_instances = cap_instances(wanted_instances, max_mappings());
-    let engine = Engine::new(&config(max_instances, guests_memory_bytes))
-        .map_err(|error| Error::Engine { max_instances, message: format!("{error:#}") })?;
+    let room = Room::new(abi, max_instances, guests_memory_bytes);
+    let engine = Engine::new(&config(abi, &room)).map_err(|error| Error::Engine {
+        max_instances: room.instances,
+        message: format!("{error:#}"),
+    })?;
     start_ticker(engine.weak())?;
     Ok(engine)
 }
 
 /// Creates an engine that only compiles. It reserves no memory for guests, and an engine that runs
-/// guests can load its code.
-pub(crate) fn create_compile_engine() -> wasmtime::Result<Engine> {
-    Engine::new(&code_config())
+/// guests of this ABI can load its code.
+pub(crate) fn create_compile_engine(abi: Abi) -> wasmtime::Result<Engine> {
+    Engine::new(&code_config(abi))
 }
 
-fn config(max_instances: u32, guests_memory_bytes: u64) -> Config {
-    let mut config = code_config();
-    let pool = pool_config(max_instances, kept_bytes(max_instances, guests_memory_bytes));
-    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+fn config(abi: Abi, room: &Room) -> Config {
+    let mut config = code_config(abi);
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool_config(room)));
     config
 }
 
 /// Returns the settings that compiled code depends on.
-fn code_config() -> Config {
+fn code_config(abi: Abi) -> Config {
     let mut config = Config::new();
     config
-        .concurrency_support(false)
+        .concurrency_support(abi == Abi::Asynchronous)
         .epoch_interruption(true)
         .max_wasm_stack(WASM_STACK_BYTES)
         .async_stack_size(FIBER_STACK_BYTES)
@@ -103,18 +137,52 @@ fn disable_nondeterminism(config: &mut Config) {
     config.cranelift_nan_canonicalization(true).shared_memory(false);
 }
 
-fn pool_config(max_instances: u32, kept_bytes: usize) -> PoolingAllocationConfig {
+/// What an engine reserves for its guests.
+struct Room {
+    instances: u32,
+    memories: u32,
+    stacks: u32,
+    /// Memory of a freed slot that stays resident, in bytes.
+    kept_bytes: usize,
+}
+
+impl Room {
+    /// Returns the room of the engine for an ABI in a host with `max_instances` guests.
+    fn new(abi: Abi, max_instances: u32, guests_memory_bytes: u64) -> Self {
+        match abi {
+            Abi::Synchronous => Self {
+                instances: max_instances,
+                memories: max_instances,
+                stacks: max_instances,
+                kept_bytes: kept_bytes(max_instances, guests_memory_bytes),
+            },
+            Abi::Asynchronous => {
+                let part = max_instances / ASYNC_INSTANCES_DIVISOR;
+                let instances = part.max(LEAST_ASYNC_INSTANCES);
+                Self {
+                    instances,
+                    memories: instances.saturating_mul(MEMORIES_PER_ASYNC_GUEST),
+                    stacks: instances.saturating_mul(STACKS_PER_ASYNC_GUEST),
+                    // The slots of the other engine keep all that slots may keep.
+                    kept_bytes: 0,
+                }
+            }
+        }
+    }
+}
+
+fn pool_config(room: &Room) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
-    pool.total_component_instances(max_instances)
-        .total_core_instances(max_instances.saturating_mul(CORE_INSTANCES_PER_GUEST))
-        .total_memories(max_instances)
-        .total_tables(max_instances.saturating_mul(TABLES_PER_GUEST))
-        .total_stacks(max_instances)
+    pool.total_component_instances(room.instances)
+        .total_core_instances(room.instances.saturating_mul(CORE_INSTANCES_PER_GUEST))
+        .total_memories(room.memories)
+        .total_tables(room.instances.saturating_mul(TABLES_PER_GUEST))
+        .total_stacks(room.stacks)
         .max_core_instances_per_component(limit::CORE_INSTANCES)
         .max_memories_per_component(MAX_MEMORIES as u32)
         .max_tables_per_component(MAX_TABLES as u32)
         .table_elements(limit::TABLE_ELEMENTS as usize)
-        .linear_memory_keep_resident(kept_bytes)
+        .linear_memory_keep_resident(room.kept_bytes)
         .table_keep_resident(TABLE_KEEP_RESIDENT_BYTES)
         .pagemap_scan(Enabled::Auto);
     pool
@@ -166,8 +234,20 @@ mod tests {
             engine.precompile_compatibility_hash().hash(&mut hasher);
             hasher.finish()
         };
-        let running = Engine::new(&config(2, limit::GUESTS_MEMORY_BYTES)).unwrap();
-        assert_eq!(hash(&running), hash(&create_compile_engine().unwrap()));
+        let hashes = [Abi::Synchronous, Abi::Asynchronous].map(|abi| {
+            let room = Room::new(abi, 2, limit::GUESTS_MEMORY_BYTES);
+            let running = Engine::new(&config(abi, &room)).unwrap();
+            assert_eq!(hash(&running), hash(&create_compile_engine(abi).unwrap()));
+            hash(&running)
+        });
+        assert_ne!(hashes[0], hashes[1], "an engine refuses the code of the other one");
+    }
+
+    #[test]
+    fn guests_with_the_asynchronous_abi_have_a_part_of_the_room() {
+        let instances =
+            |guests| Room::new(Abi::Asynchronous, guests, limit::GUESTS_MEMORY_BYTES).instances;
+        assert_eq!((instances(1_000), instances(8)), (125, LEAST_ASYNC_INSTANCES));
     }
 
     #[test]
@@ -182,7 +262,7 @@ mod tests {
     #[test]
     fn the_pool_stays_below_the_limit_on_mappings() {
         assert_eq!(cap_instances(1_000, DEFAULT_MAX_MAPPINGS), 1_000);
-        assert_eq!(cap_instances(100_000, DEFAULT_MAX_MAPPINGS), 9_588);
+        assert_eq!(cap_instances(100_000, DEFAULT_MAX_MAPPINGS), 7_191);
         assert_eq!(cap_instances(100, 0), 1);
     }
 }

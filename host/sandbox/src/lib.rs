@@ -2,9 +2,10 @@
 //!
 //! # Layout
 //!
-//! * [`config`]: settings of the sandbox; `engine`: setup of wasmtime, and its ticker.
+//! * [`config`]: settings of the sandbox; `engine`: setup of wasmtime, and its tickers.
 //! * [`sandbox`]: the adapter of the port `Sandbox`; `plugin`: the adapter of the port `Plugin`;
 //!   `refused`: components that are not compiled again.
+//! * `engines`: the engines with their linkers, one for each ABI of components.
 //! * `load`: from untrusted bytes to compiled code with a description; [`compile`]: the process and
 //!   the limits of compilation; `code_cache`: compiled code on disk.
 //! * `host_state`: the data of a store for one call; `cpu_meter` and `memory_meter`: CPU time and
@@ -34,6 +35,7 @@ mod compiled;
 pub mod config;
 mod cpu_meter;
 mod engine;
+mod engines;
 pub mod error;
 mod export;
 mod guest_error;

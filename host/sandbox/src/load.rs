@@ -5,7 +5,7 @@
 //! last its description of itself. All stages but the last run in the process and within the limits
 //! of [`crate::compile`].
 
-mod contract;
+pub(crate) mod contract;
 mod describe;
 mod description;
 pub(crate) mod encode;
@@ -20,22 +20,20 @@ pub(crate) mod text;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wasmtime::Engine;
-use wasmtime::component::{Component, InstancePre, Linker};
+use wasmtime::component::{Component, InstancePre};
 use wattle_graph::id::{Digest, PluginName};
 use wattle_run::ports::sandbox::{LoadEffort, PluginInfo};
 
 use crate::bindings::exports::wattle::plugin::{reducer, tool, web};
-use crate::code_cache::CodeCache;
+use crate::code_cache::{self, CodeCache};
 use crate::compile::{CompileError, Compiler, CompilerPool};
 use crate::compiled::{CompiledComponent, Exports, NodeExport, first_memory_bytes};
-use crate::error::Error;
+use crate::engines::Engines;
 use crate::guests_memory::GuestsMemory;
 use crate::host_state::HostState;
 use crate::load::contract::ComponentWorld;
 use crate::load::prepare::{Outline, Prepared};
 pub(crate) use crate::load::rejection::Rejection;
-use crate::{code_cache, import, wasi};
 
 /// A component that was loaded, with its description.
 pub(crate) type Loaded = (Arc<CompiledComponent>, PluginInfo);
@@ -70,40 +68,22 @@ impl From<Rejection> for LoadFailure {
 pub(crate) struct Loader(Arc<LoaderInner>);
 
 struct LoaderInner {
-    engine: Engine,
-    /// Linker with the imports of the contract.
-    linker: Linker<HostState>,
-    /// Linker with the imports of the contract and of WASI, for components that import WASI.
-    linker_with_wasi: Linker<HostState>,
-    /// Linker with `wasi:http` as well, for components that import it.
-    linker_with_http: Linker<HostState>,
+    engines: Engines,
     cache: Option<CodeCache>,
     compilers: CompilerPool,
     guests_memory: GuestsMemory,
 }
 
 impl Loader {
-    /// Creates a loader for an engine whose guests share `guests_memory`.
+    /// Creates a loader for engines whose guests share `guests_memory`.
     pub(crate) fn new(
-        engine: Engine,
+        engines: Engines,
         guests_memory: GuestsMemory,
         cache: Option<CodeCache>,
         compiler: Compiler,
-    ) -> Result<Self, Error> {
-        let linker = create_linker(&engine, &[import::link])?;
-        let linker_with_wasi = create_linker(&engine, &[import::link, wasi::link])?;
-        let linker_with_http =
-            create_linker(&engine, &[import::link, wasi::link, wasi::link_http])?;
+    ) -> Self {
         let compilers = CompilerPool::new(compiler);
-        Ok(Self(Arc::new(LoaderInner {
-            engine,
-            linker,
-            linker_with_wasi,
-            linker_with_http,
-            cache,
-            compilers,
-            guests_memory,
-        })))
+        Self(Arc::new(LoaderInner { engines, cache, compilers, guests_memory }))
     }
 
     /// Checks, compiles and describes a file. Returns `None` if that takes more than `effort`.
@@ -122,8 +102,8 @@ impl Loader {
         let parts = &self.0;
         let prepared = match effort {
             LoadEffort::Cached => None,
-            LoadEffort::Brief => parts.compilers.compile_briefly(&parts.engine, bytes).await?,
-            LoadEffort::Full => Some(parts.compilers.compile(&parts.engine, bytes).await?),
+            LoadEffort::Brief => parts.compilers.compile_briefly(bytes).await?,
+            LoadEffort::Full => Some(parts.compilers.compile(bytes).await?),
         };
         let Some(prepared) = prepared else { return Ok(None) };
         let found = self.keep(prepared, digest).await?;
@@ -136,8 +116,8 @@ impl Loader {
         digest: Digest,
         (outline, compiled): (Outline, Component),
     ) -> Result<Loaded, Rejection> {
-        let code = self.0.link(&compiled, &outline.contract)?;
-        let Outline { contract, manifest, size_bytes } = outline;
+        let code = self.0.link(&compiled, &outline)?;
+        let Outline { contract, manifest, size_bytes, abi: _ } = outline;
         let described = describe::describe(&code, name).await?;
         let info = PluginInfo {
             name: name.clone(),
@@ -159,7 +139,7 @@ impl Loader {
 impl Loader {
     async fn load_cached(&self, digest: Digest) -> Result<Option<(Outline, Component)>, Rejection> {
         self.blocking(move |parts| {
-            Ok(parts.cache.as_ref().and_then(|cache| cache.get(&parts.engine, digest)))
+            Ok(parts.cache.as_ref().and_then(|cache| cache.get(&parts.engines, digest)))
         })
         .await
     }
@@ -172,9 +152,11 @@ impl Loader {
     ) -> Result<(Outline, Component), Rejection> {
         let Prepared { outline, code } = prepared;
         self.blocking(move |parts| {
-            let compiled = code_cache::load_compiled(&parts.engine, &code)?;
+            let engine =
+                parts.engines.get(outline.abi).map_err(|e| rejection::no_async_engine(&e))?;
+            let compiled = code_cache::load_compiled(engine.engine(), &code)?;
             if let Some(cache) = &parts.cache {
-                cache.put(&parts.engine, digest, &outline, &code);
+                cache.put(&parts.engines, digest, &outline, &code);
             }
             Ok((outline, compiled))
         })
@@ -196,17 +178,12 @@ impl LoaderInner {
     fn link(
         &self,
         compiled: &Component,
-        contract: &ComponentWorld,
+        outline: &Outline,
     ) -> Result<CompiledComponent, Rejection> {
-        let linker = if contract.imports_package(wasi::HTTP_PACKAGE) {
-            &self.linker_with_http
-        } else if contract.wasi {
-            &self.linker_with_wasi
-        } else {
-            &self.linker
-        };
+        let contract = &outline.contract;
+        let engine = self.engines.get(outline.abi).map_err(|e| rejection::no_async_engine(&e))?;
         let pre =
-            linker.instantiate_pre(compiled).map_err(|error| rejection::unknown_import(&error))?;
+            engine.link(compiled, contract).map_err(|error| rejection::unknown_import(&error))?;
         let exports = find_exports(&pre, contract)?;
         Ok(CompiledComponent {
             pre,
@@ -215,17 +192,6 @@ impl LoaderInner {
             first_memory_bytes: first_memory_bytes(compiled),
         })
     }
-}
-
-/// Defines some interfaces in a linker.
-type Define = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
-
-fn create_linker(engine: &Engine, parts: &[Define]) -> Result<Linker<HostState>, Error> {
-    let mut linker = Linker::new(engine);
-    for define in parts {
-        define(&mut linker).map_err(|error| Error::Link { message: format!("{error:#}") })?;
-    }
-    Ok(linker)
 }
 
 fn find_exports(

@@ -12,7 +12,7 @@ use wattle_run::ports::sandbox::{LoadEffort, LoadError, Plugin, PluginInfo};
 use crate::code_cache::CodeCache;
 use crate::compiled::CompiledComponent;
 use crate::config::SandboxConfig;
-use crate::engine;
+use crate::engines::Engines;
 use crate::error::Error;
 use crate::guests_memory::GuestsMemory;
 use crate::load::{LoadFailure, Loader, rejection};
@@ -35,7 +35,8 @@ struct LoadedPlugin {
 }
 
 impl WasmSandbox {
-    /// Sets up the engine, its ticker and the cache.
+    /// Sets up the engine, its ticker and the cache. The engine for components with the asynchronous
+    /// ABI is set up when the first one is loaded.
     ///
     /// # Errors
     ///
@@ -44,9 +45,9 @@ impl WasmSandbox {
     /// host itself.
     pub fn new(config: &SandboxConfig) -> Result<Arc<Self>, Error> {
         let cache = config.cache.clone().map(CodeCache::open).transpose()?;
-        let engine = engine::create_engine(config.max_instances, config.guests_memory_bytes)?;
+        let engines = Engines::new(config.max_instances, config.guests_memory_bytes)?;
         let guests_memory = GuestsMemory::new(config.guests_memory_bytes);
-        let loader = Loader::new(engine, guests_memory, cache, config.compiler.clone())?;
+        let loader = Loader::new(engines, guests_memory, cache, config.compiler.clone());
         Ok(Arc::new(Self { loader, loaded: Mutex::default(), refused: Mutex::default() }))
     }
 

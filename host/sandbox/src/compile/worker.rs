@@ -9,7 +9,6 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine;
 use crate::load::Rejection;
 use crate::load::file_kind::MAX_FILE_BYTES;
 use crate::load::prepare::{Outline, Prepared, prepare};
@@ -57,8 +56,7 @@ fn compile_stdin(limits: WorkerLimits) -> io::Result<()> {
     let mut bytes = Vec::new();
     // The host rejects larger files itself.
     io::stdin().lock().take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    let engine = engine::create_compile_engine().map_err(io::Error::other)?;
-    let (answer, code) = match prepare(&engine, &bytes) {
+    let (answer, code) = match prepare(&bytes) {
         Ok(Prepared { outline, code }) => (WorkerHeader::Prepared(Box::new(outline)), code),
         Err(Rejection { code, message, hint }) => {
             (WorkerHeader::Refused { code: code.to_owned(), message, hint }, Vec::new())

@@ -4,8 +4,8 @@
 //! result is small, and as trusted as the code.
 
 use serde::{Deserialize, Serialize};
-use wasmtime::Engine;
 
+use crate::engine::{self, Abi};
 use crate::load::contract::{self, ComponentWorld};
 use crate::load::inspect::{self, InterfaceNames};
 use crate::load::rejection::{self, Rejection};
@@ -17,6 +17,9 @@ pub(crate) struct Outline {
     pub(crate) contract: ComponentWorld,
     pub(crate) manifest: Option<String>,
     pub(crate) size_bytes: u64,
+    /// Older caches have none, since hosts did not run asynchronous components.
+    #[serde(default)]
+    pub(crate) abi: Abi,
 }
 
 /// A checked and compiled component.
@@ -26,8 +29,8 @@ pub(crate) struct Prepared {
     pub(crate) code: Vec<u8>,
 }
 
-/// Checks and compiles a file. The cheap and safe stages come first.
-pub(crate) fn prepare(engine: &Engine, bytes: &[u8]) -> Result<Prepared, Rejection> {
+/// Checks and compiles a file, for the engine of its ABI. The cheap and safe stages come first.
+pub(crate) fn prepare(bytes: &[u8]) -> Result<Prepared, Rejection> {
     let encoded;
     let component = match file_kind::detect(bytes)? {
         file_kind::FileKind::Component => bytes,
@@ -42,9 +45,10 @@ pub(crate) fn prepare(engine: &Engine, bytes: &[u8]) -> Result<Prepared, Rejecti
     if is_async {
         return Err(rejection::asynchronous());
     }
-    let code = engine
-        .precompile_component(component)
+    let abi = Abi::Synchronous;
+    let code = engine::create_compile_engine(abi)
+        .and_then(|engine| engine.precompile_component(component))
         .map_err(|error| rejection::invalid(&format!("{error:#}")))?;
     let size_bytes = component.len() as u64;
-    Ok(Prepared { outline: Outline { contract, manifest, size_bytes }, code })
+    Ok(Prepared { outline: Outline { contract, manifest, size_bytes, abi }, code })
 }

@@ -3,6 +3,7 @@
 use wattle_graph::id::PluginName;
 use wattle_run::ports::sandbox::LoadError;
 
+use crate::error::Error;
 use crate::load::text;
 
 /// Maximum length of a message, in characters. Validators may quote what they reject.
@@ -67,6 +68,16 @@ pub(crate) fn asynchronous() -> Rejection {
         "it uses the asynchronous ABI of components, which this host does not support",
         "build it for synchronous calls: componentize-qjs with `sync: true` (`--sync`, with jco \
          `--backend-qjs-disable-async`), componentize-py without `async` functions",
+    )
+}
+
+/// Returns the rejection of a component with the asynchronous ABI on a host that cannot create the
+/// engine for it.
+pub(crate) fn no_async_engine(error: &Error) -> Rejection {
+    Rejection::new(
+        "limit",
+        &format!("it uses the asynchronous ABI, and its engine cannot be created: {error}"),
+        "give the host more address space, or build it for synchronous calls",
     )
 }
 
