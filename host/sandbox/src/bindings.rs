@@ -2,7 +2,7 @@
 //! export.
 //!
 //! No component has all exports, so the generated world type is unused. The host looks each
-//! exported interface up separately, through its `GuestIndices`.
+//! exported function up separately, in `crate::compiled`.
 
 #![allow(missing_docs, unreachable_pub, clippy::pedantic, reason = "generated")]
 
@@ -25,13 +25,6 @@ wasmtime::component::bindgen!({
         "wattle:plugin/random": trappable,
         "wattle:plugin/settings": trappable,
         default: async | trappable,
-    },
-    // `node` is missing: its asynchronous bindings do not compile, since its record `send` hides
-    // the trait `Send`. `crate::compiled::NodeExport` calls it without bindings.
-    exports: {
-        "wattle:plugin/tool": async,
-        "wattle:plugin/reducer": async,
-        "wattle:plugin/web": async,
     },
     trappable_error_type: {
         "wattle:plugin/types.failure" => crate::import_error::ImportError,

@@ -1,7 +1,12 @@
 //! Compiled code of a component, ready to be instantiated, without name or description.
 
+use std::marker::PhantomData;
+
 use wasmtime::Store;
-use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre, TypedFunc};
+use wasmtime::component::{
+    Component, ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift, Lower,
+    TypedFunc,
+};
 
 use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
 use crate::bindings::wattle::plugin::types;
@@ -11,7 +16,7 @@ use crate::host_state::HostState;
 /// Bytes of a page of linear memory.
 const WASM_PAGE_BYTES: u64 = 64 << 10;
 
-/// Compiled code with the indexes of its exports.
+/// Compiled code with its exported functions.
 pub(crate) struct CompiledComponent {
     pub(crate) pre: InstancePre<HostState>,
     pub(crate) exports: Exports,
@@ -29,61 +34,134 @@ pub(crate) fn first_memory_bytes(component: &Component) -> u64 {
     pages.unwrap_or_default().saturating_mul(WASM_PAGE_BYTES)
 }
 
-/// Indexes of the functions of each exported interface; `None` for an interface that the component
-/// does not export.
+/// The functions of each exported interface; `None` for an interface that the component does not
+/// export.
 #[derive(Default)]
 pub(crate) struct Exports {
     pub(crate) node: Option<NodeExport>,
-    pub(crate) tool: Option<tool::GuestIndices>,
-    pub(crate) reducer: Option<reducer::GuestIndices>,
-    pub(crate) web: Option<web::GuestIndices>,
+    pub(crate) tool: Option<ToolExport>,
+    pub(crate) reducer: Option<ReducerExport>,
+    pub(crate) web: Option<WebExport>,
 }
 
-/// Indexes of the functions of `wattle:plugin/node`.
+/// The functions of `wattle:plugin/node`.
 pub(crate) struct NodeExport {
-    describe: ComponentExportIndex,
-    run: ComponentExportIndex,
+    pub(crate) describe: ExportedFunction<(), (Vec<node::NodeInfo>,)>,
+    pub(crate) run: ExportedFunction<(node::TaskContext, String), Fallible<node::Outcome>>,
 }
 
-/// Type of `node.describe`.
-type DescribeFn = TypedFunc<(), (Vec<node::NodeInfo>,)>;
+/// The functions of `wattle:plugin/tool`.
+pub(crate) struct ToolExport {
+    pub(crate) list: ExportedFunction<(), (Vec<tool::ToolInfo>,)>,
+    pub(crate) call: ExportedFunction<(tool::CallContext, String), Fallible<tool::ToolOutput>>,
+}
 
-/// Type of `node.run`.
-type RunFn = TypedFunc<(node::TaskContext, String), (Result<node::Outcome, types::Failure>,)>;
+/// The functions of `wattle:plugin/reducer`.
+pub(crate) struct ReducerExport {
+    pub(crate) reducers: ExportedFunction<(), (Vec<reducer::ReducerInfo>,)>,
+    pub(crate) reduce: ExportedFunction<(String, Option<String>, Vec<String>), Fallible<String>>,
+}
+
+/// The functions of `wattle:plugin/web`.
+pub(crate) struct WebExport {
+    pub(crate) routes: ExportedFunction<(), (Vec<web::Route>,)>,
+    pub(crate) handle: ExportedFunction<(web::Request,), Fallible<web::Response>>,
+}
+
+/// The result of a function that may return a failure.
+pub(crate) type Fallible<T> = (Result<T, types::Failure>,);
+
+impl Exports {
+    /// Looks up the functions of the interfaces for which `is_exported` returns true.
+    pub(crate) fn find(
+        component: &Component,
+        is_exported: impl Fn(&str) -> bool,
+    ) -> wasmtime::Result<Self> {
+        let find = |name: &str| {
+            is_exported(name).then(|| ExportedInterface::find(component, name)).transpose()
+        };
+        Ok(Self {
+            node: find("node")?.map(|interface| NodeExport::new(&interface)).transpose()?,
+            tool: find("tool")?.map(|interface| ToolExport::new(&interface)).transpose()?,
+            reducer: find("reducer")?
+                .map(|interface| ReducerExport::new(&interface))
+                .transpose()?,
+            web: find("web")?.map(|interface| WebExport::new(&interface)).transpose()?,
+        })
+    }
+}
 
 impl NodeExport {
-    /// Name of the interface, with the version that lookups are compatible with.
-    const INTERFACE: &str = "wattle:plugin/node@0.1.0";
+    fn new(interface: &ExportedInterface<'_>) -> wasmtime::Result<Self> {
+        Ok(Self { describe: interface.function("describe")?, run: interface.function("run")? })
+    }
+}
 
-    /// Looks the functions up by name.
-    pub(crate) fn new(pre: &InstancePre<HostState>) -> wasmtime::Result<Self> {
-        let component = pre.component();
-        let missing = |what: &str| {
-            wasmtime::Error::msg(format!("`{}` has no function `{what}`", Self::INTERFACE))
-        };
-        let interface =
-            component.get_export_index(None, Self::INTERFACE).ok_or_else(|| missing("describe"))?;
-        let find = |name: &str| {
-            component.get_export_index(Some(&interface), name).ok_or_else(|| missing(name))
-        };
-        Ok(Self { describe: find("describe")?, run: find("run")? })
+impl ToolExport {
+    fn new(interface: &ExportedInterface<'_>) -> wasmtime::Result<Self> {
+        Ok(Self { list: interface.function("list")?, call: interface.function("call")? })
+    }
+}
+
+impl ReducerExport {
+    fn new(interface: &ExportedInterface<'_>) -> wasmtime::Result<Self> {
+        let (reducers, reduce) = (interface.function("reducers")?, interface.function("reduce")?);
+        Ok(Self { reducers, reduce })
+    }
+}
+
+impl WebExport {
+    fn new(interface: &ExportedInterface<'_>) -> wasmtime::Result<Self> {
+        Ok(Self { routes: interface.function("routes")?, handle: interface.function("handle")? })
+    }
+}
+
+/// An exported interface of the contract.
+struct ExportedInterface<'a> {
+    component: &'a Component,
+    /// Name with the version that lookups are compatible with.
+    name: String,
+    index: ComponentExportIndex,
+}
+
+impl<'a> ExportedInterface<'a> {
+    fn find(component: &'a Component, name: &str) -> wasmtime::Result<Self> {
+        let name = format!("wattle:plugin/{name}@0.1.0");
+        match component.get_export_index(None, &name) {
+            Some(index) => Ok(Self { component, name, index }),
+            None => Err(wasmtime::Error::msg(format!("there is no interface `{name}`"))),
+        }
     }
 
-    /// Returns the function that lists nodes, and checks its type.
-    pub(crate) fn describe(
+    /// Looks up a function by its name. Its type is checked in an instance.
+    fn function<P, R>(&self, name: &str) -> wasmtime::Result<ExportedFunction<P, R>> {
+        match self.component.get_export_index(Some(&self.index), name) {
+            Some(index) => Ok(ExportedFunction { index, types: PhantomData }),
+            None => {
+                let message = format!("`{}` has no function `{name}`", self.name);
+                Err(wasmtime::Error::msg(message))
+            }
+        }
+    }
+}
+
+/// An exported function with the types of its parameters and of its results.
+pub(crate) struct ExportedFunction<P, R> {
+    index: ComponentExportIndex,
+    types: PhantomData<fn(P) -> R>,
+}
+
+impl<P, R> ExportedFunction<P, R>
+where
+    P: ComponentNamedList + Lower,
+    R: ComponentNamedList + Lift,
+{
+    /// Returns the function of an instance, and checks its type.
+    pub(crate) fn typed(
         &self,
         store: &mut Store<HostState>,
         instance: &Instance,
-    ) -> wasmtime::Result<DescribeFn> {
-        instance.get_typed_func(store, self.describe)
-    }
-
-    /// Returns the function that runs a node, and checks its type.
-    pub(crate) fn run(
-        &self,
-        store: &mut Store<HostState>,
-        instance: &Instance,
-    ) -> wasmtime::Result<RunFn> {
-        instance.get_typed_func(store, self.run)
+    ) -> wasmtime::Result<TypedFunc<P, R>> {
+        instance.get_typed_func(store, self.index)
     }
 }

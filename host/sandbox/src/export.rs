@@ -9,14 +9,13 @@ pub(crate) mod write;
 use std::sync::Arc;
 
 use wasmtime::Store;
-use wasmtime::component::Instance;
+use wasmtime::component::{ComponentNamedList, Instance, Lift, Lower};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::gate::{AwaitedBy, Gate};
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
-use crate::bindings::wattle::plugin::types;
-use crate::compiled::CompiledComponent;
+use crate::compiled::{CompiledComponent, ExportedFunction, Fallible};
 use crate::guest_error::{self, Callee};
 use crate::guests_memory::{GuestMemory, MemoryOwner};
 use crate::host_state::HostState;
@@ -78,8 +77,26 @@ impl<'a> GuestCall<'a> {
 }
 
 impl GuestInstance<'_> {
+    /// Calls an exported function. Ends the call when a task beside the guest unwinds it.
+    pub(crate) async fn call<P, R>(
+        &mut self,
+        function: &ExportedFunction<P, R>,
+        parameters: P,
+    ) -> wasmtime::Result<R>
+    where
+        P: ComponentNamedList + Lower + 'static,
+        R: ComponentNamedList + Lift + 'static,
+    {
+        let unwinding = self.unwinding();
+        let called = async {
+            let function = function.typed(&mut self.store, &self.instance)?;
+            function.call_async(&mut self.store, parameters).await
+        };
+        until_unwound(unwinding, called).await
+    }
+
     /// Returns the signal by which tasks beside the guest unwind it.
-    pub(crate) fn unwinding(&self) -> UnwindSignal {
+    fn unwinding(&self) -> UnwindSignal {
         self.store.data().unwinding.clone()
     }
 
@@ -95,15 +112,15 @@ impl GuestInstance<'_> {
     /// Returns the output of a function that may return a failure, like [`Self::finish`].
     pub(crate) async fn finish_fallible<T>(
         mut self,
-        done: wasmtime::Result<Result<T, types::Failure>>,
+        done: wasmtime::Result<Fallible<T>>,
     ) -> Result<T, GuestError> {
         let done = self.settle(done).await;
         let (guest, limits, callee) = (self.store.data(), self.limits, self.callee);
         match done {
-            Ok(Err(failure)) => {
+            Ok((Err(failure),)) => {
                 Err(guest_error::from_failure(failure.into(), guest, limits, callee))
             }
-            Ok(Ok(output)) => Ok(output),
+            Ok((Ok(output),)) => Ok(output),
             Err(error) => Err(guest_error::from_wasmtime_error(error, guest, limits, callee)),
         }
     }

@@ -20,18 +20,15 @@ pub(crate) mod text;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wasmtime::component::{Component, InstancePre};
+use wasmtime::component::Component;
 use wattle_graph::id::{Digest, PluginName};
 use wattle_run::ports::sandbox::{LoadEffort, PluginInfo};
 
-use crate::bindings::exports::wattle::plugin::{reducer, tool, web};
 use crate::code_cache::{self, CodeCache};
 use crate::compile::{CompileError, Compiler, CompilerPool};
-use crate::compiled::{CompiledComponent, Exports, NodeExport, first_memory_bytes};
+use crate::compiled::{CompiledComponent, Exports, first_memory_bytes};
 use crate::engines::Engines;
 use crate::guests_memory::GuestsMemory;
-use crate::host_state::HostState;
-use crate::load::contract::ComponentWorld;
 use crate::load::prepare::{Outline, Prepared};
 pub(crate) use crate::load::rejection::Rejection;
 
@@ -184,7 +181,8 @@ impl LoaderInner {
         let engine = self.engines.get(outline.abi).map_err(|e| rejection::no_async_engine(&e))?;
         let pre =
             engine.link(compiled, contract).map_err(|error| rejection::unknown_import(&error))?;
-        let exports = find_exports(&pre, contract)?;
+        let exports = Exports::find(compiled, |name| contract.has_export(name))
+            .map_err(|error| rejection::missing_export(&format!("{error:#}")))?;
         Ok(CompiledComponent {
             pre,
             exports,
@@ -192,33 +190,4 @@ impl LoaderInner {
             first_memory_bytes: first_memory_bytes(compiled),
         })
     }
-}
-
-fn find_exports(
-    pre: &InstancePre<HostState>,
-    contract: &ComponentWorld,
-) -> Result<Exports, Rejection> {
-    let missing = |error: wasmtime::Error| rejection::missing_export(&format!("{error:#}"));
-    Ok(Exports {
-        node: contract
-            .has_export("node")
-            .then(|| NodeExport::new(pre))
-            .transpose()
-            .map_err(missing)?,
-        tool: contract
-            .has_export("tool")
-            .then(|| tool::GuestIndices::new(pre))
-            .transpose()
-            .map_err(missing)?,
-        reducer: contract
-            .has_export("reducer")
-            .then(|| reducer::GuestIndices::new(pre))
-            .transpose()
-            .map_err(missing)?,
-        web: contract
-            .has_export("web")
-            .then(|| web::GuestIndices::new(pre))
-            .transpose()
-            .map_err(missing)?,
-    })
 }

@@ -9,11 +9,8 @@ use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome};
 
 use crate::bindings::exports::wattle::plugin::node;
 use crate::bindings::wattle::plugin::types;
-use crate::compiled::NodeExport;
 use crate::export::write::{self, not_json};
-use crate::export::{
-    GuestCall, GuestInstance, check_output_size, invalid_result, missing_export, until_unwound,
-};
+use crate::export::{GuestCall, check_output_size, invalid_result, missing_export};
 use crate::guest_error::Callee;
 use crate::json;
 
@@ -39,7 +36,7 @@ pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOu
         extra: context_extra(&request.config, request.error.as_ref()),
     };
     let mut live = call.instantiate().await?;
-    let done = until_unwound(live.unwinding(), invoke(&mut live, export, context, input)).await;
+    let done = live.call(&export.run, (context, input)).await;
     into_outcome(live.finish_fallible(done).await?, limits, callee)
 }
 
@@ -50,17 +47,6 @@ fn context_extra(config: &Value, error: Option<&Value>) -> Vec<(String, String)>
     let error = error.map(|error| ("error", error));
     let entry = |(key, value): (&str, &Value)| (key.to_owned(), json::to_text(value));
     config.into_iter().chain(error).map(entry).collect()
-}
-
-async fn invoke(
-    live: &mut GuestInstance<'_>,
-    export: &NodeExport,
-    context: node::TaskContext,
-    input: String,
-) -> wasmtime::Result<Result<node::Outcome, types::Failure>> {
-    let run = export.run(&mut live.store, &live.instance)?;
-    let (answer,) = run.call_async(&mut live.store, (context, input)).await?;
-    Ok(answer)
 }
 
 fn into_outcome(

@@ -3,9 +3,7 @@
 use serde_json::Value;
 use wattle_run::ports::sandbox::GuestError;
 
-use crate::bindings::exports::wattle::plugin::reducer;
-use crate::bindings::wattle::plugin::types;
-use crate::export::{GuestCall, GuestInstance, check_output_size, invalid_result, missing_export};
+use crate::export::{GuestCall, check_output_size, invalid_result, missing_export};
 use crate::json;
 
 /// Runs a reducer and parses its result.
@@ -16,27 +14,16 @@ pub(crate) async fn run(
     updates: Vec<Value>,
 ) -> Result<Value, GuestError> {
     let (callee, limits) = (call.callee, call.limits);
-    let Some(indices) = &call.code.exports.reducer else {
+    let Some(export) = &call.code.exports.reducer else {
         return Err(missing_export(callee, "reducer"));
     };
     let current = current.map(|value| json::to_text(&value));
     let updates: Vec<String> = updates.iter().map(json::to_text).collect();
     let mut live = call.instantiate().await?;
-    let done = invoke(&mut live, indices, reducer, current.as_ref(), &updates).await;
+    let done = live.call(&export.reduce, (reducer.to_owned(), current, updates)).await;
     let text = live.finish_fallible(done).await?;
     check_output_size(text.len(), limits, callee)?;
     serde_json::from_str(&text).map_err(|error| {
         invalid_result(callee, "a value that is not a valid JSON document", &error)
     })
-}
-
-async fn invoke(
-    live: &mut GuestInstance<'_>,
-    indices: &reducer::GuestIndices,
-    name: &str,
-    current: Option<&String>,
-    updates: &[String],
-) -> wasmtime::Result<Result<String, types::Failure>> {
-    let guest = indices.load(&mut live.store, &live.instance)?;
-    guest.call_reduce(&mut live.store, name, current, updates).await
 }

@@ -5,11 +5,7 @@ use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{GuestError, PluginToolCall};
 
 use crate::bindings::exports::wattle::plugin::tool;
-use crate::bindings::wattle::plugin::types;
-use crate::export::{
-    GuestCall, GuestInstance, check_output_size, invalid_result, missing_export, until_unwound,
-    write,
-};
+use crate::export::{GuestCall, check_output_size, invalid_result, missing_export, write};
 use crate::guest_error::Callee;
 use crate::import::message::{into_part, part_bytes};
 use crate::json;
@@ -20,7 +16,7 @@ pub(crate) async fn run(
     request: PluginToolCall,
 ) -> Result<ToolOutput, GuestError> {
     let (callee, limits) = (call.callee, call.limits);
-    let Some(indices) = &call.code.exports.tool else {
+    let Some(export) = &call.code.exports.tool else {
         return Err(missing_export(callee, "tool"));
     };
     let arguments = json::to_text(&request.arguments);
@@ -38,19 +34,8 @@ pub(crate) async fn run(
             .collect(),
     };
     let mut live = call.instantiate().await?;
-    let done =
-        until_unwound(live.unwinding(), invoke(&mut live, indices, &context, arguments)).await;
+    let done = live.call(&export.call, (context, arguments)).await;
     into_output(live.finish_fallible(done).await?, limits, callee)
-}
-
-async fn invoke(
-    live: &mut GuestInstance<'_>,
-    indices: &tool::GuestIndices,
-    context: &tool::CallContext,
-    arguments: String,
-) -> wasmtime::Result<Result<tool::ToolOutput, types::Failure>> {
-    let guest = indices.load(&mut live.store, &live.instance)?;
-    guest.call_call(&mut live.store, context, &arguments).await
 }
 
 fn into_output(

@@ -10,10 +10,7 @@ use wattle_run::ports::sandbox::{
 };
 
 use crate::bindings::exports::wattle::plugin::web;
-use crate::bindings::wattle::plugin::types;
-use crate::export::{
-    GuestCall, GuestInstance, check_output_size, invalid_result, missing_export, until_unwound,
-};
+use crate::export::{GuestCall, check_output_size, invalid_result, missing_export};
 use crate::guest_error::Callee;
 use crate::json;
 
@@ -24,7 +21,7 @@ pub(crate) async fn run(
     request: WebRequest,
 ) -> Result<WebResponse, GuestError> {
     let (callee, limits) = (call.callee, call.limits);
-    let Some(indices) = &call.code.exports.web else {
+    let Some(export) = &call.code.exports.web else {
         return Err(missing_export(callee, "web"));
     };
     let request = web::Request {
@@ -39,17 +36,8 @@ pub(crate) async fn run(
         extra: Vec::new(),
     };
     let mut live = call.instantiate().await?;
-    let done = until_unwound(live.unwinding(), invoke(&mut live, indices, &request)).await;
+    let done = live.call(&export.handle, (request,)).await;
     into_response(live.finish_fallible(done).await?, limits, callee)
-}
-
-async fn invoke(
-    live: &mut GuestInstance<'_>,
-    indices: &web::GuestIndices,
-    request: &web::Request,
-) -> wasmtime::Result<Result<web::Response, types::Failure>> {
-    let guest = indices.load(&mut live.store, &live.instance)?;
-    guest.call_handle(&mut live.store, request).await
 }
 
 fn into_response(

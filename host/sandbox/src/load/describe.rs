@@ -13,7 +13,7 @@ use wattle_run::ports::sandbox::{
 };
 
 use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
-use crate::compiled::CompiledComponent;
+use crate::compiled::{CompiledComponent, NodeExport, ReducerExport, ToolExport, WebExport};
 use crate::export::{GuestCall, GuestInstance};
 use crate::guest_error::Callee;
 use crate::guests_memory::MemoryOwner;
@@ -102,18 +102,21 @@ async fn describe_without_timeout(
 fn check_types(live: &mut GuestInstance<'_>, code: &CompiledComponent) -> Result<(), Rejection> {
     let GuestInstance { store, instance, .. } = live;
     let rejection = |error: wasmtime::Error| missing_export(&format!("{error:#}"));
-    if let Some(export) = &code.exports.node {
-        export.describe(&mut *store, instance).map_err(rejection)?;
-        export.run(&mut *store, instance).map_err(rejection)?;
+    if let Some(NodeExport { describe, run }) = &code.exports.node {
+        describe.typed(store, instance).map_err(rejection)?;
+        run.typed(store, instance).map_err(rejection)?;
     }
-    if let Some(indices) = &code.exports.tool {
-        indices.load(&mut *store, instance).map_err(rejection)?;
+    if let Some(ToolExport { list, call }) = &code.exports.tool {
+        list.typed(store, instance).map_err(rejection)?;
+        call.typed(store, instance).map_err(rejection)?;
     }
-    if let Some(indices) = &code.exports.reducer {
-        indices.load(&mut *store, instance).map_err(rejection)?;
+    if let Some(ReducerExport { reducers, reduce }) = &code.exports.reducer {
+        reducers.typed(store, instance).map_err(rejection)?;
+        reduce.typed(store, instance).map_err(rejection)?;
     }
-    if let Some(indices) = &code.exports.web {
-        indices.load(&mut *store, instance).map_err(rejection)?;
+    if let Some(WebExport { routes, handle }) = &code.exports.web {
+        routes.typed(store, instance).map_err(rejection)?;
+        handle.typed(store, instance).map_err(rejection)?;
     }
     Ok(())
 }
@@ -122,23 +125,18 @@ async fn call_exports(
     live: &mut GuestInstance<'_>,
     code: &CompiledComponent,
 ) -> wasmtime::Result<RawDescription> {
-    let GuestInstance { store, instance, .. } = live;
     let mut raw = RawDescription::default();
     if let Some(export) = &code.exports.node {
-        let describe = export.describe(&mut *store, instance)?;
-        (raw.nodes,) = describe.call_async(&mut *store, ()).await?;
+        (raw.nodes,) = live.call(&export.describe, ()).await?;
     }
-    if let Some(indices) = &code.exports.tool {
-        let guest = indices.load(&mut *store, instance)?;
-        raw.tools = guest.call_list(&mut *store).await?;
+    if let Some(export) = &code.exports.tool {
+        (raw.tools,) = live.call(&export.list, ()).await?;
     }
-    if let Some(indices) = &code.exports.reducer {
-        let guest = indices.load(&mut *store, instance)?;
-        raw.reducers = guest.call_reducers(&mut *store).await?;
+    if let Some(export) = &code.exports.reducer {
+        (raw.reducers,) = live.call(&export.reducers, ()).await?;
     }
-    if let Some(indices) = &code.exports.web {
-        let guest = indices.load(&mut *store, instance)?;
-        raw.routes = guest.call_routes(&mut *store).await?;
+    if let Some(export) = &code.exports.web {
+        (raw.routes,) = live.call(&export.routes, ()).await?;
     }
     Ok(raw)
 }
