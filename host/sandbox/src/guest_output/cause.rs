@@ -21,6 +21,12 @@ const NOTE: &str = "note: ";
 /// the plugin.
 const THROWN: &str = "Python function threw an unexpected exception";
 
+/// Beginning of an exception of JavaScript in the panic of componentize-qjs.
+const QUICKJS_MESSAGE: &str = "Exception { message: Some(\"";
+
+/// Beginning of the stack of such an exception.
+const QUICKJS_STACK: &str = "stack: Some(\"";
+
 /// Why a guest ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Cause {
@@ -70,8 +76,11 @@ impl Cause {
         let lines: Vec<&str> = output.lines().collect();
         let panic = of_rust(&lines);
         let before = panic.as_ref().map(|(begin, _)| &lines[..*begin]);
+        let message = panic.as_ref().map(|(begin, _)| &lines[*begin..]);
         let is_thrown = panic.as_ref().is_some_and(|(_, panic)| panic.text == THROWN);
-        of_plugin(&lines)
+        message
+            .and_then(of_quickjs)
+            .or_else(|| of_plugin(&lines))
             .or_else(|| of_plugin(before?))
             .or_else(|| of_python(before.filter(|_| is_thrown)?, true))
             .or_else(|| panic.map(|(_, cause)| cause))
@@ -121,6 +130,38 @@ fn python_frame(line: &str) -> Option<Place<'_>> {
     let (file, rest) = line.trim_start().strip_prefix("File \"")?.split_once("\", line ")?;
     let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next()?;
     Some(Place { file: Some(file), line: Some(digits.parse().ok()?), column: None })
+}
+
+/// Reads the message of the exception in a panic, and the innermost frame of its stack.
+fn of_quickjs(lines: &[&str]) -> Option<Cause> {
+    let exception = lines.iter().rfind(|line| line.contains(QUICKJS_MESSAGE))?;
+    let (_, rest) = exception.split_once(QUICKJS_MESSAGE)?;
+    let (text, rest) = debugged_text(rest)?;
+    let stack = rest.split_once(QUICKJS_STACK).and_then(|(_, stack)| debugged_text(stack));
+    let stack = stack.map(|(stack, _)| stack).unwrap_or_default();
+    let place = stack.lines().find_map(javascript_frame).unwrap_or_default();
+    Some(Cause::at(&text, &place))
+}
+
+/// Reads a text as Rust's `Debug` shows it, after its first quotation mark. Returns it with what
+/// follows its last one.
+fn debugged_text(shown: &str) -> Option<(String, &str)> {
+    let mut text = String::new();
+    let mut letters = shown.char_indices();
+    while let Some((place, letter)) = letters.next() {
+        match letter {
+            '"' => return Some((text, &shown[place + 1..])),
+            '\\' => match letters.next()?.1 {
+                'n' => text.push('\n'),
+                't' => text.push('\t'),
+                // `\u{1f}` stays as it is: what needs it is not shown.
+                'u' => text.push_str("\\u"),
+                other => text.push(other),
+            },
+            _ => text.push(letter),
+        }
+    }
+    None
 }
 
 /// Reads the innermost frame of the last stack, and the line above the frames.
@@ -210,6 +251,13 @@ mod tests {
                 cause("TypeError: cannot read property 'rows' of undefined", "app.js", 12, Some(5)),
             ),
             (
+                "\nthread '<unnamed>' (1) panicked at crates/runtime/src/interpreter.rs:51:31:\n\
+                 Failed to call 'call': Value(Exception(\nException { message: Some(\"no \\\"rows\\\"\"), \
+                 stack: Some(\"    at load (/app.js:12:5)\\n    at call (/app.js:40:17)\\n\") })\n)\n\
+                 note: run with `RUST_BACKTRACE=1` environment variable\n",
+                cause("no \"rows\"", "/app.js", 12, Some(5)),
+            ),
+            (
                 "Error: no rows\nStack:\n  load@app.js:12:5\n  run@app.js:20:1\n",
                 cause("Error: no rows", "app.js", 12, Some(5)),
             ),
@@ -277,6 +325,7 @@ mod tests {
             "Traceback (most recent call last):\n",
             "Traceback (most recent call last):\n  File \"a.py\", line 1\n",
             "Assertion failed: x\n",
+            "Exception { message: Some(\"cut\n",
             "    at run (app.js:1:1)\n",
         ] {
             assert_eq!(Cause::find(output), None, "{output}");
