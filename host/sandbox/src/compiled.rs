@@ -10,6 +10,7 @@ use wasmtime::component::{
 
 use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
 use crate::bindings::wattle::plugin::types;
+use crate::engine::Abi;
 use crate::guests_memory::GuestsMemory;
 use crate::host_state::HostState;
 
@@ -20,6 +21,8 @@ const WASM_PAGE_BYTES: u64 = 64 << 10;
 pub(crate) struct CompiledComponent {
     pub(crate) pre: InstancePre<HostState>,
     pub(crate) exports: Exports,
+    /// The ABI of the engine that runs it.
+    pub(crate) abi: Abi,
     /// The memory of all guests of the host.
     pub(crate) guests_memory: GuestsMemory,
     /// Initial size of the largest memory of an instance, in bytes.

@@ -12,6 +12,7 @@ use wattle_run::limit;
 
 use crate::cpu_meter::EPOCH_INTERVAL;
 use crate::error::Error;
+use crate::host_state::MAX_TASKS;
 use crate::memory_meter::{MAX_MEMORIES, MAX_TABLES};
 
 /// Stack of guest code, in bytes. Deep recursion traps at its end.
@@ -45,17 +46,16 @@ const LEAST_ASYNC_INSTANCES: u32 = 16;
 /// of JavaScript has three.
 const MEMORIES_PER_ASYNC_GUEST: u32 = 3;
 
-/// Fibers that the pool reserves for each component with the asynchronous ABI. The task of a call
-/// runs on one, and may leave it suspended while wasmtime runs the callback on another. A guest has
-/// no second task, since only a single component can use this ABI.
-const STACKS_PER_ASYNC_GUEST: u32 = 2;
+/// Fibers that the pool reserves for each component with the asynchronous ABI: one for each task, and
+/// the one that wasmtime keeps for the next. So no guest takes those of others.
+const STACKS_PER_ASYNC_GUEST: u32 = MAX_TASKS + 1;
 
 /// Maximum number of stack frames in the message of a trap.
 const MAX_BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 
-/// Memory mappings of a live guest: two for its fiber, four for its memory, and two for its part of
-/// the mappings of guests with the asynchronous ABI.
-const MAPPINGS_PER_GUEST: u64 = 8;
+/// Memory mappings of a live guest: two for its fiber, four for its memory, and five for its part of
+/// the mappings of guests with the asynchronous ABI, each of which has 34.
+const MAPPINGS_PER_GUEST: u64 = 11;
 
 /// Memory mappings left to the rest of the process. At the kernel's limit, `malloc` fails and the
 /// process aborts, so the pool must end well before it.
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn the_pool_stays_below_the_limit_on_mappings() {
         assert_eq!(cap_instances(1_000, DEFAULT_MAX_MAPPINGS), 1_000);
-        assert_eq!(cap_instances(100_000, DEFAULT_MAX_MAPPINGS), 7_191);
+        assert_eq!(cap_instances(100_000, DEFAULT_MAX_MAPPINGS), 5_230);
         assert_eq!(cap_instances(100, 0), 1);
     }
 }

@@ -16,6 +16,7 @@ use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
 use crate::compiled::{CompiledComponent, ExportedFunction, Fallible};
+use crate::engine::Abi;
 use crate::guest_error::{self, Callee};
 use crate::guests_memory::{GuestMemory, MemoryOwner};
 use crate::host_state::HostState;
@@ -37,6 +38,7 @@ pub(crate) struct GuestCall<'a> {
 pub(crate) struct GuestInstance<'a> {
     pub(crate) store: Store<HostState>,
     pub(crate) instance: Instance,
+    abi: Abi,
     limits: &'a Limits,
     callee: Callee<'a>,
     /// Declared after the store, so that the memory counts until the store has freed it.
@@ -67,8 +69,11 @@ impl<'a> GuestCall<'a> {
         let memory = Arc::new(memory);
         let meter = MemoryMeter::new(allowed, memory.clone());
         let mut store = HostState::new_store(code.pre.engine(), gate, limits, meter);
+        let abi = code.abi;
         match code.pre.instantiate_async(&mut store).await {
-            Ok(instance) => Ok(GuestInstance { store, instance, limits, callee, _memory: memory }),
+            Ok(instance) => {
+                Ok(GuestInstance { store, instance, abi, limits, callee, _memory: memory })
+            }
             Err(error) => {
                 Err(guest_error::from_wasmtime_error(error, store.data(), limits, callee))
             }
@@ -90,7 +95,19 @@ impl GuestInstance<'_> {
         let unwinding = self.unwinding();
         let called = async {
             let function = function.typed(&mut self.store, &self.instance)?;
-            function.call_async(&mut self.store, parameters).await
+            match self.abi {
+                Abi::Synchronous => function.call_async(&mut self.store, parameters).await,
+                // Not `call_async`: when a call has failed or is dropped, it reads which task was
+                // running. If that was in a component inside of another, the record was on the
+                // stack of the guest, which is gone.
+                Abi::Asynchronous => {
+                    self.store
+                        .run_concurrent(async |tasks| {
+                            function.call_concurrent(tasks, parameters).await
+                        })
+                        .await?
+                }
+            }
         };
         until_unwound(unwinding, called).await
     }

@@ -4,6 +4,7 @@
 //! endless recursion.
 
 use serde_json::{Map, Value, json};
+use wasmtime::component::ResourceTableError;
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::limit::Limits;
@@ -79,6 +80,10 @@ pub(crate) fn from_wasmtime_error(
     }
     if error.is::<PoolConcurrencyLimitError>() {
         return GuestError::Host(pool_exhausted(&error, callee));
+    }
+    // The host functions of `wattle:plugin` return this as a failure.
+    if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
+        return GuestError::Limit(too_many_instances(callee));
     }
     if error.chain().any(|cause| cause.to_string().contains(HOSTCALL_FUEL_MESSAGE)) {
         return GuestError::Limit(limit_exceeded(
@@ -171,6 +176,15 @@ pub(crate) fn limit_exceeded(callee: Callee<'_>, limit: &str, allowed: u64, unit
     };
     Failure::new(code::LIMIT, format!("{callee} exceeded its limit of {allowed} {unit}{hint}"))
         .with_details(json!({ "limit": limit, "allowed": allowed }))
+}
+
+/// Returns the failure of a guest that holds too many resources of WASI, or too many tasks.
+fn too_many_instances(callee: Callee<'_>) -> Failure {
+    let message = format!(
+        "{callee} holds more resources of the host, or more tasks of the asynchronous ABI, than a \
+         guest may; drop those that are not used any more"
+    );
+    Failure::new(code::LIMIT, message).with_details(json!({ "limit": "instances" }))
 }
 
 /// Returns the error of a guest that was denied a resource.

@@ -22,6 +22,14 @@ use crate::wasi::http::GuestHttp;
 /// pollables and streams of WASI guests.
 const MAX_RESOURCES: usize = 1_000;
 
+/// Maximum number of tasks of one guest with the asynchronous ABI. A call is one, and so is each call
+/// between the components of which a guest is composed. The stack of a task that waits is kept.
+pub(crate) const MAX_TASKS: u32 = 10;
+
+/// What a task takes in the table of tasks. The sets, streams and futures that a guest makes take a
+/// place each, so it has room for these only if it has fewer tasks.
+const PLACES_PER_TASK: usize = 3;
+
 /// The host's side of one guest call.
 pub(crate) struct HostState {
     gate: Option<Arc<Gate>>,
@@ -71,6 +79,10 @@ impl HostState {
         store.limiter(|guest| &mut guest.memory);
         store.set_hostcall_fuel(usize::try_from(limits.lift_bytes).unwrap_or(usize::MAX));
         store.set_max_component_handles(MAX_RESOURCES);
+        // Only the engine for the asynchronous ABI has this table.
+        if let Some(tasks) = store.concurrent_resource_table() {
+            tasks.set_max_capacity(MAX_TASKS as usize * PLACES_PER_TASK);
+        }
         store.epoch_deadline_callback(|mut context| context.data_mut().cpu.on_epoch());
         store.set_epoch_deadline(EPOCH_DEADLINE);
         store

@@ -186,6 +186,7 @@ impl LoaderInner {
         Ok(CompiledComponent {
             pre,
             exports,
+            abi: outline.abi,
             guests_memory: self.guests_memory.clone(),
             first_memory_bytes: first_memory_bytes(compiled),
         })

@@ -21,7 +21,7 @@ use crate::output::Output;
 use crate::wire::{ReadEnv, environment, open_routes, open_sandbox};
 
 /// Maximum number of memory mappings of a live guest; see the pools of the sandbox.
-const MAPS_PER_INSTANCE: u64 = 8;
+const MAPS_PER_INSTANCE: u64 = 11;
 
 /// Timeout for the response of a database.
 const DATABASE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);

@@ -6,6 +6,7 @@ use wasmparser::{
 };
 use wattle_run::limit;
 
+use crate::engine::Abi;
 use crate::load::rejection::{Rejection, invalid, too_large};
 
 /// Maximum nesting of components, in levels. Encoders make two levels, composed components one or
@@ -22,13 +23,13 @@ const MANIFEST_SECTION: &str = "wattle:manifest";
 /// Maximum size of a manifest, in bytes.
 const MAX_MANIFEST_BYTES: usize = 64 << 10;
 
-/// Imports and exports of a component, by name, and whether it calls them asynchronously.
+/// Imports and exports of a component, by name, and its ABI.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct InterfaceNames {
     pub(crate) imports: Vec<String>,
     pub(crate) exports: Vec<String>,
-    /// Whether any part of the component uses the asynchronous ABI.
-    pub(crate) is_async: bool,
+    /// Asynchronous if any part of the component uses that ABI.
+    pub(crate) abi: Abi,
 }
 
 /// Reads the imports and exports of a component, and checks the limits of its structure.
@@ -56,7 +57,9 @@ pub(crate) fn inspect(component: &[u8]) -> Result<InterfaceNames, Rejection> {
             }
             Payload::ComponentCanonicalSection(section) => {
                 for function in section {
-                    names.is_async |= is_async(&function.map_err(broken)?);
+                    if is_async(&function.map_err(broken)?) {
+                        names.abi = Abi::Asynchronous;
+                    }
                 }
             }
             Payload::ComponentImportSection(section) if depth == 1 => {

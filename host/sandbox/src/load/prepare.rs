@@ -40,15 +40,11 @@ pub(crate) fn prepare(bytes: &[u8]) -> Result<Prepared, Rejection> {
         }
     };
     let manifest = inspect::manifest(bytes)?;
-    let InterfaceNames { imports, exports, is_async } = inspect::inspect(component)?;
+    let InterfaceNames { imports, exports, abi } = inspect::inspect(component)?;
     let contract = contract::check(&imports, &exports)?;
-    if is_async {
-        return Err(rejection::asynchronous());
-    }
-    let abi = Abi::Synchronous;
     let code = engine::create_compile_engine(abi)
         .and_then(|engine| engine.precompile_component(component))
-        .map_err(|error| rejection::invalid(&format!("{error:#}")))?;
+        .map_err(|error| rejection::not_compiled(abi, &error))?;
     let size_bytes = component.len() as u64;
     Ok(Prepared { outline: Outline { contract, manifest, size_bytes, abi }, code })
 }

@@ -3,6 +3,7 @@
 use wattle_graph::id::PluginName;
 use wattle_run::ports::sandbox::LoadError;
 
+use crate::engine::Abi;
 use crate::error::Error;
 use crate::load::text;
 
@@ -50,25 +51,35 @@ impl Rejection {
     }
 }
 
+/// How toolchains build a component for synchronous calls. Some use the asynchronous ABI unless they
+/// are told otherwise.
+const SYNCHRONOUS_SWITCHES: &str = "componentize-qjs with `sync: true` (`--sync`, with jco \
+    `--backend-qjs-disable-async`), componentize-py without `async` functions";
+
 /// Returns the rejection of bytes that are broken or use a feature that the engine does not allow.
 pub(crate) fn invalid(message: &str) -> Rejection {
     Rejection::new(
         "invalid",
         &format!("it is not a valid component: {message}"),
-        "build it again with the Wattle SDK; threads, exceptions, garbage collection, 64-bit \
-         memory and asynchronous exports are not supported",
+        "build it again with the Wattle SDK; threads, exceptions, garbage collection and 64-bit \
+         memory are not supported",
     )
 }
 
-/// Returns the rejection of a component that uses the asynchronous ABI. Some toolchains use it by
-/// default, so the hint names the switches that turn it off.
-pub(crate) fn asynchronous() -> Rejection {
-    Rejection::new(
-        "invalid",
-        "it uses the asynchronous ABI of components, which this host does not support",
-        "build it for synchronous calls: componentize-qjs with `sync: true` (`--sync`, with jco \
-         `--backend-qjs-disable-async`), componentize-py without `async` functions",
-    )
+/// Returns the rejection of a component that does not compile. The parts of the asynchronous ABI
+/// that are still proposals, such as blocking exports and threads, are not supported.
+pub(crate) fn not_compiled(abi: Abi, error: &wasmtime::Error) -> Rejection {
+    let rejection = invalid(&format!("{error:#}"));
+    match abi {
+        Abi::Synchronous => rejection,
+        Abi::Asynchronous => Rejection {
+            hint: format!(
+                "{}; or build it for synchronous calls: {SYNCHRONOUS_SWITCHES}",
+                rejection.hint
+            ),
+            ..rejection
+        },
+    }
 }
 
 /// Returns the rejection of a component with the asynchronous ABI on a host that cannot create the
@@ -77,7 +88,10 @@ pub(crate) fn no_async_engine(error: &Error) -> Rejection {
     Rejection::new(
         "limit",
         &format!("it uses the asynchronous ABI, and its engine cannot be created: {error}"),
-        "give the host more address space, or build it for synchronous calls",
+        format!(
+            "give the host more address space, or build it for synchronous calls: \
+             {SYNCHRONOUS_SWITCHES}"
+        ),
     )
 }
 

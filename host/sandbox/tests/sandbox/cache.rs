@@ -53,6 +53,19 @@ async fn compiled_code_is_cached() {
 }
 
 #[tokio::test]
+async fn compiled_code_of_both_engines_is_cached() {
+    let directory = tempfile::tempdir().unwrap();
+    let asynchronous = guest::node(guest::TASK_CANCEL, "(i32.const 512)");
+    load_with(directory.path(), KEY, asynchronous.clone()).await;
+    let file = only_file(directory.path());
+    let written = fs::metadata(&file).unwrap().modified().unwrap();
+    load_with(directory.path(), KEY, asynchronous).await;
+    assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), written);
+    load_with(directory.path(), KEY, other()).await;
+    assert_eq!(files(directory.path()).len(), 2);
+}
+
+#[tokio::test]
 async fn broken_code_is_compiled_again() {
     let directory = tempfile::tempdir().unwrap();
     load_with(directory.path(), KEY, one()).await;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use wit_component::StringEncoding;
-use wit_parser::{PackageId, Resolve};
+use wit_parser::{FunctionKind, PackageId, Resolve};
 
 /// Pages of the memory of a guest.
 const PRELUDE_PAGES: u32 = 2;
@@ -65,19 +65,69 @@ pub(crate) fn node(imports: &str, body: &str) -> Bytes {
 /// Returns the address of the nodes.
 const DESCRIBE: &str = "(i32.const 192)";
 
+/// The data of one node: name `n`, no doc, `{}` for both schemas, nothing extra. It is at address
+/// 128, and the list of nodes at 192.
+const NODE_DATA: &str = r#"
+    (data (i32.const 64) "n{}")
+    (data (i32.const 128) "\40\00\00\00\01\00\00\00\00\00\00\00\00\00\00\00\41\00\00\00\02\00\00\00\41\00\00\00\02\00\00\00\00\00\00\00\00\00\00\00")
+    (data (i32.const 192) "\80\00\00\00\01\00\00\00")"#;
+
 fn node_text(imports: &str, describe: &str, body: &str) -> String {
     let prelude = prelude(PRELUDE_PAGES);
     format!(
-        r#"(module {imports} {prelude}
-            (data (i32.const 64) "n{{}}")
-            ;; One node: name `n`, no doc, `{{}}` for both schemas, nothing extra.
-            (data (i32.const 128) "\40\00\00\00\01\00\00\00\00\00\00\00\00\00\00\00\41\00\00\00\02\00\00\00\41\00\00\00\02\00\00\00\00\00\00\00\00\00\00\00")
-            (data (i32.const 192) "\80\00\00\00\01\00\00\00")
+        r#"(module {imports} {prelude} {NODE_DATA}
             (func (export "wattle:plugin/node@0.1.0#describe") (result i32)
                 {describe})
             (func (export "wattle:plugin/node@0.1.0#run") (param i32) (result i32)
                 {body}))"#
     )
+}
+
+/// An import that makes the ABI of a component asynchronous. componentize-qjs adds it by default.
+pub(crate) const TASK_CANCEL: &str = r#"(import "[export]$root" "[task-cancel]" (func $cancel))"#;
+
+/// Imports with which a node like [`async_node`] returns its nodes and its result, and makes a set
+/// of things to wait for.
+const ASYNC: &str = r#"
+    (import "[export]wattle:plugin/node@0.1.0" "[task-return]describe"
+        (func $return_nodes (param i32 i32)))
+    (import "[export]wattle:plugin/node@0.1.0" "[task-return]run"
+        (func $return (param i32 i32 i32 i32 i32 i32 i32 i32 i32)))
+    (import "$root" "[waitable-set-new]" (func $set (result i32)))"#;
+
+/// Returns instructions of a node like [`async_node`] that return an empty outcome.
+pub(crate) fn return_nothing() -> String {
+    format!("(call $return {})", "(i32.const 0)".repeat(9))
+}
+
+/// Returns a node plugin like [`node`] whose functions are asynchronous. `run` has the given body,
+/// and so has its callback. Both leave what is next: 0 for the end, 1 to yield, 2 to wait for the
+/// set in the other bits.
+pub(crate) fn async_node(run: &str, callback: &str) -> Bytes {
+    const NODE: &str = "wattle:plugin/node@0.1.0";
+    let prelude = prelude(PRELUDE_PAGES);
+    let module = format!(
+        r#"(module {ASYNC} {prelude} {NODE_DATA}
+            (func (export "[async-lift]{NODE}#describe") (result i32)
+                (call $return_nodes (i32.const 128) (i32.const 1))
+                (i32.const 0))
+            (func (export "[callback][async-lift]{NODE}#describe") (param i32 i32 i32) (result i32)
+                (unreachable))
+            (func (export "[async-lift]{NODE}#run") (param i32) (result i32)
+                {run})
+            (func (export "[callback][async-lift]{NODE}#run") (param i32 i32 i32) (result i32)
+                {callback}))"#
+    );
+    let mut resolve = contract();
+    for (_, interface) in resolve.interfaces.iter_mut() {
+        if interface.name.as_deref() == Some("node") {
+            for function in interface.functions.values_mut() {
+                function.kind = FunctionKind::AsyncFreestanding;
+            }
+        }
+    }
+    let package = only_package(&resolve);
+    embed(&module, &resolve, package, "node-plugin")
 }
 
 /// Returns a tool plugin. `list` lists `t` with the given extra fields, and `call` has the given
@@ -263,8 +313,12 @@ pub(crate) fn node_of(wit: &str, imports: &str, body: &str) -> Bytes {
 /// Returns a core module with the component type of a world of the contract.
 pub(crate) fn core(text: &str, world: &str) -> Bytes {
     let resolve = contract();
-    let package = resolve.package_names.values().next().copied().expect("there is a package");
+    let package = only_package(&resolve);
     embed(text, &resolve, package, world)
+}
+
+fn only_package(resolve: &Resolve) -> PackageId {
+    resolve.package_names.values().next().copied().expect("there is a package")
 }
 
 fn contract() -> Resolve {

@@ -148,27 +148,6 @@ async fn unknown_function_of_a_newer_wasi_is_an_unknown_import() {
     assert!(error.message.contains("get-random-dice"), "{error}");
 }
 
-/// The default of componentize-qjs.
-#[tokio::test]
-async fn asynchronous_component_names_the_switches_of_toolchains() {
-    let built_in = r#"(component
-        (core func (canon task.cancel))
-        (instance $empty)
-        (export "wattle:plugin/node@0.1.0" (instance $empty)))"#;
-    let lifted = r#"(component
-        (core module $m (func (export "f")))
-        (core instance $i (instantiate $m))
-        (func $f (canon lift (core func $i "f") async))
-        (instance $node (export "describe" (func $f)) (export "run" (func $f)))
-        (export "wattle:plugin/node@0.1.0" (instance $node)))"#;
-    for text in [built_in, lifted] {
-        let error = load_error(guest::component(text)).await;
-        assert_eq!(error.code, "invalid");
-        assert!(error.message.contains("asynchronous ABI"), "{error}");
-        assert!(error.hint.contains("`--sync`"), "{error}");
-    }
-}
-
 #[tokio::test]
 async fn too_many_core_instances_exceed_the_limit() {
     let instances = "(core instance (instantiate $m))".repeat(51);

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail a test too")]
 
+mod asynchronous;
 mod cache;
 mod guest;
 mod guests_memory;

@@ -11,13 +11,13 @@ use wattle_run::stop_flag::StopFlag;
 use crate::{app, guest, load, stub_ports};
 
 /// An empty outcome.
-const NOTHING: &str = "(i32.const 512)";
+pub(crate) const NOTHING: &str = "(i32.const 512)";
 
-const SEND: &str = r#"(import "wattle:plugin/http@0.1.0" "send" (func $send
+pub(crate) const SEND: &str = r#"(import "wattle:plugin/http@0.1.0" "send" (func $send
     (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#;
 
 /// A request of zeros. Its result is at 1024.
-const CALL_SEND: &str = "(call $send
+pub(crate) const CALL_SEND: &str = "(call $send
     (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
     (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
     (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1024))";

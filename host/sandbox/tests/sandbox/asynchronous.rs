@@ -1,0 +1,133 @@
+//! Tests of components that use the asynchronous ABI.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use serde_json::json;
+use wattle_graph::failure::Failure;
+use wattle_run::gate::unwind::Unwind;
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::{GuestError, NodeOutcome};
+use wattle_run::stop_flag::StopFlag;
+
+use crate::node::{CALL_SEND, NOTHING, SEND};
+use crate::{guest, load, load_error, stub_ports};
+
+/// The number with which a function yields.
+const YIELD: &str = "(i32.const 1)";
+
+async fn run(bytes: Bytes, limits: Limits) -> Result<NodeOutcome, GuestError> {
+    let plugin = load(bytes).await.unwrap();
+    plugin.run_node(stub_ports::call(), stub_ports::gate(limits, StopFlag::default())).await
+}
+
+/// Returns the limit that ended a guest.
+fn limit_of(ended: Result<NodeOutcome, GuestError>) -> Failure {
+    match ended {
+        Err(GuestError::Limit(failure)) => failure,
+        other => panic!("no limit ended the guest: {other:?}"),
+    }
+}
+
+/// A node that yields, and returns when it is called back.
+fn yielding() -> Bytes {
+    guest::async_node(YIELD, &format!("{} (i32.const 0)", guest::return_nothing()))
+}
+
+#[tokio::test]
+async fn component_with_a_function_of_the_asynchronous_abi_runs() {
+    let bytes = guest::node(guest::TASK_CANCEL, NOTHING);
+    assert_eq!(run(bytes, Limits::default()).await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn asynchronous_functions_run() {
+    let plugin = load(yielding()).await.unwrap();
+    assert_eq!(plugin.info().nodes[0].name, "n");
+    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+    let outcome = plugin.run_node(stub_ports::call(), gate).await;
+    assert_eq!(outcome, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn asynchronous_guest_waits_for_the_host_without_cpu_time() {
+    let limits = Limits { cpu_ms: 20, ..Limits::default() };
+    let imports = format!("{} {SEND}", guest::TASK_CANCEL);
+    let started = Instant::now();
+    let outcome = run(guest::node(&imports, &format!("{CALL_SEND} {NOTHING}")), limits).await;
+    assert_eq!(outcome, Ok(NodeOutcome::default()));
+    assert!(started.elapsed() >= stub_ports::EXCHANGE);
+}
+
+#[tokio::test]
+async fn gate_unwinds_an_asynchronous_guest() {
+    let imports = format!("{} {SEND}", guest::TASK_CANCEL);
+    let body = format!("{CALL_SEND} (unreachable)");
+    let plugin = load(guest::node(&imports, &body)).await.unwrap();
+    let cancel = StopFlag::default();
+    cancel.set();
+    let gate = stub_ports::gate(Limits::default(), cancel);
+    let ended = plugin.run_node(stub_ports::call(), gate).await;
+    assert_eq!(ended, Err(GuestError::Unwound(Unwind::Cancelled)));
+}
+
+#[tokio::test]
+async fn endless_yielding_exceeds_the_cpu_limit() {
+    let limits = Limits { cpu_ms: 50, ..Limits::default() };
+    let failure = limit_of(run(guest::async_node(YIELD, YIELD), limits).await);
+    assert_eq!(failure.details.unwrap()["limit"], "cpu");
+}
+
+#[tokio::test]
+async fn guest_that_waits_for_nothing_ends_with_its_call() {
+    let wait = "(i32.or (i32.const 2) (i32.shl (call $set) (i32.const 4)))";
+    let plugin = load(guest::async_node(wait, "(unreachable)")).await.unwrap();
+    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+    assert_eq!(plugin.run_node(stub_ports::call(), gate).now_or_never(), None);
+}
+
+#[tokio::test]
+async fn sets_of_the_asynchronous_abi_are_limited() {
+    let endless = "(loop (drop (call $set)) (br 0)) (unreachable)";
+    let ended = run(guest::async_node(endless, "(unreachable)"), Limits::default()).await;
+    let details = limit_of(ended).details.unwrap();
+    assert_eq!(details, json!({ "limit": "instances" }));
+}
+
+#[tokio::test]
+async fn dropped_call_leaves_nothing_behind() {
+    let plugin = load(yielding()).await.unwrap();
+    let call = || {
+        let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+        plugin.run_node(stub_ports::call(), gate)
+    };
+    // More calls than there are places for guests of this ABI.
+    for _ in 0..40 {
+        assert_eq!(call().now_or_never(), None, "the guest has yielded");
+    }
+    assert_eq!(call().await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn both_abis_run_in_one_sandbox() {
+    let sandbox = crate::sandbox();
+    for bytes in [yielding(), guest::node("", NOTHING), yielding()] {
+        let plugin = crate::load_into(&sandbox, bytes).await.unwrap();
+        let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+        let outcome = plugin.run_node(stub_ports::call(), gate).await;
+        assert_eq!(outcome, Ok(NodeOutcome::default()));
+    }
+}
+
+#[tokio::test]
+async fn proposals_of_the_asynchronous_abi_are_rejected_with_the_switches_of_toolchains() {
+    let text = r#"(component
+        (core func (canon error-context.drop))
+        (instance $empty)
+        (export "wattle:plugin/node@0.1.0" (instance $empty)))"#;
+    let error = load_error(guest::component(text)).await;
+    assert_eq!(error.code, "invalid");
+    assert!(error.message.contains("error-context"), "{error}");
+    assert!(error.hint.contains("`--sync`"), "{error}");
+}
