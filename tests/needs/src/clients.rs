@@ -1,5 +1,5 @@
-//! Clients and pages that tests need and `cargo xtask` provides: third-party clients and servers,
-//! and the pages of the applications.
+//! Clients, pages and guests that tests need and `cargo xtask` provides: third-party clients and
+//! servers, the pages of the applications, and guests that other toolchains build.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,12 @@ pub const BUNDLED: (&str, &str) = ("ai-sdk", "user.mjs");
 
 /// The client with the servers and gateways that only `cargo xtask peers` installs.
 pub const PEERS: &str = "peers";
+
+/// The folder below the folder of installed clients in which guests are built by other toolchains.
+pub const TOOLCHAINS: &str = "toolchains";
+
+/// The folder with the finished guests, below [`TOOLCHAINS`].
+pub const GUESTS: &str = "guests";
 
 /// The file name of the bundle of [`BUNDLED`], in the folder of each client that the program uses.
 pub const BUNDLE: &str = "user.bundle.mjs";
@@ -62,6 +68,22 @@ pub fn python(name: &str, program: &str) -> Result<PathBuf, Missing> {
     }
     Program::Python.find()?;
     Err(not_installed(name))
+}
+
+/// Returns the guest that a toolchain built, by the name of the toolchain.
+///
+/// # Errors
+///
+/// [`Missing`] if the guest is not built, or if Node.js, npm or Python is missing.
+pub fn toolchain(name: &str) -> Result<PathBuf, Missing> {
+    let file = folder(TOOLCHAINS).join(GUESTS).join(format!("{name}.wasm"));
+    if file.is_file() {
+        return Ok(file);
+    }
+    for program in [Program::Node, Program::Npm, Program::Python] {
+        program.find()?;
+    }
+    Err(Missing::new(format!("the guest of the toolchain `{name}`"), INSTALL))
 }
 
 /// Returns the file of an application's page.

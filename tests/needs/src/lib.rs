@@ -22,7 +22,7 @@
 //! # Layout
 //!
 //! * [`Program`]: the programs and their locations
-//! * [`clients`]: clients and pages that `cargo xtask` installs and builds
+//! * [`clients`]: clients, pages and guests that `cargo xtask` installs and builds
 //! * [`LeftOut`]: a test that was left out, and the record
 //! * [`setting`]: reads a value from the environment, such as the number of trials
 //!

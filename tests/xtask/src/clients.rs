@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use wattle_needs::Program;
-use wattle_needs::clients::{BUNDLE, BUNDLED};
+use wattle_needs::clients::{BUNDLE, BUNDLED, TOOLCHAINS};
 
 use crate::shell::{root, say, target_folder};
 use crate::step::run;
@@ -57,6 +57,7 @@ const CLIENTS: &[Client] = &[
     Client { folder: "ai-sdk/5", what: "the chat hook of AI SDK 5", programs: "ai-sdk" },
     Client { folder: "ai-sdk/6", what: "the chat hook of AI SDK 6", programs: "ai-sdk" },
     Client { folder: "ai-sdk/7", what: "the chat hook of AI SDK 7", programs: "ai-sdk" },
+    Client { folder: TOOLCHAINS, what: "the toolchains for JavaScript", programs: TOOLCHAINS },
 ];
 
 /// Clients for Python: their folders below `tests/clients` and below the folder of installed
@@ -66,12 +67,16 @@ const PYTHON: &[(&str, &str)] = &[
     ("langgraph-py-older", "an older LangGraph client for Python"),
     ("schemathesis", "Schemathesis"),
     ("mcp-py", "an MCP server on an old library for Python"),
+    (PYTHON_TOOLCHAINS, "the toolchains for Python and C"),
 ];
+
+/// The folder of the toolchains that are packages for Python.
+pub(crate) const PYTHON_TOOLCHAINS: &str = "toolchains-py";
 
 const MANIFEST: &str = "package.json";
 
 /// The lock file. A client is reinstalled if it has changed.
-const LOCK: &str = "package-lock.json";
+pub(crate) const LOCK: &str = "package-lock.json";
 
 /// Installs the clients that are missing. This is the only step of the tests that needs a network.
 pub(crate) fn install() -> Result<()> {

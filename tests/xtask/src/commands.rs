@@ -9,7 +9,7 @@ use crate::browser::{self, Browser};
 use crate::native::{NATIVE, nextest};
 use crate::shell::{self, cargo, compiling, has, root, say, target_folder};
 use crate::step::{self, run};
-use crate::{clients, guests, needs, pages, peers, times};
+use crate::{clients, guests, needs, pages, peers, times, toolchains};
 
 /// The programs that the demo starts.
 const DEMO: &[&str] = &["wattle", "wattle-standin", "wattle-demo"];
@@ -61,7 +61,7 @@ fn every_test() -> Result<()> {
     run("check the format", cargo().args(["fmt", "--all", "--check"]))?;
     guests::build()?;
     pages::build()?;
-    clients::install()?;
+    clients()?;
     match pages::missing() {
         None => pages::check()?,
         Some(missing) => needs::leave_out("the checks of the pages", &missing)?,
@@ -88,6 +88,12 @@ fn every_test() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Installs clients, servers and toolchains, and builds the guests of the toolchains.
+pub(crate) fn clients() -> Result<()> {
+    clients::install()?;
+    toolchains::build()
 }
 
 /// Evaluates the data sets of all or of some applications: once with precise models, and ten times

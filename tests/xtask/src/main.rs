@@ -16,6 +16,7 @@ mod quick;
 mod shell;
 mod step;
 mod times;
+mod toolchains;
 mod units;
 
 use anyhow::{Result, bail};
@@ -40,7 +41,8 @@ usage: cargo xtask <command>
                   it; fails if a limit does not hold or a goal is missed (six minutes)
   guests          build the WebAssembly guests and copy them to their app folders
   pages           build the pages of the applications (needs Node.js and npm)
-  clients         install the clients and servers that tests use (needs npm and Python)
+  clients         install the clients, servers and toolchains that tests use, and build the guests
+                  of these toolchains (needs npm and Python)
   needs           print the Debian packages of programs that tests need and the machine lacks
   bench           steps per second in memory and on redb (takes a few minutes)
   bench peer      the same cases on Wattle and on LangGraph (needs Python, npm and PostgreSQL)
@@ -72,7 +74,7 @@ fn command(words: &[&str]) -> Result<()> {
         ["attack", rest @ ..] => commands::attack(rest),
         ["guests"] => guests::build(),
         ["pages"] => pages::build(),
-        ["clients"] => clients::install(),
+        ["clients"] => commands::clients(),
         ["needs"] => {
             show(&needs::packages());
             Ok(())
