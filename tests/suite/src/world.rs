@@ -77,6 +77,11 @@ impl World {
         Self::build(graph, vec![(plugin, grants)], sql, Arc::new(NoToolServers))
     }
 
+    /// Creates a world with one graph and any plugins, such as components, with their grants.
+    pub fn with_plugins(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>) -> Self {
+        Self::build(graph, plugins, Arc::new(NoSql), Arc::new(NoToolServers))
+    }
+
     /// Creates a world with one graph, whose nodes are in the first of several plugins. It may call
     /// the tools of all other plugins and of the server `far`.
     pub fn with_tools(

@@ -10,6 +10,7 @@ mod engine;
 mod eval;
 mod expense;
 mod host;
+mod languages;
 mod mcp;
 mod nl2sql;
 mod observe;

@@ -1,0 +1,3 @@
+//! Plugins that the toolchains of other languages build.
+
+mod defaults;
