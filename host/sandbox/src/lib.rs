@@ -52,6 +52,8 @@ mod plugin;
 mod refused;
 pub mod sandbox;
 mod sanitize;
+#[cfg(test)]
+mod typed;
 mod unwind_signal;
 mod wasi;
 

@@ -1,0 +1,11 @@
+//! Typed components: components without an interface of the contract, whose exported functions are
+//! tools.
+//!
+//! # Layout
+//!
+//! * `wit_type`: types of values with a JSON form.
+//! * `from_val`: values to JSON; `value_error`: errors with the path of a value.
+
+pub(crate) mod from_val;
+pub(crate) mod value_error;
+pub(crate) mod wit_type;

@@ -1,0 +1,216 @@
+//! Values of WIT types to JSON, in the form that [`crate::typed::to_val`] reads.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Number, Value};
+use wasmtime::component::Val;
+
+use crate::typed::value_error::ValueError;
+use crate::typed::wit_type::{EXACT_INTEGER, WitType};
+
+/// Converts a result to JSON. The limit on the bytes that a guest passes to the host bounds the
+/// size of both.
+pub(crate) fn to_json(ty: &WitType, value: Val) -> Result<Value, ValueError> {
+    Ok(match (ty, value) {
+        (WitType::Bool, Val::Bool(is_true)) => is_true.into(),
+        (WitType::Int(_), Val::S8(number)) => number.into(),
+        (WitType::Int(_), Val::U8(number)) => number.into(),
+        (WitType::Int(_), Val::S16(number)) => number.into(),
+        (WitType::Int(_), Val::U16(number)) => number.into(),
+        (WitType::Int(_), Val::S32(number)) => number.into(),
+        (WitType::Int(_), Val::U32(number)) => number.into(),
+        (WitType::Int(_), Val::S64(number)) => wide(number.into(), number.into()),
+        (WitType::Int(_), Val::U64(number)) => wide(number.into(), number.into()),
+        (WitType::F32, Val::Float32(number)) => float(shortest(number))?,
+        (WitType::F64, Val::Float64(number)) => float(number)?,
+        (WitType::Char, Val::Char(only)) => only.to_string().into(),
+        (WitType::String, Val::String(text)) => text.into(),
+        (WitType::Bytes, Val::List(items)) => bytes(items)?,
+        (WitType::List(item), Val::List(items)) => list(item, items)?,
+        (WitType::Tuple(types), Val::Tuple(items)) => tuple(types, items)?,
+        (WitType::Record(types), Val::Record(fields)) => record(types, fields)?,
+        (WitType::Variant(cases), Val::Variant(name, payload)) => variant(cases, name, payload)?,
+        (WitType::Enum(_), Val::Enum(name)) => name.into(),
+        (WitType::Flags(_), Val::Flags(names)) => names.into(),
+        (WitType::Option(_), Val::Option(None)) => Value::Null,
+        (WitType::Option(inner), Val::Option(Some(value))) if inner.is_nullable() => {
+            field(inner, "some", *value)?
+        }
+        (WitType::Option(inner), Val::Option(Some(value))) => to_json(inner, *value)?,
+        (WitType::Result { ok, .. }, Val::Result(Ok(value))) => result(ok.as_deref(), "ok", value)?,
+        (WitType::Result { err, .. }, Val::Result(Err(value))) => {
+            result(err.as_deref(), "err", value)?
+        }
+        (ty, _) => return Err(other_type(ty)),
+    })
+}
+
+/// Returns the error of a value that the type does not have. The engine checks types, so it cannot
+/// happen.
+fn other_type(ty: &WitType) -> ValueError {
+    ValueError::new(format!("the value is not of the type `{ty}`"))
+}
+
+/// Returns a number as JSON. Numbers that readers of JSON in other languages would round are text.
+fn wide(number: i128, json: Number) -> Value {
+    if (-EXACT_INTEGER..=EXACT_INTEGER).contains(&number) {
+        Value::Number(json)
+    } else {
+        Value::String(json.to_string())
+    }
+}
+
+/// Returns the float with the fewest digits that the given number is the nearest one to: 0.1 and
+/// not 0.10000000149011612.
+fn shortest(number: f32) -> f64 {
+    let exact = f64::from(number);
+    let short = number.to_string().parse().unwrap_or(exact);
+    // Fewer digits of the largest number are a larger number.
+    if short.abs() > f64::from(f32::MAX) { exact } else { short }
+}
+
+fn float(number: f64) -> Result<Value, ValueError> {
+    let json = Number::from_f64(number).map(Value::Number);
+    json.ok_or_else(|| ValueError::new(format!("JSON has no number `{number}`")))
+}
+
+fn bytes(items: Vec<Val>) -> Result<Value, ValueError> {
+    let byte = |item| match item {
+        Val::U8(byte) => Ok(byte),
+        _ => Err(other_type(&WitType::Bytes)),
+    };
+    let bytes: Vec<u8> = items.into_iter().map(byte).collect::<Result<_, _>>()?;
+    Ok(STANDARD.encode(bytes).into())
+}
+
+fn list(ty: &WitType, items: Vec<Val>) -> Result<Value, ValueError> {
+    let item = |(index, value)| to_json(ty, value).map_err(|error| error.at_index(index));
+    items.into_iter().enumerate().map(item).collect()
+}
+
+fn tuple(types: &[WitType], items: Vec<Val>) -> Result<Value, ValueError> {
+    let item = |(index, (ty, value)): (usize, (&WitType, Val))| {
+        to_json(ty, value).map_err(|error| error.at_index(index))
+    };
+    types.iter().zip(items).enumerate().map(item).collect()
+}
+
+/// Converts a record. Fields without a value are absent.
+fn record(types: &[(String, WitType)], fields: Vec<(String, Val)>) -> Result<Value, ValueError> {
+    let mut object = Map::new();
+    for ((_, ty), (name, value)) in types.iter().zip(fields) {
+        if matches!(value, Val::Option(None)) {
+            continue;
+        }
+        let value = to_json(ty, value).map_err(|error| error.in_field(&name))?;
+        object.insert(name, value);
+    }
+    Ok(Value::Object(object))
+}
+
+fn variant(
+    cases: &[(String, Option<WitType>)],
+    name: String,
+    payload: Option<Box<Val>>,
+) -> Result<Value, ValueError> {
+    let ty = cases.iter().find(|(case, _)| *case == name).and_then(|(_, ty)| ty.as_ref());
+    match (ty, payload) {
+        (Some(ty), Some(value)) => field(ty, &name, *value),
+        (None, None) => Ok(name.into()),
+        _ => Err(ValueError::new(format!("the value is not of the case `{name}`"))),
+    }
+}
+
+fn result(ty: Option<&WitType>, key: &str, payload: Option<Box<Val>>) -> Result<Value, ValueError> {
+    match (ty, payload) {
+        (Some(ty), Some(value)) => field(ty, key, *value),
+        (None, None) => Ok(object(key, Value::Null)),
+        _ => Err(ValueError::new(format!("the value is not of the case `{key}`"))),
+    }
+}
+
+/// Converts a value to an object with one field.
+fn field(ty: &WitType, key: &str, value: Val) -> Result<Value, ValueError> {
+    let value = to_json(ty, value).map_err(|error| error.in_field(key))?;
+    Ok(object(key, value))
+}
+
+fn object(key: &str, value: Value) -> Value {
+    Value::Object(Map::from_iter([(key.to_owned(), value)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::typed::wit_type::IntType;
+
+    fn record_of(name: &str, ty: WitType) -> WitType {
+        WitType::Record(vec![(name.to_owned(), ty)])
+    }
+
+    fn boxed(ty: WitType) -> Box<WitType> {
+        Box::new(ty)
+    }
+
+    #[test]
+    fn numbers_that_other_readers_would_round_are_text() {
+        let of = |value| to_json(&WitType::Int(IntType::U64), value).unwrap();
+        assert_eq!(of(Val::U64(1 << 53)), json!(9_007_199_254_740_992_u64));
+        assert_eq!(of(Val::U64((1 << 53) + 1)), json!("9007199254740993"));
+        let of = |value| to_json(&WitType::Int(IntType::S64), value).unwrap();
+        assert_eq!(of(Val::S64(-5)), json!(-5));
+        assert_eq!(of(Val::S64(i64::MIN)), json!("-9223372036854775808"));
+    }
+
+    #[test]
+    fn single_floats_have_few_digits() {
+        let of = |number| to_json(&WitType::F32, Val::Float32(number)).unwrap();
+        assert_eq!(of(0.1), json!(0.1));
+        assert_eq!(of(-2.5), json!(-2.5));
+        assert_eq!(of(f32::MAX), json!(f64::from(f32::MAX)));
+    }
+
+    #[test]
+    fn numbers_without_a_json_form_are_errors_with_their_path() {
+        let ty = record_of("prices", WitType::List(boxed(WitType::F64)));
+        let of = |number| {
+            let prices = Val::List(vec![Val::Float64(1.0), Val::Float64(number)]);
+            to_json(&ty, Val::Record(vec![("prices".to_owned(), prices)]))
+        };
+        assert_eq!(of(2.5), Ok(json!({ "prices": [1.0, 2.5] })));
+        let error = of(f64::NAN).unwrap_err().to_string();
+        assert_eq!(error, "at $.prices[1]: JSON has no number `NaN`");
+        assert!(of(f64::NEG_INFINITY).unwrap_err().to_string().contains("`-inf`"));
+    }
+
+    #[test]
+    fn absent_fields_and_nested_options_are_told_apart() {
+        let option = |ty| WitType::Option(boxed(ty));
+        let ty = record_of("note", option(option(WitType::Bool)));
+        let of = |note| to_json(&ty, Val::Record(vec![("note".to_owned(), note)])).unwrap();
+        let some = |value| Val::Option(Some(Box::new(value)));
+        assert_eq!(of(Val::Option(None)), json!({}));
+        assert_eq!(of(some(Val::Option(None))), json!({ "note": { "some": null } }));
+        assert_eq!(of(some(some(Val::Bool(true)))), json!({ "note": { "some": true } }));
+    }
+
+    #[test]
+    fn cases_results_flags_and_bytes_are_short() {
+        let cases = vec![("circle".to_owned(), Some(WitType::F64)), ("none".to_owned(), None)];
+        let variant = WitType::Variant(cases);
+        let circle = Val::Variant("circle".to_owned(), Some(Box::new(Val::Float64(2.0))));
+        assert_eq!(to_json(&variant, circle), Ok(json!({ "circle": 2.0 })));
+        assert_eq!(to_json(&variant, Val::Variant("none".to_owned(), None)), Ok(json!("none")));
+        let result = WitType::Result { ok: None, err: Some(boxed(WitType::String)) };
+        assert_eq!(to_json(&result, Val::Result(Ok(None))), Ok(json!({ "ok": null })));
+        let failed = Val::Result(Err(Some(Box::new(Val::String("no".to_owned())))));
+        assert_eq!(to_json(&result, failed), Ok(json!({ "err": "no" })));
+        let flags = WitType::Flags(vec!["read".to_owned(), "write".to_owned()]);
+        let read = Val::Flags(vec!["read".to_owned()]);
+        assert_eq!(to_json(&flags, read), Ok(json!(["read"])));
+        let bytes = Val::List(b"hi".iter().copied().map(Val::U8).collect());
+        assert_eq!(to_json(&WitType::Bytes, bytes), Ok(json!("aGk=")));
+    }
+}

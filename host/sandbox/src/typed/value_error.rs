@@ -1,0 +1,115 @@
+//! The error of a value that does not fit its type.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// Maximum length of a name or a text of the caller in a message, in characters.
+const MAX_QUOTED_CHARS: usize = 64;
+
+/// Maximum number of names that a message lists.
+const MAX_NAMES: usize = 20;
+
+/// A problem at one place of a JSON document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ValueError {
+    /// The place, from the root: `.order.lines[2]`.
+    path: String,
+    message: String,
+    is_limit: bool,
+}
+
+impl ValueError {
+    /// Creates an error about the value at hand.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { path: String::new(), message: message.into(), is_limit: false }
+    }
+
+    /// Creates the error of values that exceed a limit.
+    pub(crate) fn limit(message: impl Into<String>) -> Self {
+        Self { is_limit: true, ..Self::new(message) }
+    }
+
+    /// Returns true if the values fit their types and exceed a limit.
+    pub(crate) fn is_limit(&self) -> bool {
+        self.is_limit
+    }
+
+    /// Creates the error of a value of another kind.
+    pub(crate) fn expected(what: &str, found: &Value) -> Self {
+        Self::new(format!("expected {what}, got {}", kind(found)))
+    }
+
+    /// Places the error within a field of an object.
+    pub(crate) fn in_field(self, name: &str) -> Self {
+        Self { path: format!(".{name}{}", self.path), ..self }
+    }
+
+    /// Places the error within an item of an array.
+    pub(crate) fn at_index(self, index: usize) -> Self {
+        Self { path: format!("[{index}]{}", self.path), ..self }
+    }
+}
+
+impl fmt::Display for ValueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at ${}: {}", self.path, self.message)
+    }
+}
+
+/// Returns the kind of a value, with an article if it has one.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Quotes a text of the caller, which may be long.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut chars = text.chars();
+    let start: String = chars.by_ref().take(MAX_QUOTED_CHARS).collect();
+    let rest = if chars.next().is_some() { "..." } else { "" };
+    format!("`{start}{rest}`")
+}
+
+/// Lists names that are valid in the place of another one.
+pub(crate) fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    let further = names.len().saturating_sub(MAX_NAMES);
+    let shown: Vec<String> = names.take(MAX_NAMES).map(quoted).collect();
+    match (shown.is_empty(), further) {
+        (true, _) => "none".to_owned(),
+        (false, 0) => shown.join(", "),
+        (false, further) => format!("{} and {further} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn errors_have_the_path_of_the_value() {
+        let error = ValueError::expected("a number", &json!("3"));
+        assert_eq!(error.to_string(), "at $: expected a number, got a string");
+        let error = error.in_field("price").at_index(2).in_field("lines").in_field("order");
+        let text = "at $.order.lines[2].price: expected a number, got a string";
+        assert_eq!(error.to_string(), text);
+    }
+
+    #[test]
+    fn long_texts_and_lists_are_shortened() {
+        assert_eq!(quoted("sku"), "`sku`");
+        assert_eq!(quoted(&"x".repeat(100)), format!("`{}...`", "x".repeat(64)));
+        assert_eq!(listed(["a", "b"].into_iter()), "`a`, `b`");
+        let names = vec!["n"; 22];
+        assert!(listed(names.into_iter()).ends_with("`n` and 2 more"));
+        assert_eq!(listed([].into_iter()), "none");
+    }
+}
