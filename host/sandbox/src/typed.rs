@@ -4,8 +4,10 @@
 //! # Layout
 //!
 //! * `wit_type`: types of values with a JSON form.
-//! * `from_val`: values to JSON; `value_error`: errors with the path of a value.
+//! * `to_val` and `from_val`: JSON to values and back; `value_error`: errors with the path of a
+//!   value.
 
 pub(crate) mod from_val;
+pub(crate) mod to_val;
 pub(crate) mod value_error;
 pub(crate) mod wit_type;
