@@ -1,0 +1,158 @@
+//! JSON Schema of WIT types, for the arguments of tools.
+//!
+//! A schema describes the values that [`crate::typed::to_val`] accepts. It is inlined, in draft
+//! 2020-12 and without `$schema`, like the schemas of the SDKs.
+
+use serde_json::{Map, Value, json};
+
+use crate::load::text::sanitize;
+use crate::typed::docs::{DocsOfTypes, TypeDocs};
+use crate::typed::wit_type::{IntType, WitType};
+
+/// Maximum length of the description of a type, a field or a case, in characters.
+const MAX_DOC_CHARS: usize = 1_000;
+
+/// Returns the schema of the arguments of a function: an object with a field for each parameter.
+pub(crate) fn of_params(params: &[(String, WitType)], docs: &DocsOfTypes<'_>) -> Value {
+    SchemaWriter { docs }.object(params, None)
+}
+
+struct SchemaWriter<'a> {
+    docs: &'a DocsOfTypes<'a>,
+}
+
+impl SchemaWriter<'_> {
+    fn schema(&self, ty: &WitType) -> Value {
+        let docs = self.docs.get(ty);
+        let schema = match ty {
+            WitType::Bool => json!({ "type": "boolean" }),
+            WitType::Int(int) => integer(*int),
+            WitType::F32 => {
+                let most = f64::from(f32::MAX);
+                json!({ "type": "number", "minimum": -most, "maximum": most })
+            }
+            WitType::F64 => json!({ "type": "number" }),
+            WitType::Char => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
+            WitType::String => json!({ "type": "string" }),
+            WitType::Bytes => json!({ "type": "string", "contentEncoding": "base64" }),
+            WitType::List(item) => json!({ "type": "array", "items": self.schema(item) }),
+            WitType::Tuple(types) => {
+                let items: Vec<Value> = types.iter().map(|ty| self.schema(ty)).collect();
+                let length = items.len();
+                json!({
+                    "type": "array", "prefixItems": items,
+                    "minItems": length, "maxItems": length,
+                })
+            }
+            WitType::Record(fields) => self.object(fields, docs),
+            WitType::Variant(cases) => self.variant(cases, docs),
+            WitType::Enum(names) => with_items(json!({ "type": "string", "enum": names }), docs),
+            WitType::Flags(names) => {
+                let flag = with_items(json!({ "type": "string", "enum": names }), docs);
+                json!({ "type": "array", "items": flag, "uniqueItems": true })
+            }
+            WitType::Option(inner) => {
+                let schema = self.schema(inner);
+                let some = if inner.is_nullable() { wrapped("some", schema) } else { schema };
+                json!({ "anyOf": [some, { "type": "null" }] })
+            }
+            WitType::Result { ok, err } => {
+                let payload = |ty: Option<&WitType>| {
+                    ty.map_or_else(|| json!({ "type": "null" }), |ty| self.schema(ty))
+                };
+                let (ok, err) = (payload(ok.as_deref()), payload(err.as_deref()));
+                json!({ "anyOf": [wrapped("ok", ok), wrapped("err", err)] })
+            }
+        };
+        described(schema, docs.and_then(|docs| docs.docs.as_deref()))
+    }
+
+    /// Returns the schema of an object with fields. A field of an optional type may be absent.
+    fn object(&self, fields: &[(String, WitType)], docs: Option<&TypeDocs>) -> Value {
+        let properties: Map<String, Value> = fields
+            .iter()
+            .map(|(name, ty)| (name.clone(), described(self.schema(ty), item(docs, name))))
+            .collect();
+        let required: Vec<&String> = fields
+            .iter()
+            .filter(|(_, ty)| !matches!(ty, WitType::Option(_)))
+            .map(|(name, _)| name)
+            .collect();
+        json!({
+            "type": "object", "properties": properties, "required": required,
+            "additionalProperties": false,
+        })
+    }
+
+    /// Returns the schema of a variant: one alternative for all cases without a value, and one for
+    /// each other case.
+    fn variant(&self, cases: &[(String, Option<WitType>)], docs: Option<&TypeDocs>) -> Value {
+        let plain: Vec<&String> =
+            cases.iter().filter(|(_, ty)| ty.is_none()).map(|(name, _)| name).collect();
+        let names = (!plain.is_empty())
+            .then(|| with_items(json!({ "type": "string", "enum": plain }), docs));
+        let objects = cases.iter().filter_map(|(name, ty)| {
+            let schema = wrapped(name, self.schema(ty.as_ref()?));
+            Some(described(schema, item(docs, name)))
+        });
+        let alternatives: Vec<Value> = names.into_iter().chain(objects).collect();
+        json!({ "anyOf": alternatives })
+    }
+}
+
+fn integer(ty: IntType) -> Value {
+    let (least, most) = ty.bounds();
+    // Bounds of all types fit, since the largest is that of `u64`.
+    let bound = |number: i128| match u64::try_from(number) {
+        Ok(number) => Value::from(number),
+        Err(_) => Value::from(i64::try_from(number).unwrap_or(i64::MIN)),
+    };
+    let (minimum, maximum) = (bound(least), bound(most));
+    if !ty.is_wide() {
+        return json!({ "type": "integer", "minimum": minimum, "maximum": maximum });
+    }
+    let pattern = match ty {
+        IntType::U64 => "^(0|[1-9][0-9]{0,19})$",
+        _ => "^(0|-?[1-9][0-9]{0,18})$",
+    };
+    json!({
+        "type": ["integer", "string"], "minimum": minimum, "maximum": maximum, "pattern": pattern,
+    })
+}
+
+/// Returns the schema of an object with one key.
+fn wrapped(key: &str, schema: Value) -> Value {
+    json!({
+        "type": "object", "properties": { key: schema }, "required": [key],
+        "additionalProperties": false,
+    })
+}
+
+fn item<'d>(docs: Option<&'d TypeDocs>, name: &str) -> Option<&'d str> {
+    docs?.items.get(name).map(String::as_str)
+}
+
+/// Adds the documentation of the names of an `enum` to its schema, a line for each.
+fn with_items(schema: Value, docs: Option<&TypeDocs>) -> Value {
+    let names = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let line = |name| item(docs, name).map(|text| format!("`{name}`: {}", text.trim()));
+    let lines: Vec<String> = names.filter_map(line).collect();
+    described(schema, Some(lines.join("\n")).as_deref())
+}
+
+/// Adds a description to a schema, before the one that it has.
+fn described(mut schema: Value, text: Option<&str>) -> Value {
+    let text = sanitize(text.unwrap_or_default().trim(), MAX_DOC_CHARS);
+    if text.is_empty() {
+        return schema;
+    }
+    let text = match schema["description"].as_str() {
+        Some(own) => format!("{text}\n\n{own}"),
+        None => text,
+    };
+    schema["description"] = text.into();
+    schema
+}
+
+#[cfg(test)]
+mod tests;
