@@ -7,11 +7,11 @@
 
 pub(crate) mod contract;
 mod describe;
-mod description;
+pub(crate) mod description;
 pub(crate) mod encode;
 pub(crate) mod file_kind;
 mod inspect;
-mod interface;
+pub(crate) mod interface;
 pub(crate) mod prepare;
 pub(crate) mod rejection;
 mod route;
@@ -127,6 +127,7 @@ impl Loader {
             tools: described.tools,
             reducers: described.reducers,
             routes: described.routes,
+            refused: Vec::new(),
             manifest,
         };
         Ok((Arc::new(code), info))

@@ -1,16 +1,278 @@
 //! Typed components: components without an interface of the contract, whose exported functions are
 //! tools.
 //!
+//! The types of a function say what its tool takes and returns. Such a component needs no SDK, and
+//! does not describe itself: nothing of it runs when it is loaded. [`describe`] reads the types that
+//! the engine found when it compiled the component. The component is not taken apart once more: the
+//! library for that recurses without end on some bytes, and refuses some documentation.
+//!
 //! # Layout
 //!
-//! * `wit_type`: types of values with a JSON form.
+//! * `wit_type`: types of values with a JSON form; `reader`: the types of a component.
 //! * `schema`: JSON Schema of types; `docs`: documentation of interfaces.
 //! * `to_val` and `from_val`: JSON to values and back; `value_error`: errors with the path of a
 //!   value.
+//! * `export_name`: names of functions and tools.
 
 pub(crate) mod docs;
+pub(crate) mod export_name;
 pub(crate) mod from_val;
+mod reader;
 mod schema;
 pub(crate) mod to_val;
 pub(crate) mod value_error;
 pub(crate) mod wit_type;
+
+use std::collections::BTreeMap;
+
+use wasmtime::component::types::{ComponentFunc, ComponentItem};
+use wasmtime::component::{Component, ComponentExportIndex, Type};
+use wattle_graph::schema::Schema;
+use wattle_run::ports::sandbox::{RefusedFunction, ToolHints, ToolInfo};
+
+use crate::load::description::{MAX_DOC_CHARS, MAX_ITEMS, Schemas};
+use crate::load::rejection::{Rejection, too_large};
+use crate::load::text::sanitize;
+use crate::typed::docs::{DocsOfTypes, PackageDocs};
+use crate::typed::export_name::{FunctionName, is_candidate, short_name};
+use crate::typed::reader::{MAX_FUNCTION_TYPES, TypeReader};
+use crate::typed::value_error::quoted;
+use crate::typed::wit_type::WitType;
+
+/// Maximum number of types, fields and cases of all functions together, and of all types with
+/// documentation. The host has those of functions in memory as long as the plugin is loaded.
+const MAX_TYPES: usize = 50_000;
+
+/// Maximum length of a function's type in the description of its tool, in characters. A longer one
+/// tells a model less than the schema does.
+const MAX_SIGNATURE_CHARS: usize = 500;
+
+/// Maximum length of the name of a refused function, in characters.
+const MAX_NAME_CHARS: usize = 200;
+
+/// Maximum number of refused functions in the message about a component without tools.
+const MAX_REFUSED_SHOWN: usize = 3;
+
+/// A function that is a tool.
+pub(crate) struct TypedFunction {
+    /// Name of the tool.
+    pub(crate) tool: String,
+    pub(crate) index: ComponentExportIndex,
+    pub(crate) params: Vec<(String, WitType)>,
+    pub(crate) result: Option<WitType>,
+}
+
+/// The functions of a component.
+#[derive(Default)]
+pub(crate) struct TypedExports {
+    pub(crate) functions: Vec<TypedFunction>,
+    /// The descriptions of the functions, in the same order.
+    pub(crate) tools: Vec<ToolInfo>,
+    pub(crate) refused: Vec<RefusedFunction>,
+}
+
+/// Finds the functions of a component that can be tools, and describes them.
+pub(crate) fn describe(
+    component: &Component,
+    docs: Option<&PackageDocs>,
+) -> Result<TypedExports, Rejection> {
+    let functions = exported_functions(component);
+    if functions.len() > MAX_ITEMS {
+        return Err(too_large("exported functions", functions.len() as u64, MAX_ITEMS as u64));
+    }
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    for tool in functions.iter().filter_map(|function| function.name().tool().ok()) {
+        *names.entry(tool).or_default() += 1;
+    }
+    let docs = docs.map(|docs| (docs, docs_of_types(component, docs)));
+    let (mut exports, mut schemas, mut types) = (TypedExports::default(), Schemas::new(), 0);
+    for function in &functions {
+        let mut reader = TypeReader::new(MAX_FUNCTION_TYPES);
+        let found = function.read(&mut reader, &names);
+        types += reader.count();
+        if types > MAX_TYPES {
+            return Err(too_large("types of exported functions", types as u64, MAX_TYPES as u64));
+        }
+        let described = found.and_then(|found| {
+            let info = function.info(&found, docs.as_ref().map(|(docs, types)| (*docs, types)))?;
+            Ok((found, info))
+        });
+        match described {
+            Ok((found, mut info)) => {
+                info.arguments_schema = schemas.keep(info.arguments_schema)?;
+                exports.functions.push(found);
+                exports.tools.push(info);
+            }
+            Err(reason) => {
+                let name = sanitize(&function.name().to_string(), MAX_NAME_CHARS);
+                exports.refused.push(RefusedFunction { function: name, reason });
+            }
+        }
+    }
+    if exports.functions.is_empty() { Err(without_tools(&exports.refused)) } else { Ok(exports) }
+}
+
+/// An exported function.
+struct ExportedFunction {
+    interface: Option<String>,
+    function: String,
+    ty: ComponentFunc,
+    index: ComponentExportIndex,
+}
+
+/// Returns the functions of a component and of the instances that it exports.
+fn exported_functions(component: &Component) -> Vec<ExportedFunction> {
+    let (ty, engine) = (component.component_type(), component.engine());
+    let mut found = Vec::new();
+    for (export, item) in ty.exports(engine).filter(|(name, _)| is_candidate(name)) {
+        let Some(index) = component.get_export_index(None, export) else { continue };
+        match item.ty {
+            ComponentItem::ComponentFunc(ty) => {
+                let function = export.to_owned();
+                found.push(ExportedFunction { interface: None, function, ty, index });
+            }
+            ComponentItem::ComponentInstance(instance) => {
+                for (function, item) in instance.exports(engine) {
+                    let index = component.get_export_index(Some(&index), function);
+                    let (Some(index), ComponentItem::ComponentFunc(ty)) = (index, item.ty) else {
+                        continue;
+                    };
+                    let (interface, function) = (Some(export.to_owned()), function.to_owned());
+                    found.push(ExportedFunction { interface, function, ty, index });
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+impl ExportedFunction {
+    fn name(&self) -> FunctionName<'_> {
+        FunctionName { interface: self.interface.as_deref(), function: &self.function }
+    }
+
+    /// Reads the types of the function. `names` counts the functions for each name of a tool.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the function cannot be a tool.
+    fn read(
+        &self,
+        reader: &mut TypeReader,
+        names: &BTreeMap<String, usize>,
+    ) -> Result<TypedFunction, String> {
+        if self.ty.async_() {
+            return Err("it is asynchronous (`async func`); export it as `func`".to_owned());
+        }
+        let mut params = Vec::new();
+        for (name, ty) in self.ty.params() {
+            let param =
+                reader.name(name).and_then(|name| reader.read(&ty).map(|read| (name, read)));
+            let place = |reason: String| format!("its parameter {} {reason}", quoted(name));
+            params.push(param.map_err(place)?);
+        }
+        let result = self.ty.results().next().map(|ty| reader.read(&ty)).transpose();
+        let result = result.map_err(|reason| format!("its result {reason}"))?;
+        let tool = self.name().tool()?;
+        if names.get(&tool).is_some_and(|functions| *functions > 1) {
+            return Err(format!("the tool of another function has the name `{tool}` as well"));
+        }
+        Ok(TypedFunction { tool, index: self.index, params, result })
+    }
+
+    fn info(
+        &self,
+        found: &TypedFunction,
+        docs: Option<(&PackageDocs, &DocsOfInterfaces<'_>)>,
+    ) -> Result<ToolInfo, String> {
+        let none = DocsOfTypes::default();
+        let types = docs.and_then(|(_, types)| types.get(&self.interface)).unwrap_or(&none);
+        let arguments_schema = schema::of_params(&found.params, types);
+        Schema::compile(&arguments_schema)
+            .map_err(|error| format!("the JSON Schema of its parameters is refused: {error}"))?;
+        let text = docs.and_then(|(docs, _)| {
+            docs.of_function(self.interface.as_deref().map(short_name), &self.function)
+        });
+        let text = sanitize(text.unwrap_or_default().trim(), MAX_DOC_CHARS);
+        Ok(ToolInfo {
+            name: found.tool.clone(),
+            description: if text.is_empty() { self.signature(found) } else { text },
+            arguments_schema,
+            // The conversion checks arguments as well, and says exactly where they are wrong.
+            accepts_invalid: true,
+            hints: ToolHints::default(),
+            reference: None,
+            unavailable: None,
+        })
+    }
+
+    /// Returns the type of the function as WIT, for a function without documentation.
+    fn signature(&self, found: &TypedFunction) -> String {
+        let param = |(name, ty): &(String, WitType)| format!("{name}: {ty}");
+        let params: Vec<String> = found.params.iter().map(param).collect();
+        let result = found.result.as_ref().map(|ty| format!(" -> {ty}")).unwrap_or_default();
+        let signature = format!("{}: func({}){result}", self.function, params.join(", "));
+        if signature.chars().count() > MAX_SIGNATURE_CHARS {
+            return format!("`{}`", self.name());
+        }
+        match &self.interface {
+            Some(interface) => {
+                format!("`{signature}` of `{}`", export_name::without_version(interface))
+            }
+            None => format!("`{signature}`"),
+        }
+    }
+}
+
+/// The documentation of types, by the interface that names them; `None` for the component itself.
+type DocsOfInterfaces<'d> = BTreeMap<Option<String>, DocsOfTypes<'d>>;
+
+fn docs_of_types<'d>(component: &Component, docs: &'d PackageDocs) -> DocsOfInterfaces<'d> {
+    let (ty, engine) = (component.component_type(), component.engine());
+    let mut found = DocsOfInterfaces::new();
+    let mut reader = TypeReader::new(MAX_TYPES);
+    let mut add = |interface: Option<&str>, name: &str, ty: &Type| {
+        // To the engine, `type price = u32` is `u32`, whose documentation it is not.
+        let is_distinct =
+            matches!(ty, Type::Record(_) | Type::Variant(_) | Type::Enum(_) | Type::Flags(_));
+        let text = docs.of_type(interface.map(short_name), name).filter(|_| is_distinct);
+        if let Some(text) = text
+            && let Ok(read) = reader.read(ty)
+        {
+            found.entry(interface.map(str::to_owned)).or_default().insert(read, text);
+        }
+    };
+    // A component imports the types that it names itself.
+    for (name, item) in ty.imports(engine).chain(ty.exports(engine)) {
+        match item.ty {
+            ComponentItem::Type(ty) => add(None, name, &ty),
+            ComponentItem::ComponentInstance(instance) if is_candidate(name) => {
+                for (own, item) in instance.exports(engine) {
+                    if let ComponentItem::Type(ty) = item.ty {
+                        add(Some(name), own, &ty);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Returns the rejection of a component none of whose functions is a tool.
+fn without_tools(refused: &[RefusedFunction]) -> Rejection {
+    let reason = |refused: &RefusedFunction| format!("`{}`: {}", refused.function, refused.reason);
+    let reasons: Vec<String> = refused.iter().take(MAX_REFUSED_SHOWN).map(reason).collect();
+    let found = if reasons.is_empty() {
+        "it exports no function".to_owned()
+    } else {
+        format!("none of its functions can be a tool: {}", reasons.join("; "))
+    };
+    Rejection::new(
+        "missing-export",
+        &format!("it is not a plugin: {found}"),
+        "export a function of values without resources, streams and futures, which becomes a tool, \
+         or `node`, `tool`, `reducer` or `web` of `wattle:plugin@0.1`",
+    )
+}

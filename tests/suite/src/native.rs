@@ -70,6 +70,7 @@ impl NativePlugin {
             tools: Vec::new(),
             reducers: Vec::new(),
             routes: Vec::new(),
+            refused: Vec::new(),
             manifest: None,
         };
         let (nodes, tools, reducers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());

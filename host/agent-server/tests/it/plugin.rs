@@ -48,6 +48,7 @@ impl Closures {
             tools: Vec::new(),
             reducers: Vec::new(),
             routes: Vec::new(),
+            refused: Vec::new(),
             manifest: None,
         };
         Self { info, nodes: BTreeMap::new() }

@@ -90,6 +90,7 @@ impl Sandbox for NativeSandbox {
                     route("GET", "/blob/{blob}"),
                 ])
                 .collect(),
+            refused: Vec::new(),
             manifest: None,
         })))
     }

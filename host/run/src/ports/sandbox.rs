@@ -102,6 +102,15 @@ pub struct WebRoute {
     pub openapi: Option<EndpointDescription>,
 }
 
+/// A function of a typed component that is not a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedFunction {
+    /// The function, such as `acme:shop/orders.open`.
+    pub function: String,
+    /// Why it is not a tool.
+    pub reason: String,
+}
+
 /// The description of a loaded plugin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PluginInfo {
@@ -111,11 +120,12 @@ pub struct PluginInfo {
     pub digest: Digest,
     /// Size of the component in bytes.
     pub size_bytes: u64,
-    /// Version of `wattle:plugin` that the plugin was built for.
+    /// Version of `wattle:plugin` that the plugin was built for. Empty for a typed component: a
+    /// component without an interface of the contract, whose functions are tools.
     pub contract: String,
     /// Imported interfaces, such as `wattle:plugin/llm`.
     pub imports: Vec<String>,
-    /// Exported interfaces.
+    /// Exported interfaces, and exported functions of a typed component.
     pub exports: Vec<String>,
     /// Nodes of the plugin.
     pub nodes: Vec<NodeInfo>,
@@ -125,6 +135,9 @@ pub struct PluginInfo {
     pub reducers: Vec<ReducerInfo>,
     /// HTTP endpoints of the plugin.
     pub routes: Vec<WebRoute>,
+    /// Functions of a typed component that are not tools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedFunction>,
     /// The needs of the plugin, as TOML, from the custom section `wattle:manifest`.
     pub manifest: Option<String>,
 }

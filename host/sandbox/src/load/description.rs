@@ -11,11 +11,12 @@ use crate::load::rejection::{Rejection, too_large};
 /// the bundled plugins take less than one MiB.
 const SCHEMAS_WEIGHT: u64 = 16 << 20;
 
-/// Maximum number of nodes, tools, reducers or routes of one plugin.
-pub(super) const MAX_ITEMS: usize = 1_000;
+/// Maximum number of nodes, tools, reducers or routes of one plugin, and of exported functions of a
+/// typed component.
+pub(crate) const MAX_ITEMS: usize = 1_000;
 
 /// Maximum length of a description, in characters.
-pub(super) const MAX_DOC_CHARS: usize = 4_000;
+pub(crate) const MAX_DOC_CHARS: usize = 4_000;
 
 /// Maximum length of a tool's name and of an HTTP method, in characters.
 pub(super) const MAX_NAME_CHARS: usize = 64;
@@ -26,13 +27,13 @@ pub(super) fn invalid_description(message: &str) -> Rejection {
 }
 
 /// The schemas of a description, and what describes its endpoints.
-pub(super) struct Schemas {
+pub(crate) struct Schemas {
     /// The weight that further schemas may have.
     left: u64,
 }
 
 impl Schemas {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { left: SCHEMAS_WEIGHT }
     }
 
@@ -58,6 +59,11 @@ impl Schemas {
                 "`{field}` of `{name}` is not a JSON Schema: it is not an object"
             )));
         }
+        self.keep(schema)
+    }
+
+    /// Counts the weight of a schema.
+    pub(crate) fn keep(&mut self, schema: Value) -> Result<Value, Rejection> {
         match self.left.checked_sub(weight(&schema)) {
             Some(left) => self.left = left,
             None => {
