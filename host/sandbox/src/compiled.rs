@@ -13,6 +13,7 @@ use crate::bindings::wattle::plugin::types;
 use crate::engine::Abi;
 use crate::guests_memory::GuestsMemory;
 use crate::host_state::HostState;
+use crate::typed::TypedFunction;
 
 /// Bytes of a page of linear memory.
 const WASM_PAGE_BYTES: u64 = 64 << 10;
@@ -45,6 +46,8 @@ pub(crate) struct Exports {
     pub(crate) tool: Option<ToolExport>,
     pub(crate) reducer: Option<ReducerExport>,
     pub(crate) web: Option<WebExport>,
+    /// Functions of a typed component. A component with other exports has none.
+    pub(crate) typed: Vec<TypedFunction>,
 }
 
 /// The functions of `wattle:plugin/node`.
@@ -90,7 +93,13 @@ impl Exports {
                 .map(|interface| ReducerExport::new(&interface))
                 .transpose()?,
             web: find("web")?.map(|interface| WebExport::new(&interface)).transpose()?,
+            typed: Vec::new(),
         })
+    }
+
+    /// Returns the function of a typed component that is this tool.
+    pub(crate) fn typed_function(&self, tool: &str) -> Option<&TypedFunction> {
+        self.typed.iter().find(|function| function.tool == tool)
     }
 }
 

@@ -3,13 +3,16 @@
 pub(crate) mod node;
 pub(crate) mod reduce;
 pub(crate) mod tool;
+pub(crate) mod typed;
 pub(crate) mod web;
 pub(crate) mod write;
 
 use std::sync::Arc;
 
 use wasmtime::Store;
-use wasmtime::component::{ComponentNamedList, Instance, Lift, Lower};
+use wasmtime::component::{
+    ComponentExportIndex, ComponentNamedList, Instance, Lift, Lower, Val,
+};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::gate::{AwaitedBy, Gate};
 use wattle_run::limit::Limits;
@@ -112,6 +115,25 @@ impl GuestInstance<'_> {
         until_unwound(unwinding, called).await
     }
 
+    /// Calls an exported function whose types are known only at run time, like [`Self::call`].
+    pub(crate) async fn call_dynamic(
+        &mut self,
+        function: ComponentExportIndex,
+        parameters: &[Val],
+        results: &mut [Val],
+    ) -> wasmtime::Result<()> {
+        let unwinding = self.unwinding();
+        let called = async {
+            let function = self.instance.get_func(&mut self.store, function);
+            let function =
+                function.ok_or_else(|| wasmtime::Error::msg("the function is missing"))?;
+            // With both ABIs: unlike that of a typed function, this call reads nothing when it has
+            // failed or is dropped.
+            function.call_async(&mut self.store, parameters, results).await
+        };
+        until_unwound(unwinding, called).await
+    }
+
     /// Returns the signal by which tasks beside the guest unwind it.
     fn unwinding(&self) -> UnwindSignal {
         self.store.data().unwinding.clone()
@@ -155,7 +177,7 @@ impl GuestInstance<'_> {
 }
 
 /// Awaits work of a guest. Ends it when the signal is raised: dropping the call ends the guest.
-pub(crate) async fn until_unwound<T>(
+async fn until_unwound<T>(
     unwinding: UnwindSignal,
     work: impl Future<Output = wasmtime::Result<T>>,
 ) -> wasmtime::Result<T> {

@@ -14,6 +14,7 @@
 //!   the machine.
 //! * `export`: one fresh instance, one call, one outcome; `guest_error`: the errors of calls;
 //!   `guest_output`: what a guest wrote before it failed; `sanitize`: sanitizes failures of guests.
+//! * `typed`: components whose functions are tools by their WIT types.
 //! * `import`: the interfaces that guests import, one per file, each a thin layer over the gate.
 //! * `wasi`: the empty WASI context of components that import WASI; `wasi::constants`: what it has
 //!   in place of a gate; `wasi::http`: requests as calls of the gate, which `unwind_signal` ends.
@@ -52,7 +53,6 @@ mod plugin;
 mod refused;
 pub mod sandbox;
 mod sanitize;
-#[cfg(test)]
 mod typed;
 mod unwind_signal;
 mod wasi;

@@ -29,8 +29,11 @@ use crate::compile::{CompileError, Compiler, CompilerPool};
 use crate::compiled::{CompiledComponent, Exports, first_memory_bytes};
 use crate::engines::Engines;
 use crate::guests_memory::GuestsMemory;
+use crate::load::describe::PluginDescription;
 use crate::load::prepare::{Outline, Prepared};
 pub(crate) use crate::load::rejection::Rejection;
+use crate::typed::docs::PackageDocs;
+use crate::typed::{self, TypedExports, TypedFunction};
 
 /// A component that was loaded, with its description.
 pub(crate) type Loaded = (Arc<CompiledComponent>, PluginInfo);
@@ -113,9 +116,15 @@ impl Loader {
         digest: Digest,
         (outline, compiled): (Outline, Component),
     ) -> Result<Loaded, Rejection> {
-        let code = self.0.link(&compiled, &outline)?;
-        let Outline { contract, manifest, size_bytes, abi: _ } = outline;
-        let described = describe::describe(&code, name).await?;
+        let mut code = self.0.link(&compiled, &outline)?;
+        let Outline { contract, manifest, docs, size_bytes, abi: _ } = outline;
+        let described = if contract.is_typed {
+            let (functions, described) = self.describe_types(compiled, docs).await?;
+            code.exports.typed = functions;
+            described
+        } else {
+            describe::describe(&code, name).await?
+        };
         let info = PluginInfo {
             name: name.clone(),
             digest,
@@ -127,7 +136,7 @@ impl Loader {
             tools: described.tools,
             reducers: described.reducers,
             routes: described.routes,
-            refused: Vec::new(),
+            refused: described.refused,
             manifest,
         };
         Ok((Arc::new(code), info))
@@ -135,6 +144,21 @@ impl Loader {
 }
 
 impl Loader {
+    /// Describes a typed component by the types of its functions. They can be many, and so can be
+    /// their schemas.
+    async fn describe_types(
+        &self,
+        component: Component,
+        docs: Option<PackageDocs>,
+    ) -> Result<(Vec<TypedFunction>, PluginDescription), Rejection> {
+        self.blocking(move |_| {
+            let TypedExports { functions, tools, refused } =
+                typed::describe(&component, docs.as_ref())?;
+            Ok((functions, PluginDescription { tools, refused, ..PluginDescription::default() }))
+        })
+        .await
+    }
+
     async fn load_cached(&self, digest: Digest) -> Result<Option<(Outline, Component)>, Rejection> {
         self.blocking(move |parts| {
             Ok(parts.cache.as_ref().and_then(|cache| cache.get(&parts.engines, digest)))

@@ -51,9 +51,13 @@ impl Plugin for WasmPlugin {
     ) -> Result<ToolOutput, GuestError> {
         let what = format!("tool `{}`", call.tool);
         let callee = self.callee(&what);
-        let limits = gate.limits().clone();
+        let (limits, owner) = (gate.limits().clone(), gate.caller().owner);
         let made = GuestCall::with_gate(&self.code, gate, &limits, callee);
-        export::tool::run(made, call).await.map_err(sanitize::sanitize_error)
+        let ended = match self.code.exports.typed_function(&call.tool) {
+            Some(function) => export::typed::run(made, function, &call.arguments, owner).await,
+            None => export::tool::run(made, call).await,
+        };
+        ended.map_err(sanitize::sanitize_error)
     }
 
     async fn handle(

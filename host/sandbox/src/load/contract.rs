@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::import;
 use crate::load::interface::Interface;
 use crate::load::rejection::Rejection;
+use crate::typed::export_name::{is_candidate, without_version};
 use crate::wasi;
 
 /// The package of the contract.
@@ -25,14 +26,18 @@ const MAX_NAMES_SHOWN: usize = 5;
 /// The imports and exports of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ComponentWorld {
-    /// Version of the contract that the component was built for.
+    /// Version of the contract that the component was built for; empty for a typed component.
     pub(crate) version: String,
     /// Imported interfaces, without versions.
     pub(crate) imports: Vec<String>,
-    /// Exported interfaces of the contract, without versions.
+    /// Exported interfaces of the contract, or interfaces and functions of a typed component,
+    /// without versions.
     pub(crate) exports: Vec<String>,
     /// Whether the component imports WASI.
     pub(crate) wasi: bool,
+    /// Whether the component exports no interface of the contract, but functions for tools.
+    #[serde(default)]
+    pub(crate) is_typed: bool,
 }
 
 impl ComponentWorld {
@@ -52,19 +57,27 @@ impl ComponentWorld {
 
 /// Checks the names of imports and exports. Their types are checked when they are linked.
 pub(crate) fn check(imports: &[String], exports: &[String]) -> Result<ComponentWorld, Rejection> {
-    let (version, exports) = check_exports(exports)?;
+    let Exports { version, paths: exports, is_typed } = check_exports(exports)?;
     let mut paths = Vec::with_capacity(imports.len());
     let mut wasi = false;
     for import in imports {
-        let interface = check_import(import)?;
-        wasi |= interface.package != PACKAGE;
+        let interface = check_import(import, is_typed)?;
+        wasi |= wasi::PACKAGES.contains(&interface.package);
         paths.push(interface.path());
     }
     paths.sort_unstable();
-    Ok(ComponentWorld { version, imports: paths, exports, wasi })
+    Ok(ComponentWorld { version, imports: paths, exports, wasi, is_typed })
 }
 
-fn check_exports(exports: &[String]) -> Result<(String, Vec<String>), Rejection> {
+/// The exports of a component that the host uses.
+struct Exports {
+    /// Version of the contract; empty for a typed component.
+    version: String,
+    paths: Vec<String>,
+    is_typed: bool,
+}
+
+fn check_exports(exports: &[String]) -> Result<Exports, Rejection> {
     let known = |text: &str| {
         Interface::parse(text)
             .as_ref()
@@ -78,16 +91,27 @@ fn check_exports(exports: &[String]) -> Result<(String, Vec<String>), Rejection>
     {
         return Err(wrong_version("exports", *foreign));
     }
-    let Some(first) = interfaces.first() else {
-        return Err(no_plugin_export(&others));
+    let (version, mut paths): (String, Vec<String>) = match interfaces.first() {
+        Some(first) => (first.version.to_owned(), interfaces.iter().map(Interface::path).collect()),
+        None => (String::new(), typed_exports(&others)?),
     };
-    let mut paths: Vec<String> = interfaces.iter().map(Interface::path).collect();
     // The order in a component depends on its build and has no meaning.
     paths.sort_unstable();
-    Ok((first.version.to_owned(), paths))
+    paths.dedup();
+    Ok(Exports { version, paths, is_typed: interfaces.is_empty() })
 }
 
-fn check_import(text: &str) -> Result<Interface<'_>, Rejection> {
+/// Returns the exports that may be functions for tools. Their types are known only when the
+/// component is compiled.
+fn typed_exports(exports: &[&String]) -> Result<Vec<String>, Rejection> {
+    let candidates = exports.iter().filter(|name| is_candidate(name));
+    let paths: Vec<String> = candidates.map(|name| without_version(name)).collect();
+    if paths.is_empty() { Err(no_plugin_export(exports)) } else { Ok(paths) }
+}
+
+/// Checks the name of an import. A typed component may import interfaces of other packages, for
+/// types that its functions use; the linker refuses such an interface if it has functions.
+fn check_import(text: &str, is_typed: bool) -> Result<Interface<'_>, Rejection> {
     let unknown = |hint: &str| {
         Rejection::new(
             "unknown-import",
@@ -112,6 +136,9 @@ fn check_import(text: &str) -> Result<Interface<'_>, Rejection> {
             return Ok(interface);
         }
         return Err(unknown("this host supports WASI 0.2; build for `wasm32-wasip2`"));
+    }
+    if is_typed && is_candidate(text) {
+        return Ok(interface);
     }
     Err(unknown("import interfaces of `wattle:plugin`, or of WASI 0.2, only"))
 }
@@ -144,8 +171,8 @@ fn no_plugin_export(others: &[&String]) -> Rejection {
         "missing-export",
         &format!("it is not a plugin: {found}"),
         format!(
-            "export at least one of `node`, `tool`, `reducer` and `web` of {PACKAGE}@{SUPPORTED_VERSION}; \
-             with the SDK, `export!` does it"
+            "export at least one of `node`, `tool`, `reducer` and `web` of {PACKAGE}@{SUPPORTED_VERSION}, \
+             which `export!` of the SDK does, or a function of your own, which becomes a tool"
         ),
     )
 }
@@ -174,6 +201,24 @@ mod tests {
     }
 
     #[test]
+    fn components_with_other_exports_are_typed() {
+        let contract = check_names(
+            &["acme:shop/types@1.0.0", "wasi:io/poll@0.2.6"],
+            &["pay", "acme:shop/orders@1.0.0", "wasi:cli/run@0.2.6", "init"],
+        )
+        .unwrap();
+        assert_eq!(contract.exports, ["acme:shop/orders", "pay"]);
+        assert!(contract.is_typed && contract.version.is_empty() && contract.wasi);
+        // With an interface of the contract, other exports are not used.
+        let contract = check_names(&[], &["wattle:plugin/node@0.1.0", "pay"]).unwrap();
+        assert_eq!(contract.exports, ["wattle:plugin/node"]);
+        assert!(!contract.is_typed && !contract.wasi);
+        for import in ["the function exec", "wasi:io/poll@0.3.0", "wattle:plugin/teleport@0.1.0"] {
+            assert_eq!(check_names(&[import], &["pay"]).unwrap_err().code, "unknown-import");
+        }
+    }
+
+    #[test]
     fn invalid_imports_and_exports_have_stable_error_codes() {
         const NODE: &str = "wattle:plugin/node@0.1.0";
         let code = |imports: &[&str], exports: &[&str]| {
@@ -184,9 +229,9 @@ mod tests {
         assert_eq!(of, "wit-version");
         assert!(message.contains("0.2.0") && message.contains("@0.1"), "{message}");
         assert_eq!(code(&["wattle:plugin/llm@1.0.0"], &[NODE]).0, "wit-version");
-        let (of, message) = code(&[], &["run", "other:thing/node@0.1.0"]);
+        let (of, message) = code(&[], &["init", "wasi:cli/run@0.2.6"]);
         assert_eq!(of, "missing-export");
-        assert!(message.contains("`other:thing/node@0.1.0`"), "{message}");
+        assert!(message.contains("`wasi:cli/run@0.2.6`"), "{message}");
         assert!(code(&[], &[]).1.contains("nothing"));
         for import in [
             "evil:host/files@0.1.0",

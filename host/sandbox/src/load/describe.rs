@@ -9,7 +9,7 @@ use wattle_graph::id::{NodeName, PluginName};
 use wattle_run::gate::AwaitedBy;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{
-    GuestError, NodeInfo, ReducerInfo, ToolHints, ToolInfo, WebRoute,
+    GuestError, NodeInfo, ReducerInfo, RefusedFunction, ToolHints, ToolInfo, WebRoute,
 };
 
 use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
@@ -47,6 +47,8 @@ pub(crate) struct PluginDescription {
     pub(crate) tools: Vec<ToolInfo>,
     pub(crate) reducers: Vec<ReducerInfo>,
     pub(crate) routes: Vec<WebRoute>,
+    /// Functions of a typed component that are no tools.
+    pub(crate) refused: Vec<RefusedFunction>,
 }
 
 /// The results of the describing functions, not checked yet.
@@ -94,6 +96,7 @@ async fn describe_without_timeout(
         tools,
         reducers: convert_unique("reducers", raw.reducers, into_reducer, |reducer| &reducer.name)?,
         routes: into_routes(raw.routes, &mut schemas)?,
+        refused: Vec::new(),
     })
 }
 

@@ -2,12 +2,13 @@
 
 use wasmparser::{
     CanonicalFunction, CanonicalOption, ComponentInstance, ComponentTypeRef, Instance, Parser,
-    Payload,
+    Payload, TypeBounds,
 };
 use wattle_run::limit;
 
 use crate::engine::Abi;
 use crate::load::rejection::{Rejection, invalid, too_large};
+use crate::typed::docs::{self, PackageDocs};
 
 /// Maximum nesting of components, in levels. Encoders make two levels, composed components one or
 /// two more.
@@ -23,11 +24,13 @@ const MANIFEST_SECTION: &str = "wattle:manifest";
 /// Maximum size of a manifest, in bytes.
 const MAX_MANIFEST_BYTES: usize = 64 << 10;
 
-/// Imports and exports of a component, by name, and its ABI.
+/// Imports and exports of a component, by name, their documentation, and the ABI of the component.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct InterfaceNames {
     pub(crate) imports: Vec<String>,
     pub(crate) exports: Vec<String>,
+    /// Documentation of interfaces, if the component has some that can be read.
+    pub(crate) docs: Option<PackageDocs>,
     /// Asynchronous if any part of the component uses that ABI.
     pub(crate) abi: Abi,
 }
@@ -65,13 +68,16 @@ pub(crate) fn inspect(component: &[u8]) -> Result<InterfaceNames, Rejection> {
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section {
                     let import = import.map_err(broken)?;
-                    names.imports.push(import_name(import.name.name, import.ty));
+                    names.imports.extend(import_name(import.name.name, import.ty));
                 }
             }
             Payload::ComponentExportSection(section) if depth == 1 => {
                 for export in section {
                     names.exports.push(export.map_err(broken)?.name.name.to_owned());
                 }
+            }
+            Payload::CustomSection(section) if depth == 1 && section.name() == docs::SECTION => {
+                names.docs = names.docs.or_else(|| PackageDocs::parse(section.data()));
             }
             _ => {}
         }
@@ -104,15 +110,18 @@ fn check_limit(what: &str, found: u64, allowed: u64) -> Result<(), Rejection> {
 }
 
 /// Returns the name of an import. The contract imports only interfaces, so the name of any other
-/// import includes its kind.
-fn import_name(name: &str, kind: ComponentTypeRef) -> String {
-    match kind {
+/// import includes its kind. A name for a type that the component defines is not an import: nobody
+/// has to provide it.
+fn import_name(name: &str, kind: ComponentTypeRef) -> Option<String> {
+    Some(match kind {
         ComponentTypeRef::Instance(_) => name.to_owned(),
         ComponentTypeRef::Func(_) => format!("the function {name}"),
         ComponentTypeRef::Module(_) => format!("the module {name}"),
         ComponentTypeRef::Component(_) => format!("the component {name}"),
-        ComponentTypeRef::Type(_) | ComponentTypeRef::Value(_) => format!("the type {name}"),
-    }
+        ComponentTypeRef::Type(TypeBounds::Eq(_)) => return None,
+        ComponentTypeRef::Type(TypeBounds::SubResource) => format!("the resource {name}"),
+        ComponentTypeRef::Value(_) => format!("the value {name}"),
+    })
 }
 
 /// Returns the manifest of a file, wherever the encoder placed it.

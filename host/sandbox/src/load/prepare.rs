@@ -10,12 +10,16 @@ use crate::load::contract::{self, ComponentWorld};
 use crate::load::inspect::{self, InterfaceNames};
 use crate::load::rejection::{self, Rejection};
 use crate::load::{encode, file_kind};
+use crate::typed::docs::PackageDocs;
 
 /// Properties of a component that are read from its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Outline {
     pub(crate) contract: ComponentWorld,
     pub(crate) manifest: Option<String>,
+    /// The documentation of a typed component. That of others is not used.
+    #[serde(default)]
+    pub(crate) docs: Option<PackageDocs>,
     pub(crate) size_bytes: u64,
     /// Older caches have none, since hosts did not run asynchronous components.
     #[serde(default)]
@@ -40,11 +44,12 @@ pub(crate) fn prepare(bytes: &[u8]) -> Result<Prepared, Rejection> {
         }
     };
     let manifest = inspect::manifest(bytes)?;
-    let InterfaceNames { imports, exports, abi } = inspect::inspect(component)?;
+    let InterfaceNames { imports, exports, docs, abi } = inspect::inspect(component)?;
     let contract = contract::check(&imports, &exports)?;
     let code = engine::create_compile_engine(abi)
         .and_then(|engine| engine.precompile_component(component))
         .map_err(|error| rejection::not_compiled(abi, &error))?;
+    let docs = docs.filter(|_| contract.is_typed);
     let size_bytes = component.len() as u64;
-    Ok(Prepared { outline: Outline { contract, manifest, size_bytes, abi }, code })
+    Ok(Prepared { outline: Outline { contract, manifest, docs, size_bytes, abi }, code })
 }

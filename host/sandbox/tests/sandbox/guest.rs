@@ -1,8 +1,8 @@
 //! Handwritten guests: core modules in text format with the component type of a world.
 
 use bytes::Bytes;
-use wit_component::StringEncoding;
-use wit_parser::{FunctionKind, PackageId, Resolve};
+use wit_component::{ComponentEncoder, StringEncoding};
+use wit_parser::{FunctionKind, PackageId, PackageMetadata, Resolve};
 
 /// Pages of the memory of a guest.
 const PRELUDE_PAGES: u32 = 2;
@@ -308,6 +308,35 @@ pub(crate) fn node_of(wit: &str, imports: &str, body: &str) -> Bytes {
     let mut resolve = contract();
     let package = resolve.push_str("guest.wit", wit).expect("the world is valid");
     embed(&node_text(imports, DESCRIBE, body), &resolve, package, "guest")
+}
+
+/// Returns a typed component with the world `tools` of a WIT document. The functions are those of a
+/// core module with a memory and an allocator.
+pub(crate) fn typed(wit: &str, functions: &str) -> Bytes {
+    let mut resolve = Resolve::default();
+    let package = resolve.push_str("tools.wit", wit).expect("the world is valid");
+    let text = format!("(module {} {functions})", prelude(PRELUDE_PAGES));
+    embed(&text, &resolve, package, "tools")
+}
+
+/// Returns a typed component like [`typed`] with the documentation of the WIT document.
+pub(crate) fn typed_with_docs(wit: &str, functions: &str) -> Bytes {
+    let module = typed(wit, functions);
+    let encoded = ComponentEncoder::default().module(&module).and_then(|mut it| it.encode());
+    let mut component = encoded.expect("the module can be encoded");
+    let mut resolve = Resolve::default();
+    let package = resolve.push_str("tools.wit", wit).expect("the world is valid");
+    let docs = PackageMetadata::extract(&resolve, package).encode().expect("there are docs");
+    let name = PackageMetadata::SECTION_NAME;
+    let length = u32::try_from(1 + name.len() + docs.len()).expect("the section is small");
+    component.push(0);
+    // A number in LEB128 of four bytes.
+    component.extend([0, 7, 14].map(|shift| (length >> shift) as u8 | 0x80));
+    component.push((length >> 21) as u8);
+    component.push(u8::try_from(name.len()).expect("the name is short"));
+    component.extend(name.bytes());
+    component.extend(docs);
+    component.into()
 }
 
 /// Returns a core module with the component type of a world of the contract.

@@ -16,6 +16,7 @@ mod output;
 mod stream;
 mod stub_ports;
 mod tool;
+mod typed;
 
 use std::sync::Arc;
 

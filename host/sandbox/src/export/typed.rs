@@ -1,0 +1,113 @@
+//! Calls a function of a typed component as a tool.
+
+use serde_json::{Value, json};
+use wasmtime::component::Val;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::llm::Part;
+use wattle_graph::tool::ToolOutput;
+use wattle_run::blocking::{are_large_values, block_in_place_in_turn};
+use wattle_run::caller_id::CallerId;
+use wattle_run::json::approx_bytes;
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::GuestError;
+
+use crate::export::{GuestCall, check_output_size, invalid_result};
+use crate::guest_error::Callee;
+use crate::typed::TypedFunction;
+use crate::typed::from_val::to_json;
+use crate::typed::to_val::{self, MAX_VALUES_BYTES};
+use crate::typed::value_error::ValueError;
+use crate::typed::wit_type::WitType;
+
+/// Minimum number of values in a result with which converting them delays other tasks on the same
+/// thread.
+const MANY_VALUES: usize = 1_000;
+
+/// Calls a function. `owner` is whom the conversion of large values counts for.
+pub(crate) async fn run(
+    call: GuestCall<'_>,
+    function: &TypedFunction,
+    arguments: &Value,
+    owner: CallerId,
+) -> Result<ToolOutput, GuestError> {
+    let (callee, limits) = (call.callee, call.limits);
+    let params = block_in_place_in_turn(owner, are_large_values([arguments]), || {
+        to_val::arguments(&function.params, arguments)
+    });
+    let params = params.await.map_err(|error| invalid_arguments(&function.tool, &error))?;
+    let mut live = call.instantiate().await?;
+    // The call replaces the value.
+    let mut results = vec![Val::Bool(false); usize::from(function.result.is_some())];
+    let done = live.call_dynamic(function.index, &params, &mut results).await;
+    drop(params);
+    live.finish(done).await?;
+    let Some(value) = results.pop() else { return Ok(ToolOutput::default()) };
+    let is_long = has_many_values(&value);
+    block_in_place_in_turn(owner, is_long, || into_output(function, value, limits, callee)).await
+}
+
+fn invalid_arguments(tool: &str, error: &ValueError) -> GuestError {
+    let failure = if error.is_limit() {
+        let details = json!({ "limit": "values_bytes", "allowed": MAX_VALUES_BYTES });
+        Failure::new(code::LIMIT, format!("the tool `{tool}` was not called: {error}"))
+            .with_details(details)
+    } else {
+        let text = format!("the arguments of `{tool}` do not match its schema: {error}");
+        let details = json!({ "violations": [error.to_string()] });
+        Failure::new(code::INVALID, text).with_details(details)
+    };
+    GuestError::Failure(failure)
+}
+
+/// Returns true if a value consists of many values.
+fn has_many_values(value: &Val) -> bool {
+    let mut left = MANY_VALUES;
+    exhausts(value, &mut left)
+}
+
+fn exhausts(value: &Val, left: &mut usize) -> bool {
+    *left = left.saturating_sub(1);
+    if *left == 0 {
+        return true;
+    }
+    match value {
+        Val::List(items) | Val::Tuple(items) => items.iter().any(|item| exhausts(item, left)),
+        Val::Record(fields) => fields.iter().any(|(_, field)| exhausts(field, left)),
+        Val::Variant(_, Some(inner))
+        | Val::Option(Some(inner))
+        | Val::Result(Ok(Some(inner)) | Err(Some(inner))) => exhausts(inner, left),
+        _ => false,
+    }
+}
+
+/// Converts the result of a function. The error of a `result` is an output that describes a
+/// failure.
+fn into_output(
+    function: &TypedFunction,
+    value: Val,
+    limits: &Limits,
+    callee: Callee<'_>,
+) -> Result<ToolOutput, GuestError> {
+    let (ty, value, is_error) = match (function.result.as_ref(), value) {
+        (Some(WitType::Result { ok, .. }), Val::Result(Ok(value))) => (ok.as_deref(), value, false),
+        (Some(WitType::Result { err, .. }), Val::Result(Err(value))) => {
+            (err.as_deref(), value, true)
+        }
+        (ty, value) => (ty, Some(Box::new(value)), false),
+    };
+    let (Some(ty), Some(value)) = (ty, value) else {
+        return Ok(ToolOutput { is_error, ..ToolOutput::default() });
+    };
+    let value = to_json(ty, *value)
+        .map_err(|error| invalid_result(callee, "a value that JSON cannot represent", &error))?;
+    let size = usize::try_from(approx_bytes(&value)).unwrap_or(usize::MAX);
+    check_output_size(size, limits, callee)?;
+    let text = match &value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    };
+    check_output_size(text.len(), limits, callee)?;
+    // The journal reads `null` as no value, so a re-executed caller would get another output.
+    let structured = Some(value).filter(|value| !value.is_null());
+    Ok(ToolOutput { content: vec![Part::Text(text)], structured, is_error, updates: Vec::new() })
+}
