@@ -17,6 +17,7 @@ mod stream;
 mod stub_ports;
 mod tool;
 mod typed;
+mod typed_values;
 
 use std::sync::Arc;
 
