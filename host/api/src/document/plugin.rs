@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use wattle_run::grant::Grants;
-use wattle_run::ports::sandbox::PluginInfo;
+use wattle_run::ports::sandbox::{PluginInfo, RefusedFunction};
 
 /// A plugin, as an app uses it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -18,9 +18,10 @@ pub struct PluginDocument {
     pub digest: String,
     /// Size of the component in bytes.
     pub size_bytes: u64,
-    /// Version of the `wattle:plugin` interface for which the plugin was built.
+    /// Version of the `wattle:plugin` interface for which the plugin was built. Empty for a typed
+    /// component, whose functions are tools.
     pub contract: String,
-    /// Exported interfaces.
+    /// Exported interfaces, and exported functions of a typed component.
     pub exports: Vec<String>,
     /// Imported interfaces.
     pub imports: Vec<String>,
@@ -32,6 +33,9 @@ pub struct PluginDocument {
     pub reducers: Vec<String>,
     /// Endpoints of the plugin, as `GET /path`.
     pub routes: Vec<String>,
+    /// Functions of a typed component that are not tools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedFunctionDocument>,
     /// The manifest in the component, as TOML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<String>,
@@ -50,6 +54,15 @@ pub struct NodeDocument {
     pub input_schema: Value,
     /// JSON Schema of the output.
     pub output_schema: Value,
+}
+
+/// A function of a typed component that is not a tool.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RefusedFunctionDocument {
+    /// The function, such as `acme:shop/orders.open`.
+    pub function: String,
+    /// Why it is not a tool.
+    pub reason: String,
 }
 
 /// Permissions of a plugin.
@@ -104,6 +117,10 @@ impl PluginDocument {
             input_schema: node.input_schema.clone(),
             output_schema: node.output_schema.clone(),
         };
+        let refused = |refused: &RefusedFunction| RefusedFunctionDocument {
+            function: refused.function.clone(),
+            reason: refused.reason.clone(),
+        };
         Self {
             name: info.name.to_string(),
             app: app.map(ToOwned::to_owned),
@@ -120,6 +137,7 @@ impl PluginDocument {
                 .iter()
                 .map(|route| format!("{} {}", route.method, route.path))
                 .collect(),
+            refused: info.refused.iter().map(refused).collect(),
             manifest: info.manifest.clone(),
             grants: grants.into(),
         }

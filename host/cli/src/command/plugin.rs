@@ -26,7 +26,7 @@ pub(super) async fn list(config: Config, output: Output) -> Result<Exit, Error> 
             table.row([
                 plugin.name.clone(),
                 plugin.app.clone().unwrap_or_else(|| "-".into()),
-                plugin.contract.clone(),
+                if plugin.contract.is_empty() { "-".into() } else { plugin.contract.clone() },
                 words::size(usize::try_from(plugin.size_bytes).unwrap_or(usize::MAX)),
                 plugin.nodes.len().to_string(),
                 plugin.digest.chars().take(12).collect(),
@@ -71,7 +71,7 @@ fn in_words(plugin: &PluginDocument) -> String {
         format!("app       {}", plugin.app.as_deref().unwrap_or("-")),
         format!("digest    {}", plugin.digest),
         format!("size      {}", words::size(usize::try_from(plugin.size_bytes).unwrap_or(0))),
-        format!("contract  wattle:plugin@{}", plugin.contract),
+        contract(plugin),
     ];
     let mut list = |title: &str, items: &[String]| {
         if !items.is_empty() {
@@ -84,6 +84,9 @@ fn in_words(plugin: &PluginDocument) -> String {
     let nodes: Vec<String> = plugin.nodes.iter().map(node).collect();
     list("nodes", &nodes);
     list("tools", &plugin.tools);
+    let refused: Vec<String> =
+        plugin.refused.iter().map(|it| format!("{}  {}", it.function, it.reason)).collect();
+    list("functions that are no tools", &refused);
     list("reducers", &plugin.reducers);
     list("endpoints", &plugin.routes);
     if let Some(manifest) = &plugin.manifest {
@@ -91,6 +94,14 @@ fn in_words(plugin: &PluginDocument) -> String {
     }
     list("granted", &granted_lines(plugin));
     lines.join("\n")
+}
+
+/// Returns the line about the contract. A typed component has none.
+fn contract(plugin: &PluginDocument) -> String {
+    match plugin.contract.as_str() {
+        "" => "contract  - (typed component)".to_owned(),
+        version => format!("contract  wattle:plugin@{version}"),
+    }
 }
 
 fn granted_lines(plugin: &PluginDocument) -> Vec<String> {
@@ -140,7 +151,7 @@ fn sql_rule(rule: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wattle_api::document::plugin::GrantsDocument;
+    use wattle_api::document::plugin::{GrantsDocument, RefusedFunctionDocument};
 
     use super::*;
 
@@ -158,6 +169,7 @@ mod tests {
             tools: Vec::new(),
             reducers: Vec::new(),
             routes: Vec::new(),
+            refused: Vec::new(),
             manifest: None,
             grants,
         }
@@ -187,6 +199,38 @@ mod tests {
         tenant routes  chat, vision
         limits  {}
         "#);
+    }
+
+    #[test]
+    fn functions_of_a_typed_component_are_listed() {
+        let grants = json!({ "llm": [], "http": [], "sql": {}, "limits": {} });
+        let typed = PluginDocument {
+            digest: "4f2a".into(),
+            contract: String::new(),
+            exports: vec!["acme:shop/orders".into()],
+            tools: vec!["orders_pay".into()],
+            refused: vec![RefusedFunctionDocument {
+                function: "acme:shop/orders.open".into(),
+                reason: "its result contains a resource, which has no form in JSON".into(),
+            }],
+            ..plugin(grants)
+        };
+        insta::assert_snapshot!(in_words(&typed), @r"
+        plugin    reports
+        app       -
+        digest    4f2a
+        size      0B
+        contract  - (typed component)
+        exports
+          acme:shop/orders
+        tools
+          orders_pay
+        functions that are no tools
+          acme:shop/orders.open  its result contains a resource, which has no form in JSON
+        granted
+          nothing
+          limits  {}
+        ");
     }
 
     #[test]
