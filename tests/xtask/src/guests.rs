@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{compiling, root, say, target_folder};
 use crate::step::run;
 
-/// The target of all guests except [`FOREIGN`].
+/// The target of guests without WASI.
 const TARGET: &str = "wasm32-unknown-unknown";
 
 /// The target of guests with WASI, as third parties build them.
@@ -81,6 +81,8 @@ const GUESTS: &[Guest] = &[
     Guest { package: "wattle-guest-tools", target: TARGET, component: None },
     Guest { package: "wattle-guest-shadow", target: TARGET, component: None },
     Guest { package: FOREIGN, target: WASI_TARGET, component: None },
+    // Without the SDK. It is empty for other targets.
+    Guest { package: "wattle-guest-typed", target: WASI_TARGET, component: None },
 ];
 
 /// Returns true if a package is built as a guest.

@@ -32,5 +32,6 @@ mod tools;
 mod transactions;
 mod travel_in_time;
 mod turns;
+mod typed;
 mod unpersisted;
 mod web;
