@@ -85,6 +85,54 @@ fn exports(world: &str) -> &'static str {
     }
 }
 
+/// The world of the typed guest. Values of the type `all` are passed by their address.
+const TYPED: &str = "
+    package test:typed;
+    interface ops {
+        flags marks { a, b, c }
+        enum color { red, green }
+        variant shape { circle(f64), label(string), none }
+        record item { name: string, size: option<u32>, marks: marks }
+        record all {
+            yes: bool,
+            small: s8,
+            wide: u64,
+            signed: s64,
+            single: f32,
+            double: f64,
+            letter: char,
+            text: string,
+            bytes: list<u8>,
+            items: list<item>,
+            pair: tuple<u16, s32>,
+            color: color,
+            shape: shape,
+            nested: option<option<bool>>,
+            ended: result<u8, string>,
+            done: result,
+        }
+        same: func(v: all) -> all;
+        read: func(image: string) -> all;
+    }
+    world tools { export ops; }";
+
+/// Builds a typed component: `same` returns its argument, and `read` the value at the beginning of
+/// an image, which is hexadecimal text in quotes.
+pub(crate) fn typed() -> Bytes {
+    let text = format!(
+        r#"(module {PRELUDE}
+            (func (export "test:typed/ops#same") (param i32) (result i32) (local.get 0))
+            (func (export "test:typed/ops#read") (param i32 i32) (result i32) (call $answer)))"#
+    );
+    let mut resolve = Resolve::default();
+    let package = resolve.push_str("typed.wit", TYPED).expect("the world is valid");
+    let world = resolve.select_world(&[package], Some("tools")).expect("the world is there");
+    let mut module = wat::parse_str(text).expect("the text of the guest is valid");
+    wit_component::embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
+        .expect("the world fits into the module");
+    module.into()
+}
+
 /// Builds the guest of a world: `node`, `tool`, `reducer` or `web`.
 pub(crate) fn component(world: &str) -> Bytes {
     let text = format!("(module {PRELUDE} {})", exports(world));

@@ -35,7 +35,7 @@ impl fmt::Debug for Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 22] = [
+pub const TARGETS: [Target; 23] = [
     Target { name: "app", run: targets::app::run },
     Target { name: "blob", run: targets::blob::run },
     Target { name: "cel", run: targets::cel::run },
@@ -56,6 +56,7 @@ pub const TARGETS: [Target; 22] = [
     Target { name: "state", run: targets::state::run },
     Target { name: "store", run: targets::store::run },
     Target { name: "stream", run: targets::stream::run },
+    Target { name: "typed", run: targets::typed::run },
     Target { name: "url", run: targets::url::run },
     Target { name: "wit", run: targets::wit::run },
 ];

@@ -21,6 +21,7 @@ pub mod sql;
 pub mod state;
 pub mod store;
 pub mod stream;
+pub mod typed;
 pub mod url;
 pub mod wit;
 

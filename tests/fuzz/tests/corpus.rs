@@ -178,4 +178,4 @@ macro_rules! targets {
 }
 
 targets!(app blob cel component events export frame graph kept mcp memory native provider request
-    schema session sql state store stream url wit);
+    schema session sql state store stream typed url wit);
