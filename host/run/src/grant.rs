@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,20 @@ pub struct Grants {
     pub in_doubt: InDoubtPolicy,
     /// Limits of calls of the plugin.
     pub limits: Limits,
+    /// Environment variables of a typed component, by name. They belong to this host: an export of
+    /// a thread neither contains nor grants them.
+    #[serde(skip)]
+    pub environment: BTreeMap<String, String>,
+    /// Folders of a typed component. They belong to this host, like the environment.
+    #[serde(skip)]
+    pub folders: Vec<FolderRule>,
+}
+
+impl Grants {
+    /// Returns true if the plugin may change files. A call that does is in doubt after a crash.
+    pub fn may_write_files(&self) -> bool {
+        self.folders.iter().any(|folder| folder.access == FolderAccess::ReadWrite)
+    }
 }
 
 /// Policy for a call in doubt: a call that is not idempotent and was started, and whose host
@@ -77,6 +92,33 @@ fn https() -> String {
 
 fn get() -> Vec<String> {
     vec!["GET".into()]
+}
+
+/// Access to the files of a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FolderAccess {
+    /// Reads and lists files.
+    ReadOnly,
+    /// Also creates, changes and deletes files.
+    ReadWrite,
+}
+
+/// A folder of the host that a typed component may use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FolderRule {
+    /// Path on the host.
+    pub path: PathBuf,
+    /// Path under which the component finds the folder, such as `/data`.
+    pub guest: String,
+    /// Access to the files. Default: read-only.
+    #[serde(default = "read_only")]
+    pub access: FolderAccess,
+}
+
+fn read_only() -> FolderAccess {
+    FolderAccess::ReadOnly
 }
 
 /// A tool source.
@@ -303,6 +345,26 @@ mod tests {
         }
         let one: ToolGrant = "date/parse".parse().unwrap();
         assert!(one.covers("parse") && !one.covers("other"));
+    }
+
+    #[test]
+    fn environment_and_folders_are_not_serialized() {
+        let folder = FolderRule {
+            path: "/srv/reports".into(),
+            guest: "/reports".to_owned(),
+            access: FolderAccess::ReadWrite,
+        };
+        let grants = Grants {
+            environment: [("REGION".to_owned(), "north".to_owned())].into(),
+            folders: vec![folder],
+            ..Grants::default()
+        };
+        assert!(grants.may_write_files());
+        let mut json = serde_json::to_value(&grants).unwrap();
+        assert_eq!(serde_json::from_value::<Grants>(json.clone()).unwrap(), Grants::default());
+        json["folders"] = serde_json::json!([{ "path": "/", "guest": "/" }]);
+        json["environment"] = serde_json::json!({ "PATH": "/bin" });
+        assert_eq!(serde_json::from_value::<Grants>(json).unwrap(), Grants::default());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use wasmtime::component::{
 };
 use wattle_graph::failure::{Failure, code};
 use wattle_run::gate::{AwaitedBy, Gate};
+use wattle_run::grant::Grants;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
@@ -35,6 +36,8 @@ pub(crate) struct GuestCall<'a> {
     pub(crate) awaited_by: AwaitedBy,
     pub(crate) limits: &'a Limits,
     pub(crate) callee: Callee<'a>,
+    /// The grants whose environment and folders the guest gets.
+    pub(crate) given: Option<&'a Grants>,
 }
 
 /// A fresh instance and its store. The end of the call drops both.
@@ -57,12 +60,17 @@ impl<'a> GuestCall<'a> {
         callee: Callee<'a>,
     ) -> Self {
         let (owner, awaited_by) = (MemoryOwner::App(gate.caller().app.clone()), gate.awaited_by());
-        Self { code, gate: Some(gate), owner, awaited_by, limits, callee }
+        Self { code, gate: Some(gate), owner, awaited_by, limits, callee, given: None }
+    }
+
+    /// Gives the guest the environment and the folders of grants.
+    pub(crate) fn giving(self, grants: &'a Grants) -> Self {
+        Self { given: Some(grants), ..self }
     }
 
     /// Waits for memory and instantiates the code.
     pub(crate) async fn instantiate(self) -> Result<GuestInstance<'a>, GuestError> {
-        let Self { code, gate, owner, awaited_by, limits, callee } = self;
+        let Self { code, gate, owner, awaited_by, limits, callee, given } = self;
         let allowed = allowed_memory(limits.memory_bytes, &code.guests_memory);
         let first = code.first_memory_bytes.min(allowed);
         let Some(memory) = code.guests_memory.enter(owner, first, awaited_by).await else {
@@ -72,6 +80,9 @@ impl<'a> GuestCall<'a> {
         let memory = Arc::new(memory);
         let meter = MemoryMeter::new(allowed, memory.clone());
         let mut store = HostState::new_store(code.pre.engine(), gate, limits, meter);
+        if let Some(grants) = given {
+            store.data_mut().give(grants).map_err(GuestError::Host)?;
+        }
         let abi = code.abi;
         match code.pre.instantiate_async(&mut store).await {
             Ok(instance) => {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use wasmtime::Store;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::WasiCtx;
+use wattle_graph::failure::Failure;
 use wattle_run::gate::Effect;
 use wattle_run::gate::Gate;
+use wattle_run::grant::Grants;
 use wattle_run::limit::Limits;
 
 use crate::cpu_meter::{CpuMeter, EPOCH_DEADLINE};
@@ -115,7 +117,18 @@ impl HostState {
         Ok(self.off_cpu(gate.call(call)).await?)
     }
 
-    /// Returns the empty WASI context and the table of its resources.
+    /// Gives the guest the environment and the folders of grants.
+    ///
+    /// # Errors
+    ///
+    /// The failure about a folder that cannot be opened.
+    pub(crate) fn give(&mut self, grants: &Grants) -> Result<(), Failure> {
+        let context = wasi::granted_context(self.gate.as_ref(), &self.output, grants)?;
+        self.wasi = Some(Box::new(context));
+        Ok(())
+    }
+
+    /// Returns the WASI context, which is empty by default, and the table of its resources.
     pub(crate) fn wasi(&mut self) -> (&mut WasiCtx, &mut ResourceTable) {
         let (gate, output) = (self.gate.as_ref(), &self.output);
         let create = || Box::new(wasi::empty_context(gate, output));

@@ -16,8 +16,9 @@
 //!   `guest_output`: what a guest wrote before it failed; `sanitize`: sanitizes failures of guests.
 //! * `typed`: components whose functions are tools by their WIT types.
 //! * `import`: the interfaces that guests import, one per file, each a thin layer over the gate.
-//! * `wasi`: the empty WASI context of components that import WASI; `wasi::constants`: what it has
-//!   in place of a gate; `wasi::http`: requests as calls of the gate, which `unwind_signal` ends.
+//! * `wasi`: the WASI context of components that import WASI, empty unless typed components are
+//!   granted more; `wasi::constants`: what it has in place of a gate; `wasi::http`: requests as
+//!   calls of the gate, which `unwind_signal` ends.
 //! * `bindings`: the bindings that wasmtime generates from `wit/wattle`.
 //!
 //! # Invariants

@@ -54,7 +54,10 @@ impl Plugin for WasmPlugin {
         let (limits, owner) = (gate.limits().clone(), gate.caller().owner);
         let made = GuestCall::with_gate(&self.code, gate, &limits, callee);
         let ended = match self.code.exports.typed_function(&call.tool) {
-            Some(function) => export::typed::run(made, function, &call.arguments, owner).await,
+            Some(function) => {
+                let made = made.giving(&call.grants);
+                export::typed::run(made, function, &call.arguments, owner).await
+            }
             None => export::tool::run(made, call).await,
         };
         ended.map_err(sanitize::sanitize_error)
@@ -84,7 +87,8 @@ impl Plugin for WasmPlugin {
         let owner = MemoryOwner::App(app.clone());
         // The guest that started a subgraph waits for the reducers of its channels.
         let awaited_by = AwaitedBy::Guest;
-        let made = GuestCall { code: &self.code, gate: None, owner, awaited_by, limits, callee };
+        let code = &self.code;
+        let made = GuestCall { code, gate: None, owner, awaited_by, limits, callee, given: None };
         export::reduce::run(made, reducer, current, updates).await.map_err(sanitize::sanitize_error)
     }
 }

@@ -111,6 +111,7 @@ pub fn decide(
         tenant_routes: needs.tenant_routes.intersection(&granted.tenant_routes).cloned().collect(),
         in_doubt: granted.in_doubt,
         limits: granted.limits.limits(),
+        ..Grants::default()
     };
     Decision { grants, notes }
 }

@@ -1,5 +1,7 @@
 //! Tool calls: those of plugins and those of MCP servers.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::call::CallKind;
@@ -65,6 +67,8 @@ pub struct PluginToolCall {
     pub arguments: Value,
     /// The part of the caller's state that the tool may read, an object of channels.
     pub state: Option<Value>,
+    /// The grants of the tool's plugin, for a typed component: its environment and folders.
+    pub grants: Arc<Grants>,
 }
 
 impl HostCall for ToolRequest {

@@ -81,7 +81,8 @@ async fn describe_without_timeout(
     let limits = Limits { cpu_ms: CPU_MS, lift_bytes: LIFT_BYTES, ..Limits::default() };
     let callee = Callee { plugin: name.as_str(), what: "the description", granted: false };
     let (owner, awaited_by) = (MemoryOwner::Descriptions, AwaitedBy::Client);
-    let call = GuestCall { code, gate: None, owner, awaited_by, limits: &limits, callee };
+    let (limits, given) = (&limits, None);
+    let call = GuestCall { code, gate: None, owner, awaited_by, limits, callee, given };
     let mut live = call.instantiate().await.map_err(from_guest_error)?;
     check_types(&mut live, code)?;
     let done = call_exports(&mut live, code).await;

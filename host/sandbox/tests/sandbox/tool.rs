@@ -56,6 +56,7 @@ fn call() -> PluginToolCall {
         violations: vec!["wrong".to_owned()],
         arguments: json!({ "a": 1 }),
         state: None,
+        grants: Arc::default(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tests of typed components: their functions are tools.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use wattle_graph::failure::code;
 use wattle_graph::llm::Part;
@@ -67,6 +69,7 @@ pub(crate) async fn call(
         violations: Vec::new(),
         arguments,
         state: None,
+        grants: Arc::default(),
     };
     plugin.call_tool(call, stub_ports::gate(limits, StopFlag::default())).await
 }

@@ -66,6 +66,7 @@ fn call(tool: &str, arguments: Value) -> Result<Value, Option<Failure>> {
         violations: Vec::new(),
         arguments,
         state: None,
+        grants: Arc::default(),
     };
     match crate::wait(plugin.call_tool(call, world::gate())) {
         Ok(output) => Ok(output.structured.expect("the function has a result")),

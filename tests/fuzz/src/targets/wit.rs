@@ -99,6 +99,7 @@ fn tool_call(arguments: Value) -> PluginToolCall {
         violations: Vec::new(),
         arguments,
         state: None,
+        grants: Arc::default(),
     }
 }
 

@@ -145,9 +145,11 @@ async fn call_tool(
         }
         None => find_tool(context, &request.tool).await,
     };
+    let named = request.tool.parse::<ToolGrant>().ok().filter(|grant| grant.tool.is_some());
+    let is_settled = named.is_some_and(|grant| is_never_in_doubt(context, &grant.source));
     let tool = match found {
         Ok(tool) => tool,
-        Err(failure) if refers_to_plugin(&request.tool) => return Err(failure.into()),
+        Err(failure) if is_settled => return Err(failure.into()),
         Err(failure) => {
             // The hints are unknown, so the call counts as not idempotent.
             let output = settle_in_doubt(context, ToolHints::default(), &known).await?;
@@ -155,6 +157,11 @@ async fn call_tool(
         }
     };
     check_depth("the arguments", &request.arguments)?;
+    if !is_never_in_doubt(context, &tool.source)
+        && let Some(output) = settle_in_doubt(context, tool.info.hints, &known).await?
+    {
+        return Ok(output);
+    }
     match &tool.source {
         ToolSource::Plugin(plugin) => {
             let violations = check_arguments(context, &tool.info, request).await?;
@@ -166,11 +173,11 @@ async fn call_tool(
     }
 }
 
-/// Returns true if a name refers to a plugin's tool. Such a call is never in doubt: the calls that
-/// the tool makes have their own journal.
-fn refers_to_plugin(name: &str) -> bool {
-    let grant = name.parse::<ToolGrant>();
-    grant.is_ok_and(|it| it.tool.is_some() && matches!(it.source, ToolSource::Plugin(_)))
+/// Returns true if calls of a source are never in doubt: those of a plugin, unless it writes files.
+/// The calls that its tools make have their own journal.
+fn is_never_in_doubt(context: &EffectContext<'_>, source: &ToolSource) -> bool {
+    let ToolSource::Plugin(plugin) = source else { return false };
+    !context.env.app.grants_of(plugin).may_write_files()
 }
 
 /// Returns the violations of the arguments, if the tool of a plugin accepts them.
@@ -334,6 +341,7 @@ async fn call_plugin(
         violations,
         arguments: with_integers(request.arguments.clone()),
         state: request.state.clone(),
+        grants: Arc::clone(&env.grants),
     };
     let budget = match &task {
         Some(task) => task.journal.budget(),
@@ -479,9 +487,6 @@ async fn call_server(
     request: &ToolRequest,
     known: &AnsweredRounds,
 ) -> Result<ToolOutput, CallError> {
-    if let Some(output) = settle_in_doubt(context, tool.info.hints, known).await? {
-        return Ok(output);
-    }
     let call = ServerToolCall::new(context, (server, &tool.info.name), request, known);
     let made = context.ports.tools.call(context.caller, server, call.to_server_call(context));
     let made = made.map_err(|failure| call_failure(context, tool.info.hints, failure));
