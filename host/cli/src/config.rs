@@ -275,6 +275,35 @@ impl Config {
         OwnFiles::new(&self.data, files, &self.plugins)
     }
 
+    /// Returns the part of the host's configuration, data or code that a folder has in it, or that
+    /// the folder is in. Whoever writes there could grant more rights.
+    fn part_of_host_in(&self, folder: &Path) -> Option<String> {
+        let contains = |path: &Path| grants::resolved(path).starts_with(folder);
+        let overlaps = |path: &Path| contains(path) || folder.starts_with(grants::resolved(path));
+        let file = self.file.as_ref().and_then(|file| file.file_name());
+        if file.is_some_and(|name| contains(&self.base.join(name))) {
+            return Some("the configuration file".to_owned());
+        }
+        if overlaps(&self.plugins) {
+            return Some("the plugins folder".to_owned());
+        }
+        let data = grants::resolved(&self.data);
+        if data.starts_with(folder) {
+            return Some("the data folder".to_owned());
+        }
+        if let Ok(inside) = folder.strip_prefix(&data)
+            && let Some(own) = self.own_files().met_by(&self.data.join(inside), &[])
+        {
+            return Some(format!("`{}` in the data folder", own.display()));
+        }
+        let of_app = |(name, app): (&AppName, &AppConfig)| {
+            let paths = app.path.iter().chain(app.components.values());
+            let mut paths = paths.map(|path| self.base.join(path));
+            paths.any(|path| overlaps(&path)).then(|| format!("app `{name}`"))
+        };
+        self.apps.iter().find_map(of_app)
+    }
+
     /// Returns a configured address that is not loopback, if there is one.
     pub fn public_address(&self) -> Option<SocketAddr> {
         let apps = self.apps.values().filter_map(|app| app.listen);

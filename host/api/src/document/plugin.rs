@@ -85,6 +85,13 @@ pub struct GrantsDocument {
     /// Model routes that the plugin's endpoints may set for a tenant.
     #[serde(default)]
     pub tenant_routes: Vec<String>,
+    /// Names of the environment variables of a typed component.
+    #[serde(default)]
+    pub environment: Vec<String>,
+    /// Folders of a typed component, each with its `path` on the host, its path for the component
+    /// (`guest`) and `access`: `read-only` or `read-write`.
+    #[serde(default)]
+    pub folders: Vec<Value>,
     /// Resource limits of the plugin.
     pub limits: Value,
 }
@@ -95,6 +102,12 @@ impl From<&Grants> for GrantsDocument {
         Self {
             llm: grants.llm.iter().cloned().collect(),
             http: grants.http.iter().map(json).collect(),
+            environment: grants.environment.keys().cloned().collect(),
+            folders: grants
+                .folders
+                .iter()
+                .map(|rule| serde_json::to_value(rule).unwrap_or_default())
+                .collect(),
             sql: serde_json::to_value(&grants.sql).unwrap_or_default(),
             tools: grants.tools.iter().map(ToString::to_string).collect(),
             memory: grants
@@ -147,7 +160,9 @@ impl PluginDocument {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wattle_run::grant::{MemoryAccess, MemoryRule, SqlAccess, SqlRule};
+    use wattle_run::grant::{
+        FolderAccess, FolderRule, MemoryAccess, MemoryRule, SqlAccess, SqlRule,
+    };
 
     use super::*;
 
@@ -162,6 +177,12 @@ mod tests {
             tenant_routes: ["chat".to_owned()].into(),
             ..Grants::default()
         };
+        grants.environment.insert("REGION".to_owned(), "north".to_owned());
+        grants.folders.push(FolderRule {
+            path: "/srv/reports".into(),
+            guest: "/reports".to_owned(),
+            access: FolderAccess::ReadOnly,
+        });
         let reader = SqlRule {
             tables: Some(["orders".to_owned()].into()),
             schema: true,
@@ -176,6 +197,9 @@ mod tests {
         let memory = json!([{ "namespace": ["users"], "access": "read-write" }]);
         assert_eq!(shown["memory"], memory);
         assert_eq!(shown["tenant_routes"], json!(["chat"]));
+        assert_eq!(shown["environment"], json!(["REGION"]));
+        let folder = json!({ "path": "/srv/reports", "guest": "/reports", "access": "read-only" });
+        assert_eq!(shown["folders"], json!([folder]));
         let sales = json!({
             "access": "read-only", "tables": ["orders"], "schema": true, "timeout_ms": 5_000,
             "rows": 100,

@@ -61,7 +61,7 @@ async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Er
         Output::warning(&problem);
         Needs::default()
     });
-    let decision = grants::decide(&info.name, &needs, table, false);
+    let decision = grants::decide(&info.name, &needs, table, false).for_plugin(info);
     Ok(PluginDocument::new(None, info, &decision.grants))
 }
 
@@ -113,6 +113,10 @@ fn granted_lines(plugin: &PluginDocument) -> Vec<String> {
     lines.extend(grants.http.iter().map(|rule| format!("http    {rule}")));
     let databases = grants.sql.as_object().into_iter().flatten();
     lines.extend(databases.map(|(name, rule)| format!("sql     {name}: {}", sql_rule(rule))));
+    if !grants.environment.is_empty() {
+        lines.push(format!("environment  {}", grants.environment.join(", ")));
+    }
+    lines.extend(grants.folders.iter().map(|rule| format!("folder  {rule}")));
     if !grants.tools.is_empty() {
         lines.push(format!("tools   {}", grants.tools.join(", ")));
     }
@@ -189,12 +193,16 @@ mod tests {
             },
             "tools": ["date/*", "mcp:graph/list"],
             "tenant_routes": ["chat", "vision"],
+            "environment": ["REGION"],
+            "folders": [{ "path": "/srv/reports", "guest": "/reports", "access": "read-only" }],
         }));
         insta::assert_snapshot!(granted_lines(&plugin).join("\n"), @r#"
         llm     chat
         sql     new: {"access":"append-only"}
         sql     own: read-write
         sql     sales: read-only; tables customers, orders; schema; functions soundex; timeout 5000 ms; rows 100; bytes 65536
+        environment  REGION
+        folder  {"path":"/srv/reports","guest":"/reports","access":"read-only"}
         tools   date/*, mcp:graph/list
         tenant routes  chat, vision
         limits  {}

@@ -1,15 +1,16 @@
 //! Requested and granted permissions of a plugin, in one format.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::PluginName;
-use wattle_run::grant::{HttpRule, InDoubtPolicy, MemoryRule, SqlRule, ToolGrant};
+use wattle_run::grant::{FolderRule, HttpRule, InDoubtPolicy, MemoryRule, SqlRule, ToolGrant};
 use wattle_run::limit::Limits;
 
-use crate::config::ByteSize;
 use crate::config::sql_grant::{self, SqlGrant};
+use crate::config::{ByteSize, Config, ConfigProblem};
 
 /// Requested permissions in `[needs]` of an app, or granted ones in `[grants.<plugin>]` of the
 /// operator.
@@ -33,6 +34,10 @@ pub struct Needs {
     pub in_doubt: InDoubtPolicy,
     /// Resource limits. Default: those of the host.
     pub limits: LimitTable,
+    /// Environment variables of a typed component. Only the operator can set them.
+    pub environment: BTreeMap<String, String>,
+    /// Folders of a typed component. Only the operator can give them.
+    pub folders: Vec<FolderRule>,
     /// Permissions that an app requests for plugins of others; only in `app.toml`.
     pub plugins: BTreeMap<PluginName, Needs>,
 }
@@ -42,6 +47,60 @@ impl Needs {
     pub fn databases(&self) -> BTreeMap<String, SqlRule> {
         sql_grant::by_name(&self.sql)
     }
+
+    /// Makes the paths of folders absolute. A link is resolved, so that the folder of the check is
+    /// the one that is opened.
+    pub(super) fn resolve(&mut self, base: &Path) {
+        for folder in &mut self.folders {
+            folder.path = resolved(&base.join(&folder.path));
+        }
+    }
+
+    /// Checks the environment and the folders of the grants of a plugin.
+    pub(super) fn check(
+        &self,
+        plugin: &PluginName,
+        config: &Config,
+        problems: &mut Vec<ConfigProblem>,
+    ) {
+        let mut add = |key: String, message: String, hint: &str| {
+            problems.push(ConfigProblem { key, message, hint: Some(hint.to_owned()) });
+        };
+        for (name, value) in &self.environment {
+            let key = format!("grants.{plugin}.environment.{name}");
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                let message = "this is no environment variable".to_owned();
+                add(key, message, "use a name without `=`, and text without the character NUL");
+            }
+        }
+        let mut places = BTreeSet::new();
+        for folder in &self.folders {
+            let key = format!("grants.{plugin}.folders");
+            let guest = &folder.guest;
+            if !guest.starts_with('/') || guest.contains('\0') {
+                let message = format!("`{guest}` is not an absolute path");
+                add(key.clone(), message, "write `guest` as `/data`");
+            }
+            if !places.insert(guest) {
+                let message = format!("two folders have the path `{guest}`");
+                add(key.clone(), message, "give each folder a `guest` of its own");
+            }
+            if folder.path.components().any(|part| part == Component::ParentDir) {
+                let message = format!("`{}` has `..` in it", folder.path.display());
+                add(key, message, "create the folder, or write its path without `..`");
+                continue;
+            }
+            if let Some(what) = config.part_of_host_in(&folder.path) {
+                let message = format!("`{}` and {what} overlap", folder.path.display());
+                add(key, message, "give a folder that has nothing of the host in it");
+            }
+        }
+    }
+}
+
+/// Returns a path with its links resolved; the path itself if it does not exist.
+pub(super) fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Resource limits of a guest.

@@ -108,7 +108,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
     })?;
     let mut reader = Reader { dict, problems: Vec::new() };
     let defaults = Config::in_folder(base);
-    let config = Config {
+    let mut config = Config {
         data: reader.path("data", base).unwrap_or(defaults.data),
         plugins: reader.path("plugins", base).unwrap_or(defaults.plugins),
         server: reader.section("server"),
@@ -130,6 +130,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
         base: base.to_owned(),
     };
     reader.nothing_else();
+    config.grants.values_mut().for_each(|needs| needs.resolve(base));
     check(&config, &mut reader.problems);
     if reader.problems.is_empty() {
         return Ok(config);
@@ -212,6 +213,9 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
             let message = "the path must begin with `/`".to_owned();
             add(format!("apps.{name}.mount"), message, "use `/` or a prefix such as `/asset`");
         }
+    }
+    for (name, granted) in &config.grants {
+        granted.check(name, config, problems);
     }
     for (name, database) in &config.sql {
         database.check(name, problems);
@@ -344,6 +348,9 @@ mod tests {
             (reader.schema, reader.timeout_ms, reader.rows),
             (true, Some(5_000), Some(10_000))
         );
+        let typed = config.grants.values().nth(2).unwrap();
+        assert_eq!(typed.environment["REGION"], "north");
+        assert_eq!(typed.folders[0].path, Path::new("/base/data/reports"));
         let (asset, business) = (&config.sql["asset"], &config.sql["business"]);
         assert_eq!(business.migrate, MigrateRule::Nobody);
         assert!(matches!(&asset.migrate, MigrateRule::Apps(apps) if apps.contains("asset")));
@@ -401,6 +408,37 @@ mod tests {
             let error = check(&format!("[limits]\n{limit}")).unwrap_err();
             assert!(error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn folders_of_typed_components_are_checked() {
+        let folder = |path: &str, guest: &str| {
+            let folders = format!("folders = [{{ path = \"{path}\", guest = \"{guest}\" }}]");
+            let apps = "[apps.asset]\npath = \"apps/asset\"";
+            check(&format!("{apps}\n[grants.shop]\n{folders}"))
+        };
+        for path in ["reports", "data/reports", "/srv/reports", "plugin"] {
+            let config = folder(path, "/reports").unwrap();
+            let rule = &config.grants.values().next().unwrap().folders[0];
+            assert_eq!(rule.path, Path::new("/base").join(path));
+        }
+        for (path, what) in [
+            (".", "the plugins folder"),
+            ("/", "the plugins folder"),
+            ("plugins/asset", "the plugins folder"),
+            ("data", "the data folder"),
+            ("data/blobs/x", "`blobs` in the data folder"),
+            ("data/WATTLE.redb", "`wattle.redb` in the data folder"),
+            ("apps", "app `asset`"),
+            ("reports/../data", "has `..` in it"),
+        ] {
+            let error = folder(path, "/reports").unwrap_err();
+            assert!(error.contains(what), "{path}: {error}");
+        }
+        let error = folder("reports", "reports").unwrap_err();
+        assert!(error.contains("`reports` is not an absolute path"), "{error}");
+        let error = check("[grants.shop.environment]\n\"A=B\" = \"\"").unwrap_err();
+        assert!(error.contains("this is no environment variable"), "{error}");
     }
 
     #[test]

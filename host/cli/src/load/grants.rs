@@ -45,17 +45,20 @@ pub fn asked(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, Stri
 /// A plugin without a `[grants.<plugin>]` section gets no permissions, unless the operator trusts
 /// its app: then it gets what it requests. The operator alone decides the hosts of HTTP rules,
 /// because settings can direct an app to other hosts than its author intended. The plugin's request
-/// limits methods and secrets.
+/// limits methods and secrets. The operator alone gives environment and folders as well: they name
+/// what is on the operator's machine.
 pub fn decide(
     plugin: &PluginName,
     needs: &Needs,
     granted: Option<&Needs>,
     is_vouched: bool,
 ) -> Decision {
+    let nothing = Needs::default();
+    let operator = granted.unwrap_or(&nothing);
     let granted = match granted {
         Some(granted) => granted,
         None if is_vouched => needs,
-        None => &Needs::default(),
+        None => &nothing,
     };
     let mut notes = Vec::new();
     let mut missing = |line: String| {
@@ -81,6 +84,19 @@ pub fn decide(
     let (memory, refused) = memory::both(&needs.memory, &granted.memory);
     if !refused.is_empty() {
         missing(format!("memory = [{}]", refused.join(", ")));
+    }
+    for name in needs.environment.keys() {
+        if !operator.environment.contains_key(name) {
+            missing(format!("environment = {{ {name} = \"...\" }}"));
+        }
+    }
+    for folder in &needs.folders {
+        if operator.folders.iter().all(|given| given.guest != folder.guest) {
+            let (guest, access) = (&folder.guest, word(&folder.access));
+            missing(format!(
+                "folders = [{{ path = \"...\", guest = \"{guest}\", access = \"{access}\" }}]"
+            ));
+        }
     }
     let granted_databases = granted.databases();
     let mut sql = needs.databases();
@@ -111,9 +127,32 @@ pub fn decide(
         tenant_routes: needs.tenant_routes.intersection(&granted.tenant_routes).cloned().collect(),
         in_doubt: granted.in_doubt,
         limits: granted.limits.limits(),
-        ..Grants::default()
+        environment: operator.environment.clone(),
+        folders: operator.folders.clone(),
     };
     Decision { grants, notes }
+}
+
+impl Decision {
+    /// Takes environment and folders away from a plugin that is no typed component, and notes that.
+    /// A node that reads a file would read another one when it is executed again.
+    #[must_use]
+    pub fn for_plugin(mut self, plugin: &PluginInfo) -> Self {
+        let grants = &mut self.grants;
+        if plugin.contract.is_empty() || grants.environment.is_empty() && grants.folders.is_empty()
+        {
+            return self;
+        }
+        grants.environment.clear();
+        grants.folders.clear();
+        self.notes.push(format!(
+            "plugin `{name}` is granted `environment` or `folders`, which only typed components \
+             get\n  hint: take them out of `[grants.{name}]` in wattle.toml, and use `settings`, \
+             blobs or the long-term memory",
+            name = plugin.name
+        ));
+        self
+    }
 }
 
 /// Returns the tools that are both requested and granted, and the requests that are not granted.
@@ -179,6 +218,7 @@ fn word(value: &impl serde::Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use wattle_graph::id::Digest;
     use wattle_run::grant::SqlAccess;
 
     use super::*;
@@ -234,6 +274,45 @@ mod tests {
             "{:?}",
             decision.notes
         );
+    }
+
+    #[test]
+    fn only_the_operator_gives_environment_and_folders_and_only_to_typed_components() {
+        let asked = r#"
+            environment = { REGION = "south" }
+            folders = [{ path = "/", guest = "/reports", access = "read-write" }]
+        "#;
+        let table = r#"
+            environment = { REGION = "north", OTHER = "x" }
+            folders = [{ path = "/srv/reports", guest = "/reports" }]
+        "#;
+        let plugin = PluginName::new("shop").unwrap();
+        let vouched = decide(&plugin, &needs(asked), None, true);
+        assert_eq!(vouched.grants, Grants::default());
+        let line = r#"folders = [{ path = "...", guest = "/reports", access = "read-write" }]"#;
+        assert!(vouched.notes[1].contains(line), "{:?}", vouched.notes);
+        let given = decide(&plugin, &needs(asked), Some(&needs(table)), true);
+        assert_eq!(given.notes, Vec::<String>::new());
+        assert_eq!(given.grants.environment["REGION"], "north");
+        assert!(!given.grants.may_write_files());
+        let info = |contract: &str| PluginInfo {
+            name: plugin.clone(),
+            digest: Digest::of(b"shop"),
+            size_bytes: 0,
+            contract: contract.to_owned(),
+            imports: Vec::new(),
+            exports: Vec::new(),
+            nodes: Vec::new(),
+            tools: Vec::new(),
+            reducers: Vec::new(),
+            routes: Vec::new(),
+            refused: Vec::new(),
+            manifest: None,
+        };
+        assert_eq!(given.clone().for_plugin(&info("")), given);
+        let other = given.for_plugin(&info("0.1.0"));
+        assert_eq!(other.grants, Grants::default());
+        assert!(other.notes[0].contains("only typed components"), "{:?}", other.notes);
     }
 
     #[test]

@@ -87,7 +87,11 @@ impl Parts {
             (None, None) => Needs::default(),
         };
         let is_vouched = by_app.is_some() && app.config.apps.contains_key(&manifest.app.name);
-        grants::decide(name, &needs, granted, is_vouched)
+        let decision = grants::decide(name, &needs, granted, is_vouched);
+        match self.plugins.get(name) {
+            Some(plugin) => decision.for_plugin(plugin.info()),
+            None => decision,
+        }
     }
 
     /// Adds the plugin that provides a granted tool.
