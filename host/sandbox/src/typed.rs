@@ -162,9 +162,6 @@ impl ExportedFunction {
         reader: &mut TypeReader,
         names: &BTreeMap<String, usize>,
     ) -> Result<TypedFunction, String> {
-        if self.ty.async_() {
-            return Err("it is asynchronous (`async func`); export it as `func`".to_owned());
-        }
         let mut params = Vec::new();
         for (name, ty) in self.ty.params() {
             let param =
@@ -212,7 +209,8 @@ impl ExportedFunction {
         let param = |(name, ty): &(String, WitType)| format!("{name}: {ty}");
         let params: Vec<String> = found.params.iter().map(param).collect();
         let result = found.result.as_ref().map(|ty| format!(" -> {ty}")).unwrap_or_default();
-        let signature = format!("{}: func({}){result}", self.function, params.join(", "));
+        let kind = if self.ty.async_() { "async func" } else { "func" };
+        let signature = format!("{}: {kind}({}){result}", self.function, params.join(", "));
         if signature.chars().count() > MAX_SIGNATURE_CHARS {
             return format!("`{}`", self.name());
         }

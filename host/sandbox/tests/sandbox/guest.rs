@@ -313,9 +313,14 @@ pub(crate) fn node_of(wit: &str, imports: &str, body: &str) -> Bytes {
 /// Returns a typed component with the world `tools` of a WIT document. The functions are those of a
 /// core module with a memory and an allocator.
 pub(crate) fn typed(wit: &str, functions: &str) -> Bytes {
+    typed_with_imports(wit, "", functions)
+}
+
+/// Returns a typed component like [`typed`] whose core module has imports.
+pub(crate) fn typed_with_imports(wit: &str, imports: &str, functions: &str) -> Bytes {
     let mut resolve = Resolve::default();
     let package = resolve.push_str("tools.wit", wit).expect("the world is valid");
-    let text = format!("(module {} {functions})", prelude(PRELUDE_PAGES));
+    let text = format!("(module {imports} {} {functions})", prelude(PRELUDE_PAGES));
     embed(&text, &resolve, package, "tools")
 }
 

@@ -199,6 +199,43 @@ async fn function_without_a_result_has_an_empty_output() {
     assert_eq!(output, Ok(ToolOutput::default()));
 }
 
+/// One function yields before it returns, the other one waits for what never comes.
+#[tokio::test]
+async fn asynchronous_functions_are_tools() {
+    let wit = "package a:b; world tools {
+        export double-it: async func(number: u32) -> u32;
+        export stall: async func();
+    }";
+    let imports = r#"
+        (import "[export]$root" "[task-return]double-it" (func $return (param i32)))
+        (import "$root" "[waitable-set-new]" (func $set (result i32)))"#;
+    let functions = r#"
+        (global $number (mut i32) (i32.const 0))
+        (func (export "[async-lift]double-it") (param i32) (result i32)
+            (global.set $number (local.get 0))
+            (i32.const 1))
+        (func (export "[callback][async-lift]double-it") (param i32 i32 i32) (result i32)
+            (call $return (i32.shl (global.get $number) (i32.const 1)))
+            (i32.const 0))
+        (func (export "[async-lift]stall") (result i32)
+            (i32.or (i32.const 2) (i32.shl (call $set) (i32.const 4))))
+        (func (export "[callback][async-lift]stall") (param i32 i32 i32) (result i32)
+            (unreachable))"#;
+    let plugin = load(guest::typed_with_imports(wit, imports, functions)).await.unwrap();
+    assert!(plugin.info().refused.is_empty(), "{:?}", plugin.info().refused);
+    let double = tool(plugin.as_ref(), "double_it");
+    assert_eq!(double.description, "`double-it: async func(number: u32) -> u32`");
+    let arguments = json!({ "number": 21 });
+    let output = call(plugin.as_ref(), "double_it", arguments, Limits::default()).await;
+    assert_eq!(output.unwrap().structured, Some(json!(42)));
+    match call(plugin.as_ref(), "stall", json!({}), Limits::default()).await {
+        Err(GuestError::Trap(failure)) => {
+            assert_eq!(failure.details.unwrap()["trap"], "AsyncDeadlock");
+        }
+        other => panic!("no trap: {other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn documentation_is_carried_over() {
     let plugin = load(guest::typed_with_docs(SHOP, FUNCTIONS)).await.unwrap();
