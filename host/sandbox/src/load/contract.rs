@@ -43,9 +43,8 @@ pub(crate) struct ComponentWorld {
 impl ComponentWorld {
     /// Returns true if the component exports this interface of the contract.
     pub(crate) fn has_export(&self, name: &str) -> bool {
-        self.exports
-            .iter()
-            .any(|path| Interface::parse(path).is_some_and(|interface| interface.name == name))
+        let mut interfaces = self.exports.iter().filter_map(|path| Interface::parse(path));
+        interfaces.any(|interface| interface.package == PACKAGE && interface.name == name)
     }
 
     /// Returns true if the component imports an interface of this package.
@@ -204,11 +203,12 @@ mod tests {
     fn components_with_other_exports_are_typed() {
         let contract = check_names(
             &["acme:shop/types@1.0.0", "wasi:io/poll@0.2.6"],
-            &["pay", "acme:shop/orders@1.0.0", "wasi:cli/run@0.2.6", "init"],
+            &["pay", "acme:shop/tool@1.0.0", "wasi:cli/run@0.2.6", "init"],
         )
         .unwrap();
-        assert_eq!(contract.exports, ["acme:shop/orders", "pay"]);
+        assert_eq!(contract.exports, ["acme:shop/tool", "pay"]);
         assert!(contract.is_typed && contract.version.is_empty() && contract.wasi);
+        assert!(!contract.has_export("tool"), "it is no interface of the contract");
         // With an interface of the contract, other exports are not used.
         let contract = check_names(&[], &["wattle:plugin/node@0.1.0", "pay"]).unwrap();
         assert_eq!(contract.exports, ["wattle:plugin/node"]);
