@@ -10,9 +10,7 @@ pub(crate) mod write;
 use std::sync::Arc;
 
 use wasmtime::Store;
-use wasmtime::component::{
-    ComponentExportIndex, ComponentNamedList, Instance, Lift, Lower, Val,
-};
+use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Instance, Lift, Lower, Val};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::gate::{AwaitedBy, Gate};
 use wattle_run::grant::Grants;

@@ -253,7 +253,7 @@ a = 1
 "#;
         let app = "expected one of `name`, `version`, `doc`, `web`, `graphs`";
         let needs = "expected one of `llm`, `http`, `sql`, `tools`, `memory`, `tenant_routes`, \
-                     `in_doubt`, `limits`, `plugins`";
+                     `in_doubt`, `limits`, `environment`, `folders`, `plugins`";
         let sql = "expected one of `database`, `access`, `tables`, `schema`, `functions`, \
                    `timeout`, `rows`, `bytes`";
         let tables = "the tables are: `app`, `components`, `needs`, `migrations`, `files`, \
