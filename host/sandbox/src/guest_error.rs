@@ -161,6 +161,15 @@ fn from_trap_reason(trapped: TrapReason, limits: &Limits, callee: Callee<'_>) ->
             )
             .with_details(json!({ "trap": "forbidden-import", "import": function })),
         ),
+        TrapReason::ExportOnly(function) => GuestError::Trap(
+            Failure::new(
+                code::TRAP,
+                format!(
+                    "{callee} called `{function}`, which is for the host; call tools by `tools`"
+                ),
+            )
+            .with_details(json!({ "trap": "forbidden-import", "import": function })),
+        ),
     }
 }
 

@@ -24,7 +24,8 @@ use wasmtime::component::{HasSelf, Linker};
 use crate::bindings::wattle::plugin as wit;
 use crate::host_state::HostState;
 
-/// Interfaces of `wattle:plugin` that a guest may import. `types` and `tool` contribute only types.
+/// Interfaces of `wattle:plugin` that a guest may import. `types` has only types. `tool` is an export
+/// whose types `tools` uses, and some toolchains import its functions with them.
 pub(crate) const INTERFACES: &[&str] = &[
     "types",
     "llm",
@@ -44,8 +45,7 @@ pub(crate) const INTERFACES: &[&str] = &[
     "runs",
 ];
 
-/// Defines all interfaces of `wattle:plugin`. Interfaces that contribute only types need no
-/// definition.
+/// Defines all interfaces of `wattle:plugin`. An interface without functions needs no definition.
 pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     type Host = HasSelf<HostState>;
     wit::llm::add_to_linker::<_, Host>(linker, |guest| guest)?;
@@ -54,6 +54,7 @@ pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     wit::clock::add_to_linker::<_, Host>(linker, |guest| guest)?;
     wit::random::add_to_linker::<_, Host>(linker, |guest| guest)?;
     wit::interrupt::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::tool::add_to_linker::<_, Host>(linker, |guest| guest)?;
     wit::tools::add_to_linker::<_, Host>(linker, |guest| guest)?;
     wit::memory::add_to_linker::<_, Host>(linker, |guest| guest)?;
     wit::blob::add_to_linker::<_, Host>(linker, |guest| guest)?;

@@ -24,6 +24,9 @@ pub(crate) enum TrapReason {
     /// There is no gate: the guest describes itself, or is a reducer.
     #[error("`{0}` is not available here")]
     NoGate(&'static str),
+    /// The guest calls a function that guests export, and import only because of its types.
+    #[error("`{0}` is an export")]
+    ExportOnly(&'static str),
     /// The guest asks WASI for more random bytes than this limit.
     #[error("the guest reached its limit of {0} random bytes")]
     RandomLimit(u64),

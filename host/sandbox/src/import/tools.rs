@@ -1,7 +1,8 @@
 //! `wattle:plugin/tools`: tools of other plugins and of MCP servers.
 //!
-//! `tools` uses types of the interface `tool`, which makes that interface an import. No guest
-//! imports its functions, and they are not linked.
+//! `tools` uses types of the interface `tool`, which makes that interface an import. Toolchains that
+//! import all functions of an interface, such as componentize-py, import those of `tool` as well. They
+//! are linked, and trap.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -49,7 +50,7 @@ impl tools::Host for HostState {
 
 impl tool::Host for HostState {
     async fn list(&mut self) -> wasmtime::Result<Vec<tool::ToolInfo>> {
-        Err(TrapReason::NoGate("tool.list").into())
+        Err(TrapReason::ExportOnly("tool.list").into())
     }
 
     async fn call(
@@ -57,7 +58,7 @@ impl tool::Host for HostState {
         _context: tool::CallContext,
         _arguments: String,
     ) -> Result<tool::ToolOutput, ImportError> {
-        Err(TrapReason::NoGate("tool.call").into())
+        Err(TrapReason::ExportOnly("tool.call").into())
     }
 }
 

@@ -85,6 +85,27 @@ async fn run_beside(
     .await
 }
 
+/// componentize-py imports all functions of the interfaces that a world names, and the world of a
+/// plugin that calls tools names `tool`, because `tools` uses its types.
+#[tokio::test]
+async fn imported_functions_of_the_export_load_and_trap() {
+    const LIST: &str = r#"(import "wattle:plugin/tool@0.1.0" "list" (func $list (param i32)))"#;
+    let run = async |body: &str| {
+        let plugin = load(guest::node(LIST, &format!("{body} (i32.const 512)"))).await.unwrap();
+        assert!(plugin.info().imports.contains(&"wattle:plugin/tool".to_owned()));
+        let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+        plugin.run_node(stub_ports::call(), gate).await
+    };
+    assert_eq!(run("").await, Ok(NodeOutcome::default()));
+    match run("(call $list (i32.const 1024))").await {
+        Err(GuestError::Trap(failure)) => {
+            assert!(failure.message.contains("called `tool.list`"), "{failure}");
+            assert_eq!(failure.details.unwrap()["trap"], "forbidden-import");
+        }
+        other => panic!("no trap: {other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn tool_returns_text_data_and_updates() {
     let output = call_tool(ECHO, Limits::default()).await.unwrap();
