@@ -1,0 +1,45 @@
+"""JSON text: failures name what was read or written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from wattle.failure import Failure
+
+
+def read(what: str, text: str | bytes) -> Any:
+    """Parses JSON text. A failure contains `what`."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise Failure.invalid(f"{what} is invalid: {error}") from None
+
+
+def write(what: str, value: Any) -> str:
+    """Serializes a value as JSON text. A failure contains `what`."""
+    try:
+        text = json.dumps(
+            value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+        )
+        # A lone surrogate is not text for the host.
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Failure.internal(f"write {what} as JSON: {error}") from error
+    return text
+
+
+def to_value(what: str, value: Any) -> Any:
+    """Converts a value to plain JSON. A failure contains `what`."""
+    return json.loads(write(what, value))
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"`{name}` is not JSON")
+
+
+def _plain(value: Any) -> Any:
+    """Converts a value that `json` does not know, such as a dataclass, an enum or a date."""
+    from wattle import _schema
+
+    return _schema.encode(value)
