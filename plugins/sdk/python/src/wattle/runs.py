@@ -1,0 +1,325 @@
+"""Threads and runs of the plugin's own app: start, resume, cancel and read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar, cast, overload
+
+from wattle import _host, _schema
+from wattle import code as codes
+from wattle._event import (
+    Called,
+    CallStarted,
+    Custom,
+    Delta,
+    Event,
+    EventKind,
+    OtherEvent,
+    RunEnded,
+    RunStarted,
+    Streamed,
+    TaskFinished,
+    Write,
+)
+from wattle.failure import Failure
+
+__all__ = [
+    "CallStarted",
+    "Called",
+    "Custom",
+    "Delta",
+    "EndedRun",
+    "Event",
+    "EventKind",
+    "Interrupt",
+    "OnFailure",
+    "OtherEvent",
+    "Outcome",
+    "PAGE_EVENTS",
+    "Resume",
+    "RunEnded",
+    "RunRef",
+    "RunStarted",
+    "Start",
+    "Streamed",
+    "TaskFinished",
+    "Thread",
+    "Write",
+    "cancel",
+    "delete_thread",
+    "events",
+    "resume",
+    "start",
+    "thread",
+    "wait",
+]
+
+PAGE_EVENTS = 256
+"""Maximum number of events that one call of `events` returns."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RunRef:
+    """A reference to a run."""
+
+    thread_id: str
+    """Id of the thread."""
+    run_id: str
+    """Id of the run."""
+
+
+@dataclass
+class Start:
+    """A request to start a run of a graph."""
+
+    graph: str
+    """Name of the graph."""
+    input: dict[str, Any] = field(default_factory=dict)
+    """Input: an object of channel values."""
+    thread_id: str | None = None
+    """Id of the thread; `None` creates a thread with a generated id."""
+    context: Any = None
+    """Run context, which every node receives as `Context.context`."""
+    metadata: dict[str, Any] | None = None
+    """Metadata of the thread."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Extension fields."""
+
+    def start(self) -> RunRef:
+        """Starts the run. Returns without waiting for its end."""
+        return start(self)
+
+    def start_and_wait(self) -> EndedRun:
+        """Starts the run and waits until it has ended or is interrupted."""
+        return wait(self.start())
+
+
+class OnFailure:
+    """The effects of a failed run on its resumed thread."""
+
+    KEEP = "keep"
+    """The thread keeps its progress. A later run continues with the failed task."""
+    REOPEN = "reopen"
+    """The thread is reopened: the answered interrupts are pending again."""
+
+
+@dataclass
+class Resume:
+    """Answers to pending interrupts of a thread."""
+
+    thread_id: str
+    """Id of the thread."""
+    answers: list[tuple[str, Any]] = field(default_factory=list)
+    """Answers by interrupt id. The empty id selects the only pending interrupt."""
+    on_failure: str = OnFailure.KEEP
+    """The effect of a failed run on the thread, see `OnFailure`."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Extension fields."""
+
+    def answer(self, answer: Any) -> Self:
+        """Answers the only pending interrupt."""
+        return self.answer_to("", answer)
+
+    def answer_to(self, interrupt: str, answer: Any) -> Self:
+        """Answers one of several pending interrupts."""
+        self.answers.append((interrupt, answer))
+        return self
+
+    def resume(self) -> RunRef:
+        """Resumes the thread. Returns without waiting for the end of the run."""
+        return resume(self)
+
+    def resume_and_wait(self) -> EndedRun:
+        """Resumes the thread and waits until the run has ended or is interrupted."""
+        return wait(self.resume())
+
+
+@dataclass
+class Interrupt:
+    """A pending interrupt."""
+
+    id: str
+    """Id of the interrupt."""
+    node: str
+    """Node that raised the interrupt."""
+    payload: Any
+    """Payload to show to the person."""
+    response_schema: Any = None
+    """JSON Schema for the answer."""
+    asked_ms: int = 0
+    """Time at which the interrupt was raised, in milliseconds since 1970."""
+    expires_ms: int | None = None
+    """Time at which the thread expires if the interrupt is still pending."""
+
+
+@dataclass
+class Outcome:
+    """The outcome of a run that has ended or is interrupted."""
+
+    kind: str
+    """`completed`, `interrupted`, `failed`, `cancelled`, or one that this version does not know."""
+    interrupts: list[Interrupt] = field(default_factory=list)
+    """The pending interrupts of an interrupted run."""
+    failure: Failure | None = None
+    """The failure of a failed run."""
+
+    @classmethod
+    def completed(cls) -> Self:
+        """Builds the outcome of a completed run, for tests."""
+        return cls("completed")
+
+    @classmethod
+    def interrupted(cls, *interrupts: Interrupt) -> Self:
+        """Builds the outcome of an interrupted run, for tests."""
+        return cls("interrupted", list(interrupts))
+
+    @classmethod
+    def failed(cls, failure: Failure) -> Self:
+        """Builds the outcome of a failed run, for tests."""
+        return cls("failed", failure=failure)
+
+    @classmethod
+    def cancelled(cls) -> Self:
+        """Builds the outcome of a cancelled run, for tests."""
+        return cls("cancelled")
+
+    def to_failure(self) -> Failure:
+        """Returns the failure of a run that neither completed nor is interrupted."""
+        if self.failure is not None:
+            return self.failure
+        if self.kind == "cancelled":
+            return Failure(codes.CANCELLED, "the run was cancelled")
+        return Failure.internal(f"the run has the unknown outcome `{self.kind}`")
+
+
+@dataclass
+class EndedRun:
+    """A run that has ended or is interrupted."""
+
+    run: RunRef
+    """Reference to the run."""
+    outcome: Outcome
+    """Outcome of the run."""
+    state: dict[str, Any] = field(default_factory=dict)
+    """State of the thread, an object of channel values."""
+
+    def completed(self) -> dict[str, Any]:
+        """Returns the state of a completed run.
+
+        Raises the failure of a failed run; `cancelled` if the run was cancelled; `conflict` if it
+        is interrupted.
+        """
+        if self.outcome.kind == "completed":
+            return self.state
+        if self.outcome.kind == "interrupted":
+            raise Failure.conflict("the run is interrupted")
+        raise self.outcome.to_failure()
+
+    def question(self) -> Interrupt:
+        """Returns the first pending interrupt of an interrupted run.
+
+        Raises the failure of a failed run; `cancelled` if the run was cancelled; `conflict` if no
+        interrupt is pending.
+        """
+        if self.outcome.interrupts:
+            return self.outcome.interrupts[0]
+        if self.outcome.kind in ("completed", "interrupted"):
+            raise Failure.conflict("the run has no pending interrupt")
+        raise self.outcome.to_failure()
+
+    @overload
+    def channel(self, name: str, of: type[T]) -> T | None: ...
+
+    @overload
+    def channel(self, name: str, of: Any = None) -> Any: ...
+
+    def channel(self, name: str, of: Any = None) -> Any:
+        """Returns a channel of the state as a type, or `None` if it is missing or null."""
+        return _channel(self.state, name, of)
+
+
+@dataclass
+class Thread:
+    """A thread."""
+
+    thread_id: str
+    """Id of the thread."""
+    graph: str
+    """Name of the graph."""
+    status: str
+    """`idle`, `running`, `interrupted` or `error`."""
+    state: dict[str, Any] = field(default_factory=dict)
+    """State, an object of channel values."""
+    interrupts: list[Interrupt] = field(default_factory=list)
+    """Pending interrupts."""
+    run_id: str | None = None
+    """Id of the newest run."""
+    created_ms: int = 0
+    """Time of creation, in milliseconds since 1970."""
+    updated_ms: int = 0
+    """Time of the last change, in milliseconds since 1970."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Metadata of the thread."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Extension fields."""
+
+    @overload
+    def channel(self, name: str, of: type[T]) -> T | None: ...
+
+    @overload
+    def channel(self, name: str, of: Any = None) -> Any: ...
+
+    def channel(self, name: str, of: Any = None) -> Any:
+        """Returns a channel of the state as a type, or `None` if it is missing or null."""
+        return _channel(self.state, name, of)
+
+
+def _channel(state: dict[str, Any], name: str, of: Any) -> Any:
+    value = state.get(name)
+    return None if value is None else _schema.decode(f"channel `{name}`", of, value)
+
+
+def start(request: Start) -> RunRef:
+    """Starts a run. Returns without waiting for its end."""
+    return cast(RunRef, _host.interface("runs").start(request))
+
+
+def resume(request: Resume) -> RunRef:
+    """Answers pending interrupts and resumes the thread.
+
+    Returns without waiting for the end of the run. Raises `not-found` if the thread does not exist
+    or has expired, `conflict` if an interrupt is not pending, `invalid` if an answer violates its
+    schema (the interrupt remains pending), `busy` if a run of the thread is active.
+    """
+    return cast(RunRef, _host.interface("runs").resume(request))
+
+
+def wait(run: RunRef) -> EndedRun:
+    """Waits until a run has ended or is interrupted."""
+    return cast(EndedRun, _host.interface("runs").wait(run))
+
+
+def cancel(run: RunRef) -> None:
+    """Cancels a run."""
+    _host.interface("runs").cancel(run)
+
+
+def thread(thread_id: str) -> Thread | None:
+    """Returns a thread, or `None` if it does not exist or has expired."""
+    return cast(Thread | None, _host.interface("runs").thread(thread_id))
+
+
+def delete_thread(thread_id: str) -> None:
+    """Deletes a thread and all its data."""
+    _host.interface("runs").delete_thread(thread_id)
+
+
+def events(thread_id: str, after: int, limit: int) -> list[Any]:
+    """Returns at most `limit` events of a thread after a sequence number, as JSON.
+
+    Never returns more than `PAGE_EVENTS`. Fewer are returned if they are large; only an empty list
+    is the end of the log. `Event.read` converts them.
+    """
+    return cast(list[Any], _host.interface("runs").events(thread_id, after, limit))
