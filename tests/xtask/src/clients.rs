@@ -10,7 +10,7 @@ use wattle_needs::clients::{BUNDLE, BUNDLED, TOOLCHAINS};
 
 use crate::shell::{root, say, target_folder};
 use crate::step::run;
-use crate::{files, python};
+use crate::{files, python, python_sdk};
 
 /// A client for Node.js, which is installed in a folder of its own.
 struct Client {
@@ -78,7 +78,8 @@ const MANIFEST: &str = "package.json";
 /// The lock file. A client is reinstalled if it has changed.
 pub(crate) const LOCK: &str = "package-lock.json";
 
-/// Installs the clients that are missing. This is the only step of the tests that needs a network.
+/// Installs the clients and the packages of the Python SDK that are missing. This is the only step of
+/// the tests that needs a network.
 pub(crate) fn install() -> Result<()> {
     install_python()?;
     if let Err(missing) = Program::Node.find().and(Program::Npm.find()) {
@@ -96,7 +97,8 @@ fn install_python() -> Result<()> {
     PYTHON.iter().try_for_each(|(folder, what)| {
         let from = root().join("tests/clients").join(folder);
         python::install(what, &from, &target_folder().join("clients").join(folder))
-    })
+    })?;
+    python_sdk::install()
 }
 
 fn install_one(client: &Client) -> Result<()> {

@@ -3,13 +3,13 @@
 use std::process::Command;
 
 use anyhow::{Result, bail};
-use wattle_needs::{RECORD, REQUIRE, requires_all};
+use wattle_needs::{Program, RECORD, REQUIRE, requires_all};
 
 use crate::browser::{self, Browser};
 use crate::native::{NATIVE, nextest};
 use crate::shell::{self, cargo, compiling, has, root, say, target_folder};
 use crate::step::{self, run};
-use crate::{clients, guests, needs, pages, peers, times, toolchains};
+use crate::{clients, guests, needs, pages, peers, python_sdk, times, toolchains};
 
 /// The programs that the demo starts.
 const DEMO: &[&str] = &["wattle", "wattle-standin", "wattle-demo"];
@@ -65,6 +65,10 @@ fn every_test() -> Result<()> {
     match pages::missing() {
         None => pages::check()?,
         Some(missing) => needs::leave_out("the checks of the pages", &missing)?,
+    }
+    match Program::Python.find() {
+        Ok(_) => python_sdk::check()?,
+        Err(missing) => needs::leave_out("the checks of the Python SDK", &missing)?,
     }
     programs("build host and stand-ins", PROGRAMS)?;
     // What takes a few minutes comes before the tests, so that a finding is reported early.

@@ -12,6 +12,7 @@ mod needs;
 mod pages;
 mod peers;
 mod python;
+mod python_sdk;
 mod quick;
 mod shell;
 mod step;

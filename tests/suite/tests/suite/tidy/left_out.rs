@@ -30,6 +30,9 @@ const STARTED: &str = "#[ignore = \"started by ";
 /// Calls with which a test in JavaScript is left out, or leaves out all others.
 const SWITCHES: [&str; 5] = [".skip(", ".skipIf(", ".runIf(", ".todo(", ".only("];
 
+/// Calls with which a test in Python is left out, or may fail.
+const PYTHON_SWITCHES: [&str; 4] = ["unittest.skip", "skipTest(", "SkipTest(", "expectedFailure"];
+
 #[test]
 fn only_need_ends_a_test_early() {
     let mut found = Vec::new();
@@ -68,11 +71,16 @@ fn no_test_is_disabled() {
             assert!(line.starts_with(STARTED), "{}: {line}", file.display());
         }
     }
+    check_scripts(&["ts", "tsx", "mjs"], &SWITCHES);
+    check_scripts(&["py"], &PYTHON_SWITCHES);
+}
+
+fn check_scripts(endings: &[&str], switches: &[&str]) {
     let scripts = ["plugins", "tests"].into_iter();
-    for file in scripts.flat_map(|folder| files(folder, &["ts", "tsx", "mjs"])) {
+    for file in scripts.flat_map(|folder| files(folder, endings)) {
         if !file.components().any(|part| part.as_os_str() == Path::new("dist")) {
             let text = fs::read_to_string(&file).unwrap();
-            for switch in SWITCHES {
+            for &switch in switches {
                 assert!(!text.contains(switch), "{} has `{switch}`", file.display());
             }
         }
