@@ -1,0 +1,383 @@
+/*
+ * The C SDK for Wattle plugins: the exports of a component for the table of its nodes and tools.
+ *
+ * Results are lists and texts from `malloc`, which the bindings free after the call.
+ */
+#include "wattle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bindings/plugin.h"
+#include "internal.h"
+
+/* The schema of an object without properties. */
+#define EMPTY_OBJECT "{\"type\":\"object\",\"properties\":{}}"
+
+/* A name with a JSON value. */
+typedef struct named {
+    const char *name;
+    const char *value;
+    bool overwrite;
+} named;
+
+/* A list that grows. */
+typedef struct names {
+    named *items;
+    size_t count;
+} names;
+
+/* What the functions of the SDK have recorded in this call. */
+static struct {
+    const char *code;
+    const char *message;
+    const char *details;
+    bool retryable;
+    names targets;
+    names sends;
+    names overwrites;
+    names updates;
+} call;
+
+static void add(names *list, const char *name, const char *value) {
+    named *items = realloc(list->items, (list->count + 1) * sizeof(named));
+    if (items == NULL) {
+        abort();
+    }
+    items[list->count] = (named){name, value, false};
+    list->items = items;
+    list->count += 1;
+}
+
+/* What a plugin says. */
+
+const char *wattle_fail(const char *code, const char *message) {
+    call.code = code;
+    call.message = message;
+    call.details = NULL;
+    call.retryable = false;
+    return NULL;
+}
+
+const char *wattle_fail_retryable(const char *code, const char *message) {
+    wattle_fail(code, message);
+    call.retryable = true;
+    return NULL;
+}
+
+void wattle_details(const char *details) { call.details = details; }
+
+const char *wattle_failure(void) { return call.code; }
+
+void wattle_recover(void) { call.code = NULL; }
+
+void wattle_goto(const char *node) { add(&call.targets, node, NULL); }
+
+void wattle_send(const char *node, const char *input) { add(&call.sends, node, input); }
+
+void wattle_overwrite(const char *channel) { add(&call.overwrites, channel, NULL); }
+
+void wattle_update(const char *channel, const char *value) { add(&call.updates, channel, value); }
+
+wattle_output wattle_text(const char *text) { return (wattle_output){text, NULL, false}; }
+
+wattle_output wattle_json(const char *json) { return (wattle_output){json, json, false}; }
+
+wattle_output wattle_error(const char *text) { return (wattle_output){text, NULL, true}; }
+
+/* Texts in both directions. */
+
+static const char *text_of(plugin_string_t text) { return wattle_copy((const char *)text.ptr, text.len); }
+
+static const char *optional_text(plugin_option_string_t text) {
+    return text.is_some ? text_of(text.val) : NULL;
+}
+
+static void set(plugin_string_t *to, const char *text) { plugin_string_dup(to, text); }
+
+/* Returns an argument of a call of the host, which does not take it over. */
+static plugin_string_t lend(const char *text) {
+    return (plugin_string_t){(uint8_t *)text, strlen(text)};
+}
+
+static const char *extra_field(wattle_plugin_types_extra_t fields, const char *name) {
+    for (size_t index = 0; index < fields.len; index += 1) {
+        if (strcmp(text_of(fields.ptr[index].f0), name) == 0) {
+            return text_of(fields.ptr[index].f1);
+        }
+    }
+    return NULL;
+}
+
+static void set_extra(wattle_plugin_types_extra_t *to, const char *name, const char *value) {
+    to->ptr = wattle_allocate(1, sizeof *to->ptr);
+    to->len = 1;
+    set(&to->ptr[0].f0, name);
+    set(&to->ptr[0].f1, value);
+}
+
+/* Records the failure of a call of the host. */
+static const char *host_failed(const wattle_plugin_types_failure_t *failure) {
+    wattle_fail(text_of(failure->code), text_of(failure->message));
+    call.retryable = failure->retryable;
+    call.details = failure->details.is_some ? text_of(failure->details.val) : NULL;
+    return NULL;
+}
+
+/* Converts the failure of this call for the host. */
+static bool failed(wattle_plugin_types_failure_t *failure) {
+    set(&failure->code, call.code);
+    set(&failure->message, call.message);
+    failure->retryable = call.retryable;
+    failure->details.is_some = call.details != NULL;
+    if (call.details != NULL) {
+        set(&failure->details.val, call.details);
+    }
+    return false;
+}
+
+static void set_updates(wattle_plugin_types_update_t **ptr, size_t *len) {
+    *ptr = wattle_allocate(call.updates.count, sizeof **ptr);
+    *len = call.updates.count;
+    for (size_t index = 0; index < call.updates.count; index += 1) {
+        const named *update = &call.updates.items[index];
+        set(&(*ptr)[index].channel, update->name);
+        set(&(*ptr)[index].value, update->value);
+        (*ptr)[index].overwrite = update->overwrite;
+    }
+}
+
+/* Calls of the host. */
+
+void wattle_log(wattle_level level, const char *message) {
+    wattle_plugin_log_level_t raw = {.tag = WATTLE_PLUGIN_LOG_LEVEL_TRACE};
+    switch (level) {
+    case WATTLE_LOG_TRACE:
+        break;
+    case WATTLE_LOG_DEBUG:
+        raw.tag = WATTLE_PLUGIN_LOG_LEVEL_DEBUG;
+        break;
+    case WATTLE_LOG_INFO:
+        raw.tag = WATTLE_PLUGIN_LOG_LEVEL_INFO;
+        break;
+    case WATTLE_LOG_WARN:
+        raw.tag = WATTLE_PLUGIN_LOG_LEVEL_WARN;
+        break;
+    case WATTLE_LOG_ERROR:
+        raw.tag = WATTLE_PLUGIN_LOG_LEVEL_ERROR;
+        break;
+    }
+    plugin_string_t text = lend(message);
+    plugin_list_tuple2_string_json_t fields = {NULL, 0};
+    wattle_plugin_log_write(&raw, &text, &fields);
+}
+
+const char *wattle_ask(const char *payload, const char *schema) {
+    wattle_plugin_interrupt_question_t question = {.payload = lend(payload)};
+    if (schema != NULL) {
+        question.response_schema.is_some = true;
+        question.response_schema.val = lend(schema);
+    }
+    plugin_string_t answer;
+    wattle_plugin_types_failure_t failure;
+    if (wattle_plugin_interrupt_ask(&question, &answer, &failure)) {
+        return text_of(answer);
+    }
+    return host_failed(&failure);
+}
+
+/* The export `node`. */
+
+static const char *or_empty(const char *schema) { return schema == NULL ? EMPTY_OBJECT : schema; }
+
+static const char *or_nothing(const char *text) { return text == NULL ? "" : text; }
+
+void exports_wattle_plugin_node_describe(exports_wattle_plugin_node_list_node_info_t *ret) {
+    ret->len = wattle_exports.nodes_count;
+    ret->ptr = wattle_allocate(ret->len, sizeof *ret->ptr);
+    for (size_t index = 0; index < ret->len; index += 1) {
+        const wattle_node *node = &wattle_exports.nodes[index];
+        set(&ret->ptr[index].name, node->name);
+        set(&ret->ptr[index].doc, or_nothing(node->doc));
+        set(&ret->ptr[index].input_schema, or_empty(node->input_schema));
+        set(&ret->ptr[index].output_schema, or_empty(node->output_schema));
+        if (node->config_schema != NULL) {
+            set_extra(&ret->ptr[index].extra, "config-schema", node->config_schema);
+        }
+    }
+}
+
+/* Splits the updates by channel. */
+static bool read_updates(const char *updates) {
+    const char *at = wattle_skip_blank(updates);
+    const char *name;
+    const char *value;
+    if (*at != '{') {
+        return false;
+    }
+    for (at += 1; wattle_next(&at, true, &name, &value);) {
+        add(&call.updates, name, value);
+    }
+    at = wattle_skip_blank(at);
+    return *at == '}' && *wattle_skip_blank(at + 1) == '\0';
+}
+
+static bool mark_overwrites(void) {
+    for (size_t index = 0; index < call.overwrites.count; index += 1) {
+        const char *channel = call.overwrites.items[index].name;
+        bool is_written = false;
+        for (size_t update = 0; update < call.updates.count; update += 1) {
+            if (strcmp(call.updates.items[update].name, channel) == 0) {
+                call.updates.items[update].overwrite = true;
+                is_written = true;
+            }
+        }
+        if (!is_written) {
+            wattle_fail(
+                WATTLE_INTERNAL,
+                wattle_format("overwrite channel `%s`: the updates do not write it", channel)
+            );
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Runs a node. Returns false after a failure. */
+static bool run(const wattle_context *context, const char *input) {
+    for (size_t index = 0; index < wattle_exports.nodes_count; index += 1) {
+        const wattle_node *node = &wattle_exports.nodes[index];
+        if (strcmp(node->name, context->node) != 0) {
+            continue;
+        }
+        const char *updates = node->run(context, input);
+        if (call.code == NULL && (updates == NULL || !read_updates(updates))) {
+            wattle_fail(
+                WATTLE_INTERNAL,
+                wattle_format("node `%s` returned no JSON object with its updates", node->name)
+            );
+        }
+        return call.code == NULL && mark_overwrites();
+    }
+    wattle_fail(WATTLE_NOT_FOUND, wattle_format("the plugin has no node `%s`", context->node));
+    return false;
+}
+
+bool exports_wattle_plugin_node_run(
+    exports_wattle_plugin_node_task_context_t *context,
+    plugin_string_t *input,
+    exports_wattle_plugin_node_outcome_t *ret,
+    wattle_plugin_types_failure_t *err
+) {
+    const char *config = extra_field(context->extra, "config");
+    const char *error = extra_field(context->extra, "error");
+    bool has_config = config != NULL && strcmp(config, "null") != 0;
+    wattle_context known = {
+        .node = text_of(context->node),
+        .graph = text_of(context->graph),
+        .thread_id = text_of(context->thread_id),
+        .run_id = text_of(context->run_id),
+        .task_id = text_of(context->task_id),
+        .step = context->step,
+        .attempt = context->attempt,
+        .remaining_steps = context->remaining_steps,
+        .tenant = optional_text(context->tenant),
+        .context = text_of(context->context),
+        .config = has_config ? config : "{}",
+        .error = error != NULL && strcmp(error, "null") != 0 ? error : NULL,
+    };
+    if (!run(&known, text_of(*input))) {
+        return failed(err);
+    }
+    set_updates(&ret->updates.ptr, &ret->updates.len);
+    ret->goto_.len = call.targets.count;
+    ret->goto_.ptr = wattle_allocate(ret->goto_.len, sizeof *ret->goto_.ptr);
+    for (size_t index = 0; index < call.targets.count; index += 1) {
+        set(&ret->goto_.ptr[index], call.targets.items[index].name);
+    }
+    ret->sends.len = call.sends.count;
+    ret->sends.ptr = wattle_allocate(ret->sends.len, sizeof *ret->sends.ptr);
+    for (size_t index = 0; index < call.sends.count; index += 1) {
+        set(&ret->sends.ptr[index].node, call.sends.items[index].name);
+        set(&ret->sends.ptr[index].input, call.sends.items[index].value);
+    }
+    ret->extra = (wattle_plugin_types_extra_t){NULL, 0};
+    return true;
+}
+
+/* The export `tool`. */
+
+static const char *hints(const wattle_tool *tool) {
+    return wattle_format(
+        "{\"read_only\":%s,\"idempotent\":%s}",
+        tool->read_only ? "true" : "false",
+        tool->idempotent ? "true" : "false"
+    );
+}
+
+void exports_wattle_plugin_tool_list(exports_wattle_plugin_tool_list_tool_info_t *ret) {
+    ret->len = wattle_exports.tools_count;
+    ret->ptr = wattle_allocate(ret->len, sizeof *ret->ptr);
+    for (size_t index = 0; index < ret->len; index += 1) {
+        const wattle_tool *tool = &wattle_exports.tools[index];
+        set(&ret->ptr[index].name, tool->name);
+        set(&ret->ptr[index].description, or_nothing(tool->description));
+        set(&ret->ptr[index].arguments_schema, or_empty(tool->arguments_schema));
+        ret->ptr[index].accepts_invalid = tool->accepts_invalid;
+        if (tool->read_only || tool->idempotent) {
+            set_extra(&ret->ptr[index].extra, "hints", hints(tool));
+        }
+    }
+}
+
+/* Calls a tool. Returns false after a failure. */
+static bool
+call_tool(const wattle_tool_context *context, const char *arguments, wattle_output *output) {
+    for (size_t index = 0; index < wattle_exports.tools_count; index += 1) {
+        const wattle_tool *tool = &wattle_exports.tools[index];
+        if (strcmp(tool->name, context->tool) != 0) {
+            continue;
+        }
+        *output = tool->call(context, arguments);
+        if (call.code == NULL && output->text == NULL) {
+            wattle_fail(WATTLE_INTERNAL, wattle_format("tool `%s` returned no text", tool->name));
+        }
+        return call.code == NULL;
+    }
+    wattle_fail(WATTLE_NOT_FOUND, wattle_format("the plugin has no tool `%s`", context->tool));
+    return false;
+}
+
+bool exports_wattle_plugin_tool_call(
+    exports_wattle_plugin_tool_call_context_t *context,
+    plugin_string_t *arguments,
+    exports_wattle_plugin_tool_tool_output_t *ret,
+    wattle_plugin_types_failure_t *err
+) {
+    const char *state = extra_field(context->extra, "state");
+    wattle_tool_context known = {
+        .tool = text_of(context->tool),
+        .call_id = text_of(context->call_id),
+        .thread_id = optional_text(context->thread_id),
+        .task_id = optional_text(context->task_id),
+        .tenant = optional_text(context->tenant),
+        .state = state == NULL ? "{}" : state,
+        .violations = context->violations.len,
+    };
+    wattle_output output;
+    if (!call_tool(&known, text_of(*arguments), &output)) {
+        return failed(err);
+    }
+    ret->content.len = 1;
+    ret->content.ptr = wattle_allocate(1, sizeof *ret->content.ptr);
+    ret->content.ptr[0].tag = WATTLE_PLUGIN_TYPES_PART_TEXT;
+    set(&ret->content.ptr[0].val.text, output.text);
+    ret->structured.is_some = output.structured != NULL;
+    if (output.structured != NULL) {
+        set(&ret->structured.val, output.structured);
+    }
+    ret->is_error = output.is_error;
+    set_updates(&ret->updates.ptr, &ret->updates.len);
+    ret->extra = (wattle_plugin_types_extra_t){NULL, 0};
+    return true;
+}
