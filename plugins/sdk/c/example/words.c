@@ -1,0 +1,85 @@
+/*
+ * A plugin with a node that counts words, a node that asks a person, and a tool.
+ */
+#include <ctype.h>
+
+#include "wattle.h"
+
+/* Counts the words of a text. */
+static const char *count_words(const wattle_context *context, const char *input) {
+    (void)context;
+    const char *text = wattle_string(wattle_field(input, "text"));
+    if (text == NULL) {
+        return wattle_fail(WATTLE_INVALID, "the input of node `count_words` has no `text`");
+    }
+    size_t words = 0;
+    for (bool in_word = false; *text != '\0'; text += 1) {
+        bool is_letter = !isspace((unsigned char)*text);
+        words += is_letter && !in_word;
+        in_word = is_letter;
+    }
+    return wattle_format("{\"words\":%zu}", words);
+}
+
+/* Asks whether a text may be published. */
+static const char *approve(const wattle_context *context, const char *input) {
+    (void)context;
+    const char *text = wattle_field(input, "text");
+    if (text == NULL) {
+        return wattle_fail(WATTLE_INVALID, "the input of node `approve` has no `text`");
+    }
+    const char *answer = wattle_ask(wattle_format("{\"ticket\":%s}", text), "{\"type\":\"boolean\"}");
+    if (answer == NULL) {
+        return NULL;
+    }
+    return wattle_format("{\"decision\":\"%s\"}", wattle_is_true(answer) ? "call" : "ignore");
+}
+
+/* Converts a temperature to Fahrenheit. */
+static wattle_output fahrenheit(const wattle_tool_context *context, const char *arguments) {
+    (void)context;
+    double celsius;
+    if (!wattle_number(wattle_field(arguments, "celsius"), &celsius)) {
+        return wattle_error("`celsius` is not a number");
+    }
+    return wattle_text(wattle_format("%g F", celsius * 1.8 + 32));
+}
+
+#define TEXT "{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\"}},\"required\":[\"text\"]}"
+
+static const wattle_node nodes[] = {
+    {
+        .name = "count_words",
+        .doc = "Counts the words of a text.",
+        .input_schema = TEXT,
+        .output_schema = "{\"type\":\"object\",\"properties\":{\"words\":{\"type\":\"integer\"}},"
+                         "\"required\":[\"words\"]}",
+        .run = count_words,
+    },
+    {
+        .name = "approve",
+        .doc = "Asks whether a text may be published.",
+        .input_schema = TEXT,
+        .output_schema = "{\"type\":\"object\",\"properties\":{\"decision\":{\"type\":\"string\"}},"
+                         "\"required\":[\"decision\"]}",
+        .run = approve,
+    },
+};
+
+static const wattle_tool tools[] = {
+    {
+        .name = "fahrenheit",
+        .description = "Converts a temperature to Fahrenheit.",
+        .arguments_schema = "{\"type\":\"object\",\"properties\":{\"celsius\":{\"type\":\"number\","
+                            "\"description\":\"Degrees Celsius.\"}},\"required\":[\"celsius\"]}",
+        .read_only = true,
+        .call = fahrenheit,
+    },
+};
+
+const wattle_plugin wattle_exports = {
+    .nodes = nodes,
+    .nodes_count = WATTLE_COUNT(nodes),
+    .tools = tools,
+    .tools_count = WATTLE_COUNT(tools),
+};

@@ -1,0 +1,251 @@
+/*
+ * Tests of the C SDK and of its example without a host. Each case runs in a process of its own, as
+ * each call of a plugin runs in an instance of its own.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bindings/plugin.h"
+#include "wattle.h"
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: `%s` does not hold\n", __FILE__, __LINE__, #condition);        \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+/* The host of the tests. */
+
+static char last_log[256];
+static char last_question[256];
+
+/* Answer of `interrupt.ask`; NULL fails. */
+static const char *answer;
+
+void plugin_string_dup(plugin_string_t *ret, const char *text) {
+    ret->len = strlen(text);
+    ret->ptr = malloc(ret->len + 1);
+    memcpy(ret->ptr, text, ret->len + 1);
+}
+
+void wattle_plugin_log_write(
+    wattle_plugin_log_level_t *level,
+    plugin_string_t *message,
+    plugin_list_tuple2_string_json_t *fields
+) {
+    CHECK(fields->len == 0);
+    snprintf(last_log, sizeof last_log, "%d %.*s", level->tag, (int)message->len, message->ptr);
+}
+
+bool wattle_plugin_interrupt_ask(
+    wattle_plugin_interrupt_question_t *question,
+    wattle_plugin_interrupt_json_t *ret,
+    wattle_plugin_interrupt_failure_t *err
+) {
+    int length = (int)question->payload.len;
+    snprintf(last_question, sizeof last_question, "%.*s", length, question->payload.ptr);
+    if (answer != NULL) {
+        plugin_string_dup(ret, answer);
+        return true;
+    }
+    plugin_string_dup(&err->code, "denied");
+    plugin_string_dup(&err->message, "no one is there");
+    err->retryable = false;
+    err->details.is_some = true;
+    plugin_string_dup(&err->details.val, "{\"n\":1}");
+    return false;
+}
+
+static bool is(plugin_string_t text, const char *expected) {
+    return text.len == strlen(expected) && memcmp(text.ptr, expected, text.len) == 0;
+}
+
+static plugin_string_t text(const char *of) {
+    plugin_string_t made;
+    plugin_string_dup(&made, of);
+    return made;
+}
+
+static wattle_plugin_types_failure_t failure;
+
+/* Runs a node as the host does. */
+static bool run(const char *node, const char *input, exports_wattle_plugin_node_outcome_t *outcome) {
+    exports_wattle_plugin_node_task_context_t context = {
+        .node = text(node),
+        .graph = text("g"),
+        .thread_id = text("t"),
+        .run_id = text("r"),
+        .task_id = text("k"),
+        .context = text("null"),
+    };
+    plugin_string_t document = text(input);
+    return exports_wattle_plugin_node_run(&context, &document, outcome, &failure);
+}
+
+/* Calls a tool as the host does. */
+static bool
+call(const char *tool, const char *arguments, exports_wattle_plugin_tool_tool_output_t *output) {
+    exports_wattle_plugin_tool_call_context_t context = {.tool = text(tool), .call_id = text("c")};
+    plugin_string_t document = text(arguments);
+    return exports_wattle_plugin_tool_call(&context, &document, output, &failure);
+}
+
+/* Nodes and tools are described by the table of the plugin. */
+static void plugins_are_described(void) {
+    exports_wattle_plugin_node_list_node_info_t nodes;
+    exports_wattle_plugin_node_describe(&nodes);
+    CHECK(nodes.len == 2);
+    CHECK(is(nodes.ptr[0].name, "count_words"));
+    CHECK(is(nodes.ptr[1].doc, "Asks whether a text may be published."));
+    CHECK(nodes.ptr[0].extra.len == 0);
+    exports_wattle_plugin_tool_list_tool_info_t tools;
+    exports_wattle_plugin_tool_list(&tools);
+    CHECK(tools.len == 1);
+    CHECK(is(tools.ptr[0].name, "fahrenheit"));
+    CHECK(is(tools.ptr[0].extra.ptr[0].f0, "hints"));
+    CHECK(is(tools.ptr[0].extra.ptr[0].f1, "{\"read_only\":true,\"idempotent\":false}"));
+}
+
+static void nodes_return_updates_by_channel(void) {
+    exports_wattle_plugin_node_outcome_t outcome;
+    CHECK(run("count_words", "{\"text\": \" two\\u0020words\\n\"}", &outcome));
+    CHECK(outcome.updates.len == 1);
+    CHECK(is(outcome.updates.ptr[0].channel, "words"));
+    CHECK(is(outcome.updates.ptr[0].value, "2"));
+    CHECK(!outcome.updates.ptr[0].overwrite);
+    CHECK(outcome.goto_.len == 0 && outcome.sends.len == 0 && outcome.extra.len == 0);
+}
+
+static void failures_reach_the_host(void) {
+    exports_wattle_plugin_node_outcome_t outcome;
+    CHECK(!run("count_words", "{}", &outcome));
+    CHECK(is(failure.code, "invalid"));
+    CHECK(is(failure.message, "the input of node `count_words` has no `text`"));
+    CHECK(!failure.retryable && !failure.details.is_some);
+}
+
+static void unknown_nodes_are_not_found(void) {
+    exports_wattle_plugin_node_outcome_t outcome;
+    CHECK(!run("none", "{}", &outcome));
+    CHECK(is(failure.code, "not-found"));
+}
+
+static void questions_are_answered(void) {
+    exports_wattle_plugin_node_outcome_t outcome;
+    answer = "true";
+    CHECK(run("approve", "{\"text\":\"a\"}", &outcome));
+    CHECK(strcmp(last_question, "{\"ticket\":\"a\"}") == 0);
+    CHECK(is(outcome.updates.ptr[0].value, "\"call\""));
+}
+
+static void failures_of_the_host_are_passed_on(void) {
+    exports_wattle_plugin_node_outcome_t outcome;
+    CHECK(!run("approve", "{\"text\":\"a\"}", &outcome));
+    CHECK(is(failure.code, "denied"));
+    CHECK(is(failure.details.val, "{\"n\":1}"));
+}
+
+static void failures_of_the_host_can_be_handled(void) {
+    CHECK(wattle_ask("1", NULL) == NULL);
+    CHECK(strcmp(wattle_failure(), "denied") == 0);
+    wattle_recover();
+    CHECK(wattle_failure() == NULL);
+}
+
+static void tools_return_text(void) {
+    exports_wattle_plugin_tool_tool_output_t output;
+    CHECK(call("fahrenheit", "{\"celsius\": 36.6}", &output));
+    CHECK(output.content.len == 1);
+    CHECK(output.content.ptr[0].tag == WATTLE_PLUGIN_TYPES_PART_TEXT);
+    CHECK(is(output.content.ptr[0].val.text, "97.88 F"));
+    CHECK(!output.is_error && !output.structured.is_some);
+}
+
+static void tools_return_errors_for_the_model(void) {
+    exports_wattle_plugin_tool_tool_output_t output;
+    CHECK(call("fahrenheit", "{\"celsius\": \"x\"}", &output));
+    CHECK(output.is_error);
+}
+
+static void messages_have_levels(void) {
+    wattle_log(WATTLE_LOG_WARN, "slow");
+    CHECK(strcmp(last_log, "3 slow") == 0);
+}
+
+static void values_of_json_are_read(void) {
+    const char *object = " { \"a\" : [1, {\"b\": \"]}\"}, null] , \"c\\n\": -2.5e1, \"d\":true } ";
+    CHECK(strcmp(wattle_field(object, "a"), "[1, {\"b\": \"]}\"}, null]") == 0);
+    CHECK(strcmp(wattle_item(wattle_field(object, "a"), 1), "{\"b\": \"]}\"}") == 0);
+    CHECK(wattle_item(wattle_field(object, "a"), 3) == NULL);
+    double number;
+    CHECK(wattle_number(wattle_field(object, "c\n"), &number) && number == -25.0);
+    CHECK(wattle_is_true(wattle_field(object, "d")));
+    CHECK(wattle_field(object, "e") == NULL && wattle_string(NULL) == NULL);
+    CHECK(wattle_field("[]", "a") == NULL && wattle_item("{}", 0) == NULL);
+    CHECK(strcmp(wattle_string("\"\\u00e9\\ud83d\\ude00\\\"\\/\\t\""), "\u00e9\U0001f600\"/\t") == 0);
+    CHECK(strcmp(wattle_quote("a\"\\\n\x01"), "\"a\\\"\\\\\\u000a\\u0001\"") == 0);
+}
+
+/* Text that is no JSON is refused and not read beyond its end. */
+static void broken_json_is_refused(void) {
+    static const char *const broken[] = {
+        "", "{", "{\"a", "{\"a\"", "{\"a\":", "{\"a\":[", "{\"a\":\"\\", "{a:1}", "{\"a\" 1}", "{\"a\":}",
+    };
+    for (size_t index = 0; index < WATTLE_COUNT(broken); index += 1) {
+        CHECK(wattle_field(broken[index], "a") == NULL);
+    }
+    static const char *const strings[] = {
+        "\"", "\"\\\"", "\"\\x\"", "\"\\u00\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\u0000\"", "1",
+    };
+    for (size_t index = 0; index < WATTLE_COUNT(strings); index += 1) {
+        CHECK(wattle_string(strings[index]) == NULL);
+    }
+    double number;
+    CHECK(!wattle_number("1x", &number) && !wattle_number("\"1\"", &number));
+    CHECK(!wattle_number("1e999", &number) && !wattle_number("nan", &number));
+}
+
+#define CASE(name)                                                                                 \
+    { #name, name }
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    CASE(plugins_are_described),
+    CASE(nodes_return_updates_by_channel),
+    CASE(failures_reach_the_host),
+    CASE(unknown_nodes_are_not_found),
+    CASE(questions_are_answered),
+    CASE(failures_of_the_host_are_passed_on),
+    CASE(failures_of_the_host_can_be_handled),
+    CASE(tools_return_text),
+    CASE(tools_return_errors_for_the_model),
+    CASE(messages_have_levels),
+    CASE(values_of_json_are_read),
+    CASE(broken_json_is_refused),
+};
+
+int main(void) {
+    size_t failed = 0;
+    for (size_t index = 0; index < WATTLE_COUNT(cases); index += 1) {
+        pid_t child = fork();
+        if (child == 0) {
+            cases[index].run();
+            _exit(0);
+        }
+        int status = 1;
+        waitpid(child, &status, 0);
+        if (status != 0) {
+            fprintf(stderr, "%s failed\n", cases[index].name);
+            failed += 1;
+        }
+    }
+    printf("%zu passed, %zu failed\n", WATTLE_COUNT(cases) - failed, failed);
+    return failed == 0 ? 0 : 1;
+}
