@@ -9,7 +9,7 @@ use crate::browser::{self, Browser};
 use crate::native::{NATIVE, nextest};
 use crate::shell::{self, cargo, compiling, has, root, say, target_folder};
 use crate::step::{self, run};
-use crate::{clients, guests, needs, pages, peers, python_sdk, times, toolchains};
+use crate::{c_sdk, clients, guests, needs, pages, peers, python_sdk, times, toolchains};
 
 /// The programs that the demo starts.
 const DEMO: &[&str] = &["wattle", "wattle-standin", "wattle-demo"];
@@ -70,6 +70,7 @@ fn every_test() -> Result<()> {
         Ok(_) => python_sdk::check()?,
         Err(missing) => needs::leave_out("the checks of the Python SDK", &missing)?,
     }
+    c_sdk::check()?;
     programs("build host and stand-ins", PROGRAMS)?;
     // What takes a few minutes comes before the tests, so that a finding is reported early.
     lint()?;

@@ -2,6 +2,7 @@
 //! It has few dependencies, because it is built before anything else.
 
 mod browser;
+mod c_sdk;
 mod clients;
 mod commands;
 mod files;
@@ -44,6 +45,7 @@ usage: cargo xtask <command>
   pages           build the pages of the applications (needs Node.js and npm)
   clients         install the clients, servers and toolchains that tests use, and build the guests
                   of these toolchains (needs npm and Python)
+  bindings        generate the bindings of the C SDK from the contract
   needs           print the Debian packages of programs that tests need and the machine lacks
   bench           steps per second in memory and on redb (takes a few minutes)
   bench peer      the same cases on Wattle and on LangGraph (needs Python, npm and PostgreSQL)
@@ -76,6 +78,7 @@ fn command(words: &[&str]) -> Result<()> {
         ["guests"] => guests::build(),
         ["pages"] => pages::build(),
         ["clients"] => commands::clients(),
+        ["bindings"] => c_sdk::generate_bindings(),
         ["needs"] => {
             show(&needs::packages());
             Ok(())

@@ -16,7 +16,7 @@ use crate::commands;
 use crate::native::nextest;
 use crate::shell::{cargo, root, say};
 use crate::step::run;
-use crate::{guests, needs, pages, python_sdk};
+use crate::{c_sdk, guests, needs, pages, python_sdk};
 
 /// The integration tests. They load guests from files, so the crates of guests are not among their
 /// dependencies.
@@ -53,6 +53,9 @@ pub(crate) fn quick(names: &[&str]) -> Result<()> {
     if files.iter().any(|file| python_sdk::depends_on(file)) && Program::Python.find().is_ok() {
         python_sdk::install()?;
         python_sdk::check()?;
+    }
+    if files.iter().any(|file| c_sdk::depends_on(file)) {
+        c_sdk::check()?;
     }
     if changed.is_empty() {
         say("no crate has changed");
@@ -159,7 +162,9 @@ fn packages_of(files: &[PathBuf], packages: &[Package]) -> BTreeSet<String> {
         let around = packages.iter().filter(|package| file.starts_with(&package.folder));
         around.max_by_key(|package| package.folder.components().count())
     };
-    let is_of_crate = |file: &&PathBuf| !pages::is_source(file) && !python_sdk::is_source(file);
+    let is_of_crate = |file: &&PathBuf| {
+        !pages::is_source(file) && !python_sdk::is_source(file) && !c_sdk::is_source(file)
+    };
     let sources = files.iter().filter(is_of_crate);
     sources.filter_map(owner).map(|package| package.name.clone()).collect()
 }
@@ -211,12 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_python_sdk_belong_to_no_crate() {
+    fn files_of_other_sdks_belong_to_no_crate() {
         let folder = PathBuf::from("plugins/sdk");
         let sdk = [Package { name: "wattle-plugin".to_owned(), folder, needs: Vec::new() }];
         let changed = |file: &str| packages_of(&[PathBuf::from(file)], &sdk);
         assert_eq!(changed("plugins/sdk/src/lib.rs"), ["wattle-plugin".to_owned()].into());
         assert_eq!(changed("plugins/sdk/python/src/wattle/llm.py"), BTreeSet::new());
+        assert_eq!(changed("plugins/sdk/c/wattle.c"), BTreeSet::new());
     }
 
     #[test]
