@@ -1,0 +1,94 @@
+// JSON conversions whose errors contain the path of the invalid value.
+
+import { type $ZodIssue, type $ZodType, type output, safeParse } from "zod/v4/core";
+import { Failure } from "./failure.ts";
+
+/** A JSON value. */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/**
+ * Extension fields: named values of a record in addition to its fixed fields. Unknown keys are
+ * ignored.
+ */
+export type Extra = { [key: string]: Json };
+
+/**
+ * A type as a schema of [zod](https://zod.dev), also of `zod/mini`. The SDK validates values by it,
+ * and derives the JSON Schema for the host.
+ */
+export type Type<Output = unknown, Input = unknown> = $ZodType<Output, Input>;
+
+/** Parses JSON text. A failure contains `what` and the path of the invalid value. */
+export function read<T extends Type>(what: string, text: string, type: T): output<T> {
+  return fromValue(what, parse(what, text), type);
+}
+
+/** Parses JSON text without a type. */
+export function parse(what: string, text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    throw mistake(what, ".", error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Converts a value to a type. A failure contains `what` and the path of the invalid value. */
+export function fromValue<T extends Type>(what: string, value: unknown, type: T): output<T> {
+  const result = safeParse(type, value);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0] as $ZodIssue;
+  throw mistake(what, pathOf(issue), issue.message);
+}
+
+/** Converts a value to a type, or returns it as JSON if there is no type. */
+export function optionally(what: string, value: Json, type?: Type): unknown {
+  return type === undefined ? value : fromValue(what, value, type);
+}
+
+/** Serializes a value as JSON text. A failure contains `what`. */
+export function write(what: string, value: unknown): string {
+  const unfit = (key: string, why: string) => {
+    const where = key === "" ? "" : ` at \`${key}\``;
+    return Failure.internal(`write ${what} as JSON: the value${where} is ${why}`);
+  };
+  // `JSON.stringify` would write these values as `null`, as `{}`, or not at all.
+  const text = JSON.stringify(value, function (this: unknown, key, part: unknown) {
+    if (part === undefined && Array.isArray(this)) throw unfit(key, "undefined");
+    if (typeof part === "number" && !Number.isFinite(part)) throw unfit(key, String(part));
+    if (typeof part === "bigint") throw unfit(key, "a BigInt; convert it to a number or a string");
+    if (typeof part === "function" || typeof part === "symbol")
+      throw unfit(key, `a ${typeof part}`);
+    if (part instanceof Map || part instanceof Set || ArrayBuffer.isView(part)) {
+      throw unfit(key, `of the class ${part.constructor.name}`);
+    }
+    return part;
+  });
+  if (text === undefined) throw unfit("", "undefined");
+  return text;
+}
+
+/** Converts a value to the JSON that it is written as. A failure contains `what`. */
+export function toValue(what: string, value: unknown): Json {
+  return JSON.parse(write(what, value)) as Json;
+}
+
+/** Converts extension fields, and leaves out fields that are undefined. */
+export function toExtra(fields: Readonly<Record<string, unknown>>): Extra {
+  return toValue("the extension fields", fields) as Extra;
+}
+
+function pathOf(issue: $ZodIssue): string {
+  let path = "";
+  for (const part of issue.path) {
+    path += typeof part === "number" ? `[${part}]` : `${path === "" ? "" : "."}${String(part)}`;
+  }
+  // A key that is not permitted is part of its issue and not of the path.
+  const key = issue.code === "unrecognized_keys" ? issue.keys[0] : undefined;
+  if (key !== undefined) path += `${path === "" ? "" : "."}${key}`;
+  return path === "" ? "." : path;
+}
+
+function mistake(what: string, path: string, why: string): Failure {
+  const place = path === "." ? "" : ` at \`${path}\``;
+  return Failure.invalid(`${what} is invalid${place}: ${why}`, { details: { path } });
+}
