@@ -1,0 +1,27 @@
+// Language models.
+
+export {
+  type Attempt,
+  Completion,
+  type CompletionFields,
+  type FinishReason,
+  type Usage,
+} from "./completion.ts";
+export {
+  GeneratedImage,
+  type GeneratedImageFields,
+  generateImages,
+  type ImageOptions,
+  type ImageRequest,
+} from "./image.ts";
+export {
+  complete,
+  completeAll,
+  Request,
+  type RequestOptions,
+  type ResponseSchema,
+  type ToolChoice,
+  ToolDefinition,
+} from "./request.ts";
+export { RouteInfo, type RouteInfoFields, route } from "./route.ts";
+export { CompletionStream, type StreamEvent, type StreamHandle, stream } from "./stream.ts";
