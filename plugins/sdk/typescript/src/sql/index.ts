@@ -1,0 +1,11 @@
+// SQL statements on granted databases, SQLite and PostgreSQL.
+
+export {
+  Database,
+  type Dialect,
+  database,
+  Transaction,
+  type TransactionHandle,
+} from "./database.ts";
+export { type Column, type Executed, Row, Rows } from "./rows.ts";
+export { Inexact, JsonValue, json, Other, Real, real, type Value } from "./value.ts";
