@@ -1,0 +1,44 @@
+// Threads and runs of the plugin's own app: start, resume, cancel and read them.
+
+export {
+  type Called,
+  type CallStarted,
+  type Custom,
+  type Delta,
+  type Event,
+  type EventBase,
+  isModelCall,
+  isToolCall,
+  type OtherEvent,
+  type RunEnded,
+  type RunStarted,
+  readEvent,
+  type Streamed,
+  type TaskFinished,
+} from "./event.ts";
+export {
+  cancel,
+  deleteThread,
+  events,
+  type OnFailure,
+  PAGE_EVENTS,
+  type Resume,
+  type ResumeOptions,
+  type RunRef,
+  resume,
+  resumeAndWait,
+  type Start,
+  type StartOptions,
+  start,
+  startAndWait,
+  thread,
+  wait,
+} from "./request.ts";
+export {
+  EndedRun,
+  type EndedRunFields,
+  Interrupt,
+  type Outcome,
+  Thread,
+  type ThreadFields,
+} from "./result.ts";
