@@ -1,4 +1,5 @@
-//! Pages of apps: installation of packages, builds into the app folders, and checks.
+//! Pages of apps and the SDK for TypeScript: installation of packages, builds into the app folders,
+//! and checks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,17 @@ use crate::files;
 use crate::shell::{root, say};
 use crate::step::run;
 
-/// The npm workspace of all pages, relative to the root.
+/// The npm workspace of all pages and of the SDK, relative to the root.
 const WORKSPACE: &str = "plugins";
 
 /// The code that pages share, below the workspace.
 const SHARED: &str = "page";
+
+/// The SDK for TypeScript, below the workspace.
+const SDK: &str = "sdk/typescript";
+
+/// The contract, whose functions the tests of the SDK read, relative to the root.
+const CONTRACT: &str = "wit";
 
 /// The lock file. Packages are reinstalled if it has changed.
 const LOCK: &str = "package-lock.json";
@@ -37,30 +44,33 @@ pub(crate) fn build() -> Result<()> {
     Ok(())
 }
 
-/// Checks types, lints, format, unit tests and sizes of all pages.
+/// Checks types, lints, format and unit tests of all pages and of the SDK, and the sizes of pages.
 pub(crate) fn check() -> Result<()> {
-    run("check the pages", npm().args(["run", "check"]))?;
-    run("test the pages' logic", npm().arg("test"))?;
+    run("check the pages and the TypeScript SDK", npm().args(["run", "check"]))?;
+    run("test the pages' logic and the TypeScript SDK", npm().arg("test"))?;
     run("measure the pages", npm().args(["run", "size"]))
 }
 
-/// Returns the program that is missing for the pages.
+/// Returns the program that is missing for the pages and the SDK.
 pub(crate) fn missing() -> Option<Missing> {
     Program::Node.find().and(Program::Npm.find()).err()
 }
 
-/// Returns true if a file belongs to the pages or to their shared code. The path is relative to the
-/// root.
+/// Returns true if a file belongs to the pages, to their shared code or to the SDK. The path is
+/// relative to the root.
 pub(crate) fn is_source(file: &Path) -> bool {
     let Ok(inner) = file.strip_prefix(WORKSPACE) else { return false };
     let is_of_all = inner.iter().count() == 1;
-    is_of_all || inner.starts_with(SHARED) || inner.iter().nth(2).is_some_and(|it| it == "page")
+    let is_of_page = inner.iter().nth(2).is_some_and(|it| it == "page");
+    is_of_all || is_of_page || inner.starts_with(SHARED) || inner.starts_with(SDK)
 }
 
-/// Returns true if the pages must be checked after a change of this file: of their sources, or of a
-/// document from which their types are generated. The path is relative to the root.
+/// Returns true if the pages and the SDK must be checked after a change of this file: of their
+/// sources, of a document from which types are generated, or of the contract. The path is relative
+/// to the root.
 pub(crate) fn depend_on(file: &Path) -> bool {
-    is_source(file) || file.starts_with(WORKSPACE) && file.ends_with("openapi.json")
+    let is_document = file.starts_with(WORKSPACE) && file.ends_with("openapi.json");
+    is_source(file) || is_document || file.starts_with(CONTRACT)
 }
 
 fn npm() -> Command {
@@ -79,7 +89,7 @@ fn install() -> Result<()> {
     }
     let mut install = npm();
     install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-    run("install the packages of the pages", &mut install)?;
+    run("install the packages of the pages and the TypeScript SDK", &mut install)?;
     files::copy(&lock, &mark)
 }
 
@@ -110,4 +120,34 @@ fn newest(path: &Path) -> Option<SystemTime> {
         !name.starts_with(BUILT) && name != "node_modules"
     };
     entries.filter(is_source).filter_map(|path| newest(&path)).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_of_the_pages_and_of_the_sdk_are_no_sources_of_crates() {
+        for file in [
+            "plugins/package.json",
+            "plugins/page/src/index.ts",
+            "plugins/apps/asset/page/index.html",
+            "plugins/sdk/typescript/src/index.ts",
+        ] {
+            assert!(is_source(Path::new(file)), "{file}");
+        }
+        for file in
+            ["plugins/sdk/src/lib.rs", "plugins/apps/asset/src/lib.rs", "wit/wattle/llm.wit"]
+        {
+            assert!(!is_source(Path::new(file)), "{file}");
+        }
+    }
+
+    #[test]
+    fn documents_and_the_contract_are_checked_with_the_pages() {
+        for file in ["plugins/apps/asset/openapi.json", "wit/wattle/llm.wit"] {
+            assert!(depend_on(Path::new(file)), "{file}");
+        }
+        assert!(!depend_on(Path::new("host/api/src/lib.rs")));
+    }
 }
