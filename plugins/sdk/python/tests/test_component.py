@@ -139,7 +139,7 @@ class Exports(Case):
         self.assertEqual((found.code, found.message, found.retryable), ("no-rate", "none", True))
         self.assertEqual(json.loads(found.details), {"a": [1]})
         found = failure("fails", '{"how": "x"}')
-        self.assertEqual((found.code, found.retryable), ("failed", False))
+        self.assertEqual((found.code, found.retryable), ("internal", False))
         self.assertRegex(found.message, r"^KeyError: 'x' \(.*test_component\.py:\d+\)$")
         details = json.loads(found.details)
         self.assertEqual(details["exception"], "KeyError")

@@ -16,9 +16,6 @@ from wattle.failure import Failure
 
 T = TypeVar("T")
 
-EXCEPTION = "failed"
-"""Code of an exception that is no `Failure`."""
-
 MAX_FRAMES = 20
 """Maximum number of frames in a traceback. The innermost ones tell the most."""
 
@@ -41,7 +38,10 @@ def answer(work: Callable[[], T]) -> T:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Converts an exception to a failure with its traceback in the details."""
+    """Converts an exception to a failure with its traceback in the details.
+
+    An exception that is no `Failure` is a defect of the plugin.
+    """
     own = _without_sdk(error.__traceback__) or error.__traceback__
     told = traceback.TracebackException(type(error), error, own, limit=-MAX_FRAMES)
     # The author's line says more than one of a library that it calls.
@@ -51,7 +51,7 @@ def failure_of(error: BaseException) -> Failure:
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     lines = "".join(told.format()).rstrip().split("\n")
     details = {"exception": type(error).__name__, "traceback": lines}
-    return Failure(EXCEPTION, f"{text}{place}", details=details)
+    return Failure.internal(f"{text}{place}", details=details)
 
 
 def _without_sdk(frames: TracebackType | None) -> TracebackType | None:
