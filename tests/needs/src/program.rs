@@ -10,6 +10,9 @@ use crate::Missing;
 /// The minimum version of Node.js for the build of the pages.
 const NODE: (u32, u32) = (20, 19);
 
+/// The minimum version of Python for the checks of the Python SDK.
+const PYTHON: (u32, u32) = (3, 11);
+
 /// Executable names of the browser on different systems.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -29,7 +32,7 @@ pub enum Program {
     Chromium,
     /// A font with Chinese characters, which the pages show.
     ChineseFont,
-    /// Python 3 with the modules that create virtual environments.
+    /// Python in a version that the SDK supports, with the modules that create virtual environments.
     Python,
     /// A C++ compiler, for libFuzzer.
     Cpp,
@@ -52,7 +55,7 @@ impl Program {
             Self::Npm => working("npm", &["--version"]),
             Self::Chromium => BROWSERS.iter().find_map(|name| working(name, &["--version"])),
             Self::ChineseFont => font(),
-            Self::Python => working("python3", &["-c", "import ensurepip, venv"]),
+            Self::Python => python(),
             Self::Cpp => working("c++", &["--version"]),
         };
         found
@@ -67,7 +70,9 @@ impl Program {
             Self::Npm => "npm".to_owned(),
             Self::Chromium => "Chromium".to_owned(),
             Self::ChineseFont => "a font with Chinese characters".to_owned(),
-            Self::Python => "Python 3 with `venv`".to_owned(),
+            Self::Python => {
+                format!("Python {}.{} or newer with `venv`", PYTHON.0, PYTHON.1)
+            }
             Self::Cpp => "a C++ compiler".to_owned(),
         }
     }
@@ -113,6 +118,14 @@ fn node() -> Option<PathBuf> {
     let mut numbers = version.trim().trim_start_matches('v').split('.').map(str::parse::<u32>);
     let version = (numbers.next()?.ok()?, numbers.next()?.ok()?);
     (version >= NODE).then_some(file)
+}
+
+fn python() -> Option<PathBuf> {
+    let program = format!(
+        "import ensurepip, sys, venv; sys.exit(sys.version_info < ({}, {}))",
+        PYTHON.0, PYTHON.1
+    );
+    working("python3", &["-c", &program])
 }
 
 /// Returns the program that lists fonts, if it lists a Chinese one. Chromium on Linux uses the

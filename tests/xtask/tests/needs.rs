@@ -45,7 +45,7 @@ fn the_tests_do_not_start_without_a_program_where_all_are_required() {
         "Node.js 20.19 or newer is missing; `apt-get install nodejs` provides it",
         "npm is missing; `apt-get install npm` provides it",
         "Chromium is missing; `apt-get install chromium` provides it",
-        "Python 3 with `venv` is missing; `apt-get install python3-venv` provides it",
+        "Python 3.11 or newer with `venv` is missing; `apt-get install python3-venv` provides it",
         "cargo-nextest is missing; `cargo install --locked cargo-nextest` provides it",
     ] {
         assert!(said.lines().any(|line| line.trim() == missing), "{missing}: {said}");
