@@ -7,23 +7,36 @@ mod schema;
 mod shapes;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::process::Command;
 use wattle_kit::need;
-use wattle_kit::needs::{LeftOut, clients};
+use wattle_kit::needs::{self, LeftOut, clients};
 use wattle_kit::standin::{Fault, FaultRule, Pattern, StreamQuirks};
 use wattle_suite::guests;
-use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::server::Setup;
 
 /// Maximum duration of all scenarios of a client.
 const PATIENCE: Duration = Duration::from_mins(4);
 
 /// The apps, and their folders below `tests/clients`.
 const APPS: [(&str, &str); 2] = [("reference", "graphs"), ("talker", "talker")];
+
+/// Scenarios of runs that pause or end before the client has opened its connections.
+const SHORT_RUNS: [&str; 3] =
+    ["short.a_run_behind_another", "short.a_run_that_ends", "short.a_run_that_pauses"];
+
+/// Default number of times that each of [`SHORT_RUNS`] is read; [`READS`] overrides it.
+const FEW: u32 = 3;
+
+/// Environment variable with the number of reads for a long test.
+const READS: &str = "WATTLE_SHORT_RUNS";
+
+/// Maximum duration of one read of each of [`SHORT_RUNS`].
+const PATIENCE_OF_READ: Duration = Duration::from_secs(30);
 
 /// Scenarios about features that the older client for Python lacks.
 const PYTHON_LACKS: [&str; 12] = [
@@ -81,17 +94,11 @@ fn pauses(text: &str, pause_ms: u64) -> FaultRule {
     FaultRule::new(on, Fault::Stream(StreamQuirks { pause_ms, ..StreamQuirks::default() }))
 }
 
-/// Runs all scenarios of a client and returns their results. The client leaves out the scenarios in
+/// Runs scenarios of a client and returns their results. The client leaves out the scenarios in
 /// `lacks`, and no others.
-async fn all_pass(
-    program: &Path,
-    arguments: &[&str],
-    server: &TestServer,
-    lacks: &[&str],
-) -> Map<String, Value> {
-    let mut command = Command::new(program);
-    command.args(arguments).arg(server.url("")).stdin(Stdio::null()).kill_on_drop(true);
-    let ended = tokio::time::timeout(PATIENCE, command.output()).await.unwrap().unwrap();
+async fn all_pass(mut command: Command, patience: Duration, lacks: &[&str]) -> Map<String, Value> {
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    let ended = tokio::time::timeout(patience, command.output()).await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     let mut report: Value = serde_json::from_slice(&ended.stdout).expect(&said);
     assert!(ended.status.success(), "{:#}\n{said}", report["failed"]);
@@ -113,15 +120,21 @@ fn show_cancels(passed: &Map<String, Value>) {
     }
 }
 
+/// Returns the program with the scenarios for Python, to run with a Python of an installed client.
+fn python_program(python: PathBuf) -> Command {
+    let mut command = Command::new(python);
+    command.arg("-B").arg(guests::root().join("tests/clients/langgraph-py/main.py"));
+    command
+}
+
 /// Runs the scenarios for Python with the packages of an installed client.
 async fn python(client: &str, lacks: &[&str]) -> Result<Map<String, Value>, LeftOut> {
-    let python = clients::python(client, "python")?;
+    let mut command = python_program(clients::python(client, "python")?);
     let server = setup().await.start().await;
     // Once: the thread is used again, and its conversation still contains the text.
     server.standin().fault(pauses(SLOWLY, PAUSE_MS).times(1));
-    let main = guests::root().join("tests/clients/langgraph-py/main.py");
-    let arguments = ["-B", main.to_str().unwrap()];
-    Ok(all_pass(&python, &arguments, &server, lacks).await)
+    command.arg(server.url(""));
+    Ok(all_pass(command, PATIENCE, lacks).await)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -137,11 +150,23 @@ async fn an_older_client_for_python_works_unmodified() {
     assert!(passed.len() >= 55, "{passed:#?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_official_client_for_python_reads_short_runs_of_guests() {
+    let mut command = python_program(need!(clients::python("langgraph-py", "python")));
+    let server = setup().await.start().await;
+    let reads: u32 = needs::setting(READS).unwrap_or(FEW);
+    command.args(["--times", &reads.to_string()]).arg(server.url("")).args(SHORT_RUNS);
+    let passed = all_pass(command, PATIENCE_OF_READ * reads, &[]).await;
+    assert_eq!(passed.len(), SHORT_RUNS.len(), "{passed:#?}");
+}
+
 /// Runs the scenarios for JavaScript with the packages of an installed client.
 async fn javascript(client: &str, lacks: &[&str]) -> Result<Map<String, Value>, LeftOut> {
-    let main = clients::node(client)?.join("main.mjs");
+    let mut command = Command::new("node");
+    command.arg(clients::node(client)?.join("main.mjs"));
     let server = setup().await.start().await;
-    Ok(all_pass(Path::new("node"), &[main.to_str().unwrap()], &server, lacks).await)
+    command.arg(server.url(""));
+    Ok(all_pass(command, PATIENCE, lacks).await)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
