@@ -2,7 +2,8 @@
 // may bring `picture`, a screenshot in base64, and `thread`, a thread to go on with.
 
 import assert from "node:assert/strict";
-import { both, comesTo, hang, onPhone, order, run, watchLongTasks, watchRows } from "./visit.mjs";
+import { hang } from "./standin.js";
+import { both, comesTo, onPhone, order, run, watchLongTasks, watchRows } from "./visit.js";
 
 const TRADE = "昨天买入腾讯 100 股 320";
 

@@ -1,7 +1,8 @@
 // A user at the page of the expense application; see `visit.mjs`.
 
 import assert from "node:assert/strict";
-import { both, comesTo, eventually, hang, onPhone, order, run } from "./visit.mjs";
+import { hang } from "./standin.js";
+import { both, comesTo, eventually, onPhone, order, run } from "./visit.js";
 
 /** A telephone shows the conversation or the book. */
 async function show(visit, name, page = visit.page) {

@@ -9,7 +9,7 @@
 
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
-import { open } from "./launch.mjs";
+import { open } from "./launch.js";
 
 const [scenario, address, pictures] = process.argv.slice(2);
 const given = new URL(address);

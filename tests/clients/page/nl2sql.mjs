@@ -2,7 +2,7 @@
 // address of the stand-in is the parameter `standin` of the page's, which means nothing to the page.
 
 import assert from "node:assert/strict";
-import { both, comesTo, eventually, onPhone, order, run, watchRows } from "./visit.mjs";
+import { both, comesTo, eventually, onPhone, order, run, watchRows } from "./visit.js";
 
 /** A question whose answer has a line, one with bars, and one whose answer is a list. */
 const TREND = "2024年每月的销售额";

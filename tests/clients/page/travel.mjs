@@ -4,12 +4,11 @@
 // and releases, so that it sees the page in the middle of a run. The page never gets that query.
 
 import assert from "node:assert/strict";
-import { both, comesTo, eventually, onPhone, order, run } from "./visit.mjs";
+import { both, comesTo, eventually, onPhone, order, run } from "./visit.js";
 
 const given = new URL(process.argv[3]);
 const standin = given.searchParams.get("standin");
 given.search = "";
-process.argv[3] = given.href;
 
 const VIDEO = "https://youtu.be/dQw4w9WgXcQ?si=x";
 const WISHES = "with 2 AI pictures";
@@ -595,6 +594,5 @@ const scenarios = {
 };
 
 // Pictures of all pages are in one folder, under the names of their scenarios.
-await run(Object.fromEntries(
-  Object.entries(scenarios).map(([name, scenario]) => [`travel-${name}`, scenario]),
-));
+const named = Object.entries(scenarios).map(([name, scenario]) => [`travel-${name}`, scenario]);
+await run(Object.fromEntries(named), given.href);

@@ -1,7 +1,7 @@
 // A user at the front page; see `visit.mjs`.
 
 import assert from "node:assert/strict";
-import { both, inEnglish, run } from "./visit.mjs";
+import { both, inEnglish, run } from "./visit.js";
 
 const cards = (page) => page.locator("article[data-app]");
 const card = (page, name) => page.locator(`article[data-app="${name}"]`);

@@ -11,6 +11,9 @@ use crate::shell::target_folder;
 /// The environment variable with the URL of the browser, for the programs of `tests/clients/page`.
 pub(crate) const ADDRESS: &str = "WATTLE_BROWSER";
 
+/// The program that starts the browser, in the folder of the client `page`.
+pub(crate) const PROGRAM: &str = "browser.js";
+
 /// A running browser. Dropping it closes the browser.
 pub(crate) struct Browser {
     address: String,
@@ -29,7 +32,7 @@ impl Browser {
             return Ok(None);
         };
         let mut command = Command::new("node");
-        command.arg("browser.mjs").current_dir(target_folder().join("clients/page"));
+        command.arg(PROGRAM).current_dir(target_folder().join("clients/page"));
         command.env("CHROMIUM", chromium).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = command.spawn().context("cannot start node")?;
         let mut address = String::new();

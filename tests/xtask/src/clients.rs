@@ -10,7 +10,7 @@ use wattle_needs::clients::{BUNDLE, BUNDLED, TOOLCHAINS};
 
 use crate::shell::{root, say, target_folder};
 use crate::step::run;
-use crate::{files, python, python_sdk};
+use crate::{browser, files, python, python_sdk};
 
 /// A client for Node.js, which is installed in a folder of its own.
 struct Client {
@@ -18,8 +18,9 @@ struct Client {
     folder: &'static str,
     /// A description for step names.
     what: &'static str,
-    /// The folder below `tests/clients` whose programs (`*.mjs`) use the client. They are copied
-    /// into the installed client, because Node.js resolves packages from the folder of a program.
+    /// The folder below `tests/clients` whose programs (`*.mjs` and `*.ts`) use the client. They
+    /// are copied into the installed client, because Node.js resolves packages from the folder of
+    /// a program.
     programs: &'static str,
 }
 
@@ -31,6 +32,16 @@ const BUNDLER_LOCK: &str = "react/package-lock.json";
 
 /// The file with the inputs of a bundle, in the folder of the bundle.
 const BUNDLE_INPUTS: &str = "user.bundle.inputs";
+
+/// The folder below `tests/clients` whose programs are in TypeScript. They are compiled in the
+/// folder of the installed client.
+const TYPED: &str = "page";
+
+/// The configuration of the compiler, beside the programs in TypeScript.
+const COMPILER_CONFIGURATION: &str = "tsconfig.json";
+
+/// The file with the inputs of compiled programs, in their folder.
+const COMPILER_INPUTS: &str = "programs.inputs";
 
 /// Defines `require` in bundles. CommonJS libraries load modules of Node.js with it.
 const REQUIRE: &str = "import { createRequire } from 'node:module'; \
@@ -111,23 +122,37 @@ fn install_one(client: &Client) -> Result<()> {
     for file in [MANIFEST, LOCK] {
         copy(&from.join(file), &to)?;
     }
-    for file in programs(&clients.join(client.programs))? {
-        copy(&file, &to)?;
-    }
+    copy_programs(&clients.join(client.programs), &to)?;
     if !complete {
         install_packages(client, &to)?;
     }
-    let (folder, program) = BUNDLED;
-    if client.programs == folder { bundle(client, &to, program) } else { Ok(()) }
+    let (bundled, program) = BUNDLED;
+    match client.programs {
+        TYPED => compile(client, &to),
+        folder if folder == bundled => bundle(client, &to, program),
+        _ => Ok(()),
+    }
 }
 
-/// Returns the programs in a folder, sorted by name.
+/// Copies programs into the folder of a client, and removes those that exist only there.
+fn copy_programs(from: &Path, to: &Path) -> Result<()> {
+    let sources = programs(from)?;
+    for file in programs(to)? {
+        if sources.iter().all(|source| source.file_name() != file.file_name()) {
+            fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
+        }
+    }
+    sources.iter().try_for_each(|file| copy(file, to))
+}
+
+/// Returns the programs in a folder and the configuration of their compiler, sorted by name.
 fn programs(folder: &Path) -> Result<Vec<PathBuf>> {
     let files = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut files: Vec<PathBuf> = files.collect::<Result<_>>()?;
     files.retain(|file| {
-        let is_bundle = file.file_name().is_some_and(|name| name == BUNDLE);
-        file.extension().is_some_and(|ending| ending == "mjs") && !is_bundle
+        let has_name = |wanted: &str| file.file_name().is_some_and(|name| name == wanted);
+        let is_program = file.extension().is_some_and(|ending| ending == "mjs" || ending == "ts");
+        is_program && !has_name(BUNDLE) || has_name(COMPILER_CONFIGURATION)
     });
     files.sort();
     Ok(files)
@@ -145,26 +170,60 @@ fn install_packages(client: &Client, to: &Path) -> Result<()> {
     installed
 }
 
-/// Bundles a program of a client in its folder, unless a bundle with the same programs, packages
-/// and bundler exists. The client with [`BUNDLER`] must be installed.
+/// Bundles a program of a client in its folder. The client with [`BUNDLER`] must be installed.
 fn bundle(client: &Client, folder: &Path, program: &str) -> Result<()> {
     let clients = target_folder().join("clients");
-    let mut inputs = Vec::new();
-    for file in [programs(folder)?, vec![folder.join(LOCK), clients.join(BUNDLER_LOCK)]].concat() {
-        inputs.extend(fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?);
-    }
-    let (file, bundled) = (folder.join(BUNDLE), folder.join(BUNDLE_INPUTS));
-    if file.is_file() && fs::read(&bundled).is_ok_and(|bundled| bundled == inputs) {
-        return Ok(());
-    }
-    // If the bundler fails, an outdated bundle must not remain.
-    fs::remove_file(&file).ok();
+    let file = folder.join(BUNDLE);
     let mut command = Command::new("node");
     command.arg(clients.join(BUNDLER)).arg(folder.join(program));
     command.args(["--bundle", "--platform=node", "--format=esm", "--log-level=warning"]);
     command.arg(format!("--banner:js={REQUIRE}")).arg(format!("--outfile={}", file.display()));
-    run(&format!("bundle the program for {}", client.what), &mut command)?;
-    fs::write(&bundled, inputs).with_context(|| format!("cannot write {}", bundled.display()))
+    let what = format!("bundle the program for {}", client.what);
+    let locks = [folder.join(LOCK), clients.join(BUNDLER_LOCK)];
+    make(&what, folder, &locks, BUNDLE_INPUTS, &file, &mut command)
+}
+
+/// Checks the types of the programs in the folder of a client, and compiles them.
+fn compile(client: &Client, folder: &Path) -> Result<()> {
+    let mut npm = Command::new("npm");
+    npm.args(["run", "build", "--loglevel=error"]).current_dir(folder);
+    let what = format!("compile the programs for {}", client.what);
+    let program = folder.join(browser::PROGRAM);
+    make(&what, folder, &[folder.join(LOCK)], COMPILER_INPUTS, &program, &mut npm)
+}
+
+/// Makes a file from the programs in a folder, unless it was made from the same programs and locks.
+/// The file `record` of the folder has what it was made from.
+fn make(
+    what: &str,
+    folder: &Path,
+    locks: &[PathBuf],
+    record: &str,
+    file: &Path,
+    command: &mut Command,
+) -> Result<()> {
+    let mut inputs = Vec::new();
+    for input in programs(folder)?.iter().chain(locks) {
+        inputs.extend(fs::read(input).with_context(|| format!("cannot read {}", input.display()))?);
+    }
+    let record = folder.join(record);
+    if file.is_file() && fs::read(&record).is_ok_and(|known| known == inputs) {
+        return Ok(());
+    }
+    // If the command fails, an outdated file must not remain.
+    fs::remove_file(file).ok();
+    run(what, command)?;
+    fs::write(&record, inputs).with_context(|| format!("cannot write {}", record.display()))
+}
+
+/// Checks lints and format of the programs in TypeScript, whose types are checked when they are
+/// compiled. Their client must be installed.
+pub(crate) fn check() -> Result<()> {
+    let client = target_folder().join("clients").join(TYPED);
+    let mut biome = Command::new(client.join("node_modules/.bin/biome"));
+    biome.args(["ci", "--error-on-warnings", "."]);
+    biome.current_dir(root().join("tests/clients").join(TYPED));
+    run("check the programs for the browser", &mut biome)
 }
 
 /// Copies a file into a folder.

@@ -63,7 +63,10 @@ fn every_test() -> Result<()> {
     pages::build()?;
     clients()?;
     match pages::missing() {
-        None => pages::check()?,
+        None => {
+            pages::check()?;
+            clients::check()?;
+        }
         Some(missing) => needs::leave_out("the checks of pages and TypeScript SDK", &missing)?,
     }
     match Program::Python.find() {
