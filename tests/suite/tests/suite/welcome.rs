@@ -35,19 +35,19 @@ async fn served(more: &str) -> Result<TestServer, LeftOut> {
 #[tokio::test]
 async fn the_front_page_shows_all_applications_and_examples() {
     let server = need!(served("").await);
-    need!(browser::at_a_browser("welcome.mjs", "shows", &server.url(PAGE)).await);
+    need!(browser::at_a_browser("welcome.js", "shows", &server.url(PAGE)).await);
 }
 
 #[tokio::test]
 async fn the_front_page_is_in_the_language_of_the_browser() {
     let server = need!(served("").await);
-    need!(browser::at_a_browser("welcome.mjs", "speaks", &server.url(PAGE)).await);
+    need!(browser::at_a_browser("welcome.js", "speaks", &server.url(PAGE)).await);
 }
 
 #[tokio::test]
 async fn the_front_page_works_without_its_server() {
     let server = need!(served("").await);
-    need!(browser::at_a_browser("welcome.mjs", "away", &server.url(PAGE)).await);
+    need!(browser::at_a_browser("welcome.js", "away", &server.url(PAGE)).await);
 }
 
 /// The app's own address serves only the app, so the list of apps is unavailable there.
@@ -55,5 +55,5 @@ async fn the_front_page_works_without_its_server() {
 async fn the_front_page_works_without_the_list_of_apps() {
     let server = need!(served("listen = \"127.0.0.1:0\"\n").await);
     let address = server.running.app_addrs.values().next().expect("the app has its own address");
-    need!(browser::at_a_browser("welcome.mjs", "locked", &format!("http://{address}/")).await);
+    need!(browser::at_a_browser("welcome.js", "locked", &format!("http://{address}/")).await);
 }

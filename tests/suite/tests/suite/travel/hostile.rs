@@ -8,7 +8,7 @@ use wattle_suite::server::{Setup, TestServer};
 use wattle_suite::travel::{SESSIONS, TOKYO};
 
 /// The program that controls the browser.
-const PROGRAM: &str = "hostile.mjs";
+const PROGRAM: &str = "hostile.js";
 
 /// Known ways to run a script in a page, around a picture at `{{picture}}`. Each of them sets
 /// `ran`.

@@ -1,14 +1,14 @@
-// A user at the front page; see `visit.mjs`.
-
+// A user at the front page; see `visit.ts`.
 import assert from "node:assert/strict";
-import { both, inEnglish, run } from "./visit.js";
+import type { Page } from "playwright-core";
+import { both, inEnglish, run, textOf, type Visit } from "./visit.ts";
 
-const cards = (page) => page.locator("article[data-app]");
-const card = (page, name) => page.locator(`article[data-app="${name}"]`);
-const status = (page, name) => card(page, name).locator("[data-status]").textContent();
+const cards = (page: Page) => page.locator("article[data-app]");
+const card = (page: Page, name: string) => page.locator(`article[data-app="${name}"]`);
+const status = (page: Page, name: string) => textOf(card(page, name).locator("[data-status]"));
 
 /** The known five with their state, whatever else is loaded, examples to copy and to open. */
-async function shows(visit) {
+async function shows(visit: Visit): Promise<void> {
   const { page } = visit;
   await page.getByText("2 个应用可用").waitFor();
   const names = await cards(page).evaluateAll((cards) => cards.map((it) => it.dataset.app));
@@ -16,7 +16,7 @@ async function shows(visit) {
   assert.equal(await status(page, "expense"), "可用");
   assert.equal(await status(page, "asset"), "未加载");
   // What an author wrote is text.
-  assert.match(await card(page, "notes").textContent(), /<b>Notes<\/b>.*<img src=x onerror=alert\(1\)>/s);
+  assert.match(await textOf(card(page, "notes")), /<b>Notes<\/b>.*<img src=x onerror=alert\(1\)>/s);
   assert.equal(await page.locator("#root img").count(), 0);
   await visit.look("welcome-apps");
   const copy = card(page, "expense").getByRole("button", { name: "复制：昨天打车花了20元" });
@@ -34,8 +34,11 @@ async function shows(visit) {
   assert.deepEqual(visit.sent, [], "a link has no effect");
 }
 
-/** A browser in English gets the page in English. The switch changes the language, which a reload keeps. */
-async function speaks(visit) {
+/**
+ * A browser in English gets the page in English. The switch changes the language, which a reload
+ * keeps.
+ */
+async function speaks(visit: Visit): Promise<void> {
   const { page } = visit;
   const language = () => page.locator("html").getAttribute("lang");
   await page.getByText("2 applications are available").waitFor();
@@ -53,11 +56,13 @@ async function speaks(visit) {
 }
 
 /** The server is away: what it does and what to try is there all the same. */
-async function away(visit) {
+async function away(visit: Visit): Promise<void> {
   const { page } = visit;
   await page.getByText("2 个应用可用").waitFor();
   await visit.away();
-  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange", { bubbles: true })));
+  await page.evaluate(() =>
+    document.dispatchEvent(new Event("visibilitychange", { bubbles: true })),
+  );
   await page.getByText("连接已断开，正在重连…").waitFor();
   await page.getByRole("alert").getByText("暂时读不到应用列表").waitFor();
   assert.equal(await cards(page).count(), 6);
@@ -68,7 +73,7 @@ async function away(visit) {
 }
 
 /** The host wants a key for its list of applications: the page stays useful. */
-async function locked(visit) {
+async function locked(visit: Visit): Promise<void> {
   const { page } = visit;
   visit.expect(/status of 40[134]/);
   await page.getByRole("alert").getByText("暂时读不到应用列表").waitFor();
