@@ -22,14 +22,14 @@ async fn served() -> TestServer {
 /// Runs a scenario of a user at a browser.
 async fn at_a_browser(scenario: &str, server: &TestServer) -> Result<(), LeftOut> {
     clients::page("expense")?;
-    browser::at_a_browser("expense.mjs", scenario, &server.url(PAGE)).await
+    browser::at_a_browser("expense.js", scenario, &server.url(PAGE)).await
 }
 
 /// Runs a scenario with a model that responds when the scenario orders it.
 async fn with_gate(scenario: &str, server: &TestServer) -> Result<(), LeftOut> {
     clients::page("expense")?;
     let gate = server.standin().gate(Pattern::path(MODEL_PATH));
-    browser::with_gate("expense.mjs", scenario, &server.url(PAGE), gate).await
+    browser::with_gate("expense.js", scenario, &server.url(PAGE), gate).await
 }
 
 fn record(remark: &str, category: &str, kind: &str, date_ms: i64) -> Value {
@@ -99,7 +99,7 @@ async fn a_killed_server_is_reported_and_the_conversation_continues() {
         [place::base_toml(standin), expense::configuration(standin).to_string()].concat()
     });
     let scene = scene.await;
-    need!(browser::with_kills("expense.mjs", "outlives", &scene, PAGE).await);
+    need!(browser::with_kills("expense.js", "outlives", &scene, PAGE).await);
     assert_eq!(scene.standin.feishu_records().len(), 2, "each expense is booked once");
 }
 

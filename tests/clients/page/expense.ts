@@ -1,16 +1,26 @@
-// A user at the page of the expense application; see `visit.mjs`.
-
+// A user at the page of the expense application; see `visit.ts`.
 import assert from "node:assert/strict";
-import { hang } from "./standin.js";
-import { both, comesTo, eventually, onPhone, order, run } from "./visit.js";
+import type { Page } from "playwright-core";
+import { Standin } from "./standin.ts";
+import {
+  both,
+  comesTo,
+  eventually,
+  onPhone,
+  order,
+  run,
+  textOf,
+  type Visit,
+  valueAt,
+} from "./visit.ts";
 
 /** A telephone shows the conversation or the book. */
-async function show(visit, name, page = visit.page) {
+async function show(visit: Visit, name: string, page = visit.page): Promise<void> {
   if (visit.viewport.width >= 860) return;
   await page.getByRole("radio", { name }).check();
 }
 
-async function say(page, text) {
+async function say(page: Page, text: string): Promise<void> {
   await page.getByRole("textbox", { name: "消息" }).fill(text);
   // A page that still works on something takes no message.
   await page.locator('.w-composer button[type="submit"][aria-busy="false"]').waitFor();
@@ -18,39 +28,50 @@ async function say(page, text) {
 }
 
 /** The answer to the last message is complete. */
-async function answered(page, count) {
-  await page.getByRole("article", { name: "助手" }).nth(count - 1).waitFor();
+async function answered(page: Page, count: number): Promise<void> {
+  await page
+    .getByRole("article", { name: "助手" })
+    .nth(count - 1)
+    .waitFor();
   await page.locator('.w-messages-box[aria-busy="false"]').waitFor();
 }
 
 /** The texts of the conversation, without those of cards. */
-const paragraphs = (page) => page.locator('[data-part="text"]');
+const paragraphs = (page: Page) => page.locator('[data-part="text"]');
 
-/** The last text of the conversation is such a one, sooner or later: a page that joins an answer shows parts of it. */
-const replies = (page, pattern) => eventually(async () =>
-  assert.match(await paragraphs(page).last().textContent(), pattern));
+/**
+ * The last text of the conversation is such a one, sooner or later: a page that joins an answer
+ * shows parts of it.
+ */
+const replies = (page: Page, pattern: RegExp) =>
+  eventually(async () => assert.match(await textOf(paragraphs(page).last()), pattern));
 
-const card = (page, tool) => page.locator(`.w-tool[data-tool="${tool}"]`).last();
+const card = (page: Page, tool: string) => page.locator(`.w-tool[data-tool="${tool}"]`).last();
 
-const said = (page) => page.locator('.w-said[data-by="user"]');
+const said = (page: Page) => page.locator('.w-said[data-by="user"]');
 
-const tile = (page, name) => page.locator(`[data-sum="${name}"] dd`);
+const tile = (page: Page, name: string) => page.locator(`[data-sum="${name}"] dd`);
 
-const sum = (page, name) => tile(page, name).textContent();
+const sum = (page: Page, name: string) => textOf(tile(page, name));
 
 /** The number in the tile of bookings is this one, sooner or later. */
-async function counts(page, count) {
-  await tile(page, "笔数").filter({ hasText: new RegExp(`^${count}$`) }).waitFor({ state: "attached" });
+async function counts(page: Page, count: number): Promise<void> {
+  await tile(page, "笔数")
+    .filter({ hasText: new RegExp(`^${count}$`) })
+    .waitFor({ state: "attached" });
 }
 
-const count = async (page) => Number(await sum(page, "笔数"));
+const count = async (page: Page) => Number(await sum(page, "笔数"));
 
-const bars = (page, kind) => page.locator(`figure[data-kind="${kind}"]`);
+const bars = (page: Page, kind: string) => page.locator(`figure[data-kind="${kind}"]`);
 
-const remarks = (page) => page.locator('[data-part="remark"]');
+const remarks = (page: Page) => page.locator('[data-part="remark"]');
+
+/** The messages that were sent. */
+const messages = ({ sent }: Visit) => sent.map(([, , body]) => valueAt(body, "message"));
 
 /** Cards with what was asked and answered, the reply, and the book beside it. */
-async function books(visit) {
+async function books(visit: Visit): Promise<void> {
   const { page } = visit;
   await tile(page, "笔数").waitFor({ state: "attached" });
   const before = await count(page);
@@ -68,8 +89,9 @@ async function books(visit) {
   // What a card holds is made after it has opened.
   await saved.locator("pre").nth(1).waitFor();
   const documents = await saved.locator("pre").allTextContents();
-  assert.equal(JSON.parse(documents[0]).amount, 20);
-  assert.equal(JSON.parse(documents[1]).status, "success");
+  const [input, output] = documents.map((text): unknown => JSON.parse(text));
+  assert.equal(valueAt(input, "amount"), 20);
+  assert.equal(valueAt(output, "status"), "success");
   await visit.look("expense-booked");
   await show(visit, "账本");
   await counts(page, before + 1);
@@ -88,15 +110,16 @@ async function books(visit) {
   await answered(page, 1);
   await replies(page, booked);
   await comesTo(page.locator(".w-tool"), 2);
-  const posts = visit.sent.map(([method, path, body]) => [method, path.split("/api/")[1], body.message]);
-  assert.deepEqual(posts, [["POST", "chat/stream", "昨天打车花了20元"]]);
+  const posts = visit.sent.map(([method, path]) => [method, path.split("/api/")[1]]);
+  assert.deepEqual(posts, [["POST", "chat/stream"]]);
+  assert.deepEqual(messages(visit), ["昨天打车花了20元"]);
   await page.getByRole("button", { name: "新对话" }).click();
   await page.getByRole("list", { name: "试一试" }).waitFor();
   await page.waitForURL(({ searchParams }) => searchParams.get("thread") === null);
 }
 
 /** What is missing is asked for; the same conversation goes on. */
-async function asks(visit) {
+async function asks(visit: Visit): Promise<void> {
   const { page } = visit;
   await say(page, "昨天打车");
   await answered(page, 1);
@@ -106,11 +129,12 @@ async function asks(visit) {
   await answered(page, 2);
   await replies(page, /✅/);
   await visit.look("expense-asked");
-  assert.equal(visit.sent[1][2].threadId, new URL(page.url()).searchParams.get("thread"));
+  const thread = new URL(page.url()).searchParams.get("thread");
+  assert.equal(valueAt(visit.sent, 1, 2, "threadId"), thread);
 }
 
 /** A double click, a double Enter: one message. */
-async function twice(visit) {
+async function twice(visit: Visit): Promise<void> {
   const { page } = visit;
   await tile(page, "笔数").waitFor({ state: "attached" });
   const before = await count(page);
@@ -124,7 +148,7 @@ async function twice(visit) {
 }
 
 /** Markup in messages, in the table and in a suggested message is text. */
-async function hostile(visit) {
+async function hostile(visit: Visit): Promise<void> {
   const { page } = visit;
   const bad = "<img src=x onerror=alert()>";
   page.on("dialog", (dialog) => assert.fail(dialog.message()));
@@ -146,7 +170,7 @@ async function hostile(visit) {
 }
 
 /** No model answers: the page says so, and the message is answered once more without being said. */
-async function fails(visit) {
+async function fails(visit: Visit): Promise<void> {
   const { page } = visit;
   await say(page, "打车20元");
   const alert = page.getByRole("alert");
@@ -161,12 +185,13 @@ async function fails(visit) {
   await replies(page, /✅/);
   await comesTo(alert, 0);
   await comesTo(said(page), 1);
-  const bodies = visit.sent.map(([, , body]) => [body.message, body.retry]);
-  assert.deepEqual(bodies, [["打车20元", undefined], [undefined, true]]);
+  assert.deepEqual(messages(visit), ["打车20元", undefined]);
+  const retries = visit.sent.map(([, , body]) => valueAt(body, "retry"));
+  assert.deepEqual(retries, [undefined, true]);
 }
 
 /** A page that is loaded again while the model answers shows the rest. */
-async function reloads(visit) {
+async function reloads(visit: Visit): Promise<void> {
   const { page } = visit;
   await say(page, "昨天打车花了20元");
   await page.waitForURL(/thread=/);
@@ -179,27 +204,37 @@ async function reloads(visit) {
   assert.equal(visit.sent.length, 1);
 }
 
-/** An answer that ends between the two requests of a page, the one that finds it and the one that joins it. */
-async function misses(visit) {
+/**
+ * An answer that ends between the two requests of a page, the one that finds it and the one that
+ * joins it.
+ */
+async function misses(visit: Visit): Promise<void> {
   const { page } = visit;
   await say(page, "昨天打车花了20元");
   await page.waitForURL(/thread=/);
-  await page.route(/threads\/[^/]+\/stream$/, async (route) => {
-    await order("open");
-    const thread = route.request().url().replace(/\/stream$/, "");
-    await eventually(async () => {
-      const { status } = await (await page.request.get(thread)).json();
-      assert.notEqual(status, "running");
-    });
-    await route.continue();
-  }, { times: 1 });
+  await page.route(
+    /threads\/[^/]+\/stream$/,
+    async (route) => {
+      await order("open");
+      const thread = route
+        .request()
+        .url()
+        .replace(/\/stream$/, "");
+      await eventually(async () => {
+        const { status } = await (await page.request.get(thread)).json();
+        assert.notEqual(status, "running");
+      });
+      await route.continue();
+    },
+    { times: 1 },
+  );
   await page.reload();
   await answered(page, 1);
   await replies(page, /✅/);
 }
 
 /** The server is away: the page says so, keeps the text, and goes on when it is back. */
-async function away(visit) {
+async function away(visit: Visit): Promise<void> {
   const { page } = visit;
   await say(page, "你好");
   await answered(page, 1);
@@ -229,7 +264,7 @@ async function away(visit) {
 }
 
 /** The server is killed while the page waits and in the middle of an answer, and started again. */
-async function outlives(visit) {
+async function outlives(visit: Visit): Promise<void> {
   const { page } = visit;
   // A server that starts refuses what is asked of it.
   visit.expect(/net::ERR|Failed to fetch|status of 503/);
@@ -248,7 +283,7 @@ async function outlives(visit) {
   await page.getByRole("button", { name: "发送" }).click();
   await answered(page, 2);
   await replies(page, /✅/);
-  const isHeld = await hang(visit, "chat");
+  const isHeld = await new Standin(visit.url).hold({ model: "chat" });
   await say(page, "晚饭50元");
   await isHeld();
   await order("kill");
@@ -256,19 +291,18 @@ async function outlives(visit) {
   await order("start");
   // The run goes on in the new process, and the page shows its answer.
   await answered(page, 3);
-  await replies(page, /^✅[^]*晚饭/);
+  await replies(page, /^✅.*晚饭/s);
   await lost.waitFor({ state: "detached" });
   await comesTo(page.getByRole("alert"), 0);
   await page.reload();
   await answered(page, 3);
   await comesTo(said(page), 3);
   // The page itself sends nothing again.
-  const messages = visit.sent.map(([, , body]) => body.message);
-  assert.deepEqual(messages, ["你好", "午饭30元", "午饭30元", "晚饭50元"]);
+  assert.deepEqual(messages(visit), ["你好", "午饭30元", "午饭30元", "晚饭50元"]);
 }
 
 /** Two tabs on one conversation show the same, and so do their books. */
-async function tabs(visit) {
+async function tabs(visit: Visit): Promise<void> {
   const { page } = visit;
   await say(page, "你好");
   await answered(page, 1);
@@ -279,7 +313,7 @@ async function tabs(visit) {
   await answered(page, 2);
   await paragraphs(other).filter({ hasText: "✅" }).waitFor();
   await counts(other, before + 1);
-  const texts = (page) => page.locator(".w-messages-content").innerText();
+  const texts = (page: Page) => page.locator(".w-messages-content").innerText();
   const agree = () => eventually(async () => assert.equal(await texts(other), await texts(page)));
   await agree();
   await answered(other, 2);
@@ -293,7 +327,7 @@ async function tabs(visit) {
 }
 
 /** A conversation that is not there any more: the page says so and begins another one. */
-async function gone(visit) {
+async function gone(visit: Visit): Promise<void> {
   const { page } = visit;
   visit.expect(/status of 404/);
   await page.goto(`${visit.url}?thread=nobody`);
@@ -304,7 +338,7 @@ async function gone(visit) {
 }
 
 /** The table cannot be read: the book says why, and the conversation works. */
-async function unread(visit) {
+async function unread(visit: Visit): Promise<void> {
   const { page } = visit;
   visit.expect(/status of 502/);
   const alert = page.getByRole("region", { name: "账本" }).getByRole("alert");
@@ -316,7 +350,7 @@ async function unread(visit) {
 }
 
 /** Months with many bookings, the one before, the way back; all by keyboard. */
-async function months(visit) {
+async function months(visit: Visit): Promise<void> {
   const { page } = visit;
   await tile(page, "笔数").waitFor({ state: "attached" });
   await show(visit, "账本");
@@ -333,6 +367,17 @@ async function months(visit) {
 }
 
 await run({
-  books: both(books), asks: onPhone(asks), twice, hostile: onPhone(hostile), reloads, misses, tabs, gone,
-  months: onPhone(months), away, fails: onPhone(fails), unread, outlives: onPhone(outlives),
+  books: both(books),
+  asks: onPhone(asks),
+  twice,
+  hostile: onPhone(hostile),
+  reloads,
+  misses,
+  tabs,
+  gone,
+  months: onPhone(months),
+  away,
+  fails: onPhone(fails),
+  unread,
+  outlives: onPhone(outlives),
 });
