@@ -34,7 +34,7 @@ fn slowly() -> Pattern {
 /// Runs a scenario of a user at a browser.
 async fn at_a_browser(scenario: &str, url: &str) -> Result<(), LeftOut> {
     clients::page("reasoning")?;
-    browser::at_a_browser("reasoning.mjs", scenario, url).await
+    browser::at_a_browser("reasoning.js", scenario, url).await
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn s1_69_a_reload_during_a_run_shows_its_end() {
     need!(clients::page("reasoning"));
     let gate = server.standin().gate(slowly());
     let url = server.url(PAGE);
-    need!(browser::with_gate("reasoning.mjs", "midway", &url, gate).await);
+    need!(browser::with_gate("reasoning.js", "midway", &url, gate).await);
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn s1_69_a_page_reports_a_killed_server_and_continues() {
         [place::base_toml(standin), reasoning::toml(standin, "sqlite:reasoning.db")].concat()
     });
     let scene = scene.await;
-    need!(browser::with_kills("reasoning.mjs", "outlives", &scene, PAGE).await);
+    need!(browser::with_kills("reasoning.js", "outlives", &scene, PAGE).await);
 }
 
 #[tokio::test]
