@@ -1,4 +1,4 @@
-//! Tests of the page in a real browser. The scenarios are in `tests/clients/page/nl2sql.mjs`.
+//! Tests of the page in a real browser. The scenarios are in `tests/clients/page/nl2sql.ts`.
 
 use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
@@ -15,7 +15,7 @@ async fn at_a_browser(scenario: &str) -> Result<(), LeftOut> {
     clients::page("nl2sql")?;
     let server = Setup::nl2sql().await.start().await;
     let url = format!("{}?standin={}", server.url(PAGE), server.standin().base_url);
-    browser::at_a_browser("nl2sql.mjs", scenario, &url).await
+    browser::at_a_browser("nl2sql.js", scenario, &url).await
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn a_page_reports_a_killed_server_and_continues() {
         [place::base_toml(standin), app].concat()
     });
     let scene = scene.await;
-    need!(browser::with_kills("nl2sql.mjs", "outlives", &scene, PAGE).await);
+    need!(browser::with_kills("nl2sql.js", "outlives", &scene, PAGE).await);
 }
 
 #[tokio::test]

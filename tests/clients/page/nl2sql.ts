@@ -1,8 +1,18 @@
-// A user at the page of nl2sql: `node nl2sql.mjs <scenario> <url> <folder for pictures>`. The
-// address of the stand-in is the parameter `standin` of the page's, which means nothing to the page.
-
+// A user at the page of nl2sql; see `visit.ts`.
 import assert from "node:assert/strict";
-import { both, comesTo, eventually, onPhone, order, run, watchRows } from "./visit.js";
+import type { Locator, Page } from "playwright-core";
+import { Standin } from "./standin.ts";
+import {
+  both,
+  comesTo,
+  eventually,
+  onPhone,
+  order,
+  run,
+  textOf,
+  type Visit,
+  watchRows,
+} from "./visit.ts";
 
 /** A question whose answer has a line, one with bars, and one whose answer is a list. */
 const TREND = "2024年每月的销售额";
@@ -22,55 +32,25 @@ const MOST_EXISTING_ROWS = 60;
 
 const BAD_ANSWER = /the server responded with a status of [45]\d\d/;
 
-const standinOf = ({ url }) => new URL(url).searchParams.get("standin");
+const standinOf = ({ url }: Visit) => new Standin(url);
 
-/** Has something go wrong with the next requests to the model of a role. */
-async function fault({ url }, model, fault, times = 1) {
-  const response = await fetch(`${standinOf({ url })}/__faults`, {
-    method: "POST",
-    body: JSON.stringify({ model, fault, times }),
-  });
-  assert.equal(response.status, 204, await response.text());
+/** The model of a role answers its next request with this document. */
+function writes(visit: Visit, model: string, document: object): Promise<void> {
+  const fault = { kind: "content", text: JSON.stringify(document) } as const;
+  return standinOf(visit).fault({ model, times: 1, fault });
 }
 
-/** How often a scenario looks for a held request, and the pause between two looks in milliseconds. */
-const LOOKS = 400;
-const PAUSE_MS = 50;
-
-/** Holds the next request to the model of a role until `release`; returns what waits for that request. */
-async function hold(visit, model) {
-  const count = async () => {
-    const requests = await (await fetch(`${standinOf(visit)}/__requests`)).json();
-    return requests.filter(({ fault }) => fault === "hang").length;
-  };
-  const before = await count();
-  await fault(visit, model, { kind: "hang" });
-  return async () => {
-    for (let looks = 0; (await count()) === before; looks += 1) {
-      assert.ok(looks < LOOKS, `no request to ${model} was held`);
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    }
-  };
-}
-
-async function release(visit) {
-  await fetch(`${standinOf(visit)}/__release`, { method: "POST" });
-}
-
-/** The model writes this statement next. */
-function writes(visit, sql) {
-  const text = JSON.stringify({ sql, entity_mappings: [] });
-  return fault(visit, "sql", { kind: "content", text });
-}
-
-const field = (page) => page.getByRole("textbox", { name: "问题" });
+const field = (page: Page) => page.getByRole("textbox", { name: "问题" });
 /** Elements by their name, within a page or another element. */
-const parts = (place, name) => place.locator(`[data-part="${name}"]`);
-const turns = (page) => parts(page, "turn");
-const result = (page) => parts(turns(page).last(), "result");
+const parts = (place: Page | Locator, name: string) => place.locator(`[data-part="${name}"]`);
+const turns = (page: Page) => parts(page, "turn");
+const result = (page: Page) => parts(turns(page).last(), "result");
 
-/** Sends a question. Just after an answer the field still waits for the end of its stream, and takes no key. */
-async function send(page, text) {
+/**
+ * Sends a question. Just after an answer the field still waits for the end of its stream, and takes
+ * no key.
+ */
+async function send(page: Page, text: string): Promise<void> {
   await field(page).fill(text);
   // A page that still works on something takes no message.
   await page.locator('.w-composer button[type="submit"][aria-busy="false"]').waitFor();
@@ -78,14 +58,14 @@ async function send(page, text) {
   await eventually(async () => assert.equal(await field(page).inputValue(), ""));
 }
 
-async function ask(page, text) {
+async function ask(page: Page, text: string): Promise<void> {
   const before = await turns(page).count();
   await send(page, text);
   await parts(turns(page).nth(before), "result").waitFor();
 }
 
 /** The list of sessions: beside the conversation, or in a dialog where there is no room. */
-async function openHistory({ page, viewport }) {
+async function openHistory({ page, viewport }: Visit): Promise<Locator> {
   if (viewport.width >= 720) return page.getByRole("navigation", { name: "历史会话" });
   const dialog = page.getByRole("dialog", { name: "历史会话" });
   if (!(await dialog.isVisible())) await page.getByRole("button", { name: "历史" }).click();
@@ -93,35 +73,37 @@ async function openHistory({ page, viewport }) {
   return dialog;
 }
 
-const titled = (history, text) => parts(history, "title").getByText(text);
+const titled = (history: Locator, text: string) => parts(history, "title").getByText(text);
 
 /** The texts of a column of the table, as far as its rows exist. */
-function column(page, name) {
-  return result(page).locator("table").evaluate((table, name) => {
-    const heads = [...table.querySelectorAll("th")].map((head) => head.textContent);
+function column(page: Page, name: string): Promise<string[]> {
+  const table = result(page).locator("table");
+  return table.evaluate((table, name) => {
+    const heads = [...table.querySelectorAll("th")].map((head) => head.textContent ?? "");
     const at = heads.findIndex((head) => head.startsWith(name));
-    const rows = [...table.querySelectorAll("tbody tr:not([aria-hidden])")];
-    return rows.map((row) => row.cells[at].textContent);
+    const selector = "tbody tr:not([aria-hidden])";
+    const rows = [...table.querySelectorAll<HTMLTableRowElement>(selector)];
+    return rows.map((row) => row.cells[at]?.textContent ?? "");
   }, name);
 }
 
 /** So many questions there are in the end. */
-const asked = (page, count) => comesTo(turns(page), count);
+const asked = (page: Page, count: number) => comesTo(turns(page), count);
 
 /** Opens the steps of a turn, which close by themselves when its answer is shown. */
-async function openSteps(turn) {
+async function openSteps(turn: Locator): Promise<void> {
   await turn.locator('[data-part="steps"]:not([open])').waitFor();
   await parts(turn, "steps").locator("summary").click();
 }
 
 /** A question becomes steps, words, a line, a table that sorts, and a statement in colors. */
-async function answers(visit) {
+async function answers(visit: Visit): Promise<void> {
   const { page } = visit;
   await page.getByRole("list", { name: "示例问题" }).waitFor();
   await visit.look("welcome");
   await ask(page, TREND);
-  assert.match(await parts(result(page), "summary").textContent(), /12 行/);
-  const words = await result(page).locator("figcaption").textContent();
+  assert.match(await textOf(parts(result(page), "summary")), /12 行/);
+  const words = await textOf(result(page).locator("figcaption"));
   assert.match(words, /折线图：按 month 的 12 个数据点；total_sales 最低 .*，最高 /);
   await result(page).getByRole("img", { name: words }).locator("canvas").waitFor();
   await eventually(async () => assert.equal((await column(page, "month")).length, 12));
@@ -129,7 +111,10 @@ async function answers(visit) {
   await sales.focus();
   await page.keyboard.press("Enter");
   const sorted = (await column(page, "total_sales")).map(Number);
-  assert.deepEqual(sorted, sorted.toSorted((a, b) => a - b));
+  assert.deepEqual(
+    sorted,
+    sorted.toSorted((a, b) => a - b),
+  );
   await page.keyboard.press("Enter");
   assert.equal(Number((await column(page, "total_sales"))[0]), Math.max(...sorted));
   await openSteps(turns(page).last());
@@ -137,21 +122,22 @@ async function answers(visit) {
   assert.deepEqual(names, ["理解问题", "解析任务", "生成查询", "执行查询", "整理结果"]);
   await parts(result(page), "statement").locator("summary").click();
   await result(page).locator(".w-sql-keyword").first().waitFor();
-  const sql = await parts(result(page), "statement").locator("pre").textContent();
+  const sql = await textOf(parts(result(page), "statement").locator("pre"));
   assert.match(sql, /^WITH base AS/);
   await visit.look("trend");
   await ask(page, BARS);
-  assert.match(await result(page).locator("figcaption").textContent(), /柱状图：按 channel 的 4 个/);
+  assert.match(await textOf(result(page).locator("figcaption")), /柱状图：按 channel 的 4 个/);
   await visit.look("bars");
 }
 
 /** What went wrong, and what was done about it, while it happens and in the history. */
-async function repairs(visit) {
+async function repairs(visit: Visit): Promise<void> {
   const { page } = visit;
   await ask(page, MENDED);
   const turn = turns(page).last();
   await openSteps(turn);
-  const states = await parts(turn, "steps").locator("li[data-step]").evaluateAll((rows) =>
+  const rows = parts(turn, "steps").locator("li[data-step]");
+  const states = await rows.evaluateAll((rows) =>
     rows.map(({ dataset }) => `${dataset.step} ${dataset.status}`),
   );
   assert.deepEqual(states.slice(2), [
@@ -163,11 +149,14 @@ async function repairs(visit) {
   ]);
   await turn.getByText("第 2 次").first().waitFor();
   const repair = parts(turn, "repair");
-  assert.match(await repair.locator("summary").textContent(), /重试 1 次后成功：字段不存在/);
+  assert.match(await textOf(repair.locator("summary")), /重试 1 次后成功：字段不存在/);
   await repair.locator("summary").click();
   const replaced = await repair.getByRole("list", { name: "替换的字段" }).textContent();
   assert.equal(replaced, "orders.order_amount → orders.total_amount");
-  await repair.getByRole("list", { name: "给下一次尝试的提示" }).getByText("total_amount").waitFor();
+  await repair
+    .getByRole("list", { name: "给下一次尝试的提示" })
+    .getByText("total_amount")
+    .waitFor();
   await visit.look("mended");
   await page.reload();
   await parts(turns(page).last(), "repair").getByText("重试 1 次后成功").waitFor();
@@ -179,10 +168,12 @@ async function repairs(visit) {
 }
 
 /** 1,000 rows: a part of them exists, all can be reached, and the file has them. */
-async function lists(visit) {
+async function lists(visit: Visit): Promise<void> {
   const { page } = visit;
-  await writes(visit, "WITH x AS (SELECT orders.id AS id, orders.order_no AS order_no, orders.channel " +
-    "AS channel, orders.total_amount AS total_amount FROM orders) SELECT * FROM x ORDER BY id");
+  const sql =
+    "WITH x AS (SELECT orders.id AS id, orders.order_no AS order_no, orders.channel AS channel, " +
+    "orders.total_amount AS total_amount FROM orders) SELECT * FROM x ORDER BY id";
+  await writes(visit, "sql", { sql, entity_mappings: [] });
   await ask(page, "列出订单");
   const check = async () => {
     await result(page).getByText("共 1,000 行").waitFor();
@@ -211,7 +202,7 @@ async function lists(visit) {
   await result(page).getByRole("button", { name: "下载 CSV" }).click();
   const file = await downloads;
   assert.match(file.suggestedFilename(), /^[0-9a-f]{16}-\d{14}-[0-9a-f]{16}\.csv$/);
-  const chunks = [];
+  const chunks: Buffer[] = [];
   for await (const chunk of await file.createReadStream()) chunks.push(chunk);
   const lines = Buffer.concat(chunks).toString("utf8").trimEnd().split("\r\n");
   assert.equal(lines.length, MOST_ROWS + 1);
@@ -220,7 +211,7 @@ async function lists(visit) {
 }
 
 /** Sessions are listed, opened, cleared and deleted, by keyboard as well. */
-async function remembers(visit) {
+async function remembers(visit: Visit): Promise<void> {
   const { page } = visit;
   await ask(page, "有多少客户");
   const address = page.url();
@@ -229,9 +220,11 @@ async function remembers(visit) {
   await ask(page, LIST);
   let history = await openHistory(visit);
   const titles = parts(history, "title");
-  // The list is read again after an answer. The clock of the tests stands still, so neither was used last.
+  // The list is read again after an answer. The clock of the tests stands still, so neither was used
+  // last.
   await eventually(async () =>
-    assert.deepEqual((await titles.allTextContents()).toSorted(), [LIST, "有多少客户"].toSorted()));
+    assert.deepEqual((await titles.allTextContents()).toSorted(), [LIST, "有多少客户"].toSorted()),
+  );
   await visit.look("history");
   await titled(history, "有多少客户").click();
   await turns(page).getByText("有多少客户").waitFor();
@@ -252,7 +245,10 @@ async function remembers(visit) {
   await history.getByText("0 条").waitFor();
   await history.getByRole("button", { name: `删除会话：${LIST}` }).focus();
   await page.keyboard.press("Enter");
-  await page.getByRole("dialog", { name: "删除会话" }).getByRole("button", { name: "取消" }).click();
+  await page
+    .getByRole("dialog", { name: "删除会话" })
+    .getByRole("button", { name: "取消" })
+    .click();
   await history.getByRole("button", { name: `删除会话：${LIST}` }).click();
   const sure = page.getByRole("dialog", { name: "删除会话" });
   await sure.getByRole("button", { name: "删除", exact: true }).click();
@@ -264,9 +260,9 @@ async function remembers(visit) {
 }
 
 /** Steps are shown as they happen; a reload in the middle goes on to the answer. */
-async function reloads(visit) {
+async function reloads(visit: Visit): Promise<void> {
   const { page } = visit;
-  const held = await hold(visit, "sql");
+  const held = await standinOf(visit).hold({ model: "sql" });
   await field(page).fill(TREND);
   await page.keyboard.press("Enter");
   const running = turns(page).last().locator("[data-step='sql_generation'][data-status='running']");
@@ -278,7 +274,7 @@ async function reloads(visit) {
   await page.reload();
   await turns(page).last().getByText("正在处理这个问题").waitFor();
   await visit.look("waiting");
-  await release(visit);
+  await standinOf(visit).release();
   await result(page).locator("canvas").waitFor();
   await asked(page, 1);
   // The answer is not the page's own: it has no steps, but everything else.
@@ -286,41 +282,44 @@ async function reloads(visit) {
 }
 
 /** A workflow that fails says why, also after a reload. */
-async function fails(visit) {
+async function fails(visit: Visit): Promise<void> {
   const { page } = visit;
   visit.expect(BAD_ANSWER);
-  await fault(visit, "parse", { kind: "status", status: 503 });
+  const fault = { kind: "status", status: 503 } as const;
+  await standinOf(visit).fault({ model: "parse", times: 1, fault });
   await field(page).fill("有多少订单");
   await page.keyboard.press("Enter");
   const alert = turns(page).last().getByRole("alert");
   await alert.waitFor();
-  const said = await alert.textContent();
+  const said = await textOf(alert);
   assert.ok(said.length > 10, said);
   await turns(page).last().locator("[data-step='task_parse'][data-status='failed']").waitFor();
   await visit.look("failed");
   await page.reload();
   // The stream names the node as well, the log has the reason alone.
-  const kept = await turns(page).last().getByRole("alert").textContent();
+  const kept = await textOf(turns(page).last().getByRole("alert"));
   assert.ok(kept.length > 10 && said.endsWith(kept), `${said} / ${kept}`);
   await ask(page, "有多少客户");
-  assert.match(await parts(result(page), "summary").textContent(), /392/);
+  assert.match(await textOf(parts(result(page), "summary")), /392/);
 }
 
 /** Markup in a question, a title, a model's answer and a result is text. */
-async function isHarmless(visit) {
+async function isHarmless(visit: Visit): Promise<void> {
   const { page } = visit;
-  const sql = `WITH x AS (SELECT '${HOSTILE.replaceAll("'", "''")}' AS bad, 1 AS n UNION ALL ` +
+  const sql =
+    `WITH x AS (SELECT '${HOSTILE.replaceAll("'", "''")}' AS bad, 1 AS n UNION ALL ` +
     "SELECT '</script><b>b</b>', 2) SELECT bad, n AS \"<i>total</i>\" FROM x";
-  await writes(visit, sql);
-  await fault(visit, "summary", {
-    kind: "content",
-    text: JSON.stringify({ summary: `${HOSTILE} [x](javascript:alert(1))` }),
-  });
+  const summary = `${HOSTILE} [x](javascript:alert(1))`;
+  await writes(visit, "sql", { sql, entity_mappings: [] });
+  await writes(visit, "summary", { summary });
   await ask(page, `有多少订单 ${HOSTILE}`);
-  await eventually(async () => assert.deepEqual(await column(page, "bad"), [HOSTILE, "</script><b>b</b>"]));
-  assert.equal(await parts(result(page), "summary").textContent(), `${HOSTILE} [x](javascript:alert(1))`);
+  await eventually(async () =>
+    assert.deepEqual(await column(page, "bad"), [HOSTILE, "</script><b>b</b>"]),
+  );
+  assert.equal(await textOf(parts(result(page), "summary")), summary);
   await parts(result(page), "statement").locator("summary").click();
-  assert.ok((await parts(result(page), "statement").locator("pre").textContent()).includes(HOSTILE.slice(0, 20)));
+  const shown = await textOf(parts(result(page), "statement").locator("pre"));
+  assert.ok(shown.includes(HOSTILE.slice(0, 20)));
   assert.equal(await turns(page).locator("img, a, script, b, i").count(), 0);
   await visit.look("hostile");
   const history = await openHistory(visit);
@@ -331,7 +330,7 @@ async function isHarmless(visit) {
 }
 
 /** The server is away: the page says so, keeps the text, and goes on when it is back. */
-async function survives(visit) {
+async function survives(visit: Visit): Promise<void> {
   const { page } = visit;
   await ask(page, "有多少客户");
   await visit.away();
@@ -346,24 +345,26 @@ async function survives(visit) {
   await page.getByRole("button", { name: "发送" }).click();
   await parts(turns(page).nth(1), "result").locator("table").waitFor();
   // In the middle of an answer: the run goes on without the page.
-  const held = await hold(visit, "sql");
+  const standin = standinOf(visit);
+  const held = await standin.hold({ model: "sql" });
   await send(page, TREND);
   await held();
   await visit.away();
   await page.getByText("连接已断开，正在重连…").waitFor();
-  await release(visit);
+  await standin.release();
   await visit.back();
   await turns(page).nth(2).locator("canvas").waitFor();
   await asked(page, 3);
 }
 
 /** The server is killed while the page waits and in the middle of an answer, and started again. */
-async function outlives(visit) {
+async function outlives(visit: Visit): Promise<void> {
   const { page } = visit;
   // A server that starts refuses what is asked of it.
   visit.expect(/net::ERR|Failed to fetch|status of 503/);
   const told = page.getByRole("status").getByText("连接已断开，正在重连…");
-  // The part that draws is loaded with the first plot; a browser does not load it again after a failure.
+  // The part that draws is loaded with the first plot; a browser does not load it again after a
+  // failure.
   await ask(page, TREND);
   await result(page).locator("canvas").waitFor();
   await order("kill");
@@ -375,7 +376,7 @@ async function outlives(visit) {
   await told.waitFor({ state: "detached" });
   await page.getByRole("button", { name: "发送" }).click();
   await parts(turns(page).nth(1), "result").locator("table").waitFor();
-  const held = await hold(visit, "sql");
+  const held = await standinOf(visit).hold({ model: "sql" });
   await send(page, TREND);
   await turns(page).nth(2).locator("[data-step='sql_generation'][data-status='running']").waitFor();
   // A request that comes after the restart is answered.
@@ -395,7 +396,7 @@ async function outlives(visit) {
 }
 
 /** Who clicks twice asks once. */
-async function submitsOnce(visit) {
+async function submitsOnce(visit: Visit): Promise<void> {
   const { page } = visit;
   await field(page).fill("有多少客户");
   await page.getByRole("button", { name: "发送" }).dblclick();
@@ -406,13 +407,14 @@ async function submitsOnce(visit) {
 }
 
 /** Two tabs on one session show the same, and only one of two questions at once is taken. */
-async function agrees(visit) {
+async function agrees(visit: Visit): Promise<void> {
   const { page } = visit;
   visit.expect(BAD_ANSWER);
   await ask(page, "有多少客户");
   const other = await visit.tab(page.url());
   await parts(turns(other).first(), "result").waitFor();
-  const held = await hold(visit, "sql");
+  const standin = standinOf(visit);
+  const held = await standin.hold({ model: "sql" });
   await field(page).fill(TREND);
   await page.keyboard.press("Enter");
   await turns(page).nth(1).locator("[data-step='sql_generation']").waitFor();
@@ -425,16 +427,25 @@ async function agrees(visit) {
     return (await fetch(path, { method: "POST", headers, body })).status;
   }, new URL(page.url()).searchParams.get("session"));
   assert.equal(refused, 409);
-  await release(visit);
+  await standin.release();
   for (const tab of [page, other]) {
     await parts(turns(tab).nth(1), "result").locator("table").waitFor();
     await asked(tab, 2);
   }
-  const texts = (tab) => parts(tab, "summary").allTextContents();
+  const texts = (tab: Page) => parts(tab, "summary").allTextContents();
   await eventually(async () => assert.deepEqual(await texts(other), await texts(page)));
 }
 
 await run({
-  answers: both(answers), repairs: onPhone(repairs), lists: onPhone(lists), remembers: both(remembers), reloads, fails,
-  isHarmless: onPhone(isHarmless), survives, submitsOnce, agrees, outlives: onPhone(outlives),
+  answers: both(answers),
+  repairs: onPhone(repairs),
+  lists: onPhone(lists),
+  remembers: both(remembers),
+  reloads,
+  fails,
+  isHarmless: onPhone(isHarmless),
+  survives,
+  submitsOnce,
+  agrees,
+  outlives: onPhone(outlives),
 });
