@@ -25,7 +25,7 @@ async fn served() -> TestServer {
 async fn at_a_browser(server: &TestServer, scenario: &str, path: &str) -> Result<(), LeftOut> {
     clients::page("travel")?;
     let url = server.url(&format!("{path}?standin={}", server.standin().base_url));
-    browser::at_a_browser("travel.mjs", &format!("travel-{scenario}"), &url).await
+    browser::at_a_browser("travel.js", &format!("travel-{scenario}"), &url).await
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn s3_52_s3_65_a_page_continues_when_its_server_is_available_again() {
 async fn s3_09_s3_52_a_page_reports_a_killed_server_and_continues() {
     need!(clients::page("travel"));
     let scene = travel::scene().await;
-    need!(browser::with_kills("travel.mjs", "travel-outlives", &scene, ROOT).await);
+    need!(browser::with_kills("travel.js", "travel-outlives", &scene, ROOT).await);
 }
 
 #[tokio::test]

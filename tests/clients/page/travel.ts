@@ -1,125 +1,71 @@
-// A user at the page of travel guides: `node travel.mjs <scenario> <url> <folder for pictures>`.
-//
-// The query of the address names the stand-in (`?standin=...`), whose answers a scenario holds back
-// and releases, so that it sees the page in the middle of a run. The page never gets that query.
-
+// A user at the page of travel guides; see `visit.ts`.
 import assert from "node:assert/strict";
-import { both, comesTo, eventually, onPhone, order, run } from "./visit.js";
+import type { Locator, Page } from "playwright-core";
+import {
+  APIFY,
+  card,
+  completed,
+  field,
+  idle,
+  isNarrow,
+  made,
+  PICTURES,
+  part,
+  radio,
+  sentTo,
+  session,
+  sessionId,
+  side,
+  standin,
+  start,
+  state,
+  status,
+  URL_OF_PAGE,
+  VIDEO,
+  WISHES,
+  withPictures,
+} from "./travel-page.ts";
+import {
+  both,
+  boxOf,
+  comesTo,
+  eventually,
+  onPhone,
+  order,
+  run,
+  type Visit,
+  valueAt,
+} from "./visit.ts";
 
-const given = new URL(process.argv[3]);
-const standin = given.searchParams.get("standin");
-given.search = "";
-
-const VIDEO = "https://youtu.be/dQw4w9WgXcQ?si=x";
-const WISHES = "with 2 AI pictures";
 const FIRST = `${VIDEO}\n\n${WISHES}`;
 
 /** What the server makes of a first message that is only `VIDEO`. */
-const REQUEST = "Create a travel guide from this video: https://www.youtube.com/watch?v=dQw4w9WgXcQ";
+const REQUEST =
+  "Create a travel guide from this video: https://www.youtube.com/watch?v=dQw4w9WgXcQ";
 
-/** Where services are asked. */
-const APIFY = "/v2/acts/*";
-const PICTURES = "/v1beta/models/imagen-*";
 const CHAT_MODEL = "/v1/chat/completions";
 
-const TOOLS = ["parse_youtube_input", "crawl_youtube_videos", "build_travel_blocks",
-  "resolve_spot_coordinates", "generate_image", "generate_handbook_html"];
+const TOOLS = [
+  "parse_youtube_input",
+  "crawl_youtube_videos",
+  "build_travel_blocks",
+  "resolve_spot_coordinates",
+  "generate_image",
+  "generate_handbook_html",
+];
 
 /** The least time between the last edit and its request, in milliseconds. */
 const DEBOUNCE_MS = 900;
 
-async function control(method, path, body) {
-  const init = { method, body: body && JSON.stringify(body) };
-  const answer = await fetch(`${standin}${path}`, init);
-  assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${await answer.text()}`);
-}
-
-/** Holds the next request to a path of the stand-in until `release()`. */
-const hold = (path, skip = 0) =>
-  control("POST", "/__faults", { path, skip, times: 1, fault: { kind: "hang" } });
-
-/** A request is held, so that a later one is answered. */
-const held = () => eventually(async () => {
-  const requests = await (await fetch(`${standin}/__requests`)).json();
-  assert.ok(requests.some(({ fault }) => fault === "hang"));
-});
-
-const says = (...contents) =>
-  control("POST", "/__faults", { path: CHAT_MODEL, fault: { kind: "script", contents } });
-const release = () => control("POST", "/__release");
-const forget = () => control("DELETE", "/__faults");
-
-const isNarrow = ({ viewport }) => viewport.width < 900;
-
-/** On a narrow screen one of both sides is shown. */
-async function side(visit, name, page = visit.page) {
-  if (isNarrow(visit)) await page.getByRole("radio", { name, exact: true }).check();
-}
-
-/** The elements with this name. */
-const part = (page, name) => page.locator(`[data-part="${name}"]`);
-
-/** The status of the session above the conversation, if it is this one. */
-const status = (page, wanted) => part(page, "summary").locator(`[data-status="${wanted}"]`);
-
-const radio = (page, name) => page.getByRole("radio", { name, exact: true });
-const card = (page, tool) => page.locator(`.w-tool[data-tool="${tool}"]`);
-const field = (page, at, label) =>
-  page.getByRole("listitem", { name: `内容块 ${at}`, exact: true }).getByLabel(label, { exact: true });
-
-const session = async (page) =>
-  (await page.request.get(page.url().replace("/session/", "/api/sessions/"))).json();
-
-const sessionId = (page) => new URL(page.url()).pathname.split("/session/")[1];
-
-/** What was sent to an endpoint. */
-const sentTo = ({ sent }, method, end) =>
-  sent.filter(([by, path]) => by === method && path.endsWith(end));
-
-/** Guides show pictures of other services. */
-function withPictures(visit) {
-  visit.allow(new URL(standin).origin);
-}
-
-async function start(visit, page = visit.page) {
-  await page.getByLabel("视频链接").fill(VIDEO);
-  await page.getByLabel("旅行要求（可选）").fill(WISHES);
-  await page.getByRole("button", { name: "开始生成" }).click();
-  await page.waitForURL(/\/session\/[^?]+$/);
-  await side(visit, "对话");
-}
-
-/** On a narrow screen the card may be on the side that is not shown. */
-const state = (page, tool, wanted) =>
-  card(page, tool).and(page.locator(`[data-state="${wanted}"]`)).last()
-    .waitFor({ state: "attached" });
-
-const completed = (page) => status(page, "COMPLETED").waitFor({ state: "attached" });
-
-/** Nothing is made any more, as the page and the server see it: a message or an edit is taken. */
-async function idle(page) {
-  await page.locator('.w-messages-box[aria-busy="false"]').waitFor({ state: "attached" });
-  await eventually(async () => assert.notEqual((await session(page)).status, "RUNNING"));
-}
-
-/** A session with a guide, at the page. */
-async function made(visit) {
-  withPictures(visit);
-  await start(visit);
-  await state(visit.page, "generate_handbook_html", "done");
-  await side(visit, "对话");
-  await completed(visit.page);
-}
-
 /** The start sends once, the cards tell, the blocks open, the page is framed. */
-async function guide(visit) {
+async function guide(visit: Visit): Promise<void> {
   const { page } = visit;
   withPictures(visit);
   await visit.look("home");
   await page.getByRole("button", { name: "开始生成" }).click();
   await page.getByRole("alert").waitFor();
   assert.deepEqual(visit.sent, []);
-  await hold(PICTURES);
+  await standin.hold({ path: PICTURES });
   await page.getByLabel("视频链接").fill(VIDEO);
   await page.getByLabel("旅行要求（可选）").fill(WISHES);
   await page.getByRole("button", { name: "开始生成" }).dblclick();
@@ -132,25 +78,28 @@ async function guide(visit) {
   await side(visit, "对话");
   await state(page, "generate_image", "running");
   await visit.look("running");
-  await release();
+  await standin.release();
   await state(page, "generate_handbook_html", "done");
   await side(visit, "对话");
   await completed(page);
   await talked(visit);
   await framed(visit);
   await sentOnce(visit);
-  await forget();
+  await standin.forget();
 }
 
 /** The card of each tool is there once and done. */
-function allDone(page) {
-  const cards = () => page.locator(".w-tool").evaluateAll((all) =>
-    all.map(({ dataset }) => [dataset.tool, dataset.state]));
-  return eventually(async () => assert.deepEqual(await cards(), TOOLS.map((tool) => [tool, "done"])));
+function allDone(page: Page): Promise<void> {
+  const cards = () =>
+    page
+      .locator(".w-tool")
+      .evaluateAll((all) => all.map(({ dataset }) => [dataset.tool, dataset.state]));
+  const done = TOOLS.map((tool) => [tool, "done"]);
+  return eventually(async () => assert.deepEqual(await cards(), done));
 }
 
 /** First message above, all others in the list; six cards with summaries. */
-async function talked(visit) {
+async function talked(visit: Visit): Promise<void> {
   const { page } = visit;
   assert.equal(await part(page, "first").innerText(), FIRST);
   const log = page.getByRole("log");
@@ -169,9 +118,9 @@ async function talked(visit) {
 }
 
 /** The page in its frame, and both views of the guide without making anything again. */
-async function framed(visit) {
+async function framed(visit: Visit): Promise<void> {
   const { page, sent } = visit;
-  const guides = [];
+  const guides: string[] = [];
   // The frame is filled once, whether it can be seen or not.
   await page.frameLocator("iframe").getByText("Watch Origin Video").waitFor({ state: "attached" });
   page.on("request", (request) => {
@@ -181,9 +130,14 @@ async function framed(visit) {
   await eventually(async () => assert.ok(await radio(page, "HTML").isChecked()));
   const frame = page.locator("iframe");
   await page.frameLocator("iframe").getByText("Watch Origin Video").waitFor();
-  assert.doesNotMatch(await frame.getAttribute("sandbox"), /allow-same-origin|allow-scripts/);
-  assert.match(await frame.getAttribute("src"), new RegExp(`/api/guide/${sessionId(page)}[?]`));
-  for (const [name, width] of [["手机 375", 375], ["桌面 720", 720], ["宽屏 1280", 1280]]) {
+  const attribute = async (name: string) => (await frame.getAttribute(name)) ?? "";
+  assert.doesNotMatch(await attribute("sandbox"), /^$|allow-same-origin|allow-scripts/);
+  assert.match(await attribute("src"), new RegExp(`/api/guide/${sessionId(page)}[?]`));
+  for (const [name, width] of Object.entries({
+    "手机 375": 375,
+    "桌面 720": 720,
+    "宽屏 1280": 1280,
+  })) {
     await radio(page, name).check();
     await eventually(async () => assert.equal(await frame.evaluate((it) => it.clientWidth), width));
     if (width === (isNarrow(visit) ? 375 : 720)) await visit.look("html");
@@ -201,7 +155,7 @@ async function framed(visit) {
 }
 
 /** One click, one session, one message; also when the page is loaded again with its message. */
-async function sentOnce(visit) {
+async function sentOnce(visit: Visit): Promise<void> {
   const { page } = visit;
   const plain = page.url();
   await page.reload();
@@ -212,17 +166,19 @@ async function sentOnce(visit) {
   assert.equal(sentTo(visit, "POST", "/api/sessions").length, 1);
   const chats = sentTo(visit, "POST", "/api/chat");
   assert.equal(chats.length, 1);
-  const [, , { sessionId: id, messages }] = chats[0];
-  assert.deepEqual([id, messages.length, messages[0].parts[0].text], [sessionId(page), 1, FIRST]);
+  const body = valueAt(chats, 0, 2);
+  const text = valueAt(body, "messages", 0, "parts", 0, "text");
+  const sent = [valueAt(body, "sessionId"), valueAt(body, "messages", "length"), text];
+  assert.deepEqual(sent, [sessionId(page), 1, FIRST]);
 }
 
 /** A shared address with a message starts the chat once, and a reload does not. */
-async function initial(visit) {
+async function initial(visit: Visit): Promise<void> {
   const { page } = visit;
   withPictures(visit);
   const made = await page.request.post(new URL("api/sessions", visit.url).href, { data: {} });
   const { id } = await made.json();
-  await hold(APIFY);
+  await standin.hold({ path: APIFY });
   const address = new URL(`session/${id}`, visit.url).href;
   const message = encodeURIComponent(VIDEO);
   await page.goto(`${address}?initial=${message}`);
@@ -235,24 +191,26 @@ async function initial(visit) {
   await side(visit, "对话");
   await state(page, "crawl_youtube_videos", "running");
   assert.equal(await part(page, "first").innerText(), REQUEST);
-  await release();
+  await standin.release();
   await completed(page);
   assert.equal(sentTo(visit, "POST", "/api/chat").length, 1);
-  await forget();
+  await standin.forget();
 }
 
 /** Edits are saved after a pause, once, and other tabs show them. */
-async function edits(visit) {
+async function edits(visit: Visit): Promise<void> {
   const { page } = visit;
   await made(visit);
   await side(visit, "手册");
   await radio(page, "Blocks").check();
   const title = field(page, 1, "标题");
   // The note stands for as long as the pause, so the page itself looks for it, from before the edits.
-  const noted = page.waitForFunction(
-    () => document.querySelector("[data-part='save']")?.textContent.startsWith("有未保存的修改"),
+  const noted = page.waitForFunction(() =>
+    document.querySelector("[data-part='save']")?.textContent?.startsWith("有未保存的修改"),
   );
-  const patched = page.waitForRequest((request) => request.method() === "PATCH").then(() => Date.now());
+  const patched = page
+    .waitForRequest((request) => request.method() === "PATCH")
+    .then(() => Date.now());
   for (const text of ["A", "Ab"]) await title.fill(text);
   const editedAt = Date.now();
   await title.fill("Abc");
@@ -262,9 +220,10 @@ async function edits(visit) {
   assert.ok(pause >= DEBOUNCE_MS - 50, `saved ${pause} ms later`);
   await page.getByText("已保存", { exact: true }).waitFor();
   const patches = () => sentTo(visit, "PATCH", "/state");
-  assert.deepEqual(patches().map(([, , body]) => body.blocks[0].title), ["Abc"]);
-  assert.deepEqual(Object.keys(patches()[0][2]), ["blocks"]);
-  await invalid(visit, title, patches);
+  const titles = patches().map(([, , body]) => valueAt(body, "blocks", 0, "title"));
+  assert.deepEqual(titles, ["Abc"]);
+  assert.deepEqual(Object.keys(Object(valueAt(patches(), 0, 2))), ["blocks"]);
+  await invalid(visit, title);
   await agree(visit, title);
   // What was edited last is saved also if the page is left at once.
   await title.fill("At the door");
@@ -273,16 +232,18 @@ async function edits(visit) {
   await radio(page, "Blocks").check();
   const typed = field(page, 1, "标题");
   await eventually(async () => assert.equal(await typed.inputValue(), "At the door"));
-  const { state: { blocks, spotBlocks } } = await session(page);
+  const { blocks, spotBlocks } = (await session(page)).state;
   assert.equal(blocks[0].title, "At the door");
-  assert.deepEqual(spotBlocks, blocks.filter(({ type }) => type === "spot"));
+  const spots = blocks.filter(({ type }: { type: string }) => type === "spot");
+  assert.deepEqual(spotBlocks, spots);
   await page.getByText("已保存", { exact: true }).waitFor();
 }
 
 /** What is wrong is said, and not saved. */
-async function invalid(visit, title, patches) {
+async function invalid(visit: Visit, title: Locator): Promise<void> {
   const { page } = visit;
-  const before = patches().length;
+  const patches = () => sentTo(visit, "PATCH", "/state").length;
+  const before = patches();
   await title.fill(" ");
   await page.getByText("有错误，未保存").waitFor();
   await page.getByText("标题不能为空").waitFor();
@@ -293,22 +254,24 @@ async function invalid(visit, title, patches) {
   await title.fill("Abc");
   await page.getByText("标题不能为空").waitFor({ state: "detached" });
   await page.getByText("有错误，未保存").waitFor();
-  assert.equal(patches().length, before);
+  assert.equal(patches(), before);
   await field(page, 1, "纬度").fill("35.5");
   await field(page, 1, "经度").fill("139.5");
   await eventually(async () =>
-    assert.deepEqual((await session(page)).state.blocks[0].location, { lat: 35.5, lng: 139.5 }));
+    assert.deepEqual((await session(page)).state.blocks[0].location, { lat: 35.5, lng: 139.5 }),
+  );
   await page.getByText("已保存", { exact: true }).waitFor();
 }
 
 /** Two tabs show the same blocks, whichever of them edits. */
-async function agree(visit, title) {
+async function agree(visit: Visit, title: Locator): Promise<void> {
   const { page } = visit;
   const other = await visit.tab(page.url());
   await side(visit, "手册", other);
   await radio(other, "Blocks").check();
   const theirs = field(other, 1, "标题");
-  const shows = (shown, text) => eventually(async () => assert.equal(await shown.inputValue(), text));
+  const shows = (shown: Locator, text: string) =>
+    eventually(async () => assert.equal(await shown.inputValue(), text));
   await shows(theirs, "Abc");
   await theirs.fill("From the other tab");
   await shows(title, "From the other tab");
@@ -319,27 +282,36 @@ async function agree(visit, title) {
 }
 
 /** The next answer about the session is on its way until `arrive()`, which ends when the page has it. */
-async function delayRead(page) {
+async function delayRead(
+  page: Page,
+): Promise<{ asked: Promise<unknown>; arrive(): Promise<void> }> {
   const path = /[/]api[/]sessions[/][^/]+$/;
   const asked = page.waitForRequest(path);
-  let arrive;
-  const arriving = new Promise((resolve) => (arrive = resolve));
-  await page.route(path, async (route) => {
-    const response = await route.fetch();
-    await arriving;
-    await route.fulfill({ response });
-  }, { times: 1 });
-  return { asked, async arrive() {
-    arrive();
-    await (await (await asked).response()).finished();
-  } };
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route(
+    path,
+    async (route) => {
+      const response = await route.fetch();
+      await released;
+      await route.fulfill({ response });
+    },
+    { times: 1 },
+  );
+  const arrive = async () => {
+    release();
+    await (await (await asked).response())?.finished();
+  };
+  return { asked, arrive };
 }
 
 /** Stop ends the run, says so, and the conversation goes on from there. */
-async function stop(visit) {
+async function stop(visit: Visit): Promise<void> {
   const { page } = visit;
   withPictures(visit);
-  await hold(APIFY);
+  await standin.hold({ path: APIFY });
   await start(visit);
   await state(page, "crawl_youtube_videos", "running");
   // Another tab says that something has changed, and what the page then reads comes behind the stop.
@@ -356,19 +328,19 @@ async function stop(visit) {
   assert.equal((await session(page)).status, "CANCELLED");
   await state(page, "crawl_youtube_videos", "cancelled");
   await visit.look("stopped");
-  await release();
+  await standin.release();
   await page.getByRole("button", { name: "继续" }).click();
   await side(visit, "对话");
   await completed(page);
   assert.ok((await session(page)).state.handbookHtml);
-  await forget();
+  await standin.forget();
 }
 
 /** A reload in the middle, and a second tab, follow the run that is under way. */
-async function reload(visit) {
+async function reload(visit: Visit): Promise<void> {
   const { page } = visit;
   withPictures(visit);
-  await hold(APIFY);
+  await standin.hold({ path: APIFY });
   await start(visit);
   await state(page, "crawl_youtube_videos", "running");
   await page.reload();
@@ -378,46 +350,53 @@ async function reload(visit) {
   await side(visit, "对话", other);
   await state(other, "crawl_youtube_videos", "running");
   await visit.look("rejoined");
-  await release();
+  await standin.release();
   for (const tab of [page, other]) {
     await state(tab, "generate_handbook_html", "done");
     await side(visit, "对话", tab);
     await completed(tab);
   }
-  const shown = (tab) => tab.getByRole("log").innerText();
+  const shown = (tab: Page) => tab.getByRole("log").innerText();
   await eventually(async () => assert.equal(await shown(page), await shown(other)));
   // Nothing is shown twice.
   await comesTo(page.locator(".w-tool"), TOOLS.length);
   await thanks(visit, other);
-  await forget();
+  await standin.forget();
 }
 
 /** What one tab says, the other one shows. */
-async function thanks(visit, other) {
+async function thanks(visit: Visit, other: Page): Promise<void> {
   await visit.page.getByRole("textbox", { name: "消息" }).fill("谢谢");
   await visit.page.keyboard.press("Enter");
-  const last = (tab) => tab.getByRole("article", { name: "助手" }).nth(1);
+  const last = (tab: Page) => tab.getByRole("article", { name: "助手" }).nth(1);
   await last(visit.page).waitFor();
   await last(other).waitFor();
   await eventually(async () =>
-    assert.equal(await last(visit.page).innerText(), await last(other).innerText()));
+    assert.equal(await last(visit.page).innerText(), await last(other).innerText()),
+  );
   assert.equal(sentTo(visit, "POST", "/api/chat").length, 2);
 }
 
 /** The edge between both sides is dragged, or moved by keyboard; the link is shared. */
-async function panel(visit) {
+async function panel(visit: Visit): Promise<void> {
   const { page } = visit;
   await made(visit);
   const handle = page.getByRole("separator", { name: "调整对话面板宽度" });
   const width = async () => {
-    const { width: shown } = await page.getByRole("region", { name: "对话", exact: true }).boundingBox();
-    return [shown, await handle.getAttribute("aria-valuenow")];
+    const { width } = await boxOf(page.getByRole("region", { name: "对话", exact: true }));
+    return [width, await handle.getAttribute("aria-valuenow")];
   };
-  const becomes = (wanted) => eventually(async () =>
-    assert.deepEqual(await width(), [wanted, String(wanted)]));
+  const becomes = (wanted: number) =>
+    eventually(async () => assert.deepEqual(await width(), [wanted, String(wanted)]));
   await becomes(420);
-  for (const [by, wanted] of [[-60, 480], [-500, 600], [900, 300], [-100, 400]]) {
-    const box = await handle.boundingBox();
+  const moves: [by: number, wanted: number][] = [
+    [-60, 480],
+    [-500, 600],
+    [900, 300],
+    [-100, 400],
+  ];
+  for (const [by, wanted] of moves) {
+    const box = await boxOf(handle);
     const from = box.x + box.width / 2;
     // The pointer is at the middle of the handle, whose edge is that of the panel.
     await page.mouse.move(from, 400);
@@ -438,7 +417,7 @@ async function panel(visit) {
   await shared(visit);
 }
 
-async function shared(visit) {
+async function shared(visit: Visit): Promise<void> {
   const { page } = visit;
   await page.getByRole("button", { name: "Share" }).click();
   await page.getByText("链接已复制").waitFor();
@@ -454,7 +433,7 @@ async function shared(visit) {
 const HOSTILE = "<script>window.ran=1</script><img src=x onerror=window.ran=2>";
 
 /** What anybody writes is text. */
-async function hostile(visit) {
+async function hostile(visit: Visit): Promise<void> {
   const { page } = visit;
   const said = [
     "# 标题",
@@ -463,7 +442,8 @@ async function hostile(visit) {
     "![far](https://example.com/x.png)",
     "| a | b |\n|---|---|\n| 1 | **2** |",
   ].join("\n\n");
-  await says(said, said);
+  const fault = { kind: "script", contents: [said, said] } as const;
+  await standin.fault({ path: CHAT_MODEL, fault });
   await page.getByLabel("旅行要求（可选）").fill(`${HOSTILE} **bold**`);
   await page.getByRole("button", { name: "开始生成" }).click();
   await page.waitForURL(/\/session\/[^?]+$/);
@@ -472,9 +452,12 @@ async function hostile(visit) {
   await answer.getByRole("cell", { name: "2" }).waitFor();
   assert.equal(await part(page, "first").innerText(), `${HOSTILE} **bold**`);
   assert.match(await answer.innerText(), /<script>window.ran=1<\/script>/);
-  const links = await answer.getByRole("link").evaluateAll((all) =>
-    all.map((link) => [link.href, link.target, link.rel]));
-  const safe = (href) => [href, "_blank", "noopener noreferrer"];
+  const links = await answer
+    .getByRole("link")
+    .evaluateAll((all: HTMLAnchorElement[]) =>
+      all.map(({ href, target, rel }) => [href, target, rel]),
+    );
+  const safe = (href: string) => [href, "_blank", "noopener noreferrer"];
   assert.deepEqual(links, [safe("https://example.com/"), safe("https://example.com/x.png")]);
   assert.equal(await answer.locator("img, script, [onerror]").count(), 0);
   // A page that still works on something takes no message.
@@ -485,16 +468,22 @@ async function hostile(visit) {
   assert.equal(await mine.innerText(), `${HOSTILE} _two_`);
   await page.getByRole("article", { name: "助手" }).nth(1).waitFor();
   await idle(page);
-  await forget();
+  await standin.forget();
   await visit.look("said");
   await hostileBlocks(visit);
-  assert.equal(await page.evaluate(() => globalThis.ran), undefined);
+  assert.equal(await page.evaluate(() => window.ran), undefined);
 }
 
-async function hostileBlocks(visit) {
+async function hostileBlocks(visit: Visit): Promise<void> {
   const { page } = visit;
-  const block = { block_id: "b", type: "other", title: HOSTILE, description: HOSTILE,
-    location: null, smart_tags: [HOSTILE] };
+  const block = {
+    block_id: "b",
+    type: "other",
+    title: HOSTILE,
+    description: HOSTILE,
+    location: null,
+    smart_tags: [HOSTILE],
+  };
   const path = page.url().replace("/session/", "/api/sessions/");
   await page.request.patch(`${path}/state`, { data: { blocks: [block] } });
   await page.request.patch(path, { data: { title: HOSTILE } });
@@ -506,10 +495,10 @@ async function hostileBlocks(visit) {
   await visit.look("blocks");
 }
 
-const banner = (page) => page.getByText("连接已断开，正在重连…");
+const banner = (page: Page) => page.getByText("连接已断开，正在重连…");
 
 /** An edit and a message of a page without a connection are not stored. */
-async function editOffline(visit) {
+async function editOffline(visit: Visit): Promise<void> {
   const { page } = visit;
   await side(visit, "手册");
   await radio(page, "Blocks").check();
@@ -523,20 +512,20 @@ async function editOffline(visit) {
 }
 
 /** The edit and the message are stored once the connection is back. */
-async function recover({ page }) {
+async function recover({ page }: Visit): Promise<void> {
   await banner(page).waitFor({ state: "detached" });
   await page.getByText("消息未发送").waitFor();
   await page.getByRole("button", { name: "重试" }).last().click();
   await page.getByRole("article", { name: "助手" }).nth(1).waitFor();
   await eventually(async () => {
-    const { state: { blocks }, messages } = await session(page);
-    assert.equal(blocks[0].title, "While away");
+    const { state, messages } = await session(page);
+    assert.equal(state.blocks[0].title, "While away");
     assert.equal(messages.length, 4);
   });
 }
 
 /** The server is away: the page says so, keeps what was typed, and goes on when it is back. */
-async function away(visit) {
+async function away(visit: Visit): Promise<void> {
   await made(visit);
   await visit.away();
   await banner(visit.page).waitFor();
@@ -548,15 +537,15 @@ async function away(visit) {
 }
 
 /** The server is killed in the middle of a run and at rest, and started again. */
-async function outlives(visit) {
+async function outlives(visit: Visit): Promise<void> {
   const { page } = visit;
   // A server that starts refuses what is asked of it.
   visit.expect(/net::ERR|Failed to fetch|status of 503/);
   withPictures(visit);
-  await hold(APIFY);
+  const isHeld = await standin.hold({ path: APIFY });
   await start(visit);
   await state(page, "crawl_youtube_videos", "running");
-  await held();
+  await isHeld();
   await order("kill");
   await banner(page).waitFor();
   await visit.look("killed");
@@ -571,28 +560,36 @@ async function outlives(visit) {
   await editOffline(visit);
   await order("start");
   await recover(visit);
-  await forget();
+  await standin.forget();
 }
 
 /** A run fails: what the services say is shown, and it can go on. */
-async function fails(visit) {
+async function fails(visit: Visit): Promise<void> {
   const { page } = visit;
-  const fault = { kind: "status", status: 402 };
-  await control("POST", "/__faults", { path: APIFY, times: 1, fault });
+  const fault = { kind: "status", status: 402 } as const;
+  await standin.fault({ path: APIFY, times: 1, fault });
   await start(visit);
   await state(page, "crawl_youtube_videos", "failed");
   assert.ok(await card(page, "crawl_youtube_videos").locator(".w-tool-error").innerText());
   await status(page, "ERROR").waitFor();
   assert.match(await part(page, "summary").innerText(), /抓取视频信息/);
   await visit.look("failed");
-  await forget();
+  await standin.forget();
 }
 
 const scenarios = {
-  guide: both(guide), initial: onPhone(initial), edits: onPhone(edits), stop: onPhone(stop), reload: onPhone(reload),
-  panel, hostile: onPhone(hostile), away: onPhone(away), outlives: onPhone(outlives), fails: onPhone(fails),
+  guide: both(guide),
+  initial: onPhone(initial),
+  edits: onPhone(edits),
+  stop: onPhone(stop),
+  reload: onPhone(reload),
+  panel,
+  hostile: onPhone(hostile),
+  away: onPhone(away),
+  outlives: onPhone(outlives),
+  fails: onPhone(fails),
 };
 
 // Pictures of all pages are in one folder, under the names of their scenarios.
-const named = Object.entries(scenarios).map(([name, scenario]) => [`travel-${name}`, scenario]);
-await run(Object.fromEntries(named), given.href);
+const named = Object.entries(scenarios).map(([name, act]) => [`travel-${name}`, act] as const);
+await run(Object.fromEntries(named), URL_OF_PAGE);
