@@ -1,7 +1,7 @@
 // The stand-in of models and services, whose answers a scenario changes and holds back. The query of
 // a page's address names it (`?standin=...`), which means nothing to the page.
 import assert from "node:assert/strict";
-import { eventually, parameter, type Visit } from "./visit.ts";
+import { eventually, parameter } from "./visit.ts";
 
 /** What happens to requests instead of their answer. */
 interface Fault {
@@ -65,10 +65,3 @@ export class Standin {
     return requests.filter(({ fault }) => fault === "hang").length;
   }
 }
-
-/**
- * Has the stand-in that the address names hold the next request to a model. Nothing releases it,
- * since the server is killed meanwhile. Returns what waits for that request.
- */
-export const hang = ({ url }: Visit, model: string): Promise<() => Promise<void>> =>
-  new Standin(url).hold({ model });

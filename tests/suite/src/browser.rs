@@ -19,8 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(150);
 /// Prefix of a line by which the program gives the test an order.
 const ORDER: &str = "order ";
 
-/// Runs a scenario of a user at a browser. `program` is a file of `tests/clients/page`. Screenshots
-/// go to the folder of installed clients.
+/// Runs a scenario of a user at a browser. `program` is a compiled program of `tests/clients/page`,
+/// such as `asset.js`. Screenshots go to the folder of installed clients.
 ///
 /// # Errors
 ///

@@ -19,7 +19,7 @@ const TTL_MS: u32 = 30 * 60 * 1_000;
 /// Runs a scenario of a user at a browser.
 async fn at_a_browser(server: &TestServer, scenario: &str, path: &str) -> Result<(), LeftOut> {
     clients::page("asset")?;
-    browser::at_a_browser("asset.mjs", scenario, &server.url(path)).await
+    browser::at_a_browser("asset.js", scenario, &server.url(path)).await
 }
 
 /// Matches requests that extract trades.
@@ -42,7 +42,7 @@ fn trade(name: &str, ticker: Option<&str>) -> Value {
 async fn with_gate(server: &TestServer, scenario: &str) -> Result<(), LeftOut> {
     clients::page("asset")?;
     let gate = server.standin().gate(Pattern::model("chat"));
-    browser::with_gate("asset.mjs", scenario, &server.url(PREFIX), gate).await
+    browser::with_gate("asset.js", scenario, &server.url(PREFIX), gate).await
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn s0_86_progress_of_nodes_is_shown() {
         "extract" => extraction.open(),
         other => panic!("unexpected order `{other}` of the scenario"),
     };
-    need!(browser::with_orders("asset.mjs", "progresses", &server.url(PREFIX), obey).await);
+    need!(browser::with_orders("asset.js", "progresses", &server.url(PREFIX), obey).await);
 }
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn a_page_reports_a_killed_server_and_continues() {
         [place::base_toml(standin), place::asset_toml(standin, "sqlite:asset.db")].concat()
     });
     let scene = scene.await;
-    need!(browser::with_kills("asset.mjs", "outlives", &scene, PREFIX).await);
+    need!(browser::with_kills("asset.js", "outlives", &scene, PREFIX).await);
     let mut database = open_sqlite(&scene.place.data().join("asset.db")).await;
     let stored = sqlite_rows(&mut database, "Operation").await;
     assert_eq!(stored.len(), 1, "the trade is stored once: {stored:?}");

@@ -1,9 +1,21 @@
-// A user of the page of `asset`: `node asset.mjs <scenario> <url> <folder for pictures>`. The address
-// may bring `picture`, a screenshot in base64, and `thread`, a thread to go on with.
-
+// A user of the page of `asset`: `node asset.js <scenario> <url> <folder for pictures>`. The
+// address may bring `picture`, a screenshot in base64, and `thread`, a thread to go on with.
 import assert from "node:assert/strict";
-import { hang } from "./standin.js";
-import { both, comesTo, onPhone, order, run, watchLongTasks, watchRows } from "./visit.js";
+import type { Locator, Page } from "playwright-core";
+import { Standin } from "./standin.ts";
+import {
+  both,
+  comesTo,
+  onPhone,
+  order,
+  parameter,
+  run,
+  textOf,
+  type Visit,
+  valueAt,
+  watchLongTasks,
+  watchRows,
+} from "./visit.ts";
 
 const TRADE = "昨天买入腾讯 100 股 320";
 
@@ -15,56 +27,62 @@ const OPERATION = ["操作", "股票代码", "股票名称", "数量", "价格",
 
 const HOLDING = ["股票代码", "股票名称", "持仓数量", "成本价", "币种"];
 
-const parameter = (visit, name) => new URL(visit.url).searchParams.get(name);
+const dialog = (page: Page) => page.getByRole("dialog", { name: "新增资产" });
 
-const dialog = (page) => page.getByRole("dialog", { name: "新增资产" });
+const review = (page: Page) => dialog(page).getByRole("table", { name: "待确认的记录" });
 
-const review = (page) => dialog(page).getByRole("table", { name: "待确认的记录" });
+const cell = (page: Page, row: number, heading: string) =>
+  dialog(page).getByLabel(`第 ${row} 行 ${heading}`, { exact: true });
 
-const cell = (page, row, heading) => dialog(page).getByLabel(`第 ${row} 行 ${heading}`, { exact: true });
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 
-const button = (page, name) => page.getByRole("button", { name, exact: true });
-
-async function open(page) {
+async function open(page: Page): Promise<void> {
   await button(page, "新增资产").click();
   await dialog(page).waitFor();
 }
 
-async function describe(page, text) {
+async function describe(page: Page, text: string): Promise<void> {
   await dialog(page).getByLabel("描述交易或持仓").fill(text);
   await button(page, "开始解析").click();
 }
 
 /** From a sentence to its review. */
-async function parse(page, text) {
+async function parse(page: Page, text: string): Promise<void> {
   await open(page);
   await describe(page, text);
   await review(page).waitFor();
 }
 
-async function headings(page) {
+async function headings(page: Page): Promise<string[]> {
   const texts = await review(page).getByRole("columnheader").allTextContents();
   return texts.slice(0, -1);
 }
 
-async function choose(page, portfolio) {
+async function choose(page: Page, portfolio: string): Promise<void> {
   await dialog(page).getByLabel("投资组合").selectOption({ label: "＋ 新建组合" });
   await dialog(page).getByLabel("新组合名称").fill(portfolio);
 }
 
-async function confirm(page) {
+async function confirm(page: Page): Promise<void> {
   const loaded = page.waitForEvent("load");
   await button(page, "确认添加到组合").click();
   await loaded;
 }
 
-const stored = (page, title) => page.getByRole("table", { name: title });
+const stored = (page: Page, title: string) => page.getByRole("table", { name: title });
 
 /** Requests that store something. */
-const resumes = (visit) => visit.sent.filter(([, path]) => path.endsWith("/resume"));
+const resumes = ({ sent }: Visit) => sent.filter(([, path]) => path.endsWith("/resume"));
+
+/** Requests that begin a run. */
+const streams = ({ sent }: Visit) => sent.filter(([, path]) => path.endsWith("/stream"));
+
+/** The thread with which a reload goes on. */
+const savedThread = (page: Page): Promise<string | null> =>
+  page.evaluate((key) => localStorage.getItem(key), KEY);
 
 /** S0-86, S0-87, S0-89, S0-90, S0-91, S0-93: input, progress, result, stored list. */
-async function adds(visit) {
+async function adds(visit: Visit): Promise<void> {
   const { page } = visit;
   const name = `长期 ${visit.viewport.width}`;
   await page.getByText("还没有记录").first().waitFor({ state: "attached" });
@@ -91,14 +109,14 @@ async function adds(visit) {
   }
   assert.equal(await dialog(page).count(), 0, "the page starts over");
   await visit.look("stored");
-  const [[, , body]] = resumes(visit);
-  assert.equal(body.confirmedData.riskCategory, "aggressive");
+  const [resume] = resumes(visit);
+  assert.equal(valueAt(resume, 2, "confirmedData", "riskCategory"), "aggressive");
   await page.getByLabel("查看组合").selectOption({ label: name });
   await stored(page, "交易记录").getByText("0700.HK").first().waitFor();
 }
 
 /** The page shows the nodes while they work. */
-async function progresses(visit) {
+async function progresses(visit: Visit): Promise<void> {
   const { page } = visit;
   await open(page);
   await describe(page, TRADE);
@@ -114,20 +132,26 @@ async function progresses(visit) {
 }
 
 /** Why a cell is invalid: with the focus on the cell, the whole text is below it. */
-async function reasonBelow(page, field) {
+async function reasonBelow(page: Page, field: Locator): Promise<string> {
   await field.focus();
   const reason = dialog(page).locator(`[id="${await field.getAttribute("aria-describedby")}"]`);
   await reason.waitFor();
   const isWhole = await reason.evaluate((it) => {
-    const [text, frame] = [it, it.closest('[role="group"]')].map((box) => box.getBoundingClientRect());
+    const text = it.getBoundingClientRect();
+    const frame = it.closest('[role="group"]')?.getBoundingClientRect();
+    if (frame === undefined) throw new Error("the table has no frame");
     return text.left >= frame.left && text.right <= frame.right && text.bottom <= frame.bottom;
   });
   assert.ok(isWhole, "the frame of the table cuts the reason");
-  return reason.textContent();
+  return textOf(reason);
 }
 
+/** Returns the color of the cell around a field. */
+const backgroundOf = (field: Locator): Promise<string> =>
+  field.locator("xpath=ancestor::td").evaluate((it) => getComputedStyle(it).backgroundColor);
+
 /** S0-88, S0-89: red cells, checks by column, rows that are added and deleted. */
-async function completes(visit) {
+async function completes(visit: Visit): Promise<void> {
   const { page } = visit;
   await parse(page, "买入青杉玩偶 100 股 200，卖出苹果 10 股");
   await dialog(page).getByText("UNKNOWN ticker: 青杉玩偶").waitFor();
@@ -135,11 +159,8 @@ async function completes(visit) {
   assert.equal(await ticker.inputValue(), "");
   assert.equal(await ticker.getAttribute("placeholder"), "请补充");
   assert.equal(await ticker.getAttribute("aria-invalid"), "true");
-  const red = await ticker.evaluate((it) => getComputedStyle(it.closest("td")).backgroundColor);
-  const plain = await cell(page, 1, "股票名称").evaluate(
-    (it) => getComputedStyle(it.closest("td")).backgroundColor,
-  );
-  assert.notEqual(red, plain);
+  const red = await backgroundOf(ticker);
+  assert.notEqual(red, await backgroundOf(cell(page, 1, "股票名称")));
   assert.equal(await cell(page, 2, "价格").getAttribute("placeholder"), "请补充");
   await choose(page, `补充 ${visit.viewport.width}`);
   const button_ = button(page, "确认添加到组合");
@@ -167,7 +188,7 @@ async function completes(visit) {
 }
 
 /** S0-58, S0-88: what is neither has an empty table, into which a person writes. */
-async function unknown(visit) {
+async function unknown(visit: Visit): Promise<void> {
   const { page } = visit;
   await parse(page, "今天天气很好");
   await dialog(page).getByText("无法识别为交易或持仓信息").waitFor();
@@ -183,34 +204,42 @@ async function unknown(visit) {
   await confirm(page);
   const row = stored(page, "持仓").getByRole("row").nth(1);
   await row.waitFor();
-  assert.match(await row.textContent(), /600519\.SS.*1,000.*1,500\.5.*CNY/);
+  assert.match(await textOf(row), /600519\.SS.*1,000.*1,500\.5.*CNY/);
 }
 
 /** S0-93: a screenshot is pasted, dropped or chosen, checked, previewed and sent. */
-async function pictures(visit) {
+async function pictures(visit: Visit): Promise<void> {
   const { page } = visit;
-  const picture = parameter(visit, "picture");
+  const picture = parameter(visit.url, "picture");
   await open(page);
   const field = dialog(page).getByLabel("描述交易或持仓");
-  const give = (kind, type, size) =>
+  const give = (kind: "paste" | "drop", type: string, size: number | null) =>
     field.evaluate(
-      (element, [kind, type, size, base64]) => {
-        const bytes = size === null
-          ? Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))
-          : new Uint8Array(size);
+      (element, { kind, type, size, picture }) => {
+        const bytes =
+          size === null
+            ? Uint8Array.from(atob(picture), (char) => char.charCodeAt(0))
+            : new Uint8Array(size);
         const transfer = new DataTransfer();
         transfer.items.add(new File([bytes], `shot.${type.split("/")[1]}`, { type }));
-        const event = kind === "paste"
-          ? new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, cancelable: true })
-          : new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true });
+        const event =
+          kind === "paste"
+            ? new ClipboardEvent("paste", {
+                clipboardData: transfer,
+                bubbles: true,
+                cancelable: true,
+              })
+            : new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true });
         element.dispatchEvent(event);
       },
-      [kind, type, size, picture],
+      { kind, type, size, picture },
     );
   await give("paste", "text/plain", 3);
   await dialog(page).getByText("不支持的文件：shot.plain").waitFor();
   await give("drop", "image/png", (10 << 20) + 1);
-  await dialog(page).getByText(/文件过大：shot\.png/).waitFor();
+  await dialog(page)
+    .getByText(/文件过大：shot\.png/)
+    .waitFor();
   assert.equal(await dialog(page).getByAltText("预览：shot.png").count(), 0);
   await give("paste", "image/png", null);
   await dialog(page).getByAltText("预览：shot.png").waitFor();
@@ -218,29 +247,33 @@ async function pictures(visit) {
   await give("drop", "image/png", null);
   const preview = dialog(page).getByAltText("预览：shot.png");
   await preview.waitFor();
-  assert.ok(await preview.evaluate((image) => image.decode().then(() => image.naturalWidth > 0)));
+  const width = await preview.evaluate(async (image: HTMLImageElement) => {
+    await image.decode();
+    return image.naturalWidth;
+  });
+  assert.ok(width > 0);
   await visit.look("preview");
   await button(page, "开始解析").click();
   await review(page).waitFor();
   assert.deepEqual(await headings(page), HOLDING);
   assert.equal(await cell(page, 1, "股票代码").inputValue(), "600519.SS");
-  const [, , body] = visit.sent.find(([, path]) => path.endsWith("/stream"));
-  assert.ok(body.imageData.startsWith("data:image/png;base64,"));
+  const [request] = streams(visit);
+  assert.match(String(valueAt(request, 2, "imageData")), /^data:image\/png;base64,/);
 }
 
 /** S0-89: `重新输入` forgets the result and its thread. */
-async function again(visit) {
+async function again(visit: Visit): Promise<void> {
   const { page } = visit;
   await parse(page, TRADE);
-  assert.ok(await page.evaluate((key) => localStorage.getItem(key), KEY));
+  assert.ok(await savedThread(page));
   await button(page, "重新输入").click();
   await dialog(page).getByLabel("描述交易或持仓").waitFor();
-  assert.equal(await page.evaluate((key) => localStorage.getItem(key), KEY), null);
+  assert.equal(await savedThread(page), null);
   assert.equal(await review(page).count(), 0);
 }
 
 /** S0-86: a reload goes on, at the result and while the nodes are at work. */
-async function reloads(visit) {
+async function reloads(visit: Visit): Promise<void> {
   const { page } = visit;
   await open(page);
   await describe(page, TRADE);
@@ -253,15 +286,15 @@ async function reloads(visit) {
   await page.reload();
   await review(page).waitFor();
   assert.equal(await cell(page, 1, "股票代码").inputValue(), "0700.HK");
-  assert.equal(visit.sent.filter(([, path]) => path.endsWith("/stream")).length, 1);
+  assert.equal(streams(visit).length, 1);
 }
 
 /** S0-85: a page that is reopened on an expired thread starts over without a word. */
-async function reopens(visit) {
+async function reopens(visit: Visit): Promise<void> {
   const { page } = visit;
   visit.expect(/410/);
-  const thread = parameter(visit, "thread");
-  await page.evaluate(([key, id]) => localStorage.setItem(key, id), [KEY, thread]);
+  const thread = parameter(visit.url, "thread");
+  await page.evaluate(({ key, thread }) => localStorage.setItem(key, thread), { key: KEY, thread });
   const asked = page.waitForResponse((response) => response.url().includes(`/threads/${thread}`));
   await page.reload();
   assert.equal((await asked).status(), 410);
@@ -274,36 +307,39 @@ async function reopens(visit) {
 }
 
 /** S0-73, S0-85: the message is shown when an expired review is confirmed. */
-async function expires(visit) {
+async function expires(visit: Visit): Promise<void> {
   const { page } = visit;
   visit.expect(/410/);
   await parse(page, TRADE);
   await choose(page, "过期");
-  const thread = await page.evaluate((key) => localStorage.getItem(key), KEY);
+  const thread = await savedThread(page);
   const gone = await page.request.delete(new URL(`/api/v1/threads/${thread}`, visit.url).href);
   assert.ok(gone.ok(), `${gone.status()}`);
   await button(page, "确认添加到组合").click();
   await dialog(page).getByText(EXPIRED).waitFor();
   await dialog(page).getByLabel("描述交易或持仓").waitFor();
   await visit.look("expired");
-  assert.equal(await page.evaluate((key) => localStorage.getItem(key), KEY), null);
+  assert.equal(await savedThread(page), null);
 }
 
 /** The page shows a failure of a model, and what was written stays. */
-async function fails(visit) {
+async function fails(visit: Visit): Promise<void> {
   const { page } = visit;
   await open(page);
   await describe(page, TRADE);
-  await dialog(page).getByRole("alert").getByText(/^AI 解析失败/).waitFor();
+  await dialog(page)
+    .getByRole("alert")
+    .getByText(/^AI 解析失败/)
+    .waitFor();
   await page.waitForFunction(
-    (text) => document.querySelector("dialog textarea")?.value === text,
+    (text) => document.querySelector<HTMLTextAreaElement>("dialog textarea")?.value === text,
     TRADE,
   );
   await visit.look("failed");
 }
 
 /** A double click stores once. */
-async function twice(visit) {
+async function twice(visit: Visit): Promise<void> {
   const { page } = visit;
   await parse(page, TRADE);
   await choose(page, "双击");
@@ -317,7 +353,7 @@ async function twice(visit) {
 }
 
 /** Two tabs on one thread agree: what one stores, the other shows as stored. */
-async function tabs(visit) {
+async function tabs(visit: Visit): Promise<void> {
   const { page } = visit;
   await parse(page, TRADE);
   const other = await visit.tab();
@@ -334,7 +370,7 @@ async function tabs(visit) {
 }
 
 /** The server is away while a review is confirmed, and back. */
-async function away(visit) {
+async function away(visit: Visit): Promise<void> {
   const { page } = visit;
   await parse(page, TRADE);
   await choose(page, "断线");
@@ -351,12 +387,12 @@ async function away(visit) {
 }
 
 /** The server is killed while the nodes work and while a review is confirmed, and started again. */
-async function outlives(visit) {
+async function outlives(visit: Visit): Promise<void> {
   const { page } = visit;
   // A server that starts refuses what is asked of it.
   visit.expect(/net::ERR|Failed to fetch|network error|status of 503/);
   const lost = dialog(page).getByText("连接已断开，正在重连…");
-  const isHeld = await hang(visit, "chat");
+  const isHeld = await new Standin(visit.url).hold({ model: "chat" });
   await open(page);
   await describe(page, TRADE);
   await isHeld();
@@ -379,11 +415,11 @@ async function outlives(visit) {
   await confirm(page);
   await stored(page, "交易记录").getByText("300", { exact: true }).waitFor();
   await comesTo(stored(page, "交易记录").getByRole("row"), 2);
-  assert.equal(visit.sent.filter(([, path]) => path.endsWith("/stream")).length, 1);
+  assert.equal(streams(visit).length, 1);
 }
 
 /** What others wrote shows as text. */
-async function hostile(visit) {
+async function hostile(visit: Visit): Promise<void> {
   const { page } = visit;
   let alerts = 0;
   page.on("dialog", (shown) => {
@@ -409,38 +445,50 @@ async function hostile(visit) {
   assert.equal(alerts, 0);
 }
 
-/** Rows of a review that exist at once: those in sight, some around them, and the one with the focus. */
+/**
+ * Rows of a review that exist at once: those in sight, some around them, and the one with the focus.
+ */
 const MOST_ROWS = 60;
 
 /** Pixels by which the table of a review is scrolled at a time. */
 const SCROLL_PX = 200;
 
 /**
- * Long tasks while the table is typed into and scrolled, at most. A table that rendered all of its rows would have one at
- * each of about 50 steps.
+ * Long tasks while the table is typed into and scrolled, at most. A table that rendered all of its
+ * rows would have one at each of about 50 steps.
  */
 const MOST_LONG_TASKS = 12;
 
-/** Numbers of the rows in which typing into a field of row `row` changes something of the document. */
-async function rowsChangedByTyping(page, row, heading, text) {
+/** Returns the numbers of the rows that change when somebody types into a field of row `row`. */
+async function rowsChangedByTyping(
+  page: Page,
+  row: number,
+  heading: string,
+  text: string,
+): Promise<number[]> {
   const field = cell(page, row, heading);
   await field.focus();
-  await review(page).evaluate((table) => {
-    globalThis.changed = [];
+  const changed = await review(page).evaluateHandle((table) => {
+    const changed = new Set<number>();
     const observer = new MutationObserver((records) => {
       for (const { target } of records) {
         const element = target instanceof Element ? target : target.parentElement;
-        globalThis.changed.push(Number(element.closest("tr")?.dataset.index ?? -1) + 1);
+        changed.add(Number(element?.closest("tr")?.dataset.index ?? -1) + 1);
       }
     });
-    observer.observe(table, { subtree: true, childList: true, attributes: true, characterData: true });
+    const kinds = { childList: true, attributes: true, characterData: true };
+    observer.observe(table, { subtree: true, ...kinds });
+    return changed;
   });
   await field.pressSequentially(text);
-  return page.evaluate(() => [...new Set(globalThis.changed)]);
+  return changed.evaluate((rows) => [...rows]);
 }
 
-/** 200 rows: few exist, all can be reached, edited and stored without delay, and an edit changes its row alone. */
-async function many(visit) {
+/**
+ * 200 rows: few exist, all can be reached, edited and stored without delay, and an edit changes its
+ * row alone.
+ */
+async function many(visit: Visit): Promise<void> {
   const { page } = visit;
   await parse(page, "买入");
   await dialog(page).getByText("共 200 行").waitFor();
@@ -469,17 +517,17 @@ async function many(visit) {
   await visit.look("many");
   await choose(page, "很多");
   await confirm(page);
-  const [[, , body]] = resumes(visit).slice(-1);
-  assert.equal(body.confirmedData.rows.length, 200);
-  assert.equal(body.confirmedData.rows[199].quantity, 7);
+  const rows = valueAt(resumes(visit).at(-1), 2, "confirmedData", "rows");
+  assert.equal(valueAt(rows, "length"), 200);
+  assert.equal(valueAt(rows, 199, "quantity"), 7);
 }
 
 /** S0-86 to S0-93 without a mouse. */
-async function keyboard(visit) {
+async function keyboard(visit: Visit): Promise<void> {
   const { page } = visit;
-  const press = (key) => page.keyboard.press(key);
-  const isFocused = (locator) => locator.evaluate((it) => it === document.activeElement);
-  const tabTo = async (locator, most = 60) => {
+  const press = (key: string) => page.keyboard.press(key);
+  const isFocused = (locator: Locator) => locator.evaluate((it) => it === document.activeElement);
+  const tabTo = async (locator: Locator, most = 60) => {
     for (let presses = 0; presses < most; presses += 1) {
       if ((await locator.count()) > 0 && (await isFocused(locator))) return;
       await press("Tab");
@@ -516,7 +564,7 @@ async function keyboard(visit) {
 }
 
 /** A link opens the dialog with its text; a reload does not open it again. */
-async function suggests(visit) {
+async function suggests(visit: Visit): Promise<void> {
   const { page } = visit;
   const field = dialog(page).getByLabel("描述交易或持仓");
   await field.waitFor();
@@ -530,7 +578,22 @@ async function suggests(visit) {
 }
 
 await run({
-  adds: both(adds), progresses, completes: both(completes), unknown: onPhone(unknown), pictures: onPhone(pictures),
-  again, reloads, reopens, expires: onPhone(expires), fails, twice, tabs, away, outlives: onPhone(outlives), hostile,
-  many, keyboard, suggests,
+  adds: both(adds),
+  progresses,
+  completes: both(completes),
+  unknown: onPhone(unknown),
+  pictures: onPhone(pictures),
+  again,
+  reloads,
+  reopens,
+  expires: onPhone(expires),
+  fails,
+  twice,
+  tabs,
+  away,
+  outlives: onPhone(outlives),
+  hostile,
+  many,
+  keyboard,
+  suggests,
 });
