@@ -106,10 +106,10 @@ async function read(response: Response): Promise<string> {
 }
 
 /** Converts an error. An abort is kept, because the caller itself stopped the request. */
-function failureOf(error: unknown): Error {
+export function failureOf(error: unknown, message = texts().noConnection): Error {
   if (error instanceof DOMException && error.name === "AbortError") return error;
   lost();
-  return new ApiError("network", texts().noConnection);
+  return new ApiError("network", message);
 }
 
 /** Returns the error in a response. Hosts, apps and proxies have different formats. */
