@@ -1,13 +1,14 @@
 // The connection, as users see it.
+import { onlineManager } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useRef, useSyncExternalStore } from "react";
 import { useTexts } from "../language/language.ts";
-import { type Connection, connection, lost, watch } from "./state.ts";
+import { type Connection, connection } from "./state.ts";
 
 export { connected, lost, reached } from "./state.ts";
 
 /** Returns the state of the connection. `onReturn` is called each time it is restored. */
 export function useConnection(onReturn?: () => void): Connection {
-  const state = useSyncExternalStore(watch, connection);
+  const state = useSyncExternalStore(onlineManager.subscribe, connection);
   const before = useRef(state);
   const returned = useEffectEvent(() => onReturn?.());
   useEffect(() => {
@@ -21,11 +22,6 @@ export function useConnection(onReturn?: () => void): Connection {
 export function Banner() {
   const texts = useTexts();
   const state = useConnection();
-  useEffect(() => {
-    const offline = () => lost();
-    addEventListener("offline", offline);
-    return () => removeEventListener("offline", offline);
-  }, []);
   return (
     <div className="w-banner" role="status" aria-live="polite" data-state={state}>
       {state === "lost" && <p>{texts.disconnected}</p>}

@@ -1,5 +1,7 @@
-// The state of the connection to the server. Nothing is checked while requests succeed. After one
-// has failed, the page requests its own entry document until it gets a response.
+// The state of the connection to the server, which TanStack Query shares. Nothing is checked while
+// requests succeed. After one has failed, the page requests its own entry document until it gets a
+// response.
+import { onlineManager } from "@tanstack/react-query";
 
 export type Connection = "connected" | "lost";
 
@@ -14,37 +16,35 @@ export function isAway(response: Response): boolean {
   return AWAY.includes(response.status);
 }
 
-let state: Connection = "connected";
 let timer: ReturnType<typeof setTimeout> | undefined;
-const watchers = new Set<() => void>();
+
+// Browsers know that the network is gone, but not whether the server is reachable.
+onlineManager.setEventListener(() => {
+  addEventListener("offline", lost);
+  return () => removeEventListener("offline", lost);
+});
 
 export function connection(): Connection {
-  return state;
-}
-
-/** Calls `watcher` at each change. Returns the function that ends this. */
-export function watch(watcher: () => void): () => void {
-  watchers.add(watcher);
-  return () => watchers.delete(watcher);
+  return onlineManager.isOnline() ? "connected" : "lost";
 }
 
 /** Records that a request has reached the server. */
 export function reached(): void {
   clearTimeout(timer);
   timer = undefined;
-  change("connected");
+  onlineManager.setOnline(true);
 }
 
 /** Records that a request has not reached the server. */
 export function lost(): void {
-  change("lost");
+  onlineManager.setOnline(false);
   if (timer === undefined) ask(FIRST_PAUSE_MS);
 }
 
 function ask(pauseMs: number): void {
   timer = setTimeout(async () => {
     const isBack = await isReachable();
-    if (state === "connected") return;
+    if (onlineManager.isOnline()) return;
     if (isBack) reached();
     else ask(Math.min(pauseMs * 2, LONGEST_PAUSE_MS));
   }, pauseMs);
@@ -59,24 +59,14 @@ async function isReachable(): Promise<boolean> {
   }
 }
 
-function change(next: Connection): void {
-  if (state === next) return;
-  state = next;
-  for (const watcher of [...watchers]) watcher();
-}
-
 /** Resolves when the server is reachable, immediately if it is. */
-export function connected(signal?: AbortSignal): Promise<void> {
-  if (state === "connected") return Promise.resolve();
-  return new Promise((resolve, reject) => {
-    const stop = watch(() => {
-      if (state !== "connected") return;
+export async function connected(): Promise<void> {
+  if (onlineManager.isOnline()) return;
+  await new Promise<void>((resolve) => {
+    const stop = onlineManager.subscribe((isOnline) => {
+      if (!isOnline) return;
       stop();
       resolve();
-    });
-    signal?.addEventListener("abort", () => {
-      stop();
-      reject(signal.reason);
     });
   });
 }
