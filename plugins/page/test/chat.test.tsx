@@ -6,6 +6,7 @@ import { type ChatOptions, type StoredChat, useChat } from "../src/ai/ai.ts";
 import { isSame, textOf, withoutLast } from "../src/ai/message.ts";
 import { ApiError } from "../src/api/index.ts";
 import { reached } from "../src/connection/connection.tsx";
+import { connection } from "../src/connection/state.ts";
 
 afterEach(() => {
   cleanup();
@@ -141,6 +142,29 @@ test("a run that ended before it was joined is shown as it ended", async () => {
   expect(asked).toEqual(["GET"]);
 });
 
+test("a stream that was cut is joined once the server is reachable", async () => {
+  fakeTimers();
+  const cut = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.error(new TypeError("network error")),
+  });
+  const asked = serve(
+    () => new Response(cut),
+    // The page itself, which is asked for until the server is reachable.
+    () => new Response(),
+    () => reply("好"),
+  );
+  const { result, texts } = chat({ read: async () => RUNNING });
+  act(() => void result.current.send("早"));
+  await pass(0);
+  expect([connection(), result.current.isBusy]).toEqual(["lost", false]);
+  await pass(500);
+  expect([connection(), texts(), asked]).toEqual([
+    "connected",
+    ["早", "好"],
+    ["POST", "GET", "GET"],
+  ]);
+});
+
 test("a sent message is answered, and the other tabs are told", async () => {
   const { answer, arrive } = held(() => reply("好"));
   serve(answer);
@@ -179,7 +203,7 @@ test("an unsent message is kept until the conversation has it", async () => {
   let stored = { ...EMPTY, messages: [message("user", "午饭")] };
   const { result, texts } = chat({ loaded: stored, read: async () => stored });
   const look = async () => {
-    document.dispatchEvent(new Event("visibilitychange"));
+    document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
     await pass(100);
   };
   await act(async () => {
@@ -209,7 +233,7 @@ test("an unsent message is recognized by its id if the server has changed its te
   expect(result.current.unsent?.text).toBe("早");
   const [sent] = JSON.parse(bodies[0] ?? "").messages;
   stored = { ...EMPTY, messages: [{ ...message("user", "早上好"), id: sent.id }] };
-  document.dispatchEvent(new Event("visibilitychange"));
+  document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
   await pass(100);
   expect([texts(), result.current.unsent]).toEqual([["早上好"], undefined]);
 });
@@ -224,7 +248,7 @@ test("a stop ends the stream and the run, and joins nothing meanwhile", async ()
   await pass(100);
   expect([texts(), result.current.isBusy]).toEqual([["早", "一"], true]);
   const cancel = vi.fn(async () => {
-    document.dispatchEvent(new Event("visibilitychange"));
+    document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
     await vi.advanceTimersByTimeAsync(0);
     stored = { ...EMPTY, messages: [ASKED, message("assistant", "一")] };
   });

@@ -4,19 +4,22 @@
 // a part of the stream (another tab, a reload, a lost connection), it reads the conversation again
 // and joins the stream of the active run.
 import { Chat, useChat as useSdkChat } from "@ai-sdk/react";
+import { focusManager } from "@tanstack/react-query";
 import {
   type ChatStatus,
   DefaultChatTransport,
   type HttpChatTransportInitOptions,
   type UIMessage,
 } from "ai";
-import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
-import { ApiError } from "../api/index.ts";
-import { useConnection } from "../connection/connection.tsx";
+import { useEffect, useEffectEvent, useRef, useState } from "react";
+import { ApiError, connectedFetch, errorOf } from "../api/index.ts";
+import { lost, useConnection } from "../connection/connection.tsx";
 import { inOrder, orNothing } from "../hook/reads.ts";
 import { useTabs } from "../hook/tabs.ts";
-import { NO_CONTENT, streamFetch } from "./fetch.ts";
 import { isSame, userTexts, withoutLast } from "./message.ts";
+
+/** Status of a response without content: there is no stream to join. */
+const NO_CONTENT = 204;
 
 /** Interval at which a growing message is rendered, in milliseconds. */
 const THROTTLE_MS = 50;
@@ -164,9 +167,10 @@ export function useChat<T>(options: ChatOptions<T>): ChatHelpers<T> {
   }, [misses]);
 
   const post = useTabs(channel, (news) => {
-    if (news === undefined || topic === undefined || news === topic()) void refresh();
+    if (topic === undefined || news === topic()) void refresh();
   });
-  const tell = useCallback(() => post(topic?.()), [post, topic]);
+  useEffect(() => focusManager.subscribe((isFocused) => isFocused && rejoin()), []);
+  const tell = () => post(topic?.());
   useConnection(() => void refresh());
   const streamChanged = useEffectEvent(() => {
     tell();
@@ -237,7 +241,8 @@ function chatWith<T>(
   onStream: (hasStream: boolean) => void,
 ): Chat<UIMessage> {
   const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {
-    const response = await streamFetch(input, init);
+    const response = await connectedFetch(input, init);
+    if (!response.ok) throw await errorOf(response);
     onResponse?.(response);
     onStream(response.status !== NO_CONTENT);
     return response;
@@ -246,5 +251,9 @@ function chatWith<T>(
     ...(id === undefined ? {} : { id }),
     messages,
     transport: new DefaultChatTransport<UIMessage>({ ...transport, fetch }),
+    onError: (error) => {
+      // A read fails in this way if the connection of the stream is cut.
+      if (error instanceof TypeError) lost();
+    },
   });
 }

@@ -31,10 +31,7 @@ export function useBook() {
   const [book, setBook] = useState<Book>();
   if (data !== undefined && data !== book) setBook(data);
   const read = useCallback(() => void refetch(), [refetch]);
-  useTabs(CHANNEL, (thread) => {
-    // When the user returns to this tab, the query is read again by itself.
-    if (thread !== undefined) read();
-  });
+  useTabs(CHANNEL, read);
   const zone = book?.timeZone ?? DEFAULT_ZONE;
   return { book, zone, error, isReading: isFetching, read, setMonth };
 }

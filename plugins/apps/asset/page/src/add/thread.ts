@@ -50,7 +50,7 @@ export interface OwnThread {
 export function useOwnThread(onEnded: () => void): OwnThread {
   const own = useRef<string>(undefined);
   const tell = useTabs(CHANNEL, (threadId) => {
-    if (threadId === undefined || threadId !== own.current) return;
+    if (threadId !== own.current) return;
     // The removal by the other tab may arrive here after its message.
     own.current = undefined;
     removeThread(threadId);

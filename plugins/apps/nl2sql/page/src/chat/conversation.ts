@@ -80,8 +80,6 @@ export function useConversation() {
 
   const readAgain = (...queryKey: string[]) => void client.invalidateQueries({ queryKey });
   const tell = useTabs(CHANNEL, (id) => {
-    // Queries are read again by themselves when the user returns to the tab.
-    if (id === undefined) return;
     readAgain(SESSION_LIST);
     readAgain(HISTORY, id);
   });
