@@ -1,21 +1,15 @@
 // The parts that nearly every page needs. Larger parts have entries of their own.
 export { Alert } from "./alert/alert.tsx";
-export { ApiError, address, type Problem, request } from "./api/index.ts";
+export { ApiError, address, request } from "./api/index.ts";
 export { ErrorBoundary } from "./boundary/boundary.tsx";
-export { Composer, type ComposerProps } from "./chat/composer.tsx";
-export {
-  type Attachment,
-  FileButton,
-  FilePreviews,
-  type Files,
-  useFiles,
-} from "./chat/files.tsx";
+export { Composer } from "./chat/composer.tsx";
+export { useFiles } from "./chat/files.tsx";
 export { MessageList, Said } from "./chat/messages.tsx";
 export { takeSuggestion } from "./chat/suggestion.ts";
-export { JsonView, ToolCard, type ToolState, toolState } from "./chat/tool-card.tsx";
+export { JsonView, ToolCard, toolState } from "./chat/tool-card.tsx";
 export { Banner, useConnection } from "./connection/connection.tsx";
 export { Button } from "./control/button.tsx";
-export { Field, SelectField, TextField } from "./control/field.tsx";
+export { SelectField, TextField } from "./control/field.tsx";
 export { copyText, saveFile } from "./control/save.ts";
 export { Segments } from "./control/segments.tsx";
 export { Dialog } from "./dialog/dialog.tsx";
@@ -24,5 +18,4 @@ export { useOnce } from "./hook/once.ts";
 export { usePersistent } from "./hook/persistent.ts";
 export { useTabs } from "./hook/tabs.ts";
 export { Panel, Shell, showPage } from "./shell/shell.tsx";
-export { ThemeToggle, useTheme } from "./theme/theme.tsx";
 export { Announce, Toasts, toast } from "./toast/toast.tsx";

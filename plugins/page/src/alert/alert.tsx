@@ -7,14 +7,13 @@ interface AlertProps {
   kind?: "error" | "warning";
   /** Buttons that help, such as another attempt. */
   actions?: ReactNode;
-  className?: string;
   children: ReactNode;
 }
 
 /** A message that screen readers read at once. */
-export function Alert({ kind = "error", actions, className = "", children }: AlertProps) {
+export function Alert({ kind = "error", actions, children }: AlertProps) {
   return (
-    <div className={`w-alert ${className}`} role="alert" data-kind={kind}>
+    <div className="w-alert" role="alert" data-kind={kind}>
       <div className="w-alert-text">{children}</div>
       {actions !== undefined && <div className="w-actions">{actions}</div>}
     </div>

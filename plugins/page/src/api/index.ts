@@ -2,16 +2,6 @@
 import { isAway, lost, reached } from "../connection/state.ts";
 import { texts } from "../language/language.ts";
 
-/** A failure in the format of the host: `application/problem+json`. */
-export interface Problem {
-  type?: string;
-  title?: string;
-  status?: number;
-  code?: string;
-  detail?: string;
-  [more: string]: unknown;
-}
-
 /** The kind of a failure: no connection, an error response, or an unreadable response. */
 export type FailureKind = "network" | "http" | "format";
 
@@ -40,7 +30,7 @@ export function address(path: string): string {
 
 export interface RequestOptions {
   method?: string;
-  /** Sent as JSON. Form data, a file or a text is sent unchanged. */
+  /** Sent as JSON. A text is sent as it is. */
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
@@ -68,14 +58,13 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
 }
 
 async function reach(url: string, options: RequestOptions): Promise<Response> {
-  const { method = options.body === undefined ? "GET" : "POST", body, headers, signal } = options;
-  const isRaw = body instanceof FormData || body instanceof Blob || typeof body === "string";
-  const init: RequestInit = { method, cache: "no-store", headers: { ...headers } };
+  const { method = options.body === undefined ? "GET" : "POST", body, signal } = options;
+  const init: RequestInit = { method, cache: "no-store", headers: { ...options.headers } };
   if (signal) init.signal = signal;
   if (options.keepalive) init.keepalive = true;
-  if (body !== undefined) init.body = isRaw ? (body as BodyInit) : JSON.stringify(body);
-  if (body !== undefined && !isRaw) {
-    init.headers = { "content-type": "application/json", ...headers };
+  if (body !== undefined) {
+    init.body = typeof body === "string" ? body : JSON.stringify(body);
+    init.headers = { "content-type": "application/json", ...options.headers };
   }
   return connectedFetch(url, init);
 }

@@ -10,9 +10,7 @@ export type Schemas = components["schemas"];
  * Creates a client of the native API at the root of the page's origin. The own address of an app
  * serves only the app, so a page gets what it needs there from the app's endpoints.
  */
-export function nativeApi(baseUrl = new URL("/", document.baseURI).href): Client<paths> {
-  return createClient<paths>({
-    baseUrl: baseUrl.replace(/\/$/, ""),
-    fetch: (input) => connectedFetch(input),
-  });
+export function nativeApi(): Client<paths> {
+  const baseUrl = new URL(document.baseURI).origin;
+  return createClient<paths>({ baseUrl, fetch: (input) => connectedFetch(input) });
 }

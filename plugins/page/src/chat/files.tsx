@@ -131,9 +131,8 @@ function isFit(file: File, accept: string, maxBytes: number): boolean {
 }
 
 /** A button that opens the browser's file dialog. */
-export function FileButton({ files, label: given }: { files: Files; label?: string }) {
-  const texts = useTexts();
-  const label = given ?? texts.addFile;
+export function FileButton({ files }: { files: Files }) {
+  const { addFile: label } = useTexts();
   const input = useRef<HTMLInputElement>(null);
   return (
     <>

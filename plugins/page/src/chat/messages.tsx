@@ -82,16 +82,14 @@ function useEnd() {
 
 interface SaidProps {
   by: "user" | "assistant" | "system";
-  /** Name of the sender, for users who do not see the side. */
-  name?: string;
   children: ReactNode;
 }
 
 /** A message. Pass the text of a user as a string, so that it is plain text. */
-export function Said({ by, name, children }: SaidProps) {
+export function Said({ by, children }: SaidProps) {
   const { senders } = useTexts();
   return (
-    <article className="w-said" data-by={by} aria-label={name ?? senders[by]}>
+    <article className="w-said" data-by={by} aria-label={senders[by]}>
       {children}
     </article>
   );

@@ -10,35 +10,30 @@ import "./control.css";
 
 interface Described {
   label: string;
-  hint?: string | undefined;
   error?: string | undefined;
-  /** Only screen readers get the label, if the context shows what the field is. */
-  hideLabel?: boolean;
 }
 
-/** Attributes that connect a control to its label, hint and error. */
+/** Attributes that connect a control to its label and error. */
 interface ControlProps {
   id: string;
   "aria-invalid"?: true;
   "aria-describedby"?: string;
 }
 
-/** Label, hint and error around the control that `children` renders. */
-export function Field(props: Described & { children: (control: ControlProps) => ReactNode }) {
+/** Label and error around the control that `children` renders. */
+function Field(props: Described & { children: (control: ControlProps) => ReactNode }) {
+  const { label, error, children } = props;
   const id = useId();
-  const note = props.error ?? props.hint;
-  const control: ControlProps = { id };
-  if (note !== undefined) control["aria-describedby"] = `${id}-note`;
-  if (props.error !== undefined) control["aria-invalid"] = true;
+  const note = `${id}-note`;
+  const control: ControlProps =
+    error === undefined ? { id } : { id, "aria-invalid": true, "aria-describedby": note };
   return (
     <div className="w-field">
-      <label htmlFor={id} className={props.hideLabel ? "w-hidden" : undefined}>
-        {props.label}
-      </label>
-      {props.children(control)}
-      {note !== undefined && (
-        <p id={`${id}-note`} className="w-note" data-error={props.error !== undefined}>
-          {note}
+      <label htmlFor={id}>{label}</label>
+      {children(control)}
+      {error !== undefined && (
+        <p id={note} className="w-note" data-error={true}>
+          {error}
         </p>
       )}
     </div>
@@ -51,9 +46,9 @@ type TextProps = Described & { value: string; onChange: (value: string) => void 
   );
 
 /** A text field of one line, or of several lines if it has `rows`. */
-export function TextField({ label, hint, error, hideLabel, onChange, ...rest }: TextProps) {
+export function TextField({ label, error, onChange, ...rest }: TextProps) {
   return (
-    <Field label={label} hint={hint} error={error} hideLabel={hideLabel ?? false}>
+    <Field label={label} error={error}>
       {(control) =>
         rest.rows === undefined ? (
           <input
@@ -82,10 +77,9 @@ type SelectProps = Described & {
 } & Omit<SelectHTMLAttributes<HTMLSelectElement>, "onChange" | "value">;
 
 /** A choice of one of several values. */
-export function SelectField(props: SelectProps) {
-  const { label, hint, error, hideLabel, options, onChange, ...rest } = props;
+export function SelectField({ label, error, options, onChange, ...rest }: SelectProps) {
   return (
-    <Field label={label} hint={hint} error={error} hideLabel={hideLabel ?? false}>
+    <Field label={label} error={error}>
       {(control) => (
         <select
           {...rest}

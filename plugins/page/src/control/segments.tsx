@@ -5,7 +5,7 @@ import "./control.css";
 interface SegmentsProps<T extends string | number> {
   /** Name of the choice, for screen readers. */
   label: string;
-  options: readonly { value: T; name: string; disabled?: boolean }[];
+  options: readonly { value: T; name: string }[];
   value: T;
   onChange: (value: T) => void;
 }
@@ -22,7 +22,6 @@ export function Segments<T extends string | number>(props: SegmentsProps<T>) {
             type="radio"
             name={name}
             checked={option.value === props.value}
-            disabled={option.disabled ?? false}
             onChange={() => props.onChange(option.value)}
           />
           <span>{option.name}</span>

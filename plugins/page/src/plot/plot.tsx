@@ -21,10 +21,9 @@ interface PlotProps {
   /** Times make lines, and names make bars. */
   x: { time: readonly Date[] } | { names: readonly string[] };
   series: readonly Series[];
-  height?: number;
-  /** Formats a value for the axis. */
-  format?: (value: number) => string;
 }
+
+const HEIGHT_PX = 260;
 
 const COLORS = [
   ["#1459c7", "#79adff"],
@@ -39,23 +38,20 @@ const COLORS = [
 const BAR_PART = 0.6;
 const BAR_PX = 64;
 
+/** Formats a value for the axis. */
 function numbers(value: number): string {
   return value.toLocaleString(texts().locale, { maximumFractionDigits: 2 });
 }
 
 /** Lines over time or bars by name, as wide as the available space. */
-export function Plot({ label, x, series, height = 260, format = numbers }: PlotProps) {
+export function Plot({ label, x, series }: PlotProps) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
     const draw = () => {
       const width = Math.max(element.clientWidth, 120);
-      return new UPlot(
-        options(element, { x, series, height, format, width }),
-        data(x, series),
-        element,
-      );
+      return new UPlot(options(element, x, series, width), data(x, series), element);
     };
     let plot = draw();
     const again = () => {
@@ -68,7 +64,7 @@ export function Plot({ label, x, series, height = 260, format = numbers }: PlotP
     const chosen = new MutationObserver(again);
     chosen.observe(document.documentElement, { attributeFilter: ["data-theme"] });
     const resized = new ResizeObserver(() => {
-      if (element.clientWidth > 0) plot.setSize({ width: element.clientWidth, height });
+      if (element.clientWidth > 0) plot.setSize({ width: element.clientWidth, height: HEIGHT_PX });
     });
     resized.observe(element);
     return () => {
@@ -77,7 +73,7 @@ export function Plot({ label, x, series, height = 260, format = numbers }: PlotP
       resized.disconnect();
       plot.destroy();
     };
-  }, [x, series, height, format]);
+  }, [x, series]);
   return <div ref={place} className="w-plot" role="img" aria-label={label} />;
 }
 
@@ -89,12 +85,12 @@ function data(x: PlotProps["x"], series: readonly Series[]): UPlot.AlignedData {
   return [places, ...series.map(({ values }) => [...values])];
 }
 
-interface Drawn extends Required<Pick<PlotProps, "x" | "series" | "height" | "format">> {
-  width: number;
-}
-
-function options(element: HTMLElement, drawn: Drawn): UPlot.Options {
-  const { x, series, width, height, format } = drawn;
+function options(
+  element: HTMLElement,
+  x: PlotProps["x"],
+  series: readonly Series[],
+  width: number,
+): UPlot.Options {
   const style = getComputedStyle(element);
   const text = style.color;
   const line = style.borderTopColor;
@@ -104,20 +100,16 @@ function options(element: HTMLElement, drawn: Drawn): UPlot.Options {
   const names = "names" in x ? x.names : undefined;
   return {
     width,
-    height,
+    height: HEIGHT_PX,
     scales: names ? nameScales(names) : { x: { time: true } },
     axes: [
       names ? { ...axis, ...nameAxis(names) } : axis,
-      { ...axis, size: 64, values: values(format) },
+      { ...axis, size: 64, values: (_, splits) => splits.map(numbers) },
     ],
     series: [{ label: "" }, ...series.map((one, at) => look(one, at, isDark, names !== undefined))],
     legend: { show: series.length > 1, live: false },
     cursor: { drag: { x: false, y: false } },
   };
-}
-
-function values(format: (value: number) => string): (plot: UPlot, splits: number[]) => string[] {
-  return (_, splits) => splits.map(format);
 }
 
 /** Bars begin at zero, because their lengths are compared. */

@@ -55,21 +55,12 @@ function skip(event: { preventDefault(): void }) {
   document.getElementById("main")?.focus();
 }
 
-interface PanelProps {
-  title: string;
-  /** Actions next to the title. */
-  actions?: ReactNode;
-  className?: string;
-  children: ReactNode;
-}
-
 /** A part of the page with a heading. */
-export function Panel({ title, actions, className = "", children }: PanelProps) {
+export function Panel({ title, children }: { title: string; children: ReactNode }) {
   return (
-    <section className={`w-panel ${className}`} aria-label={title}>
+    <section className="w-panel" aria-label={title}>
       <header>
         <h2>{title}</h2>
-        {actions !== undefined && <div className="w-actions">{actions}</div>}
       </header>
       {children}
     </section>

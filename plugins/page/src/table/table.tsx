@@ -15,8 +15,6 @@ export interface Column<R> {
   /** Value by which the column is sorted. Without it, the column cannot be sorted. */
   value?: (row: R) => Sortable;
   align?: "start" | "end";
-  /** Width in `ch`; estimated from the first rows by default. */
-  width?: number;
 }
 
 interface DataTableProps<R> {
@@ -52,8 +50,8 @@ function widthOf(text: string): number {
   return width;
 }
 
+/** Returns a width in `ch` for a column, estimated from the first rows. */
 function estimate<R>(column: Column<R>, rows: readonly R[]): number {
-  if (column.width !== undefined) return column.width;
   const texts = rows.slice(0, SAMPLE).map((row) => shown(column.value?.(row)));
   const widest = Math.max(widthOf(column.header) + 3, ...texts.map(widthOf));
   return Math.min(Math.max(widest, NARROWEST_CH), WIDEST_CH) + 3;

@@ -4,14 +4,14 @@ import { usePersistent } from "../hook/persistent.ts";
 import { useTexts } from "../language/language.ts";
 import "./theme.css";
 
-export type Theme = "system" | "light" | "dark";
+type Theme = "system" | "light" | "dark";
 
 const KEY = "wattle-theme";
 const NEXT = { system: "light", light: "dark", dark: "system" } as const;
 const SIGNS = { system: "◐", light: "☀", dark: "☾" } as const;
 
 /** Returns the theme that the user chose, and applies it to the document. */
-export function useTheme(): [Theme, (theme: Theme) => void] {
+function useTheme(): [Theme, (theme: Theme) => void] {
   const [theme, setTheme] = usePersistent<Theme>(KEY, "system");
   const known = theme in NEXT ? theme : "system";
   useEffect(() => {

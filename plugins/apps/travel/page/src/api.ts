@@ -36,8 +36,7 @@ export const api = {
     const body = JSON.stringify({ blocks });
     // The last edit of a user is saved also if the page is left immediately.
     const keepalive = new Blob([body]).size <= KEEPALIVE_BYTES;
-    const headers = { "content-type": "application/json" };
-    return request<State>(path(id, "/state"), { method: "PATCH", body, headers, keepalive });
+    return request<StateView>(path(id, "/state"), { method: "PATCH", body, keepalive });
   },
 };
 
