@@ -29,9 +29,12 @@ export function sources() {
   return [host, ...apps.filter(isPage)];
 }
 
-/** Returns the types of a document. A property with a default may be missing in a request. */
+/** A property with a default may be missing in a request. Each schema is a type of its name. */
+const OPTIONS = { defaultNonNullable: false, rootTypes: true, rootTypesNoSchemaPrefix: true };
+
+/** Returns the types of a document. */
 export async function typesOf(document) {
-  return astToString(await openapiTS(document, { defaultNonNullable: false }));
+  return astToString(await openapiTS(document, OPTIONS));
 }
 
 /** Writes the types of all documents, unless they are newer than their documents. */

@@ -9,7 +9,7 @@ test("the host and each app with a page have a document", () => {
   expect(owners).toEqual(["the host", ...apps.map((name) => `the app ${name}`)]);
 });
 
-test("a property with a default may be missing", async () => {
+test("a schema is a type, whose properties with a default may be missing", async () => {
   const schema = {
     type: "object",
     properties: { name: { type: "string" }, tags: { type: "array", default: [] } },
@@ -24,4 +24,5 @@ test("a property with a default may be missing", async () => {
   const types = await typesOf(document);
   expect(types).toMatch(/name: string;/);
   expect(types).toMatch(/tags\?: unknown\[\];/);
+  expect(types).toMatch(/export type Item = components\['schemas'\]\['Item'\];/);
 });
