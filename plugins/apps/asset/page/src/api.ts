@@ -1,36 +1,18 @@
 // Endpoints of the app, with the documents of their requests and responses.
 import { request } from "@wattle/page";
-import type { components } from "./schema.d.ts";
+import type {
+  Confirmed,
+  OperationPage,
+  Portfolio,
+  Resumed,
+  StoreResult,
+  ThreadView,
+} from "./schema.d.ts";
 
-type Schemas = components["schemas"];
-
-/** A trade of a review. */
-export type OperationRow = Schemas["OperationItem"];
-
-/** One holding of a review. */
-export type HoldingRow = Schemas["HoldingItem"];
-
-/** The review that a person has to confirm. */
-export type ReviewPayload = Schemas["Review"];
-
-/** The data that a person confirmed. */
-export type ConfirmedData = Schemas["Confirmed"];
-
-export type Input = Schemas["Input"];
-export type StoreResult = Schemas["StoreResult"];
-export type Portfolio = Schemas["Portfolio"];
-
-/** A thread with its pending review, or with the result of the write. */
-export type ThreadView = Schemas["ThreadView"];
-
-export type Operation = Schemas["Operation"];
-export type Holding = Schemas["Holding"];
-
-/** An event of the stream of a run. */
-export type StreamEvent = Schemas["StreamEvent"];
+export type * from "./schema.d.ts";
 
 /** A page of stored rows, such as an `OperationPage`. */
-export interface Page<R> extends Omit<Schemas["OperationPage"], "items"> {
+export interface Page<R> extends Omit<OperationPage, "items"> {
   items: R[];
 }
 
@@ -41,9 +23,9 @@ export function readThread(threadId: string): Promise<ThreadView> {
   return request<ThreadView>(`api/ai/asset-graph/threads/${encodeURIComponent(threadId)}`);
 }
 
-export async function resume(threadId: string, confirmedData: ConfirmedData): Promise<StoreResult> {
+export async function resume(threadId: string, confirmedData: Confirmed): Promise<StoreResult> {
   const body = { threadId, confirmedData };
-  const answer = await request<Schemas["Resumed"]>("api/ai/asset-graph/resume", { body });
+  const answer = await request<Resumed>("api/ai/asset-graph/resume", { body });
   return answer.storeResult;
 }
 

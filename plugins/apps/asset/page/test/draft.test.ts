@@ -1,6 +1,6 @@
 // Validation of the draft, column by column.
 import { describe, expect, it } from "vitest";
-import type { ReviewPayload } from "../src/api.ts";
+import type { Review } from "../src/api.ts";
 import {
   blankRow,
   COLUMNS,
@@ -11,7 +11,7 @@ import {
   refusedCells,
 } from "../src/confirm/draft.ts";
 
-const payload: ReviewPayload = {
+const payload: Review = {
   type: "operation",
   rows: [
     {

@@ -22,7 +22,10 @@ it("S0-86 reports the progress of nodes and returns the review", async () => {
     ["review", { threadId: "t", reviewPayload: payload }],
   );
   const seen = watch();
-  expect(await parse({ textInput: "买入" }, seen)).toEqual({ threadId: "t", payload });
+  expect(await parse({ textInput: "买入" }, seen)).toEqual({
+    threadId: "t",
+    reviewPayload: payload,
+  });
   expect(seen.onThread).toHaveBeenCalledWith("t");
   const done = [{ node: "ingest", message: "已读取输入", isDone: true }];
   expect(seen.onSteps).toHaveBeenLastCalledWith(done);

@@ -10,10 +10,10 @@ import {
   useFiles,
 } from "@wattle/page";
 import { useEffect, useState } from "react";
-import { type Input, readThread } from "../api.ts";
+import { type Input, type ReviewEvent, readThread } from "../api.ts";
 import { ReviewForm } from "../confirm/review-form.tsx";
 import styles from "./add.module.css";
-import { parse, type Review, type Step } from "./parse.ts";
+import { parse, type Step } from "./parse.ts";
 import { ACCEPT, dataUrl, MOST_BYTES } from "./picture.ts";
 import { Progress } from "./progress.tsx";
 import { type OwnThread, savedThread, useOwnThread } from "./thread.ts";
@@ -22,7 +22,7 @@ import { type OwnThread, savedThread, useOwnThread } from "./thread.ts";
 type Phase =
   | { name: "input"; message?: string }
   | { name: "work"; steps: readonly Step[] }
-  | { name: "result"; review: Review };
+  | { name: "result"; review: ReviewEvent };
 
 interface Props {
   open: boolean;
@@ -135,8 +135,7 @@ function goOn(
   show({ name: "work", steps: [waiting] });
   readThread(threadId).then(
     ({ reviewPayload, storeResult }) => {
-      if (reviewPayload)
-        return show({ name: "result", review: { threadId, payload: reviewPayload } });
+      if (reviewPayload) return show({ name: "result", review: { threadId, reviewPayload } });
       thread.end(threadId);
       show({ name: "input" });
       if (storeResult) onStored(storeResult.ids.length);

@@ -2,18 +2,13 @@
 import { ApiError } from "@wattle/page";
 import { connected } from "@wattle/page/connection";
 import { streamEvents } from "@wattle/page/sse";
-import { type Input, type ReviewPayload, readThread, STREAM, type StreamEvent } from "../api.ts";
+import { type Input, type ReviewEvent, readThread, STREAM, type StreamEvent } from "../api.ts";
 
 /** Progress of a node. */
 export interface Step {
   node: string;
   message: string;
   isDone: boolean;
-}
-
-export interface Review {
-  threadId: string;
-  payload: ReviewPayload;
 }
 
 interface Watch {
@@ -23,17 +18,15 @@ interface Watch {
 
 /** Returns the newest step of each node, in the order in which the nodes started. */
 export function withStep(steps: readonly Step[], step: Step): readonly Step[] {
-  const others = steps.filter(({ node }) => node !== step.node);
-  return others.length === steps.length
-    ? [...steps, step]
-    : steps.map((known) => (known.node === step.node ? step : known));
+  const at = steps.findIndex(({ node }) => node === step.node);
+  return at < 0 ? [...steps, step] : steps.with(at, step);
 }
 
 /** Sends an input and reads the stream of the run until its review. */
-export async function parse(input: Input, { onThread, onSteps }: Watch): Promise<Review> {
+export async function parse(input: Input, { onThread, onSteps }: Watch): Promise<ReviewEvent> {
   let steps: readonly Step[] = [];
   let threadId: string | undefined;
-  let review: Review | undefined;
+  let review: ReviewEvent | undefined;
   let failure: ApiError | undefined;
   const apply = ({ event, data }: StreamEvent) => {
     if (event === "start") {
@@ -44,7 +37,7 @@ export async function parse(input: Input, { onThread, onSteps }: Watch): Promise
       steps = withStep(steps, { node, message, isDone: event === "node_end" });
       onSteps(steps);
     } else if (event === "review") {
-      review = { threadId: data.threadId, payload: data.reviewPayload };
+      review = data;
     } else if (event === "error") {
       failure = new ApiError("http", data.error, { status: data.status });
     }
@@ -67,12 +60,12 @@ export async function parse(input: Input, { onThread, onSteps }: Watch): Promise
 }
 
 /** Reads the review of a thread once the server is reachable. */
-async function reread(threadId: string): Promise<Review> {
+async function reread(threadId: string): Promise<ReviewEvent> {
   for (;;) {
     await connected();
     try {
       const { reviewPayload } = await readThread(threadId);
-      if (reviewPayload) return { threadId, payload: reviewPayload };
+      if (reviewPayload) return { threadId, reviewPayload };
       throw new ApiError("format", "该记录已经添加。");
     } catch (error) {
       if (!(error instanceof ApiError) || error.kind !== "network") throw error;

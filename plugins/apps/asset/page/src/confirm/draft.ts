@@ -1,5 +1,5 @@
 // Draft of the table: the texts that a person types, and their validation.
-import type { ConfirmedData, HoldingRow, OperationRow, ReviewPayload } from "../api.ts";
+import type { Confirmed, HoldingItem, OperationItem, Review } from "../api.ts";
 
 /** Database table of the rows. */
 export type Kind = "operation" | "holding";
@@ -114,10 +114,10 @@ export function blankRow(): DraftRow {
 }
 
 /** Returns the rows of a review. An unknown ticker is empty, so that the person enters it. */
-export function draftOf(payload: ReviewPayload): DraftRow[] {
+export function draftOf(payload: Review): DraftRow[] {
   return payload.rows.map((row, index) => {
     const draft = blankRow();
-    const known = row as Partial<OperationRow & HoldingRow>;
+    const known = row as Partial<OperationItem & HoldingItem>;
     for (const field of Object.keys(BLANK) as FieldName[]) {
       draft.texts[field] = String(known[field] ?? BLANK[field]);
     }
@@ -155,7 +155,7 @@ export function flaws(kind: Kind, rows: readonly DraftRow[]): Flaw[] {
 }
 
 /** Converts valid rows into the rows that are stored. */
-export function confirmedRows(kind: Kind, rows: readonly DraftRow[]): ConfirmedData["rows"] {
+export function confirmedRows(kind: Kind, rows: readonly DraftRow[]): Confirmed["rows"] {
   return rows.map(({ texts, memo }) => {
     const shared = {
       ticker: texts.ticker.trim().toUpperCase(),
@@ -164,7 +164,7 @@ export function confirmedRows(kind: Kind, rows: readonly DraftRow[]): ConfirmedD
       currency: texts.currency.trim().toUpperCase(),
     };
     if (kind === "holding") return { ...shared, costPrice: parsed(texts.costPrice) ?? null };
-    const operation: OperationRow = {
+    const operation: OperationItem = {
       ...shared,
       action: texts.action === "sell" ? "sell" : "buy",
       price: parsed(texts.price) ?? null,

@@ -11,8 +11,7 @@ import {
   usePersistent,
 } from "@wattle/page";
 import { useCallback, useMemo, useState } from "react";
-import type { Review } from "../add/parse.ts";
-import { makePortfolio, resume } from "../api.ts";
+import { makePortfolio, type ReviewEvent, resume } from "../api.ts";
 import { AssetConfirmTable } from "./asset-confirm-table.tsx";
 import styles from "./confirm.module.css";
 import {
@@ -38,7 +37,7 @@ export const RISKS = [
 ] as const;
 
 interface Props {
-  review: Review;
+  review: ReviewEvent;
   onStored: (count: number) => void;
   /** Called if the thread has expired, with the message of the server. */
   onExpired: (message: string) => void;
@@ -46,7 +45,7 @@ interface Props {
 }
 
 export function ReviewForm({ review, onStored, onExpired, onAgain }: Props) {
-  const { threadId, payload } = review;
+  const { threadId, reviewPayload: payload } = review;
   const [kind, setKind] = useState<Kind>(payload.type === "holding" ? "holding" : "operation");
   const [rows, setRows] = useState(() => draftOf(payload));
   const [fresh, setFresh] = useState<number>();
