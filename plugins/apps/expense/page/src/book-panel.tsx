@@ -1,10 +1,11 @@
 // The book: the bookings of a day or a month, with sums and a chart by category.
 import { Alert, Button, Segments, SelectField } from "@wattle/page";
 import { useState } from "react";
-import { type Book, type Booking, exact, type Sums, sumsOf, type useBook } from "./book.ts";
+import { exact, sumsOf, type useBook } from "./book.ts";
 import { Categories } from "./categories.tsx";
 import { dayName, monthAfter, monthName, timeOf, yuan } from "./format.ts";
 import styles from "./page.module.css";
+import type { Booking, MonthDocument, Sums } from "./schema.d.ts";
 
 export function BookPanel(props: ReturnType<typeof useBook>) {
   const { book, zone, error, isReading, read, setMonth } = props;
@@ -52,20 +53,20 @@ export function BookPanel(props: ReturnType<typeof useBook>) {
  * Returns the current date if it is in the month, otherwise the last day with bookings, otherwise
  * the first day.
  */
-function dayOf(book: Book): string {
+function dayOf(book: MonthDocument): string {
   if (book.today.startsWith(book.month)) return book.today;
   return book.days.at(-1)?.date ?? `${book.month}-01`;
 }
 
 /** Returns the days with bookings and the chosen one, the newest first. */
-function dayOptions({ days, today }: Book, chosen: string) {
+function dayOptions({ days, today }: MonthDocument, chosen: string) {
   const dates = [...new Set([...days.map(({ date }) => date), chosen])].sort().reverse();
   const name = (date: string) => dayName(date) + (date === today ? "（今天）" : "");
   return dates.map((date) => ({ value: date, name: name(date) }));
 }
 
 interface MonthBarProps {
-  book: Book;
+  book: MonthDocument;
   isReading: boolean;
   onMonth: (month: string) => void;
 }

@@ -2,18 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { request, useTabs } from "@wattle/page";
 import { useCallback, useState } from "react";
-import type { components } from "./schema.d.ts";
+import type { Booking, Category, MonthDocument, Sums } from "./schema.d.ts";
 import { CHANNEL } from "./thread.ts";
-
-type Schemas = components["schemas"];
-
-export type Kind = Schemas["Kind"];
-export type Booking = Schemas["Booking"];
-export type Category = Schemas["Category"];
-export type Sums = Schemas["Sums"];
-
-/** Response of `GET /api/bookings`. */
-export type Book = Schemas["MonthDocument"];
 
 /** Time zone until the app has responded. */
 const DEFAULT_ZONE = "Asia/Shanghai";
@@ -25,10 +15,10 @@ export function useBook() {
     queryKey: ["book", month],
     queryFn: ({ signal }) => {
       const query = month === undefined ? "" : `?month=${month}`;
-      return request<Book>(`api/bookings${query}`, { signal });
+      return request<MonthDocument>(`api/bookings${query}`, { signal });
     },
   });
-  const [book, setBook] = useState<Book>();
+  const [book, setBook] = useState<MonthDocument>();
   if (data !== undefined && data !== book) setBook(data);
   const read = useCallback(() => void refetch(), [refetch]);
   useTabs(CHANNEL, read);

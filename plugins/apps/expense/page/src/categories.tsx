@@ -1,7 +1,7 @@
 // Sums of the categories as bars, in a list that is readable without the bars.
-import type { Category, Kind } from "./book.ts";
 import { yuan } from "./format.ts";
 import styles from "./page.module.css";
+import type { Category, Kind } from "./schema.d.ts";
 
 const NAMES: Record<Kind, string> = { consume: "支出分类", income: "收入分类" };
 

@@ -1,15 +1,13 @@
 // A conversation: its documents, its URL and its bookings.
 import { ApiError, request } from "@wattle/page";
 import type { UIMessage } from "ai";
-import type { components } from "./schema.d.ts";
+import type { ThreadDocument } from "./schema.d.ts";
 
 /**
  * Channel on which a tab posts the thread id of a changed conversation. Other tabs then update the
  * conversation and the book.
  */
 export const CHANNEL = "wattle-expense";
-
-type ThreadDocument = components["schemas"]["ThreadDocument"];
 
 /** Response of `GET /api/threads/{id}`, with messages of the AI SDK. */
 export interface Thread extends Omit<ThreadDocument, "messages"> {

@@ -2,15 +2,16 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
-import { type Book, type Booking, useBook } from "../src/book.ts";
+import { useBook } from "../src/book.ts";
 import { BookPanel } from "../src/book-panel.tsx";
+import type { Booking, MonthDocument } from "../src/schema.d.ts";
 
 afterEach(() => {
   cleanup();
   vi.unstubAllGlobals();
 });
 
-function book(month: string, bookings: Booking[] = []): Book {
+function book(month: string, bookings: Booking[] = []): MonthDocument {
   const sums = { consume: 0, income: 0, count: bookings.length, categories: [] };
   const dates = [...new Set(bookings.map(({ date }) => date))].sort();
   const days = dates.map((date) => ({ date, consume: 0, income: 0, count: 0 }));

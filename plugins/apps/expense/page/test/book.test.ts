@@ -1,6 +1,7 @@
 // Sums of a day.
 import { expect, test } from "vitest";
-import { type Booking, sumsOf } from "../src/book.ts";
+import { sumsOf } from "../src/book.ts";
+import type { Booking } from "../src/schema.d.ts";
 
 function row(
   id: string,
