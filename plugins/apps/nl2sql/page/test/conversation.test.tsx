@@ -4,7 +4,7 @@ import { act, cleanup, renderHook, waitFor } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { useConversation } from "../src/chat/conversation.ts";
-import type { Message, Pending, StepEvent } from "../src/chat/types.ts";
+import type { Message, Messages, Progress } from "../src/chat/types.ts";
 
 /** Maximum wait for the next read of a question in progress, which comes by itself. */
 const PATIENCE_MS = 20_000;
@@ -33,7 +33,7 @@ function serve(respond: (path: string) => Response | Promise<Response>): string[
   return asked;
 }
 
-function messages(found: Message[], pending: Pending = null): Response {
+function messages(found: Message[], pending: Messages["pending"] = null): Response {
   const data = { messages: found, total: found.length, pending };
   return Response.json({ code: 0, message: "ok", data });
 }
@@ -47,7 +47,7 @@ function stream() {
       controller = started;
     },
   });
-  const send = (event: Pick<StepEvent, "step" | "status" | "message">) =>
+  const send = (event: Pick<Progress, "step" | "status" | "message">) =>
     act(async () => {
       const text = `event: ${event.step}_${event.status}\ndata: ${JSON.stringify(event)}\n\n`;
       controller?.enqueue(encoder.encode(text));
@@ -114,7 +114,7 @@ test("a question that another page has asked is read until it has ended", {
   timeout: PATIENCE_MS,
 }, async () => {
   history.replaceState(null, "", "/?session=s");
-  let pending: Pending = { status: "running" };
+  let pending: Messages["pending"] = { status: "running" };
   serve(() => messages([user(1, "有多少订单")], pending));
   const { result, turns } = open();
   await waitFor(() => expect(turns()).toEqual([["有多少订单", "waiting"]]));

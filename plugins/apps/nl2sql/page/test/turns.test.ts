@@ -9,7 +9,7 @@ import {
   type Turn,
   withEvent,
 } from "../src/chat/turns.ts";
-import type { Message, Pending, Result, Row, StepEvent } from "../src/chat/types.ts";
+import type { Message, Messages, Progress, Result, Row } from "../src/chat/types.ts";
 
 const TIME = "2025-01-15T10:30:45+08:00";
 
@@ -49,16 +49,16 @@ function message(id: number, role: Message["role"], content: string, rows?: Row[
 }
 
 function event(
-  step: StepEvent["step"],
-  status: StepEvent["status"],
-  more: Partial<StepEvent> = {},
-): StepEvent {
+  step: Progress["step"],
+  status: Progress["status"],
+  more: Partial<Progress> = {},
+): Progress {
   const message = `${step} ${status}`;
   return { session_id: "s", step, status, message, timestamp: TIME, seq: 1, ...more };
 }
 
 /** Returns the history after a read of these messages. */
-function read(messages: Message[], pending: Pending = null, known?: Turn[]) {
+function read(messages: Message[], pending: Messages["pending"] = null, known?: Turn[]) {
   const before = known && { turns: known, isRunning: false };
   return historyOf({ messages, total: messages.length, pending }, before);
 }
@@ -72,7 +72,7 @@ test("a history becomes turns, and its last question may be in progress", () => 
     message(3, "user", "b"),
     message(4, "user", "c"),
   ];
-  const turns = (pending: Pending) => read(messages, pending).turns;
+  const turns = (pending: Messages["pending"]) => read(messages, pending).turns;
   expect(states(turns({ status: "running" }))).toEqual([
     ["a", "done"],
     ["b", "failed"],

@@ -4,10 +4,10 @@ import { streamEvents } from "@wattle/page/sse";
 import type {
   Message,
   Messages,
+  Progress,
   Row,
   RowList,
   SessionList,
-  StepEvent,
   Suggestions,
 } from "./types.ts";
 
@@ -63,7 +63,7 @@ interface Question {
   message: string;
   /** Called when the question is accepted. */
   onAccepted: () => void;
-  onEvent: (event: StepEvent) => void;
+  onEvent: (event: Progress) => void;
 }
 
 /** Asks a question and reports every step. Resolves at the end of the stream. */
@@ -72,7 +72,7 @@ export function ask({ session, message, onAccepted, onEvent }: Question): Promis
     body: { session_id: session, message },
     onOpen: onAccepted,
     isEnd: ({ event }) => ENDS.includes(event),
-    onEvent: ({ data: text }) => onEvent(JSON.parse(text) as StepEvent),
+    onEvent: ({ data: text }) => onEvent(JSON.parse(text) as Progress),
   });
 }
 

@@ -1,8 +1,8 @@
 // Questions with their steps and answers, from the history and from the stream.
-import type { Detail, Messages, Result, StepEvent, StepName } from "./types.ts";
+import type { Detail, Messages, Progress, Result, StepName } from "./types.ts";
 
 export interface Step {
-  name: StepName;
+  name: Exclude<StepName, "workflow">;
   status: "running" | "done" | "failed";
   message: string;
   detail?: Detail | undefined;
@@ -68,7 +68,7 @@ export function newTurn(key: string, question: string): Turn {
 }
 
 /** Returns the turn after an event of its stream. */
-export function withEvent(turn: Turn, event: StepEvent): Turn {
+export function withEvent(turn: Turn, event: Progress): Turn {
   if (event.step === "workflow") return withEnd(turn, event);
   const { step: name, message } = event;
   const detail = event.detail ?? undefined;
@@ -89,7 +89,7 @@ function isFailure(detail: Detail | undefined): boolean {
   return "is_valid" in detail && !detail.is_valid;
 }
 
-function withEnd(turn: Turn, { status, message, result }: StepEvent): Turn {
+function withEnd(turn: Turn, { status, message, result }: Progress): Turn {
   if (status === "start") return turn;
   if (status === "end" && result) return { ...turn, state: "done", result };
   return { ...turn, state: "failed", steps: ended(turn.steps, "failed"), error: message };

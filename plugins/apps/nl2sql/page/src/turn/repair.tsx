@@ -1,5 +1,5 @@
 // The errors before an answer, and their corrections.
-import type { Generation, HiddenContext, Replacement, Result } from "../chat/types.ts";
+import type { HiddenContextResult, Result, SqlGenerationResult } from "../chat/types.ts";
 import styles from "../page.module.css";
 import { Statement } from "../result/statement.tsx";
 
@@ -18,12 +18,12 @@ const TEXTS: Record<string, string> = {
 };
 
 /** Returns the cause in a few words. A result without rows is not an execution error. */
-function causeOf({ error, error_type: kind }: HiddenContext): string {
+function causeOf({ error, error_type: kind }: HiddenContextResult): string {
   return TEXTS[error] ?? KINDS[kind] ?? kind;
 }
 
 /** Returns the fields that replace unknown ones in a statement. */
-export function replacementsOf(generation: Generation | null): readonly Replacement[] {
+export function replacementsOf(generation: SqlGenerationResult | null) {
   if (generation === null || "generation_failed" in generation) return [];
   return generation.applied_field_replacements;
 }
@@ -46,7 +46,7 @@ export function Repair({ result }: { result: Result }) {
   );
 }
 
-function Replacements({ replaced }: { replaced: readonly Replacement[] }) {
+function Replacements({ replaced }: { replaced: ReturnType<typeof replacementsOf> }) {
   if (replaced.length === 0) return null;
   return (
     <ul aria-label="替换的字段">
@@ -60,7 +60,7 @@ function Replacements({ replaced }: { replaced: readonly Replacement[] }) {
 }
 
 /** The error, the failed statement, and the hints for the next attempt. */
-export function Hints({ context }: { context: HiddenContext }) {
+export function Hints({ context }: { context: HiddenContextResult }) {
   const { error, failed_sql: sql, hints } = context;
   return (
     <>

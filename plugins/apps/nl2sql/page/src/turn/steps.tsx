@@ -1,7 +1,14 @@
 // The steps of a question in progress, with their results.
 import type { ReactNode } from "react";
 import { attempt, type Step } from "../chat/turns.ts";
-import type { Detail, Execution, Generation, HiddenContext, Intent, Task } from "../chat/types.ts";
+import type {
+  Detail,
+  Execution,
+  HiddenContextResult,
+  IntentResult,
+  ParseResult,
+  SqlGenerationResult,
+} from "../chat/types.ts";
 import styles from "../page.module.css";
 import { Statement } from "../result/statement.tsx";
 import { Hints, replacementsOf } from "./repair.tsx";
@@ -77,21 +84,21 @@ function StepRow({ step, attempt, said }: StepProps) {
 function shown(name: Step["name"], detail: Detail): ReactNode {
   switch (name) {
     case "intent_recognition":
-      return <Understood intent={detail as Intent} />;
+      return <Understood intent={detail as IntentResult} />;
     case "task_parse":
-      return <Parsed task={detail as Task} />;
+      return <Parsed task={detail as ParseResult} />;
     case "sql_generation":
-      return <Generated generation={detail as Generation} />;
+      return <Generated generation={detail as SqlGenerationResult} />;
     case "sql_validate":
       return <Executed execution={detail as Execution} />;
     case "hidden_context":
-      return <Hints context={detail as HiddenContext} />;
+      return <Hints context={detail as HiddenContextResult} />;
     default:
       return null;
   }
 }
 
-function Understood({ intent }: { intent: Intent }) {
+function Understood({ intent }: { intent: IntentResult }) {
   const { intent: kind, confidence, is_followup, rewritten_query } = intent;
   return (
     <p>
@@ -103,7 +110,7 @@ function Understood({ intent }: { intent: Intent }) {
 
 const OPERATIONS = { detail: "明细", aggregate: "汇总", ranking: "排名", trend: "趋势" } as const;
 
-function Parsed({ task }: { task: Task }) {
+function Parsed({ task }: { task: ParseResult }) {
   const { start, end } = task.time_range;
   const parts = [
     OPERATIONS[task.operation],
@@ -115,7 +122,7 @@ function Parsed({ task }: { task: Task }) {
   return <p>{parts.filter((part) => part !== false).join("；")}</p>;
 }
 
-function Generated({ generation }: { generation: Generation }) {
+function Generated({ generation }: { generation: SqlGenerationResult }) {
   const { sql } = generation;
   const replaced = replacementsOf(generation);
   return (
