@@ -91,8 +91,8 @@ export function useConversation() {
       const named = sessionIn(location.hash);
       setLocal((now) => (now.id === named ? now : initialState(named)));
     };
-    addEventListener("hashchange", follow);
-    return () => removeEventListener("hashchange", follow);
+    addEventListener("popstate", follow);
+    return () => removeEventListener("popstate", follow);
   }, []);
   useEffect(() => {
     if (sessionIn(location.hash) !== id) history.pushState(null, "", withSession(id));

@@ -69,7 +69,7 @@ afterEach(() => {
 /** Opens the page at a session, or without one. */
 function open(id: string | null) {
   history.replaceState(null, "", withSession(id));
-  const client = new QueryClient();
+  const client = new QueryClient({ defaultOptions: { queries: { networkMode: "always" } } });
   const wrapper = ({ children }: { children: ReactNode }) => (
     <QueryClientProvider client={client}>{children}</QueryClientProvider>
   );
@@ -178,7 +178,7 @@ test("a run that ends after another session was opened changes nothing in it", a
   const sent = send(it, "查");
   await comesTo(it, ["said"]);
   history.replaceState(null, "", withSession("s2"));
-  act(() => void dispatchEvent(new Event("hashchange")));
+  act(() => void dispatchEvent(new Event("popstate")));
   expect(it.current).toMatchObject({ id: "s2", isRunning: false, entries: [] });
   run.release();
   expect(await sent).toBeInstanceOf(Error);
