@@ -1,60 +1,45 @@
 // Endpoints of the app. Every response is an envelope `{code, message, data, trace_id}`.
 import { request } from "@wattle/page";
-import type { components } from "./schema.d.ts";
+import type {
+  Answer,
+  ClarificationView,
+  CreatedSession,
+  ModelOutput,
+  SessionView,
+  Trace,
+  WholeTurn,
+} from "./schema.d.ts";
 
-type Schemas = components["schemas"];
+export type * from "./schema.d.ts";
 
 const SESSIONS = "api/v1/reasoning/sessions";
 
-export type Status = Schemas["Status"];
-
-export interface Named {
-  code?: string;
-  name?: string;
-}
-
 export type Row = Record<string, unknown>;
 
-export type Condition = Schemas["WantedFilter"];
+/** A document of which any part may be missing. */
+export type Parts<T> = T extends (infer E)[]
+  ? Parts<E>[]
+  : T extends object
+    ? { [K in keyof T]?: Parts<T[K]> }
+    : T;
 
-/**
- * Result of a turn, as far as the page shows it. The app returns it as it was stored, so any part may
- * be missing.
- */
-export interface Result {
-  summary?: string;
-  data_execution_mode?: string;
-  data_execution?: {
-    ontology?: Named;
-    plan?: { ignored?: Condition[] };
-    /** Names of the fields for users. */
-    labels?: Record<string, string>;
-    total?: number | null;
-    items?: Row[] | null;
-  };
-  selected_ontology?: Named;
-  selected_task?: Named | null;
-  candidate_attributes?: Named[];
-  llm_route?: { provider: string; model: string };
-}
+/** Result of a turn, which the app returns as it was stored. */
+export type Result = Parts<ModelOutput>;
 
-export interface Turn extends Omit<Schemas["WholeTurn"], "result"> {
+export interface Turn extends Omit<WholeTurn, "result"> {
   result: Result | null;
 }
 
-export interface Clarification extends Omit<Schemas["ClarificationView"], "answer"> {
+export interface Clarification extends Omit<ClarificationView, "answer"> {
   /** The answer as a client sent it. */
-  answer: Partial<Schemas["Answer"]> | null;
+  answer: Partial<Answer> | null;
 }
 
 /** A session with its turns and clarifications. */
-export interface Session extends Omit<Schemas["SessionView"], "turns" | "clarifications"> {
+export interface Session extends Omit<SessionView, "turns" | "clarifications"> {
   turns: Turn[];
   clarifications: Clarification[];
 }
-
-export type TraceEvent = Schemas["TraceEvent"];
-export type Trace = Schemas["Trace"];
 
 async function call<T>(path: string, body?: unknown): Promise<T> {
   const options = body === undefined ? {} : { body };
@@ -64,7 +49,7 @@ async function call<T>(path: string, body?: unknown): Promise<T> {
 const of = (id: string, what = "") => `/${encodeURIComponent(id)}${what}`;
 
 export const api = {
-  create: (text: string) => call<Schemas["CreatedSession"]>("", { user_input: text }),
+  create: (text: string) => call<CreatedSession>("", { user_input: text }),
   show: (id: string) => call<Session>(of(id)),
   run: (id: string, text?: string) =>
     call<unknown>(of(id, "/run"), text === undefined ? {} : { user_input: text }),

@@ -38,7 +38,7 @@ function namesIn(result: Result): Map<string, string> {
     if (code && name) names.set(code, name);
   }
   for (const [field, name] of Object.entries(result.data_execution?.labels ?? {})) {
-    names.set(field, name);
+    if (name) names.set(field, name);
   }
   return names;
 }
