@@ -1,24 +1,22 @@
 // The endpoints of the app.
 import { request } from "@wattle/page";
 import type { UIMessage } from "ai";
-import type { components } from "./schema.d.ts";
+import type {
+  Block,
+  SessionList,
+  SessionView,
+  StateView,
+  WholeSession as StoredSession,
+} from "./schema.d.ts";
 
-type Schemas = components["schemas"];
+export type { Block, SessionView, StateView, Status } from "./schema.d.ts";
 
-export type Status = Schemas["Status"];
-export type Block = Schemas["Block"];
 export type BlockType = Block["type"];
 
 export const BLOCK_TYPES: readonly BlockType[] = ["food", "spot", "transport", "shopping", "other"];
 
-/** A session without its messages, steps and state. */
-export type Session = Schemas["SessionView"];
-
-/** The results of a session. */
-export type State = Schemas["StateView"];
-
 /** A session with messages of the AI SDK. */
-export interface WholeSession extends Omit<Schemas["WholeSession"], "messages"> {
+export interface WholeSession extends Omit<StoredSession, "messages"> {
   messages: UIMessage[];
 }
 
@@ -28,10 +26,10 @@ const KEEPALIVE_BYTES = 48 << 10;
 const path = (id: string, what = "") => `api/sessions/${encodeURIComponent(id)}${what}`;
 
 export const api = {
-  list: () => request<Schemas["SessionList"]>("api/sessions?limit=20"),
-  create: () => request<Session>("api/sessions", { body: {} }),
+  list: () => request<SessionList>("api/sessions?limit=20"),
+  create: () => request<SessionView>("api/sessions", { body: {} }),
   show: (id: string) => request<WholeSession>(path(id)),
-  cancel: (id: string) => request<Session>(path(id, "/cancel"), { method: "POST" }),
+  cancel: (id: string) => request<SessionView>(path(id, "/cancel"), { method: "POST" }),
   saveBlocks: (id: string, blocks: readonly Block[]) => {
     const body = JSON.stringify({ blocks });
     // The last edit of a user is saved also if the page is left immediately.

@@ -1,7 +1,7 @@
 // The editor of blocks. Edits are saved after a delay.
 import { Button, SelectField, TextField, useConnection } from "@wattle/page";
 import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { api, BLOCK_TYPES, type Block, type BlockType, type State } from "./api.ts";
+import { api, BLOCK_TYPES, type Block, type BlockType, type StateView } from "./api.ts";
 import { Autosave, type SaveState } from "./autosave.ts";
 import {
   blockOf,
@@ -32,7 +32,7 @@ interface BlocksEditorProps {
   /** Called with true while there are unsaved edits. */
   onEditing: (isEditing: boolean) => void;
   /** Called after each save; the same function in every render. */
-  onSaved: (state: State) => void;
+  onSaved: (state: StateView) => void;
 }
 
 /** Returns equal texts for blocks that are equal in an editor. */

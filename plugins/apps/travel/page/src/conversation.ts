@@ -2,7 +2,7 @@
 import { ApiError, address } from "@wattle/page";
 import { type StoredChat, useChat } from "@wattle/page/ai";
 import { useCallback, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
-import { api, type State, type WholeSession } from "./api.ts";
+import { api, type StateView, type WholeSession } from "./api.ts";
 import { isFirstVisit } from "./initial.ts";
 import { doneTools } from "./parts.ts";
 
@@ -57,7 +57,7 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   useEffect(() => sendInitial(), []);
 
   const onSaved = useCallback(
-    (state: State) => {
+    (state: StateView) => {
       setSession((session) => ({ ...session, state }));
       tell();
     },

@@ -1,7 +1,7 @@
 // The page of a guide, as a window of a certain width shows it.
 import { address, Segments } from "@wattle/page";
 import { useState } from "react";
-import type { Session, State } from "./api.ts";
+import type { SessionView, StateView } from "./api.ts";
 import styles from "./page.module.css";
 
 const WIDTHS = [
@@ -22,12 +22,12 @@ const NARROW = 720;
 const SANDBOX = "allow-popups allow-popups-to-escape-sandbox";
 
 /** Returns the URL of the page in a frame, which changes with the page. */
-export function guideAddress(id: string, { handbookVersion, handbookHtml }: State): string {
+export function guideAddress(id: string, { handbookVersion, handbookHtml }: StateView): string {
   const version = `${handbookVersion}.${handbookHtml?.length ?? 0}`;
   return address(`api/guide/${encodeURIComponent(id)}?v=${version}`);
 }
 
-export function Preview({ session, state }: { session: Session; state: State }) {
+export function Preview({ session, state }: { session: SessionView; state: StateView }) {
   const [width, setWidth] = useState<Width>(innerWidth < NARROW ? 375 : 720);
   if (state.handbookHtml === null) {
     return <p className={styles.empty}>手册页面生成后会显示在这里。</p>;

@@ -1,5 +1,5 @@
 // Status and time of a session.
-import type { Session, Status } from "./api.ts";
+import type { SessionView, Status } from "./api.ts";
 import styles from "./page.module.css";
 
 export const STATUS_NAMES: Record<Status, string> = {
@@ -20,6 +20,6 @@ export function StatusMark({ status }: { status: Status }) {
   );
 }
 
-export function FinalTime({ session: { finalTime } }: { session: Session }) {
+export function FinalTime({ session: { finalTime } }: { session: SessionView }) {
   return <time dateTime={finalTime}>{TIMES.format(new Date(finalTime))}</time>;
 }
