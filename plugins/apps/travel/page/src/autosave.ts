@@ -1,64 +1,44 @@
-// Saves edits automatically: the newest value, some time after the last change.
+// Saves edits automatically: the newest one, some time after the last change.
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useEffectEvent, useState } from "react";
+
 export type SaveState = "saved" | "changed" | "saving" | "failed";
 
 /** Delay after the last change before edits are saved, in milliseconds. */
 export const DEBOUNCE_MS = 900;
 
-/** Saves values one after the other, the newest last. */
-export class Autosave<T> {
-  #save: (value: T) => Promise<unknown>;
-  #onState: (state: SaveState) => void;
-  #waiting: { value: T } | undefined;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #isSaving = false;
-
-  constructor(save: (value: T) => Promise<unknown>, onState: (state: SaveState) => void) {
-    this.#save = save;
-    this.#onState = onState;
-  }
-
-  /** True if a value is not saved yet. */
-  get isDirty(): boolean {
-    return this.#waiting !== undefined || this.#isSaving;
-  }
-
-  /** Schedules a new value, which replaces a waiting one. */
-  change(value: T): void {
-    this.#waiting = { value };
-    this.#schedule();
-  }
-
-  #schedule(): void {
-    this.#onState("changed");
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.flush(), DEBOUNCE_MS);
-  }
-
-  /** Drops the waiting value, which is no longer wanted or cannot be saved as it is. */
-  drop(): void {
-    clearTimeout(this.#timer);
-    this.#waiting = undefined;
-  }
-
-  /** Saves the waiting value now. */
-  async flush(): Promise<void> {
-    clearTimeout(this.#timer);
-    if (this.#isSaving || this.#waiting === undefined) return;
-    const { value } = this.#waiting;
-    this.#waiting = undefined;
-    this.#isSaving = true;
-    this.#onState("saving");
-    try {
-      await this.#save(value);
-      this.#isSaving = false;
-      // A value that was set in the meantime waits for a delay of its own.
-      if (this.isDirty) this.#schedule();
-      else this.#onState("saved");
-    } catch {
-      // The user, the next change or a restored connection retries it.
-      this.#isSaving = false;
-      this.#waiting ??= { value };
-      this.#onState("failed");
-    }
-  }
+/**
+ * Saves edits one after the other, the newest last. `left` is an edit that was not saved before.
+ * `setEdit` gets each edit as an object of its own, and `undefined` if there is nothing to save.
+ */
+export function useAutosave<T extends object>(
+  key: string,
+  save: (edit: T) => Promise<unknown>,
+  left?: T,
+) {
+  const client = useQueryClient();
+  const [edit, setEdit] = useState(left);
+  const mutationKey = ["autosave", key];
+  const { mutate, variables, isPending } = useMutation({
+    mutationKey,
+    mutationFn: save,
+    onSuccess: (_, saved) => setEdit((now) => (now === saved ? undefined : now)),
+    networkMode: "always",
+  });
+  /** Saves the edit now, unless another one is being saved. */
+  const flush = () => {
+    if (edit !== undefined && client.isMutating({ mutationKey }) === 0) mutate(edit);
+  };
+  const onTime = useEffectEvent(flush);
+  // The user, the next change or a restored connection retries an edit that could not be saved.
+  const isNew = edit !== undefined && edit !== variables;
+  useEffect(() => {
+    // An edit that was made during a save waits for a delay of its own.
+    if (edit === undefined || !isNew || isPending) return;
+    const timer = setTimeout(onTime, DEBOUNCE_MS);
+    return () => clearTimeout(timer);
+  }, [edit, isNew, isPending]);
+  const tried = isPending ? "saving" : "failed";
+  const state: SaveState = edit === undefined ? "saved" : isNew ? "changed" : tried;
+  return { state, setEdit, flush };
 }

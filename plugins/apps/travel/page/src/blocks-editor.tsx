@@ -1,8 +1,8 @@
 // The editor of blocks. Edits are saved after a delay.
 import { Button, SelectField, TextField, useConnection } from "@wattle/page";
-import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { memo, useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
 import { api, BLOCK_TYPES, type Block, type BlockType, type StateView } from "./api.ts";
-import { Autosave, type SaveState } from "./autosave.ts";
+import { type SaveState, useAutosave } from "./autosave.ts";
 import {
   blockOf,
   blocksOf,
@@ -31,7 +31,7 @@ interface BlocksEditorProps {
   stored: readonly Block[];
   /** Called with true while there are unsaved edits. */
   onEditing: (isEditing: boolean) => void;
-  /** Called after each save; the same function in every render. */
+  /** Called after each save. */
   onSaved: (state: StateView) => void;
 }
 
@@ -43,18 +43,14 @@ function versionOf(blocks: readonly Block[]): string {
 export function BlocksEditor({ session, stored, onEditing, onSaved }: BlocksEditorProps) {
   const [left] = useState(() => unsaved.read(session));
   const [drafts, setDrafts] = useState(() => (left ?? stored).map(draftOf));
-  const [saveState, setSaveState] = useState<SaveState>("saved");
   const known = useRef(versionOf(stored));
-  const autosave = useMemo(
-    () =>
-      new Autosave<Block[]>(async (blocks) => {
-        const state = await api.saveBlocks(session, blocks);
-        known.current = versionOf(blocks);
-        unsaved.drop(session, blocks);
-        onSaved(state);
-      }, setSaveState),
-    [session, onSaved],
-  );
+  const save = async (blocks: Block[]) => {
+    const state = await api.saveBlocks(session, blocks);
+    known.current = versionOf(blocks);
+    unsaved.drop(session, blocks);
+    onSaved(state);
+  };
+  const { state: saveState, setEdit, flush } = useAutosave(session, save, left);
   const isInvalid = drafts.some((draft) => Object.keys(problemsOf(draft)).length > 0);
   const isEditing = isInvalid || saveState !== "saved";
   useEffect(() => onEditing(isEditing), [isEditing, onEditing]);
@@ -62,15 +58,12 @@ export function BlocksEditor({ session, stored, onEditing, onSaved }: BlocksEdit
   // Blocks of a run, or of another tab, replace blocks without unsaved edits.
   useEffect(() => {
     const version = versionOf(stored);
-    if (isEditing || autosave.isDirty || version === known.current) return;
+    if (isEditing || version === known.current) return;
     known.current = version;
     setDrafts(stored.map(draftOf));
-  }, [stored, isEditing, autosave]);
-  useLeaving(autosave);
-  useEffect(() => {
-    if (left !== undefined) autosave.change(left);
-  }, [left, autosave]);
-  useConnection(() => void autosave.flush());
+  }, [stored, isEditing]);
+  useLeaving(flush);
+  useConnection(flush);
 
   const edit = useCallback(
     (next: (drafts: Draft[]) => Draft[]) => {
@@ -79,19 +72,18 @@ export function BlocksEditor({ session, stored, onEditing, onSaved }: BlocksEdit
         const blocks = blocksOf(drafts);
         // Deferred, because React may call this twice, and states must be set outside of it.
         queueMicrotask(() => {
-          if (blocks === undefined) return autosave.drop();
-          unsaved.keep(session, blocks);
-          autosave.change(blocks);
+          if (blocks !== undefined) unsaved.keep(session, blocks);
+          setEdit(blocks);
         });
         return drafts;
       });
     },
-    [autosave, session],
+    [setEdit, session],
   );
   return (
     <div className={styles.blocks}>
       <div className={styles.bar}>
-        <SaveNote state={isInvalid ? "invalid" : saveState} onRetry={() => void autosave.flush()} />
+        <SaveNote state={isInvalid ? "invalid" : saveState} onRetry={flush} />
         <Button
           disabled={drafts.length >= MOST_BLOCKS}
           onClick={() => edit((now) => [...now, newDraft()])}
@@ -114,10 +106,10 @@ export function BlocksEditor({ session, stored, onEditing, onSaved }: BlocksEdit
   );
 }
 
-/** Saves the waiting value when the page is hidden or left. */
-function useLeaving(autosave: Autosave<Block[]>): void {
+/** Calls `onLeave` when the page is hidden or left. */
+function useLeaving(onLeave: () => void): void {
+  const leave = useEffectEvent(onLeave);
   useEffect(() => {
-    const leave = () => void autosave.flush();
     const hide = () => {
       if (document.visibilityState === "hidden") leave();
     };
@@ -128,7 +120,7 @@ function useLeaving(autosave: Autosave<Block[]>): void {
       document.removeEventListener("visibilitychange", hide);
       leave();
     };
-  }, [autosave]);
+  }, []);
 }
 
 function SaveNote(props: { state: SaveState | "invalid"; onRetry: () => void }) {

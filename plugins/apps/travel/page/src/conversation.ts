@@ -1,7 +1,7 @@
 // The conversation of a session: its chat, and the results that the server has stored.
 import { ApiError, address } from "@wattle/page";
 import { type StoredChat, useChat } from "@wattle/page/ai";
-import { useCallback, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
 import { api, type StateView, type WholeSession } from "./api.ts";
 import { isFirstVisit } from "./initial.ts";
 import { doneTools } from "./parts.ts";
@@ -56,13 +56,10 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   });
   useEffect(() => sendInitial(), []);
 
-  const onSaved = useCallback(
-    (state: StateView) => {
-      setSession((session) => ({ ...session, state }));
-      tell();
-    },
-    [tell],
-  );
+  const onSaved = (state: StateView) => {
+    setSession((session) => ({ ...session, state }));
+    tell();
+  };
   const cancel = async () => {
     const stopped = await api.cancel(id);
     setSession((session) => ({ ...session, ...stopped }));

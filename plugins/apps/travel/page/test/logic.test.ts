@@ -1,9 +1,8 @@
 // Logic of the page, without a screen.
 import { textOf } from "@wattle/page/ai";
 import type { UIMessage } from "ai";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import type { Block } from "../src/api.ts";
-import { Autosave, DEBOUNCE_MS, type SaveState } from "../src/autosave.ts";
 import { blockOf, blocksOf, draftOf, moved, newDraft, problemsOf } from "../src/blocks.ts";
 import { isFirstVisit } from "../src/initial.ts";
 import { editable, firstOf, pageCall } from "../src/parts.ts";
@@ -118,62 +117,4 @@ test("cards summarize the output of a tool, and show no page as JSON", () => {
     html: "（5,000 字符）",
     title: "T",
   });
-});
-
-beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
-
-/** Returns an autosave whose saves end when the test ends them. */
-function saver() {
-  const sent: { value: number; end: (error?: Error) => void }[] = [];
-  const states: SaveState[] = [];
-  const save = (value: number) =>
-    new Promise((resolve, reject) => {
-      sent.push({ value, end: (error) => (error ? reject(error) : resolve(undefined)) });
-    });
-  const autosave = new Autosave(save, (state) => states.push(state));
-  return { autosave, sent, states };
-}
-
-test("s3_52 edits are saved 900 milliseconds after the last one", async () => {
-  const { autosave, sent, states } = saver();
-  autosave.change(1);
-  await vi.advanceTimersByTimeAsync(DEBOUNCE_MS - 1);
-  autosave.change(2);
-  await vi.advanceTimersByTimeAsync(DEBOUNCE_MS - 1);
-  expect(sent).toEqual([]);
-  await vi.advanceTimersByTimeAsync(1);
-  expect(sent.map(({ value }) => value)).toEqual([2]);
-  sent[0]?.end();
-  await vi.advanceTimersByTimeAsync(0);
-  expect(states).toEqual(["changed", "changed", "saving", "saved"]);
-  expect(autosave.isDirty).toBe(false);
-});
-
-test("s3_52 the newest value is saved last", async () => {
-  const { autosave, sent, states } = saver();
-  autosave.change(1);
-  await vi.advanceTimersByTimeAsync(DEBOUNCE_MS);
-  autosave.change(2);
-  await vi.advanceTimersByTimeAsync(DEBOUNCE_MS);
-  expect(sent.length).toBe(1);
-  sent[0]?.end();
-  await vi.advanceTimersByTimeAsync(DEBOUNCE_MS);
-  expect(sent.map(({ value }) => value)).toEqual([1, 2]);
-  sent[1]?.end();
-  await vi.advanceTimersByTimeAsync(0);
-  expect(states.at(-1)).toBe("saved");
-});
-
-test("s3_52 a value that was not saved is kept, and a retry saves it", async () => {
-  const { autosave, sent, states } = saver();
-  autosave.change(1);
-  await vi.advanceTimersByTimeAsync(DEBOUNCE_MS);
-  sent[0]?.end(new Error("away"));
-  await vi.advanceTimersByTimeAsync(0);
-  expect([states.at(-1), autosave.isDirty]).toEqual(["failed", true]);
-  void autosave.flush();
-  sent[1]?.end();
-  await vi.advanceTimersByTimeAsync(0);
-  expect([sent.map(({ value }) => value), states.at(-1)]).toEqual([[1, 1], "saved"]);
 });
