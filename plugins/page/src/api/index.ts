@@ -28,19 +28,25 @@ export function address(path: string): string {
   return new URL(path.replace(/^\/+/, ""), document.baseURI).href;
 }
 
-export interface RequestOptions {
-  method?: string;
+export interface RequestOptions extends Omit<RequestInit, "body" | "headers"> {
   /** Sent as JSON. A text is sent as it is. */
   body?: unknown;
   headers?: Record<string, string>;
-  signal?: AbortSignal;
-  /** The request continues when the page is left. Its body may have at most 64 KiB. */
-  keepalive?: boolean;
 }
 
-/** Sends a request and returns the response. Throws an error response as an `ApiError`. */
+/**
+ * Sends a request, a POST if it has a body, and returns the response. Throws an error response as an
+ * `ApiError`.
+ */
 export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
-  const response = await reach(address(path), options);
+  const { body, headers, ...rest } = options;
+  const init: RequestInit = { cache: "no-store", headers: { ...headers }, ...rest };
+  if (body !== undefined) {
+    init.method ??= "POST";
+    init.body = typeof body === "string" ? body : JSON.stringify(body);
+    init.headers = { "content-type": "application/json", ...headers };
+  }
+  const response = await connectedFetch(address(path), init);
   if (response.ok) return response;
   throw await errorOf(response);
 }
@@ -55,18 +61,6 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
   } catch {
     throw new ApiError("format", texts().unreadable, { status: response.status });
   }
-}
-
-async function reach(url: string, options: RequestOptions): Promise<Response> {
-  const { method = options.body === undefined ? "GET" : "POST", body, signal } = options;
-  const init: RequestInit = { method, cache: "no-store", headers: { ...options.headers } };
-  if (signal) init.signal = signal;
-  if (options.keepalive) init.keepalive = true;
-  if (body !== undefined) {
-    init.body = typeof body === "string" ? body : JSON.stringify(body);
-    init.headers = { "content-type": "application/json", ...options.headers };
-  }
-  return connectedFetch(url, init);
 }
 
 /**

@@ -1,12 +1,5 @@
 // Files that a user adds by button, by paste or by drop, with previews.
-import {
-  type ClipboardEvent,
-  type DragEvent,
-  useCallback,
-  useEffect,
-  useRef,
-  useState,
-} from "react";
+import { type ClipboardEvent, type DragEvent, useEffect, useRef, useState } from "react";
 import { texts, useTexts } from "../language/language.ts";
 import { toast } from "../toast/toast.tsx";
 import "./chat.css";
@@ -75,23 +68,17 @@ export function useFiles({ accept, maxBytes, most = 1 }: FilesOptions): Files {
   const kept = useRef(items);
   useEffect(() => () => release(kept.current), []);
 
-  const change = useCallback((next: readonly Attachment[]) => {
+  const change = (next: readonly Attachment[]) => {
     release(kept.current.filter((item) => !next.includes(item)));
     kept.current = next;
     setItems(next);
-  }, []);
-  const add = useCallback(
-    (files: Iterable<File>) => {
-      const added = [...files].filter((file) => isFit(file, accept, maxBytes)).map(attach);
-      if (added.length > 0) change([...kept.current, ...added].slice(-most));
-    },
-    [accept, maxBytes, most, change],
-  );
-  const remove = useCallback(
-    (id: number) => change(kept.current.filter((item) => item.id !== id)),
-    [change],
-  );
-  const clear = useCallback(() => change([]), [change]);
+  };
+  const add = (files: Iterable<File>) => {
+    const added = [...files].filter((file) => isFit(file, accept, maxBytes)).map(attach);
+    if (added.length > 0) change([...kept.current, ...added].slice(-most));
+  };
+  const remove = (id: number) => change(kept.current.filter((item) => item.id !== id));
+  const clear = () => change([]);
   const onPaste = (event: ClipboardEvent) => {
     const { files } = event.clipboardData;
     if (files.length === 0) return;

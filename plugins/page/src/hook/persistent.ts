@@ -1,16 +1,13 @@
 // State that outlives a reload.
-import { useCallback, useState } from "react";
+import { useState } from "react";
 
 /** Returns a value that `localStorage` keeps under `key`, if the browser allows it. */
 export function usePersistent<T>(key: string, initial: T): [T, (value: T) => void] {
   const [value, setValue] = useState(() => read(key, initial));
-  const set = useCallback(
-    (next: T) => {
-      setValue(next);
-      write(key, next);
-    },
-    [key],
-  );
+  const set = (next: T) => {
+    setValue(next);
+    write(key, next);
+  };
   return [value, set];
 }
 

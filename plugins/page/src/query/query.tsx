@@ -1,7 +1,6 @@
 // Data that a page reads from its server.
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import "../connection/state.ts";
 
 /** The banner shows a lost connection, and its return reads everything again. */
 const QUERIES = { retry: false, networkMode: "always", refetchOnReconnect: true } as const;
