@@ -9,7 +9,7 @@ import {
   Toasts,
   useFiles,
 } from "@wattle/page";
-import { useEffect, useState } from "react";
+import { useEffect, useEffectEvent, useState } from "react";
 import { type Input, type ReviewEvent, readThread } from "../api.ts";
 import { ReviewForm } from "../confirm/review-form.tsx";
 import styles from "./add.module.css";
@@ -54,7 +54,8 @@ interface RoundProps extends Pick<Props, "initial" | "onStored"> {
 function Round({ initial, thread, onStored }: RoundProps) {
   const [phase, setPhase] = useState<Phase>({ name: "input" });
   const files = useFiles({ accept: ACCEPT, maxBytes: MOST_BYTES });
-  useEffect(() => goOn(thread, setPhase, onStored), [thread, onStored]);
+  const open = useEffectEvent(() => goOn(thread, setPhase, onStored));
+  useEffect(() => open(), []);
 
   const send = async (text: string) => {
     setPhase({ name: "work", steps: [] });

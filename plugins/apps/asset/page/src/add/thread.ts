@@ -1,6 +1,6 @@
 // Thread of a round. Its id is all that the page stores, so that a reload continues with it.
 import { useTabs } from "@wattle/page";
-import { useMemo, useRef } from "react";
+import { useRef } from "react";
 
 const KEY = "wattle-asset-thread";
 
@@ -34,20 +34,13 @@ function removeThread(threadId: string): void {
 }
 
 /** The thread that this tab parses or shows. */
-export interface OwnThread {
-  /** Makes a thread the own one and saves its id. */
-  keep: (threadId: string) => void;
-  /** Forgets a thread that cannot be continued. */
-  forget: (threadId: string) => void;
-  /** Forgets a thread that is stored or dropped, and notifies the other tabs. */
-  end: (threadId: string) => void;
-}
+export type OwnThread = ReturnType<typeof useOwnThread>;
 
 /**
  * Returns the own thread. Calls `onEnded` when another tab has stored or dropped it. The threads of
  * other tabs are not followed, although all tabs save their ids in the same place.
  */
-export function useOwnThread(onEnded: () => void): OwnThread {
+export function useOwnThread(onEnded: () => void) {
   const own = useRef<string>(undefined);
   const tell = useTabs(CHANNEL, (threadId) => {
     if (threadId !== own.current) return;
@@ -56,21 +49,20 @@ export function useOwnThread(onEnded: () => void): OwnThread {
     removeThread(threadId);
     onEnded();
   });
-  return useMemo((): OwnThread => {
-    const forget = (threadId: string) => {
-      if (own.current === threadId) own.current = undefined;
-      removeThread(threadId);
-    };
-    return {
-      keep: (threadId) => {
-        own.current = threadId;
-        saveThread(threadId);
-      },
-      forget,
-      end: (threadId) => {
-        forget(threadId);
-        tell(threadId);
-      },
-    };
-  }, [tell]);
+  /** Makes a thread the own one and saves its id. */
+  const keep = (threadId: string) => {
+    own.current = threadId;
+    saveThread(threadId);
+  };
+  /** Forgets a thread that cannot be continued. */
+  const forget = (threadId: string) => {
+    if (own.current === threadId) own.current = undefined;
+    removeThread(threadId);
+  };
+  /** Forgets a thread that is stored or dropped, and notifies the other tabs. */
+  const end = (threadId: string) => {
+    forget(threadId);
+    tell(threadId);
+  };
+  return { keep, forget, end };
 }
