@@ -39,11 +39,6 @@ function read(path: string): Answer {
   return good(path.endsWith("/trace") ? { status, events: [], next_after: null } : known);
 }
 
-// happy-dom also sends this event for `pushState` and `replaceState`, which browsers do not.
-addEventListener("hashchange", (event) => {
-  if (event instanceof HashChangeEvent) event.stopImmediatePropagation();
-});
-
 beforeEach(() => {
   known = { status: "created", turns: [], clarifications: [], clarification: null };
   exists = true;
