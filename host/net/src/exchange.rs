@@ -11,7 +11,7 @@ use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::credentials::MASK;
-use wattle_run::grant::HttpRule;
+use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
 use wattle_run::ports::{BlobStore, Caller};
@@ -28,7 +28,7 @@ use crate::secret::{self, Position, SecretInjector};
 pub(crate) struct Exchange<'a> {
     net: &'a OutboundHttp,
     caller: &'a Caller,
-    rules: &'a [HttpRule],
+    grants: &'a Grants,
     limits: &'a NetLimits,
     injector: SecretInjector<'a>,
 }
@@ -45,13 +45,9 @@ struct Hop {
 }
 
 impl<'a> Exchange<'a> {
-    pub(crate) fn new(
-        net: &'a OutboundHttp,
-        caller: &'a Caller,
-        rules: &'a [HttpRule],
-        limits: &'a NetLimits,
-    ) -> Self {
-        Self { net, caller, rules, limits, injector: SecretInjector::new(net.secrets()) }
+    pub(crate) fn new(net: &'a OutboundHttp, caller: &'a Caller, grants: &'a Grants) -> Self {
+        let (limits, injector) = (&grants.limits.net, SecretInjector::new(net.secrets()));
+        Self { net, caller, grants, limits, injector }
     }
 
     /// Sends the request. If the response rejects a managed token, refreshes the rejected tokens
@@ -85,7 +81,7 @@ impl<'a> Exchange<'a> {
             body: RequestBody::Empty,
         };
         // Checked before the body is loaded, so that a denied request does no work.
-        rule::authorize(self.caller, self.rules, hop.method.as_str(), &hop.url)?;
+        rule::authorize(self.caller, self.grants, hop.method.as_str(), &hop.url)?;
         hop.body = RequestBody::load(&request.body, self.limits.request_bytes, blobs).await?;
         Ok(hop)
     }
@@ -112,10 +108,10 @@ impl<'a> Exchange<'a> {
     /// response.
     async fn send(&mut self, hop: &Hop) -> Result<(Url, Response), Failure> {
         let method = hop.method.as_str();
-        let permissions = rule::authorize(self.caller, self.rules, method, &hop.url)?;
-        let caller = self.caller;
+        let permissions = rule::authorize(self.caller, self.grants, method, &hop.url)?;
+        let (caller, grants) = (self.caller, self.grants);
         let allowed = |name: &str| {
-            let denied = || rule::secret_denied(caller, method, &hop.url, name);
+            let denied = || rule::secret_denied(caller, grants, method, &hop.url, name);
             permissions.secrets.contains(name).then_some(()).ok_or_else(denied)
         };
         self.fetch_tokens(hop, &allowed).await?;
@@ -203,8 +199,8 @@ impl<'a> Exchange<'a> {
     /// Converts the error of a hop to a failure.
     fn send_error(&self, hop: &Hop, error: &reqwest::Error) -> Failure {
         if let Some(refused) = find_blocked_address(error) {
-            let method = hop.method.as_str();
-            return rule::blocked_address(self.caller, method, &hop.url, refused.address);
+            let (caller, grants, method) = (self.caller, self.grants, hop.method.as_str());
+            return rule::blocked_address(caller, grants, method, &hop.url, refused.address);
         }
         let origin = request_url::origin(&hop.url);
         if error.is_builder() {

@@ -8,9 +8,8 @@ use reqwest::Client;
 use reqwest::redirect::Policy;
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::grant::HttpRule;
+use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
-use wattle_run::limit::NetLimits;
 use wattle_run::ports::{BlobStore, Caller, Net};
 
 use crate::config::NetConfig;
@@ -74,14 +73,14 @@ impl Net for OutboundHttp {
     async fn send(
         &self,
         caller: &Caller,
-        rules: &[HttpRule],
-        limits: &NetLimits,
+        grants: &Grants,
         request: &HttpRequest,
         blobs: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {
+        let limits = &grants.limits.net;
         let allowed = |wanted| u64::from(wanted).min(limits.longest_timeout_ms);
         let timeout = Duration::from_millis(request.timeout_ms.map_or(limits.timeout_ms, allowed));
-        let exchange = Exchange::new(self, caller, rules, limits);
+        let exchange = Exchange::new(self, caller, grants);
         let response = Box::pin(exchange.run(request, blobs));
         tokio::time::timeout(timeout, response)
             .await

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::Url;
 use url::Host;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::grant::HttpRule;
+use wattle_run::grant::{Grants, HttpRule};
 use wattle_run::ports::Caller;
 
 use crate::address_class::is_address_allowed;
@@ -24,11 +24,12 @@ pub(crate) struct Permissions {
 /// matches.
 pub(crate) fn authorize(
     caller: &Caller,
-    rules: &[HttpRule],
+    grants: &Grants,
     method: &str,
     url: &Url,
 ) -> Result<Permissions, Failure> {
-    let mut matching = rules.iter().filter(|rule| matches(rule, method, url)).peekable();
+    let rules = grants.http.iter();
+    let mut matching = rules.filter(|rule| matches(rule, method, url)).peekable();
     if matching.peek().is_none() {
         let message = format!(
             "plugin `{}` is not allowed to send `{method}` to `{}`; add `http = [{}]` under \
@@ -36,7 +37,7 @@ pub(crate) fn authorize(
             caller.plugin,
             request_url::origin(url),
             suggested_rule(url, method, ""),
-            caller.plugin
+            grants.key_of(&caller.app, &caller.plugin)
         );
         return Err(Failure::new(code::DENIED, message));
     }
@@ -47,7 +48,7 @@ pub(crate) fn authorize(
     }
     match request_url::literal_address(url) {
         Some(address) if !is_address_allowed(address, permissions.private) => {
-            Err(blocked_address(caller, method, url, address))
+            Err(blocked_address(caller, grants, method, url, address))
         }
         _ => Ok(permissions),
     }
@@ -56,6 +57,7 @@ pub(crate) fn authorize(
 /// Returns the failure of a request whose host resolves to a blocked address.
 pub(crate) fn blocked_address(
     caller: &Caller,
+    grants: &Grants,
     method: &str,
     url: &Url,
     address: std::net::IpAddr,
@@ -67,7 +69,7 @@ pub(crate) fn blocked_address(
              allowed to reach; to allow it, write `http = [{}]` under `[grants.{}]` in wattle.toml",
             caller.plugin,
             suggested_rule(url, method, ", private = true"),
-            caller.plugin
+            grants.key_of(&caller.app, &caller.plugin)
         )
     } else {
         format!("`{origin}` resolves to the address {address}, which no plugin is allowed to reach")
@@ -76,14 +78,20 @@ pub(crate) fn blocked_address(
 }
 
 /// Returns the failure of a request whose target must not receive a secret.
-pub(crate) fn secret_denied(caller: &Caller, method: &str, url: &Url, name: &str) -> Failure {
+pub(crate) fn secret_denied(
+    caller: &Caller,
+    grants: &Grants,
+    method: &str,
+    url: &Url,
+    name: &str,
+) -> Failure {
     let message = format!(
         "plugin `{}` is not allowed to send the secret `{name}` to `{}`; write `http = [{}]` under \
          `[grants.{}]` in wattle.toml",
         caller.plugin,
         request_url::origin(url),
         suggested_rule(url, method, &format!(", secrets = [\"{name}\"]")),
-        caller.plugin
+        grants.key_of(&caller.app, &caller.plugin)
     );
     Failure::new(code::DENIED, message)
 }
@@ -165,8 +173,12 @@ mod tests {
         }
     }
 
+    fn grants(rules: &[HttpRule]) -> Grants {
+        Grants { http: rules.to_vec(), ..Grants::default() }
+    }
+
     fn allowed(rule: HttpRule, method: &str, url: &str) -> bool {
-        authorize(&caller(), &[rule], method, &request_url::parse(url).unwrap()).is_ok()
+        authorize(&caller(), &grants(&[rule]), method, &request_url::parse(url).unwrap()).is_ok()
     }
 
     #[test]
@@ -211,7 +223,7 @@ mod tests {
     #[test]
     fn denial_suggests_a_rule() {
         let deny = |url: &str, rules: &[HttpRule]| {
-            authorize(&caller(), rules, "GET", &request_url::parse(url).unwrap())
+            authorize(&caller(), &grants(rules), "GET", &request_url::parse(url).unwrap())
                 .unwrap_err()
                 .message
         };
@@ -219,7 +231,7 @@ mod tests {
         assert!(
             message.contains(
                 "add `http = [{ host = \"api.example.com\", methods = [\"GET\"] }]` under \
-             `[grants.demo]` in wattle.toml"
+             `[grants.\"demo/demo\"]` in wattle.toml"
             ),
             "{message}"
         );
@@ -236,7 +248,8 @@ mod tests {
         let private = HttpRule { private: true, ..rule("a.example.com") };
         let other = HttpRule { secrets: ["B".to_owned()].into(), ..rule("b.example.com") };
         let url = request_url::parse("https://a.example.com/").unwrap();
-        let permissions = authorize(&caller(), &[secret, private, other], "GET", &url).unwrap();
+        let permissions =
+            authorize(&caller(), &grants(&[secret, private, other]), "GET", &url).unwrap();
         assert_eq!(permissions, Permissions { private: true, secrets: ["A".to_owned()].into() });
     }
 
@@ -254,7 +267,7 @@ mod tests {
         #[test]
         fn nothing_is_allowed_without_rules(host in "[a-z0-9.]{1,20}") {
             if let Ok(url) = request_url::parse(&format!("https://{host}/")) {
-                prop_assert!(authorize(&caller(), &[], "GET", &url).is_err());
+                prop_assert!(authorize(&caller(), &grants(&[]), "GET", &url).is_err());
             }
         }
     }

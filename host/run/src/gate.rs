@@ -51,7 +51,7 @@ use crate::caller_id::CallerId;
 use crate::fair_share::Lease;
 use crate::gate::budget::CallBudget;
 use crate::gate::unwind::{CallError, GuestError, Unwind};
-use crate::grant::Grants;
+use crate::grant::{GrantKey, Grants};
 use crate::hostcall::blob;
 use crate::hostcall::runs::RunService;
 use crate::hostcall::tools::{PluginToolCall, ToolInfo};
@@ -178,6 +178,12 @@ impl Gate {
     /// Returns the app, plugin and tenant of the guest.
     pub fn caller(&self) -> &Caller {
         &self.env.caller
+    }
+
+    /// Returns the name of the table with the grants of the guest, for messages.
+    pub fn grant_key(&self) -> GrantKey {
+        let GuestEnv { caller, grants, .. } = &self.env;
+        grants.key_of(&caller.app, &caller.plugin)
     }
 
     /// Returns what waits for the guest.

@@ -1,5 +1,7 @@
 //! Grants: what the operator allows a plugin.
 
+mod key;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
@@ -7,8 +9,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use wattle_graph::id::PluginName;
+use wattle_graph::id::{AppName, PluginName};
 
+pub use self::key::GrantKey;
 use crate::limit::Limits;
 use crate::ports::memory::WILDCARD;
 
@@ -39,9 +42,19 @@ pub struct Grants {
     /// Folders of a typed component. They belong to this host, like the environment.
     #[serde(skip)]
     pub folders: Vec<FolderRule>,
+    /// The table of the configuration that the grants come from, or that would extend them.
+    /// Messages name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<GrantKey>,
 }
 
 impl Grants {
+    /// Returns the name of the table to which the operator adds a permission of a plugin. Without
+    /// a known table, it is that of the plugin in its app.
+    pub fn key_of(&self, app: &AppName, plugin: &PluginName) -> GrantKey {
+        self.key.clone().unwrap_or_else(|| GrantKey::in_app(app, plugin))
+    }
+
     /// Returns true if the plugin may change files. A call that does is in doubt after a crash.
     pub fn may_write_files(&self) -> bool {
         self.folders.iter().any(|folder| folder.access == FolderAccess::ReadWrite)

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wattle_graph::failure::{Failure, code};
+use wattle_run::grant::GrantKey;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
@@ -50,8 +51,8 @@ pub(crate) struct Callee<'a> {
     pub(crate) plugin: &'a str,
     /// The function: "node `x`", "the web handler".
     pub(crate) what: &'a str,
-    /// Whether a grant sets the limits. The limits of a description are fixed.
-    pub(crate) granted: bool,
+    /// The table of grants that sets the limits. The limits of a description are fixed.
+    pub(crate) key: Option<&'a GrantKey>,
 }
 
 impl std::fmt::Display for Callee<'_> {
@@ -175,11 +176,10 @@ fn from_trap_reason(trapped: TrapReason, limits: &Limits, callee: Callee<'_>) ->
 
 /// Returns the failure for an exceeded limit. `unit` names the unit in the message.
 pub(crate) fn limit_exceeded(callee: Callee<'_>, limit: &str, allowed: u64, unit: &str) -> Failure {
-    let hint = match limit {
-        _ if !callee.granted => "; no setting raises this limit, so correct the plugin".to_owned(),
-        "cpu" | "memory" | "output" => format!(
-            "; raise `limits.{limit}` under `[grants.{}]` in wattle.toml if it needs more",
-            callee.plugin
+    let hint = match (callee.key, limit) {
+        (None, _) => "; no setting raises this limit, so correct the plugin".to_owned(),
+        (Some(key), "cpu" | "memory" | "output") => format!(
+            "; raise `limits.{limit}` under `[grants.{key}]` in wattle.toml if it needs more"
         ),
         _ => String::new(),
     };

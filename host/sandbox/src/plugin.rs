@@ -7,7 +7,7 @@ use serde_json::Value;
 use wattle_graph::id::AppName;
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::{AwaitedBy, Gate};
-use wattle_run::limit::Limits;
+use wattle_run::grant::{GrantKey, Grants};
 use wattle_run::ports::sandbox::{
     GuestError, NodeCall, NodeOutcome, Plugin, PluginInfo, PluginToolCall, WebRequest, WebResponse,
 };
@@ -25,8 +25,8 @@ pub(crate) struct WasmPlugin {
 }
 
 impl WasmPlugin {
-    fn callee<'a>(&'a self, what: &'a str) -> Callee<'a> {
-        Callee { plugin: self.info.name.as_str(), what, granted: true }
+    fn callee<'a>(&'a self, what: &'a str, key: &'a GrantKey) -> Callee<'a> {
+        Callee { plugin: self.info.name.as_str(), what, key: Some(key) }
     }
 }
 
@@ -38,8 +38,8 @@ impl Plugin for WasmPlugin {
 
     async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, GuestError> {
         let what = format!("node `{}`", call.node);
-        let callee = self.callee(&what);
-        let limits = gate.limits().clone();
+        let (limits, key) = (gate.limits().clone(), gate.grant_key());
+        let callee = self.callee(&what, &key);
         let made = GuestCall::with_gate(&self.code, gate, &limits, callee);
         export::node::run(made, call).await.map_err(sanitize::sanitize_error)
     }
@@ -50,8 +50,8 @@ impl Plugin for WasmPlugin {
         gate: Arc<Gate>,
     ) -> Result<ToolOutput, GuestError> {
         let what = format!("tool `{}`", call.tool);
-        let callee = self.callee(&what);
-        let (limits, owner) = (gate.limits().clone(), gate.caller().owner);
+        let (limits, owner, key) = (gate.limits().clone(), gate.caller().owner, gate.grant_key());
+        let callee = self.callee(&what, &key);
         let made = GuestCall::with_gate(&self.code, gate, &limits, callee);
         let ended = match self.code.exports.typed_function(&call.tool) {
             Some(function) => {
@@ -68,8 +68,8 @@ impl Plugin for WasmPlugin {
         request: WebRequest,
         gate: Arc<Gate>,
     ) -> Result<WebResponse, GuestError> {
-        let callee = self.callee("the web handler");
-        let limits = gate.limits().clone();
+        let (limits, key) = (gate.limits().clone(), gate.grant_key());
+        let callee = self.callee("the web handler", &key);
         let made = GuestCall::with_gate(&self.code, gate, &limits, callee);
         export::web::run(made, request).await.map_err(sanitize::sanitize_error)
     }
@@ -80,10 +80,11 @@ impl Plugin for WasmPlugin {
         reducer: &str,
         current: Option<Value>,
         updates: Vec<Value>,
-        limits: &Limits,
+        grants: &Grants,
     ) -> Result<Value, GuestError> {
         let what = format!("reducer `{reducer}`");
-        let callee = self.callee(&what);
+        let key = grants.key_of(app, &self.info.name);
+        let (limits, callee) = (&grants.limits, self.callee(&what, &key));
         let owner = MemoryOwner::App(app.clone());
         // The guest that started a subgraph waits for the reducers of its channels.
         let awaited_by = AwaitedBy::Guest;

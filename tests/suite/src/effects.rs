@@ -6,9 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use wattle_graph::failure::Failure;
-use wattle_run::grant::HttpRule;
+use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
-use wattle_run::limit::NetLimits;
 use wattle_run::ports::{BlobStore, Caller, Net};
 
 /// The point at which a request stops without end.
@@ -79,8 +78,7 @@ impl Net for Effects {
     async fn send(
         &self,
         _: &Caller,
-        _: &[HttpRule],
-        _: &NetLimits,
+        _: &Grants,
         request: &HttpRequest,
         _: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {

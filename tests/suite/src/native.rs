@@ -13,7 +13,7 @@ use wattle_graph::id::{AppName, ChannelName, Digest, PluginName};
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::CallError;
-use wattle_run::limit::Limits;
+use wattle_run::grant::Grants;
 use wattle_run::ports::Plugin;
 use wattle_run::ports::sandbox::{
     GuestError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, PluginToolCall, ToolHints, ToolInfo,
@@ -227,7 +227,7 @@ impl Plugin for NativePlugin {
         reducer: &str,
         current: Option<Value>,
         updates: Vec<Value>,
-        _limits: &Limits,
+        _grants: &Grants,
     ) -> Result<Value, GuestError> {
         if let Some(reducer) = self.reducers.get(reducer) {
             return Ok(reducer(current, updates).await);

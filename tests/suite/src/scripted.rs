@@ -12,10 +12,10 @@ use wattle_graph::llm::{
     Completion, CompletionRequest, Delta, FinishReason, GeneratedImage, ImageRequest, Message,
     Part, Role, Tries, Usage,
 };
-use wattle_run::grant::{HttpRule, SqlRule};
+use wattle_run::grant::{Grants, SqlRule};
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::hostcall::sql::{Executed, Rows, SqlValue};
-use wattle_run::limit::{NetLimits, SqlLimits};
+use wattle_run::limit::SqlLimits;
 use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::sql::{CommitMarker, SqlTransaction};
 use wattle_run::ports::{BlobStore, Caller, Model, Net, Sql};
@@ -251,8 +251,7 @@ impl Net for ScriptedNet {
     async fn send(
         &self,
         _: &Caller,
-        _: &[HttpRule],
-        _: &NetLimits,
+        _: &Grants,
         request: &HttpRequest,
         _: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {

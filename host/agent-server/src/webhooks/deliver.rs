@@ -7,9 +7,9 @@ use url::Host;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, PluginName};
 use wattle_run::caller_id::CallerId;
-use wattle_run::grant::HttpRule;
+use wattle_run::grant::{Grants, HttpRule};
 use wattle_run::hostcall::http::{HttpBody, HttpRequest};
-use wattle_run::limit::NetLimits;
+use wattle_run::limit::{Limits, NetLimits};
 use wattle_run::ports::Caller;
 
 use super::payload;
@@ -152,11 +152,12 @@ async fn give_up(agents: &Agents, hook: &Hook, why: &str) -> Result<Next, Failur
 async fn send(agents: &Agents, hook: &Hook, payload: &Payload) -> Result<(), Miss> {
     // The rules may have changed since the run was requested.
     let target = agents.webhooks().target(&hook.url).map_err(Miss::Never)?;
-    let rule = rule(&target);
-    let limits = NetLimits { redirects: 0, ..NetLimits::default() };
+    let net = NetLimits { redirects: 0, ..NetLimits::default() };
+    let limits = Limits { net, ..Limits::default() };
+    let grants = Grants { http: vec![rule(&target)], limits, ..Grants::default() };
     let request = request(agents, hook, &target, payload);
     let ports = agents.ports();
-    let sent = ports.net.send(&caller(hook), &[rule], &limits, &request, &*ports.blobs).await;
+    let sent = ports.net.send(&caller(hook), &grants, &request, &*ports.blobs).await;
     match sent {
         Ok(answer) if (200..300).contains(&answer.status) => Ok(()),
         Ok(answer) => Err(Miss::Retry(format!("the URL responded with status {}", answer.status))),

@@ -14,10 +14,10 @@ use wattle_graph::llm::{Completion, CompletionRequest};
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::CallError;
-use wattle_run::grant::{HttpRule, SqlRule};
+use wattle_run::grant::{Grants, SqlRule};
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::hostcall::sql::{Rows, SqlValue};
-use wattle_run::limit::{Limits, NetLimits, SqlLimits};
+use wattle_run::limit::SqlLimits;
 use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::sandbox::{
     GuestError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, PluginToolCall, WebRequest,
@@ -117,7 +117,7 @@ impl Plugin for Closures {
         _: &str,
         _: Option<Value>,
         _: Vec<Value>,
-        _: &Limits,
+        _: &Grants,
     ) -> Result<Value, GuestError> {
         Err(GuestError::Host(Failure::unsupported("reducers")))
     }
@@ -164,8 +164,7 @@ impl Net for Nothing {
     async fn send(
         &self,
         _: &Caller,
-        _: &[HttpRule],
-        _: &NetLimits,
+        _: &Grants,
         _: &HttpRequest,
         _: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {

@@ -12,9 +12,8 @@ use wattle_agent_server::Webhooks;
 use wattle_agent_server::webhooks::SigningKey;
 use wattle_api::ApiConfig;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::grant::HttpRule;
+use wattle_run::grant::{Grants, HttpRule};
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
-use wattle_run::limit::NetLimits;
 use wattle_run::ports::{BlobStore, Caller, Net};
 
 use crate::host::{Host, Parts};
@@ -74,12 +73,11 @@ impl Net for Receiver {
     async fn send(
         &self,
         _: &Caller,
-        rules: &[HttpRule],
-        limits: &NetLimits,
+        grants: &Grants,
         request: &HttpRequest,
         _: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {
-        let (rule, redirects) = (rules[0].clone(), limits.redirects);
+        let (rule, redirects) = (grants.http[0].clone(), grants.limits.net.redirects);
         let message = Message { rule, redirects, request: request.clone() };
         self.got.send_modify(|got| got.push(message));
         let answer = self.answers.lock().unwrap().pop_front().unwrap_or(Ok(200));

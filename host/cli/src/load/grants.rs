@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use wattle_graph::id::PluginName;
-use wattle_run::grant::{Grants, HttpRule, ToolGrant};
+use wattle_run::grant::{GrantKey, Grants, HttpRule, ToolGrant};
 use wattle_run::ports::sandbox::PluginInfo;
 
 use crate::config::{Needs, narrower};
@@ -129,6 +129,7 @@ pub fn decide(
         limits: granted.limits.limits(),
         environment: operator.environment.clone(),
         folders: operator.folders.clone(),
+        key: Some(GrantKey::of_plugin(plugin)),
     };
     Decision { grants, notes }
 }
@@ -233,6 +234,12 @@ mod tests {
         sql = [{ database = "asset", access = "read-write" }]
     "#;
 
+    /// Returns grants without permissions.
+    fn nothing(plugin: &str) -> Grants {
+        let key = GrantKey::of_plugin(&PluginName::new(plugin).unwrap());
+        Grants { key: Some(key), ..Grants::default() }
+    }
+
     fn check(granted: Option<&str>, is_vouched: bool) -> Decision {
         let plugin = PluginName::new("asset").unwrap();
         decide(&plugin, &needs(ASKED), granted.map(needs).as_ref(), is_vouched)
@@ -241,7 +248,7 @@ mod tests {
     #[test]
     fn an_unknown_app_gets_nothing_and_notes_what_to_add() {
         let decision = check(None, false);
-        assert_eq!(decision.grants, Grants::default());
+        assert_eq!(decision.grants, nothing("asset"));
         insta::assert_snapshot!(decision.notes.join("\n"));
     }
 
@@ -288,7 +295,7 @@ mod tests {
         "#;
         let plugin = PluginName::new("shop").unwrap();
         let vouched = decide(&plugin, &needs(asked), None, true);
-        assert_eq!(vouched.grants, Grants::default());
+        assert_eq!(vouched.grants, nothing("shop"));
         let line = r#"folders = [{ path = "...", guest = "/reports", access = "read-write" }]"#;
         assert!(vouched.notes[1].contains(line), "{:?}", vouched.notes);
         let given = decide(&plugin, &needs(asked), Some(&needs(table)), true);
@@ -311,7 +318,7 @@ mod tests {
         };
         assert_eq!(given.clone().for_plugin(&info("")), given);
         let other = given.for_plugin(&info("0.1.0"));
-        assert_eq!(other.grants, Grants::default());
+        assert_eq!(other.grants, nothing("shop"));
         assert!(other.notes[0].contains("only typed components"), "{:?}", other.notes);
     }
 

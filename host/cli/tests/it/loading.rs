@@ -22,7 +22,7 @@ use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
-use wattle_run::limit::Limits;
+use wattle_run::grant::Grants;
 use wattle_run::ports::sandbox::{
     GuestError, LoadEffort, LoadError, NodeCall, NodeOutcome, PluginInfo, PluginToolCall,
     WebRequest, WebResponse,
@@ -341,9 +341,9 @@ impl Plugin for DescribedPlugin {
         reducer: &str,
         current: Option<Value>,
         updates: Vec<Value>,
-        limits: &Limits,
+        grants: &Grants,
     ) -> Result<Value, GuestError> {
-        self.plugin.reduce(app, reducer, current, updates, limits).await
+        self.plugin.reduce(app, reducer, current, updates, grants).await
     }
 }
 

@@ -12,10 +12,10 @@ use wattle_graph::id::{AppName, ChannelName, Digest, PluginName, ThreadId};
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::CallError;
+use wattle_run::grant::Grants;
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::StartRun;
-use wattle_run::limit::Limits;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::openapi::EndpointDescription;
 use wattle_run::ports::sandbox::{
@@ -211,7 +211,7 @@ impl Plugin for NativePlugin {
         _reducer: &str,
         _current: Option<Value>,
         _updates: Vec<Value>,
-        _limits: &Limits,
+        _grants: &Grants,
     ) -> Result<Value, GuestError> {
         Err(GuestError::Failure(Failure::unsupported("reducer")))
     }

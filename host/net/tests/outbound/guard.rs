@@ -4,7 +4,7 @@ use wattle_run::grant::HttpRule;
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use crate::support::{get, rule, rule_for, send};
+use crate::support::{get, grants, rule, rule_for, send};
 
 async fn hello() -> MockServer {
     let server = MockServer::start().await;
@@ -34,7 +34,7 @@ async fn nothing_is_sent_without_a_rule() {
     assert_eq!((failure.code.as_str(), failure.retryable), ("denied", false));
     let line = format!(
         "`http = [{{ host = \"127.0.0.1\", scheme = \"http\", port = {port}, methods = \
-         [\"GET\"] }}]` under `[grants.demo]`"
+         [\"GET\"] }}]` under `[grants.\"demo/demo\"]`"
     );
     assert!(failure.message.contains(&line), "{failure}");
     assert!(server.received_requests().await.unwrap().is_empty());
@@ -79,12 +79,13 @@ async fn private_connections_are_not_reused_for_public_rules() {
     let port = server.address().port();
     let net = crate::support::net();
     let blobs = crate::support::OneBlob(bytes::Bytes::new());
-    let (caller, limits) = (crate::support::caller(), wattle_run::limit::NetLimits::default());
+    let caller = crate::support::caller();
     let request = get(format!("http://localhost:{port}/"));
     use wattle_run::ports::Net as _;
-    net.send(&caller, &[rule("localhost", port)], &limits, &request, &blobs).await.unwrap();
-    let public = HttpRule { private: false, ..rule("localhost", port) };
-    let failure = net.send(&caller, &[public], &limits, &request, &blobs).await.unwrap_err();
+    let private = grants(&[rule("localhost", port)]);
+    net.send(&caller, &private, &request, &blobs).await.unwrap();
+    let public = grants(&[HttpRule { private: false, ..rule("localhost", port) }]);
+    let failure = net.send(&caller, &public, &request, &blobs).await.unwrap_err();
     assert_eq!(failure.code, "denied");
 }
 

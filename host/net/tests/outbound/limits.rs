@@ -12,7 +12,7 @@ use wattle_run::ports::Net as _;
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use crate::support::{OneBlob, caller, get, raw_server, rule, rule_for, send, send_within};
+use crate::support::{OneBlob, caller, get, grants, raw_server, rule, rule_for, send, send_within};
 
 async fn serving(answer: ResponseTemplate) -> MockServer {
     let server = MockServer::start().await;
@@ -163,11 +163,9 @@ async fn requests_to_a_host_are_rate_limited() {
     let net = OutboundHttp::new(&config, Secrets::default()).unwrap();
     let start = Instant::now();
     for _ in 0..3 {
-        let rules = [rule_for(&server)];
+        let grants = grants(&[rule_for(&server)]);
         let request = get(server.uri());
-        net.send(&caller(), &rules, &NetLimits::default(), &request, &OneBlob(Bytes::new()))
-            .await
-            .unwrap();
+        net.send(&caller(), &grants, &request, &OneBlob(Bytes::new())).await.unwrap();
     }
     assert!(start.elapsed() >= Duration::from_millis(180), "{:?}", start.elapsed());
 }

@@ -66,7 +66,8 @@ async fn secret_needs_a_rule() {
     let request = get(format!("{}/?k={{{{secret:KEY}}}}", server.uri()));
     let failure = send(&[bare], &request).await.unwrap_err();
     assert_eq!(failure.code, "denied");
-    assert!(failure.message.contains("secrets = [\"KEY\"] }]` under `[grants.demo]`"), "{failure}");
+    let line = "secrets = [\"KEY\"] }]` under `[grants.\"demo/demo\"]`";
+    assert!(failure.message.contains(line), "{failure}");
     assert_no_secret(&failure);
 
     let missing = HttpRule { secrets: ["GONE".to_owned()].into(), ..rule_for(&server) };

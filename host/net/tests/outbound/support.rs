@@ -9,9 +9,9 @@ use tokio::net::{TcpListener, TcpStream};
 use wattle_graph::failure::Failure;
 use wattle_net::{NetConfig, OutboundHttp, Secrets};
 use wattle_run::caller_id::CallerId;
-use wattle_run::grant::HttpRule;
+use wattle_run::grant::{Grants, HttpRule};
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
-use wattle_run::limit::NetLimits;
+use wattle_run::limit::{Limits, NetLimits};
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
 use wattle_run::ports::{BlobStore, Caller, Net};
 use wiremock::MockServer;
@@ -70,6 +70,11 @@ pub(crate) fn rule_for(server: &MockServer) -> HttpRule {
     rule("127.0.0.1", server.address().port())
 }
 
+/// Returns grants with rules for HTTP only.
+pub(crate) fn grants(rules: &[HttpRule]) -> Grants {
+    Grants { http: rules.to_vec(), ..Grants::default() }
+}
+
 pub(crate) fn get(url: impl Into<String>) -> HttpRequest {
     HttpRequest {
         method: "GET".into(),
@@ -95,7 +100,8 @@ pub(crate) async fn send_within(
     request: &HttpRequest,
 ) -> Result<HttpResponse, Failure> {
     static BLOB: LazyLock<OneBlob> = LazyLock::new(|| OneBlob(Bytes::from_static(b"blob bytes")));
-    net().send(&caller(), rules, limits, request, &*BLOB).await
+    let limits = Limits { net: limits.clone(), ..Limits::default() };
+    net().send(&caller(), &Grants { limits, ..grants(rules) }, request, &*BLOB).await
 }
 
 /// Starts a server that reads the first bytes of one request, writes `bytes` and then runs `then`.

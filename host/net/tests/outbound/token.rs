@@ -9,12 +9,11 @@ use wattle_graph::failure::Failure;
 use wattle_net::{NetConfig, OutboundHttp, Secrets, TokenSource};
 use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
-use wattle_run::limit::NetLimits;
 use wattle_run::ports::{Clock, Net};
 use wiremock::matchers::{method, path};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
-use crate::support::{KEY, OneBlob, caller, get, rule_for};
+use crate::support::{KEY, OneBlob, caller, get, grants, rule_for};
 
 /// The code by which the service rejects a token.
 const INVALID: i64 = 99_991_663;
@@ -113,8 +112,8 @@ invalid = {{ field = "code", values = [{INVALID}] }}
 
     async fn send_by(&self, rule: &HttpRule) -> Result<HttpResponse, Failure> {
         let blob = OneBlob(bytes::Bytes::new());
-        let (rules, limits) = (std::slice::from_ref(rule), NetLimits::default());
-        self.net.send(&caller(), rules, &limits, &self.request(), &blob).await
+        let grants = grants(std::slice::from_ref(rule));
+        self.net.send(&caller(), &grants, &self.request(), &blob).await
     }
 
     /// Returns the tokens in the requests that the service received, and the number of requests for

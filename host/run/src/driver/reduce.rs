@@ -20,8 +20,8 @@ pub(crate) async fn reduce(
         let Some(code) = app.plugins.get(&plugin) else {
             return Err(Failure::internal(format!("plugin `{plugin}` is not loaded")));
         };
-        let limits = &app.grants_of(&plugin).limits;
-        let reduced_value = code.reduce(&app.name, &reducer, current, updates, limits).await;
+        let grants = app.grants_of(&plugin);
+        let reduced_value = code.reduce(&app.name, &reducer, current, updates, &grants).await;
         let value = reduced_value.map_err(|ended| {
             let failure = match ended {
                 GuestError::Failure(f)

@@ -91,9 +91,10 @@ impl Gate {
         Err(Failure::new(
             code::DENIED,
             format!(
-                "plugin `{p}` may not set the model route `{route}` for tenants; add it to \
-                 `tenant_routes` under `[grants.{p}]` in wattle.toml",
-                p = self.caller().plugin
+                "plugin `{}` may not set the model route `{route}` for tenants; add it to \
+                 `tenant_routes` under `[grants.{}]` in wattle.toml",
+                self.caller().plugin,
+                self.grant_key()
             ),
         ))
     }

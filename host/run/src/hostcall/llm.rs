@@ -25,9 +25,10 @@ pub(crate) fn check_route_grant(
     Err(Failure::new(
         code::DENIED,
         format!(
-            "plugin `{p}` may not use the model route `{route}`; add it to `llm` under \
-             `[grants.{p}]` in wattle.toml",
-            p = caller.plugin
+            "plugin `{}` may not use the model route `{route}`; add it to `llm` under \
+             `[grants.{}]` in wattle.toml",
+            caller.plugin,
+            grants.key_of(&caller.app, &caller.plugin)
         ),
     ))
 }

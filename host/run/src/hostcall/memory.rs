@@ -144,10 +144,11 @@ fn check_grant(
         .map(|part| short_path(std::slice::from_ref(part)))
         .collect();
     let message = format!(
-        "plugin `{p}` may not {verb} the memory under `{shown}`; add \
-         `memory = [{{ namespace = {shown}, access = \"{word}\" }}]` under `[grants.{p}]` in \
+        "plugin `{}` may not {verb} the memory under `{shown}`; add \
+         `memory = [{{ namespace = {shown}, access = \"{word}\" }}]` under `[grants.{}]` in \
          wattle.toml",
-        p = caller.plugin
+        caller.plugin,
+        grants.key_of(&caller.app, &caller.plugin)
     );
     Err(Failure::new(code::DENIED, message).with_details(json!({ "namespace": shown })))
 }
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(allowed(&delete(&["users", "42", "notes", "old"])), Ok(()));
         let denied = allowed(&delete(&["facts"])).unwrap_err();
         let line = r#"`memory = [{ namespace = ["facts"], access = "read-write" }]`"#;
-        assert!(denied.contains(line) && denied.contains("[grants.agent]"), "{denied}");
+        assert!(denied.contains(line) && denied.contains("[grants.\"app/agent\"]"), "{denied}");
         assert!(allowed(&get(&["users", "42"])).is_err());
     }
 

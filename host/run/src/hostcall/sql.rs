@@ -82,10 +82,11 @@ pub fn sql_rule<'g>(
         Failure::new(
             code::DENIED,
             format!(
-                "plugin `{p}` may not use the database `{database}`; add \
+                "plugin `{}` may not use the database `{database}`; add \
                  `sql = [{{ database = \"{database}\", access = \"read-only\" }}]` under \
-                 `[grants.{p}]` in wattle.toml",
-                p = caller.plugin
+                 `[grants.{}]` in wattle.toml",
+                caller.plugin,
+                grants.key_of(&caller.app, &caller.plugin)
             ),
         )
     })
@@ -103,9 +104,10 @@ pub fn check_writable(grants: &Grants, caller: &Caller, database: &str) -> Resul
     Err(Failure::new(
         code::DENIED,
         format!(
-            "plugin `{p}` may only read the database `{database}`; set \
-             `access = \"read-write\"` for it under `[grants.{p}]` in wattle.toml",
-            p = caller.plugin
+            "plugin `{}` may only read the database `{database}`; set \
+             `access = \"read-write\"` for it under `[grants.{}]` in wattle.toml",
+            caller.plugin,
+            grants.key_of(&caller.app, &caller.plugin)
         ),
     ))
 }

@@ -14,7 +14,7 @@ pub use crate::hostcall::tools::{PluginToolCall, ToolHints, ToolInfo};
 
 use crate::gate::Gate;
 pub use crate::gate::unwind::GuestError;
-use crate::limit::Limits;
+use crate::grant::Grants;
 use crate::ports::blob::BlobRef;
 use crate::ports::openapi::EndpointDescription;
 use wattle_graph::tool::ToolOutput;
@@ -287,13 +287,14 @@ pub trait Plugin: Send + Sync {
     async fn handle(&self, request: WebRequest, gate: Arc<Gate>)
     -> Result<WebResponse, GuestError>;
 
-    /// Combines writes with a reducer of the plugin, for an app.
+    /// Combines writes with a reducer of the plugin, for an app. The grants are those of the plugin
+    /// in the app; a reducer uses only their limits.
     async fn reduce(
         &self,
         app: &AppName,
         reducer: &str,
         current: Option<Value>,
         updates: Vec<Value>,
-        limits: &Limits,
+        grants: &Grants,
     ) -> Result<Value, GuestError>;
 }

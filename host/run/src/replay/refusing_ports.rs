@@ -7,11 +7,11 @@ use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest};
 
-use crate::grant::{HttpRule, SqlRule};
+use crate::grant::{Grants, SqlRule};
 use crate::hostcall::http::{HttpRequest, HttpResponse};
 use crate::hostcall::sql::Rows;
 use crate::hostcall::sql::SqlValue;
-use crate::limit::{NetLimits, SqlLimits};
+use crate::limit::SqlLimits;
 use crate::ports::model::{DeltaSink, RouteInfo};
 use crate::ports::observer::NoObserver;
 use crate::ports::sql::SqlTransaction;
@@ -113,8 +113,7 @@ impl Net for RefusingPort {
     async fn send(
         &self,
         _: &Caller,
-        _: &[HttpRule],
-        _: &NetLimits,
+        _: &Grants,
         _: &HttpRequest,
         _: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {

@@ -79,7 +79,7 @@ async fn describe_without_timeout(
     name: &PluginName,
 ) -> Result<PluginDescription, Rejection> {
     let limits = Limits { cpu_ms: CPU_MS, lift_bytes: LIFT_BYTES, ..Limits::default() };
-    let callee = Callee { plugin: name.as_str(), what: "the description", granted: false };
+    let callee = Callee { plugin: name.as_str(), what: "the description", key: None };
     let (owner, awaited_by) = (MemoryOwner::Descriptions, AwaitedBy::Client);
     let (limits, given) = (&limits, None);
     let call = GuestCall { code, gate: None, owner, awaited_by, limits, callee, given };

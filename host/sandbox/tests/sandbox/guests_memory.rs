@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures::future::{join, join3};
 use serde_json::{Value, json};
 use wattle_graph::id::AppName;
+use wattle_run::grant::Grants;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{GuestError, NodeOutcome, Plugin};
 use wattle_run::stop_flag::StopFlag;
@@ -49,7 +50,8 @@ async fn load(sandbox: &WasmSandbox, bytes: Bytes) -> Arc<dyn Plugin> {
 
 async fn reduce(plugin: &Arc<dyn Plugin>, app: &AppName) -> Result<Value, GuestError> {
     let limits = Limits { cpu_ms: 50, memory_bytes: 1 << 30, ..Limits::default() };
-    plugin.reduce(app, "r", None, vec![], &limits).await
+    let grants = Grants { limits, ..Grants::default() };
+    plugin.reduce(app, "r", None, vec![], &grants).await
 }
 
 fn limit_of(ended: Result<Value, GuestError>) -> (&'static str, Value) {

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::gate::unwind::Unwind;
-use wattle_run::grant::HttpRule;
+use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
-use wattle_run::limit::{Limits, NetLimits};
+use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{GuestError, NodeOutcome};
 use wattle_run::ports::{BlobStore, Caller, Net};
 use wattle_run::stop_flag::StopFlag;
@@ -194,8 +194,7 @@ impl Net for Network {
     async fn send(
         &self,
         _caller: &Caller,
-        _rules: &[HttpRule],
-        _limits: &NetLimits,
+        _grants: &Grants,
         request: &HttpRequest,
         _blobs: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
+use wattle_run::grant::Grants;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
@@ -12,7 +13,8 @@ use crate::{app, guest, load};
 
 async fn reduce(body: &str, updates: Vec<Value>, limits: &Limits) -> Result<Value, GuestError> {
     let plugin = load(guest::reducer(body)).await.unwrap();
-    plugin.reduce(&app(), "r", None, updates, limits).await
+    let grants = Grants { limits: limits.clone(), ..Grants::default() };
+    plugin.reduce(&app(), "r", None, updates, &grants).await
 }
 
 fn limit_of(ended: Result<Value, GuestError>) -> (Value, Failure) {
@@ -36,10 +38,10 @@ async fn reducer_reads_the_same_random_numbers_each_time() {
             (i32.wrap_i64 (i64.rem_u (i64.xor (call $random) (call $monotonic)) (i64.const 10)))))
         (i32.const 320)";
     let plugin = load(guest::foreign_reducer(body)).await.unwrap();
-    let (app, limits) = (app(), Limits::default());
-    let value = plugin.reduce(&app, "r", None, vec![], &limits).await.unwrap();
+    let (app, grants) = (app(), Grants::default());
+    let value = plugin.reduce(&app, "r", None, vec![], &grants).await.unwrap();
     assert!(value.is_u64(), "{value}");
-    assert_eq!(plugin.reduce(&app, "r", None, vec![], &limits).await, Ok(value));
+    assert_eq!(plugin.reduce(&app, "r", None, vec![], &grants).await, Ok(value));
 }
 
 #[tokio::test]
@@ -49,6 +51,8 @@ async fn endless_loop_exceeds_the_cpu_limit() {
     let ended = reduce("(loop (br 0)) (unreachable)", vec![], &limits).await;
     let (limit, failure) = limit_of(ended);
     assert_eq!(limit, "cpu");
+    let line = "raise `limits.cpu` under `[grants.\"app/guest\"]` in wattle.toml";
+    assert!(failure.message.contains(line), "{failure}");
     assert_eq!(failure.details.unwrap()["allowed"], 50);
     assert!(started.elapsed().as_secs() < 10);
 }
@@ -166,9 +170,10 @@ async fn result_outside_of_memory_is_a_trap() {
 #[tokio::test]
 async fn dropped_calls_free_their_slots() {
     let plugin = load(guest::reducer("(loop (br 0)) (unreachable)")).await.unwrap();
-    let (app, limits) = (app(), Limits { cpu_ms: 60_000, ..Limits::default() });
+    let limits = Limits { cpu_ms: 60_000, ..Limits::default() };
+    let (app, grants) = (app(), Grants { limits, ..Grants::default() });
     for _ in 0..20 {
-        let call = plugin.reduce(&app, "r", None, vec![], &limits);
+        let call = plugin.reduce(&app, "r", None, vec![], &grants);
         let ended = tokio::time::timeout(std::time::Duration::from_millis(5), call).await;
         assert!(ended.is_err());
     }
@@ -177,8 +182,9 @@ async fn dropped_calls_free_their_slots() {
 #[tokio::test]
 async fn exhausted_pool_is_a_retryable_host_error() {
     let plugin = load(guest::reducer("(loop (br 0)) (unreachable)")).await.unwrap();
-    let (app, limits) = (app(), Limits { cpu_ms: 200, ..Limits::default() });
-    let calls = (0..12).map(|_| plugin.reduce(&app, "r", None, vec![], &limits));
+    let limits = Limits { cpu_ms: 200, ..Limits::default() };
+    let (app, grants) = (app(), Grants { limits, ..Grants::default() });
+    let calls = (0..12).map(|_| plugin.reduce(&app, "r", None, vec![], &grants));
     let ended = futures::future::join_all(calls).await;
     let full = ended.iter().filter(|ended| match ended {
         Err(GuestError::Host(failure)) => failure.retryable,

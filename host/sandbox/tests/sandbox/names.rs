@@ -1,6 +1,6 @@
 //! Tests of names and failures of guests that could deceive a reader.
 
-use wattle_run::limit::Limits;
+use wattle_run::grant::Grants;
 use wattle_run::ports::sandbox::GuestError;
 
 use crate::{app, guest, load, load_error};
@@ -49,7 +49,7 @@ async fn failures_of_guests_are_sanitized() {
     ))
     .await
     .unwrap();
-    let reduced = plugin.reduce(&app(), "r", None, Vec::new(), &Limits::default()).await;
+    let reduced = plugin.reduce(&app(), "r", None, Vec::new(), &Grants::default()).await;
     let ended = reduced.unwrap_err();
     let GuestError::Failure(failure) = ended else { panic!("{ended:?}") };
     assert_eq!(failure.code, "limit--X");

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use wattle_run::gate::unwind::Unwind;
+use wattle_run::grant::Grants;
 use wattle_run::limit::{self, Limits};
 use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome};
 use wattle_run::stop_flag::StopFlag;
@@ -259,6 +260,6 @@ async fn wasi_output_is_written_with_a_permit_only() {
 #[tokio::test]
 async fn node_plugin_has_no_reducer() {
     let plugin = load(guest::node("", NOTHING)).await.unwrap();
-    let ended = plugin.reduce(&app(), "r", None, vec![], &Limits::default()).await;
+    let ended = plugin.reduce(&app(), "r", None, vec![], &Grants::default()).await;
     assert!(matches!(ended, Err(GuestError::Host(_))), "{ended:?}");
 }

@@ -15,11 +15,11 @@ use wattle_graph::llm::{Completion, CompletionRequest};
 use wattle_run::app::App;
 use wattle_run::caller_id::CallerId;
 use wattle_run::gate::{Gate, GuestEnv};
-use wattle_run::grant::{Grants, HttpRule, SqlRule};
+use wattle_run::grant::{Grants, SqlRule};
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun, ThreadView};
 use wattle_run::hostcall::sql::{Rows, SqlValue};
-use wattle_run::limit::{Limits, NetLimits, SqlLimits};
+use wattle_run::limit::{Limits, SqlLimits};
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
 use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, MemorySearch, PutItem};
 use wattle_run::ports::model::{DeltaSink, RouteInfo};
@@ -141,8 +141,7 @@ impl Net for StubPorts {
     async fn send(
         &self,
         _caller: &Caller,
-        _rules: &[HttpRule],
-        _limits: &NetLimits,
+        _grants: &Grants,
         request: &HttpRequest,
         _blobs: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {

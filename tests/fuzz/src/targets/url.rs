@@ -19,9 +19,8 @@ use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_net::{NetConfig, OutboundHttp, Secrets, is_address_allowed};
 use wattle_run::caller_id::CallerId;
-use wattle_run::grant::HttpRule;
+use wattle_run::grant::{Grants, HttpRule};
 use wattle_run::hostcall::http::{HttpBody, HttpRequest};
-use wattle_run::limit::NetLimits;
 use wattle_run::ports::{Caller, Net as _};
 use wattle_store::MemoryBlobs;
 
@@ -92,14 +91,7 @@ fn redirect(location: &str, rest: &str) {
     let status = STATUSES[rest.len() % STATUSES.len()];
     *lock(&ANSWER) = (status, location);
     REQUESTS.store(0, Ordering::Relaxed);
-    let limits = NetLimits::default();
-    let sent = world.net.send(
-        &world.caller,
-        std::slice::from_ref(&world.rule),
-        &limits,
-        &world.request,
-        &world.blobs,
-    );
+    let sent = world.net.send(&world.caller, &world.grants, &world.request, &world.blobs);
     match crate::wait(sent) {
         Ok(response) => {
             assert!(response.url.starts_with(&world.base), "{}", response.url);
@@ -112,7 +104,7 @@ fn redirect(location: &str, rest: &str) {
         }
     }
     let requests = REQUESTS.load(Ordering::Relaxed);
-    assert!(requests <= 1 + limits.redirects, "{requests} requests");
+    assert!(requests <= 1 + world.grants.limits.net.redirects, "{requests} requests");
     let told = std::mem::take(&mut *lock(&TOLD));
     assert!(told.is_empty(), "the secret is in a URL: {told}");
 }
@@ -131,7 +123,7 @@ static TOLD: Mutex<String> = Mutex::new(String::new());
 struct World {
     net: OutboundHttp,
     base: String,
-    rule: HttpRule,
+    grants: Grants,
     request: HttpRequest,
     caller: Caller,
     blobs: MemoryBlobs,
@@ -152,17 +144,17 @@ impl World {
         let config = NetConfig { requests_per_second: RATE, burst: RATE, ..NetConfig::default() };
         let net = OutboundHttp::new(&config, secrets.expect("the secret is valid"));
         let base = format!("http://{HOST}:{port}/");
-        let methods = ["GET", "POST"].map(ToOwned::to_owned);
+        let rule = HttpRule {
+            host: HOST.to_owned(),
+            scheme: "http".to_owned(),
+            port: Some(port),
+            methods: ["GET", "POST"].map(ToOwned::to_owned).into(),
+            secrets: ["KEY".to_owned()].into(),
+            private: true,
+        };
         Self {
             net: net.expect("there is a client"),
-            rule: HttpRule {
-                host: HOST.to_owned(),
-                scheme: "http".to_owned(),
-                port: Some(port),
-                methods: methods.into(),
-                secrets: ["KEY".to_owned()].into(),
-                private: true,
-            },
+            grants: Grants { http: vec![rule], ..Grants::default() },
             request: HttpRequest {
                 method: "POST".to_owned(),
                 url: format!("http://{HOST}:{port}{FIRST}"),

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use wattle_graph::id::{AppName, GraphName, PluginName, RunId, TaskId, ThreadId};
-use wattle_run::limit::Limits;
+use wattle_run::grant::Grants;
 use wattle_run::ports::sandbox::{
     GuestError, NodeCall, Plugin, PluginToolCall, Sandbox as _, WebRequest,
 };
@@ -50,10 +50,10 @@ pub fn run(bytes: &[u8]) {
 }
 
 fn reduce(guests: &Guests, image: Value) -> Result<(), GuestError> {
-    let limits = Limits::default();
+    let grants = Grants::default();
     let app = AppName::new("app").expect("the name is valid");
-    let value = crate::wait(guests.reducer.reduce(&app, "r", Some(image), Vec::new(), &limits))?;
-    assert!(value.to_string().len() as u64 <= 2 * limits.output_bytes);
+    let value = crate::wait(guests.reducer.reduce(&app, "r", Some(image), Vec::new(), &grants))?;
+    assert!(value.to_string().len() as u64 <= 2 * grants.limits.output_bytes);
     Ok(())
 }
 

@@ -8,9 +8,8 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_kit::replay::{Case, Replays};
-use wattle_run::grant::HttpRule;
+use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
-use wattle_run::limit::NetLimits;
 use wattle_run::ports::{BlobStore, Caller, Net};
 
 use crate::guests;
@@ -128,8 +127,7 @@ impl Net for Services {
     async fn send(
         &self,
         _: &Caller,
-        _: &[HttpRule],
-        _: &NetLimits,
+        _: &Grants,
         request: &HttpRequest,
         _: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {

@@ -6,9 +6,8 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{
     Completion, CompletionRequest, FinishReason, GeneratedImage, ImageRequest, Part, Usage,
 };
-use wattle_run::grant::HttpRule;
+use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
-use wattle_run::limit::NetLimits;
 use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model, Net};
 
@@ -42,8 +41,7 @@ impl Net for Services {
     async fn send(
         &self,
         _: &Caller,
-        _: &[HttpRule],
-        _: &NetLimits,
+        _: &Grants,
         request: &HttpRequest,
         _: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {

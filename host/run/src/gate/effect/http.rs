@@ -10,7 +10,6 @@ impl Effect for HttpRequest {
         if let Some(delay) = self.delay() {
             tokio::time::sleep(delay).await;
         }
-        let (rules, limits) = (&grants.http, &grants.limits.net);
-        Ok(ports.net.send(caller, rules, limits, self, ports.blobs.as_ref()).await?)
+        Ok(ports.net.send(caller, grants, self, ports.blobs.as_ref()).await?)
     }
 }

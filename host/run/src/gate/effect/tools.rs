@@ -256,7 +256,7 @@ async fn find_tool(context: &EffectContext<'_>, wanted: &str) -> Result<Tool, Fa
                 ..missing
             },
             None => not_granted(context, wanted)
-                .unwrap_or_else(|| refusal::unknown(context.caller, wanted, &toolbox.names())),
+                .unwrap_or_else(|| refusal::unknown(context, wanted, &toolbox.names())),
         }),
     }
 }
@@ -268,11 +268,11 @@ async fn find_by_reference(
 ) -> Result<Tool, Failure> {
     let name = grant.tool.as_deref().unwrap_or_default();
     if !is_granted(context, &grant.source, name) {
-        return Err(refusal::denied(context.caller, wanted, &[wanted.to_owned()]));
+        return Err(refusal::denied(context, wanted, &[wanted.to_owned()]));
     }
     let infos = list_source(context, &grant.source).await?;
     let info = infos.into_iter().find(|info| info.name == name);
-    let info = info.ok_or_else(|| refusal::unknown(context.caller, wanted, &[]))?;
+    let info = info.ok_or_else(|| refusal::unknown(context, wanted, &[]))?;
     Ok(Tool { source: grant.source, info })
 }
 
@@ -286,7 +286,7 @@ fn not_granted(context: &EffectContext<'_>, wanted: &str) -> Option<Failure> {
     let providers = context.env.app.providers_of(wanted);
     let references: Vec<String> =
         providers.iter().map(|plugin| format!("{plugin}/{wanted}")).collect();
-    (!references.is_empty()).then(|| refusal::denied(context.caller, wanted, &references))
+    (!references.is_empty()).then(|| refusal::denied(context, wanted, &references))
 }
 
 /// Returns the violations of the arguments schema, one sentence each.

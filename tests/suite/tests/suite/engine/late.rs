@@ -14,10 +14,9 @@ use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_kit::gates::Gates;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::{Engine, EngineConfig};
-use wattle_run::grant::HttpRule;
+use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, RunService};
-use wattle_run::limit::NetLimits;
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 use wattle_run::ports::store::{Batch, LeaseEpoch, LeaseHolder, StoreError, Ticket};
 use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
@@ -100,8 +99,7 @@ impl Net for SlowNet {
     async fn send(
         &self,
         _: &Caller,
-        _: &[HttpRule],
-        _: &NetLimits,
+        _: &Grants,
         request: &HttpRequest,
         _: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {

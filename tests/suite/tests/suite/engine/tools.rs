@@ -149,7 +149,7 @@ async fn a_tool_that_is_not_granted_is_denied_with_the_line_to_add() {
             "code": code::DENIED,
             "message": format!(
                 "plugin `{plugin}` may not call the tool `{tool}`; add {lines} under \
-                 `[grants.{plugin}]` in wattle.toml"
+                 `[grants.\"test/{plugin}\"]` in wattle.toml"
             ),
         })
     };

@@ -2,34 +2,36 @@
 
 use wattle_graph::failure::{Failure, code};
 
-use crate::ports::Caller;
+use crate::gate::effect::EffectContext;
 
 /// Returns the failure for a tool that is not granted. `references` are those of which one would
 /// have to be granted.
-pub(super) fn denied(caller: &Caller, wanted: &str, references: &[String]) -> Failure {
+pub(super) fn denied(context: &EffectContext<'_>, wanted: &str, references: &[String]) -> Failure {
     let lines: Vec<String> =
         references.iter().map(|reference| format!("`tools = [\"{reference}\"]`")).collect();
     Failure::new(
         code::DENIED,
         format!(
-            "plugin `{p}` may not call the tool `{wanted}`; add {} under `[grants.{p}]` in \
+            "plugin `{}` may not call the tool `{wanted}`; add {} under `[grants.{}]` in \
              wattle.toml",
+            context.caller.plugin,
             lines.join(" or "),
-            p = caller.plugin
+            context.grant_key()
         ),
     )
 }
 
 /// Returns the failure for a tool that does not exist. `names` are the tools that the caller may
 /// call.
-pub(super) fn unknown(caller: &Caller, wanted: &str, names: &[&str]) -> Failure {
+pub(super) fn unknown(context: &EffectContext<'_>, wanted: &str, names: &[&str]) -> Failure {
     let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     Failure::new(
         code::NOT_FOUND,
         format!(
-            "there is no tool `{wanted}`; tools that `{p}` may call: {known}; a tool of a plugin \
-             that the app does not use yet needs `tools` under `[grants.{p}]` in wattle.toml",
-            p = caller.plugin
+            "there is no tool `{wanted}`; tools that `{}` may call: {known}; a tool of a plugin \
+             that the app does not use yet needs `tools` under `[grants.{}]` in wattle.toml",
+            context.caller.plugin,
+            context.grant_key()
         ),
     )
 }
