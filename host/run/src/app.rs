@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
@@ -51,8 +52,8 @@ pub struct App {
     pub graphs: BTreeMap<GraphName, Arc<GraphVersion>>,
     /// Plugins by name.
     pub plugins: BTreeMap<PluginName, Arc<dyn Plugin>>,
-    /// Grants by plugin. A plugin without an entry has no grants.
-    pub grants: BTreeMap<PluginName, Arc<Grants>>,
+    /// Grants of the plugins.
+    pub grants: AppGrants,
     /// Non-secret settings, an object.
     pub settings: Arc<Value>,
     /// The plugin with the web handler of the app, if there is one.
@@ -63,6 +64,32 @@ pub struct App {
     pub projections: Projections,
     /// The page of the app, if there is one.
     pub page: Option<Page>,
+}
+
+/// Grants by plugin.
+pub type PluginGrants = BTreeMap<PluginName, Arc<Grants>>;
+
+/// The grants of the plugins of an app. They can be replaced while the app is in use. A guest keeps
+/// the grants with which its call began.
+#[derive(Default)]
+pub struct AppGrants(ArcSwap<PluginGrants>);
+
+impl AppGrants {
+    /// Returns the grants of all plugins.
+    pub fn all(&self) -> Arc<PluginGrants> {
+        self.0.load_full()
+    }
+
+    /// Replaces the grants of all plugins.
+    pub fn replace(&self, grants: PluginGrants) {
+        self.0.store(Arc::new(grants));
+    }
+}
+
+impl From<PluginGrants> for AppGrants {
+    fn from(grants: PluginGrants) -> Self {
+        Self(ArcSwap::from_pointee(grants))
+    }
 }
 
 /// Projections of the event log, by name.
@@ -84,7 +111,7 @@ impl App {
             digest: Digest::of(b""),
             graphs: BTreeMap::new(),
             plugins: BTreeMap::new(),
-            grants: BTreeMap::new(),
+            grants: AppGrants::default(),
             settings: Arc::new(Value::Object(serde_json::Map::new())),
             web: None,
             mount: None,
@@ -95,7 +122,7 @@ impl App {
 
     /// Returns the grants of a plugin. A plugin without an entry has no grants.
     pub fn grants_of(&self, plugin: &PluginName) -> Arc<Grants> {
-        self.grants.get(plugin).cloned().unwrap_or_default()
+        self.grants.0.load().get(plugin).cloned().unwrap_or_default()
     }
 
     fn plugin(&self, name: &PluginName) -> Result<&Arc<dyn Plugin>, Failure> {

@@ -12,7 +12,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, GraphName, ThreadId};
 use wattle_graph::limit::GraphLimits;
 use wattle_kit::clock::ManualClock;
-use wattle_run::app::{App, GraphVersion};
+use wattle_run::app::{App, GraphVersion, PluginGrants};
 use wattle_run::caps::Caps;
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
@@ -393,7 +393,7 @@ pub fn limited(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>, limits: Gra
             panic!("the test's graph is not valid:\n{}", problems.join("\n"));
         }
     };
-    let mut grants = BTreeMap::new();
+    let mut grants = PluginGrants::new();
     let mut code: BTreeMap<_, _> = BTreeMap::new();
     for (plugin, granted) in plugins {
         let name = plugin.info().name.clone();
@@ -411,7 +411,7 @@ pub fn limited(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>, limits: Gra
         digest: Digest::of(b"test"),
         graphs,
         plugins,
-        grants,
+        grants: grants.into(),
         settings: Arc::new(json!({ "color": "green" })),
         ..App::empty(AppName::new("test").expect("a valid name"))
     }

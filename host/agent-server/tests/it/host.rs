@@ -16,7 +16,7 @@ use wattle_api::{ApiConfig, ApiState, router_with};
 use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, Digest};
-use wattle_run::app::{App, GraphVersion};
+use wattle_run::app::{App, GraphVersion, PluginGrants};
 use wattle_run::caps::Caps;
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
@@ -208,7 +208,7 @@ fn app(graphs: &str, plugin: Closures) -> App {
             .map(|graph| (graph.name.clone(), Arc::new(GraphVersion::new(graph, &plugins))))
             .collect(),
         plugins,
-        grants: [(name, Arc::new(grants))].into(),
+        grants: PluginGrants::from([(name, Arc::new(grants))]).into(),
         ..App::empty(AppName::new("test").unwrap())
     }
 }

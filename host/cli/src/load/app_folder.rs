@@ -114,7 +114,7 @@ impl AppFolder<'_> {
             digest,
             graphs: packs,
             plugins,
-            grants: parts.grants,
+            grants: parts.grants.into(),
             settings: Arc::new(settings),
             web: manifest.app.web.clone(),
             mount: operator.and_then(|app| app.mount.clone()),

@@ -67,7 +67,7 @@ impl Loader {
         // A turn without limits compiles every component.
         let mut app = loaded.ok_or("a component was not compiled")?;
         if let Some(rules) = &export.policy {
-            app.grants = rules.bounded_grants();
+            app.grants = rules.bounded_grants().into();
             app.settings = Arc::new(rules.settings.clone());
         }
         check(&app, export)?;

@@ -12,7 +12,7 @@ use wattle_graph::event::Event;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, CheckpointId, Namespace, PluginName, RunId, TaskId, ThreadId};
 use wattle_graph::llm::{Completion, CompletionRequest};
-use wattle_run::app::App;
+use wattle_run::app::{App, PluginGrants};
 use wattle_run::caller_id::CallerId;
 use wattle_run::gate::{Gate, GuestEnv};
 use wattle_run::grant::{Grants, SqlRule};
@@ -62,9 +62,8 @@ pub(crate) fn guest() -> PluginName {
 
 /// Returns an app in which the guest has the given grants.
 pub(crate) fn app(grants: Grants) -> App {
-    let mut app = App::empty(AppName::new("app").unwrap());
-    app.grants.insert(guest(), Arc::new(grants));
-    app
+    let grants = PluginGrants::from([(guest(), Arc::new(grants))]).into();
+    App { grants, ..App::empty(AppName::new("app").unwrap()) }
 }
 
 /// Returns a gate of a web handler, which needs no thread.

@@ -10,6 +10,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, PluginName, TaskId, ThreadId};
 use wattle_graph::llm::Part;
 use wattle_graph::tool::ToolOutput;
+use wattle_run::app::PluginGrants;
 use wattle_run::grant::Grants;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{GuestError, NodeOutcome, PluginToolCall, ToolHints};
@@ -76,7 +77,9 @@ async fn run_beside(
     let grants = Grants { tools: vec!["tools/*".parse().unwrap()], ..Grants::default() };
     let mut app = stub_ports::app(grants);
     app.plugins.insert(tools.clone(), load_into(sandbox, tool).await.unwrap());
-    app.grants.insert(tools, Arc::new(Grants { limits, ..Grants::default() }));
+    let mut all = PluginGrants::clone(&app.grants.all());
+    all.insert(tools, Arc::new(Grants { limits, ..Grants::default() }));
+    app.grants.replace(all);
     let node = load_into(sandbox, node).await.unwrap();
     node.run_node(
         stub_ports::call(),
