@@ -247,7 +247,7 @@ impl Local {
 /// Prints what the operator should know of a change.
 fn warn(change: &Change) {
     match change {
-        Change::Problem { path, message } => {
+        Change::Problem { path, message, .. } => {
             Output::warning(&format!("`{}` is not loaded: {message}", path.display()));
         }
         Change::App { notes, .. } => notes.iter().for_each(|note| Output::warning(note)),

@@ -243,6 +243,13 @@ impl Config {
         }
     }
 
+    /// Returns the folder that `[apps.<name>]` is for: its `path`, or else the folder with the name
+    /// of the app in the plugins folder. Returns `None` for an app without this table.
+    pub fn folder_of_app(&self, app: &AppName) -> Option<PathBuf> {
+        let path = self.apps.get(app)?.path.as_ref().map(|path| self.base.join(path));
+        Some(path.unwrap_or_else(|| self.plugins.join(app.as_str())))
+    }
+
     /// Returns the file of the store.
     pub fn store_file(&self) -> PathBuf {
         self.data.join(STORE_FILE)

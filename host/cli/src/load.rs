@@ -7,12 +7,14 @@
 pub mod app_folder;
 mod archive;
 mod changes;
+mod claims;
 pub mod compiler;
 mod exported;
 pub mod facts;
 pub mod file;
 pub mod grants;
 pub mod limits;
+mod listing;
 pub mod manifest;
 pub mod migrations;
 mod names;
@@ -49,10 +51,10 @@ use crate::config::Config;
 use crate::load::app_folder::{AppFolder, LoadedApp, Plugins};
 use crate::load::archive::Old;
 pub use crate::load::changes::{Change, Changes};
+pub use crate::load::listing::{apps, loose_plugins};
 use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::Migrations;
 use crate::load::places::{Places, Turn};
-use crate::load::plugin_file::Unloaded;
 use crate::load::round::Round;
 use crate::load::scan::Snapshot;
 use crate::load::seen::{Kind, Load, Seen};
@@ -266,14 +268,15 @@ impl Inner {
         // An error means that nobody wants to know the change.
         let send = |change| drop(changes.send(change));
         let gone = self.forget_missing(&mut seen, &found, send);
+        let folders = found.apps.iter().map(|(folder, files)| (folder.clone(), files.name.clone()));
+        seen.folders = folders.collect();
+        seen.standalone = found.standalone();
         for (path, (print, message)) in found.unusable {
             if seen.is_other(&path, print) {
                 self.end_load(&mut seen, &path);
-                send(self.problem(&path, message));
+                send(self.problem(&seen, &path, message));
             }
         }
-        let names = found.apps.iter().map(|(folder, files)| (folder.clone(), files.name.clone()));
-        seen.folders = names.collect();
         let mut work = Work { plugins: Vec::new(), apps: Vec::new() };
         for (path, print) in found.plugins {
             if seen.is_other(&path, print) {
@@ -283,6 +286,13 @@ impl Inner {
         for (folder, files) in found.apps {
             if seen.is_other(&folder, files.print) {
                 work.apps.push(self.begin_load(&mut seen, &folder, Kind::App));
+            }
+        }
+        for path in self.former_twins(&seen) {
+            if seen.standalone.contains_key(&path) {
+                work.plugins.push(self.begin_load(&mut seen, &path, Kind::Plugin));
+            } else {
+                work.apps.push(self.begin_load(&mut seen, &path, Kind::App));
             }
         }
         for plugin in gone {
@@ -319,6 +329,22 @@ impl Inner {
         plugins
     }
 
+    /// Returns the files and folders that were not loaded because others had the same name, and now
+    /// have a name of their own.
+    fn former_twins(&self, seen: &Seen) -> Vec<PathBuf> {
+        let is_twin = |path: &PathBuf| {
+            let app = seen.folders.get(path).and_then(Option::as_ref);
+            let of_app = app.and_then(|app| claims::twin_of_app(&self.config, app, path, seen));
+            let plugin = seen.standalone.get(path);
+            let of_plugin = plugin.and_then(|it| claims::twin_of_plugin(it, path, seen));
+            of_app.or(of_plugin).is_some()
+        };
+        let is_found =
+            |path: &PathBuf| seen.folders.contains_key(path) || seen.standalone.contains_key(path);
+        let former = seen.twins.iter().filter(|path| is_found(path) && !is_twin(path));
+        former.cloned().collect()
+    }
+
     /// Returns the folders of the apps that a change of a standalone plugin may affect, without
     /// those that are being loaded.
     fn apps_to_read(&self, seen: &Seen, plugin: &PluginName) -> Vec<PathBuf> {
@@ -339,10 +365,7 @@ impl Inner {
                 let mount = self.config.apps.get(&name).and_then(|app| app.mount.clone());
                 LoadingItem::App { name, mount }
             }),
-            Kind::Plugin => {
-                let name = path.file_stem().and_then(|stem| PluginName::new(stem.to_str()?).ok());
-                name.map(LoadingItem::Plugin)
-            }
+            Kind::Plugin => scan::name_of_plugin(path).map(LoadingItem::Plugin),
         };
         // A path without a name cannot be loaded, and reports that soon.
         if let Some(item) = item {
@@ -375,18 +398,25 @@ impl Inner {
         match plugin {
             Ok(plugin) => {
                 let name = plugin.info().name.clone();
+                if let Some(message) = claims::twin_of_plugin(&name, path, seen) {
+                    seen.twins.insert(path.to_owned());
+                    return self.problem(seen, path, message);
+                }
                 seen.plugins.insert(path.to_owned(), name.clone());
                 self.loose.insert(plugin);
                 self.catalog.clear_problem(path);
                 Change::Plugin { name }
             }
-            Err(message) => self.problem(path, message),
+            Err(message) => self.problem(seen, path, message),
         }
     }
 
     /// Reads an app as far as its turn allows. Returns `None` if it needs another turn.
     async fn read_app(&self, folder: &Path, turn: &mut Turn) -> Result<Option<ReadApp>, String> {
         let manifest = Manifest::read(folder)?;
+        if let Some(message) = claims::misplaced(&self.config, &manifest.app.name, folder) {
+            return Err(message);
+        }
         let files = manifest.component_files(folder, &self.config);
         let loose = self.loose.all();
         let reader = self.app_folder(folder, &manifest, &files, &loose);
@@ -422,11 +452,12 @@ impl Inner {
     ) -> (Change, Option<Unarchived>) {
         let ReadApp { manifest, files, loaded } = app;
         let name = loaded.app.name.clone();
-        if let Some(message) = twin(&name, folder, seen) {
-            return (self.problem(folder, message), None);
+        if let Some(message) = claims::twin_of_app(&self.config, &name, folder, seen) {
+            seen.twins.insert(folder.to_owned());
+            return (self.problem(seen, folder, message), None);
         }
         if let Some(error) = self.conflict(&loaded.app) {
-            self.problem(folder, error.to_string());
+            self.problem(seen, folder, error.to_string());
             return (Change::Conflict { path: folder.to_owned(), error }, None);
         }
         if let Some(old) =
@@ -500,55 +531,20 @@ impl Inner {
         mount::conflicts(&all).into_iter().next().or(alone)
     }
 
-    fn problem(&self, path: &Path, message: String) -> Change {
-        self.report(path, message.into())
+    fn problem(&self, seen: &Seen, path: &Path, message: String) -> Change {
+        self.report(seen, path, message.into())
     }
 
-    fn report(&self, path: &Path, NotLoaded { message, unavailable }: NotLoaded) -> Change {
+    fn report(
+        &self,
+        seen: &Seen,
+        path: &Path,
+        NotLoaded { message, unavailable }: NotLoaded,
+    ) -> Change {
+        let keeps_old = seen.has_version(path);
         let (path, at_ms) = (path.to_owned(), self.clock.now_ms());
         let (shown, app) = (message.clone(), unavailable);
         self.catalog.report_problem(LoadProblem { path: path.clone(), at_ms, message: shown, app });
-        Change::Problem { path, message }
+        Change::Problem { path, message, keeps_old }
     }
-}
-
-/// Returns an error message if another folder contains an app with the same name.
-fn twin(name: &AppName, folder: &Path, seen: &Seen) -> Option<String> {
-    let mut twins = seen.apps.iter().filter(|(path, known)| *known == name && *path != folder);
-    twins.next().map(|(path, _)| {
-        format!(
-            "app `{name}` is already loaded from `{}`\n  hint: give one of them another name",
-            path.display()
-        )
-    })
-}
-
-/// Returns the folders of the apps whose manifests can be read, by the names of the apps.
-pub fn apps(config: &Config) -> BTreeMap<String, PathBuf> {
-    // Of two folders with one name, the host loads the first.
-    let folders = scan::scan(config).apps.into_iter().rev();
-    let named = folders.filter_map(|folder| {
-        let manifest = Manifest::read(&folder).ok()?;
-        Some((manifest.app.name.to_string(), folder))
-    });
-    named.collect()
-}
-
-/// Loads the standalone plugins of the plugins folder. Returns them, and those that cannot be
-/// loaded. Leaves out files that are not named like a plugin.
-pub async fn loose_plugins(
-    config: &Config,
-    sandbox: &dyn Sandbox,
-) -> (Plugins, BTreeMap<PluginName, Unloaded>) {
-    let (mut plugins, mut unloaded) = (Plugins::new(), BTreeMap::new());
-    for path in scan::scan(config).plugins {
-        let name = path.file_stem().and_then(|stem| PluginName::new(stem.to_str()?).ok());
-        let Some(name) = name else { continue };
-        let place = scan::place_of_plugin(config, &path);
-        match plugin_file::load(sandbox, &place).await {
-            Ok(plugin) => drop(plugins.insert(name, plugin)),
-            Err(message) => drop(unloaded.insert(name, Unloaded { path, message })),
-        }
-    }
-    (plugins, unloaded)
 }

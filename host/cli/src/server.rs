@@ -247,7 +247,7 @@ fn log_change(change: &Change) {
             tracing::info!(target: RELOAD, path = %path.display(), "removed");
         }
         Change::Conflict { path, error } => log_refusal(path, error),
-        Change::Problem { path, message } => log_refusal(path, message),
+        Change::Problem { path, message, .. } => log_refusal(path, message),
     }
 }
 

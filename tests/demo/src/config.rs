@@ -46,12 +46,14 @@ impl Demo {
 /// Returns the demo's own settings: a free port, a data folder, a start that waits for all apps,
 /// the app `welcome` at `/`, and a short interval between requests to the stand-in of the geocoder.
 fn own(root: &Path) -> Result<Configuration> {
+    let plugins = root.join("plugins");
     let text = format!(
         "data = \"data\"\nplugins = {:?}\n[server]\nlisten = \"127.0.0.1:0\"\n\
          load_wait = \"10m\"\n[clock]\ntime_zone = \"Asia/Shanghai\"\n\
-         [apps.welcome]\nmount = \"/\"\n\
+         [apps.welcome]\npath = {:?}\nmount = \"/\"\n\
          [apps.travel.settings]\npublic_path = \"/apps/travel\"\nnominatim_interval_ms = 20\n",
-        root.join("plugins").display().to_string(),
+        plugins.display().to_string(),
+        plugins.join("apps/welcome").display().to_string(),
     );
     Ok(Configuration::parse("the demo's own values", &text)?)
 }

@@ -67,6 +67,7 @@ impl Desk {
 [sql.ledger]
 url = "sqlite:ledger.db"
 [apps.desk]
+path = "plugins/apps/desk"
 [grants.tools]
 http = [{{ host = "127.0.0.1", scheme = "http", port = {standin_port}, methods = ["GET", "POST"], private = true }}]
 tools = {nested}

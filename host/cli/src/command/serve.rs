@@ -41,7 +41,7 @@ fn announce(server: &RunningServer, output: Output) {
     for change in &server.changes {
         match change {
             Change::App { notes, .. } => notes.iter().for_each(|note| Output::warning(note)),
-            Change::Problem { path, message } => {
+            Change::Problem { path, message, .. } => {
                 Output::error(&format!("`{}` is not loaded: {message}", path.display()));
             }
             _ => {}

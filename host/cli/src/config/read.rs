@@ -442,6 +442,15 @@ mod tests {
     }
 
     #[test]
+    fn a_table_of_an_app_is_for_one_folder() {
+        let config = check("[apps.shop]\n[apps.asset]\npath = \"code/asset\"").unwrap();
+        let folder = |app: &str| config.folder_of_app(&app.parse().unwrap());
+        assert_eq!(folder("shop"), Some("/base/plugins/shop".into()));
+        assert_eq!(folder("asset"), Some("/base/code/asset".into()));
+        assert_eq!(folder("other"), None);
+    }
+
+    #[test]
     fn limits_below_their_minimum_are_refused() {
         let error = check("[server.limits]\nresponse_bytes = \"1023KiB\"").unwrap_err();
         assert!(error.contains("1023KiB is too small"), "{error}");

@@ -40,6 +40,8 @@ pub enum Change {
         path: PathBuf,
         /// Reason of the failure, and a hint.
         message: String,
+        /// Whether the version that was loaded from the path before stays in use.
+        keeps_old: bool,
     },
 }
 

@@ -224,7 +224,7 @@ impl Round {
             Err(error) => {
                 let message = format!("loading it failed: {error}");
                 self.waiting.remove(&load.path);
-                self.send(inner.problem(&load.path, message));
+                self.send(inner.problem(&seen, &load.path, message));
                 inner.end_load(&mut seen, &load.path);
             }
         }
@@ -252,7 +252,7 @@ impl Round {
             for folder in std::mem::take(&mut seen.awaiting_plugins) {
                 inner.end_load(seen, &folder);
             }
-            self.report_all_held();
+            self.report_all_held(seen);
         }
     }
 
@@ -328,7 +328,7 @@ impl Round {
         let inner = self.inner.clone();
         let plugins: Vec<String> = seen.loading_plugins().take(NAMED_PLUGINS).collect();
         if plugins.is_empty() || not_loaded.unavailable.is_some() {
-            self.send(inner.report(&load.path, not_loaded));
+            self.send(inner.report(seen, &load.path, not_loaded));
             inner.end_load(seen, &load.path);
             return;
         }
@@ -338,24 +338,25 @@ impl Round {
         seen.awaiting_plugins.insert(load.path.clone());
         match &mut self.held {
             Some(held) => drop(held.insert(load.path.clone(), message)),
-            None => self.send(inner.problem(&load.path, with_plugins(&message, &plugins))),
+            None => self.send(inner.problem(seen, &load.path, with_plugins(&message, &plugins))),
         }
     }
 
     /// Reports the held problems, and from now on every problem immediately.
     fn report_held(&mut self) {
-        let plugins: Vec<String> =
-            self.inner.seen().loading_plugins().take(NAMED_PLUGINS).collect();
+        let inner = self.inner.clone();
+        let seen = inner.seen();
+        let plugins: Vec<String> = seen.loading_plugins().take(NAMED_PLUGINS).collect();
         for (folder, message) in self.held.take().into_iter().flatten() {
-            self.send(self.inner.problem(&folder, with_plugins(&message, &plugins)));
+            self.send(inner.problem(&seen, &folder, with_plugins(&message, &plugins)));
         }
     }
 
     /// Reports the held problems after the last plugin was loaded.
-    fn report_all_held(&mut self) {
+    fn report_all_held(&mut self, seen: &Seen) {
         let held = self.held.as_mut().map(std::mem::take);
         for (folder, message) in held.into_iter().flatten() {
-            self.send(self.inner.problem(&folder, message));
+            self.send(self.inner.problem(seen, &folder, message));
         }
     }
 }

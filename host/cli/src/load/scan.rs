@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use wattle_graph::id::AppName;
+use wattle_graph::id::{AppName, PluginName};
 
 use crate::config::Config;
 use crate::load::file::{self, Entry, FileError, FilePlace};
@@ -58,6 +58,12 @@ impl Snapshot {
             || self.plugins.contains_key(path)
             || self.unusable.contains_key(path)
     }
+
+    /// Returns the standalone plugins, by file.
+    pub(super) fn standalone(&self) -> BTreeMap<PathBuf, PluginName> {
+        let named = |path: &PathBuf| Some((path.clone(), name_of_plugin(path)?));
+        self.plugins.keys().filter_map(named).collect()
+    }
 }
 
 /// The files of an app.
@@ -107,6 +113,11 @@ pub(super) fn scan(config: &Config) -> Found {
         }
     }
     found
+}
+
+/// Returns the name of the standalone plugin in a file: the name of the file without its ending.
+pub(super) fn name_of_plugin(path: &Path) -> Option<PluginName> {
+    PluginName::new(path.file_stem()?.to_str()?).ok()
 }
 
 /// Returns the location of a file in the plugins folder.
@@ -166,7 +177,7 @@ fn is_skipped(path: &Path) -> bool {
 }
 
 /// Returns the canonical path, so that each folder has a single path.
-fn canonical(path: &Path) -> PathBuf {
+pub(super) fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 

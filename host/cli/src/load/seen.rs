@@ -52,6 +52,10 @@ pub(super) struct Seen {
     pub(super) plugins: BTreeMap<PathBuf, PluginName>,
     /// Folders of all apps, with the names in their manifests.
     pub(super) folders: BTreeMap<PathBuf, Option<AppName>>,
+    /// Files of all standalone plugins, with the names that the files give them.
+    pub(super) standalone: BTreeMap<PathBuf, PluginName>,
+    /// Files and folders that are not loaded because others have the same name.
+    pub(super) twins: BTreeSet<PathBuf>,
     /// Folders whose last load failed.
     pub(super) failed: BTreeSet<PathBuf>,
     /// Folders whose last load failed while plugins were being loaded, which may be missing.
@@ -77,6 +81,7 @@ impl Seen {
         for path in &gone {
             self.prints.remove(path);
             self.failed.remove(path);
+            self.twins.remove(path);
             self.awaiting_plugins.remove(path);
             self.loads.remove(path);
         }
@@ -86,6 +91,7 @@ impl Seen {
     /// Begins a load, and aborts a former load of the path.
     pub(super) fn begin(&mut self, path: &Path, kind: Kind) -> Load {
         self.awaiting_plugins.remove(path);
+        self.twins.remove(path);
         self.last_number += 1;
         let load = Load { path: path.to_owned(), kind, number: self.last_number };
         self.loads.insert(path.to_owned(), RunningLoad { load: load.clone(), task: None });
@@ -108,6 +114,11 @@ impl Seen {
     /// Ends the load of a path.
     pub(super) fn end(&mut self, path: &Path) {
         self.loads.remove(path);
+    }
+
+    /// Returns true if something that was loaded from a path is in use.
+    pub(super) fn has_version(&self, path: &Path) -> bool {
+        self.apps.contains_key(path) || self.plugins.contains_key(path)
     }
 
     /// Returns true if a path is being loaded.

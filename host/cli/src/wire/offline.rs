@@ -107,7 +107,7 @@ impl OfflineCode {
 /// Prints a warning for each app or plugin that cannot be loaded.
 fn warn(changes: Vec<Change>) {
     for change in changes {
-        if let Change::Problem { path, message } = change {
+        if let Change::Problem { path, message, .. } = change {
             Output::warning(&format!("`{}` is not loaded: {message}", path.display()));
         }
     }

@@ -15,6 +15,7 @@ mod crons;
 mod eval;
 mod exports;
 mod fixture;
+mod grants;
 mod guards;
 mod help;
 mod hosts;

@@ -15,6 +15,7 @@ use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::interrupt::InterruptRequest;
+use wattle_run::hostcall::memory::GetDocument;
 use wattle_run::hostcall::runs::StartRun;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::openapi::EndpointDescription;
@@ -30,6 +31,9 @@ pub(crate) const LOGGED: &str = "Logged";
 
 /// Input name for which `greet` never ends.
 pub(crate) const SLOW: &str = "Slow";
+
+/// Input name for which `greet` reads the document of the name in the memory.
+pub(crate) const KNOWN: &str = "Known";
 
 /// Notified when the handler of `/late` has started its run.
 pub(crate) static HELD: Notify = Notify::const_new();
@@ -136,6 +140,14 @@ impl Plugin for NativePlugin {
                     gate.emit(emission)
                         .await
                         .map_err(|_| GuestError::Host(Failure::internal("emit")))?;
+                }
+                if call.input["name"] == KNOWN {
+                    let namespace = vec!["names".to_owned()];
+                    let document = GetDocument { namespace, key: KNOWN.into() };
+                    gate.call(document).await.map_err(|error| match error {
+                        CallError::Failure(failure) => GuestError::Failure(failure),
+                        CallError::Unwind(unwind) => GuestError::Unwound(unwind),
+                    })?;
                 }
                 ("greeting", json!(format!("hello {}", call.input["name"].as_str().unwrap_or("?"))))
             }

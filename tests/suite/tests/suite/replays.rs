@@ -113,7 +113,8 @@ async fn serve(cases: &[Case], kind: &str, model: &str, replays: &Replays) -> Te
     setup.place.write("plugins/apps/replays/graph.toml", graphs);
     setup.place.write("plugins/apps/replays/app.toml", app("replays", cases));
     let providers: String = cases.iter().map(|case| provider(case, kind, model, replays)).collect();
-    setup.with(&format!("[apps.replays]\n{providers}")).start().await
+    let app = "[apps.replays]\npath = \"plugins/apps/replays\"\n";
+    setup.with(&format!("{app}{providers}")).start().await
 }
 
 /// Returns the turns of a conversation, each a list of messages.
@@ -280,7 +281,10 @@ async fn mcp(
         setup.place.write(&format!("{app}/app.toml"), needs);
         setup.place.write(&format!("{app}/graph.toml"), graph(case, route));
         let server = case.all("server").join("\n");
-        toml.push_str(&format!("[apps.{name}]\n[mcp.{name}]\n{}\n{server}\n", reach(case)));
+        let reach = reach(case);
+        toml.push_str(&format!(
+            "[apps.{name}]\npath = \"{app}\"\n[mcp.{name}]\n{reach}\n{server}\n"
+        ));
     }
     setup.with(&toml)
 }

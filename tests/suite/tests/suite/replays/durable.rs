@@ -28,7 +28,8 @@ async fn provider_state_survives_a_pause_a_kill_and_a_fork() {
             let kind = case.key("kind").expect("the case has a kind");
             provider(case, kind, "", &replays)
         });
-        place::base_toml(standin) + "[apps.durable]\n" + &providers.collect::<String>()
+        let app = "[apps.durable]\npath = \"plugins/apps/durable\"\n";
+        place::base_toml(standin) + app + &providers.collect::<String>()
     })
     .await;
 

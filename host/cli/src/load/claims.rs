@@ -1,0 +1,102 @@
+//! Names that folders and files claim.
+//!
+//! The operator configures apps and plugins by their names. So a name belongs to one folder or
+//! file, and no other one gets what was configured for it.
+
+use std::path::Path;
+
+use wattle_graph::id::{AppName, PluginName};
+
+use crate::config::Config;
+use crate::load::scan::canonical;
+use crate::load::seen::Seen;
+
+/// Returns an error message if the operator has a table for an app, and it is for another folder.
+pub(super) fn misplaced(config: &Config, app: &AppName, folder: &Path) -> Option<String> {
+    let own = canonical(&config.folder_of_app(app)?);
+    let folder = canonical(folder);
+    if own == folder {
+        return None;
+    }
+    let base = canonical(&config.base);
+    let path = folder.strip_prefix(&base).unwrap_or(&folder);
+    Some(format!(
+        "the app `{app}` is not loaded from `{}`, because `[apps.{app}]` in wattle.toml is for \
+         `{}`\n  hint: write `path = \"{}\"` under `[apps.{app}]`, or give this app another name",
+        folder.display(),
+        own.display(),
+        path.display()
+    ))
+}
+
+/// Returns an error message if another folder has an app with the same name, and the operator names
+/// none of them.
+pub(super) fn twin_of_app(
+    config: &Config,
+    app: &AppName,
+    folder: &Path,
+    seen: &Seen,
+) -> Option<String> {
+    // The operator's folder is the only one that is loaded.
+    if config.apps.contains_key(app) {
+        return None;
+    }
+    let named = seen.folders.iter().filter_map(|(folder, name)| Some((folder, name.as_ref()?)));
+    let mut all = named.chain(&seen.apps);
+    let (other, _) = all.find(|(other, name)| *name == app && *other != folder)?;
+    Some(format!(
+        "the folders `{}` and `{}` both have an app `{app}`, and the host loads neither\n  hint: \
+         give one of them another name, or write `path` of the one that is meant under \
+         `[apps.{app}]` in wattle.toml",
+        folder.display(),
+        other.display()
+    ))
+}
+
+/// Returns an error message if another file has a standalone plugin with the same name.
+pub(super) fn twin_of_plugin(plugin: &PluginName, file: &Path, seen: &Seen) -> Option<String> {
+    let mut all = seen.standalone.iter().chain(&seen.plugins);
+    let (other, _) = all.find(|(other, name)| *name == plugin && *other != file)?;
+    Some(twin_files(plugin, file, other))
+}
+
+/// Returns the error message for two files with one plugin.
+pub(super) fn twin_files(plugin: &PluginName, one: &Path, other: &Path) -> String {
+    format!(
+        "the files `{}` and `{}` both have the plugin `{plugin}`, and the host loads neither\n  \
+         hint: rename or remove one of them",
+        one.display(),
+        other.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::config::parse;
+
+    #[test]
+    fn a_table_of_an_app_keeps_other_folders_from_its_name() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = |path: &str| {
+            let folder = base.path().join(path);
+            fs::create_dir_all(&folder).unwrap();
+            folder
+        };
+        let [direct, grouped] = ["plugins/shop", "plugins/group/shop"].map(folder);
+        let problem = |config: &str, folder: &Path| {
+            let config = parse(config, base.path()).unwrap();
+            misplaced(&config, &AppName::new("shop").unwrap(), folder)
+        };
+        assert_eq!(problem("", &grouped), None);
+        assert_eq!(problem("[apps.shop]", &direct), None);
+        let refused = problem("[apps.shop]", &grouped).unwrap();
+        let hint = "write `path = \"plugins/group/shop\"` under `[apps.shop]`";
+        assert!(refused.contains(hint), "{refused}");
+        let named = "[apps.shop]\npath = \"plugins/../plugins/group/shop\"";
+        assert_eq!(problem(named, &grouped), None);
+        assert!(problem(named, &direct).is_some());
+    }
+}

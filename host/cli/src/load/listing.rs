@@ -1,0 +1,54 @@
+//! Lists what the operator has, for commands that load nothing in the background.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use wattle_graph::id::PluginName;
+use wattle_run::ports::Sandbox;
+
+use crate::config::Config;
+use crate::load::app_folder::Plugins;
+use crate::load::manifest::Manifest;
+use crate::load::plugin_file::Unloaded;
+use crate::load::{claims, plugin_file, scan};
+
+/// Returns the folders of the apps whose manifests can be read, by the names of the apps.
+pub fn apps(config: &Config) -> BTreeMap<String, PathBuf> {
+    // Of two folders with one name, it is the first.
+    let folders = scan::scan(config).apps.into_iter().rev();
+    let named = folders.filter_map(|folder| {
+        let name = Manifest::read(&folder).ok()?.app.name;
+        let is_meant = claims::misplaced(config, &name, &folder).is_none();
+        is_meant.then(|| (name.to_string(), folder))
+    });
+    named.collect()
+}
+
+/// Loads the standalone plugins of the plugins folder. Returns them, and those that cannot be
+/// loaded. Leaves out files that are not named like a plugin.
+pub async fn loose_plugins(
+    config: &Config,
+    sandbox: &dyn Sandbox,
+) -> (Plugins, BTreeMap<PluginName, Unloaded>) {
+    let (mut plugins, mut unloaded) = (Plugins::new(), BTreeMap::new());
+    let mut files: BTreeMap<PluginName, Vec<PathBuf>> = BTreeMap::new();
+    for path in scan::scan(config).plugins {
+        if let Some(name) = scan::name_of_plugin(&path) {
+            files.entry(name).or_default().push(path);
+        }
+    }
+    for (name, mut paths) in files {
+        let Some(path) = paths.pop() else { continue };
+        if let Some(other) = paths.pop() {
+            let message = claims::twin_files(&name, &other, &path);
+            unloaded.insert(name, Unloaded { path, message });
+            continue;
+        }
+        let place = scan::place_of_plugin(config, &path);
+        match plugin_file::load(sandbox, &place).await {
+            Ok(plugin) => drop(plugins.insert(name, plugin)),
+            Err(message) => drop(unloaded.insert(name, Unloaded { path, message })),
+        }
+    }
+    (plugins, unloaded)
+}

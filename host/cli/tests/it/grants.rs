@@ -1,0 +1,94 @@
+//! Grants and names: what a folder gets that is named like another one.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use wattle::load::Change;
+
+use crate::fixture::{Fixture, write_app};
+use crate::native::KNOWN;
+
+/// Reading the memory, as a need and as a grant.
+const READS: &str = "memory = [{ namespace = [\"names\"] }]\n";
+
+/// Writes an app whose component is called `greeter`, and which asks to read the memory.
+fn write_reader(folder: &Path, app: &str) {
+    write_app(folder.parent().unwrap(), folder.file_name().unwrap().to_str().unwrap());
+    let manifest = format!(
+        "[app]\nname = \"{app}\"\nversion = \"0.1.0\"\n\
+         [components]\ngreeter = \"greeter.wasm\"\n[needs]\n{READS}"
+    );
+    std::fs::write(folder.join("greeter.wasm"), format!("native {app}")).unwrap();
+    std::fs::write(folder.join("app.toml"), manifest).unwrap();
+}
+
+/// Runs an app that reads the memory. Returns the failure.
+async fn failure(fixture: &Fixture, app: &str) -> Value {
+    let start = json!({ "input": { "name": KNOWN }, "wait": true });
+    let (_, mut run) = fixture.post(&format!("/api/v1/apps/{app}/runs"), &start).await;
+    assert!(run["run"].is_string(), "{run}");
+    run["failure"].take()
+}
+
+fn problems(changes: &[Change]) -> Vec<&str> {
+    let messages = changes.iter().filter_map(|change| match change {
+        Change::Problem { message, .. } => Some(message.as_str()),
+        _ => None,
+    });
+    messages.collect()
+}
+
+#[tokio::test]
+async fn neither_of_two_folders_with_one_app_is_loaded_until_one_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_reader(&plugins.join("greeter"), "greeter");
+    write_reader(&plugins.join("other"), "greeter");
+    let fixture = Fixture::start_in(folder, "").await;
+    let found = problems(&fixture.server.changes);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.iter().all(|it| it.contains("both have an app `greeter`")), "{found:?}");
+    assert_eq!(fixture.get("/api/v1/apps/greeter").await.0, 404);
+
+    std::fs::remove_dir_all(plugins.join("other")).unwrap();
+    assert!(matches!(fixture.server.reload().await[..], [Change::App { .. }]));
+    assert_eq!(fixture.get("/api/v1/problems").await.1, json!([]));
+    // A folder that is dropped in later does not replace the one in use.
+    write_reader(&plugins.join("other"), "greeter");
+    let changes = fixture.server.reload().await;
+    assert_eq!(problems(&changes).len(), 1, "{changes:?}");
+    assert_eq!(fixture.get("/api/v1/apps/greeter").await.0, 200);
+}
+
+#[tokio::test]
+async fn an_app_with_a_table_is_loaded_from_its_own_folder_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_reader(&plugins.join("aaa"), "greeter");
+    write_reader(&plugins.join("greeter"), "greeter");
+    let fixture = Fixture::start_in(folder, "[apps.greeter]\n").await;
+    let found = problems(&fixture.server.changes);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].contains("write `path = \"plugins/aaa\"` under `[apps.greeter]`"),
+        "{found:?}"
+    );
+    assert_eq!(failure(&fixture, "greeter").await, Value::Null, "the operator trusts the app");
+}
+
+#[tokio::test]
+async fn neither_of_two_files_with_one_plugin_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    for group in ["a", "b"] {
+        std::fs::create_dir_all(plugins.join(group)).unwrap();
+        std::fs::write(plugins.join(group).join("shared.wasm"), "native shared").unwrap();
+    }
+    let fixture = Fixture::start_in(folder, "").await;
+    let found = problems(&fixture.server.changes);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(fixture.get("/api/v1/plugins/shared").await.0, 404);
+    std::fs::remove_file(plugins.join("b/shared.wasm")).unwrap();
+    assert!(matches!(fixture.server.reload().await[..], [Change::Plugin { .. }]));
+    assert_eq!(fixture.get("/api/v1/plugins/shared").await.0, 200);
+}
