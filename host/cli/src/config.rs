@@ -30,8 +30,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use wattle_agent_server::UnknownKeys;
 use wattle_graph::definition::HumanDuration;
-use wattle_graph::id::{AppName, PluginName};
+use wattle_graph::id::AppName;
 use wattle_model::ModelConfig;
+use wattle_run::grant::GrantKey;
 use wattle_run::ports::store::{PruneStrategy, ThreadTtl};
 use wattle_store::BLOBS_FOLDER;
 
@@ -102,8 +103,8 @@ pub struct Config {
     pub mcp: BTreeMap<String, McpTable>,
     /// `[apps.<name>]`.
     pub apps: BTreeMap<AppName, AppConfig>,
-    /// `[grants.<plugin>]`.
-    pub grants: BTreeMap<PluginName, Needs>,
+    /// `[grants.<plugin>]` and `[grants."<app>/<plugin>"]`.
+    pub grants: BTreeMap<GrantKey, Needs>,
     /// `[auth]`.
     pub auth: AuthConfig,
     /// `[tenants.<name>]`.

@@ -51,7 +51,8 @@ use crate::config::Config;
 use crate::load::app_folder::{AppFolder, LoadedApp, Plugins};
 use crate::load::archive::Old;
 pub use crate::load::changes::{Change, Changes};
-pub use crate::load::listing::{apps, loose_plugins};
+use crate::load::grants::GrantTables;
+pub use crate::load::listing::{apps, grant_tables, loose_plugins};
 use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::Migrations;
 use crate::load::places::{Places, Turn};
@@ -271,6 +272,7 @@ impl Inner {
         let folders = found.apps.iter().map(|(folder, files)| (folder.clone(), files.name.clone()));
         seen.folders = folders.collect();
         seen.standalone = found.standalone();
+        seen.names = found.names();
         for (path, (print, message)) in found.unusable {
             if seen.is_other(&path, print) {
                 self.end_load(&mut seen, &path);
@@ -418,8 +420,8 @@ impl Inner {
             return Err(message);
         }
         let files = manifest.component_files(folder, &self.config);
-        let loose = self.loose.all();
-        let reader = self.app_folder(folder, &manifest, &files, &loose);
+        let (loose, tables) = (self.loose.all(), self.tables());
+        let reader = self.app_folder(folder, &manifest, &files, &loose, &tables);
         let loaded = reader.load(turn).await.map_err(|messages| messages.join("\n"))?;
         Ok(loaded.map(|loaded| ReadApp { manifest, files, loaded }))
     }
@@ -500,11 +502,12 @@ impl Inner {
         manifest: &'a Manifest,
         files: &'a ComponentFiles,
         loose: &'a Plugins,
+        tables: &'a GrantTables,
     ) -> AppFolder<'a> {
         let (config, sandbox) = (&*self.config, self.sandbox.as_ref());
         let databases = &self.databases;
         let is_old = self.code_only;
-        AppFolder { folder, manifest, files, is_old, config, sandbox, databases, loose }
+        AppFolder { folder, manifest, files, is_old, config, tables, sandbox, databases, loose }
     }
 
     /// Loads an archived version for the threads that are pinned to it, or the code of an export.
@@ -514,7 +517,8 @@ impl Inner {
         let (own, others) = old.files(&manifest);
         let loose = app_folder::components_in_turn(&others, self.sandbox.as_ref(), turn).await?;
         let Some(loose) = loose else { return Ok(None) };
-        let reader = self.app_folder(&old.folder, &manifest, &own, &loose);
+        let tables = self.tables();
+        let reader = self.app_folder(&old.folder, &manifest, &own, &loose, &tables);
         let loaded = AppFolder { is_old: true, ..reader }.load(turn).await?;
         Ok(loaded.map(|loaded| loaded.app))
     }
@@ -529,6 +533,11 @@ impl Inner {
         let has_own = self.config.apps.get(&app.name).is_some_and(|own| own.listen.is_some());
         let alone = has_own.then(|| mount::conflict_alone(app)).flatten();
         mount::conflicts(&all).into_iter().next().or(alone)
+    }
+
+    /// Returns the tables of grants.
+    fn tables(&self) -> GrantTables {
+        GrantTables::new(&self.config, self.config.grants.clone(), self.seen().names.clone())
     }
 
     fn problem(&self, seen: &Seen, path: &Path, message: String) -> Change {

@@ -1,7 +1,7 @@
 //! Arguments of `sql reader`.
 
 use clap::{Args, Subcommand};
-use wattle_graph::id::PluginName;
+use wattle_run::grant::GrantKey;
 
 /// The commands of `wattle sql`.
 #[derive(Clone, Debug, Subcommand)]
@@ -19,10 +19,10 @@ pub struct SqlReaderArgs {
     /// Name of the role
     #[arg(long, value_name = "ROLE", default_value = "wattle_reader")]
     pub role: String,
-    /// Plugin whose granted tables the role can read; may be repeated [default: all plugins with
-    /// read-only access]
+    /// Plugin whose granted tables the role can read, or `APP/PLUGIN`; may be repeated [default: all
+    /// plugins with read-only access]
     #[arg(long = "plugin", value_name = "PLUGIN")]
-    pub plugins: Vec<PluginName>,
+    pub plugins: Vec<GrantKey>,
     /// Environment variable with the URL of a database user that may create roles; with it, the
     /// statements are executed instead of printed
     #[arg(long, value_name = "VARIABLE")]

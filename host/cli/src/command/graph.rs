@@ -184,7 +184,7 @@ async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
         });
     }
     let manifest = Manifest::read(folder).map_err(Error::Failed)?;
-    for refusal in manifest.refused_migrations(config) {
+    for refusal in manifest.refused_migrations(config, &load::grant_tables(config)) {
         Output::warning(&refusal.to_string());
     }
     let mut problems = projections::check_files(&manifest, config);

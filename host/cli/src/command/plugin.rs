@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use wattle_api::document::plugin::{NodeDocument, PluginDocument};
-use wattle_run::grant::SqlRule;
+use wattle_run::grant::{GrantKey, SqlRule};
 
 use crate::client::{self, Client, segment};
 use crate::command::words;
@@ -50,18 +50,19 @@ pub(super) async fn inspect(config: Config, target: &str, output: Output) -> Res
     Ok(Exit::Ok)
 }
 
-/// Inspects a component file without a server. Shows the grants of the plugin with the same name.
+/// Inspects a component file without a server. Shows the grants of the table with its name.
 async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Error> {
     let sandbox = open_sandbox(config)?;
     let plugin = plugin_file::load(sandbox.as_ref(), &FilePlace::Named(path.to_owned())).await;
     let plugin = plugin.map_err(Error::Failed)?;
     let info = plugin.info();
-    let table = config.grants.get(&info.name);
+    let key = GrantKey::of_plugin(&info.name);
+    let table = config.grants.get(&key);
     let needs = grants::asked(info, table).unwrap_or_else(|problem| {
         Output::warning(&problem);
         Needs::default()
     });
-    let decision = grants::decide(&info.name, &needs, table, false).for_plugin(info);
+    let decision = grants::decide(&info.name, &key, &needs, table, false).for_plugin(info);
     Ok(PluginDocument::new(None, info, &decision.grants))
 }
 

@@ -4,9 +4,8 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use wattle_graph::id::PluginName;
 use wattle_graph::suggest;
-use wattle_run::grant::{SqlAccess, SqlRule};
+use wattle_run::grant::{GrantKey, SqlAccess, SqlRule};
 use wattle_sql::{DatabaseConfig, ReaderRole, SqlError};
 
 use crate::args::{SqlCommand, SqlReaderArgs};
@@ -105,16 +104,22 @@ fn granted_tables(config: &Config, args: &SqlReaderArgs) -> Result<BTreeSet<Stri
         )));
     }
     let mut tables = BTreeSet::new();
-    let is_meant = |plugin: &PluginName| args.plugins.is_empty() || args.plugins.contains(plugin);
-    for (plugin, needs) in config.grants.iter().filter(|(plugin, _)| is_meant(plugin)) {
+    // A plugin alone stands for its tables in all apps.
+    let covers = |wanted: &GrantKey, table: &GrantKey| {
+        wanted.plugin == table.plugin && (wanted.app.is_none() || wanted.app == table.app)
+    };
+    let is_meant = |table: &GrantKey| {
+        args.plugins.is_empty() || args.plugins.iter().any(|wanted| covers(wanted, table))
+    };
+    for (table, needs) in config.grants.iter().filter(|(table, _)| is_meant(table)) {
         match needs.databases().remove(database) {
             Some(SqlRule { access: SqlAccess::ReadOnly, tables: Some(list), .. }) => {
                 tables.extend(list);
             }
             Some(SqlRule { access: SqlAccess::ReadOnly, tables: None, .. }) => {
                 return Err(Error::Failed(format!(
-                    "plugin `{plugin}` is granted all tables of database `{database}`\n  hint: add \
-                     `tables = [...]` to its grant, or name other plugins with `--plugin`"
+                    "`[grants.{table}]` grants all tables of database `{database}`\n  hint: add \
+                     `tables = [...]` to it, or name other plugins with `--plugin`"
                 )));
             }
             _ => {}
@@ -150,7 +155,7 @@ mod tests {
         SqlReaderArgs {
             database: database.to_owned(),
             role: "shop_reader".to_owned(),
-            plugins: plugins.iter().map(|name| PluginName::new(name).unwrap()).collect(),
+            plugins: plugins.iter().map(|name| name.parse().unwrap()).collect(),
             execute_env: None,
             password_env: None,
         }
@@ -160,7 +165,7 @@ mod tests {
         [[reports.sql]]
         database = "shop"
         tables = ["orders"]
-        [[nl2sql.sql]]
+        [["nl2sql/nl2sql".sql]]
         database = "shop"
         tables = ["orders", "customers"]
         [[all.sql]]
@@ -176,9 +181,11 @@ mod tests {
         let tables = |plugins: &[&str]| granted_tables(&config, &args("shop", plugins));
         let both = tables(&["reports", "nl2sql", "writer"]).unwrap();
         assert_eq!(both, ["customers", "orders"].map(str::to_owned).into());
+        assert_eq!(tables(&["nl2sql/nl2sql"]).unwrap(), both);
+        assert!(tables(&["other/nl2sql"]).is_err());
         assert_eq!(tables(&["reports"]).unwrap(), ["orders".to_owned()].into());
         let error = tables(&[]).unwrap_err().to_string();
-        assert!(error.contains("plugin `all`") && error.contains("`tables = [...]`"), "{error}");
+        assert!(error.contains("[grants.all]") && error.contains("`tables = [...]`"), "{error}");
         assert!(tables(&["writer"]).unwrap_err().to_string().contains("no grant"));
         let error = granted_tables(&config, &args("own", &[])).unwrap_err().to_string();
         assert!(error.contains("SQLite"), "{error}");

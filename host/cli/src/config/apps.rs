@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use wattle_graph::id::PluginName;
 
 /// `[apps.<name>]`. The operator trusts an app that has this section: a plugin of the app without a
-/// section `[grants.<plugin>]` is granted everything that it requests. The section is for one folder;
-/// no other folder can have an app of this name.
+/// section of its own under `[grants]` is granted everything that it requests. The section is for
+/// one folder; no other folder can have an app of this name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AppConfig {

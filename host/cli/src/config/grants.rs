@@ -6,13 +6,15 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::PluginName;
-use wattle_run::grant::{FolderRule, HttpRule, InDoubtPolicy, MemoryRule, SqlRule, ToolGrant};
+use wattle_run::grant::{
+    FolderRule, GrantKey, HttpRule, InDoubtPolicy, MemoryRule, SqlRule, ToolGrant,
+};
 use wattle_run::limit::Limits;
 
 use crate::config::sql_grant::{self, SqlGrant};
 use crate::config::{ByteSize, Config, ConfigProblem};
 
-/// Requested permissions in `[needs]` of an app, or granted ones in `[grants.<plugin>]` of the
+/// Requested permissions in `[needs]` of an app, or granted ones in a table under `[grants]` of the
 /// operator.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -56,10 +58,10 @@ impl Needs {
         }
     }
 
-    /// Checks the environment and the folders of the grants of a plugin.
+    /// Checks the environment and the folders of a table of grants.
     pub(super) fn check(
         &self,
-        plugin: &PluginName,
+        table: &GrantKey,
         config: &Config,
         problems: &mut Vec<ConfigProblem>,
     ) {
@@ -67,7 +69,7 @@ impl Needs {
             problems.push(ConfigProblem { key, message, hint: Some(hint.to_owned()) });
         };
         for (name, value) in &self.environment {
-            let key = format!("grants.{plugin}.environment.{name}");
+            let key = format!("grants.{table}.environment.{name}");
             if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
                 let message = "this is no environment variable".to_owned();
                 add(key, message, "use a name without `=`, and text without the character NUL");
@@ -75,7 +77,7 @@ impl Needs {
         }
         let mut places = BTreeSet::new();
         for folder in &self.folders {
-            let key = format!("grants.{plugin}.folders");
+            let key = format!("grants.{table}.folders");
             let guest = &folder.guest;
             if !guest.starts_with('/') || guest.contains('\0') {
                 let message = format!("`{guest}` is not an absolute path");

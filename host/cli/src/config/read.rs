@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use wattle_api::guard::limits::LEAST_RESPONSE_BYTES;
 use wattle_api::native::scope::check_tenant;
 use wattle_graph::suggest;
+use wattle_run::grant::GrantKey;
 
 use crate::config::{Config, DEFAULT_FILE};
 use crate::error::Error;
@@ -198,7 +199,7 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
     }
     for (name, granted) in &config.grants {
         for plugin in granted.plugins.keys() {
-            let hint = format!("grant it under `[grants.{plugin}]`");
+            let hint = format!("grant it under `[grants.{}]`", GrantKey::of_plugin(plugin));
             let message = "the grants of a plugin cannot be inside those of another".to_owned();
             add(format!("grants.{name}.plugins.{plugin}"), message, &hint);
         }
@@ -253,7 +254,7 @@ impl Reader {
         let Some(value) = self.dict.remove(section) else { return entries };
         let Some(dict) = self.value::<Dict>(section, &value) else { return entries };
         for (name, value) in &dict {
-            let key = format!("{section}.{name}");
+            let key = format!("{section}.{}", toml_key(name));
             let parsed = self.value::<T>(&key, value);
             match name.parse::<K>() {
                 Ok(name) => entries.extend(parsed.map(|parsed| (name, parsed))),
@@ -288,6 +289,12 @@ impl Reader {
             });
         }
     }
+}
+
+/// Returns a name as a key of TOML, with quotes if it needs them.
+fn toml_key(name: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.chars().all(is_bare) { name.to_owned() } else { format!("{name:?}") }
 }
 
 fn problem(key: &str, error: &figment::Error) -> ConfigProblem {
@@ -439,6 +446,16 @@ mod tests {
         assert!(error.contains("`reports` is not an absolute path"), "{error}");
         let error = check("[grants.shop.environment]\n\"A=B\" = \"\"").unwrap_err();
         assert!(error.contains("this is no environment variable"), "{error}");
+    }
+
+    #[test]
+    fn tables_of_grants_name_a_plugin_or_an_app_and_its_plugin() {
+        let config = check("[grants.std]\n[grants.\"shop/desk\"]\nllm = [\"chat\"]").unwrap();
+        let keys: Vec<String> = config.grants.keys().map(ToString::to_string).collect();
+        assert_eq!(keys, ["std", "\"shop/desk\""]);
+        let error = check("[grants.\"shop/desk/x\"]\n[grants.\"a/b\"]\nlmm = 1").unwrap_err();
+        assert!(error.contains("`grants.\"a/b\".lmm`"), "{error}");
+        assert!(error.contains("`desk/x` is not a valid plugin name"), "{error}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use wattle_sql::{Databases, Script};
 use crate::config::{Config, MigrateRule};
 use crate::load::facts::PluginFacts;
 use crate::load::file::{self, DOCUMENT_BYTES, Entry, FileError, MIGRATION_BYTES, TotalSize};
+use crate::load::grants::GrantTables;
 use crate::load::limits::MIGRATIONS_BYTES;
 use crate::load::manifest::{ComponentFiles, FILE, Manifest};
 use crate::load::migrations::{DatabaseMigrations, with_causes};
@@ -37,6 +38,8 @@ pub struct AppFolder<'a> {
     pub is_old: bool,
     /// Configuration of the operator.
     pub config: &'a Config,
+    /// Tables of grants of the operator.
+    pub tables: &'a GrantTables,
     /// Sandbox that loads components.
     pub sandbox: &'a dyn Sandbox,
     /// Databases, whose dialects decide which migrations are read.
@@ -153,7 +156,7 @@ impl AppFolder<'_> {
 
     /// Reads the migrations that the host applies.
     fn migrations(&self) -> Result<Vec<DatabaseMigrations>, Vec<String>> {
-        let refused = self.manifest.refused_migrations(self.config);
+        let refused = self.manifest.refused_migrations(self.config, self.tables);
         let mut problems: Vec<String> = refused.iter().map(ToString::to_string).collect();
         let mut total = TotalSize::new("the migrations of the app", MIGRATIONS_BYTES);
         let mut found = Vec::new();

@@ -1,6 +1,8 @@
 //! Grants of plugins: the intersection of requested and granted permissions.
 
 mod memory;
+mod policy;
+mod tables;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -9,6 +11,8 @@ use wattle_graph::id::PluginName;
 use wattle_run::grant::{GrantKey, Grants, HttpRule, ToolGrant};
 use wattle_run::ports::sandbox::PluginInfo;
 
+pub(crate) use self::policy::Policy;
+pub use self::tables::{GrantTables, KnownNames, PluginTable};
 use crate::config::{Needs, narrower};
 
 /// The grants of a plugin, and notes for the operator.
@@ -42,13 +46,15 @@ pub fn asked(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, Stri
 
 /// Decides the grants of a plugin.
 ///
-/// A plugin without a `[grants.<plugin>]` section gets no permissions, unless the operator trusts
-/// its app: then it gets what it requests. The operator alone decides the hosts of HTTP rules,
+/// `key` is the name of the plugin's table, for messages, and `granted` its content. A plugin
+/// without a table gets no permissions, unless the operator trusts its app: then it gets what it
+/// requests. The operator alone decides the hosts of HTTP rules,
 /// because settings can direct an app to other hosts than its author intended. The plugin's request
 /// limits methods and secrets. The operator alone gives environment and folders as well: they name
 /// what is on the operator's machine.
 pub fn decide(
     plugin: &PluginName,
+    key: &GrantKey,
     needs: &Needs,
     granted: Option<&Needs>,
     is_vouched: bool,
@@ -64,7 +70,7 @@ pub fn decide(
     let mut missing = |line: String| {
         notes.push(format!(
             "plugin `{plugin}` requests more than it is granted\n  hint: add `{line}` under \
-             `[grants.{plugin}]` in wattle.toml"
+             `[grants.{key}]` in wattle.toml"
         ));
     };
     let lists = [
@@ -129,7 +135,7 @@ pub fn decide(
         limits: granted.limits.limits(),
         environment: operator.environment.clone(),
         folders: operator.folders.clone(),
-        key: Some(GrantKey::of_plugin(plugin)),
+        key: Some(key.clone()),
     };
     Decision { grants, notes }
 }
@@ -146,11 +152,12 @@ impl Decision {
         }
         grants.environment.clear();
         grants.folders.clear();
+        let key = grants.key.clone().unwrap_or_else(|| GrantKey::of_plugin(&plugin.name));
         self.notes.push(format!(
-            "plugin `{name}` is granted `environment` or `folders`, which only typed components \
-             get\n  hint: take them out of `[grants.{name}]` in wattle.toml, and use `settings`, \
-             blobs or the long-term memory",
-            name = plugin.name
+            "plugin `{}` is granted `environment` or `folders`, which only typed components get\n  \
+             hint: take them out of `[grants.{key}]` in wattle.toml, and use `settings`, blobs or \
+             the long-term memory",
+            plugin.name
         ));
         self
     }
@@ -242,7 +249,8 @@ mod tests {
 
     fn check(granted: Option<&str>, is_vouched: bool) -> Decision {
         let plugin = PluginName::new("asset").unwrap();
-        decide(&plugin, &needs(ASKED), granted.map(needs).as_ref(), is_vouched)
+        let key = GrantKey::of_plugin(&plugin);
+        decide(&plugin, &key, &needs(ASKED), granted.map(needs).as_ref(), is_vouched)
     }
 
     #[test]
@@ -273,7 +281,8 @@ mod tests {
         let asked = r#"tools = ["date/*", "lark/save", "mcp:graph/list"]"#;
         let granted = r#"tools = ["date/parse", "date/format", "lark/*", "other/x"]"#;
         let plugin = PluginName::new("std").unwrap();
-        let decision = decide(&plugin, &needs(asked), Some(&needs(granted)), false);
+        let key = GrantKey::of_plugin(&plugin);
+        let decision = decide(&plugin, &key, &needs(asked), Some(&needs(granted)), false);
         let tools: Vec<String> = decision.grants.tools.iter().map(ToString::to_string).collect();
         assert_eq!(tools, ["date/format", "date/parse", "lark/save"]);
         assert!(
@@ -294,11 +303,12 @@ mod tests {
             folders = [{ path = "/srv/reports", guest = "/reports" }]
         "#;
         let plugin = PluginName::new("shop").unwrap();
-        let vouched = decide(&plugin, &needs(asked), None, true);
+        let key = GrantKey::of_plugin(&plugin);
+        let vouched = decide(&plugin, &key, &needs(asked), None, true);
         assert_eq!(vouched.grants, nothing("shop"));
         let line = r#"folders = [{ path = "...", guest = "/reports", access = "read-write" }]"#;
         assert!(vouched.notes[1].contains(line), "{:?}", vouched.notes);
-        let given = decide(&plugin, &needs(asked), Some(&needs(table)), true);
+        let given = decide(&plugin, &key, &needs(asked), Some(&needs(table)), true);
         assert_eq!(given.notes, Vec::<String>::new());
         assert_eq!(given.grants.environment["REGION"], "north");
         assert!(!given.grants.may_write_files());

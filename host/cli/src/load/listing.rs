@@ -8,9 +8,15 @@ use wattle_run::ports::Sandbox;
 
 use crate::config::Config;
 use crate::load::app_folder::Plugins;
+use crate::load::grants::GrantTables;
 use crate::load::manifest::Manifest;
 use crate::load::plugin_file::Unloaded;
 use crate::load::{claims, plugin_file, scan};
+
+/// Returns the tables of grants beside the apps and plugins that the configuration names.
+pub fn grant_tables(config: &Config) -> GrantTables {
+    GrantTables::new(config, config.grants.clone(), scan::names(config))
+}
 
 /// Returns the folders of the apps whose manifests can be read, by the names of the apps.
 pub fn apps(config: &Config) -> BTreeMap<String, PathBuf> {

@@ -13,6 +13,7 @@ use wattle_run::ports::store::UNBOUND;
 
 use crate::config::{AppConfig, Config, Needs};
 use crate::load::file::{self, FilePlace, MANIFEST_BYTES};
+use crate::load::grants::GrantTables;
 use crate::load::limits::APP_COMPONENTS;
 use crate::load::manifest::tables::Tables;
 use crate::load::migrations::{MigrationRequest, NotPermitted};
@@ -169,11 +170,11 @@ impl Manifest {
     }
 
     /// Returns the databases that the app would change by its migrations and may not.
-    pub fn refused_migrations(&self, config: &Config) -> Vec<NotPermitted> {
+    pub fn refused_migrations(&self, config: &Config, tables: &GrantTables) -> Vec<NotPermitted> {
         let plugins = self.components.keys().collect();
         let request = MigrationRequest { app: &self.app.name, plugins, needs: &self.needs };
         let databases = self.migrations.keys();
-        databases.filter_map(|database| request.refusal(database, config)).collect()
+        databases.filter_map(|database| request.refusal(database, config, tables)).collect()
     }
 
     /// Returns the settings of the app, overridden by those of the operator.

@@ -13,7 +13,7 @@ use wattle_run::grant::SqlAccess;
 use wattle_sql::{Databases, Script};
 
 use crate::config::{Config, MigrateRule, Needs};
-use crate::load::grants;
+use crate::load::grants::{self, GrantTables, PluginTable};
 use crate::load::limits::MIGRATION_PLACES;
 
 /// The migrations of an app for one database.
@@ -53,13 +53,18 @@ pub struct MigrationRequest<'a> {
 impl MigrationRequest<'_> {
     /// Returns the refusal if the app may not change a database. A database that is not configured
     /// is a problem of another kind.
-    pub fn refusal(&self, database: &str, config: &Config) -> Option<NotPermitted> {
+    pub fn refusal(
+        &self,
+        database: &str,
+        config: &Config,
+        tables: &GrantTables,
+    ) -> Option<NotPermitted> {
         let app = self.app;
         let hint = match &config.sql.get(database)?.migrate {
             MigrateRule::Nobody => return None,
-            MigrateRule::Writers if self.is_trusted(config) => return None,
-            MigrateRule::Writers if self.has_writer(database, config) => return None,
-            MigrateRule::Writers => self.missing_entry(database),
+            MigrateRule::Writers if self.is_trusted(tables) => return None,
+            MigrateRule::Writers if self.has_writer(database, tables) => return None,
+            MigrateRule::Writers => self.missing_entry(database, tables),
             MigrateRule::Apps(apps) if apps.contains(app) => return None,
             MigrateRule::Apps(_) => {
                 format!("add `\"{app}\"` to `migrate` under `[sql.{database}]` in wattle.toml")
@@ -70,30 +75,30 @@ impl MigrationRequest<'_> {
 
     /// Returns true if the operator trusts the app and says nothing about its plugins. It is
     /// granted what it requests, and it requests its migrations.
-    fn is_trusted(&self, config: &Config) -> bool {
-        config.apps.contains_key(self.app)
-            && !self.plugins.iter().any(|plugin| config.grants.contains_key(*plugin))
+    fn is_trusted(&self, tables: &GrantTables) -> bool {
+        let has_table = |plugin: &&PluginName| tables.has_table_named(self.app, plugin);
+        tables.vouches_for(self.app) && !self.plugins.iter().any(has_table)
     }
 
     /// Returns true if a plugin of the app itself is granted write access to a database.
-    fn has_writer(&self, database: &str, config: &Config) -> bool {
-        let is_vouched = config.apps.contains_key(self.app);
+    fn has_writer(&self, database: &str, tables: &GrantTables) -> bool {
         self.plugins.iter().any(|plugin| {
-            let granted = config.grants.get(*plugin);
-            let decision = grants::decide(plugin, self.needs, granted, is_vouched);
+            let PluginTable { key, granted, is_vouched, .. } = tables.of(self.app, plugin, true);
+            let decision = grants::decide(plugin, &key, self.needs, granted, is_vouched);
             let rule = decision.grants.sql.get(database);
             rule.is_some_and(|rule| rule.access == SqlAccess::ReadWrite)
         })
     }
 
     /// Returns the grant that the app requests, if it would permit the migrations.
-    fn missing_entry(&self, database: &str) -> String {
+    fn missing_entry(&self, database: &str, tables: &GrantTables) -> String {
         let needs = self.needs.databases();
         let requests = needs.get(database).is_some_and(|rule| rule.access == SqlAccess::ReadWrite);
         match self.plugins.first() {
             Some(plugin) if requests => format!(
                 "add `sql = [{{ database = \"{database}\", access = \"read-write\" }}]` under \
-                 `[grants.{plugin}]` in wattle.toml"
+                 `[grants.{}]` in wattle.toml",
+                tables.of(self.app, plugin, true).key
             ),
             _ => format!(
                 "add `migrate = [\"{}\"]` under `[sql.{database}]` in wattle.toml",
@@ -280,6 +285,7 @@ mod tests {
 
     use super::*;
     use crate::config::parse;
+    use crate::load::grants::KnownNames;
     use crate::load::manifest::Manifest;
 
     const MANIFEST: &str = r#"
@@ -298,12 +304,17 @@ mod tests {
         sqlite = "nowhere"
     "#;
 
+    fn refused_by(config: &Config) -> Vec<NotPermitted> {
+        let tables = GrantTables::new(config, config.grants.clone(), KnownNames::default());
+        Manifest::parse(MANIFEST).unwrap().refused_migrations(config, &tables)
+    }
+
     /// Returns the databases that the app may not change, with the hints.
     fn refused(config: &str) -> Vec<(String, String)> {
         let urls = "[sql.notes]\nurl = \"sqlite:notes.db\"\n\
                     [sql.sales]\nurl = \"sqlite:sales.db\"\n";
         let config = parse(&format!("{urls}{config}"), Path::new("/")).unwrap();
-        let refused = Manifest::parse(MANIFEST).unwrap().refused_migrations(&config);
+        let refused = refused_by(&config);
         refused.into_iter().map(|it| (it.database, it.hint)).collect()
     }
 
@@ -315,17 +326,21 @@ mod tests {
     fn migrations_need_write_access() {
         let all = refused("");
         let hint = "`sql = [{ database = \"notes\", access = \"read-write\" }]` under \
-                    `[grants.desk]`";
+                    `[grants.\"shop/desk\"]`";
         assert!(all[0].1.contains(hint), "{all:?}");
         assert!(all[1].1.contains("`migrate = [\"shop\"]` under `[sql.sales]`"), "{all:?}");
 
         let grant = |access: &str| {
-            format!("[grants.desk]\nsql = [{{ database = \"notes\", access = \"{access}\" }}]\n")
+            let rule = format!("{{ database = \"notes\", access = \"{access}\" }}");
+            format!("[grants.\"shop/desk\"]\nsql = [{rule}]\n")
         };
         assert_eq!(databases(&grant("read-only")), ["notes", "sales"]);
         assert_eq!(databases(&grant("read-write")), ["sales"]);
         // A grant for a plugin of others is none for this app.
-        assert_eq!(databases(&grant("read-write").replace("desk", "std")), ["notes", "sales"]);
+        for other in ["std", "shop/std", "desk", "other/desk"] {
+            let grant = grant("read-write").replace("shop/desk", other);
+            assert_eq!(databases(&grant), ["notes", "sales"], "{other}");
+        }
         assert!(databases("[apps.shop]\n").is_empty(), "a trusted app gets what it requests");
         let limited = format!("[apps.shop]\n{}", grant("read-write"));
         assert_eq!(databases(&limited), ["sales"], "the operator listed what it gets");
@@ -336,7 +351,7 @@ mod tests {
         let named = |rule: &str| {
             let text = "[sql.sales]\nurl = \"sqlite:sales.db\"\n";
             let config = parse(&format!("{text}migrate = {rule}\n[apps.shop]\n"), Path::new("/"));
-            Manifest::parse(MANIFEST).unwrap().refused_migrations(&config.unwrap())
+            refused_by(&config.unwrap())
         };
         assert!(named("[\"shop\", \"other\"]").is_empty());
         assert!(named("false").is_empty());

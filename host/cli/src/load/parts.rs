@@ -10,12 +10,12 @@ use std::sync::Arc;
 use wattle_graph::channel::Reducer;
 use wattle_graph::graph::Graph;
 use wattle_graph::id::PluginName;
-use wattle_run::grant::{Grants, ToolGrant, ToolSource};
+use wattle_run::app::PluginGrants;
+use wattle_run::grant::{ToolGrant, ToolSource};
 use wattle_run::ports::Plugin;
 
-use crate::config::Needs;
 use crate::load::app_folder::{AppFolder, Plugins};
-use crate::load::grants::{self, Decision};
+use crate::load::grants::Policy;
 
 /// The plugins of an app.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(super) struct Parts {
     /// All plugins.
     pub(super) plugins: Plugins,
     /// The grants of each plugin.
-    pub(super) grants: BTreeMap<PluginName, Arc<Grants>>,
+    pub(super) grants: PluginGrants,
     /// Notes for the operator.
     pub(super) notes: Vec<String>,
     /// Reasons why the app cannot be loaded.
@@ -45,8 +45,9 @@ impl Parts {
                 parts.add_loose(app, name);
             }
         }
-        while let Some(name) = parts.undecided() {
-            let decision = parts.decide(app, &name);
+        let policy = Policy { tables: app.tables, manifest: app.manifest };
+        while let Some((name, plugin)) = parts.undecided() {
+            let decision = policy.decide(&name, plugin.info());
             for tool in &decision.grants.tools {
                 parts.add_tool(app, &name, tool);
             }
@@ -64,34 +65,10 @@ impl Parts {
         }
     }
 
-    fn undecided(&self) -> Option<PluginName> {
-        self.plugins.keys().find(|name| !self.grants.contains_key(*name)).cloned()
-    }
-
-    /// Decides the grants of a plugin. A standalone plugin requests the permissions that the app
-    /// requests for it, or else those of its own manifest. Without either, it gets the permissions
-    /// that the operator grants.
-    fn decide(&mut self, app: &AppFolder<'_>, name: &PluginName) -> Decision {
-        let manifest = app.manifest;
-        let granted = app.config.grants.get(name);
-        let is_own = manifest.components.contains_key(name);
-        let by_app = if is_own { Some(&manifest.needs) } else { manifest.needs.plugins.get(name) };
-        let needs = match (by_app, self.plugins.get(name)) {
-            (Some(needs), _) => needs.clone(),
-            (None, Some(plugin)) => {
-                grants::asked(plugin.info(), granted).unwrap_or_else(|problem| {
-                    self.notes.push(problem);
-                    Needs::default()
-                })
-            }
-            (None, None) => Needs::default(),
-        };
-        let is_vouched = by_app.is_some() && app.config.apps.contains_key(&manifest.app.name);
-        let decision = grants::decide(name, &needs, granted, is_vouched);
-        match self.plugins.get(name) {
-            Some(plugin) => decision.for_plugin(plugin.info()),
-            None => decision,
-        }
+    fn undecided(&self) -> Option<(PluginName, Arc<dyn Plugin>)> {
+        let mut plugins = self.plugins.iter();
+        let (name, plugin) = plugins.find(|(name, _)| !self.grants.contains_key(*name))?;
+        Some((name.clone(), plugin.clone()))
     }
 
     /// Adds the plugin that provides a granted tool.

@@ -9,6 +9,7 @@ use wattle_graph::id::{AppName, PluginName};
 
 use crate::config::Config;
 use crate::load::file::{self, Entry, FileError, FilePlace};
+use crate::load::grants::KnownNames;
 use crate::load::limits::{APP_ENTRIES, SEARCHED_ENTRIES};
 use crate::load::manifest::{self, Manifest};
 use crate::load::page;
@@ -64,6 +65,13 @@ impl Snapshot {
         let named = |path: &PathBuf| Some((path.clone(), name_of_plugin(path)?));
         self.plugins.keys().filter_map(named).collect()
     }
+
+    /// Returns the names on which it depends whose a table of grants is.
+    pub(super) fn names(&self) -> KnownNames {
+        let shared = self.apps.values().filter_map(|files| files.shared_name.clone());
+        let standalone = self.standalone().into_values();
+        KnownNames { standalone: standalone.collect(), shared: shared.collect() }
+    }
 }
 
 /// The files of an app.
@@ -72,6 +80,8 @@ pub(super) struct AppFiles {
     pub(super) print: Print,
     /// Name of the app; `None` if its manifest is invalid.
     pub(super) name: Option<AppName>,
+    /// Component with the name of the app.
+    pub(super) shared_name: Option<PluginName>,
 }
 
 /// Finds apps and plugins, and takes the fingerprints of their files. An app with too many files is
@@ -115,9 +125,25 @@ pub(super) fn scan(config: &Config) -> Found {
     found
 }
 
+/// Returns the names on which it depends whose a table of grants is.
+pub(super) fn names(config: &Config) -> KnownNames {
+    let Found { apps, plugins, .. } = scan(config);
+    let manifests = apps.iter().filter_map(|folder| Manifest::read(folder).ok());
+    KnownNames {
+        standalone: plugins.iter().filter_map(|path| name_of_plugin(path)).collect(),
+        shared: manifests.filter_map(|manifest| shared_name(&manifest)).collect(),
+    }
+}
+
 /// Returns the name of the standalone plugin in a file: the name of the file without its ending.
 pub(super) fn name_of_plugin(path: &Path) -> Option<PluginName> {
     PluginName::new(path.file_stem()?.to_str()?).ok()
+}
+
+/// Returns the component with the name of its app.
+fn shared_name(manifest: &Manifest) -> Option<PluginName> {
+    let mut components = manifest.components.keys();
+    components.find(|name| name.as_str() == manifest.app.name.as_str()).cloned()
 }
 
 /// Returns the location of a file in the plugins folder.
@@ -213,7 +239,8 @@ fn files_of_app(config: &Config, folder: &Path, searched: &mut usize) -> Result<
         let page = manifest.page.iter().flat_map(|table| page::files_of(folder, table));
         page.for_each(|file| add(&mut print, &file));
     }
-    Ok(AppFiles { print, name: manifest.map(|manifest| manifest.app.name) })
+    let shared_name = manifest.as_ref().and_then(shared_name);
+    Ok(AppFiles { print, name: manifest.map(|manifest| manifest.app.name), shared_name })
 }
 
 /// Adds the files of a folder, and its entries to `searched`, until these are more than `most`.

@@ -39,6 +39,27 @@ fn problems(changes: &[Change]) -> Vec<&str> {
 }
 
 #[tokio::test]
+async fn a_component_named_like_that_of_another_app_gets_none_of_its_grants() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_reader(&plugins.join("greeter"), "greeter");
+    write_reader(&plugins.join("evil"), "evil");
+    let fixture = Fixture::start_in(folder, &format!("[grants.greeter]\n{READS}")).await;
+    assert_eq!(failure(&fixture, "greeter").await, Value::Null);
+    let denied = failure(&fixture, "evil").await;
+    assert_eq!(denied["code"], "denied", "{denied}");
+    assert!(
+        denied["message"].as_str().unwrap().contains("`[grants.\"evil/greeter\"]`"),
+        "{denied}"
+    );
+    let [Change::App { notes, .. }, Change::App { .. }] = &fixture.server.changes[..] else {
+        panic!("{:?}", fixture.server.changes);
+    };
+    assert!(notes[0].contains("`evil` does not get `[grants.greeter]`"), "{notes:?}");
+    assert!(notes[1].contains("under `[grants.\"evil/greeter\"]`"), "{notes:?}");
+}
+
+#[tokio::test]
 async fn neither_of_two_folders_with_one_app_is_loaded_until_one_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");

@@ -93,12 +93,12 @@ url = "sqlite:ledger.db"
 url = "{asking}/mcp"
 private = true
 [apps.before]
-[grants.misdeeds]
+[grants."before/misdeeds"]
 llm = ["chat"]
 http = [{{ host = "services.example", scheme = "http", methods = ["GET"] }}]
 sql = [{{ database = "ledger", access = "read-only" }}]
 memory = [{{ namespace = ["users"], access = "read-write" }}]
-[grants.tools]
+[grants."before/tools"]
 llm = ["chat"]
 http = [{{ host = "services.example", scheme = "http", methods = ["GET", "POST"] }}]
 sql = [{{ database = "ledger", access = "read-only" }}]

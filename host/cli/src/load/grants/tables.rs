@@ -1,0 +1,192 @@
+//! The operator's tables of grants, and whose they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wattle_graph::id::{AppName, PluginName};
+use wattle_run::grant::GrantKey;
+
+use crate::config::{Config, Needs};
+
+/// Names of apps and plugins on which it depends whose table `[grants.<plugin>]` is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownNames {
+    /// Names of standalone plugins.
+    pub standalone: BTreeSet<PluginName>,
+    /// Names that apps share with one of their components.
+    pub shared: BTreeSet<PluginName>,
+}
+
+/// The tables of grants.
+///
+/// The table of a plugin of an app is `[grants."<app>/<plugin>"]`. Without it, the table is
+/// `[grants.<plugin>]`:
+///
+/// * for the component of an app with the same name, if the operator has a table for the app, or
+///   no standalone plugin has this name;
+/// * for a standalone plugin, if the operator has no table for an app of this name, and no such app
+///   has a component of this name.
+///
+/// So neither a folder nor a file gets the grants of another one by its name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GrantTables {
+    tables: BTreeMap<GrantKey, Needs>,
+    /// Apps that the operator trusts.
+    apps: BTreeSet<AppName>,
+    names: KnownNames,
+}
+
+/// The table of a plugin of an app.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PluginTable<'a> {
+    /// Name of the table. If the plugin has none, this is the name of the table to add.
+    pub key: GrantKey,
+    /// Content of the table, if the plugin has one.
+    pub granted: Option<&'a Needs>,
+    /// Whether the operator trusts the app, and has no table with the name of the plugin.
+    pub is_vouched: bool,
+    /// A table with the name of the plugin, if the plugin has no table and this one is not for it.
+    pub foreign: Option<GrantKey>,
+}
+
+impl GrantTables {
+    /// Creates the tables from those of a configuration.
+    pub fn new(config: &Config, tables: BTreeMap<GrantKey, Needs>, names: KnownNames) -> Self {
+        Self { tables, apps: config.apps.keys().cloned().collect(), names }
+    }
+
+    /// Returns the same tables beside other apps and plugins.
+    #[must_use]
+    pub fn with_names(&self, names: KnownNames) -> Self {
+        Self { names, ..self.clone() }
+    }
+
+    /// Returns other tables beside the same apps and plugins.
+    #[must_use]
+    pub fn with_tables(&self, tables: BTreeMap<GrantKey, Needs>) -> Self {
+        Self { tables, ..self.clone() }
+    }
+
+    /// Returns true if the operator trusts an app.
+    pub fn vouches_for(&self, app: &AppName) -> bool {
+        self.apps.contains(app)
+    }
+
+    /// Returns true if a table has the name of a plugin, in an app or in any.
+    pub fn has_table_named(&self, app: &AppName, plugin: &PluginName) -> bool {
+        let keys = [GrantKey::in_app(app, plugin), GrantKey::of_plugin(plugin)];
+        keys.iter().any(|key| self.tables.contains_key(key))
+    }
+
+    /// Returns the table of a plugin of an app. `is_own` is true for a component of the app, and
+    /// false for a standalone plugin.
+    pub fn of(&self, app: &AppName, plugin: &PluginName, is_own: bool) -> PluginTable<'_> {
+        let (own, shared) = (GrantKey::in_app(app, plugin), GrantKey::of_plugin(plugin));
+        let found = |key: GrantKey, granted| {
+            let (is_vouched, foreign) = (self.vouches_for(app), None);
+            PluginTable { key, granted: Some(granted), is_vouched, foreign }
+        };
+        let is_for = self.is_shared_table_for(app, plugin, is_own);
+        match (self.tables.get(&own), self.tables.get(&shared)) {
+            (Some(granted), _) => found(own, granted),
+            (None, Some(granted)) if is_for => found(shared, granted),
+            (None, Some(_)) => {
+                let foreign = Some(shared);
+                PluginTable { key: own, granted: None, is_vouched: false, foreign }
+            }
+            (None, None) => {
+                let key = if is_own && is_for { shared } else { own };
+                let is_vouched = self.vouches_for(app);
+                PluginTable { key, granted: None, is_vouched, foreign: None }
+            }
+        }
+    }
+
+    /// Returns true if `[grants.<plugin>]` is the table of a plugin of an app.
+    fn is_shared_table_for(&self, app: &AppName, plugin: &PluginName, is_own: bool) -> bool {
+        let is_trusted_app = self.apps.contains(plugin.as_str());
+        if is_own {
+            let is_alone = is_trusted_app || !self.names.standalone.contains(plugin);
+            app.as_str() == plugin.as_str() && is_alone
+        } else {
+            !is_trusted_app && !self.names.shared.contains(plugin)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::parse;
+
+    fn tables(config: &str, standalone: &[&str], shared: &[&str]) -> GrantTables {
+        let config = parse(config, Path::new("/")).unwrap();
+        let names = KnownNames { standalone: names(standalone), shared: names(shared) };
+        GrantTables::new(&config, config.grants.clone(), names)
+    }
+
+    fn names(names: &[&str]) -> BTreeSet<PluginName> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    /// Returns the name of the table that a plugin has, or as an error that of the table to add.
+    fn table(
+        tables: &GrantTables,
+        app: &str,
+        plugin: &str,
+        is_own: bool,
+    ) -> Result<String, String> {
+        let table = tables.of(&app.parse().unwrap(), &plugin.parse().unwrap(), is_own);
+        let key = table.key.to_string();
+        if table.granted.is_some() { Ok(key) } else { Err(key) }
+    }
+
+    const ASSET: &str = "[grants.asset]\nllm = [\"chat\"]\n";
+
+    #[test]
+    fn a_component_gets_the_table_with_its_name_only_in_the_app_with_this_name() {
+        let tables = tables(ASSET, &[], &["asset"]);
+        assert_eq!(table(&tables, "asset", "asset", true), Ok("asset".to_owned()));
+        let evil = Err("\"evil/asset\"".to_owned());
+        assert_eq!(table(&tables, "evil", "asset", true), evil);
+        assert_eq!(table(&tables, "evil", "asset", false), evil);
+        assert_eq!(table(&tables, "asset", "other", true), Err("\"asset/other\"".to_owned()));
+        assert_eq!(table(&tables, "shop", "shop", true), Err("shop".to_owned()));
+    }
+
+    #[test]
+    fn a_standalone_plugin_has_one_table_for_all_apps() {
+        let text = format!("{ASSET}[grants.\"shop/asset\"]\n");
+        let tables = tables(&text, &["asset", "std"], &[]);
+        assert_eq!(table(&tables, "desk", "asset", false), Ok("asset".to_owned()));
+        assert_eq!(table(&tables, "shop", "asset", false), Ok("\"shop/asset\"".to_owned()));
+        assert_eq!(table(&tables, "desk", "std", false), Err("\"desk/std\"".to_owned()));
+    }
+
+    #[test]
+    fn a_table_that_an_app_and_a_file_could_mean_is_for_the_app_that_the_operator_names() {
+        let both = |config: &str| {
+            let tables = tables(config, &["asset"], &["asset"]);
+            ["asset", "desk"].map(|app| table(&tables, app, "asset", app == "asset"))
+        };
+        let in_app = |app: &str| format!("\"{app}/asset\"");
+        assert_eq!(both(ASSET), [Err(in_app("asset")), Err(in_app("desk"))]);
+        let named = format!("{ASSET}[apps.asset]\n");
+        assert_eq!(both(&named), [Ok("asset".to_owned()), Err(in_app("desk"))]);
+    }
+
+    #[test]
+    fn a_plugin_is_not_vouched_for_beside_a_table_with_its_name() {
+        let tables = tables(&format!("{ASSET}[apps.shop]\n"), &[], &[]);
+        let of = |plugin: &str| {
+            let table = tables.of(&"shop".parse().unwrap(), &plugin.parse().unwrap(), true);
+            (table.is_vouched, table.foreign.map(|key| key.to_string()))
+        };
+        assert_eq!(of("desk"), (true, None));
+        assert_eq!(of("asset"), (false, Some("asset".to_owned())));
+        let app = "shop".parse().unwrap();
+        let has_table = |plugin: &str| tables.has_table_named(&app, &plugin.parse().unwrap());
+        assert!(tables.vouches_for(&app) && has_table("asset") && !has_table("desk"));
+    }
+}
