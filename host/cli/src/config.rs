@@ -27,6 +27,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use figment::value::Dict;
 use serde::Deserialize;
 use wattle_agent_server::UnknownKeys;
 use wattle_graph::definition::HumanDuration;
@@ -77,6 +78,8 @@ const LOAD_WAIT: HumanDuration = HumanDuration::from_ms(10_000);
 pub struct Config {
     /// The configuration file; `None` if there is no file and the defaults apply.
     pub file: Option<PathBuf>,
+    /// The values as they were read, by section.
+    pub sections: Dict,
     /// Folder to which paths are relative.
     pub base: PathBuf,
     /// Folder of the store, blobs, compiled code and SQLite files.
@@ -223,6 +226,7 @@ impl Config {
     pub fn in_folder(base: &Path) -> Self {
         Self {
             file: None,
+            sections: Dict::new(),
             base: base.to_owned(),
             data: base.join("data"),
             plugins: base.join("plugins"),

@@ -9,9 +9,11 @@ mod archive;
 mod changes;
 mod claims;
 pub mod compiler;
+mod config_file;
 mod exported;
 pub mod facts;
 pub mod file;
+mod granting;
 pub mod grants;
 pub mod limits;
 mod listing;
@@ -24,6 +26,7 @@ mod pinned;
 pub mod places;
 pub mod plugin_file;
 pub mod projections;
+mod regrant;
 mod round;
 mod scan;
 mod seen;
@@ -51,7 +54,9 @@ use crate::config::Config;
 use crate::load::app_folder::{AppFolder, LoadedApp, Plugins};
 use crate::load::archive::Old;
 pub use crate::load::changes::{Change, Changes};
-use crate::load::grants::GrantTables;
+use crate::load::config_file::ConfigFile;
+use crate::load::granting::Granting;
+use crate::load::grants::{GrantTables, KnownNames};
 pub use crate::load::listing::{apps, grant_tables, loose_plugins};
 use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::Migrations;
@@ -81,7 +86,8 @@ struct Inner {
     /// What was loaded last, and what is being loaded.
     seen: Mutex<Seen>,
     /// Locked during a scan, so that the results of scans are compared in order.
-    scans: tokio::sync::Mutex<()>,
+    scans: tokio::sync::Mutex<ConfigFile>,
+    granting: Mutex<Granting>,
     sources: Mutex<Sources>,
     versions: Versions,
     /// Runtime on which the loader was created. Work in the background runs there.
@@ -106,6 +112,16 @@ struct ReadApp {
     manifest: Manifest,
     files: ComponentFiles,
     loaded: LoadedApp,
+    /// The tables that decided the grants.
+    tables: Arc<GrantTables>,
+}
+
+/// An archived version that was read.
+struct OldApp {
+    manifest: Manifest,
+    app: App,
+    /// The tables that decided the grants.
+    tables: Arc<GrantTables>,
 }
 
 /// The reason why an app is not loaded.
@@ -195,16 +211,24 @@ impl Loader {
         tasks.shutdown().await;
     }
 
-    /// Begins to load everything that is new or has changed since the last refresh. The loads
-    /// continue in the background, and a later refresh does not wait for them.
+    /// Applies changed grants of the configuration file, and begins to load everything that is new
+    /// or has changed since the last refresh. The loads continue in the background, and a later
+    /// refresh does not wait for them.
     pub async fn refresh(&self) -> Changes {
         let inner = &self.inner;
-        let _scan = inner.scans.lock().await;
+        let mut file = inner.scans.lock().await;
         let (sender, changes) = mpsc::unbounded_channel();
-        let config = inner.config.clone();
-        match tokio::task::spawn_blocking(move || scan::snapshot(&config)).await {
-            Ok(found) => {
-                let Work { plugins, apps } = inner.compare(found, &sender);
+        let (config, known) = (inner.config.clone(), file.print());
+        let read = move || {
+            let reread = config_file::reread(&config, known.as_ref());
+            (reread, scan::snapshot(&config))
+        };
+        match tokio::task::spawn_blocking(read).await {
+            Ok((reread, found)) => {
+                // An error means that nobody wants to know the change.
+                let send = |change| drop(sender.send(change));
+                let tables = reread.and_then(|it| inner.apply_file(&mut file, it, send));
+                let Work { plugins, apps } = inner.compare(found, tables, send);
                 if !plugins.is_empty() || !apps.is_empty() {
                     let round = Round::new(inner.clone(), sender, apps);
                     inner.spawn(round.run(plugins));
@@ -226,6 +250,7 @@ impl Inner {
         loose: LoosePlugins,
         code_only: bool,
     ) -> Self {
+        let tables = GrantTables::new(&config, config.grants.clone(), KnownNames::default());
         Self {
             config,
             catalog,
@@ -238,6 +263,7 @@ impl Inner {
             places: Places::default(),
             seen: Mutex::default(),
             scans: tokio::sync::Mutex::default(),
+            granting: Mutex::new(Granting::new(tables)),
             sources: Mutex::default(),
             versions: Versions::default(),
             runtime: Handle::current(),
@@ -262,17 +288,21 @@ impl Inner {
         tasks.spawn_on(work, &self.runtime);
     }
 
-    /// Compares a scan with what was seen, and marks what must be loaded as being loaded. Sends the
-    /// changes that need no load.
-    fn compare(&self, found: Snapshot, changes: &mpsc::UnboundedSender<Change>) -> Work {
+    /// Compares a scan with what was seen, and marks what must be loaded as being loaded. Applies
+    /// the tables of grants of a configuration file that was read again. Sends the changes that
+    /// need no load.
+    fn compare(
+        &self,
+        found: Snapshot,
+        tables: Option<GrantTables>,
+        send: impl Fn(Change) + Copy,
+    ) -> Work {
         let mut seen = self.seen();
-        // An error means that nobody wants to know the change.
-        let send = |change| drop(changes.send(change));
         let gone = self.forget_missing(&mut seen, &found, send);
         let folders = found.apps.iter().map(|(folder, files)| (folder.clone(), files.name.clone()));
         seen.folders = folders.collect();
         seen.standalone = found.standalone();
-        seen.names = found.names();
+        let to_read = self.regrant(&mut seen, tables, found.names(), send);
         for (path, (print, message)) in found.unusable {
             if seen.is_other(&path, print) {
                 self.end_load(&mut seen, &path);
@@ -295,6 +325,11 @@ impl Inner {
                 work.plugins.push(self.begin_load(&mut seen, &path, Kind::Plugin));
             } else {
                 work.apps.push(self.begin_load(&mut seen, &path, Kind::App));
+            }
+        }
+        for folder in to_read {
+            if seen.folders.contains_key(&folder) && !seen.is_loading(&folder) {
+                work.apps.push(self.begin_load(&mut seen, &folder, Kind::App));
             }
         }
         for plugin in gone {
@@ -420,10 +455,10 @@ impl Inner {
             return Err(message);
         }
         let files = manifest.component_files(folder, &self.config);
-        let (loose, tables) = (self.loose.all(), self.tables());
+        let (loose, tables) = (self.loose.all(), self.granting().tables());
         let reader = self.app_folder(folder, &manifest, &files, &loose, &tables);
         let loaded = reader.load(turn).await.map_err(|messages| messages.join("\n"))?;
-        Ok(loaded.map(|loaded| ReadApp { manifest, files, loaded }))
+        Ok(loaded.map(|loaded| ReadApp { manifest, files, loaded, tables }))
     }
 
     /// Applies the migrations of an app that was read. The app is not installed before that.
@@ -452,7 +487,7 @@ impl Inner {
         app: ReadApp,
         seen: &mut Seen,
     ) -> (Change, Option<Unarchived>) {
-        let ReadApp { manifest, files, loaded } = app;
+        let ReadApp { manifest, files, loaded, tables } = app;
         let name = loaded.app.name.clone();
         if let Some(message) = claims::twin_of_app(&self.config, &name, folder, seen) {
             seen.twins.insert(folder.to_owned());
@@ -468,12 +503,14 @@ impl Inner {
             self.catalog.remove(&old);
         }
         let app = self.catalog.install(loaded.app);
+        let regranted = self.granting().add(&app, &manifest, &tables);
+        let notes = regranted.map_or(loaded.notes, |regranted| regranted.notes);
         self.catalog.clear_problem(folder);
         let loose = seen.plugin_files(&self.config);
         let files = files.into_iter().chain(loose).collect();
         let source = Source { manifest, folder: folder.to_owned(), files };
         self.sources().insert(app.digest, source.clone());
-        (Change::App { name, notes: loaded.notes }, Some(Unarchived { app, source }))
+        (Change::App { name, notes }, Some(Unarchived { app, source }))
     }
 
     /// Archives an installed app, so that its threads can go on after a restart.
@@ -512,15 +549,15 @@ impl Inner {
 
     /// Loads an archived version for the threads that are pinned to it, or the code of an export.
     /// Returns `None` if it needs another turn.
-    async fn load_old(&self, old: &Old, turn: &mut Turn) -> Result<Option<App>, Vec<String>> {
+    async fn load_old(&self, old: &Old, turn: &mut Turn) -> Result<Option<OldApp>, Vec<String>> {
         let manifest = old.manifest().map_err(|message| vec![message])?;
         let (own, others) = old.files(&manifest);
         let loose = app_folder::components_in_turn(&others, self.sandbox.as_ref(), turn).await?;
         let Some(loose) = loose else { return Ok(None) };
-        let tables = self.tables();
+        let tables = self.granting().tables();
         let reader = self.app_folder(&old.folder, &manifest, &own, &loose, &tables);
         let loaded = AppFolder { is_old: true, ..reader }.load(turn).await?;
-        Ok(loaded.map(|loaded| loaded.app))
+        Ok(loaded.map(|LoadedApp { app, .. }| OldApp { manifest, app, tables }))
     }
 
     /// Returns the reason why an app cannot be mounted together with the other apps, or cannot be
@@ -533,11 +570,6 @@ impl Inner {
         let has_own = self.config.apps.get(&app.name).is_some_and(|own| own.listen.is_some());
         let alone = has_own.then(|| mount::conflict_alone(app)).flatten();
         mount::conflicts(&all).into_iter().next().or(alone)
-    }
-
-    /// Returns the tables of grants.
-    fn tables(&self) -> GrantTables {
-        GrantTables::new(&self.config, self.config.grants.clone(), self.seen().names.clone())
     }
 
     fn problem(&self, seen: &Seen, path: &Path, message: String) -> Change {

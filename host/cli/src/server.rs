@@ -242,6 +242,18 @@ fn log_change(change: &Change) {
                 tracing::warn!(target: RELOAD, app = %name, "{note}");
             }
         }
+        Change::Grants { name, plugins, notes } => {
+            for plugin in plugins {
+                tracing::info!(target: RELOAD, app = %name, %plugin, "new calls have other grants");
+            }
+            for note in notes {
+                tracing::warn!(target: RELOAD, app = %name, "{note}");
+            }
+        }
+        Change::Restart { path, sections } => {
+            let (path, sections) = (path.display(), sections.join(", "));
+            tracing::warn!(target: RELOAD, %path, sections, "these changes apply after a restart");
+        }
         Change::Plugin { name } => tracing::info!(target: RELOAD, plugin = %name, "plugin loaded"),
         Change::Removed { path } => {
             tracing::info!(target: RELOAD, path = %path.display(), "removed");

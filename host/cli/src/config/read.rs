@@ -107,6 +107,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
         file: name.clone(),
         problems: error.into_iter().map(|error| problem("", &error)).collect(),
     })?;
+    let sections = dict.clone();
     let mut reader = Reader { dict, problems: Vec::new() };
     let defaults = Config::in_folder(base);
     let mut config = Config {
@@ -128,6 +129,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
         telemetry: reader.section("telemetry"),
         eval: reader.section("eval"),
         file,
+        sections,
         base: base.to_owned(),
     };
     reader.nothing_else();

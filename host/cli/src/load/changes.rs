@@ -17,6 +17,22 @@ pub enum Change {
         /// Notes for the operator, such as requests that are not granted.
         notes: Vec<String>,
     },
+    /// The grants of an app were replaced, because the operator's tables have changed.
+    Grants {
+        /// The app.
+        name: AppName,
+        /// The plugins with other grants.
+        plugins: Vec<PluginName>,
+        /// Notes about these plugins for the operator.
+        notes: Vec<String>,
+    },
+    /// Sections of the configuration file have changed and apply after a restart.
+    Restart {
+        /// The configuration file.
+        path: PathBuf,
+        /// Names of the sections.
+        sections: Vec<&'static str>,
+    },
     /// A plugin was loaded.
     Plugin {
         /// The plugin.

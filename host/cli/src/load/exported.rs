@@ -11,7 +11,7 @@ use wattle_run::app::App;
 use wattle_run::export::{CodeFile, CodeSource, Export};
 
 use super::places::Turn;
-use super::{Inner, Loader, archive};
+use super::{Inner, Loader, OldApp, archive};
 
 #[async_trait]
 impl CodeSource for Loader {
@@ -65,7 +65,7 @@ impl Loader {
         let loaded = self.inner.load_old(&old, &mut Turn::unlimited()).await;
         let loaded = loaded.map_err(|messages| messages.join("\n"))?;
         // A turn without limits compiles every component.
-        let mut app = loaded.ok_or("a component was not compiled")?;
+        let OldApp { mut app, .. } = loaded.ok_or("a component was not compiled")?;
         if let Some(rules) = &export.policy {
             app.grants = rules.bounded_grants().into();
             app.settings = Arc::new(rules.settings.clone());

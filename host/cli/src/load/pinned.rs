@@ -128,8 +128,9 @@ impl Inner {
         let mut turn = self.places.first_turn().await;
         loop {
             let loaded = self.load_old(&old, &mut turn).await;
-            if let Some(app) = loaded.map_err(|messages| messages.join("\n"))? {
-                self.catalog.install_version(app);
+            if let Some(old) = loaded.map_err(|messages| messages.join("\n"))? {
+                let app = self.catalog.install_version(old.app);
+                self.granting().add(&app, &old.manifest, &old.tables);
                 return Ok(());
             }
             let progress = turn.end();

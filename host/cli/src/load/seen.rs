@@ -8,7 +8,6 @@ use wattle_graph::id::{AppName, PluginName};
 
 use crate::config::Config;
 use crate::load::file::FilePlace;
-use crate::load::grants::KnownNames;
 use crate::load::scan::{self, Print};
 
 /// What a path contains.
@@ -55,8 +54,6 @@ pub(super) struct Seen {
     pub(super) folders: BTreeMap<PathBuf, Option<AppName>>,
     /// Files of all standalone plugins, with the names that the files give them.
     pub(super) standalone: BTreeMap<PathBuf, PluginName>,
-    /// Names on which it depends whose a table of grants is.
-    pub(super) names: KnownNames,
     /// Files and folders that are not loaded because others have the same name.
     pub(super) twins: BTreeSet<PathBuf>,
     /// Folders whose last load failed.

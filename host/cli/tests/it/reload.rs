@@ -1,11 +1,14 @@
 //! Files that change while the server runs.
 
+use std::path::Path;
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use wattle::load::Change;
 use wattle::server::{Server, ServerOptions};
 
 use crate::fixture::{Fixture, config, options, write_app};
+use crate::native::KNOWN;
 
 #[tokio::test]
 async fn a_new_app_is_loaded_and_a_broken_update_keeps_the_old_version() {
@@ -26,7 +29,7 @@ async fn a_new_app_is_loaded_and_a_broken_update_keeps_the_old_version() {
     write_app(&plugins, "greeter");
     std::fs::write(plugins.join("greeter/greeter.wasm"), "native again").unwrap();
     fixture.server.reload().await;
-    assert_eq!(fixture.get("/api/v1/problems").await.1, serde_json::json!([]));
+    assert_eq!(fixture.get("/api/v1/problems").await.1, json!([]));
     std::fs::remove_dir_all(plugins.join("greeter")).unwrap();
     assert!(matches!(fixture.server.reload().await[..], [Change::Removed { .. }]));
     assert_eq!(fixture.get("/apps/greeter/echo/x").await.0, 404);
@@ -58,9 +61,81 @@ async fn a_standalone_plugin_runs_in_the_graphs_that_name_it() {
     let fixture = Fixture::start_in(folder, "").await;
     let (_, plugins) = fixture.get("/api/v1/plugins/shared").await;
     assert_eq!(plugins[0]["app"], "greeter");
-    let start = serde_json::json!({ "input": { "name": "Ada" }, "wait": true });
+    let start = json!({ "input": { "name": "Ada" }, "wait": true });
     let (_, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
     assert_eq!(run["state"]["greeting"], "hello Ada", "{run}");
+}
+
+const READS: &str = "memory = [{ namespace = [\"names\"] }]\n";
+
+/// Writes an app with further tables in its manifest.
+fn write_app_with(plugins: &Path, name: &str, tables: &str) {
+    write_app(plugins, name);
+    let manifest = plugins.join(name).join("app.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, format!("{text}{tables}")).unwrap();
+}
+
+/// Runs the app `greeter`, which reads the memory. Returns the code of the failure.
+async fn refusal(fixture: &Fixture) -> Value {
+    let start = json!({ "input": { "name": KNOWN }, "wait": true });
+    let (_, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
+    assert!(run["run"].is_string(), "{run}");
+    run["failure"]["code"].clone()
+}
+
+#[tokio::test]
+async fn changed_grants_apply_without_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let needs = format!("[needs]\n{READS}");
+    write_app_with(&folder.path().join("plugins"), "greeter", &needs);
+    let fixture = Fixture::start_in(folder, "").await;
+    let file = fixture.folder.path().join("wattle.toml");
+    assert_eq!(refusal(&fixture).await, "denied");
+
+    std::fs::write(&file, format!("[grants.greeter]\n{READS}")).unwrap();
+    let changes = fixture.server.reload().await;
+    let [Change::Grants { name, plugins, notes }] = &changes[..] else { panic!("{changes:?}") };
+    assert_eq!((name.as_str(), plugins.len(), notes.len()), ("greeter", 1, 0));
+    assert_eq!(refusal(&fixture).await, Value::Null);
+    assert!(fixture.server.reload().await.is_empty(), "nothing has changed since");
+
+    // A file with an error changes nothing.
+    std::fs::write(&file, "[grants.greeter]\nmemory = 1\n").unwrap();
+    let changes = fixture.server.reload().await;
+    let [Change::Problem { message, keeps_old: true, .. }] = &changes[..] else {
+        panic!("{changes:?}")
+    };
+    assert!(message.contains("`grants.greeter.memory`"), "{message}");
+    assert_eq!(fixture.get("/api/v1/problems").await.1[0]["path"], file.display().to_string());
+    assert_eq!(refusal(&fixture).await, Value::Null);
+
+    std::fs::write(&file, "[clock]\ntime_zone = \"UTC\"\n").unwrap();
+    let changes = fixture.server.reload().await;
+    let [Change::Restart { sections, .. }, Change::Grants { notes, .. }] = &changes[..] else {
+        panic!("{changes:?}")
+    };
+    assert_eq!((&sections[..], notes.len()), (&["clock"][..], 1));
+    assert_eq!(refusal(&fixture).await, "denied", "the grant was taken back");
+    assert_eq!(fixture.get("/api/v1/problems").await.1, json!([]));
+}
+
+#[tokio::test]
+async fn a_grant_makes_an_app_loadable_that_lacked_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    let needs = "[needs]\nsql = [{ database = \"notes\", access = \"read-write\" }]\n";
+    let tables = "[migrations.notes]\nsqlite = \"migrations\"\n";
+    write_app_with(&plugins, "greeter", &format!("{needs}{tables}"));
+    std::fs::create_dir_all(plugins.join("greeter/migrations")).unwrap();
+    let database = "[sql.notes]\nurl = \"sqlite::memory:\"\n";
+    let fixture = Fixture::start_in(folder, database).await;
+    assert!(matches!(fixture.server.changes[..], [Change::Problem { .. }]));
+    let grant = needs.replace("[needs]", "[grants.greeter]");
+    let file = fixture.folder.path().join("wattle.toml");
+    std::fs::write(file, format!("{database}{grant}")).unwrap();
+    assert!(matches!(fixture.server.reload().await[..], [Change::App { .. }]));
+    assert_eq!(fixture.get("/apps/greeter/echo/x").await.0, 200);
 }
 
 #[tokio::test]

@@ -66,6 +66,11 @@ impl GrantTables {
         Self { tables, ..self.clone() }
     }
 
+    /// Returns true if the tables are the same as those of others.
+    pub fn has_tables_of(&self, others: &Self) -> bool {
+        self.tables == others.tables
+    }
+
     /// Returns true if the operator trusts an app.
     pub fn vouches_for(&self, app: &AppName) -> bool {
         self.apps.contains(app)

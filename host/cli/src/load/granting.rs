@@ -1,0 +1,86 @@
+//! The grants of loaded apps, which follow the operator's tables.
+
+use std::sync::{Arc, Weak};
+
+use wattle_graph::id::PluginName;
+use wattle_run::app::{App, PluginGrants};
+
+use crate::load::grants::{GrantTables, Policy};
+use crate::load::manifest::Manifest;
+
+/// The tables of grants, and the apps whose grants they decide.
+pub(super) struct Granting {
+    tables: Arc<GrantTables>,
+    /// All versions of apps that are in use.
+    apps: Vec<GrantedApp>,
+}
+
+struct GrantedApp {
+    app: Weak<App>,
+    manifest: Manifest,
+}
+
+/// An app whose grants were replaced.
+pub(super) struct Regranted {
+    pub(super) app: Arc<App>,
+    /// The plugins whose grants are other ones.
+    pub(super) plugins: Vec<PluginName>,
+    /// Notes about these plugins for the operator.
+    pub(super) notes: Vec<String>,
+}
+
+impl Granting {
+    pub(super) fn new(tables: GrantTables) -> Self {
+        Self { tables: Arc::new(tables), apps: Vec::new() }
+    }
+
+    pub(super) fn tables(&self) -> Arc<GrantTables> {
+        self.tables.clone()
+    }
+
+    /// Adds an app whose grants were decided by `tables`. Decides them again if these are not the
+    /// current ones any more.
+    pub(super) fn add(
+        &mut self,
+        app: &Arc<App>,
+        manifest: &Manifest,
+        tables: &Arc<GrantTables>,
+    ) -> Option<Regranted> {
+        self.apps.retain(|granted| granted.app.strong_count() > 0);
+        self.apps.push(GrantedApp { app: Arc::downgrade(app), manifest: manifest.clone() });
+        let is_current = Arc::ptr_eq(tables, &self.tables);
+        if is_current { None } else { regrant(app.clone(), manifest, &self.tables) }
+    }
+
+    /// Replaces the tables, and the grants of the apps that get other ones.
+    pub(super) fn set_tables(&mut self, tables: GrantTables) -> Vec<Regranted> {
+        if tables == *self.tables {
+            return Vec::new();
+        }
+        self.tables = Arc::new(tables);
+        let apps = self.apps.iter().filter_map(|GrantedApp { app, manifest }| {
+            regrant(app.upgrade()?, manifest, &self.tables)
+        });
+        apps.collect()
+    }
+}
+
+/// Decides the grants of an app again. Returns `None` if they are the same as before.
+fn regrant(app: Arc<App>, manifest: &Manifest, tables: &GrantTables) -> Option<Regranted> {
+    let policy = Policy { tables, manifest };
+    let old = app.grants.all();
+    let (mut new, mut plugins, mut notes) = (PluginGrants::new(), Vec::new(), Vec::new());
+    for (name, plugin) in &app.plugins {
+        let decision = policy.decide(name, plugin.info());
+        if old.get(name).is_none_or(|old| **old != decision.grants) {
+            plugins.push(name.clone());
+            notes.extend(decision.notes);
+        }
+        new.insert(name.clone(), Arc::new(decision.grants));
+    }
+    if plugins.is_empty() {
+        return None;
+    }
+    app.grants.replace(new);
+    Some(Regranted { app, plugins, notes })
+}

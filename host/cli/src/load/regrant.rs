@@ -1,0 +1,104 @@
+//! Applies the operator's grants to the apps that are in use.
+
+use std::path::PathBuf;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use wattle_run::app::App;
+use wattle_run::catalog::LoadProblem;
+use wattle_run::grant::{ToolGrant, ToolSource};
+
+use super::config_file::{ConfigFile, Reread};
+use super::granting::{Granting, Regranted};
+use super::grants::{GrantTables, KnownNames};
+use super::seen::Seen;
+use super::{Change, Inner};
+
+impl Inner {
+    /// Locks the grants and ignores poisoning: its parts are consistent after each change.
+    pub(super) fn granting(&self) -> MutexGuard<'_, Granting> {
+        self.granting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records that the configuration file was read again, and reports problems and changes that
+    /// apply after a restart. Returns the tables of grants of a valid file.
+    pub(super) fn apply_file(
+        &self,
+        file: &mut ConfigFile,
+        reread: Reread,
+        send: impl Fn(Change),
+    ) -> Option<GrantTables> {
+        let path = self.config.file.clone().unwrap_or_default();
+        if let Some(sections) = file.record(&self.config, &reread) {
+            send(Change::Restart { path: path.clone(), sections });
+        }
+        match reread.config {
+            Ok(config) => {
+                self.catalog.clear_problem(&path);
+                Some(self.granting().tables().with_tables(config.grants))
+            }
+            Err(message) => {
+                let (at_ms, shown) = (self.clock.now_ms(), message.clone());
+                let problem = LoadProblem { path: path.clone(), at_ms, message: shown, app: None };
+                self.catalog.report_problem(problem);
+                send(Change::Problem { path, message, keeps_old: true });
+                None
+            }
+        }
+    }
+
+    /// Replaces the tables of grants and the names of apps and plugins, and the grants of all apps
+    /// in use. Returns the folders of the apps that must be read again: new grants can make an app
+    /// loadable, and give it tools of plugins that it did not have.
+    pub(super) fn regrant(
+        &self,
+        seen: &mut Seen,
+        tables: Option<GrantTables>,
+        names: KnownNames,
+        send: impl Fn(Change),
+    ) -> Vec<PathBuf> {
+        let (regranted, is_other) = {
+            let mut granting = self.granting();
+            let old = granting.tables();
+            let tables = tables.unwrap_or_else(|| GrantTables::clone(&old)).with_names(names);
+            let is_other = !tables.has_tables_of(&old);
+            (granting.set_tables(tables), is_other)
+        };
+        let is_newest = |app: &Arc<App>| {
+            self.catalog.app(&app.name).is_some_and(|newest| Arc::ptr_eq(&newest, app))
+        };
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for Regranted { app, plugins, notes } in regranted {
+            if !is_newest(&app) {
+                continue;
+            }
+            if self.lacks_tools(&app) {
+                let of_app = seen.apps.iter().filter(|(_, name)| **name == app.name);
+                folders.extend(of_app.map(|(folder, _)| folder.clone()));
+            }
+            send(Change::Grants { name: app.name.clone(), plugins, notes });
+        }
+        if is_other {
+            // What is being read was decided by the old tables.
+            seen.plugin_changes += 1;
+            folders.extend(seen.failed.iter().cloned());
+        }
+        folders.retain(|folder| !seen.is_loading(folder));
+        folders.sort();
+        folders.dedup();
+        folders
+    }
+
+    /// Returns true if an app is granted tools that neither its plugins nor the configured servers
+    /// provide.
+    fn lacks_tools(&self, app: &App) -> bool {
+        let is_lacking = |tool: &ToolGrant| match &tool.source {
+            ToolSource::Server(server) => !self.config.mcp.contains_key(server),
+            ToolSource::Plugin(name) => {
+                let tools = app.plugins.get(name).map(|plugin| &plugin.info().tools);
+                !tools.into_iter().flatten().any(|info| tool.covers(&info.name))
+            }
+        };
+        let grants = app.grants.all();
+        grants.values().flat_map(|grants| &grants.tools).any(is_lacking)
+    }
+}
