@@ -1,22 +1,25 @@
-//! Reloads apps and plugins when their files change.
+//! Reloads apps, plugins and grants when their files change.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream, SelectAll};
 use notify::RecursiveMode;
-use notify_debouncer_full::{DebounceEventResult, new_debouncer};
+use notify_debouncer_full::{DebounceEventResult, DebouncedEvent, new_debouncer};
 use tokio::sync::mpsc;
 
+use crate::config::Config;
 use crate::error::Error;
+use crate::load::scan::canonical;
 use crate::load::{Change, Changes, Loader, manifest};
 
 /// Time without a change before a reload. While a file is being copied, it is incomplete.
 const DEBOUNCE: Duration = Duration::from_millis(300);
 
-/// Watches the folders of the configuration and reloads files that change, until the future is
-/// dropped. Calls `report` for each change.
+/// Watches the configuration file and the folders that it names, and reloads files that change,
+/// until the future is dropped. Calls `report` for each change.
 ///
 /// # Errors
 ///
@@ -28,8 +31,19 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
     };
     // A capacity of one is sufficient, because each refresh scans all files.
     let (sender, mut changed) = mpsc::channel(1);
+    let config_folder = ConfigFolder::of(loader.config());
     let tell = move |events: DebounceEventResult| match events {
-        Ok(_) => drop(sender.try_send(())),
+        Ok(events) => {
+            let is_other =
+                |path: &PathBuf| config_folder.as_ref().is_some_and(|it| it.ignores(path));
+            // Events without a path say that something was missed.
+            let counts = |event: &DebouncedEvent| {
+                event.paths.is_empty() || !event.paths.iter().all(is_other)
+            };
+            if events.iter().any(counts) {
+                drop(sender.try_send(()));
+            }
+        }
         Err(errors) => tracing::warn!(?errors, "cannot watch for changed files"),
     };
     let mut debouncer = new_debouncer(DEBOUNCE, None, tell).map_err(failed)?;
@@ -61,6 +75,42 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
     }
 }
 
+/// The folder of the configuration file. It is watched in place of the file, since editors replace
+/// files by renaming others.
+struct ConfigFolder {
+    folder: PathBuf,
+    /// Name of the file. `None` if other entries of the folder count as well, because apps, plugins
+    /// or components are in it, or because the file is a link, whose target is replaced.
+    only: Option<OsString>,
+}
+
+impl ConfigFolder {
+    /// Returns `None` for a configuration without a file.
+    fn of(config: &Config) -> Option<Self> {
+        let (folder, file) = (config.base.clone(), config.file.as_ref()?);
+        let apps = config.apps.values().filter_map(|app| app.path.as_ref());
+        let mut code = apps.map(|path| config.base.join(path)).chain([config.plugins.clone()]);
+        let here = canonical(&folder);
+        let mut files = config.apps.values().flat_map(|app| app.components.values());
+        let has_code = code.any(|code| here.starts_with(canonical(&code)))
+            || files.any(|file| folder.join(file).parent().map(canonical).as_ref() == Some(&here));
+        let name = file.file_name().map(ToOwned::to_owned);
+        let only = name.filter(|_| !has_code && !file.is_symlink());
+        Some(Self { folder, only })
+    }
+
+    /// Returns true for another entry of the folder.
+    fn ignores(&self, path: &Path) -> bool {
+        let is_here = || {
+            let parent = path.parent();
+            parent.is_some_and(|parent| parent == self.folder || parent == canonical(&self.folder))
+        };
+        self.only
+            .as_ref()
+            .is_some_and(|only| path.file_name() != Some(only.as_os_str()) && is_here())
+    }
+}
+
 fn stream_of(changes: Changes) -> BoxStream<'static, Change> {
     let next = |mut changes: Changes| async move { Some((changes.next().await?, changes)) };
     stream::unfold(changes, next).boxed()
@@ -69,6 +119,8 @@ fn stream_of(changes: Changes) -> BoxStream<'static, Change> {
 fn folders(loader: &Loader) -> Vec<(PathBuf, RecursiveMode)> {
     let config = loader.config();
     let mut folders = vec![(config.plugins.clone(), RecursiveMode::Recursive)];
+    let config_folder = ConfigFolder::of(config);
+    folders.extend(config_folder.map(|it| (it.folder, RecursiveMode::NonRecursive)));
     let apps = config.apps.values().filter_map(|app| app.path.as_ref());
     for folder in apps.map(|path| config.base.join(path)) {
         let files = manifest::component_files(config, &folder);
@@ -81,7 +133,8 @@ fn folders(loader: &Loader) -> Vec<(PathBuf, RecursiveMode)> {
         folders.push((folder, RecursiveMode::Recursive));
     }
     folders.retain(|(folder, _)| folder.is_dir());
-    folders.sort_by(|one, two| one.0.cmp(&two.0));
-    folders.dedup();
+    // A folder that is watched with all below it needs no other watch.
+    folders.sort_by_key(|(folder, mode)| (folder.clone(), *mode == RecursiveMode::NonRecursive));
+    folders.dedup_by(|later, first| later.0 == first.0);
     folders
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use wattle::load::Change;
 use wattle::server::{Server, ServerOptions};
+use wattle_graph::id::{AppName, PluginName};
 
 use crate::fixture::{Fixture, config, options, write_app};
 use crate::native::KNOWN;
@@ -160,5 +161,22 @@ async fn the_watcher_detects_changes() {
     become_apps(2).await;
     std::fs::remove_dir_all(plugins.join("greeter")).unwrap();
     become_apps(1).await;
+    // Editors write another file and rename it.
+    let draft = folder.path().join("wattle.toml~");
+    std::fs::write(&draft, "[grants.welcomer]\nllm = [\"chat\"]\n").unwrap();
+    write_app_with(&plugins, "welcomer", "[needs]\nllm = [\"chat\"]\n");
+    std::fs::rename(draft, folder.path().join("wattle.toml")).unwrap();
+    let (name, plugin): (AppName, PluginName) =
+        ("welcomer".parse().unwrap(), "welcomer".parse().unwrap());
+    let granted = async {
+        let is_granted = || {
+            let app = server.engine.catalog().app(&name);
+            app.is_some_and(|app| app.grants_of(&plugin).llm.contains("chat"))
+        };
+        while !is_granted() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), granted).await.unwrap();
     server.shutdown().await;
 }
