@@ -78,9 +78,9 @@ impl Client {
         let host = Box::pin(Host::open(config, Overrides::default())).await?;
         if needs != Needs::Store {
             host.warnings.iter().for_each(|warning| Output::warning(warning));
-            let (mut changes, mut coming) = host.load_apps().await?;
+            let (mut changes, mut coming) = host.load_apps(Output::note).await?;
             if needs == Needs::AllApps {
-                changes.extend(coming.all().await);
+                changes.extend(coming.all(Output::note).await);
             }
             changes.iter().for_each(warn);
             // The remaining apps are loaded while requests wait for them.
@@ -244,8 +244,11 @@ impl Local {
     }
 }
 
-/// Prints what the operator should know of a change.
+/// Prints what the user should know of a change.
 fn warn(change: &Change) {
+    if let Some(text) = change.progress() {
+        return Output::note(&text);
+    }
     match change {
         Change::Problem { path, message, .. } => {
             Output::warning(&format!("`{}` is not loaded: {message}", path.display()));

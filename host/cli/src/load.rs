@@ -17,6 +17,7 @@ mod granting;
 pub mod grants;
 pub mod limits;
 mod listing;
+mod loading;
 pub mod manifest;
 pub mod migrations;
 mod names;
@@ -45,7 +46,7 @@ use wattle_api::app_route::mount;
 use wattle_api::state::LoosePlugins;
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_run::app::App;
-use wattle_run::catalog::{Catalog, LoadProblem, LoadingItem};
+use wattle_run::catalog::{Catalog, LoadProblem};
 use wattle_run::ports::store::StoreError;
 use wattle_run::ports::{Clock, Plugin, Sandbox, Store};
 use wattle_sql::Databases;
@@ -335,7 +336,7 @@ impl Inner {
         for plugin in gone {
             seen.plugin_changes += 1;
             for folder in self.apps_to_read(&seen, &plugin) {
-                work.apps.push(self.begin_load(&mut seen, &folder, Kind::App));
+                work.apps.push(self.begin_load_again(&mut seen, &folder, Kind::App));
             }
         }
         work
@@ -364,57 +365,6 @@ impl Inner {
             }
         }
         plugins
-    }
-
-    /// Returns the files and folders that were not loaded because others had the same name, and now
-    /// have a name of their own.
-    fn former_twins(&self, seen: &Seen) -> Vec<PathBuf> {
-        let is_twin = |path: &PathBuf| {
-            let app = seen.folders.get(path).and_then(Option::as_ref);
-            let of_app = app.and_then(|app| claims::twin_of_app(&self.config, app, path, seen));
-            let plugin = seen.standalone.get(path);
-            let of_plugin = plugin.and_then(|it| claims::twin_of_plugin(it, path, seen));
-            of_app.or(of_plugin).is_some()
-        };
-        let is_found =
-            |path: &PathBuf| seen.folders.contains_key(path) || seen.standalone.contains_key(path);
-        let former = seen.twins.iter().filter(|path| is_found(path) && !is_twin(path));
-        former.cloned().collect()
-    }
-
-    /// Returns the folders of the apps that a change of a standalone plugin may affect, without
-    /// those that are being loaded.
-    fn apps_to_read(&self, seen: &Seen, plugin: &PluginName) -> Vec<PathBuf> {
-        let uses = |folder: &PathBuf| {
-            let app = seen.apps.get(folder).and_then(|name| self.catalog.app(name));
-            app.is_some_and(|app| app.plugins.contains_key(plugin))
-        };
-        let is_affected = |folder: &&PathBuf| {
-            !seen.is_loading(folder) && (seen.failed.contains(*folder) || uses(folder))
-        };
-        seen.folders.keys().filter(is_affected).cloned().collect()
-    }
-
-    /// Begins the load of a path, which replaces a former one.
-    fn begin_load(&self, seen: &mut Seen, path: &Path, kind: Kind) -> Load {
-        let item = match kind {
-            Kind::App => seen.folders.get(path).cloned().flatten().map(|name| {
-                let mount = self.config.apps.get(&name).and_then(|app| app.mount.clone());
-                LoadingItem::App { name, mount }
-            }),
-            Kind::Plugin => scan::name_of_plugin(path).map(LoadingItem::Plugin),
-        };
-        // A path without a name cannot be loaded, and reports that soon.
-        if let Some(item) = item {
-            self.catalog.begin_loading(path, item);
-        }
-        seen.begin(path, kind)
-    }
-
-    /// Ends the load of a path.
-    fn end_load(&self, seen: &mut Seen, path: &Path) {
-        seen.end(path);
-        self.catalog.end_loading(path);
     }
 
     async fn read_plugin(
@@ -481,22 +431,27 @@ impl Inner {
         }
     }
 
+    /// Installs an app. Returns no change for an app that was read again and is the same.
     fn install_app(
         &self,
-        folder: &Path,
+        load: &Load,
         app: ReadApp,
         seen: &mut Seen,
-    ) -> (Change, Option<Unarchived>) {
+    ) -> (Option<Change>, Option<Unarchived>) {
+        let folder = load.path.as_path();
         let ReadApp { manifest, files, loaded, tables } = app;
         let name = loaded.app.name.clone();
         if let Some(message) = claims::twin_of_app(&self.config, &name, folder, seen) {
             seen.twins.insert(folder.to_owned());
-            return (self.problem(seen, folder, message), None);
+            return (Some(self.problem(seen, folder, message)), None);
         }
         if let Some(error) = self.conflict(&loaded.app) {
             self.problem(seen, folder, error.to_string());
-            return (Change::Conflict { path: folder.to_owned(), error }, None);
+            let keeps_old = seen.has_version(folder);
+            let change = Change::Conflict { path: folder.to_owned(), error, keeps_old };
+            return (Some(change), None);
         }
+        let old = self.catalog.app(&name).filter(|_| load.is_again);
         if let Some(old) =
             seen.apps.insert(folder.to_owned(), name.clone()).filter(|it| *it != name)
         {
@@ -510,7 +465,9 @@ impl Inner {
         let files = files.into_iter().chain(loose).collect();
         let source = Source { manifest, folder: folder.to_owned(), files };
         self.sources().insert(app.digest, source.clone());
-        (Change::App { name, notes }, Some(Unarchived { app, source }))
+        let is_same = old.is_some_and(|old| is_same(&old, &app));
+        let change = (!is_same).then_some(Change::App { name, notes });
+        (change, Some(Unarchived { app, source }))
     }
 
     /// Archives an installed app, so that its threads can go on after a restart.
@@ -588,4 +545,13 @@ impl Inner {
         self.catalog.report_problem(LoadProblem { path: path.clone(), at_ms, message: shown, app });
         Change::Problem { path, message, keeps_old }
     }
+}
+
+/// Returns true if nothing of an app is new for its operator.
+fn is_same(old: &App, new: &App) -> bool {
+    let about = |app: &App| (app.digest, app.version.clone(), app.doc.clone(), app.web.clone());
+    about(old) == about(new)
+        && old.settings == new.settings
+        && old.mount == new.mount
+        && old.grants.all() == new.grants.all()
 }

@@ -95,7 +95,7 @@ impl Server {
                 return Err(error);
             }
         };
-        let (changes, coming) = host.load_apps().await?;
+        let (changes, coming) = host.load_apps(log_progress).await?;
         if let Err(error) = refuse_conflicts(&changes) {
             drop(state);
             host.close().await;
@@ -235,6 +235,9 @@ async fn log_changes(mut coming: Changes) {
 }
 
 fn log_change(change: &Change) {
+    if let Some(text) = change.progress() {
+        return log_progress(&text);
+    }
     match change {
         Change::App { name, notes } => {
             tracing::info!(target: RELOAD, app = %name, "app loaded: new threads use it");
@@ -258,14 +261,21 @@ fn log_change(change: &Change) {
         Change::Removed { path } => {
             tracing::info!(target: RELOAD, path = %path.display(), "removed");
         }
-        Change::Conflict { path, error } => log_refusal(path, error),
-        Change::Problem { path, message, .. } => log_refusal(path, message),
+        Change::Conflict { path, error, keeps_old } => log_refusal(path, error, *keeps_old),
+        Change::Problem { path, message, keeps_old } => log_refusal(path, message, *keeps_old),
+        // These are progress.
+        Change::Compiling { .. } | Change::Compiled { .. } => {}
     }
 }
 
-fn log_refusal(path: &Path, reason: &dyn Display) {
+fn log_progress(text: &str) {
+    tracing::info!(target: RELOAD, "{text}");
+}
+
+fn log_refusal(path: &Path, reason: &dyn Display, keeps_old: bool) {
     let path = path.display();
-    tracing::error!(target: RELOAD, %path, "not loaded, the old version stays in use: {reason}");
+    let stays = if keeps_old { ", the old version stays in use" } else { "" };
+    tracing::error!(target: RELOAD, %path, "not loaded{stays}: {reason}");
 }
 
 /// A server that serves requests.
@@ -315,7 +325,7 @@ impl RunningServer {
 
     /// Loads changed files now, without waiting for the watcher. Returns when they are loaded.
     pub async fn reload(&self) -> Vec<Change> {
-        self.host.loader.refresh().await.all().await
+        self.host.loader.refresh().await.all(log_progress).await
     }
 
     /// Waits until all runs that were orphaned before the start are recovered or set aside.

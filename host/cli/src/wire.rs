@@ -196,15 +196,16 @@ impl Host {
     }
 
     /// Begins to load apps and plugins at the start, and waits until they are loaded or
-    /// `server.load_wait` has passed. Returns the changes until then, and those that follow.
+    /// `server.load_wait` has passed. Returns the changes until then, and those that follow. Passes
+    /// texts about loads in progress to `report`.
     ///
     /// # Errors
     ///
     /// [`Error::Store`].
-    pub async fn load_apps(&self) -> Result<(Vec<Change>, Changes), Error> {
+    pub async fn load_apps(&self, report: impl Fn(&str)) -> Result<(Vec<Change>, Changes), Error> {
         let store = self.engine.ports().store.as_ref();
         let mut coming = self.loader.start(store).await.map_err(Error::Store)?;
-        let changes = coming.within(self.config.server.load_wait()).await;
+        let changes = coming.within(self.config.server.load_wait(), report).await;
         Ok((changes, coming))
     }
 

@@ -75,5 +75,6 @@ pub async fn load_as(
         };
         format!("plugin `{name}`: {error}{hint}")
     })?;
-    turn.load(sandbox, name, Bytes::from(bytes)).await.map_err(|error| error.to_string())
+    let loaded = turn.load(sandbox, name, &place.path(), Bytes::from(bytes)).await;
+    loaded.map_err(|error| error.to_string())
 }

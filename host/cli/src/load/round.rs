@@ -151,8 +151,8 @@ impl Round {
     /// Starts the turns in which a load compiles its components.
     fn start_compiling(&mut self, seen: &mut Seen, load: Load) {
         let (inner, own) = (self.inner.clone(), load.clone());
+        let mut progress = Progress::told(self.changes.clone());
         self.spawn(seen, load, false, async move {
-            let mut progress = Progress::default();
             loop {
                 let mut turn = inner.places.next_turn(progress).await;
                 match inner.attempt(&own, &mut turn).await {
@@ -261,7 +261,7 @@ impl Round {
         if let Some(held) = &mut self.held {
             held.remove(&folder);
         }
-        let load = self.inner.begin_load(seen, &folder, Kind::App);
+        let load = self.inner.begin_load_again(seen, &folder, Kind::App);
         if self.has_started_apps {
             self.start(seen, load);
         } else {
@@ -297,8 +297,10 @@ impl Round {
         match app {
             Ok(app) => {
                 seen.failed.remove(&load.path);
-                let (change, archive) = inner.install_app(&load.path, app, &mut seen);
-                self.send(change);
+                let (change, archive) = inner.install_app(&load, app, &mut seen);
+                if let Some(change) = change {
+                    self.send(change);
+                }
                 if let Some(archive) = archive {
                     let inner = inner.clone();
                     self.jobs.spawn(async move {

@@ -24,6 +24,9 @@ pub(super) enum Kind {
 pub(super) struct Load {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
+    /// Whether nothing of the path itself has changed since its last load, but something that it
+    /// may use.
+    pub(super) is_again: bool,
     number: u64,
 }
 
@@ -93,8 +96,21 @@ impl Seen {
         self.awaiting_plugins.remove(path);
         self.twins.remove(path);
         self.last_number += 1;
-        let load = Load { path: path.to_owned(), kind, number: self.last_number };
+        let load = Load { path: path.to_owned(), kind, is_again: false, number: self.last_number };
         self.loads.insert(path.to_owned(), RunningLoad { load: load.clone(), task: None });
+        load
+    }
+
+    /// Begins the load of a path that has not changed itself. A change of it that was not loaded yet
+    /// is loaded with it.
+    pub(super) fn begin_again(&mut self, path: &Path, kind: Kind) -> Load {
+        let is_known = self.loads.get(path).is_none_or(|running| running.load.is_again);
+        let is_again = is_known && !self.failed.contains(path);
+        let mut load = self.begin(path, kind);
+        load.is_again = is_again;
+        if let Some(running) = self.loads.get_mut(path) {
+            running.load = load.clone();
+        }
         load
     }
 
@@ -154,8 +170,9 @@ mod tests {
         let (mut seen, path) = (Seen::default(), Path::new("plugins/slow.wasm"));
         let old = seen.begin(path, Kind::Plugin);
         assert!(seen.is_current(&old));
-        let new = seen.begin(path, Kind::Plugin);
+        let new = seen.begin_again(path, Kind::Plugin);
         assert!(!seen.is_current(&old) && seen.is_current(&new));
+        assert!(!new.is_again, "the change was not loaded yet");
         assert_eq!(seen.loading_plugins().collect::<Vec<_>>(), ["slow"]);
         seen.is_other(path, Print::new());
         assert_eq!(seen.forget_missing(|_| false), [path]);

@@ -59,7 +59,7 @@ impl OfflineCode {
         let loader = Loader::for_code(config, catalog.clone(), sandbox, databases, clock.clone());
         loader.find_archived().await;
         let mut coming = loader.refresh().await;
-        warn(coming.within(load_wait).await);
+        warn(coming.within(load_wait, Output::note).await);
         let (store, memory) = (Arc::new(MemoryStore::new()), Arc::new(VolatileMemory::new()));
         let ports = replay_ports(store, memory, blobs, links, clock);
         Ok(Self { ports, catalog, loader, coming: Mutex::new(coming) })
@@ -84,7 +84,7 @@ impl OfflineCode {
             loaded.map_err(|failure| failure.message)?;
         }
         if find().is_none() {
-            warn(self.coming.lock().await.all().await);
+            warn(self.coming.lock().await.all(Output::note).await);
         }
         Ok(find().map(|(app, _)| app))
     }

@@ -17,7 +17,7 @@ use tokio::task::yield_now;
 use wattle::load::Change;
 use wattle::load::limits::SLOW_PLACES;
 use wattle::server::{Server, ServerOptions};
-use wattle::wire::Overrides;
+use wattle::wire::{Host, Overrides};
 use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::tool::ToolOutput;
@@ -171,6 +171,23 @@ async fn status_beside(
         changes = reload => panic!("the reload did not wait: {changes:?}"),
         status = status => status,
     }
+}
+
+#[tokio::test]
+async fn the_begin_and_the_end_of_a_compilation_are_told() {
+    let (slow, folder) = (SlowSandbox::new(), tempfile::tempdir().unwrap());
+    write_app(&folder.path().join("plugins"), "slow");
+    let sandbox: Arc<dyn Sandbox> = slow.clone();
+    let overrides = Overrides { sandbox: Some(sandbox), ..Overrides::default() };
+    let host = Host::open(config(folder.path(), ""), overrides).await.unwrap();
+    let mut changes = host.loader.refresh().await;
+    let Some(Change::Compiling { path, bytes: 11, .. }) = changes.next().await else { panic!() };
+    assert!(path.ends_with("plugins/slow/slow.wasm"), "{}", path.display());
+    slow.release(1);
+    assert!(matches!(changes.next().await, Some(Change::Compiled { .. })));
+    assert!(matches!(changes.next().await, Some(Change::App { .. })));
+    assert_eq!(changes.next().await, None);
+    host.close().await;
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Files that change while the server runs.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use wattle::load::Change;
@@ -22,7 +22,8 @@ async fn a_new_app_is_loaded_and_a_broken_update_keeps_the_old_version() {
     assert!(fixture.server.reload().await.is_empty());
 
     std::fs::write(plugins.join("greeter/greeter.wasm"), "broken bytes").unwrap();
-    assert!(matches!(fixture.server.reload().await[..], [Change::Problem { .. }]));
+    let changes = fixture.server.reload().await;
+    assert!(matches!(changes[..], [Change::Problem { keeps_old: true, .. }]), "{changes:?}");
     assert_eq!(fixture.get("/apps/greeter/echo/x").await.0, 200);
     let (_, problems) = fixture.get("/api/v1/problems").await;
     assert!(problems[0]["message"].as_str().unwrap().contains("no component"), "{problems}");
@@ -46,7 +47,9 @@ async fn all_problems_of_an_app_are_reported_at_once() {
     std::fs::write(&manifest, text.replace("web = \"greeter\"", "web = \"nobody\"")).unwrap();
     std::fs::write(plugins.join("greeter/graph.toml"), "[graphs.G]\nentry = \"x\"\n").unwrap();
     let fixture = Fixture::start_in(folder, "").await;
-    let [Change::Problem { message, .. }] = &fixture.server.changes[..] else { panic!() };
+    let [Change::Problem { message, keeps_old: false, .. }] = &fixture.server.changes[..] else {
+        panic!("{:?}", fixture.server.changes)
+    };
     assert!(message.contains("`nobody`") && message.contains("graph.toml"), "{message}");
 }
 
@@ -60,11 +63,20 @@ async fn a_standalone_plugin_runs_in_the_graphs_that_name_it() {
                  [graphs.G.channels.greeting]\n[graphs.G.nodes.greet]\nplugin = \"shared\"\n";
     std::fs::write(plugins.join("greeter/graph.toml"), graph).unwrap();
     let fixture = Fixture::start_in(folder, "").await;
-    let (_, plugins) = fixture.get("/api/v1/plugins/shared").await;
-    assert_eq!(plugins[0]["app"], "greeter");
+    let (_, found) = fixture.get("/api/v1/plugins/shared").await;
+    assert_eq!(found[0]["app"], "greeter");
     let start = json!({ "input": { "name": "Ada" }, "wait": true });
     let (_, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
     assert_eq!(run["state"]["greeting"], "hello Ada", "{run}");
+
+    // The plugin is loaded again, and the app that uses it is the same.
+    let shared = std::fs::File::options().append(true).open(plugins.join("shared.wasm")).unwrap();
+    shared.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    let changes = fixture.server.reload().await;
+    assert!(matches!(changes[..], [Change::Plugin { .. }]), "{changes:?}");
+    std::fs::write(plugins.join("shared.wasm"), "native and new").unwrap();
+    let changes = fixture.server.reload().await;
+    assert!(matches!(changes[..], [Change::Plugin { .. }, Change::App { .. }]), "{changes:?}");
 }
 
 const READS: &str = "memory = [{ namespace = [\"names\"] }]\n";
