@@ -8,6 +8,7 @@ use wattle_graph::definition::{BuiltInReducer, ReducerDef};
 use wattle_graph::failure::Failure;
 use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{AppName, GraphName};
+use wattle_graph::suggest;
 use wattle_project::agent_server::id::assistant_uuid;
 use wattle_run::app::{App, GraphVersion};
 use wattle_run::catalog::Catalog;
@@ -147,9 +148,8 @@ pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Fau
             if Uuid::try_parse(assistant).is_ok() {
                 return Fault::not_found(format!("{NOT_FOUND}: `{assistant}`"));
             }
-            let known = ids(&all(catalog));
-            let text = format!("{NOT_FOUND}: `{assistant}`; available graphs: {known}");
-            Fault::unprocessable(text)
+            let hint = hint(catalog, assistant);
+            Fault::unprocessable(format!("{NOT_FOUND}: `{assistant}`; {hint}"))
         })
     })
 }
@@ -167,16 +167,16 @@ pub(crate) fn of_assistant(catalog: &Catalog, graph: &str) -> Result<AgentGraph,
     }
     look_up(catalog, graph).map_err(|why| {
         why.fault(|| {
-            let known = ids(&all(catalog));
-            Fault::not_found(format!("there is no graph `{graph}`; available graphs: {known}"))
+            let hint = hint(catalog, graph);
+            Fault::not_found(format!("there is no graph `{graph}`; {hint}"))
         })
     })
 }
 
-/// Lists the ids of graphs for a message.
-fn ids(graphs: &[AgentGraph]) -> String {
-    let ids: Vec<String> = graphs.iter().map(|graph| format!("`{}`", graph.id)).collect();
-    ids.join(", ")
+/// Returns the hint for an id that no graph has: the most similar one, and some of all.
+fn hint(catalog: &Catalog, wanted: &str) -> String {
+    let graphs = all(catalog);
+    suggest::hint(wanted, "available graphs", graphs.iter().map(|graph| graph.id.as_str()))
 }
 
 /// Finds a graph by the names of its app and of the graph.

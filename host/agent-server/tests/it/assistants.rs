@@ -137,6 +137,9 @@ async fn create_with_an_existing_id_fails_or_returns_it() {
     let refused = host.call("PATCH", &format!("/assistants/{id}"), Some(change)).await;
     assert_eq!(refused.status, 404, "{}", refused.text);
     assert!(refused.text.contains("no graph `nothing`"), "{}", refused.text);
+    let misspelt = host.post("/assistants", json!({ "graph_id": "agnet" })).await;
+    assert_eq!(misspelt.status, 404, "{}", misspelt.text);
+    assert!(misspelt.text.contains("did you mean `agent`?"), "{}", misspelt.text);
 }
 
 #[tokio::test]

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::AppName;
+use wattle_graph::id::{AppName, GraphName};
+use wattle_graph::suggest;
 use wattle_run::app::{App, GraphVersion};
 
 use crate::document::app::{AppDocument, GraphDocument};
@@ -70,12 +71,14 @@ pub(crate) fn find(state: &ApiState, name: &str) -> Result<Arc<App>, Problem> {
             return Err(Failure::new(code::UNAVAILABLE, message).retryable().into());
         }
     }
-    Err(Problem::not_found(
-        "app",
-        name,
-        "see `GET /api/v1/apps` for loaded apps and `GET /api/v1/problems` for those that could \
-         not be loaded",
-    ))
+    let apps = catalog.apps();
+    let question = suggest::did_you_mean(name, apps.iter().map(|app| app.name.as_str()));
+    let question = question.map(|question| format!("{question} ")).unwrap_or_default();
+    let hint = format!(
+        "{question}see `GET /api/v1/apps` for loaded apps and `GET /api/v1/problems` for those \
+         that could not be loaded"
+    );
+    Err(Problem::not_found("app", name, &hint))
 }
 
 /// Returns a graph of an app.
@@ -85,8 +88,8 @@ pub(crate) fn find(state: &ApiState, name: &str) -> Result<Arc<App>, Problem> {
 /// `not-found` if the app has no graph of this name.
 pub(crate) fn find_graph<'a>(app: &'a App, name: &str) -> Result<&'a Arc<GraphVersion>, Problem> {
     app.graphs.get(name).ok_or_else(|| {
-        let known: Vec<_> = app.graphs.keys().map(|name| format!("`{name}`")).collect();
-        let hint = format!("app `{}` has {}", app.name, known.join(", "));
+        let what = format!("graphs of app `{}`", app.name);
+        let hint = suggest::hint(name, &what, app.graphs.keys().map(GraphName::as_str));
         Problem::not_found("graph", name, &hint)
     })
 }

@@ -99,9 +99,8 @@ pub async fn clear_cache(
     if node.is_some() && graph.is_none() {
         return Err(Problem::new(code::INVALID, "`node` requires `graph`"));
     }
-    if let Some(graph) = graph.as_ref().filter(|graph| !app.graphs.contains_key(*graph)) {
-        let hint = format!("app `{}` has no graph of that name", app.name);
-        return Err(Problem::not_found("graph", graph.as_str(), &hint));
+    if let Some(graph) = &graph {
+        apps::find_graph(&app, graph.as_str())?;
     }
     let tenant = scope.tenant.as_deref();
     let cleared =

@@ -111,8 +111,8 @@ struct Tells {
 }
 
 impl Tells {
-    /// Tells that a compilation begins, unless it goes on after a brief attempt. Returns the time of
-    /// its begin.
+    /// Tells that a compilation begins, unless it goes on after a brief attempt. Returns the time
+    /// of its begin.
     fn begin(&mut self, path: &Path, bytes: u64) -> Instant {
         if let Some(begun) = self.begun.get(path) {
             return *begun;

@@ -101,8 +101,8 @@ impl Seen {
         load
     }
 
-    /// Begins the load of a path that has not changed itself. A change of it that was not loaded yet
-    /// is loaded with it.
+    /// Begins the load of a path that has not changed itself. A change of it that was not loaded
+    /// yet is loaded with it.
     pub(super) fn begin_again(&mut self, path: &Path, kind: Kind) -> Load {
         let is_known = self.loads.get(path).is_none_or(|running| running.load.is_again);
         let is_again = is_known && !self.failed.contains(path);

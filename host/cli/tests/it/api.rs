@@ -93,6 +93,19 @@ async fn apps_graphs_and_plugins_are_described() {
     let (status, missing) = fixture.get("/api/v1/apps/greeter/graphs/Other").await;
     assert_eq!(status, 404);
     assert!(missing["detail"].as_str().unwrap().contains("`Greet`"), "{missing}");
+    for (path, meant) in [
+        ("/api/v1/apps/greetr", "`greetr`; did you mean `greeter`? see `GET /api/v1/apps`"),
+        ("/api/v1/apps/greeter/graphs/Great", "`Great`; did you mean `Greet`? graphs of app"),
+    ] {
+        let (status, missing) = fixture.get(path).await;
+        assert_eq!(status, 404, "{missing}");
+        assert!(missing["detail"].as_str().unwrap().contains(meant), "{missing}");
+    }
+    let start = json!({ "input": {}, "graph": "greet" });
+    let (status, missing) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
+    assert_eq!(status, 404, "{missing}");
+    let meant = "has no graph `greet`; did you mean `Greet`? it has: `Greet`";
+    assert!(missing["detail"].as_str().unwrap().contains(meant), "{missing}");
     let (_, plugins) = fixture.get("/api/v1/plugins/greeter").await;
     assert_eq!(plugins[0]["grants"]["llm"], json!([]));
     assert_eq!(fixture.get("/api/v1/health").await.1["status"], "ok");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, GraphName};
+use wattle_graph::suggest;
 
 use super::Engine;
 use crate::app::{App, GraphVersion};
@@ -55,10 +56,10 @@ impl Engine {
             return Ok(app);
         }
         catalog.check_loading(name)?;
-        let known: Vec<String> =
-            catalog.apps().iter().map(|app| format!("`{}`", app.name)).collect();
-        let text = format!("there is no app `{name}`; loaded apps: {}", known.join(", "));
-        Err(Failure::new(code::NOT_FOUND, text))
+        let apps = catalog.apps();
+        let known = apps.iter().map(|app| app.name.as_str());
+        let hint = suggest::hint(name.as_str(), "loaded apps", known);
+        Err(Failure::new(code::NOT_FOUND, format!("there is no app `{name}`; {hint}")))
     }
 
     /// Returns the code that a thread is pinned to, and loads it if it is archived.
@@ -113,22 +114,25 @@ pub(super) fn select_graph(
     app: &App,
     name: Option<&GraphName>,
 ) -> Result<Arc<GraphVersion>, Failure> {
-    let names = || app.graphs.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let names = app.graphs.keys().map(GraphName::as_str);
     let found = match name {
         Some(name) => app.graphs.get(name),
         None if app.graphs.len() == 1 => app.graphs.values().next(),
         None => {
             return Err(Failure::new(
                 code::INVALID,
-                format!("app `{}` has several graphs, name one of {}", app.name, names()),
+                format!(
+                    "app `{}` has several graphs, name one of {}",
+                    app.name,
+                    suggest::quoted_names(names)
+                ),
             ));
         }
     };
     found.cloned().ok_or_else(|| {
-        let wanted = name.map_or_else(String::new, |name| format!(" `{name}`"));
-        Failure::new(
-            code::NOT_FOUND,
-            format!("app `{}` has no graph{wanted}; it has: {}", app.name, names()),
-        )
+        let wanted = name.map(GraphName::as_str).unwrap_or_default();
+        let hint = suggest::hint(wanted, "it has", names);
+        let text = format!("app `{}` has no graph `{wanted}`; {hint}", app.name);
+        Failure::new(code::NOT_FOUND, text)
     })
 }
