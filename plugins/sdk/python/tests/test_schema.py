@@ -1,10 +1,13 @@
 """Tests of schemas and of values that are read by them."""
 
 import enum
+import random
 import unittest
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from mashumaro.types import Alias
 
 from wattle import BlobRef, Failure, _json, _schema
 
@@ -32,6 +35,14 @@ class Options(TypedDict):
 @dataclass
 class Empty:
     pass
+
+
+@dataclass
+class Defaults:
+    count: int = 1
+    names: Annotated[list[str], Alias("name-list")] = field(default_factory=list)
+    inner: Empty = field(default_factory=Empty)
+    drawn: list[int] = field(default_factory=lambda: [random.randint(0, 9)])
 
 
 class Schemas(unittest.TestCase):
@@ -75,6 +86,11 @@ class Schemas(unittest.TestCase):
         ):
             with self.subTest(_schema.name_of(of)):
                 self.assertEqual(_schema.schema(of), expected)
+
+    def test_schemas_have_the_defaults_that_are_the_same_each_time(self) -> None:
+        properties = _schema.schema(Defaults)["properties"]
+        defaults = {name: it["default"] for name, it in properties.items() if "default" in it}
+        self.assertEqual(defaults, {"count": 1, "name-list": [], "inner": {}})
 
     def test_a_type_that_contains_itself_has_its_fields_at_the_root(self) -> None:
         schema = _schema.schema(Tree)

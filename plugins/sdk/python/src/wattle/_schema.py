@@ -7,6 +7,7 @@ description of its unknown fields accepts them.
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 from collections.abc import Iterable
 from dataclasses import is_dataclass
@@ -196,11 +197,27 @@ class _Form(BasePlugin):
             target.additionalProperties = False if self._is_closed or refuses else None
             target.description = target.description or _doc(of)
             target.properties = target.properties or {}
+            if is_record:
+                _add_defaults(instance, of, target.properties)
         for annotation in instance.annotations:
             text = annotation.documentation if isinstance(annotation, Doc) else annotation
             if isinstance(text, str):
                 schema.description = cleandoc(text)
         return None
+
+
+def _add_defaults(instance: Instance, of: Any, properties: dict[str, JSONSchema]) -> None:
+    """Adds the defaults of fields such as `field(default_factory=list)`.
+
+    A factory that is a function may return another value each time.
+    """
+    types = {name: of for name, of, *_ in instance.fields()}
+    for field in dataclasses.fields(of):
+        if not isinstance(field.default_factory, type) or field.name not in types:
+            continue
+        inner = instance.derive(type=types[field.name], name=field.name)
+        encoder: BasicEncoder[Any] = BasicEncoder(inner.type)
+        properties[inner.alias or field.name].default = encoder.encode(field.default_factory())
 
 
 def _doc(of: Any) -> str | None:
