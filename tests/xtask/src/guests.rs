@@ -77,6 +77,7 @@ const GUESTS: &[Guest] = &[
         target: TARGET,
         component: Some("tests/clients/graphs/reference.wasm"),
     },
+    Guest { package: "wattle-guest-conformance", target: TARGET, component: None },
     Guest { package: "wattle-guest-misdeeds", target: TARGET, component: None },
     Guest { package: "wattle-guest-tools", target: TARGET, component: None },
     Guest { package: "wattle-guest-shadow", target: TARGET, component: None },

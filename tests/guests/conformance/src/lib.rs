@@ -1,0 +1,58 @@
+//! The conformance plugin in Rust. The folders beside it have the same plugin in TypeScript, Python
+//! and C, and the host cannot tell them apart: the suite compares their descriptions and the events
+//! of their runs.
+//!
+//! | node | calls |
+//! |---|---|
+//! | `words` | log, events, progress |
+//! | `echo` | none: any JSON value comes back |
+//! | `keep` | none: it has a configuration |
+//! | `approve` | an interrupt |
+//! | `ask` | a model, for a text and for a document |
+//! | `fetch` | HTTP |
+//! | `book` | SQL, in a transaction |
+//! | `remember` | the memory and blobs |
+//! | `both`, `buy` | the tools `count_words` and `pay` |
+//! | `spread`, `square`, `total` | none: they send, overwrite and go to nodes |
+//! | `fail` | none |
+//! | `measure` | clock, random bytes, settings and an interrupt |
+//!
+//! C has no reducers and web handlers. What a type says is part of the description, so the types
+//! have no documentation of their own.
+
+mod basic;
+mod calls;
+mod flow;
+mod tool;
+mod web;
+
+use basic::{approve, echo, fail, keep, words};
+use calls::{ask, book, both, buy, fetch, measure, remember};
+use flow::{max, spread, square, total};
+use tool::{count_words, pay};
+use web::{follow, order, urgency};
+
+wattle_plugin::manifest!("llm = [\"chat\"]\n");
+
+wattle_plugin::export! {
+    nodes: [
+        words,
+        echo,
+        keep,
+        approve,
+        ask,
+        fetch,
+        book,
+        remember,
+        both,
+        buy,
+        spread,
+        square,
+        total,
+        fail,
+        measure,
+    ],
+    tools: [count_words, pay],
+    reducers: [max],
+    handlers: [order, urgency, follow],
+}
