@@ -1,0 +1,310 @@
+/*
+ * The conformance plugin in C. `../src/lib.rs` is the same plugin in Rust.
+ */
+#include "conformance.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "wattle.h"
+
+const char *with_item(const char *items, const char *item) {
+    return *items == '\0' ? item : wattle_format("%s,%s", items, item);
+}
+
+const char *string_field(const char *object, const char *name) {
+    return wattle_string(wattle_field(object, name));
+}
+
+int count_of(const char *text) {
+    int words = 0;
+    for (bool in_word = false; *text != '\0'; text += 1) {
+        bool is_letter = !isspace((unsigned char)*text);
+        words += is_letter && !in_word;
+        in_word = is_letter;
+    }
+    return words;
+}
+
+static long long number_of(const char *value) {
+    double number = 0;
+    wattle_number(value, &number);
+    return (long long)number;
+}
+
+/* Nodes that need little of the host. */
+
+static const char *echo(const wattle_context *context, const char *input) {
+    (void)context;
+    return wattle_format("{\"value\":%s}", wattle_field(input, "value"));
+}
+
+static bool has(const char *list, const char *text) {
+    const char *item;
+    for (size_t index = 0; list != NULL && (item = wattle_item(list, index)) != NULL; index += 1) {
+        if (strcmp(wattle_string(item), text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *keep(const wattle_context *context, const char *input) {
+    const char *list = wattle_field(input, "words");
+    const char *ignore = wattle_field(context->config, "ignore");
+    const char *kept = "";
+    const char *item;
+    for (size_t index = 0; (item = wattle_item(list, index)) != NULL; index += 1) {
+        if (!has(ignore, wattle_string(item))) {
+            kept = with_item(kept, item);
+        }
+    }
+    return wattle_format("{\"kept\":[%s]}", kept);
+}
+
+static const char *approve(const wattle_context *context, const char *input) {
+    (void)context;
+    const char *question = wattle_format("{\"ticket\":%s}", wattle_field(input, "text"));
+    const char *answer = wattle_ask(question, "{\"type\":\"boolean\"}");
+    if (answer == NULL) {
+        return NULL;
+    }
+    return wattle_format("{\"decision\":\"%s\"}", wattle_is_true(answer) ? "call" : "ignore");
+}
+
+static const char *fail(const wattle_context *context, const char *input) {
+    (void)context;
+    const char *code = string_field(input, "code");
+    const char *message = string_field(input, "message");
+    bool is_retryable = wattle_is_true(wattle_field(input, "retryable"));
+    (is_retryable ? wattle_fail_retryable : wattle_fail)(code, message);
+    wattle_details(wattle_field(input, "details"));
+    return NULL;
+}
+
+/* Nodes that choose what runs next. */
+
+static const char *spread(const wattle_context *context, const char *input) {
+    (void)context;
+    const char *numbers = wattle_field(input, "numbers");
+    const char *number;
+    for (size_t index = 0; (number = wattle_item(numbers, index)) != NULL; index += 1) {
+        wattle_send("square", wattle_format("{\"number\":%s}", number));
+    }
+    return "{}";
+}
+
+static const char *square(const wattle_context *context, const char *input) {
+    (void)context;
+    long long number = number_of(wattle_field(input, "number"));
+    return wattle_format("{\"squares\":[%lld]}", number * number);
+}
+
+static const char *total(const wattle_context *context, const char *input) {
+    (void)context;
+    const char *squares = wattle_field(input, "squares");
+    long long sum = 0;
+    const char *square;
+    for (size_t index = 0; (square = wattle_item(squares, index)) != NULL; index += 1) {
+        sum += number_of(square);
+    }
+    wattle_overwrite("squares");
+    wattle_goto(WATTLE_END);
+    return wattle_format("{\"squares\":[%lld]}", sum);
+}
+
+/* Tools. */
+
+static wattle_output count_words(const wattle_tool_context *context, const char *arguments) {
+    (void)context;
+    return wattle_json(wattle_format("{\"words\":%d}", count_of(string_field(arguments, "text"))));
+}
+
+#define DECISION                                                                                   \
+    "{\"type\":\"object\",\"properties\":{\"approved\":{\"type\":\"boolean\","                    \
+    "\"description\":\"Whether the person agrees.\"}},\"required\":[\"approved\"]}"
+
+static wattle_output pay(const wattle_tool_context *context, const char *arguments) {
+    (void)context;
+    const char *amount = wattle_field(arguments, "amount");
+    const char *answer = wattle_ask(wattle_format("{\"amount\":%s}", amount), DECISION);
+    if (answer == NULL || !wattle_is_true(wattle_field(answer, "approved"))) {
+        return wattle_error("the payment was not approved");
+    }
+    wattle_update("paid", amount);
+    return wattle_text("paid");
+}
+
+/* The table. */
+
+#define OBJECT(properties, required)                                                               \
+    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required "]}"
+#define FIELD(name, type, description)                                                             \
+    "\"" name "\":{\"type\":\"" type "\",\"description\":\"" description "\"}"
+#define LIST(name, items, description)                                                             \
+    "\"" name "\":{\"type\":\"array\",\"items\":" items ",\"description\":\"" description "\"}"
+#define ANY(name, description) "\"" name "\":{\"description\":\"" description "\"}"
+#define TEXT OBJECT(FIELD("text", "string", "The text."), "\"text\"")
+#define STRING "{\"type\":\"string\"}"
+#define INTEGER "{\"type\":\"integer\"}"
+
+static const wattle_node nodes[] = {
+    {
+        .name = "words",
+        .doc = "Counts the words of a text.",
+        .input_schema = TEXT,
+        .output_schema = OBJECT(FIELD("words", "integer", "Number of words."), "\"words\""),
+        .run = words,
+    },
+    {
+        .name = "echo",
+        .doc = "Writes the value that it reads.",
+        .input_schema = OBJECT(ANY("value", "Any value."), "\"value\""),
+        .output_schema = OBJECT(ANY("value", "Any value."), "\"value\""),
+        .run = echo,
+    },
+    {
+        .name = "keep",
+        .doc = "Keeps the words that matter.",
+        .input_schema = OBJECT(LIST("words", STRING, "The words."), "\"words\""),
+        .output_schema = OBJECT(LIST("kept", STRING, "The words that matter."), "\"kept\""),
+        .config_schema =
+            "{\"type\":\"object\",\"properties\":{\"ignore\":{\"type\":\"array\",\"items\":" STRING
+            ",\"description\":\"Words to leave out.\",\"default\":[]}},"
+            "\"additionalProperties\":false}",
+        .run = keep,
+    },
+    {
+        .name = "approve",
+        .doc = "Asks whether a text may be published.",
+        .input_schema = TEXT,
+        .output_schema = OBJECT(FIELD("decision", "string", "`call` or `ignore`."), "\"decision\""),
+        .run = approve,
+    },
+    {
+        .name = "ask",
+        .doc = "Asks a model for a text and for a document.",
+        .input_schema = OBJECT(FIELD("question", "string", "The question."), "\"question\""),
+        .output_schema = OBJECT(
+            FIELD("answer", "string", "The text.") ","
+            FIELD("number", "integer", "The number of the document."),
+            "\"answer\",\"number\""
+        ),
+        .run = ask,
+    },
+    {
+        .name = "fetch",
+        .doc = "Sends a request.",
+        .input_schema = OBJECT(FIELD("url", "string", "The URL."), "\"url\""),
+        .output_schema = OBJECT(
+            FIELD("status", "integer", "The status of the response.") ","
+            FIELD("call", "integer", "The number in the response."),
+            "\"status\",\"call\""
+        ),
+        .run = fetch,
+    },
+    {
+        .name = "book",
+        .doc = "Writes a row in a transaction and reads it.",
+        .input_schema = OBJECT(FIELD("name", "string", "The name."), "\"name\""),
+        .output_schema = OBJECT(FIELD("rows", "array", "The row."), "\"rows\""),
+        .run = book,
+    },
+    {
+        .name = "remember",
+        .doc = "Stores a document and bytes, and finds them.",
+        .input_schema = OBJECT(FIELD("fact", "string", "The fact."), "\"fact\""),
+        .output_schema = OBJECT(
+            FIELD("found", "array", "The documents.") ","
+            LIST("namespaces", "{\"type\":\"array\",\"items\":" STRING "}", "Namespaces with documents.") ","
+            FIELD("bytes", "string", "The stored bytes as text.") ","
+            FIELD("refused", "string", "Code of the failure for a namespace without a grant."),
+            "\"found\",\"namespaces\",\"bytes\",\"refused\""
+        ),
+        .run = remember,
+    },
+    {
+        .name = "both",
+        .doc = "Calls tools at once: with arguments, with invalid ones, and one that does not exist.",
+        .input_schema = TEXT,
+        .output_schema = OBJECT(FIELD("results", "array", "Outputs and failures."), "\"results\""),
+        .run = both,
+    },
+    {
+        .name = "buy",
+        .doc = "Calls a tool that asks a person.",
+        .input_schema = OBJECT(FIELD("amount", "integer", "In cents."), "\"amount\""),
+        .output_schema = OBJECT(FIELD("receipt", "string", "What the tool says."), "\"receipt\""),
+        .run = buy,
+    },
+    {
+        .name = "spread",
+        .doc = "Sends a task for each number.",
+        .input_schema = OBJECT(LIST("numbers", INTEGER, "The numbers."), "\"numbers\""),
+        .run = spread,
+    },
+    {
+        .name = "square",
+        .doc = "Squares a number.",
+        .input_schema = OBJECT(FIELD("number", "integer", "The number."), "\"number\""),
+        .output_schema = OBJECT(LIST("squares", INTEGER, "The square."), "\"squares\""),
+        .run = square,
+    },
+    {
+        .name = "total",
+        .doc = "Replaces the squares by their sum and ends.",
+        .input_schema = OBJECT(LIST("squares", INTEGER, "The squares."), "\"squares\""),
+        .output_schema = OBJECT(LIST("squares", INTEGER, "Their sum."), "\"squares\""),
+        .run = total,
+    },
+    {
+        .name = "fail",
+        .doc = "Fails as asked.",
+        .input_schema = OBJECT(
+            FIELD("code", "string", "The code.") ","
+            FIELD("message", "string", "The message.") ","
+            FIELD("retryable", "boolean", "Whether another attempt may help.") ","
+            ANY("details", "The details."),
+            "\"code\",\"message\",\"retryable\",\"details\""
+        ),
+        .run = fail,
+    },
+    {
+        .name = "measure",
+        .doc = "Reads the clock and random bytes, and asks for the bytes.",
+        .output_schema = OBJECT(
+            FIELD("same", "boolean", "Whether the bytes are those before the question.") ","
+            FIELD("color", "string", "A setting."),
+            "\"same\",\"color\""
+        ),
+        .run = measure,
+    },
+};
+
+static const wattle_tool tools[] = {
+    {
+        .name = "count_words",
+        .description = "Counts the words of a text.",
+        .arguments_schema = TEXT,
+        .read_only = true,
+        .call = count_words,
+    },
+    {
+        .name = "pay",
+        .description = "Pays an amount, if a person approves.",
+        .arguments_schema = OBJECT(
+            "\"amount\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"In cents.\"}",
+            "\"amount\""
+        ),
+        .call = pay,
+    },
+};
+
+WATTLE_MANIFEST("llm = [\"chat\"]\n");
+
+const wattle_plugin wattle_exports = {
+    .nodes = nodes,
+    .nodes_count = WATTLE_COUNT(nodes),
+    .tools = tools,
+    .tools_count = WATTLE_COUNT(tools),
+};
