@@ -1,0 +1,110 @@
+"""Twins of the misdeeds in Rust: each must end like its twin there.
+
+`explore` is the twin of the node of `tests/guests/foreign`.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from wattle import node
+
+MOUTHFUL_BYTES = 1 << 20
+"""Size of one allocation of `hog`, in bytes."""
+
+
+@node
+def counter(number: int = 0) -> {"number": int}:
+    """Adds one to `number`."""
+    return {"number": number + 1}
+
+
+@node
+def spin() -> None:
+    """Loops forever."""
+    while True:
+        pass
+
+
+@node
+def hog() -> None:
+    """Allocates until the host ends it."""
+    kept = []
+    while True:
+        kept.append(b"x" * MOUTHFUL_BYTES)
+
+
+@node
+def huge_output(size: int) -> {"text": str}:
+    """Writes a text of `size` bytes to `text`."""
+    return {"text": "x" * size}
+
+
+@node
+def deep_json(depth: int) -> {"value": Any}:
+    """Writes arrays nested `depth` levels deep to `value`."""
+    value = None
+    for _ in range(depth):
+        value = [value]
+    return {"value": value}
+
+
+def _read() -> None:
+    with open("/etc/hostname") as file:
+        file.read()
+
+
+def _write() -> None:
+    with open("found", "w") as file:
+        file.write("x")
+
+
+def _environment() -> None:
+    os.environ["PATH"]
+
+
+def _arguments() -> None:
+    sys.argv[0]
+
+
+def _connect() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
+        connection.connect(("127.0.0.1", 80))
+
+
+def _bind() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+
+
+ATTEMPTS: dict[str, Callable[[], Any]] = {
+    "read a file": _read,
+    "list the root": lambda: os.listdir("/"),
+    "write a file": _write,
+    "environment": _environment,
+    "arguments": _arguments,
+    "look up a name": lambda: socket.getaddrinfo("localhost", 80),
+    "connect": _connect,
+    "bind": _bind,
+    "start a process": lambda: subprocess.run(["true"], check=True),
+    "start a thread": lambda: threading.Thread(target=print).start(),
+}
+"""Each attempt raises an exception if Python or the host refuses it."""
+
+
+@node
+def explore() -> {"reached": list[str]}:
+    """Tries files, environment, arguments and sockets."""
+    return {"reached": [name for name, attempt in ATTEMPTS.items() if _works(attempt)]}
+
+
+def _works(attempt: Callable[[], Any]) -> bool:
+    try:
+        attempt()
+    except Exception:
+        return False
+    return True

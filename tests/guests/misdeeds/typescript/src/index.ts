@@ -1,0 +1,87 @@
+// Twins of the misdeeds in Rust: each must end like its twin there. `explore` is the twin of the node
+// of `tests/guests/foreign`.
+
+import { node, plugin } from "wattle-plugin";
+import * as z from "zod";
+
+/** Size of one allocation of `hog`, in bytes. */
+const MOUTHFUL_BYTES = 1 << 20;
+
+const Num = z.object({ number: z.int().optional() });
+
+const counter = node(
+  "counter",
+  { doc: "Adds one to `number`.", input: Num, output: z.object({ number: z.int() }) },
+  ({ number }) => ({ number: (number ?? 0) + 1 }),
+);
+
+const spin = node("spin", { doc: "Loops forever." }, () => {
+  for (;;);
+});
+
+const hog = node("hog", { doc: "Allocates until the host ends it." }, () => {
+  const kept: Uint8Array[] = [];
+  for (;;) kept.push(new Uint8Array(MOUTHFUL_BYTES).fill(1));
+});
+
+const hugeOutput = node(
+  "huge_output",
+  {
+    doc: "Writes a text of `size` bytes to `text`.",
+    input: z.object({ size: z.int() }),
+    output: z.object({ text: z.string() }),
+  },
+  ({ size }) => ({ text: "x".repeat(size) }),
+);
+
+const deepJson = node(
+  "deep_json",
+  {
+    doc: "Writes arrays nested `depth` levels deep to `value`.",
+    input: z.object({ depth: z.int() }),
+    output: z.object({ value: z.unknown() }),
+  },
+  ({ depth }) => {
+    let value: unknown = null;
+    for (let level = 0; level < depth; level += 1) value = [value];
+    return { value };
+  },
+);
+
+// biome-ignore lint/suspicious/noExplicitAny: the type checker knows that none of these exists.
+const globals: Record<string, any> = globalThis;
+
+/** Each attempt throws if the engine or the host refuses it. */
+const ATTEMPTS: ReadonlyArray<[name: string, attempt: () => unknown]> = [
+  ["read a file", () => globals.process.getBuiltinModule("fs").readFileSync("/etc/hostname")],
+  ["load a file", () => globals.std.loadFile("/etc/hostname").length],
+  ["list the root", () => globals.Deno.readDirSync("/")],
+  ["write a file", () => globals.std.open("found", "w").puts("x")],
+  ["environment", () => globals.process.env.PATH.length],
+  ["the environment of QuickJS", () => globals.std.getenviron().PATH.length],
+  ["arguments", () => globals.scriptArgs.length],
+  ["connect", () => new globals.WebSocket("ws://127.0.0.1:80")],
+  ["fetch", () => globals.fetch("http://127.0.0.1:80/")],
+  ["load a module", () => globals.require("os")],
+  ["start a process", () => globals.os.exec(["true"])],
+];
+
+const explore = node(
+  "explore",
+  {
+    doc: "Tries files, environment, arguments and sockets.",
+    output: z.object({ reached: z.array(z.string()) }),
+  },
+  () => ({ reached: ATTEMPTS.filter(([, attempt]) => works(attempt)).map(([name]) => name) }),
+);
+
+function works(attempt: () => unknown): boolean {
+  try {
+    attempt();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export default plugin(counter, spin, hog, hugeOutput, deepJson, explore);
