@@ -70,7 +70,7 @@ pub fn python(name: &str, program: &str) -> Result<PathBuf, Missing> {
     Err(not_installed(name))
 }
 
-/// Returns the guest that a toolchain built, by the name of the toolchain.
+/// Returns a guest that another toolchain built, by its name.
 ///
 /// # Errors
 ///
@@ -83,7 +83,7 @@ pub fn toolchain(name: &str) -> Result<PathBuf, Missing> {
     for program in [Program::Node, Program::Npm, Program::Python] {
         program.find()?;
     }
-    Err(Missing::new(format!("the guest of the toolchain `{name}`"), INSTALL))
+    Err(Missing::new(format!("the guest `{name}` of another toolchain"), INSTALL))
 }
 
 /// Returns the file of an application's page.

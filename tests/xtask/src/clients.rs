@@ -87,7 +87,7 @@ pub(crate) const PYTHON_TOOLCHAINS: &str = "toolchains-py";
 const MANIFEST: &str = "package.json";
 
 /// The lock file. A client is reinstalled if it has changed.
-pub(crate) const LOCK: &str = "package-lock.json";
+const LOCK: &str = "package-lock.json";
 
 /// Installs the clients and the packages of the Python SDK that are missing. This is the only step of
 /// the tests that needs a network.

@@ -20,7 +20,7 @@ const WORKSPACE: &str = "plugins";
 const SHARED: &str = "page";
 
 /// The SDK for TypeScript, below the workspace.
-const SDK: &str = "sdk/typescript";
+pub(crate) const SDK: &str = "sdk/typescript";
 
 /// The contract, whose functions the tests of the SDK read, relative to the root.
 const CONTRACT: &str = "wit";
@@ -79,11 +79,14 @@ fn npm() -> Command {
     command
 }
 
+/// Returns the folder of the installed packages.
+pub(crate) fn packages() -> PathBuf {
+    root().join(WORKSPACE).join("node_modules")
+}
+
 /// Installs the packages, unless those of the lock file are installed.
-fn install() -> Result<()> {
-    let workspace = root().join(WORKSPACE);
-    let packages = workspace.join("node_modules");
-    let (lock, mark) = (workspace.join(LOCK), packages.join(".installed.json"));
+pub(crate) fn install() -> Result<()> {
+    let (lock, mark) = (root().join(WORKSPACE).join(LOCK), packages().join(".installed.json"));
     if files::same(&lock, &mark) {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use crate::files::read;
 use crate::step::run;
 
 /// The file that pins the packages.
-pub(crate) const REQUIREMENTS: &str = "requirements.txt";
+const REQUIREMENTS: &str = "requirements.txt";
 
 /// The file in an environment with its folder and its packages. Programs of an environment contain
 /// the path of its folder, so a moved environment is rebuilt.

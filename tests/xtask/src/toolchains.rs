@@ -1,7 +1,12 @@
-//! Guests that other toolchains build for tests, with the settings that each has by default. A
-//! guest is built again only if its sources, the contract or the versions of the tools change.
+//! Guests that other toolchains build for tests: one for each toolchain with the settings that it
+//! has by default, and those that use the SDKs for TypeScript, Python and C. A guest is built again
+//! only if its sources, its SDK, the contract or the versions of the tools change.
+
+mod default;
+mod sdk;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,83 +14,41 @@ use anyhow::{Context as _, Result};
 use wattle_needs::clients::{GUESTS, TOOLCHAINS};
 use wattle_needs::{Missing, Program};
 
-use crate::clients::{LOCK, PYTHON_TOOLCHAINS};
+use crate::clients::PYTHON_TOOLCHAINS;
 use crate::files;
-use crate::python::REQUIREMENTS;
+use crate::pages;
 use crate::shell::{root, say, target_folder};
 use crate::step::run;
 
-/// The world of the guests.
-const WORLD: &str = "plugin";
+/// The contract, relative to the root.
+const CONTRACT: &str = "wit/wattle";
 
-/// The file of the world, in the folder of the toolchains.
-const WORLD_FILE: &str = "wit/world.wit";
-
-/// The folder of the contract, from which the world takes its interfaces.
-const CONTRACT: &str = "wit/deps/wattle";
+/// The packages for Python and the compiler of C, relative to the root.
+const PYTHON_PIN: &str = "tests/clients/toolchains-py/requirements.txt";
 
 /// The folder in which zig keeps the standard library of C that it has compiled.
 const ZIG_CACHE: &str = "zig";
 
-/// A toolchain, whose guest has its name.
-struct Toolchain {
+/// A guest.
+struct Guest {
+    /// The name of its file.
     name: &'static str,
-    /// The language or engine, for step names.
+    /// What builds it, for step names.
     what: &'static str,
-    /// The source of the guest, in the folder of the toolchains.
-    source: &'static str,
     /// The programs that it needs.
     programs: &'static [Program],
-    /// The files that pin the versions of its tools, below `tests/clients`.
-    pins: &'static [(&'static str, &'static str)],
+    /// Files and folders that are copied for the build: where they are, relative to the root, and
+    /// where they go. Tools write beside the sources that they read.
+    copied: &'static [(&'static str, &'static str)],
+    /// Further files and folders on which the guest depends, relative to the root.
+    read: &'static [&'static str],
     /// Returns the commands that build the guest.
     commands: fn(&Paths) -> Vec<Command>,
 }
 
-/// The packages for Node.js.
-const NODE_PIN: (&str, &str) = (TOOLCHAINS, LOCK);
-
-/// The packages for Python.
-const PYTHON_PIN: (&str, &str) = (PYTHON_TOOLCHAINS, REQUIREMENTS);
-
-const ALL: &[Toolchain] = &[
-    Toolchain {
-        name: "quickjs",
-        what: "QuickJS",
-        source: "plugin.js",
-        programs: &[Program::Node, Program::Npm],
-        pins: &[NODE_PIN],
-        commands: quickjs,
-    },
-    Toolchain {
-        name: "starlingmonkey",
-        what: "StarlingMonkey",
-        source: "plugin.js",
-        programs: &[Program::Node, Program::Npm],
-        pins: &[NODE_PIN],
-        commands: starlingmonkey,
-    },
-    Toolchain {
-        name: "python",
-        what: "Python",
-        source: "python/plugin.py",
-        programs: &[Program::Python],
-        pins: &[PYTHON_PIN],
-        commands: componentize_py,
-    },
-    Toolchain {
-        name: "c",
-        what: "C",
-        source: "plugin.c",
-        programs: &[Program::Python, Program::Node, Program::Npm],
-        pins: &[PYTHON_PIN, NODE_PIN],
-        commands: c,
-    },
-];
-
 /// The paths of a build.
 struct Paths {
-    /// The folder with sources and packages for Node.js, in which commands run.
+    /// The folder with copied sources and packages for Node.js, in which commands run.
     folder: PathBuf,
     /// The folder with the programs for Python.
     python: PathBuf,
@@ -94,12 +57,12 @@ struct Paths {
 }
 
 impl Paths {
-    fn new(toolchain: &Toolchain) -> Self {
+    fn new(guest: &Guest) -> Self {
         let clients = target_folder().join("clients");
         Self {
             folder: clients.join(TOOLCHAINS),
             python: clients.join(PYTHON_TOOLCHAINS).join("bin"),
-            guest: format!("{GUESTS}/{}.wasm", toolchain.name),
+            guest: format!("{GUESTS}/{}.wasm", guest.name),
         }
     }
 
@@ -109,139 +72,120 @@ impl Paths {
         command.current_dir(&self.folder).args(arguments);
         command
     }
+
+    /// Returns a command of zig's C compiler. Zig compiles its standard library once for each level of
+    /// optimization, so all guests have the same.
+    fn zig(&self) -> Command {
+        let mut command = self.command(self.python.join("python"), &["-m", "ziglang", "cc"]);
+        command.args(["--target=wasm32-wasi", "-mexec-model=reactor", "-Os", "-s"]);
+        for cache in ["ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"] {
+            command.env(cache, self.folder.join(ZIG_CACHE));
+        }
+        command
+    }
+}
+
+/// Returns all guests.
+fn guests() -> impl Iterator<Item = &'static Guest> {
+    default::GUESTS.iter().chain(sdk::GUESTS)
 }
 
 /// Builds the guests that are missing or outdated. The clients must be installed.
 pub(crate) fn build() -> Result<()> {
-    let from = root().join("tests/clients").join(TOOLCHAINS);
-    let to = target_folder().join("clients").join(TOOLCHAINS);
-    files::make(&to.join(GUESTS))?;
-    // A file that the contract no longer has must be removed.
-    fs::remove_dir_all(to.join("wit")).ok();
-    put(&from.join(WORLD_FILE), &to.join(WORLD_FILE))?;
-    for file in contract()? {
-        put(&file, &to.join(CONTRACT).join(file.file_name().unwrap_or_default()))?;
+    let folder = target_folder().join("clients").join(TOOLCHAINS);
+    files::make(&folder.join(GUESTS))?;
+    if pages::missing().is_none() {
+        pages::install()?;
+        let packages = folder.join(sdk::PACKAGES);
+        files::make(packages.parent().unwrap_or(&folder))?;
+        // The link of another clone must not remain.
+        fs::remove_file(&packages).ok();
+        symlink(pages::packages(), &packages)
+            .with_context(|| format!("cannot create {}", packages.display()))?;
     }
-    ALL.iter().try_for_each(|toolchain| {
-        if let Some(missing) = missing(toolchain) {
-            say(&format!("note: no guest of {} is built: {missing}", toolchain.what));
+    guests().try_for_each(|guest| {
+        if let Some(missing) = missing(guest) {
+            say(&format!("note: the guest of {} is not built: {missing}", guest.what));
             return Ok(());
         }
-        put(&from.join(toolchain.source), &to.join(toolchain.source))?;
-        build_one(toolchain)
+        build_one(guest)
     })
 }
 
-fn missing(toolchain: &Toolchain) -> Option<Missing> {
-    toolchain.programs.iter().find_map(|program| program.find().err())
+fn missing(guest: &Guest) -> Option<Missing> {
+    guest.programs.iter().find_map(|program| program.find().err())
 }
 
 /// Builds a guest, unless one of the same inputs exists.
-fn build_one(toolchain: &Toolchain) -> Result<()> {
-    let paths = Paths::new(toolchain);
-    let guest = paths.folder.join(&paths.guest);
-    let mark = guest.with_extension("inputs");
-    let commands = (toolchain.commands)(&paths);
-    let inputs = inputs(toolchain, &commands)?;
-    if guest.is_file() && fs::read(&mark).is_ok_and(|built| built == inputs) {
+fn build_one(guest: &Guest) -> Result<()> {
+    let paths = Paths::new(guest);
+    let file = paths.folder.join(&paths.guest);
+    let mark = file.with_extension("inputs");
+    let commands = (guest.commands)(&paths);
+    let inputs = inputs(guest, &commands)?;
+    if file.is_file() && fs::read(&mark).is_ok_and(|built| built == inputs) {
         return Ok(());
     }
     // If the build fails, an outdated guest must not remain.
-    fs::remove_file(&guest).ok();
+    fs::remove_file(&file).ok();
+    for (from, to) in guest.copied {
+        put(&root().join(from), &paths.folder.join(to))?;
+    }
     for mut command in commands {
-        run(&format!("build the guest of {}", toolchain.what), &mut command)?;
+        run(&format!("build the guest of {}", guest.what), &mut command)?;
     }
     fs::write(&mark, inputs).with_context(|| format!("cannot write {}", mark.display()))
 }
 
-/// Returns everything on which a guest depends: the commands and the content of the files.
-fn inputs(toolchain: &Toolchain, commands: &[Command]) -> Result<Vec<u8>> {
-    let clients = root().join("tests/clients");
-    let own = clients.join(TOOLCHAINS);
-    let mut files = vec![own.join(toolchain.source), own.join(WORLD_FILE)];
-    files.extend(toolchain.pins.iter().map(|(folder, file)| clients.join(folder).join(file)));
-    files.extend(contract()?);
+/// Returns everything on which a guest depends: the commands, and the names and the content of the
+/// files.
+fn inputs(guest: &Guest, commands: &[Command]) -> Result<Vec<u8>> {
     let mut inputs = format!("{commands:?}\n").into_bytes();
-    for file in files {
-        inputs.extend(fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?);
+    for path in guest.copied.iter().map(|(from, _)| from).chain(guest.read) {
+        for file in files::below(&root().join(path))? {
+            let name = file.strip_prefix(root()).unwrap_or(&file).display();
+            inputs.extend(format!("{name}\n").into_bytes());
+            let content = fs::read(&file);
+            inputs.extend(content.with_context(|| format!("cannot read {}", file.display()))?);
+        }
     }
     Ok(inputs)
 }
 
-/// Returns the files of the contract, sorted by name.
-fn contract() -> Result<Vec<PathBuf>> {
-    let files = fs::read_dir(root().join("wit/wattle"))?.map(|entry| Ok(entry?.path()));
-    let mut files: Vec<PathBuf> = files.collect::<Result<_>>()?;
-    files.sort();
-    Ok(files)
-}
-
-/// Copies a file and creates its folder.
+/// Copies a file or a folder. A file that a folder no longer has is removed.
 fn put(from: &Path, to: &Path) -> Result<()> {
-    files::make(to.parent().unwrap_or(to))?;
-    files::copy(from, to)
-}
-
-fn quickjs(paths: &Paths) -> Vec<Command> {
-    let program = "node_modules/componentize-qjs/cli.mjs";
-    let (world, guest) = ("wit", paths.guest.as_str());
-    let arguments = [program, "--wit", world, "--js", "plugin.js", "--output", guest];
-    vec![paths.command("node", &arguments)]
-}
-
-fn starlingmonkey(paths: &Paths) -> Vec<Command> {
-    let program = "node_modules/@bytecodealliance/componentize-js/src/cli.js";
-    let world = ["--wit", "wit", "--world-name", WORLD];
-    let mut command = paths.command("node", &[program, "plugin.js"]);
-    command.args(world).args(["--out", &paths.guest]);
-    vec![command]
-}
-
-fn componentize_py(paths: &Paths) -> Vec<Command> {
-    let world = ["--wit-path", "wit", "--world", WORLD];
-    let mut command = paths.command(paths.python.join("componentize-py"), &world);
-    command.args(["componentize", "plugin", "--python-path", "python", "--output", &paths.guest]);
-    vec![command]
-}
-
-/// The compiler makes a module for `wasm32-wasip1`. The second command adds the component type, and
-/// the host makes a component of it.
-fn c(paths: &Paths) -> Vec<Command> {
-    let module = format!("{GUESTS}/c.module.wasm");
-    let mut compile = paths.command(paths.python.join("python"), &["-m", "ziglang", "cc"]);
-    compile.args(["--target=wasm32-wasi", "-mexec-model=reactor", "-O2", "-s"]);
-    // Zig leaves assertions out of optimized code.
-    compile.args(["-UNDEBUG", "-Wall", "-Wextra", "-Werror", "-o", &module, "plugin.c"]);
-    for cache in ["ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"] {
-        compile.env(cache, paths.folder.join(ZIG_CACHE));
+    if from.is_dir() {
+        fs::remove_dir_all(to).ok();
     }
-    let program = "node_modules/@bytecodealliance/jco/src/jco.js";
-    let mut embed = paths.command("node", &[program, "embed", &module]);
-    embed.args(["--wit", "wit", "--world-name", WORLD, "--output", &paths.guest]);
-    vec![compile, embed]
+    for file in files::below(from)? {
+        let inner = file.strip_prefix(from).unwrap_or(Path::new(""));
+        // A file has no path below itself.
+        let copy = if inner.as_os_str().is_empty() { to.to_owned() } else { to.join(inner) };
+        files::make(copy.parent().unwrap_or(to))?;
+        files::copy(&file, &copy)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn commands(toolchain: &Toolchain) -> Vec<Command> {
-        (toolchain.commands)(&Paths::new(toolchain))
+    fn commands(guest: &Guest) -> Vec<Command> {
+        (guest.commands)(&Paths::new(guest))
     }
 
     #[test]
     fn guests_depend_on_sources_contract_and_versions() {
-        for toolchain in ALL {
-            let inputs = inputs(toolchain, &commands(toolchain)).unwrap();
-            let inputs = String::from_utf8(inputs).unwrap();
-            let source = root().join("tests/clients").join(TOOLCHAINS).join(toolchain.source);
-            for part in [
-                files::read(&source).unwrap().as_str(),
-                "package wattle:plugin@0.1.0;",
-                "world plugin {",
-                if toolchain.name == "python" { "componentize-py==" } else { "componentize-qjs" },
-            ] {
-                assert!(inputs.contains(part), "{}: {part}", toolchain.name);
+        for guest in guests() {
+            let inputs = inputs(guest, &commands(guest)).unwrap();
+            let inputs = String::from_utf8_lossy(&inputs);
+            let pin = if inputs.contains("componentize-qjs\"") { "0.4.5" } else { "==0.25.1" };
+            for part in ["package wattle:plugin@0.1.0;", "interface node {", pin] {
+                assert!(inputs.contains(part), "{}: {part}", guest.name);
+            }
+            for (source, _) in guest.copied {
+                assert!(inputs.contains(source), "{}: {source}", guest.name);
             }
         }
     }
@@ -249,11 +193,25 @@ mod tests {
     #[test]
     fn toolchains_build_with_their_default_settings() {
         for switch in ["--sync", "--stub-wasi", "--disable"] {
-            for toolchain in ALL {
-                let commands = commands(toolchain);
+            for guest in default::GUESTS {
+                let commands = commands(guest);
                 let mut arguments = commands.iter().flat_map(Command::get_args);
-                assert!(!arguments.any(|argument| argument == switch), "{}", toolchain.name);
+                assert!(!arguments.any(|argument| argument == switch), "{}", guest.name);
             }
+        }
+    }
+
+    #[test]
+    fn the_python_sdk_runs_on_the_same_packages_in_tests_and_in_guests() {
+        let lines = |file: &str| {
+            let text = files::read(&root().join(file)).unwrap();
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let tested = lines("plugins/sdk/python/requirements.txt");
+        let tools = ["componentize-py==", "ziglang=="];
+        for line in lines(PYTHON_PIN) {
+            let is_tool = tools.iter().any(|tool| line.starts_with(tool));
+            assert!(is_tool || tested.contains(&line), "{line}");
         }
     }
 }

@@ -1,0 +1,107 @@
+//! Guests that use the SDKs for TypeScript, Python and C: the conformance plugin, and the twins of
+//! the misdeeds in Rust. Each is built as the README of its SDK says.
+
+use std::process::Command;
+
+use wattle_needs::Program;
+
+use super::{CONTRACT, Guest, PYTHON_PIN, Paths};
+use crate::pages::SDK as TYPESCRIPT;
+use crate::shell::root;
+
+/// The SDK for C, relative to the root.
+const C: &str = "plugins/sdk/c";
+
+/// The modules of the SDK for Python, with the contract.
+const PYTHON: (&str, &str) = ("plugins/sdk/python/src", "sdk/python");
+
+/// The packages of the pages and of the SDK for TypeScript, which the guests share.
+pub(super) const PACKAGES: &str = "sdk/node_modules";
+
+/// What guests of TypeScript depend on.
+const TYPESCRIPT_INPUTS: &[&str] = &[
+    "plugins/package-lock.json",
+    "plugins/sdk/typescript/bin",
+    "plugins/sdk/typescript/build",
+    "plugins/sdk/typescript/package.json",
+    "plugins/sdk/typescript/src",
+    CONTRACT,
+];
+
+/// The guests.
+pub(super) const GUESTS: &[Guest] = &[
+    Guest {
+        name: "conformance-typescript",
+        what: "the TypeScript SDK for conformance",
+        programs: &[Program::Node, Program::Npm],
+        copied: &[("tests/guests/conformance/typescript", "sdk/conformance-typescript")],
+        read: TYPESCRIPT_INPUTS,
+        commands: |paths| typescript(paths, "conformance-typescript"),
+    },
+    Guest {
+        name: "conformance-python",
+        what: "the Python SDK for conformance",
+        programs: &[Program::Python],
+        copied: &[("tests/guests/conformance/python", "sdk/conformance-python"), PYTHON],
+        read: &[PYTHON_PIN],
+        commands: |paths| python(paths, "conformance", "sdk/conformance-python"),
+    },
+    Guest {
+        name: "conformance-c",
+        what: "the C SDK for conformance",
+        programs: &[Program::Python],
+        copied: &[],
+        read: &["tests/guests/conformance/c", C, CONTRACT, PYTHON_PIN],
+        commands: c,
+    },
+    Guest {
+        name: "misdeeds-typescript",
+        what: "the TypeScript SDK with misdeeds",
+        programs: &[Program::Node, Program::Npm],
+        copied: &[("tests/guests/misdeeds/typescript", "sdk/misdeeds-typescript")],
+        read: TYPESCRIPT_INPUTS,
+        commands: |paths| typescript(paths, "misdeeds-typescript"),
+    },
+    Guest {
+        name: "misdeeds-python",
+        what: "the Python SDK with misdeeds",
+        programs: &[Program::Python],
+        copied: &[("tests/guests/misdeeds/python", "sdk/misdeeds-python"), PYTHON],
+        read: &[PYTHON_PIN],
+        commands: |paths| python(paths, "misdeeds", "sdk/misdeeds-python"),
+    },
+];
+
+/// The first command checks types, which the build leaves out.
+fn typescript(paths: &Paths, copy: &str) -> Vec<Command> {
+    let folder = paths.folder.join("sdk").join(copy);
+    let node = |program: &str| {
+        let mut command = Command::new("node");
+        command.current_dir(&folder).arg(program);
+        command
+    };
+    let mut check = node("../node_modules/typescript/bin/tsc");
+    check.args(["--project", "."]);
+    let program = root().join(format!("plugins/{TYPESCRIPT}/bin/wattle-plugin.mjs"));
+    let mut build = node(&program.display().to_string());
+    build.arg("build").arg("--out").arg(paths.folder.join(&paths.guest));
+    vec![check, build]
+}
+
+fn python(paths: &Paths, module: &str, folder: &str) -> Vec<Command> {
+    let arguments = ["-m", "wattle", "build", module, "--path", folder, "--output", &paths.guest];
+    let mut build = paths.command(paths.python.join("python"), &arguments);
+    build.env("PYTHONPATH", paths.folder.join(PYTHON.1)).env("PYTHONDONTWRITEBYTECODE", "1");
+    vec![build]
+}
+
+fn c(paths: &Paths) -> Vec<Command> {
+    let sdk = root().join(C);
+    let own = root().join("tests/guests/conformance/c");
+    let mut compile = paths.zig();
+    compile.arg("-I").arg(&sdk).args(["conformance.c", "calls.c"].map(|file| own.join(file)));
+    let bindings = ["bindings/plugin.c", "bindings/plugin_component_type.o"];
+    compile.args(["wattle.c", "json.c"].into_iter().chain(bindings).map(|file| sdk.join(file)));
+    compile.args(["-o", &paths.guest]);
+    vec![compile]
+}
