@@ -20,7 +20,8 @@ use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::sql::{CommitMarker, SqlTransaction};
 use wattle_run::ports::{BlobStore, Caller, Model, Net, Sql};
 
-/// A model whose N-th completion is `answer N`, and which generates images.
+/// A model whose N-th completion is `answer N`, with the document `{"number": N}` if a request asks
+/// for one, and which generates images.
 #[derive(Default)]
 pub struct ScriptedModel {
     calls: AtomicUsize,
@@ -156,7 +157,7 @@ impl Model for ScriptedModel {
     async fn complete(
         &self,
         _: &Caller,
-        _: &CompletionRequest,
+        request: &CompletionRequest,
         _: &dyn BlobStore,
         deltas: &dyn DeltaSink,
     ) -> Result<Completion, Failure> {
@@ -170,7 +171,7 @@ impl Model for ScriptedModel {
         Ok(Completion {
             id: None,
             parts: vec![Part::Text(format!("answer {call}"))],
-            structured: None,
+            structured: request.response_schema.as_ref().map(|_| json!({ "number": call })),
             finish_reason: FinishReason::Stop,
             usage: Usage { input_tokens: Some(3), output_tokens: Some(2), ..Usage::default() },
             model: "scripted".into(),

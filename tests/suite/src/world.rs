@@ -294,6 +294,18 @@ impl World {
         self.engine.wait(&run).await.expect("the run ends")
     }
 
+    /// Starts a run of a graph, and waits until it ends or is interrupted.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub async fn run_graph(&self, graph: &str, input: Value) -> EndedRun {
+        let graph = Some(GraphName::new(graph).expect("a valid name"));
+        let request = StartRun { graph, ..self.request(None, input) };
+        let run = self.engine.start(request).await.expect("the run starts");
+        self.engine.wait(&run).await.expect("the run ends")
+    }
+
     /// Answers pending interrupts, and waits until the run ends or is interrupted.
     ///
     /// # Errors

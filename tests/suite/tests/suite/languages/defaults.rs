@@ -2,21 +2,19 @@
 //! a node that asks a question and a tool. `cargo xtask clients` builds the guests from
 //! `tests/clients/toolchains`.
 
-use std::fs;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
-use wattle_graph::id::PluginName;
 use wattle_graph::tool::ToolRequest;
 use wattle_kit::need;
-use wattle_kit::needs::{LeftOut, clients};
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::runs::RunOutcome;
 use wattle_run::ports::Plugin;
 use wattle_suite::native::NativePlugin;
-use wattle_suite::server;
 use wattle_suite::world::{World, questions};
+
+use super::load;
 
 const DESK: &str = r#"
 [graphs.desk]
@@ -33,15 +31,11 @@ from = "count"
 to = "approve"
 "#;
 
+/// The name of the plugin.
+const GUEST: &str = "guest";
+
 /// What the node writes to its standard output.
 const SAID: &str = "asking about two words";
-
-/// Loads the guest of a toolchain. The compiled code is cached.
-async fn load(toolchain: &str) -> Result<Arc<dyn Plugin>, LeftOut> {
-    let bytes = fs::read(clients::toolchain(toolchain)?).unwrap();
-    let name = PluginName::new("guest").unwrap();
-    Ok(server::sandbox().load(&name, bytes.into()).await.unwrap())
-}
 
 /// Returns a plugin whose node calls the tool with the text of the state, and writes the result or
 /// the failure.
@@ -107,7 +101,7 @@ fn imports(plugin: &Arc<dyn Plugin>, interface: &str) -> bool {
 
 #[tokio::test]
 async fn the_default_build_of_componentize_qjs_runs() {
-    let plugin = need!(load("quickjs").await);
+    let plugin = need!(load("quickjs", GUEST).await);
     // The runtime has no console.
     assert_eq!(run(&plugin).await, Vec::<String>::new());
     let cause = cause(&plugin).await;
@@ -117,7 +111,7 @@ async fn the_default_build_of_componentize_qjs_runs() {
 
 #[tokio::test]
 async fn the_default_build_of_componentize_js_runs() {
-    let plugin = need!(load("starlingmonkey").await);
+    let plugin = need!(load("starlingmonkey", GUEST).await);
     assert!(imports(&plugin, "wasi:http/outgoing-handler"));
     assert!(run(&plugin).await.iter().any(|line| line == SAID));
     // The runtime takes any exception for the failure of the contract, and finds no code in it.
@@ -127,7 +121,7 @@ async fn the_default_build_of_componentize_js_runs() {
 
 #[tokio::test]
 async fn the_default_build_of_componentize_py_runs() {
-    let plugin = need!(load("python").await);
+    let plugin = need!(load("python", GUEST).await);
     assert!(imports(&plugin, "wasi:sockets/tcp"));
     assert!(run(&plugin).await.iter().any(|line| line == SAID));
     let cause = cause(&plugin).await;
@@ -137,7 +131,7 @@ async fn the_default_build_of_componentize_py_runs() {
 
 #[tokio::test]
 async fn a_module_of_c_with_its_standard_library_runs() {
-    let plugin = need!(load("c").await);
+    let plugin = need!(load("c", GUEST).await);
     assert!(imports(&plugin, "wasi:filesystem/types"));
     assert!(run(&plugin).await.iter().any(|line| line == SAID));
     let cause = cause(&plugin).await;
