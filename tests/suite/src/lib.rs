@@ -7,6 +7,7 @@
 //! * [`scripted`]: model, HTTP and SQL ports with scripted results, which count calls.
 //! * [`world`]: an engine with these parts, which can be killed and started again.
 //! * [`guests`]: the WebAssembly guests that `cargo xtask guests` builds.
+//! * [`misdeeds`]: misdeeds of guests in every language, and how the host ends them.
 //! * [`place`]: a folder with a configuration whose services are a stand-in.
 //! * [`server`]: a whole server in the process of the test, with real components.
 //! * [`asset`]: the asset application's endpoints and tables, as a client sees them.
@@ -38,6 +39,7 @@ pub mod expense;
 pub mod guests;
 pub mod load;
 pub mod lost_put;
+pub mod misdeeds;
 pub mod mortal;
 pub mod native;
 pub mod nl2sql;

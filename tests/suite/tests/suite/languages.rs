@@ -11,6 +11,7 @@ use wattle_suite::server;
 
 mod conformance;
 mod defaults;
+mod hostile;
 
 /// Loads a guest that `cargo xtask clients` built, as a plugin with a name. The compiled code is
 /// cached.

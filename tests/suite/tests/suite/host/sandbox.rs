@@ -1,6 +1,7 @@
 //! A misbehaving guest fails its own run, each in its own way, and nothing else.
 
 use serde_json::{Value, json};
+use wattle_suite::misdeeds::{self, Misdeed};
 use wattle_suite::server::{Setup, TestServer};
 
 /// Returns one graph for each misdeed of the guest `wattle-guest-misdeeds`.
@@ -64,23 +65,23 @@ async fn misbehave(server: &TestServer, node: &str, input: Value) -> (Value, Val
     (fault["fault"].clone(), run["failure"].clone())
 }
 
-/// Runs a misdeed that must fail at this limit.
-async fn reaches(node: &str, input: Value, limit: &str) {
+/// Runs a misdeed, which must end as every misdeed of its kind.
+async fn ends(misdeed: &Misdeed) {
     let server = server().await;
-    let (fault, failure) = misbehave(&server, node, input).await;
-    assert_eq!((&fault, &failure["code"]), (&json!("limit"), &json!("limit")), "{failure}");
-    assert_eq!(failure["details"]["limit"], limit, "{failure}");
-    assert!(failure["details"]["allowed"].is_u64(), "{failure}");
+    let (fault, failure) = misbehave(&server, misdeed.node, misdeed.input()).await;
+    assert_eq!((fault, &failure["code"]), (json!(misdeed.fault()), &json!(misdeed.code)));
+    assert_eq!(failure["details"]["limit"], json!(misdeed.limit), "{failure}");
+    assert_eq!(failure["details"]["allowed"].is_u64(), misdeed.limit.is_some(), "{failure}");
 }
 
 #[tokio::test]
 async fn an_endless_loop_reaches_the_cpu_limit_while_others_run() {
-    reaches("spin", json!({}), "cpu").await;
+    ends(&misdeeds::SPIN).await;
 }
 
 #[tokio::test]
 async fn endless_allocation_reaches_the_memory_limit() {
-    reaches("hog", json!({}), "memory").await;
+    ends(&misdeeds::HOG).await;
 }
 
 #[tokio::test]
@@ -122,7 +123,7 @@ async fn a_typed_failure_keeps_its_code_and_is_retried_only_if_retryable() {
 
 #[tokio::test]
 async fn huge_output_reaches_the_output_limit_and_large_output_does_not() {
-    reaches("huge_output", json!({ "size": 2 << 20 }), "output").await;
+    ends(&misdeeds::HUGE_OUTPUT).await;
     let server = server().await;
     let run = server.run("misdeeds", "huge_output", json!({ "size": 100_000 })).await;
     assert_eq!(run["status"], "completed");
@@ -164,7 +165,7 @@ async fn a_redirect_leads_to_granted_hosts_only() {
 
 #[tokio::test]
 async fn too_many_host_calls_reach_their_limit() {
-    reaches("chatty", json!({ "count": 101 }), "host_calls").await;
+    ends(&Misdeed::at_limit("chatty", r#"{ "count": 101 }"#, "host_calls")).await;
     let server = server().await;
     let run = server.run("misdeeds", "chatty", json!({ "count": 100 })).await;
     assert_eq!(run["status"], "completed", "{run}");
@@ -200,9 +201,8 @@ async fn invalid_writes_are_refused() {
 
 #[tokio::test]
 async fn deep_documents_are_refused() {
+    ends(&misdeeds::DEEP_JSON).await;
     let server = server().await;
-    let (fault, failure) = misbehave(&server, "deep_json", json!({ "depth": 500 })).await;
-    assert_eq!((&fault, &failure["code"]), (&json!("failure"), &json!("invalid")), "{failure}");
     let run = server.run("misdeeds", "deep_json", json!({ "depth": 50 })).await;
     assert_eq!(run["status"], "completed", "{run}");
 }

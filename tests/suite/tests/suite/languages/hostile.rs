@@ -1,0 +1,114 @@
+//! Twins of the misdeeds in Rust: the host ends each like its twin, with the same message, while an
+//! honest node runs.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wattle_graph::event::{EventKind, TaskFault};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::PluginName;
+use wattle_kit::need;
+use wattle_run::grant::Grants;
+use wattle_run::hostcall::runs::RunOutcome;
+use wattle_run::limit::Limits;
+use wattle_run::ports::Plugin;
+use wattle_suite::misdeeds::{self, Misdeed};
+use wattle_suite::world::{World, failure};
+use wattle_suite::{guests, server};
+
+use super::load;
+
+const GRAPHS: &str = r#"
+[graphs.counter]
+entry = "counter"
+[graphs.counter.channels.number]
+[graphs.counter.nodes.counter]
+plugin = "misdeeds"
+
+[graphs.spin]
+entry = "spin"
+[graphs.spin.nodes.spin]
+plugin = "misdeeds"
+
+[graphs.hog]
+entry = "hog"
+[graphs.hog.nodes.hog]
+plugin = "misdeeds"
+
+[graphs.huge_output]
+entry = "huge_output"
+[graphs.huge_output.channels.size]
+[graphs.huge_output.channels.text]
+[graphs.huge_output.nodes.huge_output]
+plugin = "misdeeds"
+
+[graphs.deep_json]
+entry = "deep_json"
+[graphs.deep_json.channels.depth]
+[graphs.deep_json.channels.value]
+[graphs.deep_json.nodes.deep_json]
+plugin = "misdeeds"
+
+[graphs.explore]
+entry = "explore"
+[graphs.explore.channels.reached]
+[graphs.explore.nodes.explore]
+plugin = "misdeeds"
+"#;
+
+/// The name of the plugin, which messages contain.
+const PLUGIN: &str = "misdeeds";
+
+/// Details of a failure that tell what the guest said of it.
+const OF_THE_GUEST: [&str; 2] = ["cause", "output"];
+
+/// Returns a world with a plugin, which has enough memory for every language, and too little CPU time
+/// to be wasted by a test.
+fn world(plugin: Arc<dyn Plugin>) -> World {
+    let limits = Limits { cpu_ms: 500, output_bytes: 1 << 20, ..Limits::default() };
+    World::with_plugins(GRAPHS, vec![(plugin, Grants { limits, ..Grants::default() })])
+}
+
+/// Runs a misdeed and an honest node at once, and returns fault and failure of the misdeed.
+async fn misbehave(world: &World, misdeed: &Misdeed) -> (TaskFault, Failure) {
+    let (ended, honest) = tokio::join!(
+        world.run_graph(misdeed.node, misdeed.input()),
+        world.run_graph("counter", json!({ "number": 1 })),
+    );
+    assert_eq!((honest.outcome, &honest.state["number"]), (RunOutcome::Completed, &json!(2)));
+    let mut events = world.events(&ended.run.thread).await.into_iter();
+    let fault = events.find_map(|event| match event.kind {
+        EventKind::TaskFailed(failed) => Some(failed.fault),
+        _ => None,
+    });
+    let mut failure = failure(&ended);
+    if let Some(Value::Object(details)) = &mut failure.details {
+        details.retain(|key, _| !OF_THE_GUEST.contains(&key.as_str()));
+    }
+    (fault.unwrap(), failure)
+}
+
+/// Checks that the misdeeds of a plugin end like those in Rust, and that it reaches nothing around it.
+async fn compare(twin: Arc<dyn Plugin>) {
+    let name = PluginName::new(PLUGIN).unwrap();
+    let rust = guests::bytes("wattle-guest-misdeeds");
+    let rust = world(server::sandbox().load(&name, rust).await.unwrap());
+    let twin = world(twin);
+    for misdeed in misdeeds::ALL {
+        let (fault, failure) = misbehave(&twin, misdeed).await;
+        assert_eq!((fault, failure.code.as_str()), (misdeed.fault(), misdeed.code), "{failure}");
+        assert_eq!((fault, failure), misbehave(&rust, misdeed).await, "{}", misdeed.node);
+    }
+    let ended = twin.run_graph("explore", json!({})).await;
+    assert_eq!((ended.outcome, &ended.state["reached"]), (RunOutcome::Completed, &json!([])));
+}
+
+#[tokio::test]
+async fn twins_in_typescript_end_like_the_misdeeds_in_rust() {
+    compare(need!(load("misdeeds-typescript", PLUGIN).await)).await;
+}
+
+#[tokio::test]
+async fn twins_in_python_end_like_the_misdeeds_in_rust() {
+    compare(need!(load("misdeeds-python", PLUGIN).await)).await;
+}
