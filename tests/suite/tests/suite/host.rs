@@ -7,6 +7,7 @@ mod control;
 mod crash;
 mod limits;
 mod memory;
+mod messages;
 mod nested;
 mod older;
 mod pages;

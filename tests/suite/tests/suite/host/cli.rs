@@ -1,23 +1,20 @@
 //! The command line with the real binary: its output as text and JSON, and its exit codes.
 
-use std::fs;
-
 use serde_json::{Value, json};
 use wattle_kit::standin::{self, Handle};
 use wattle_suite::binary::{self, Ended};
-use wattle_suite::guests;
 use wattle_suite::place::{self, Place};
 
 const SENTENCE: &str = r#"{"textInput": "昨天买入腾讯 100 股 320"}"#;
 
 /// A folder with the asset application and the misdeeds guest, at a fixed time.
-struct Scene {
-    place: Place,
+pub(super) struct Scene {
+    pub(super) place: Place,
     standin: Handle,
 }
 
 impl Scene {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let standin = standin::Server::start(standin::Config::default()).await.unwrap();
         let place = Place::new();
         place.share_compiled_code();
@@ -30,7 +27,7 @@ impl Scene {
         Self { place, standin }
     }
 
-    async fn run(&self, args: &[&str]) -> Ended {
+    pub(super) async fn run(&self, args: &[&str]) -> Ended {
         binary::run(&self.place, args).await
     }
 
@@ -146,19 +143,6 @@ async fn a_failed_run_has_its_own_exit_code() {
 }
 
 #[tokio::test]
-async fn the_reason_of_a_failed_run_is_printed_once() {
-    let scene = Scene::new().await;
-    scene.place.add_misdeeds(super::sandbox::graphs().as_str());
-    for quiet in [&[][..], &["--quiet"]] {
-        let args = [&["run", "misdeeds/trap", "--input", "{}"][..], quiet].concat();
-        let ended = scene.run(&args).await;
-        assert_eq!(ended.code, 6, "{}", ended.text());
-        assert_eq!(ended.stderr.matches("trapped: a misdeed").count(), 1, "{}", ended.stderr);
-        assert!(ended.stderr.contains("the run failed"), "{}", ended.stderr);
-    }
-}
-
-#[tokio::test]
 async fn threads_are_listed_shown_and_deleted() {
     let scene = Scene::new().await;
     let thread = scene.waiting().await;
@@ -233,40 +217,6 @@ async fn a_bad_graph_shows_all_problems_with_their_lines() {
     let problems = problems.as_array().unwrap();
     assert!(problems.len() >= 5, "{problems:?}");
     assert!(problems.iter().all(|problem| problem["line"].is_u64()), "{problems:?}");
-}
-
-#[tokio::test]
-async fn a_component_that_cannot_be_loaded_is_a_problem_of_the_graph() {
-    let scene = Scene::new().await;
-    let graph = |node: &str| {
-        format!(
-            "[graphs.g]\nentry = \"counter\"\nchannels.number = {{}}\nnodes.counter = {{ {node} }}\n"
-        )
-    };
-    let (folder, file) = ("plugins/misdeeds", "plugins/misdeeds/misdeeds.wasm");
-    let whole = guests::bytes(place::MISDEEDS);
-    let problems = async |expected: &str| {
-        let checked = scene.run(&["graph", "check", folder, "--json"]).await;
-        assert_eq!(checked.code, 1, "{expected}: {}", checked.text());
-        let problems = checked.json()["problems"].clone();
-        let [problem] = problems.as_array().unwrap().as_slice() else { panic!("{problems}") };
-        assert!(problem["file"].as_str().unwrap().ends_with(expected), "{problem}");
-        assert!(problem["message"].is_string() && problem["hint"].is_string(), "{problem}");
-    };
-    scene.place.add_misdeeds(&graph(""));
-    for content in [&b""[..], &whole[..whole.len() / 2], &b"text"[..]] {
-        scene.place.write(file, content);
-        problems(file).await;
-    }
-    fs::remove_file(scene.place.root().join(file)).unwrap();
-    problems(file).await;
-    // A standalone plugin is a problem of graphs that use it.
-    scene.place.write("plugins/other.wasm", "text");
-    scene.place.add_misdeeds(&graph("plugin = \"other\""));
-    problems("plugins/other.wasm").await;
-    scene.place.add_misdeeds(&graph(""));
-    let checked = scene.run(&["graph", "check", folder]).await;
-    assert_eq!(checked.code, 0, "{}", checked.text());
 }
 
 #[tokio::test]
