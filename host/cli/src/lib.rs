@@ -6,6 +6,7 @@
 //! # Layout
 //!
 //! * [`args`]: the arguments; [`command`]: one command per file; [`exit`]: exit codes.
+//! * `cases`: cases of apps, which commands run and compare with what is expected.
 //! * [`config`]: the configuration, `wattle.toml`.
 //! * `data_folder`: the host's own files in the data folder, which files of apps must not meet.
 //! * [`wire`]: builds adapters and engine from the configuration; the only module that uses all of
@@ -17,6 +18,7 @@
 //! * [`error`]: errors of commands.
 
 pub mod args;
+mod cases;
 pub mod client;
 pub mod command;
 pub mod config;

@@ -1,15 +1,8 @@
 //! `wattle eval`: runs the data set of an app and measures the results of the configured models.
 
-mod attach;
-mod case;
-mod day;
-mod interrupt;
-mod matcher;
-mod pointer;
 mod report;
 mod spent;
 mod trial;
-mod wait;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -22,10 +15,10 @@ use wattle_graph::suggest;
 use wattle_run::ports::Clock as _;
 
 use crate::args::EvalArgs;
+use crate::cases::case::{self, Case};
+use crate::cases::day::Today;
+use crate::cases::interrupt::Interrupt;
 use crate::client::{Client, Needs, segment};
-use crate::command::eval::case::Case;
-use crate::command::eval::day::Today;
-use crate::command::eval::interrupt::Interrupt;
 use crate::command::eval::report::Report;
 use crate::command::eval::trial::{Bench, Trial};
 use crate::config::Config;

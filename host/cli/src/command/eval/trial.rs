@@ -11,12 +11,12 @@ use wattle_graph::definition::HumanDuration;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::code;
 
+use crate::cases::case::{Case, Expectation};
+use crate::cases::day::Today;
+use crate::cases::interrupt::Interrupt;
+use crate::cases::wait::{self, Stopped};
 use crate::client::{Client, segment};
-use crate::command::eval::case::{Case, Expectation};
-use crate::command::eval::day::Today;
-use crate::command::eval::interrupt::Interrupt;
 use crate::command::eval::spent::{Prices, Spent};
-use crate::command::eval::wait::{self, Stopped};
 use crate::command::words;
 use crate::error::Error;
 

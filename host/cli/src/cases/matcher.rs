@@ -3,12 +3,12 @@
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::command::eval::day::{Day, Today};
-use crate::command::eval::pointer::Selected;
+use crate::cases::day::{Day, Today};
+use crate::cases::pointer::Selected;
 
 /// A matcher.
 #[derive(Clone, Debug)]
-pub(super) enum Matcher {
+pub(crate) enum Matcher {
     Equal(Value),
     Object(Vec<(String, Matcher)>),
     Array(Vec<Matcher>),
@@ -34,7 +34,7 @@ const TYPES: [&str; 6] = ["string", "number", "boolean", "array", "object", "nul
 
 impl Matcher {
     /// Parses a matcher.
-    pub(super) fn parse(value: &Value) -> Result<Self, String> {
+    pub(crate) fn parse(value: &Value) -> Result<Self, String> {
         match value {
             Value::Object(fields) => match fields.keys().find(|key| key.starts_with('$')) {
                 Some(name) => special(name, fields),
@@ -50,7 +50,7 @@ impl Matcher {
     }
 
     /// Returns true if the matcher accepts the values of a pointer.
-    pub(super) fn fits_selected(&self, selected: &Selected<'_>, today: &Today) -> bool {
+    pub(crate) fn fits_selected(&self, selected: &Selected<'_>, today: &Today) -> bool {
         match selected {
             Selected::One(value) => self.fits(*value, today),
             Selected::Many(values) => self.fits_many(values, today),
@@ -212,7 +212,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::command::eval::pointer::Pointer;
+    use crate::cases::pointer::Pointer;
 
     fn today() -> Today {
         Today { now_ms: 1_736_908_245_000, zone: TimeZone::UTC }

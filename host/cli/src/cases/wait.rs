@@ -7,8 +7,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use wattle_api::document::run::RunDocument;
 use wattle_graph::event::RunStatus;
 
+use crate::cases::interrupt::Interrupt;
 use crate::client::{Client, segment};
-use crate::command::eval::interrupt::Interrupt;
 use crate::error::Error;
 
 /// Timeout for the end of a cancelled run. Only a slow store can delay it.
@@ -16,7 +16,7 @@ const CANCEL_TIME: Duration = Duration::from_secs(30);
 
 /// The reason why a run was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stopped {
+pub(crate) enum Stopped {
     /// The case timed out.
     Timeout,
     /// The user pressed Ctrl-C.
@@ -24,7 +24,7 @@ pub(super) enum Stopped {
 }
 
 /// Waits for a run. Cancels it at the deadline or when the user presses Ctrl-C.
-pub(super) async fn wait(
+pub(crate) async fn wait(
     client: &Client,
     run: &RunDocument,
     deadline: Instant,

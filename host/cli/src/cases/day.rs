@@ -7,16 +7,16 @@ use serde_json::Value;
 
 /// The current time and a time zone.
 #[derive(Clone, Debug)]
-pub(super) struct Today {
+pub(crate) struct Today {
     /// Milliseconds since 1970.
-    pub(super) now_ms: i64,
+    pub(crate) now_ms: i64,
     /// Time zone of dates without a time zone.
-    pub(super) zone: TimeZone,
+    pub(crate) zone: TimeZone,
 }
 
 /// A date in a data set.
 #[derive(Clone, Debug)]
-pub(super) struct Day {
+pub(crate) struct Day {
     which: Which,
     zone: Option<TimeZone>,
 }
@@ -31,7 +31,7 @@ enum Which {
 impl Day {
     /// Parses `-1d`, `+2w`, `2025-01-15` or `01-15`. `zone` is the time zone in which the date is
     /// compared.
-    pub(super) fn parse(text: &str, zone: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, zone: Option<&str>) -> Result<Self, String> {
         let which = away(text).or_else(|| fixed(text)).or_else(|| of_year(text));
         let which = which.ok_or_else(|| {
             format!(
@@ -45,7 +45,7 @@ impl Day {
 
     /// Returns true if a value is on this date. The value can be a date, a time that begins with
     /// the date, or a number of milliseconds since 1970.
-    pub(super) fn fits(&self, value: &Value, today: &Today) -> bool {
+    pub(crate) fn fits(&self, value: &Value, today: &Today) -> bool {
         let zone = self.zone.as_ref().unwrap_or(&today.zone);
         let Some(day) = self.date(today.now_ms, zone) else { return false };
         match value {

@@ -7,14 +7,14 @@ const EVERY: &str = "*";
 
 /// A pointer into the result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pointer {
+pub(crate) struct Pointer {
     text: String,
     segments: Vec<String>,
 }
 
 /// The values that a pointer selects.
 #[derive(Debug, PartialEq)]
-pub(super) enum Selected<'a> {
+pub(crate) enum Selected<'a> {
     /// The value of a pointer without a wildcard; `None` if it does not exist.
     One(Option<&'a Value>),
     /// All values that a pointer with a wildcard matches.
@@ -23,7 +23,7 @@ pub(super) enum Selected<'a> {
 
 impl Pointer {
     /// Parses a pointer.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let Some(rest) = text.strip_prefix('/') else {
             return Err(format!(
                 "`{text}` is not a pointer: it must begin with `/`, such as `/state/messages`"
@@ -42,12 +42,12 @@ impl Pointer {
     }
 
     /// Returns the pointer as it is written in the data set.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// Returns the name under which the report counts all items of an array together.
-    pub(super) fn field(&self) -> String {
+    pub(crate) fn field(&self) -> String {
         let is_index = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
         let name = |segment: &'_ str| if is_index(segment) { EVERY } else { segment }.to_owned();
         let names = self.text.split('/').skip(1).map(name);
@@ -55,7 +55,7 @@ impl Pointer {
     }
 
     /// Returns the values that the pointer selects.
-    pub(super) fn select<'a>(&self, document: &'a Value) -> Selected<'a> {
+    pub(crate) fn select<'a>(&self, document: &'a Value) -> Selected<'a> {
         let mut found = vec![document];
         for segment in &self.segments {
             found = found.into_iter().flat_map(|value| step(value, segment)).collect();
@@ -82,7 +82,7 @@ fn step<'a>(value: &'a Value, segment: &str) -> Vec<&'a Value> {
 
 impl Selected<'_> {
     /// Returns the selected values as one JSON value to show to a person.
-    pub(super) fn shown(&self) -> Value {
+    pub(crate) fn shown(&self) -> Value {
         match self {
             Self::One(found) => found.cloned().unwrap_or_default(),
             Self::Many(found) => found.iter().copied().cloned().collect(),

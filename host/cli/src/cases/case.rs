@@ -6,9 +6,9 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::command::eval::attach;
-use crate::command::eval::matcher::Matcher;
-use crate::command::eval::pointer::Pointer;
+use crate::cases::attach;
+use crate::cases::matcher::Matcher;
+use crate::cases::pointer::Pointer;
 use crate::error::Error;
 
 /// Maximum size of a data set in bytes.
@@ -16,23 +16,23 @@ const FILE_BYTES: u64 = 16 << 20;
 
 /// A case.
 #[derive(Clone, Debug)]
-pub(super) struct Case {
-    pub(super) name: String,
-    pub(super) graph: Option<String>,
-    pub(super) input: Value,
-    pub(super) context: Value,
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) graph: Option<String>,
+    pub(crate) input: Value,
+    pub(crate) context: Value,
     /// Answers to the interrupts of the run, in order.
-    pub(super) answers: Vec<Value>,
-    pub(super) expect: Vec<Expectation>,
+    pub(crate) answers: Vec<Value>,
+    pub(crate) expect: Vec<Expectation>,
 }
 
 /// The expectation for the value at a pointer.
 #[derive(Clone, Debug)]
-pub(super) struct Expectation {
-    pub(super) pointer: Pointer,
-    pub(super) matcher: Matcher,
+pub(crate) struct Expectation {
+    pub(crate) pointer: Pointer,
+    pub(crate) matcher: Matcher,
     /// The matcher as it is written in the data set.
-    pub(super) written: Value,
+    pub(crate) written: Value,
 }
 
 /// A case as it is written in the data set.
@@ -52,7 +52,7 @@ struct Line {
 }
 
 /// Reads a data set. Reports all problems at once.
-pub(super) fn read(file: &Path) -> Result<Vec<Case>, Error> {
+pub(crate) fn read(file: &Path) -> Result<Vec<Case>, Error> {
     let bytes = std::fs::metadata(file).map_err(Error::file("read", file))?.len();
     if bytes > FILE_BYTES {
         return Err(Error::Usage {
@@ -117,7 +117,7 @@ fn case(line: &str, folder: &Path) -> Result<Case, String> {
 }
 
 /// Selects the named cases, or all of them.
-pub(super) fn choose(mut cases: Vec<Case>, only: &[String]) -> Result<Vec<Case>, Error> {
+pub(crate) fn choose(mut cases: Vec<Case>, only: &[String]) -> Result<Vec<Case>, Error> {
     if let Some(unknown) = only.iter().find(|name| cases.iter().all(|it| it.name != **name)) {
         let known: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
         return Err(Error::NotFound {

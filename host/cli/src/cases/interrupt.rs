@@ -6,13 +6,13 @@ use tokio::sync::watch;
 use crate::output::Output;
 
 /// Counts the presses of Ctrl-C, which no longer ends the process.
-pub(super) struct Interrupt {
+pub(crate) struct Interrupt {
     count: watch::Receiver<u32>,
 }
 
 impl Interrupt {
     /// Installs the handler of Ctrl-C.
-    pub(super) fn listen() -> Self {
+    pub(crate) fn listen() -> Self {
         let (sender, count) = watch::channel(0);
         tokio::spawn(async move {
             while signal::ctrl_c().await.is_ok() {
@@ -28,12 +28,12 @@ impl Interrupt {
     }
 
     /// Returns true if Ctrl-C was pressed at least once.
-    pub(super) fn is_pressed(&self) -> bool {
+    pub(crate) fn is_pressed(&self) -> bool {
         *self.count.borrow() > 0
     }
 
     /// Waits until Ctrl-C was pressed `times` times.
-    pub(super) async fn pressed(&self, times: u32) {
+    pub(crate) async fn pressed(&self, times: u32) {
         let mut count = self.count.clone();
         if count.wait_for(|count| *count >= times).await.is_err() {
             // The runtime is shutting down.

@@ -23,7 +23,7 @@ const TYPES: [(&str, &str); 7] = [
 ];
 
 /// Replaces every `{"$file": "name"}` with the file as a data URL.
-pub(super) fn fill(value: &mut Value, folder: &Path) -> Result<(), String> {
+pub(crate) fn fill(value: &mut Value, folder: &Path) -> Result<(), String> {
     match value {
         Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, folder)),
         Value::Object(fields) => {

@@ -1,0 +1,9 @@
+//! Cases: inputs of an app with answers to its interrupts, and what is expected of their runs.
+
+mod attach;
+pub(crate) mod case;
+pub(crate) mod day;
+pub(crate) mod interrupt;
+mod matcher;
+mod pointer;
+pub(crate) mod wait;
