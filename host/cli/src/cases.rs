@@ -6,4 +6,6 @@ pub(crate) mod day;
 pub(crate) mod interrupt;
 mod matcher;
 mod pointer;
+pub(crate) mod runner;
+pub(crate) mod verdict;
 pub(crate) mod wait;

@@ -18,6 +18,7 @@ use crate::args::EvalArgs;
 use crate::cases::case::{self, Case};
 use crate::cases::day::Today;
 use crate::cases::interrupt::Interrupt;
+use crate::cases::runner::Runner;
 use crate::client::{Client, Needs, segment};
 use crate::command::eval::report::Report;
 use crate::command::eval::trial::{Bench, Trial};
@@ -31,6 +32,9 @@ use crate::wire::clock::HostClock;
 /// Path of the data set in the folder of an app.
 const DATA_SET: &str = "eval/cases.jsonl";
 
+/// Metadata key of a thread that contains the name of its case.
+const METADATA: &str = "eval";
+
 /// Runs a data set and prints the report.
 pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Result<Exit, Error> {
     let file = match &args.cases {
@@ -42,15 +46,15 @@ pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Resu
     let prices = config.eval.prices.clone();
     let client = Client::open(config, Needs::Apps).await?;
     let interrupt = Interrupt::listen();
-    let bench = Bench {
+    let runner = Runner {
         client: &client,
         app: &args.app,
         today,
-        prices: &prices,
-        keep: args.keep,
         timeout: args.timeout,
         interrupt: &interrupt,
+        key: METADATA,
     };
+    let bench = Bench { runner, prices: &prices, keep: args.keep };
     let wanted = chosen(&cases, &args);
     let begun = Instant::now();
     let runs = tokio::select! {
@@ -103,8 +107,8 @@ async fn run_all(
     args: &EvalArgs,
 ) -> Result<Vec<Trial>, Error> {
     // Check the app first. Otherwise each case would report that the app is missing.
-    let path = format!("/api/v1/apps/{}", segment(bench.app));
-    let _: AppDocument = bench.client.get(&path).await?;
+    let path = format!("/api/v1/apps/{}", segment(bench.runner.app));
+    let _: AppDocument = bench.runner.client.get(&path).await?;
     let bar = progress(wanted.len(), args.quiet);
     let runs = wanted.iter().map(|case| bench.run(case));
     let mut runs = stream::iter(runs).buffered(args.concurrency.get() as usize);

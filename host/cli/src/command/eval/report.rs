@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::cases::verdict::Check;
 use crate::command::eval::spent::Spent;
-use crate::command::eval::trial::{Check, Trial};
+use crate::command::eval::trial::Trial;
 use crate::command::words;
 use crate::output::Table;
 
@@ -196,7 +197,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::command::eval::trial::Wrong;
+    use crate::cases::verdict::Wrong;
 
     fn trial(name: &str, time_ms: u64, got: Option<Value>) -> Trial {
         let check = Check {

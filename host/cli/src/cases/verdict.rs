@@ -1,0 +1,88 @@
+//! Compares the end of a run with the expectations of its case.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use wattle_api::document::run::{FailureDocument, RunDocument};
+
+use crate::cases::case::{Case, Expectation};
+use crate::cases::day::Today;
+
+/// The result of a case.
+#[derive(Clone, Debug)]
+pub(crate) struct Verdict {
+    /// True if all expectations are met.
+    pub(crate) passed: bool,
+    /// Status of the run; `refused` if the graph rejects the input.
+    pub(crate) status: String,
+    /// Failure of a failed run.
+    pub(crate) failure: Option<FailureDocument>,
+    /// Result of each expectation.
+    pub(crate) checks: Vec<Check>,
+}
+
+/// The result of an expectation.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Check {
+    pub(crate) pointer: String,
+    #[serde(skip)]
+    pub(crate) field: String,
+    pub(crate) passed: bool,
+    /// Expected and actual value of a failed expectation.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) wrong: Option<Wrong>,
+}
+
+/// The expected value and the actual one.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Wrong {
+    pub(crate) expected: Value,
+    pub(crate) got: Value,
+}
+
+impl Verdict {
+    /// Compares the end of a run.
+    pub(crate) fn of_run(case: &Case, run: &RunDocument, today: &Today) -> Self {
+        Self::of(case, &document(run), run.failure.clone(), today)
+    }
+
+    /// Compares the failure of an input that the graph rejects.
+    pub(crate) fn of_refused(case: &Case, failure: FailureDocument, today: &Today) -> Self {
+        let document = json!({ "status": "refused", "failure": failure });
+        Self::of(case, &document, Some(failure), today)
+    }
+
+    fn of(case: &Case, document: &Value, failure: Option<FailureDocument>, today: &Today) -> Self {
+        let checks: Vec<Check> = case.expect.iter().map(|it| check(it, document, today)).collect();
+        let status = document["status"].as_str().unwrap_or_default().to_owned();
+        let expects_status = checks.iter().any(|check| check.pointer == "/status");
+        let ended = expects_status || ["completed", "interrupted"].contains(&status.as_str());
+        let passed = ended && checks.iter().all(|check| check.passed);
+        Self { passed, status, failure, checks }
+    }
+}
+
+/// Returns the JSON object from which pointers select.
+fn document(run: &RunDocument) -> Value {
+    let payloads: Vec<&Value> = run.interrupts.iter().map(|question| &question.payload).collect();
+    let mut document = json!({ "status": run.status, "state": run.state, "interrupts": payloads });
+    if let Some(first) = payloads.first() {
+        document["interrupt"] = (*first).clone();
+    }
+    if let Some(failure) = &run.failure {
+        document["failure"] = json!(failure);
+    }
+    document
+}
+
+fn check(expectation: &Expectation, document: &Value, today: &Today) -> Check {
+    let Expectation { pointer, matcher, written } = expectation;
+    let selected = pointer.select(document);
+    let passed = matcher.fits_selected(&selected, today);
+    let wrong = || Wrong { expected: written.clone(), got: selected.shown() };
+    Check {
+        pointer: pointer.text().to_owned(),
+        field: pointer.field(),
+        passed,
+        wrong: (!passed).then(wrong),
+    }
+}
