@@ -34,6 +34,7 @@ mod seen;
 mod texts;
 mod versions;
 pub mod watch;
+pub(crate) mod watcher;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

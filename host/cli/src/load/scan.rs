@@ -1,6 +1,7 @@
 //! Finds apps and plugins, and detects changes of their files.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -171,7 +172,7 @@ fn search(folder: &Path, levels: u32, found: &mut Found) {
         return;
     }
     for Entry { path, kind, .. } in entries {
-        if is_skipped(&path) {
+        if is_skipped(path.file_name().unwrap_or_default()) {
             continue;
         }
         if kind.is_dir() {
@@ -196,9 +197,9 @@ fn not_searched() -> String {
     )
 }
 
-/// Returns true if a folder or file is hidden, or contains installed packages.
-fn is_skipped(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+/// Returns true if a folder or file with this name is hidden, or contains installed packages.
+pub(super) fn is_skipped(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
     name.starts_with('.') || name == PACKAGES
 }
 
@@ -262,7 +263,8 @@ fn add_folder(
             break;
         }
         let ending = path.extension().and_then(|it| it.to_str());
-        if kind.is_dir() && levels > 1 && !is_skipped(&path) {
+        let name = path.file_name().unwrap_or_default();
+        if kind.is_dir() && levels > 1 && !is_skipped(name) {
             add_folder(print, &path, levels - 1, searched, most)?;
         } else if matches!(ending, Some("toml" | "wasm" | "sql" | "md" | "txt")) {
             add(print, &path);

@@ -1,22 +1,17 @@
 //! Reloads apps, plugins and grants when their files change.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream, SelectAll};
 use notify::RecursiveMode;
-use notify_debouncer_full::{DebounceEventResult, DebouncedEvent, new_debouncer};
-use tokio::sync::mpsc;
 
 use crate::config::Config;
 use crate::error::Error;
 use crate::load::scan::canonical;
+use crate::load::watcher::Watcher;
 use crate::load::{Change, Changes, Loader, manifest};
-
-/// Time without a change before a reload. While a file is being copied, it is incomplete.
-const DEBOUNCE: Duration = Duration::from_millis(300);
 
 /// Watches the configuration file and the folders that it names, and reloads files that change,
 /// until the future is dropped. Calls `report` for each change.
@@ -25,28 +20,8 @@ const DEBOUNCE: Duration = Duration::from_millis(300);
 ///
 /// [`Error::Setup`] if the system cannot watch files.
 pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<(), Error> {
-    let failed = |error: notify::Error| Error::Setup {
-        what: "watching for changed files",
-        message: error.to_string(),
-    };
-    // A capacity of one is sufficient, because each refresh scans all files.
-    let (sender, mut changed) = mpsc::channel(1);
     let config_folder = ConfigFolder::of(loader.config());
-    let tell = move |events: DebounceEventResult| match events {
-        Ok(events) => {
-            let is_other =
-                |path: &PathBuf| config_folder.as_ref().is_some_and(|it| it.ignores(path));
-            // Events without a path say that something was missed.
-            let counts = |event: &DebouncedEvent| {
-                event.paths.is_empty() || !event.paths.iter().all(is_other)
-            };
-            if events.iter().any(counts) {
-                drop(sender.try_send(()));
-            }
-        }
-        Err(errors) => tracing::warn!(?errors, "cannot watch for changed files"),
-    };
-    let mut debouncer = new_debouncer(DEBOUNCE, None, tell).map_err(failed)?;
+    let mut watcher = Watcher::new()?;
     // A folder that does not exist cannot be watched. The plugins folder is created, because
     // operators put new plugins into it.
     let plugins = &loader.config().plugins;
@@ -55,7 +30,12 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
         tracing::warn!(%folder, %error, "cannot create the plugins folder; restart to load it");
     }
     for (folder, mode) in folders(&loader) {
-        if let Err(error) = debouncer.watch(&folder, mode) {
+        let only = config_folder.as_ref().filter(|it| it.folder == folder);
+        let watched = match only.and_then(|it| it.only.as_deref()) {
+            Some(name) => watcher.watch_entry(&folder, name),
+            None => watcher.watch(&folder, mode),
+        };
+        if let Err(error) = watched {
             let folder = folder.display();
             tracing::warn!(%folder, %error, "cannot watch a folder; restart to load changes there");
         }
@@ -67,10 +47,7 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
     loop {
         tokio::select! {
             Some(change) = changes.next() => report(&change),
-            next = changed.recv() => match next {
-                Some(()) => changes.push(stream_of(loader.refresh().await)),
-                None => return Ok(()),
-            },
+            () = watcher.changed() => changes.push(stream_of(loader.refresh().await)),
         }
     }
 }
@@ -97,17 +74,6 @@ impl ConfigFolder {
         let name = file.file_name().map(ToOwned::to_owned);
         let only = name.filter(|_| !has_code && !file.is_symlink());
         Some(Self { folder, only })
-    }
-
-    /// Returns true for another entry of the folder.
-    fn ignores(&self, path: &Path) -> bool {
-        let is_here = || {
-            let parent = path.parent();
-            parent.is_some_and(|parent| parent == self.folder || parent == canonical(&self.folder))
-        };
-        self.only
-            .as_ref()
-            .is_some_and(|only| path.file_name() != Some(only.as_os_str()) && is_here())
     }
 }
 

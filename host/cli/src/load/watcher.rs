@@ -1,0 +1,158 @@
+//! Tells that files in watched folders have changed.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use notify::{RecommendedWatcher, RecursiveMode};
+use notify_debouncer_full::{
+    DebounceEventResult, DebouncedEvent, Debouncer, RecommendedCache, new_debouncer,
+};
+use tokio::sync::mpsc;
+
+use crate::error::Error;
+use crate::load::scan;
+
+/// Time without a change before a change is told. While a file is being copied, it is incomplete.
+const DEBOUNCE: Duration = Duration::from_millis(300);
+
+/// A watched folder.
+struct Root {
+    folder: PathBuf,
+    /// The only entry of the folder whose changes are told; `None` for all entries.
+    only: Option<OsString>,
+}
+
+/// Watches folders. Changes in folders that a scan leaves out, such as the data folder in a hidden
+/// one, are not told. Neither is a file that is only read.
+pub(crate) struct Watcher {
+    debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
+    roots: Arc<Mutex<Vec<Root>>>,
+    changed: mpsc::Receiver<()>,
+}
+
+impl Watcher {
+    /// Creates a watcher without folders.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setup`] if the system cannot watch files.
+    pub(crate) fn new() -> Result<Self, Error> {
+        // A capacity of one is sufficient, because whoever hears of a change looks at all files.
+        let (sender, changed) = mpsc::channel(1);
+        let roots = Arc::new(Mutex::new(Vec::new()));
+        let watched = roots.clone();
+        let tell = move |events: DebounceEventResult| match events {
+            Ok(events) => {
+                let roots = watched.lock().unwrap_or_else(PoisonError::into_inner);
+                if events.iter().any(|event| is_change(event, &roots)) {
+                    // An error means that a change is already waiting, or that nobody waits.
+                    let _ = sender.try_send(());
+                }
+            }
+            Err(errors) => tracing::warn!(?errors, "cannot watch for changed files"),
+        };
+        let debouncer = new_debouncer(DEBOUNCE, None, tell).map_err(|error| Error::Setup {
+            what: "watching for changed files",
+            message: error.to_string(),
+        })?;
+        Ok(Self { debouncer, roots, changed })
+    }
+
+    /// Watches a folder. A folder that is already watched is not watched twice.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system, such as too many watched folders.
+    pub(crate) fn watch(&mut self, folder: &Path, mode: RecursiveMode) -> notify::Result<()> {
+        self.add(folder, mode, None)
+    }
+
+    /// Watches a folder for changes of one entry. Editors replace files by renaming others, so a
+    /// file itself cannot be watched.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub(crate) fn watch_entry(&mut self, folder: &Path, name: &OsStr) -> notify::Result<()> {
+        self.add(folder, RecursiveMode::NonRecursive, Some(name.to_owned()))
+    }
+
+    fn add(
+        &mut self,
+        folder: &Path,
+        mode: RecursiveMode,
+        only: Option<OsString>,
+    ) -> notify::Result<()> {
+        if self.roots().iter().any(|root| root.folder == folder) {
+            return Ok(());
+        }
+        self.debouncer.watch(folder, mode)?;
+        self.roots().push(Root { folder: folder.to_owned(), only });
+        Ok(())
+    }
+
+    /// Locks the watched folders and ignores poisoning: no code that can panic runs under the lock.
+    fn roots(&self) -> MutexGuard<'_, Vec<Root>> {
+        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a change.
+    pub(crate) async fn changed(&mut self) {
+        if self.changed.recv().await.is_none() {
+            // The sender lives as long as the watcher.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn is_change(event: &DebouncedEvent, roots: &[Root]) -> bool {
+    let is_seen = |path: &PathBuf| !is_left_out(path, roots);
+    !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(is_seen))
+}
+
+/// Returns true if the path is below a watched folder, and below none whose changes of it are told:
+/// in each of them, it is another entry than the only one, or there is a hidden folder or an
+/// installed package in between.
+fn is_left_out(path: &Path, roots: &[Root]) -> bool {
+    let below: Vec<_> = roots
+        .iter()
+        .filter_map(|root| Some((root, path.strip_prefix(&root.folder).ok()?)))
+        .collect();
+    let is_skipped = |(root, rest): &(&Root, &Path)| match &root.only {
+        Some(only) => *rest != Path::new(only),
+        None => rest.iter().any(scan::is_skipped),
+    };
+    !below.is_empty() && below.iter().all(is_skipped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_in_hidden_folders_and_packages_are_left_out() {
+        let roots = ["/tmp/.x/app", "/tmp/.x/app/.wattle/build"]
+            .map(|folder| Root { folder: folder.into(), only: None });
+        let is_left_out = |path: &str| is_left_out(Path::new(path), &roots);
+        assert!(is_left_out("/tmp/.x/app/.wattle/data/wattle.redb"));
+        assert!(is_left_out("/tmp/.x/app/node_modules/zod/index.js"));
+        assert!(!is_left_out("/tmp/.x/app/src/app.py"));
+        assert!(!is_left_out("/tmp/.x/app/.wattle/build/app.wasm"), "the operator names it");
+        assert!(!is_left_out("/private/tmp/app.toml"), "a path in another form");
+    }
+
+    #[test]
+    fn only_the_entry_that_is_watched_is_told() {
+        let root = |folder: &str, only: Option<&str>| Root {
+            folder: folder.into(),
+            only: only.map(OsString::from),
+        };
+        let roots = [root("/etc/wattle", Some("wattle.toml")), root("/etc/wattle/plugins", None)];
+        let is_left_out = |path: &str| is_left_out(Path::new(path), &roots);
+        assert!(is_left_out("/etc/wattle/wattle.toml.swp"));
+        assert!(!is_left_out("/etc/wattle/wattle.toml"));
+        assert!(!is_left_out("/etc/wattle/plugins/a.wasm"));
+    }
+}
