@@ -14,6 +14,7 @@
 //! * [`load`]: loads apps and plugins from disk, and reloads them when they change.
 //! * [`server`]: a running server; [`client`]: access to the API, through a server or without one.
 //! * [`project`]: file projections of apps.
+//! * [`scaffold`]: new apps, and the SDKs with which their components are built.
 //! * [`output`]: the only module that prints; [`telemetry`]: logs.
 //! * [`error`]: errors of commands.
 
@@ -28,6 +29,7 @@ pub mod exit;
 pub mod load;
 pub mod output;
 pub mod project;
+pub mod scaffold;
 pub mod server;
 pub mod telemetry;
 pub mod wire;

@@ -1,0 +1,5 @@
+//! New apps, and the SDKs with which their components are built.
+
+mod embedded;
+pub mod language;
+pub mod sdk;
