@@ -1,5 +1,6 @@
 //! `app.toml`: the parts of an app, and the permissions that it requests.
 
+pub mod build;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -9,12 +10,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::mapping::FileProjection;
+use wattle_graph::suggest;
 use wattle_run::ports::store::UNBOUND;
 
 use crate::config::{AppConfig, Config, Needs};
 use crate::load::file::{self, FilePlace, MANIFEST_BYTES};
 use crate::load::grants::GrantTables;
 use crate::load::limits::APP_COMPONENTS;
+use crate::load::manifest::build::BuildTable;
 use crate::load::manifest::tables::Tables;
 use crate::load::migrations::{MigrationRequest, NotPermitted};
 
@@ -27,7 +30,8 @@ pub const FILE: &str = "app.toml";
 pub type ComponentFiles = BTreeMap<PluginName, FilePlace>;
 
 /// The tables of the file.
-const TABLES: [&str; 7] = ["app", "components", "needs", "migrations", "files", "settings", "page"];
+const TABLES: [&str; 8] =
+    ["app", "components", "needs", "migrations", "files", "settings", "page", "build"];
 
 /// The content of `app.toml`.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +50,8 @@ pub struct Manifest {
     pub settings: Map<String, Value>,
     /// `[page]`.
     pub page: Option<PageTable>,
+    /// `[build]`.
+    pub build: Option<BuildTable>,
 }
 
 /// `[page]`: the web page of the app.
@@ -130,6 +136,7 @@ impl Manifest {
         let files = tables.take("files", &[]).unwrap_or_default();
         let settings = tables.take("settings", &[]).unwrap_or_default();
         let page = tables.take("page", &["title", "folder"]);
+        let build: Option<BuildTable> = tables.take("build", &["commands", "outputs"]);
         if app.as_ref().is_some_and(|app| app.name.as_str() == UNBOUND) {
             tables.add(ManifestProblem::new(
                 format!("the app name `{UNBOUND}` is reserved for threads without a graph"),
@@ -142,9 +149,23 @@ impl Manifest {
                 "put several nodes into one component, or split the app",
             ));
         }
+        for name in build.iter().flat_map(|build| build.outputs.keys()) {
+            if !components.contains_key(name) {
+                tables.add(ManifestProblem::new(
+                    format!("`[build]` has an output for the component `{name}`"),
+                    suggest::hint(
+                        name.as_str(),
+                        "the components are",
+                        components.keys().map(PluginName::as_str),
+                    ),
+                ));
+            }
+        }
         let problems = tables.finish(&TABLES);
         match app.filter(|_| problems.is_empty()) {
-            Some(app) => Ok(Self { app, components, needs, migrations, files, settings, page }),
+            Some(app) => {
+                Ok(Self { app, components, needs, migrations, files, settings, page, build })
+            }
             None => Err(problems),
         }
     }
@@ -197,6 +218,7 @@ pub(super) fn component_files(config: &Config, folder: &Path) -> Vec<FilePlace> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scaffold::language::Language;
 
     #[test]
     fn the_documented_manifest_is_read() {
@@ -258,7 +280,7 @@ a = 1
         let sql = "expected one of `database`, `access`, `tables`, `schema`, `functions`, \
                    `timeout`, `rows`, `bytes`";
         let tables = "the tables are: `app`, `components`, `needs`, `migrations`, `files`, \
-                      `settings`, `page`";
+                      `settings`, `page`, `build`";
         let expected = [
             format!("4: unknown field `vesion`, {app}\n  hint: did you mean `version`?"),
             format!("5: unknown field `colour`, {app}"),
@@ -284,6 +306,32 @@ a = 1
         let reserved = format!("[app]\nname = \"{UNBOUND}\"\nversion = \"1\"");
         let [reserved]: [String; 1] = problems(&reserved).try_into().unwrap();
         assert!(reserved.contains("is reserved"), "{reserved}");
+    }
+
+    #[test]
+    fn the_build_of_components_is_read_and_checked() {
+        let head = "[app]\nname = \"notes\"\nversion = \"1\"\n[components]\nnotes = \"a.wasm\"\n";
+        let text = format!(
+            "{head}[build]\nsdk = \"python\"\ncommands = [[\"make\", \"all\"]]\n\
+             outputs = {{ notes = \"out/a.wasm\" }}\n"
+        );
+        let build = Manifest::parse(&text).unwrap().build.unwrap();
+        assert_eq!(build.sdk, Some(Language::Python));
+        assert_eq!(build.commands[0].to_string(), "make all");
+        assert_eq!(build.watch, [Path::new("src")]);
+        let wrong = format!(
+            "{head}[build]\nsdk = \"perl\"\ncommands = [[]]\noutputs = {{ note = \"a.wasm\" }}\n"
+        );
+        let expected = [
+            "7: unknown variant `perl`, expected one of `rust`, `typescript`, `python`, `c`",
+            "8: a command is a list that begins with a program, such as `[\"npm\", \"ci\"]`",
+        ];
+        assert_eq!(problems(&wrong), expected.map(|problem| format!("notes/app.toml:{problem}")));
+        let other =
+            format!("{head}[build]\ncommands = [[\"make\"]]\noutputs = {{ note = \"a.wasm\" }}\n");
+        let [other]: [String; 1] = problems(&other).try_into().unwrap();
+        assert!(other.contains("for the component `note`"), "{other}");
+        assert!(other.contains("did you mean `notes`?"), "{other}");
     }
 
     #[test]
