@@ -6,6 +6,7 @@
 //! # Layout
 //!
 //! * [`args`]: the arguments; [`command`]: one command per file; [`exit`]: exit codes.
+//! * `build`: builds the components of an app.
 //! * `cases`: cases of apps, which commands run and compare with what is expected.
 //! * [`config`]: the configuration, `wattle.toml`.
 //! * `data_folder`: the host's own files in the data folder, which files of apps must not meet.
@@ -19,6 +20,7 @@
 //! * [`error`]: errors of commands.
 
 pub mod args;
+mod build;
 mod cases;
 pub mod client;
 pub mod command;

@@ -1,0 +1,78 @@
+//! Installs what a build needs, once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use wattle_graph::id::Digest;
+
+use crate::build::process;
+use crate::error::Error;
+use crate::load::manifest::build::{BuildCommand, BuildTable};
+
+/// The file with the digest of everything that the last preparation depended on.
+const MARK: &str = "prepared";
+
+/// Runs the commands under `prepare`, unless they have succeeded with the same inputs.
+pub(super) async fn prepare(
+    folder: &Path,
+    table: &BuildTable,
+    sdk: Option<Digest>,
+    work: &Path,
+) -> Result<(), Error> {
+    if table.prepare.is_empty() {
+        return Ok(());
+    }
+    let (mark, inputs) = (work.join(MARK), inputs(folder, table, sdk).to_hex());
+    if fs::read_to_string(&mark).is_ok_and(|prepared| prepared == inputs) {
+        return Ok(());
+    }
+    for command in &table.prepare {
+        process::run(folder, &table.env, command).await?;
+    }
+    fs::create_dir_all(work).map_err(Error::file("create", work))?;
+    fs::write(&mark, inputs).map_err(Error::file("write", &mark))
+}
+
+fn inputs(folder: &Path, table: &BuildTable, sdk: Option<Digest>) -> Digest {
+    // A missing file is an input as well: once it is there, the commands run again.
+    let content =
+        |path: &PathBuf| fs::read(folder.join(path)).ok().map(|content| Digest::of(&content));
+    let files: Vec<Option<Digest>> = table.prepare_inputs.iter().map(content).collect();
+    let commands: &[BuildCommand] = &table.prepare;
+    // A virtual environment of Python has the path of its folder within.
+    let place = folder.display().to_string();
+    let inputs = json!([place, commands, table.env, table.prepare_inputs, files, sdk]);
+    Digest::of(inputs.to_string().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(command: &[&str]) -> BuildTable {
+        let words: Vec<String> = command.iter().map(ToString::to_string).collect();
+        BuildTable {
+            prepare: vec![words.try_into().unwrap()],
+            prepare_inputs: vec!["lock".into()],
+            ..BuildTable::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_preparation_is_repeated_only_after_a_change_or_a_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let (folder, work) = (folder.path(), folder.path().join("work"));
+        let log = table(&["sh", "-c", "echo x >> log"]);
+        let prepared = async |table: &BuildTable, sdk: Option<Digest>| {
+            let done = prepare(folder, table, sdk, &work).await.is_ok();
+            (done, fs::read_to_string(folder.join("log")).unwrap_or_default().lines().count())
+        };
+        assert_eq!(prepared(&table(&["sh", "-c", "exit 1"]), None).await, (false, 0));
+        assert_eq!(prepared(&log, None).await, (true, 1));
+        assert_eq!(prepared(&log, None).await, (true, 1));
+        fs::write(folder.join("lock"), "1").unwrap();
+        assert_eq!(prepared(&log, None).await, (true, 2));
+        assert_eq!(prepared(&log, Some(Digest::of(b"another SDK"))).await, (true, 3));
+    }
+}

@@ -1,0 +1,132 @@
+//! Runs the commands of a build.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use crate::error::Error;
+use crate::load::manifest::build::BuildCommand;
+
+/// Runs a command in a folder, with the environment of this process. Everything that it prints goes
+/// to stderr, since stdout has the data of this process.
+pub(super) async fn run(
+    folder: &Path,
+    env: &BTreeMap<String, String>,
+    command: &BuildCommand,
+) -> Result<(), Error> {
+    let mut process = Command::new(program(folder, &command.program));
+    process.args(&command.arguments).current_dir(folder).envs(env);
+    process.stdin(Stdio::null()).stdout(io::stderr()).stderr(Stdio::inherit());
+    // The program gets a group of its own, so that it can be ended with all that it starts.
+    #[cfg(unix)]
+    process.process_group(0);
+    let mut child = process.kill_on_drop(true).spawn().map_err(|error| {
+        Error::Failed(format!(
+            "cannot start `{command}`: {error}\n  hint: install `{}`, or delete \
+             `.wattle/prepared` so that `prepare` of app.toml runs again",
+            command.program
+        ))
+    })?;
+    let group = Group::of(child.id());
+    let ended = child.wait().await;
+    group.has_ended();
+    match ended {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Error::Failed(format!("`{command}` failed: {status}"))),
+        Err(error) => Err(Error::Failed(format!("cannot wait for `{command}`: {error}"))),
+    }
+}
+
+/// Returns the program. The path of one is relative to the folder, and a name is looked up by the
+/// system.
+fn program(folder: &Path, program: &str) -> PathBuf {
+    if program.contains('/') { folder.join(program) } else { program.into() }
+}
+
+/// The processes that a command has started. They are ended when it is dropped.
+struct Group {
+    leader: Option<u32>,
+}
+
+impl Group {
+    fn of(leader: Option<u32>) -> Self {
+        Self { leader }
+    }
+
+    /// Leaves alone what a command that has ended may have left running.
+    fn has_ended(mut self) {
+        self.leader = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        {
+            use rustix::process::{Pid, Signal, kill_process_group};
+            let leader = self.leader.and_then(|it| i32::try_from(it).ok()).and_then(Pid::from_raw);
+            // An error means that all of them have ended.
+            let _ = leader.map(|leader| kill_process_group(leader, Signal::KILL));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn run_script(folder: &Path, script: &str) -> Result<(), String> {
+        let command = BuildCommand {
+            program: "sh".to_owned(),
+            arguments: vec!["-c".to_owned(), script.to_owned()],
+        };
+        let env = BTreeMap::from([("NAME".to_owned(), "made".to_owned())]);
+        run(folder, &env, &command).await.map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn commands_run_in_the_folder_with_their_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        run_script(folder.path(), "touch $NAME").await.unwrap();
+        assert!(folder.path().join("made").is_file());
+        let error = run_script(folder.path(), "exit 3").await.unwrap_err();
+        assert_eq!(error, "`sh -c exit 3` failed: exit status: 3");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_missing_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = BuildCommand { program: "bin/no".to_owned(), arguments: Vec::new() };
+        let error = run(folder.path(), &BTreeMap::new(), &command).await.unwrap_err().to_string();
+        assert!(error.starts_with("cannot start `bin/no`"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_dropped_command_ends_with_all_that_it_has_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("alive");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+        assert!(made.success());
+        // The shell in the background has the pipe open as long as it lives.
+        let script = "(exec 3> alive; echo started >&3; while :; do sleep 1; done) & wait";
+        let reader = tokio::task::spawn_blocking(move || {
+            use std::io::BufRead as _;
+            let mut lines = io::BufReader::new(std::fs::File::open(fifo).unwrap()).lines();
+            let first = lines.next().unwrap().unwrap();
+            (first, lines)
+        });
+        let mut running = Box::pin(run_script(folder.path(), script));
+        let (first, mut lines) = tokio::select! {
+            ended = &mut running => panic!("it ended: {ended:?}"),
+            read = reader => read.unwrap(),
+        };
+        assert_eq!(first, "started");
+        drop(running);
+        let rest = tokio::task::spawn_blocking(move || lines.next().is_none());
+        assert!(rest.await.unwrap(), "the pipe is closed");
+    }
+}
