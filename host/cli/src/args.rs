@@ -1,5 +1,6 @@
 //! The command-line arguments.
 
+mod author;
 mod eval;
 mod key;
 mod sql;
@@ -15,6 +16,7 @@ use wattle_mcp::check::NOTES_TARGET;
 use crate::exit;
 use crate::load::compiler;
 
+pub use self::author::AppArg;
 pub use self::eval::EvalArgs;
 pub use self::key::{KeyCommand, KeyCreateArgs, KeyRevokeArgs, ScopeWord};
 pub use self::sql::{SqlCommand, SqlReaderArgs};
@@ -56,6 +58,8 @@ impl Args {
 /// The commands.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
+    /// Build the components of an app, as `[build]` of its `app.toml` says
+    Build(AppArg),
     /// Serve HTTP requests until interrupted
     Serve(ServeArgs),
     /// Run a graph and follow it until it ends or is interrupted

@@ -1,5 +1,7 @@
 //! The commands, one per file.
 
+mod app;
+mod build;
 mod control;
 mod doctor;
 mod eval;
@@ -51,10 +53,15 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
     if let Command::Doctor = args.command {
         return doctor::doctor(args.config.as_deref(), output).await;
     }
-    let config = config::read(args.config.as_deref())?;
+    let of_app = match &args.command {
+        Command::Build(it) => app::configuration(it.app.as_deref()),
+        _ => None,
+    };
+    let config = config::read(args.config.as_deref().or(of_app.as_deref()))?;
     match args.command {
         // These commands were executed above.
         Command::Doctor | Command::Compile(_) => Ok(Exit::Ok),
+        Command::Build(args) => Box::pin(build::build(config, &args, output)).await,
         Command::Serve(serve) => serve::serve(config, &serve, output).await,
         Command::Run(run) => {
             let client = Client::open(config, Needs::Apps).await?;

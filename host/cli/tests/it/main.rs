@@ -9,6 +9,7 @@ mod away;
 mod backup;
 mod binary;
 mod blobs;
+mod build;
 mod compile;
 mod control;
 mod crons;

@@ -1,0 +1,50 @@
+//! The app of a command for authors.
+
+use std::path::{Path, PathBuf};
+
+use wattle_graph::suggest;
+
+use crate::config::{Config, DEFAULT_FILE};
+use crate::error::Error;
+use crate::load;
+use crate::load::manifest::FILE;
+
+/// Returns the configuration file in the folder of an app, if the argument names such a folder. A
+/// new app has one, so a command need not be started in its folder.
+pub(super) fn configuration(app: Option<&str>) -> Option<PathBuf> {
+    let folder = Path::new(app?);
+    let file = folder.join(DEFAULT_FILE);
+    (folder.join(FILE).is_file() && file.is_file()).then_some(file)
+}
+
+/// Returns the folder of an app, which need not be in the configuration.
+pub(super) fn folder(config: &Config, app: Option<&str>) -> Result<PathBuf, Error> {
+    let Some(app) = app else { return current(config) };
+    let folder = PathBuf::from(app);
+    if folder.join(FILE).is_file() {
+        return Ok(absolute(&folder));
+    }
+    let mut apps = load::apps(config);
+    apps.remove(app).ok_or_else(|| {
+        let hint = "name the folder of an app, or an app of the configuration";
+        let question = suggest::did_you_mean(app, apps.keys().map(String::as_str));
+        Error::NotFound {
+            message: format!("there is no app `{app}`, and no folder `{app}` with an `{FILE}`"),
+            hint: question.map_or_else(|| hint.to_owned(), |question| format!("{question} {hint}")),
+        }
+    })
+}
+
+/// Returns the current folder, or else that of the configuration.
+fn current(config: &Config) -> Result<PathBuf, Error> {
+    let folders = [PathBuf::from("."), config.base.clone()];
+    let found = folders.into_iter().find(|folder| folder.join(FILE).is_file());
+    found.map(|folder| absolute(&folder)).ok_or_else(|| Error::NotFound {
+        message: format!("there is no `{FILE}` in this folder"),
+        hint: "name an app or its folder, or make an app with `wattle new NAME`".into(),
+    })
+}
+
+fn absolute(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
+}

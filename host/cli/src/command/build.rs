@@ -1,0 +1,53 @@
+//! `wattle build`: builds the components of an app.
+
+use serde::Serialize;
+
+use crate::args::AppArg;
+use crate::build::{AppBuild, Component};
+use crate::command::{app, words};
+use crate::config::Config;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::server::STOP_LIMIT;
+use crate::server::stop::StopSignal;
+use crate::wire::open_sandbox;
+
+/// The components that were built.
+#[derive(Serialize)]
+struct Report {
+    components: Vec<Component>,
+}
+
+pub(super) async fn build(config: Config, args: &AppArg, output: Output) -> Result<Exit, Error> {
+    let build = AppBuild::open(&app::folder(&config, args.app.as_deref())?)?;
+    let sandbox = open_sandbox(&config)?;
+    let stop = StopSignal::listen(STOP_LIMIT)?;
+    let components = tokio::select! {
+        built = build.build(sandbox.as_ref()) => built?,
+        () = stop.received() => return Ok(Exit::Stopped),
+    };
+    output.data(&Report { components }, |report| in_words(&report.components));
+    Ok(Exit::Ok)
+}
+
+/// Describes components: their files, sizes, and what is in them.
+pub(super) fn in_words(components: &[Component]) -> String {
+    let describe = |component: &Component| {
+        let size = words::size(usize::try_from(component.bytes).unwrap_or(usize::MAX));
+        let same = if component.changed { "" } else { ", as before" };
+        let mut lines = vec![format!("{}  {size}{same}", component.file.display())];
+        for (what, names) in [
+            ("nodes", &component.nodes),
+            ("tools", &component.tools),
+            ("reducers", &component.reducers),
+            ("endpoints", &component.routes),
+        ] {
+            if !names.is_empty() {
+                lines.push(format!("  {what:<10}{}", names.join(", ")));
+            }
+        }
+        lines.join("\n")
+    };
+    components.iter().map(describe).collect::<Vec<_>>().join("\n")
+}
