@@ -186,6 +186,28 @@ const char *wattle_ask(const char *payload, const char *schema) {
     return host_failed(&failure);
 }
 
+wattle_output wattle_call(const char *tool, const char *arguments) {
+    wattle_plugin_tools_request_t request = {
+        .tool = lend(tool),
+        .call_id = lend(""),
+        .arguments = lend(arguments),
+    };
+    wattle_plugin_tools_tool_output_t output;
+    wattle_plugin_types_failure_t failure;
+    if (!wattle_plugin_tools_call(&request, &output, &failure)) {
+        host_failed(&failure);
+        return (wattle_output){NULL, NULL, false};
+    }
+    const char *text = "";
+    for (size_t index = 0; index < output.content.len; index += 1) {
+        if (output.content.ptr[index].tag == WATTLE_PLUGIN_TYPES_PART_TEXT) {
+            text = wattle_format("%s%s", text, text_of(output.content.ptr[index].val.text));
+        }
+    }
+    const char *structured = output.structured.is_some ? text_of(output.structured.val) : NULL;
+    return (wattle_output){text, structured, output.is_error};
+}
+
 /* The export `node`. */
 
 static const char *or_empty(const char *schema) { return schema == NULL ? EMPTY_OBJECT : schema; }

@@ -206,6 +206,12 @@ void wattle_log(wattle_level level, const char *message);
  */
 const char *wattle_ask(const char *payload, const char *schema);
 
+/*
+ * Calls a tool by its name or its reference, such as `calculator/add`. The arguments are JSON. The
+ * output has no text if the call failed, and an error of the tool as `is_error`.
+ */
+wattle_output wattle_call(const char *tool, const char *arguments);
+
 /* Returns text like `printf`. */
 __attribute__((format(printf, 1, 2))) const char *wattle_format(const char *format, ...);
 

@@ -61,6 +61,31 @@ bool wattle_plugin_interrupt_ask(
     return false;
 }
 
+/* A tool that returns a text in two parts, and its arguments as data. */
+bool wattle_plugin_tools_call(
+    wattle_plugin_tools_request_t *request,
+    wattle_plugin_tools_tool_output_t *ret,
+    wattle_plugin_tools_failure_t *err
+) {
+    if (request->tool.len != strlen("calculator/add")) {
+        plugin_string_dup(&err->code, "not-found");
+        plugin_string_dup(&err->message, "there is no such tool");
+        err->retryable = false;
+        err->details.is_some = false;
+        return false;
+    }
+    memset(ret, 0, sizeof *ret);
+    ret->content.len = 2;
+    ret->content.ptr = calloc(2, sizeof *ret->content.ptr);
+    ret->content.ptr[0].tag = WATTLE_PLUGIN_TYPES_PART_TEXT;
+    plugin_string_dup(&ret->content.ptr[0].val.text, "in ");
+    ret->content.ptr[1].tag = WATTLE_PLUGIN_TYPES_PART_TEXT;
+    plugin_string_dup(&ret->content.ptr[1].val.text, "all");
+    ret->structured.is_some = true;
+    ret->structured.val = request->arguments;
+    return true;
+}
+
 static bool is(plugin_string_t text, const char *expected) {
     return text.len == strlen(expected) && memcmp(text.ptr, expected, text.len) == 0;
 }
@@ -172,6 +197,15 @@ static void tools_return_errors_for_the_model(void) {
     CHECK(output.is_error);
 }
 
+static void tools_of_others_are_called(void) {
+    wattle_output output = wattle_call("calculator/add", "{\"a\":1}");
+    CHECK(strcmp(output.text, "in all") == 0);
+    CHECK(strcmp(output.structured, "{\"a\":1}") == 0);
+    CHECK(!output.is_error && wattle_failure() == NULL);
+    CHECK(wattle_call("none", "{}").text == NULL);
+    CHECK(strcmp(wattle_failure(), "not-found") == 0);
+}
+
 static void messages_have_levels(void) {
     wattle_log(WATTLE_LOG_WARN, "slow");
     CHECK(strcmp(last_log, "3 slow") == 0);
@@ -226,6 +260,7 @@ static const struct {
     CASE(failures_of_the_host_can_be_handled),
     CASE(tools_return_text),
     CASE(tools_return_errors_for_the_model),
+    CASE(tools_of_others_are_called),
     CASE(messages_have_levels),
     CASE(values_of_json_are_read),
     CASE(broken_json_is_refused),
