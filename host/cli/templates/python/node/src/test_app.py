@@ -1,0 +1,13 @@
+"""Tests of the plugin, without a host.
+
+`wattle build` and then `.wattle/venv/bin/python -m unittest discover src` run them.
+"""
+
+import unittest
+
+import app
+
+
+class Greet(unittest.TestCase):
+    def test_a_person_is_greeted_by_name(self) -> None:
+        self.assertEqual(app.greet("Ada"), {"greeting": "Hello, Ada!"})
