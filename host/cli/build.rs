@@ -1,5 +1,5 @@
-//! Embeds the SDKs with which plugins are built. No registry has them, so those in the binary are the
-//! ones that an app gets.
+//! Embeds the templates of `wattle new`, and the SDKs with which plugins are built. No registry has
+//! the SDKs, so those in the binary are the ones that an app gets.
 
 #![expect(clippy::print_stdout, reason = "cargo reads instructions from standard output")]
 
@@ -14,6 +14,7 @@ use toml::{Table, Value};
 /// Files and folders that are embedded as they are: their paths in the binary, and in the
 /// repository. The first part of a path of an SDK is the name of its language.
 const COPIED: &[(&str, &str)] = &[
+    ("templates", "host/cli/templates"),
     ("sdk/rust/plugins/sdk/Cargo.toml", "plugins/sdk/Cargo.toml"),
     ("sdk/rust/plugins/sdk/README.md", "plugins/sdk/README.md"),
     ("sdk/rust/plugins/sdk/src", "plugins/sdk/src"),

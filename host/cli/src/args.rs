@@ -16,7 +16,7 @@ use wattle_mcp::check::NOTES_TARGET;
 use crate::exit;
 use crate::load::compiler;
 
-pub use self::author::AppArg;
+pub use self::author::{AppArg, NewArgs};
 pub use self::eval::EvalArgs;
 pub use self::key::{KeyCommand, KeyCreateArgs, KeyRevokeArgs, ScopeWord};
 pub use self::sql::{SqlCommand, SqlReaderArgs};
@@ -58,6 +58,8 @@ impl Args {
 /// The commands.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
+    /// Make the folder of a new app: a component, a graph, and tests
+    New(NewArgs),
     /// Build the components of an app, as `[build]` of its `app.toml` says
     Build(AppArg),
     /// Serve HTTP requests until interrupted

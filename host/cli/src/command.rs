@@ -12,6 +12,7 @@ mod input;
 mod key;
 mod mcp;
 mod model;
+mod new;
 mod plugin;
 mod replay;
 mod run;
@@ -53,6 +54,9 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
     if let Command::Doctor = args.command {
         return doctor::doctor(args.config.as_deref(), output).await;
     }
+    if let Command::New(new) = &args.command {
+        return new::new(new, output);
+    }
     let of_app = match &args.command {
         Command::Build(it) => app::configuration(it.app.as_deref()),
         _ => None,
@@ -60,7 +64,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
     let config = config::read(args.config.as_deref().or(of_app.as_deref()))?;
     match args.command {
         // These commands were executed above.
-        Command::Doctor | Command::Compile(_) => Ok(Exit::Ok),
+        Command::Doctor | Command::Compile(_) | Command::New(_) => Ok(Exit::Ok),
         Command::Build(args) => Box::pin(build::build(config, &args, output)).await,
         Command::Serve(serve) => serve::serve(config, &serve, output).await,
         Command::Run(run) => {

@@ -31,6 +31,7 @@ fn help_screens() {
     let folder = empty();
     let screens: &[&[&str]] = &[
         &[],
+        &["new"],
         &["build"],
         &["serve"],
         &["run"],

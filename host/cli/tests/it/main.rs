@@ -24,6 +24,7 @@ mod keys;
 mod loading;
 mod migrations;
 mod native;
+mod new;
 mod principal;
 mod projections;
 mod queue;

@@ -1,0 +1,220 @@
+//! The files of a new app.
+//!
+//! They come from layers of templates: those of all apps, those of a kind of apps, those of a
+//! language, and those of both. A file that several layers have consists of all of their parts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use clap::ValueEnum;
+
+use crate::error::Error;
+use crate::scaffold::embedded;
+use crate::scaffold::language::Language;
+
+/// Prefix of templates for hidden files and folders.
+const HIDDEN: &str = "dot-";
+
+/// Maximum length of the name of an app. Registries of packages accept longer ones, but names of
+/// threads and files contain it.
+const NAME_BYTES: usize = 64;
+
+/// The kind of a new app.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// An app whose graph has two nodes, of which one asks a person
+    App,
+    /// A tool, and a graph whose node calls it
+    Tool,
+    /// A single node in a graph
+    Node,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::App => "app",
+            Self::Tool => "tool",
+            Self::Node => "node",
+        })
+    }
+}
+
+/// Returns the files of a new app by their paths in its folder.
+pub fn files(name: &str, language: Language, kind: Kind) -> BTreeMap<String, String> {
+    let layers = [
+        "common".to_owned(),
+        format!("kind/{kind}"),
+        format!("{language}/common"),
+        format!("{language}/{kind}"),
+    ];
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    for layer in layers {
+        for (path, content) in embedded::files_in(format!("templates/{layer}")) {
+            let path = match path.strip_prefix(HIDDEN) {
+                Some(hidden) => format!(".{hidden}"),
+                None => path.to_owned(),
+            };
+            files.entry(path).or_default().push_str(&filled(content, name));
+        }
+    }
+    files
+}
+
+/// Returns a template with the name of the app in its places.
+fn filled(content: &[u8], name: &str) -> String {
+    let text = String::from_utf8_lossy(content);
+    // Cargo names the file of a library after its crate.
+    text.replace("{{name}}", name).replace("{{crate}}", &name.replace('-', "_"))
+}
+
+/// Writes the files of a new app into a folder, which must be empty or not exist. Returns their
+/// paths.
+///
+/// # Errors
+///
+/// [`Error::Usage`] for a name that not every tool accepts and for a folder with files,
+/// [`Error::File`].
+pub fn write(
+    folder: &Path,
+    name: &str,
+    language: Language,
+    kind: Kind,
+) -> Result<Vec<String>, Error> {
+    check(name)?;
+    if folder.exists() && fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_some())
+    {
+        return Err(Error::Usage {
+            message: format!("`{}` exists and is no empty folder", folder.display()),
+            hint: "choose another name, or remove it".into(),
+        });
+    }
+    let files = files(name, language, kind);
+    for (path, text) in &files {
+        let file = folder.join(path);
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+        }
+        fs::write(&file, text).map_err(Error::file("write", &file))?;
+    }
+    Ok(files.into_keys().collect())
+}
+
+/// Checks that every tool of every language accepts the name.
+fn check(name: &str) -> Result<(), Error> {
+    let is_known =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+    let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
+    if begins && name.len() <= NAME_BYTES && name.bytes().all(is_known) {
+        return Ok(());
+    }
+    Err(Error::Usage {
+        message: format!("`{}` cannot be the name of an app", name.escape_default()),
+        hint: format!(
+            "use up to {NAME_BYTES} of the letters `a-z`, digits, `-` and `_`, with a letter first"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_graph::check::{AnyPlugin, check_toml};
+
+    use super::*;
+    use crate::cases::case;
+    use crate::config;
+    use crate::load::manifest::Manifest;
+
+    /// Calls a function for each language and kind.
+    fn for_each(mut test: impl FnMut(Language, Kind, BTreeMap<String, String>)) {
+        for language in Language::value_variants() {
+            for kind in Kind::value_variants() {
+                test(*language, *kind, files("my-app", *language, *kind));
+            }
+        }
+    }
+
+    #[test]
+    fn each_app_has_a_manifest_a_graph_cases_and_sources() {
+        for_each(|language, kind, files| {
+            let manifest = Manifest::parse(&files["app.toml"]).unwrap();
+            let build = manifest.build.unwrap();
+            assert_eq!(build.sdk, Some(language), "{language} {kind}");
+            let output = build.outputs.values().next().unwrap();
+            assert!(output.starts_with(".wattle"), "{language} {kind}: {}", output.display());
+            assert!(build.watch.contains(&"src".into()));
+            for file in ["graph.toml", "tests/cases.jsonl", "wattle.toml", ".gitignore"] {
+                assert!(files.contains_key(file), "{language} {kind}: {file}");
+            }
+            assert!(files.keys().any(|path| path.starts_with("src/")), "{language} {kind}");
+            for (path, text) in &files {
+                assert!(!text.contains("{{") && !text.contains(char::REPLACEMENT_CHARACTER));
+                assert!(!path.contains(HIDDEN), "{language} {kind}: {path}");
+            }
+        });
+    }
+
+    #[test]
+    fn graphs_and_cases_are_those_of_the_kind_in_every_language() {
+        for kind in Kind::value_variants() {
+            let of = |language| files("my-app", language, *kind);
+            let rust = of(Language::Rust);
+            for language in [Language::Typescript, Language::Python, Language::C] {
+                for file in ["graph.toml", "tests/cases.jsonl", "wattle.toml"] {
+                    assert_eq!(of(language)[file], rust[file], "{language} {kind}: {file}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn configurations_graphs_and_cases_are_valid() {
+        for kind in Kind::value_variants() {
+            let folder = tempfile::tempdir().unwrap();
+            let folder = folder.path();
+            write(folder, "my-app", Language::Rust, *kind).unwrap();
+            let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
+            let config = config::parse(&read("wattle.toml"), folder).unwrap();
+            assert_eq!(config.apps.len(), 1);
+            let graphs = check_toml("graph.toml", &read("graph.toml"), &AnyPlugin).unwrap();
+            assert_eq!(graphs[0].name.as_str(), "main");
+            assert!(!case::read(&folder.join("tests/cases.jsonl")).unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_node_takes_at_most_twenty_lines() {
+        for (language, file) in [
+            (Language::Rust, "src/lib.rs"),
+            (Language::Typescript, "src/index.ts"),
+            (Language::Python, "src/app.py"),
+            (Language::C, "src/plugin.c"),
+        ] {
+            let source = &files("my-app", language, Kind::Node)[file];
+            let lines = source.lines().filter(|line| !line.trim().is_empty()).count();
+            assert!(lines <= 20, "{language}: {lines} lines");
+        }
+    }
+
+    #[test]
+    fn names_that_a_tool_would_refuse_are_refused() {
+        for name in ["a", "my-app", "my_app2"] {
+            assert!(check(name).is_ok(), "{name}");
+        }
+        for name in ["", "App", "2a", "-a", "a.b", "a/b", "../a", "é", "a".repeat(65).as_str()] {
+            assert!(check(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_folder_with_files_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = folder.path().join("my-app");
+        write(&app, "my-app", Language::Python, Kind::Node).unwrap();
+        let error = write(&app, "my-app", Language::C, Kind::Node).unwrap_err().to_string();
+        assert!(error.contains("is no empty folder"), "{error}");
+        assert!(!app.join("src/plugin.c").exists());
+    }
+}
