@@ -27,9 +27,19 @@ use self::refusing_ports::ZonedClock;
 pub use self::refusing_ports::replay_ports;
 pub use self::report::{Counts, Divergence, Replay, Skipped};
 
+/// The code with which a thread is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Against {
+    /// The version that the thread is pinned to. A difference means that the record, settings or the host have changed.
+    Pinned,
+    /// Any other version. A difference is what the change of the code does.
+    Current,
+}
+
 /// Code, ports and recorded data that the replay of every superstep of a thread shares.
 struct ReplayContext<'r> {
     app: Arc<App>,
+    against: Against,
     /// The root graph.
     root: Arc<GraphVersion>,
     ports: Ports,
@@ -37,41 +47,45 @@ struct ReplayContext<'r> {
     recording: &'r Recording,
 }
 
-/// Replays a thread.
+/// Replays a thread with the code of an app.
 ///
-/// `app` is the code that the thread is pinned to. The replay reads blobs from `ports`, since the journal does not
-/// contain their bytes. The journal has the results of all other calls.
+/// The replay reads blobs from `ports`, since the journal does not contain their bytes. The journal has the results of
+/// all other calls.
 ///
 /// # Errors
 ///
-/// `broken` if the export was changed; `conflict` if `app` is another version.
+/// `broken` if the export was changed; `conflict` if `app` is another version and must not be; `not-found` if the app
+/// does not have the graph of the thread.
 pub async fn replay_thread(
     export: &Export,
     app: Arc<App>,
     ports: Ports,
+    against: Against,
 ) -> Result<Replay, Failure> {
     export.verify().map_err(|error| Failure::new(code::BROKEN, error.to_string()))?;
     let thread = &export.header.thread;
-    let graph_version = app
-        .graphs
-        .get(&thread.graph)
-        .filter(|graph_version| graph_version.version == thread.version);
-    let root = graph_version.cloned().ok_or_else(|| {
-        Failure::new(
-            code::CONFLICT,
-            format!(
+    let root = match (app.graphs.get(&thread.graph), against) {
+        (None, Against::Current) => {
+            let message = format!("app `{}` has no graph `{}`", app.name, thread.graph);
+            return Err(Failure::new(code::NOT_FOUND, message));
+        }
+        (Some(graph), Against::Current) => graph.clone(),
+        (Some(graph), Against::Pinned) if graph.version == thread.version => graph.clone(),
+        (_, Against::Pinned) => {
+            let message = format!(
                 "thread `{}` is pinned to version {} of graph `{}`, but another version is loaded",
                 thread.id, thread.version, thread.graph
-            ),
-        )
-    })?;
+            );
+            return Err(Failure::new(code::CONFLICT, message));
+        }
+    };
     let recording = Recording::of(export)?;
     let clock = match &export.header.time_zone {
         Some(zone) => Arc::new(ZonedClock::new(ports.clock, zone)),
         None => ports.clock,
     };
     let ports = Ports { clock, ..ports };
-    let context = ReplayContext { app, root, ports, export, recording: &recording };
+    let context = ReplayContext { app, against, root, ports, export, recording: &recording };
     let mut replay = Replay::default();
     for (checkpoint, namespace) in recording.incomplete() {
         let left_out = Counts::of_superstep(recording.events_since(checkpoint));
@@ -95,7 +109,10 @@ impl ReplayContext<'_> {
         let graph = self.graph_of(meta);
         let reason = match &graph {
             None => "the graph is unknown",
-            Some(graph) if meta.version.is_some_and(|version| version != graph.version) => {
+            Some(graph)
+                if self.against == Against::Pinned
+                    && meta.version.is_some_and(|version| version != graph.version) =>
+            {
                 "the checkpoint was made by another version of the code"
             }
             Some(_) => "",

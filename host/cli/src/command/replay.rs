@@ -9,7 +9,7 @@ use futures::TryStreamExt as _;
 use serde_json::Value;
 use wattle_run::export::{Export, ExportParts};
 use wattle_run::limit::EXPORT_BYTES;
-use wattle_run::replay::{Counts, Replay, replay_thread};
+use wattle_run::replay::{Against, Counts, Replay, replay_thread};
 
 use crate::args::{ReplayArgs, ThreadExportArgs};
 use crate::client::{Client, Needs, segment};
@@ -119,9 +119,11 @@ async fn rerun_with(code: &OfflineCode, export: &Export) -> Result<Replay, Error
             .into(),
     })?;
     let ports = code.ports_for(export).await;
-    Box::pin(replay_thread(export, app, ports)).await.map_err(|failure| Error::Usage {
-        message: failure.message,
-        hint: "`wattle trace --verify` checks threads of the store".into(),
+    Box::pin(replay_thread(export, app, ports, Against::Pinned)).await.map_err(|failure| {
+        Error::Usage {
+            message: failure.message,
+            hint: "`wattle trace --verify` checks threads of the store".into(),
+        }
     })
 }
 

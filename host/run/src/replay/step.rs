@@ -80,8 +80,15 @@ impl Superstep<'_> {
     pub(super) async fn replay_tasks(&self, replay: &mut Replay) {
         let tasks = self.planned();
         for task in tasks.values() {
-            let Some(node) = self.graph_version.graph.node(&task.node) else { continue };
             let finished = self.lineage.finished.get(&task.id);
+            let Some(node) = self.graph_version.graph.node(&task.node) else {
+                if let Some(finished) = finished {
+                    let (message, node) = ("the graph has no such node", json!(task.node));
+                    let missing = self.task_divergence(finished, message, node, Value::Null);
+                    replay.add_divergence(missing);
+                }
+                continue;
+            };
             if let NodeKind::Graph { .. } = node.body {
                 // The supersteps of the subgraph are replayed one by one.
                 self.replay_subgraph(task, finished, replay).await;

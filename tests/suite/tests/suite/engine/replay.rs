@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::TryStreamExt as _;
 use serde_json::{Value, json};
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{NodeName, ThreadId};
 use wattle_run::app::App;
 use wattle_run::engine::Engine;
@@ -12,7 +13,7 @@ use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunOutcome, RunService, StartRun};
 use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{Durability, PruneStrategy, RunOptions};
-use wattle_run::replay::{Counts, Replay, replay_ports, replay_thread};
+use wattle_run::replay::{Against, Counts, Replay, replay_ports, replay_thread};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
@@ -87,6 +88,14 @@ fn app(twist: &'static str) -> Arc<App> {
 }
 
 async fn replayed(text: &str, app: Arc<App>) -> Replay {
+    replayed_against(text, app, Against::Pinned).await
+}
+
+async fn replayed_against(text: &str, app: Arc<App>, against: Against) -> Replay {
+    try_replay(text, app, against).await.unwrap()
+}
+
+async fn try_replay(text: &str, app: Arc<App>, against: Against) -> Result<Replay, Failure> {
     let world = World::new(GRAPH, plugin(""));
     let ports = replay_ports(
         Arc::new(MemoryStore::new()),
@@ -95,7 +104,7 @@ async fn replayed(text: &str, app: Arc<App>) -> Replay {
         BlobLinks::new(b"test"),
         Arc::new(world.clock.clone()),
     );
-    replay_thread(&Export::read(text).unwrap(), app, ports).await.unwrap()
+    replay_thread(&Export::read(text).unwrap(), app, ports, against).await
 }
 
 #[tokio::test]
@@ -144,6 +153,52 @@ async fn a_new_call_is_a_divergence_and_is_not_made() {
     let divergence = only_divergence("call").await;
     assert_eq!((divergence.call, divergence.node.unwrap().as_str()), (Some(2), "think"));
     assert_eq!(divergence.now["request"]["url"], "https://example.com/new");
+}
+
+/// Returns the app in another version: a part of its graph file is replaced.
+fn other_version(from: &str, to: &str, twist: &'static str) -> Arc<App> {
+    assert!(GRAPH.contains(from));
+    let world = World::new(&GRAPH.replace(from, to), plugin(twist));
+    world.engine.catalog().apps().remove(0)
+}
+
+const THINK: &str = "[graphs.main.nodes.think]\n";
+const SLOWER: &str = "[graphs.main.nodes.think]\ntimeout = \"50s\"\n";
+
+#[tokio::test]
+async fn another_version_that_does_the_same_replays_a_thread() {
+    let (_world, text) = finished().await;
+    let app = other_version(THINK, SLOWER, "");
+    let refused = try_replay(&text, app.clone(), Against::Pinned).await.unwrap_err();
+    assert_eq!(refused.code, "conflict");
+    let replay = replayed_against(&text, app, Against::Current).await;
+    assert_eq!((replay.divergences, replay.skipped), (Vec::new(), Vec::new()));
+    assert_eq!((replay.tasks, replay.checkpoints, replay.calls), (3, 4, 4));
+}
+
+#[tokio::test]
+async fn another_version_is_compared_with_what_a_thread_recorded() {
+    let (_world, text) = finished().await;
+    let changed = other_version(THINK, SLOWER, "write");
+    let replay = replayed_against(&text, changed, Against::Current).await;
+    assert_eq!(replay.divergences.len(), 1, "{:?}", replay.divergences);
+    assert!(replay.divergences[0].now.to_string().contains("more"));
+
+    let edge = ", { from = \"inner\", to = \"ask\" }";
+    let node = "[graphs.main.nodes.ask]\nplugin = \"p\"\n";
+    let removed = GRAPH.replace(edge, "").replace(node, "");
+    let app = World::new(&removed, plugin("")).engine.catalog().apps().remove(0);
+    let replay = replayed_against(&text, app, Against::Current).await;
+    let ask = NodeName::new("ask").unwrap();
+    let mut missing = replay.divergences.iter().filter(|it| it.node.as_ref() == Some(&ask));
+    assert_eq!(missing.next().unwrap().message, "the graph has no such node");
+
+    let renamed = other_version("[graphs.main", "[graphs.other", "");
+    let refused = try_replay(&text, renamed, Against::Current).await.unwrap_err();
+    assert_eq!(
+        (refused.code.as_str(), refused.message.contains("no graph `main`")),
+        ("not-found", true)
+    );
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, RunService};
 use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{RunOptions, ThreadStatus};
-use wattle_run::replay::{replay_ports, replay_thread};
+use wattle_run::replay::{Against, replay_ports, replay_thread};
 use wattle_run::time_travel::{ForkFrom, ForkInto, ForkThread, HistoryQuery, StateView};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
@@ -106,8 +106,8 @@ async fn replays(world: &World, thread: &ThreadId) {
         Arc::new(world.clock.clone()),
     );
     let app = world.engine.catalog().apps().remove(0);
-    let replay =
-        replay_thread(&Export::read(&text).expect("the export is complete"), app, ports).await;
+    let export = Export::read(&text).expect("the export is complete");
+    let replay = replay_thread(&export, app, ports, Against::Pinned).await;
     assert_eq!(replay.expect("the replay succeeds").divergences, []);
 }
 

@@ -18,7 +18,7 @@ use wattle_run::grant::{Grants, InDoubtPolicy, MemoryAccess, MemoryRule};
 use wattle_run::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun};
 use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{LeaseHolder, PruneStrategy, RunOptions};
-use wattle_run::replay::{replay_ports, replay_thread};
+use wattle_run::replay::{Against, replay_ports, replay_thread};
 use wattle_run::time_travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 use wattle_suite::scripted::unavailable;
@@ -345,7 +345,8 @@ impl Stage {
             Arc::new(self.world.clock.clone()),
         );
         let app = self.world.engine.catalog().apps().remove(0);
-        let replayed = replay_thread(&Export::read(&text).unwrap(), app, ports).await.unwrap();
+        let export = Export::read(&text).unwrap();
+        let replayed = replay_thread(&export, app, ports, Against::Pinned).await.unwrap();
         Seen {
             what: "replayed".to_owned(),
             data: json!({ "calls": replayed.calls, "divergences": replayed.divergences.len() }),
