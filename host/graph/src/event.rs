@@ -1,6 +1,6 @@
-//! Events of a thread. The event log is the source of truth: the journal, streams, traces and audit
-//! views are projections of it.
+//! Events of a thread: the source of truth, of which journal, streams and traces are projections.
 
+mod anonymous;
 mod shown;
 
 use serde::{Deserialize, Serialize};

@@ -5,6 +5,7 @@
 //! replay the thread without the host that it comes from.
 
 mod compressed;
+mod test_case;
 mod untrusted;
 
 use std::collections::BTreeMap;

@@ -73,7 +73,10 @@ fn events_without_a_principal_keep_their_json() {
         assert_eq!(serde_json::to_string(&event).unwrap(), text);
         let principal = r#","principal":{"key":"k1","tenant":"acme","user":"jane"}}"#;
         let named = text.strip_suffix('}').unwrap().to_owned() + principal;
-        let event: Event = serde_json::from_str(&named).unwrap();
+        let mut event: Event = serde_json::from_str(&named).unwrap();
         assert_eq!(serde_json::to_string(&event).unwrap(), named);
+        event.make_anonymous();
+        let anonymous = text.replace(r#""by":"policy""#, r#""by":"""#);
+        assert_eq!(serde_json::to_string(&event).unwrap(), anonymous);
     }
 }

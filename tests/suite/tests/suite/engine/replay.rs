@@ -6,6 +6,7 @@ use futures::TryStreamExt as _;
 use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{NodeName, ThreadId};
+use wattle_graph::principal::Principal;
 use wattle_run::app::App;
 use wattle_run::engine::Engine;
 use wattle_run::export::{Export, ExportError, ExportParts};
@@ -160,6 +161,31 @@ fn other_version(from: &str, to: &str, twist: &'static str) -> Arc<App> {
     assert!(GRAPH.contains(from));
     let world = World::new(&GRAPH.replace(from, to), plugin(twist));
     world.engine.catalog().apps().remove(0)
+}
+
+#[tokio::test]
+async fn an_export_as_a_test_replays_and_names_nobody() {
+    let world = World::new(GRAPH, plugin(""));
+    let user = Principal { user: Some("jane".to_owned()), ..Principal::default() };
+    let start = StartRun {
+        principal: Some(user),
+        metadata: [("ticket".to_owned(), json!("of jane"))].into(),
+        ..world.request(None, json!({ "out": "begun" }))
+    };
+    let run = world.engine.start(start).await.unwrap();
+    let waiting = world.engine.wait(&run).await.unwrap();
+    world.answer(&waiting.run.thread, json!("yes")).await;
+    let text = exported(&world.engine, &waiting.run.thread).await;
+    assert!(text.contains("of jane") && text.matches("jane").count() > 1, "{text}");
+    let lines = Export::read(&text).unwrap().into_test().into_lines().unwrap().join("\n");
+    assert!(!lines.contains("jane"), "{lines}");
+    let export = Export::read(&lines).unwrap();
+    assert_eq!(export.verify().unwrap().seal, None);
+    assert_eq!(export.header.code, None);
+    let replay = replayed_against(&lines, app(""), Against::Current).await;
+    assert_eq!((replay.divergences.len(), replay.tasks, replay.calls), (0, 3, 4));
+    let sealed = Export::read(&text).unwrap();
+    assert_eq!(sealed.clone().into_lines().unwrap().join("\n"), text.trim_end());
 }
 
 const THINK: &str = "[graphs.main.nodes.think]\n";

@@ -1,0 +1,50 @@
+//! Exports as tests: what the code did, without who asked for it.
+
+use super::{Export, ExportLine};
+
+impl Export {
+    /// Removes what another version of the code does not need to execute the thread again: the
+    /// code, metadata of clients, and the parties that made requests. Seals cover the latter, so
+    /// the export has none, and nothing shows a later change of the file.
+    ///
+    /// What nodes read stays: inputs, context, tenant, answers and results of calls.
+    #[must_use]
+    pub fn into_test(mut self) -> Self {
+        let header = &mut self.header;
+        header.thread.metadata.clear();
+        for run in &mut header.runs {
+            run.spec = None;
+        }
+        header.code = None;
+        header.parts.code = false;
+        (header.seal, header.pruned_seal) = (None, None);
+        self.code.clear();
+        self.policy = None;
+        for batch in &mut self.batches {
+            batch.seal = None;
+            for event in &mut batch.events {
+                event.make_anonymous();
+            }
+            if let Some(checkpoint) = &mut batch.checkpoint {
+                checkpoint.metadata.clear();
+            }
+        }
+        self
+    }
+
+    /// Returns the lines of the file, without line breaks.
+    ///
+    /// # Errors
+    ///
+    /// Values that cannot be serialized, which no export that was read has.
+    pub fn into_lines(self) -> Result<Vec<String>, serde_json::Error> {
+        let Self { header, batches, code, policy, blobs } = self;
+        let batches = batches.into_iter().map(|batch| ExportLine::Batch(Box::new(batch)));
+        let rules = policy.into_iter().map(|rules| ExportLine::Rules(Box::new(rules)));
+        let code = code.into_iter().map(ExportLine::Code).chain(rules);
+        let blobs = blobs.into_iter().map(ExportLine::Blob);
+        let first = serde_json::to_string(&header);
+        let rest = code.chain(batches).chain(blobs).map(|line| serde_json::to_string(&line));
+        std::iter::once(first).chain(rest).collect()
+    }
+}
