@@ -252,6 +252,9 @@ pub struct ThreadExportArgs {
     /// Leave out the blobs of the thread
     #[arg(long)]
     pub no_blobs: bool,
+    /// Write a test that `wattle test` runs: without the code, metadata, and who made requests
+    #[arg(long)]
+    pub as_test: bool,
 }
 
 /// Arguments of `replay`.

@@ -127,7 +127,7 @@ async fn threads(config: Config, command: ThreadCommand, output: Output) -> Resu
         | ThreadCommand::Migrate(_)
         | ThreadCommand::Edit(_)
         | ThreadCommand::Fork(_) => Needs::Apps,
-        ThreadCommand::Export(args) if !args.no_code => Needs::Apps,
+        ThreadCommand::Export(args) if !args.no_code && !args.as_test => Needs::Apps,
         _ => Needs::Store,
     };
     let client = Client::open(config, needs).await?;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use futures::TryStreamExt as _;
 use serde_json::Value;
@@ -30,6 +30,9 @@ pub(super) async fn export(
     args: &ThreadExportArgs,
     output: Output,
 ) -> Result<Exit, Error> {
+    if args.as_test {
+        return export_test(client, args, output).await;
+    }
     let parts = ExportParts { code: !args.no_code, blobs: !args.no_blobs };
     let mut pieces = client.pieces(&path(&args.thread, parts)).await?;
     let Some(file) = &args.file else {
@@ -41,7 +44,7 @@ pub(super) async fn export(
         return Ok(Exit::Ok);
     };
     // The file is renamed when it is complete, so that a reader never sees a part of it.
-    let draft = file.with_extension("draft");
+    let draft = draft_of(file);
     let mut bytes = 0;
     {
         let mut out = std::fs::File::create(&draft).map_err(Error::file("write", &draft))?;
@@ -51,7 +54,37 @@ pub(super) async fn export(
         }
         out.sync_all().map_err(Error::file("write", &draft))?;
     }
-    std::fs::rename(&draft, file).map_err(Error::file("write", file))?;
+    finish(&draft, file, bytes, output)
+}
+
+/// Exports a thread as a test, which has no code and names no caller.
+async fn export_test(
+    client: &Client,
+    args: &ThreadExportArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    let parts = ExportParts { code: false, blobs: !args.no_blobs };
+    let text = whole(client, &args.thread, parts).await?;
+    let unreadable = |message: String| Error::Server { address: "the server".into(), message };
+    let export = Export::read(&text).map_err(|error| unreadable(error.to_string()))?;
+    let lines = export.into_test().into_lines().map_err(|error| unreadable(error.to_string()))?;
+    let text = lines.join("\n") + "\n";
+    let Some(file) = &args.file else {
+        Output::raw(text.as_bytes());
+        return Ok(Exit::Ok);
+    };
+    let draft = draft_of(file);
+    std::fs::write(&draft, &text).map_err(Error::file("write", &draft))?;
+    finish(&draft, file, text.len(), output)
+}
+
+fn draft_of(file: &Path) -> PathBuf {
+    file.with_extension("draft")
+}
+
+/// Gives a complete file its name.
+fn finish(draft: &Path, file: &Path, bytes: usize, output: Output) -> Result<Exit, Error> {
+    std::fs::rename(draft, file).map_err(Error::file("write", file))?;
     let done = serde_json::json!({ "file": file, "bytes": bytes });
     output.data(&done, |_| format!("{} in `{}`", words::size(bytes), file.display()));
     Ok(Exit::Ok)
@@ -67,7 +100,8 @@ pub(super) async fn rerun(
         read(Path::new(&args.target))?
     } else {
         let client = Client::open(config.clone(), Needs::Store).await?;
-        let text = whole(&client, &args.target).await;
+        // This process reads code and blobs itself.
+        let text = whole(&client, &args.target, ExportParts::default()).await;
         client.close().await;
         text?
     };
@@ -92,9 +126,9 @@ fn read(file: &Path) -> Result<String, Error> {
     std::fs::read_to_string(file).map_err(Error::file("read", file))
 }
 
-/// Exports a thread without its code and blobs, which this process reads itself.
-async fn whole(client: &Client, thread: &str) -> Result<String, Error> {
-    let pieces = client.pieces(&path(thread, ExportParts::default())).await?;
+/// Returns the export of a thread as one text.
+async fn whole(client: &Client, thread: &str, parts: ExportParts) -> Result<String, Error> {
+    let pieces = client.pieces(&path(thread, parts)).await?;
     let pieces: Vec<_> = pieces.try_collect().await?;
     let text = pieces.concat();
     String::from_utf8(text).map_err(|error| Error::Server {

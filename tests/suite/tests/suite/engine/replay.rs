@@ -184,8 +184,8 @@ async fn an_export_as_a_test_replays_and_names_nobody() {
     assert_eq!(export.header.code, None);
     let replay = replayed_against(&lines, app(""), Against::Current).await;
     assert_eq!((replay.divergences.len(), replay.tasks, replay.calls), (0, 3, 4));
-    let sealed = Export::read(&text).unwrap();
-    assert_eq!(sealed.clone().into_lines().unwrap().join("\n"), text.trim_end());
+    let sealed = Export::read(&text).unwrap().into_lines().unwrap();
+    assert_eq!(sealed.join("\n"), text.trim_end());
 }
 
 const THINK: &str = "[graphs.main.nodes.think]\n";
