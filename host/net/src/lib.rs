@@ -39,4 +39,5 @@ pub use address_class::is_address_allowed;
 pub use config::NetConfig;
 pub use error::NetError;
 pub use outbound::OutboundHttp;
+pub use rule::check_request;
 pub use secret::{Rejection, Secrets, TokenSource};

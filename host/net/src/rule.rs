@@ -6,6 +6,7 @@ use reqwest::Url;
 use url::Host;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::grant::{Grants, HttpRule};
+use wattle_run::hostcall::http::HttpRequest;
 use wattle_run::ports::Caller;
 
 use crate::address_class::is_address_allowed;
@@ -52,6 +53,20 @@ pub(crate) fn authorize(
         }
         _ => Ok(permissions),
     }
+}
+
+/// Checks that the rules allow a request, for an adapter that answers it without sending it.
+///
+/// # Errors
+///
+/// `denied` with the rule to add, and `invalid` for a URL that cannot be requested.
+pub fn check_request(
+    caller: &Caller,
+    rules: &[HttpRule],
+    request: &HttpRequest,
+) -> Result<(), Failure> {
+    let url = request_url::parse(&request.url)?;
+    authorize(caller, rules, &request.method, &url).map(drop)
 }
 
 /// Returns the failure of a request whose host resolves to a blocked address.

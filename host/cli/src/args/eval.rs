@@ -8,7 +8,7 @@ use wattle_graph::definition::{HumanDuration, ParseDurationError};
 
 /// Default of `--timeout`. The longest case of the example apps calls six models in sequence, each
 /// with a timeout of up to 90 seconds.
-const DEFAULT_TIMEOUT: &str = "10m";
+pub(super) const DEFAULT_TIMEOUT: &str = "10m";
 
 /// Maximum of `--timeout`. No case takes longer than a day.
 const MAX_TIMEOUT: HumanDuration = HumanDuration::from_ms(24 * 60 * 60 * 1_000);
@@ -51,7 +51,7 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "the pass rate must be a number from 0 to 1, such as 0.9".to_owned())
 }
 
-fn timeout(text: &str) -> Result<HumanDuration, String> {
+pub(super) fn timeout(text: &str) -> Result<HumanDuration, String> {
     let span: HumanDuration =
         text.parse().map_err(|error: ParseDurationError| error.to_string())?;
     if span.as_ms() == 0 || span > MAX_TIMEOUT {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::cases::attach;
+use crate::cases::calls::AnsweredCall;
 use crate::cases::matcher::Matcher;
 use crate::cases::pointer::Pointer;
 use crate::error::Error;
@@ -23,6 +24,8 @@ pub(crate) struct Case {
     pub(crate) context: Value,
     /// Answers to the interrupts of the run, in order.
     pub(crate) answers: Vec<Value>,
+    /// Calls of the run that the case answers.
+    pub(crate) calls: Vec<AnsweredCall>,
     pub(crate) expect: Vec<Expectation>,
 }
 
@@ -46,6 +49,8 @@ struct Line {
     context: Value,
     #[serde(default)]
     answers: Vec<Value>,
+    #[serde(default)]
+    calls: Vec<Value>,
     expect: Map<String, Value>,
     #[serde(default, rename = "note")]
     _note: Option<String>,
@@ -99,7 +104,7 @@ fn case(line: &str, folder: &Path) -> Result<Case, String> {
         // The case is a single line. Its line number in the file is reported separately.
         error.to_string().replace(" at line 1 column", " at column")
     })?;
-    let Line { name, graph, mut input, context, answers, expect, _note: _ } = line;
+    let Line { name, graph, mut input, context, answers, calls, expect, _note: _ } = line;
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.is_empty() || !name.bytes().all(is_name) {
         return Err(format!("`{name}` is not a valid name of a case: use `a-z`, `0-9` and `-`"));
@@ -113,7 +118,11 @@ fn case(line: &str, folder: &Path) -> Result<Case, String> {
         Ok(Expectation { pointer: Pointer::parse(&pointer)?, matcher, written })
     };
     let expect = expect.into_iter().map(expectation).collect::<Result<_, String>>()?;
-    Ok(Case { name, graph, input, context, answers, expect })
+    let call = |(index, written): (usize, &Value)| {
+        AnsweredCall::parse(written).map_err(|why| format!("`calls/{index}`: {why}"))
+    };
+    let calls = calls.iter().enumerate().map(call).collect::<Result<_, String>>()?;
+    Ok(Case { name, graph, input, context, answers, calls, expect })
 }
 
 /// Selects the named cases, or all of them.
@@ -162,6 +171,7 @@ mod tests {
 {"name": "e", "input": {}, "expect": {"/rows": 1}}
 {"name": "f", "input": {}, "expect": {"/state/a": {"$like": 1}}}
 {"name": "g", "input": {"picture": {"$file": "../x.png"}}, "expect": {"/status": 1}}
+{"name": "i", "input": {}, "calls": [{"llm": {}}], "expect": {"/status": 1}}
 {"name": "h","#;
         insta::assert_snapshot!(problems(text));
         assert_eq!(problems("# nothing\n"), "1: there is no case\n");

@@ -4,6 +4,11 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 use serde_json::Value;
+use wattle_run::ports::Clock as _;
+
+use crate::config::ClockConfig;
+use crate::error::Error;
+use crate::wire::clock::HostClock;
 
 /// The current time and a time zone.
 #[derive(Clone, Debug)]
@@ -12,6 +17,15 @@ pub(crate) struct Today {
     pub(crate) now_ms: i64,
     /// Time zone of dates without a time zone.
     pub(crate) zone: TimeZone,
+}
+
+impl Today {
+    /// Returns the time and the time zone of the host's clock.
+    pub(crate) fn of(config: &ClockConfig) -> Result<Self, Error> {
+        let clock = HostClock::new(config)?;
+        let zone = TimeZone::get(clock.time_zone()).unwrap_or(TimeZone::UTC);
+        Ok(Self { now_ms: clock.now_ms(), zone })
+    }
 }
 
 /// A date in a data set.

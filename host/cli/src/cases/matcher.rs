@@ -57,6 +57,11 @@ impl Matcher {
         }
     }
 
+    /// Returns true if the matcher accepts a value.
+    pub(crate) fn fits_value(&self, value: &Value, today: &Today) -> bool {
+        self.fits(Some(value), today)
+    }
+
     fn fits_many(&self, values: &[&Value], today: &Today) -> bool {
         match self {
             Self::OneOf(any) => any.iter().any(|it| it.fits_many(values, today)),

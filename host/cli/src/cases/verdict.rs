@@ -61,6 +61,32 @@ impl Verdict {
     }
 }
 
+/// Maximum number of characters that are shown of a value for a failed expectation.
+const SHOWN_CHARS: usize = 160;
+
+/// Describes why a case failed: the failure of its run, and the expectations that are not met.
+pub(crate) fn shown(failure: Option<&FailureDocument>, checks: &[Check]) -> Vec<String> {
+    let failure = failure.map(|failure| format!("  {}: {}", failure.code, failure.message));
+    let wrong = |check: &Check| {
+        let wrong = check.wrong.as_ref()?;
+        Some(format!(
+            "  {}\n    expected  {}\n    got       {}",
+            check.pointer,
+            flat(&wrong.expected),
+            flat(&wrong.got)
+        ))
+    };
+    failure.into_iter().chain(checks.iter().filter_map(wrong)).collect()
+}
+
+fn flat(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
 /// Returns the JSON object from which pointers select.
 fn document(run: &RunDocument) -> Value {
     let payloads: Vec<&Value> = run.interrupts.iter().map(|question| &question.payload).collect();

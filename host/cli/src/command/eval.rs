@@ -9,10 +9,8 @@ use std::time::Instant;
 
 use futures::{StreamExt as _, stream};
 use indicatif::{ProgressBar, ProgressStyle};
-use jiff::tz::TimeZone;
 use wattle_api::document::app::AppDocument;
 use wattle_graph::suggest;
-use wattle_run::ports::Clock as _;
 
 use crate::args::EvalArgs;
 use crate::cases::case::{self, Case};
@@ -27,7 +25,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::load;
 use crate::output::Output;
-use crate::wire::clock::HostClock;
 
 /// Path of the data set in the folder of an app.
 const DATA_SET: &str = "eval/cases.jsonl";
@@ -42,7 +39,16 @@ pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Resu
         None => data_set(&config, &args.app)?,
     };
     let cases = case::choose(case::read(&file)?, &args.only)?;
-    let today = today(&config)?;
+    if let Some(case) = cases.iter().find(|case| !case.calls.is_empty()) {
+        return Err(Error::Usage {
+            message: format!("case `{}` of `{}` answers calls itself", case.name, file.display()),
+            hint:
+                "`wattle eval` measures the configured models; put the case into `tests`, and run \
+                   it with `wattle test`"
+                    .into(),
+        });
+    }
+    let today = Today::of(&config.clock)?;
     let prices = config.eval.prices.clone();
     let client = Client::open(config, Needs::Apps).await?;
     let interrupt = Interrupt::listen();
@@ -91,13 +97,6 @@ fn data_set(config: &Config, app: &str) -> Result<PathBuf, Error> {
         message: format!("app `{app}` has no data set `{DATA_SET}`"),
         hint: "name one with `--cases FILE`".into(),
     })
-}
-
-/// Returns the time and the time zone of the host's clock.
-fn today(config: &Config) -> Result<Today, Error> {
-    let clock = HostClock::new(&config.clock)?;
-    let zone = TimeZone::get(clock.time_zone()).unwrap_or(TimeZone::UTC);
-    Ok(Today { now_ms: clock.now_ms(), zone })
 }
 
 /// Runs the cases. The results have the order of the cases.

@@ -5,16 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::cases::verdict::Check;
+use crate::cases::verdict;
 use crate::command::eval::spent::Spent;
 use crate::command::eval::trial::Trial;
 use crate::command::words;
 use crate::output::Table;
-
-/// Maximum number of characters that are shown of a value for a failed expectation.
-const SHOWN_CHARS: usize = 160;
 
 /// The results of a data set.
 #[derive(Clone, Debug, Serialize)]
@@ -165,39 +161,19 @@ fn cells(name: &str, score: Score) -> [String; 4] {
 
 fn failed(trial: &Trial) -> String {
     let mut lines = vec![format!("{}: {}", trial.name, trial.status)];
-    if let Some(failure) = &trial.failure {
-        lines.push(format!("  {}: {}", failure.code, failure.message));
-    }
-    let wrong = |check: &Check| {
-        let wrong = check.wrong.as_ref()?;
-        Some(format!(
-            "  {}\n    expected  {}\n    got       {}",
-            check.pointer,
-            flat(&wrong.expected),
-            flat(&wrong.got)
-        ))
-    };
-    lines.extend(trial.checks.iter().filter_map(wrong));
+    lines.extend(verdict::shown(trial.failure.as_ref(), &trial.checks));
     if let Some(thread) = &trial.thread {
         lines.push(format!("  thread {thread}"));
     }
     lines.join("\n")
 }
 
-fn flat(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::cases::verdict::Wrong;
+    use crate::cases::verdict::{Check, Wrong};
 
     fn trial(name: &str, time_ms: u64, got: Option<Value>) -> Trial {
         let check = Check {

@@ -1,0 +1,158 @@
+//! Models, services and tools that answer with the entries of the running case.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde_json::Value;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::llm::{Completion, CompletionRequest};
+use wattle_run::grant::HttpRule;
+use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
+use wattle_run::hostcall::tools::ToolInfo;
+use wattle_run::limit::NetLimits;
+use wattle_run::ports::model::{DeltaSink, RouteInfo};
+use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
+use wattle_run::ports::{BlobStore, Caller, Model, Net, ToolServers};
+
+use crate::cases::calls::{Answer, AnsweredCall};
+use crate::cases::case::Case;
+use crate::cases::day::Today;
+
+/// The ports of a host whose calls the running case answers. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct CasePorts {
+    state: Arc<Mutex<State>>,
+    today: Today,
+}
+
+#[derive(Default)]
+struct State {
+    case: String,
+    /// Entries that have answered no call, with their places in the case.
+    left: Vec<(usize, AnsweredCall)>,
+}
+
+impl CasePorts {
+    /// Creates ports that refuse every call until a case begins.
+    pub(crate) fn new(today: Today) -> Self {
+        Self { state: Arc::default(), today }
+    }
+
+    /// Answers calls with the entries of a case from now on.
+    pub(crate) fn begin(&self, case: &Case) {
+        let left = case.calls.iter().cloned().enumerate().collect();
+        *self.lock() = State { case: case.name.clone(), left };
+    }
+
+    /// Ends the case. Returns the entries that have answered no call.
+    pub(crate) fn end(&self) -> Vec<(usize, AnsweredCall)> {
+        std::mem::take(&mut *self.lock()).left
+    }
+
+    /// Locks the state and ignores poisoning: no code that can panic runs under the lock.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the first entry that answers a request.
+    fn take<T>(
+        &self,
+        what: &str,
+        request: &impl Serialize,
+        of_kind: impl Fn(&Answer) -> Option<Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let request = serde_json::to_value(request).unwrap_or_default();
+        let mut state = self.lock();
+        let found = state.left.iter().position(|(_, entry)| {
+            of_kind(&entry.answer).is_some() && entry.fits(&request, &self.today)
+        });
+        let answer = found.and_then(|at| of_kind(&state.left.remove(at).1.answer));
+        answer.unwrap_or_else(|| Err(refused(&state.case, what)))
+    }
+}
+
+fn refused(case: &str, what: &str) -> Failure {
+    let message = format!(
+        "no entry under `calls` of case `{case}` answers this {what}; add one, or run `wattle test \
+         --live`"
+    );
+    Failure::new(code::DENIED, message)
+}
+
+#[async_trait]
+impl Model for CasePorts {
+    fn has_route(&self, _: &Caller, _: &str) -> bool {
+        true
+    }
+
+    fn route(&self, _: &Caller, route: &str) -> Option<RouteInfo> {
+        Some(RouteInfo {
+            provider: "case".to_owned(),
+            model: route.to_owned(),
+            has_fallback: false,
+            candidates: 1,
+        })
+    }
+
+    async fn complete(
+        &self,
+        _: &Caller,
+        request: &CompletionRequest,
+        _: &dyn BlobStore,
+        deltas: &dyn DeltaSink,
+    ) -> Result<Completion, Failure> {
+        let what = format!("call of the model route `{}`", request.route);
+        let completion = self.take(&what, request, |answer| match answer {
+            Answer::Completion(completion) => Some(completion.clone()),
+            Answer::Response(_) => None,
+        })?;
+        completion.deltas().into_iter().for_each(|delta| deltas.push(delta));
+        Ok(completion)
+    }
+
+    async fn set_route(&self, _: &Caller, route: &str, _: Value) -> Result<(), Failure> {
+        Err(refused(&self.lock().case, &format!("change of the route `{route}`")))
+    }
+}
+
+#[async_trait]
+impl Net for CasePorts {
+    async fn send(
+        &self,
+        caller: &Caller,
+        rules: &[HttpRule],
+        _: &NetLimits,
+        request: &HttpRequest,
+        _: &dyn BlobStore,
+    ) -> Result<HttpResponse, Failure> {
+        wattle_net::check_request(caller, rules, request)?;
+        let what = format!("request `{} {}`", request.method, request.url);
+        let mut response = self.take(&what, request, |answer| match answer {
+            Answer::Response(response) => Some(response.clone()),
+            Answer::Completion(_) => None,
+        })?;
+        response.url.clone_from(&request.url);
+        Ok(response)
+    }
+}
+
+#[async_trait]
+impl ToolServers for CasePorts {
+    fn has_server(&self, _: &str) -> bool {
+        true
+    }
+
+    async fn list(&self, _: &Caller, server: &str) -> Result<Vec<ToolInfo>, Failure> {
+        Err(refused(&self.lock().case, &format!("use of the MCP server `{server}`")))
+    }
+
+    async fn call(
+        &self,
+        _: &Caller,
+        server: &str,
+        _: ServerCall<'_>,
+    ) -> Result<ServerCallResult, Failure> {
+        Err(refused(&self.lock().case, &format!("call of the MCP server `{server}`")))
+    }
+}
