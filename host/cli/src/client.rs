@@ -19,6 +19,7 @@ use tower::ServiceExt as _;
 use wattle_api::problem::ProblemDocument;
 use wattle_api::{Operator, unguarded_router};
 use wattle_graph::principal::Principal;
+use wattle_run::engine::Engine;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -75,7 +76,16 @@ impl Client {
         if let Some(remote) = server_of(&config).await? {
             return Ok(Self::Remote(remote));
         }
-        let host = Box::pin(Host::open(config, Overrides::default())).await?;
+        Self::local(config, needs, Overrides::default()).await
+    }
+
+    /// Opens the store in this process, whether or not a server has it open.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Host::open`].
+    pub async fn local(config: Config, needs: Needs, overrides: Overrides) -> Result<Self, Error> {
+        let host = Box::pin(Host::open(config, overrides)).await?;
         if needs != Needs::Store {
             host.warnings.iter().for_each(|warning| Output::warning(warning));
             let (mut changes, mut coming) = host.load_apps(Output::note).await?;
@@ -97,6 +107,14 @@ impl Client {
     /// Returns true if a server serves the API.
     pub fn is_remote(&self) -> bool {
         matches!(self, Self::Remote(_))
+    }
+
+    /// Returns the engine, if this process serves the API.
+    pub fn engine(&self) -> Option<&Engine> {
+        match self {
+            Self::Remote(_) => None,
+            Self::Local(local) => Some(&local.host.engine),
+        }
     }
 
     /// Sends a `GET` request and parses the response.

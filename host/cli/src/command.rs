@@ -19,6 +19,7 @@ mod run;
 mod serve;
 mod sql;
 mod store;
+mod test;
 mod thread;
 mod trace;
 mod travel;
@@ -59,6 +60,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
     }
     let of_app = match &args.command {
         Command::Build(it) => app::configuration(it.app.as_deref()),
+        Command::Test(it) => app::configuration(it.app.app.as_deref()),
         _ => None,
     };
     let config = config::read(args.config.as_deref().or(of_app.as_deref()))?;
@@ -66,6 +68,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         // These commands were executed above.
         Command::Doctor | Command::Compile(_) | Command::New(_) => Ok(Exit::Ok),
         Command::Build(args) => Box::pin(build::build(config, &args, output)).await,
+        Command::Test(args) => Box::pin(test::test(config, &args, output)).await,
         Command::Serve(serve) => serve::serve(config, &serve, output).await,
         Command::Run(run) => {
             let client = Client::open(config, Needs::Apps).await?;

@@ -27,7 +27,7 @@ use wattle_mcp::McpServers;
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::ports::observer::Observers;
-use wattle_run::ports::{BlobStore, Clock, Model, Net, Sandbox, Store};
+use wattle_run::ports::{BlobStore, Clock, Model, Net, Sandbox, Store, ToolServers};
 use wattle_sql::Databases;
 use wattle_store::PostgresConfig;
 use wattle_telemetry::Telemetry;
@@ -61,6 +61,8 @@ pub struct Overrides {
     pub model: Option<Arc<dyn Model>>,
     /// Outbound HTTP.
     pub net: Option<Arc<dyn Net>>,
+    /// Tools of MCP servers.
+    pub tools: Option<Arc<dyn ToolServers>>,
     /// Sandbox of guests.
     pub sandbox: Option<Arc<dyn Sandbox>>,
     /// Environment variables. Default: those of the process.

@@ -1,7 +1,9 @@
-//! Arguments of the commands for authors of apps: `new`, `build`.
+//! Arguments of the commands for authors of apps: `new`, `build`, `test`.
 
 use clap::Args;
+use wattle_graph::definition::HumanDuration;
 
+use crate::args::eval::{DEFAULT_TIMEOUT, timeout};
 use crate::scaffold::files::Kind;
 use crate::scaffold::language::Language;
 
@@ -25,4 +27,24 @@ pub struct AppArg {
     /// Folder of the app, or name of an app of the configuration [default: the current folder]
     #[arg(value_name = "APP")]
     pub app: Option<String>,
+}
+
+/// Arguments of `test`.
+#[derive(Clone, Debug, Args)]
+pub struct TestArgs {
+    /// The app.
+    #[command(flatten)]
+    pub app: AppArg,
+    /// Run only the test with this name; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub only: Vec<String>,
+    /// Use the models, services and databases of the configuration
+    #[arg(long)]
+    pub live: bool,
+    /// Do not build the components first
+    #[arg(long)]
+    pub no_build: bool,
+    /// Time limit of a case, such as `90s`
+    #[arg(long, value_name = "TIME", default_value = DEFAULT_TIMEOUT, value_parser = timeout)]
+    pub timeout: HumanDuration,
 }

@@ -41,6 +41,7 @@ fn next_steps(name: &str, language: Language, kind: Kind) -> String {
 
   cd {name}
   wattle build                      build the component; the first time fetches packages
-  wattle run {name} --input '{input}'"
+  wattle run {name} --input '{input}'
+  wattle test                       run the cases in `tests`"
     )
 }

@@ -115,7 +115,8 @@ pub(super) async fn rerun(
     Ok(if replayed.divergences.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-fn read(file: &Path) -> Result<String, Error> {
+/// Reads the file of an export.
+pub(super) fn read(file: &Path) -> Result<String, Error> {
     let bytes = std::fs::metadata(file).map_err(Error::file("read", file))?.len();
     if bytes > EXPORT_BYTES {
         return Err(Error::Usage {
@@ -162,21 +163,7 @@ async fn rerun_with(code: &OfflineCode, export: &Export) -> Result<Replay, Error
 }
 
 fn in_words(export: &Export, replayed: &Replay) -> String {
-    let mut lines = Vec::new();
-    for divergence in &replayed.divergences {
-        let node = divergence.node.as_ref().map(|node| format!("node `{node}`, "));
-        let call = divergence.call.map(|call| format!("call {call}, ")).unwrap_or_default();
-        let place = divergence.namespace.as_str();
-        let place = if place.is_empty() { String::new() } else { format!(" in `{place}`") };
-        lines.push(format!(
-            "{}{call}checkpoint {}{place}: {}",
-            node.unwrap_or_default(),
-            divergence.checkpoint,
-            divergence.message
-        ));
-        lines.push(format!("  then  {}", flat(&divergence.recorded)));
-        lines.push(format!("  now   {}", flat(&divergence.now)));
-    }
+    let mut lines = differences(replayed);
     let mut left_out: BTreeMap<&str, Counts> = BTreeMap::new();
     for skipped in &replayed.skipped {
         *left_out.entry(&skipped.reason).or_default() += skipped.left_out;
@@ -192,6 +179,26 @@ fn in_words(export: &Export, replayed: &Replay) -> String {
         replayed.divergences.len()
     ));
     lines.join("\n")
+}
+
+/// Describes the differences of a replay.
+pub(super) fn differences(replayed: &Replay) -> Vec<String> {
+    let mut lines = Vec::new();
+    for divergence in &replayed.divergences {
+        let node = divergence.node.as_ref().map(|node| format!("node `{node}`, "));
+        let call = divergence.call.map(|call| format!("call {call}, ")).unwrap_or_default();
+        let place = divergence.namespace.as_str();
+        let place = if place.is_empty() { String::new() } else { format!(" in `{place}`") };
+        lines.push(format!(
+            "{}{call}checkpoint {}{place}: {}",
+            node.unwrap_or_default(),
+            divergence.checkpoint,
+            divergence.message
+        ));
+        lines.push(format!("  then  {}", flat(&divergence.recorded)));
+        lines.push(format!("  now   {}", flat(&divergence.now)));
+    }
+    lines
 }
 
 fn counted(counts: Counts) -> String {

@@ -93,15 +93,26 @@ impl OfflineCode {
     pub async fn ports_for(&self, export: &Export) -> Ports {
         let mut ports = self.ports.clone();
         if !export.blobs.is_empty() {
-            let blobs = MemoryBlobs::new();
-            for file in &export.blobs {
-                // The put cannot fail: memory accepts every blob that a disk has accepted.
-                let _ = blobs.put(file.bytes.0.clone(), &file.media_type).await;
-            }
-            ports.blobs = Arc::new(blobs);
+            ports.blobs = blobs_of(export).await;
         }
         ports
     }
+}
+
+/// Returns ports for the replay of an export with the links and the clock of a host.
+pub(crate) async fn ports_of(export: &Export, host: &Ports) -> Ports {
+    let (store, memory) = (Arc::new(MemoryStore::new()), Arc::new(VolatileMemory::new()));
+    let (links, clock) = (host.links.clone(), host.clock.clone());
+    replay_ports(store, memory, blobs_of(export).await, links, clock)
+}
+
+async fn blobs_of(export: &Export) -> Arc<dyn BlobStore> {
+    let blobs = MemoryBlobs::new();
+    for file in &export.blobs {
+        // The put cannot fail: memory accepts every blob that a disk has accepted.
+        let _ = blobs.put(file.bytes.0.clone(), &file.media_type).await;
+    }
+    Arc::new(blobs)
 }
 
 /// Prints a warning for each app or plugin that cannot be loaded.

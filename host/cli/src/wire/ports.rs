@@ -103,7 +103,11 @@ pub(super) async fn open(
         Some(sandbox) => sandbox,
         None => open_sandbox(config)?,
     };
-    let tools = open_tools(config, env, &mut warnings)?;
+    let mut of_tools = Vec::new();
+    let tools = open_tools(config, env, &mut of_tools)?;
+    if overrides.tools.is_none() {
+        warnings.extend(of_tools);
+    }
     let store = overrides.store.unwrap_or(own.store);
     let telemetry = open_telemetry(config, env, &store, &model, &mut warnings)?;
     let ports = Ports {
@@ -114,7 +118,7 @@ pub(super) async fn open(
         model,
         net,
         sql: Arc::new(databases.clone()),
-        tools: tools.clone(),
+        tools: overrides.tools.unwrap_or_else(|| tools.clone()),
         clock: clock as Arc<dyn Clock>,
         observer: Arc::new(Observers(vec![telemetry.clone()])),
     };

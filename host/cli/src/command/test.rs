@@ -1,0 +1,203 @@
+//! `wattle test`: runs the cases and the exported threads in the `tests` folder of an app.
+
+mod host;
+mod report;
+mod thread;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use wattle_api::document::app::AppDocument;
+use wattle_graph::suggest;
+
+use crate::args::TestArgs;
+use crate::build::AppBuild;
+use crate::cases::case::{self, Case};
+use crate::cases::day::Today;
+use crate::cases::interrupt::Interrupt;
+use crate::cases::ports::CasePorts;
+use crate::cases::runner::Runner;
+use crate::cases::verdict::{Check, Wrong};
+use crate::client::{Client, Needs, segment};
+use crate::command::app;
+use crate::command::test::report::{Kind, Report, Tested};
+use crate::config::Config;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::load::file;
+use crate::load::manifest::Manifest;
+use crate::output::Output;
+use crate::wire::open_sandbox;
+
+/// Folder of the tests in the folder of an app.
+const TESTS_FOLDER: &str = "tests";
+
+/// Ending of a file with cases.
+const CASES: &str = "jsonl";
+
+/// Ending of a file with an exported thread.
+const THREAD: &str = "thread";
+
+/// Metadata key of a thread that contains the name of its case.
+const METADATA: &str = "test";
+
+/// One test.
+enum Test {
+    Case(Box<Case>),
+    /// The file of an exported thread.
+    Thread(PathBuf),
+}
+
+impl Test {
+    fn name(&self) -> String {
+        match self {
+            Self::Case(case) => case.name.clone(),
+            Self::Thread(file) => {
+                file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+            }
+        }
+    }
+}
+
+/// Runs the tests of an app and prints the report.
+pub(super) async fn test(config: Config, args: &TestArgs, output: Output) -> Result<Exit, Error> {
+    let folder = app::folder(&config, args.app.app.as_deref())?;
+    let manifest = Manifest::read(&folder).map_err(Error::Failed)?;
+    let name = manifest.app.name;
+    let tests = choose(find(&folder)?, &args.only)?;
+    let sandbox = open_sandbox(&config)?;
+    if manifest.build.is_some() && !args.no_build {
+        let build = AppBuild::open(&folder)?;
+        tokio::select! {
+            built = build.build(sandbox.as_ref()) => drop(built?),
+            _ = tokio::signal::ctrl_c() => return Ok(Exit::Stopped),
+        }
+    }
+    let today = Today::of(&config.clock)?;
+    let data = TempDir::new().map_err(Error::file("create", std::env::temp_dir()))?;
+    let ports = (!args.live).then(|| CasePorts::new(today.clone()));
+    let config = host::config(config, &name, &folder, (!args.live).then_some(data.path()));
+    let overrides = host::overrides(sandbox, ports.as_ref());
+    let client = Client::local(config, Needs::Apps, overrides).await?;
+    let interrupt = Interrupt::listen();
+    let runner = Runner {
+        client: &client,
+        app: name.as_str(),
+        today,
+        timeout: args.timeout,
+        interrupt: &interrupt,
+        key: METADATA,
+    };
+    let report = tokio::select! {
+        report = run_all(&runner, ports.as_ref(), &tests) => report,
+        // The second Ctrl-C ends the command without waiting for the running case to be cancelled.
+        () = interrupt.pressed(2) => return Ok(Exit::Stopped),
+    };
+    let stopped = interrupt.is_pressed();
+    client.close().await;
+    let report = report?;
+    output.data(&report, Report::in_words);
+    Ok(match report.failed {
+        _ if stopped => Exit::Stopped,
+        0 => Exit::Ok,
+        _ => Exit::Failed,
+    })
+}
+
+/// Runs the tests one after the other, so that each case answers its own calls.
+async fn run_all(
+    runner: &Runner<'_>,
+    ports: Option<&CasePorts>,
+    tests: &[Test],
+) -> Result<Report, Error> {
+    // Wait for the app first. Otherwise each test would report that it is missing.
+    let _: AppDocument =
+        runner.client.get(&format!("/api/v1/apps/{}", segment(runner.app))).await?;
+    let mut done = Vec::new();
+    for test in tests {
+        if runner.interrupt.is_pressed() {
+            break;
+        }
+        done.push(match test {
+            Test::Case(case) => run_case(runner, ports, case).await?,
+            Test::Thread(file) => {
+                let begun = Instant::now();
+                let outcome = thread::replay(runner, file).await?;
+                Tested::thread(test.name(), outcome, begun.elapsed())
+            }
+        });
+    }
+    Ok(Report::new(runner.app, done))
+}
+
+async fn run_case(
+    runner: &Runner<'_>,
+    ports: Option<&CasePorts>,
+    case: &Case,
+) -> Result<Tested, Error> {
+    if let Some(ports) = ports {
+        ports.begin(case);
+    }
+    let ended = runner.run(case).await?;
+    let mut verdict = ended.verdict;
+    for (index, entry) in ports.map(CasePorts::end).unwrap_or_default() {
+        verdict.passed = false;
+        let pointer = format!("/calls/{index}");
+        let wrong = Some(Wrong { expected: entry.written, got: Value::Null });
+        verdict.checks.push(Check { field: pointer.clone(), pointer, passed: false, wrong });
+    }
+    Ok(Tested {
+        name: case.name.clone(),
+        kind: Kind::Case,
+        passed: verdict.passed,
+        time_ms: ended.time_ms,
+        status: Some(verdict.status),
+        failure: verdict.failure,
+        checks: verdict.checks,
+        replay: None,
+    })
+}
+
+/// Returns the tests of an app, by the names of their files.
+fn find(folder: &Path) -> Result<Vec<Test>, Error> {
+    let folder = folder.join(TESTS_FOLDER);
+    let entries = if folder.is_dir() {
+        file::entries(&folder).map_err(|error| Error::Failed(error.to_string()))?
+    } else {
+        Vec::new()
+    };
+    let mut tests = Vec::new();
+    for entry in entries.into_iter().filter(|entry| entry.kind.is_file()) {
+        if entry.has_ending(CASES) {
+            let cases = case::read(&entry.path)?;
+            tests.extend(cases.into_iter().map(|case| Test::Case(Box::new(case))));
+        } else if entry.has_ending(THREAD) {
+            tests.push(Test::Thread(entry.path));
+        }
+    }
+    if tests.is_empty() {
+        return Err(Error::NotFound {
+            message: format!("`{}` has no tests", folder.display()),
+            hint: format!(
+                "write cases into a file `*.{CASES}` there, or export a thread with `wattle thread \
+                 export --as-test --file {TESTS_FOLDER}/NAME.{THREAD}`"
+            ),
+        });
+    }
+    Ok(tests)
+}
+
+/// Selects the named tests, or all of them.
+fn choose(mut tests: Vec<Test>, only: &[String]) -> Result<Vec<Test>, Error> {
+    let names: Vec<String> = tests.iter().map(Test::name).collect();
+    if let Some(unknown) = only.iter().find(|name| !names.contains(name)) {
+        return Err(Error::NotFound {
+            message: format!("there is no test `{unknown}`"),
+            hint: suggest::hint(unknown, "the tests are", names.iter().map(String::as_str)),
+        });
+    }
+    tests.retain(|test| only.is_empty() || only.contains(&test.name()));
+    Ok(tests)
+}

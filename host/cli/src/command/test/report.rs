@@ -1,0 +1,139 @@
+//! The report of tests.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use wattle_api::document::run::FailureDocument;
+use wattle_run::replay::Replay;
+
+use crate::cases::verdict::{Check, shown};
+use crate::command::{replay, words};
+
+/// The results of the tests of an app.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) app: String,
+    pub(super) passed: usize,
+    pub(super) failed: usize,
+    pub(super) tests: Vec<Tested>,
+}
+
+/// The kind of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    Case,
+    Thread,
+}
+
+/// The result of a test.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Tested {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) passed: bool,
+    pub(super) time_ms: u64,
+    /// Status of the run of a case; `refused` if the graph rejects the input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) status: Option<String>,
+    /// Failure of the run of a case, or the reason why a thread cannot be replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) failure: Option<FailureDocument>,
+    /// Result of each expectation of a case.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) checks: Vec<Check>,
+    /// What the current code does in a thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) replay: Option<Replay>,
+}
+
+impl Report {
+    pub(super) fn new(app: &str, tests: Vec<Tested>) -> Self {
+        let passed = tests.iter().filter(|test| test.passed).count();
+        Self { app: app.to_owned(), passed, failed: tests.len() - passed, tests }
+    }
+
+    /// Returns the report as text.
+    pub(super) fn in_words(&self) -> String {
+        let mut lines: Vec<String> = self.tests.iter().flat_map(Tested::lines).collect();
+        lines.push(format!("{} passed, {} failed", self.passed, self.failed));
+        lines.join("\n")
+    }
+}
+
+impl Tested {
+    /// Creates the result of a thread. It passes if the current code does what the log records.
+    pub(super) fn thread(name: String, outcome: Result<Replay, String>, took: Duration) -> Self {
+        let failure = outcome.as_ref().err().map(|message| FailureDocument {
+            code: "unusable".to_owned(),
+            message: message.clone(),
+            retryable: false,
+            details: None,
+        });
+        let replay = outcome.ok();
+        Self {
+            name,
+            kind: Kind::Thread,
+            passed: replay.as_ref().is_some_and(|replay| replay.divergences.is_empty()),
+            time_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            status: None,
+            failure,
+            checks: Vec::new(),
+            replay,
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mark = if self.passed { "ok    " } else { "failed" };
+        let status = self.status.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
+        let took = words::duration(self.time_ms * 1_000);
+        let mut lines = vec![format!("{mark}  {} ({took}{status})", self.name)];
+        if !self.passed {
+            lines.extend(shown(self.failure.as_ref(), &self.checks));
+            let replay = self.replay.iter().flat_map(replay::differences);
+            lines.extend(replay.map(|line| format!("  {line}")));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cases::verdict::Wrong;
+
+    fn tested(name: &str, passed: bool) -> Tested {
+        let wrong = (!passed).then(|| Wrong { expected: json!(2), got: json!(1) });
+        let pointer = "/state/words".to_owned();
+        Tested {
+            name: name.to_owned(),
+            kind: Kind::Case,
+            passed,
+            time_ms: 12,
+            status: Some("completed".to_owned()),
+            failure: None,
+            checks: vec![Check { field: pointer.clone(), pointer, passed, wrong }],
+            replay: None,
+        }
+    }
+
+    #[test]
+    fn a_report_has_all_tests_and_why_some_failed() {
+        let unusable = Err("line 1 is not a valid export record".to_owned());
+        let thread = Tested::thread("old".to_owned(), unusable, Duration::from_millis(3));
+        let report = Report::new("notes", vec![tested("a", true), tested("b", false), thread]);
+        assert_eq!((report.passed, report.failed), (1, 2));
+        insta::assert_snapshot!(report.in_words(), @"
+        ok      a (12.0ms, completed)
+        failed  b (12.0ms, completed)
+          /state/words
+            expected  2
+            got       1
+        failed  old (3.0ms)
+          unusable: line 1 is not a valid export record
+        1 passed, 2 failed
+        ");
+    }
+}
