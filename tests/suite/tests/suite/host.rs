@@ -2,6 +2,7 @@
 
 mod agents;
 mod api;
+mod app_tests;
 mod cli;
 mod control;
 mod crash;

@@ -1,0 +1,128 @@
+//! Tests of an app: cases that answer calls themselves, and threads that were exported as tests.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use wattle_suite::binary::{self, Ended};
+use wattle_suite::place::{HEAD_TOML, Place};
+
+/// A graph of one node that sends a request, asks, calls a model, and asks again.
+const QUESTIONS: &str = r#"
+[graphs.main]
+entry = "two_questions"
+channels.url = {}
+channels.route = {}
+channels.status = {}
+channels.text = {}
+channels.answers = {}
+nodes.two_questions = {}
+"#;
+
+/// Five cases, of which the first two pass.
+const CASES: &str = r#"
+{"name": "answered", "input": {"url": "http://127.0.0.1/quotes", "route": "chat"}, "answers": ["a", "b"], "calls": [{"llm": {"route": "chat", "messages": {"$contains": {"role": "user"}}}, "text": "fine"}, {"http": {"url": {"$matches": "/quotes$"}}, "status": 203}], "expect": {"/status": "completed", "/state/status": 203, "/state/text": "fine", "/state/answers": ["a", "b"]}}
+{"name": "is-not-granted", "input": {"url": "https://example.com/", "route": "chat"}, "expect": {"/status": "failed", "/failure/code": "denied", "/failure/message": {"$contains": "is not allowed to send `GET`"}}}
+{"name": "misses-a-call", "input": {"url": "http://127.0.0.1/quotes", "route": "chat"}, "answers": ["a"], "calls": [{"http": {}, "status": 203}], "expect": {"/interrupt/text": "fine"}}
+{"name": "has-another-call", "input": {"url": "http://127.0.0.1/", "route": "chat"}, "calls": [{"http": {}}, {"llm": {}, "text": "a"}], "expect": {"/interrupt/question": 1}}
+{"name": "fails-as-a-service-does", "input": {"url": "http://127.0.0.1/", "route": "chat"}, "calls": [{"http": {}, "failure": {"code": "timeout"}}], "expect": {"/state/status": 200}}
+"#;
+
+/// A graph of one node that counts.
+const COUNT: &str = "[graphs.main]\nentry = \"counter\"\nchannels.number = {}\n\
+                     nodes.counter = {}\n";
+
+/// The graph with a second node that counts.
+const COUNT_TWICE: &str = "nodes.again = { node = \"counter\" }\n\
+                           [[graphs.main.edges]]\nfrom = \"counter\"\nto = \"again\"\n";
+
+fn place(graph: &str) -> Place {
+    let place = Place::new();
+    place.share_compiled_code();
+    place.add_misdeeds(graph);
+    place.write("wattle.toml", format!("{HEAD_TOML}[apps.misdeeds]\n"));
+    place
+}
+
+async fn run(place: &Place, args: &[&str]) -> Ended {
+    binary::run(place, args).await
+}
+
+#[tokio::test]
+async fn cases_answer_the_calls_of_their_runs() {
+    let place = place(QUESTIONS);
+    place.write("plugins/misdeeds/tests/cases.jsonl", CASES);
+    let ended = run(&place, &["test", "misdeeds", "--json"]).await;
+    assert_eq!(ended.code, 1, "{}", ended.text());
+    let report = ended.json();
+    assert_eq!((&report["passed"], &report["failed"]), (&json!(2), &json!(3)), "{report:#}");
+    let test = |name: &str| -> &Value {
+        let tests = report["tests"].as_array().unwrap();
+        tests.iter().find(|test| test["name"] == name).unwrap()
+    };
+    assert_eq!(
+        (&test("answered")["passed"], &test("answered")["kind"]),
+        (&json!(true), &json!("case"))
+    );
+    assert_eq!(test("is-not-granted")["passed"], true);
+    let missed = test("misses-a-call")["failure"]["message"].as_str().unwrap();
+    assert!(missed.contains("no entry under `calls` of case `misses-a-call`"), "{missed}");
+    let unused = &test("has-another-call")["checks"][1];
+    assert_eq!(
+        (&unused["pointer"], &unused["expected"]["text"]),
+        (&json!("/calls/1"), &json!("a"))
+    );
+    assert_eq!(test("fails-as-a-service-does")["failure"]["code"], "timeout");
+    let threads = run(&place, &["thread", "list", "--json"]).await.json();
+    assert_eq!(threads["items"], json!([]), "tests leave no threads");
+
+    let only = run(&place, &["test", "misdeeds", "--only", "answered"]).await;
+    assert_eq!(only.code, 0, "{}", only.text());
+    assert!(only.stdout.ends_with("1 passed, 0 failed\n"), "{}", only.text());
+    let unknown = run(&place, &["test", "misdeeds", "--only", "answerd"]).await;
+    assert_eq!(unknown.code, 4, "{}", unknown.text());
+    assert!(unknown.stderr.contains("did you mean `answered`?"), "{}", unknown.text());
+}
+
+#[tokio::test]
+async fn a_thread_becomes_a_test_of_later_code() {
+    let place = place(COUNT);
+    let ended = run(&place, &["run", "misdeeds", "--json", "--quiet"]).await;
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    let thread = ended.json()["thread"].as_str().unwrap().to_owned();
+    let file = place.plugins().join("misdeeds/tests/count.thread");
+    fs::create_dir(file.parent().unwrap()).unwrap();
+    let path = file.to_str().unwrap();
+    let args = ["thread", "export", &thread, "--as-test", "--file", path];
+    let exported = run(&place, &args).await;
+    assert_eq!(exported.code, 0, "{}", exported.text());
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains("uid:") && !text.contains("{\"code\""), "{text}");
+
+    let same = run(&place, &["test", "misdeeds", "--json"]).await;
+    assert_eq!(same.code, 0, "{}", same.text());
+    assert_eq!(same.json()["tests"][0]["replay"]["tasks"], 1);
+
+    // A description changes the version of the graph, and nothing that its nodes do.
+    let described = COUNT.replace("entry", "doc = \"counts\"\nentry");
+    place.write("plugins/misdeeds/graph.toml", described);
+    let same = run(&place, &["test", "misdeeds"]).await;
+    assert_eq!(same.code, 0, "{}", same.text());
+
+    place.write("plugins/misdeeds/graph.toml", format!("{COUNT}{COUNT_TWICE}"));
+    let other = run(&place, &["test", "misdeeds"]).await;
+    assert_eq!(other.code, 1, "{}", other.text());
+    assert!(other.stdout.starts_with("failed  count ("), "{}", other.text());
+    assert!(other.stdout.contains("the writes lead to another checkpoint"), "{}", other.text());
+}
+
+#[tokio::test]
+async fn an_app_without_tests_and_a_thread_of_another_app_are_told() {
+    let place = place(COUNT);
+    let none = run(&place, &["test", "misdeeds"]).await;
+    assert_eq!(none.code, 4, "{}", none.text());
+    assert!(none.stderr.contains("has no tests") && none.stderr.contains("--as-test"));
+    place.write("plugins/misdeeds/tests/broken.thread", "{}\n");
+    let broken = run(&place, &["test", "misdeeds"]).await;
+    assert_eq!(broken.code, 1, "{}", broken.text());
+    assert!(broken.stdout.contains("is not a valid export record"), "{}", broken.text());
+}
