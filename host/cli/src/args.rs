@@ -16,7 +16,7 @@ use wattle_mcp::check::NOTES_TARGET;
 use crate::exit;
 use crate::load::compiler;
 
-pub use self::author::{AppArg, NewArgs, TestArgs};
+pub use self::author::{AppArg, DevArgs, NewArgs, TestArgs};
 pub use self::eval::EvalArgs;
 pub use self::key::{KeyCommand, KeyCreateArgs, KeyRevokeArgs, ScopeWord};
 pub use self::sql::{SqlCommand, SqlReaderArgs};
@@ -62,6 +62,8 @@ pub enum Command {
     New(NewArgs),
     /// Build the components of an app, as `[build]` of its `app.toml` says
     Build(AppArg),
+    /// Build an app, serve it, and run an input again after each change
+    Dev(DevArgs),
     /// Run the tests of an app: its cases, and threads that were exported as tests
     Test(TestArgs),
     /// Serve HTTP requests until interrupted

@@ -3,6 +3,7 @@
 mod app;
 mod build;
 mod control;
+mod dev;
 mod doctor;
 mod eval;
 mod follow;
@@ -60,6 +61,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
     }
     let of_app = match &args.command {
         Command::Build(it) => app::configuration(it.app.as_deref()),
+        Command::Dev(it) => app::configuration(it.app.app.as_deref()),
         Command::Test(it) => app::configuration(it.app.app.as_deref()),
         _ => None,
     };
@@ -68,6 +70,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         // These commands were executed above.
         Command::Doctor | Command::Compile(_) | Command::New(_) => Ok(Exit::Ok),
         Command::Build(args) => Box::pin(build::build(config, &args, output)).await,
+        Command::Dev(args) => Box::pin(dev::dev(config, &args, output)).await,
         Command::Test(args) => Box::pin(test::test(config, &args, output)).await,
         Command::Serve(serve) => serve::serve(config, &serve, output).await,
         Command::Run(run) => {

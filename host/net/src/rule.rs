@@ -55,18 +55,18 @@ pub(crate) fn authorize(
     }
 }
 
-/// Checks that the rules allow a request, for an adapter that answers it without sending it.
+/// Checks that grants allow a request, for an adapter that answers it without sending it.
 ///
 /// # Errors
 ///
 /// `denied` with the rule to add, and `invalid` for a URL that cannot be requested.
 pub fn check_request(
     caller: &Caller,
-    rules: &[HttpRule],
+    grants: &Grants,
     request: &HttpRequest,
 ) -> Result<(), Failure> {
     let url = request_url::parse(&request.url)?;
-    authorize(caller, rules, &request.method, &url).map(drop)
+    authorize(caller, grants, &request.method, &url).map(drop)
 }
 
 /// Returns the failure of a request whose host resolves to a blocked address.

@@ -1,4 +1,4 @@
-//! Arguments of the commands for authors of apps: `new`, `build`, `test`.
+//! Arguments of the commands for authors of apps: `new`, `build`, `dev`, `test`.
 
 use clap::Args;
 use wattle_graph::definition::HumanDuration;
@@ -27,6 +27,23 @@ pub struct AppArg {
     /// Folder of the app, or name of an app of the configuration [default: the current folder]
     #[arg(value_name = "APP")]
     pub app: Option<String>,
+}
+
+/// Arguments of `dev`.
+#[derive(Clone, Debug, Args)]
+pub struct DevArgs {
+    /// The app.
+    #[command(flatten)]
+    pub app: AppArg,
+    /// Case of `tests/cases.jsonl` to run after each change [default: the first one]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["input", "graph"])]
+    pub case: Option<String>,
+    /// Channel values to run after each change: JSON or `@file`
+    #[arg(long, short, value_name = "JSON", allow_hyphen_values = true)]
+    pub input: Option<String>,
+    /// Graph to run [default: the only one]
+    #[arg(long, value_name = "GRAPH")]
+    pub graph: Option<String>,
 }
 
 /// Arguments of `test`.

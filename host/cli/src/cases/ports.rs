@@ -7,10 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest};
-use wattle_run::grant::HttpRule;
+use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::hostcall::tools::ToolInfo;
-use wattle_run::limit::NetLimits;
 use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
 use wattle_run::ports::{BlobStore, Caller, Model, Net, ToolServers};
@@ -121,12 +120,11 @@ impl Net for CasePorts {
     async fn send(
         &self,
         caller: &Caller,
-        rules: &[HttpRule],
-        _: &NetLimits,
+        grants: &Grants,
         request: &HttpRequest,
         _: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {
-        wattle_net::check_request(caller, rules, request)?;
+        wattle_net::check_request(caller, grants, request)?;
         let what = format!("request `{} {}`", request.method, request.url);
         let mut response = self.take(&what, request, |answer| match answer {
             Answer::Response(response) => Some(response.clone()),

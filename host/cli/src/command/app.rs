@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use wattle_graph::id::AppName;
 use wattle_graph::suggest;
 
 use crate::config::{Config, DEFAULT_FILE};
@@ -33,6 +34,15 @@ pub(super) fn folder(config: &Config, app: Option<&str>) -> Result<PathBuf, Erro
             hint: question.map_or_else(|| hint.to_owned(), |question| format!("{question} {hint}")),
         }
     })
+}
+
+/// Adds an app to a configuration that does not have it. The caller vouches for it, as whoever names
+/// it in a configuration does.
+pub(super) fn include(config: &mut Config, name: &AppName, folder: &Path) {
+    let known = load::apps(config).remove(name.as_str());
+    if known.is_none_or(|known| absolute(&known) != folder) {
+        config.apps.entry(name.clone()).or_default().path = Some(folder.to_owned());
+    }
 }
 
 /// Returns the current folder, or else that of the configuration.

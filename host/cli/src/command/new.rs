@@ -42,6 +42,7 @@ fn next_steps(name: &str, language: Language, kind: Kind) -> String {
   cd {name}
   wattle build                      build the component; the first time fetches packages
   wattle run {name} --input '{input}'
+  wattle dev                        build and run a case again after each change
   wattle test                       run the cases in `tests`"
     )
 }

@@ -12,6 +12,7 @@ use notify_debouncer_full::{
 use tokio::sync::mpsc;
 
 use crate::error::Error;
+use crate::load::file::{self, Entry};
 use crate::load::scan;
 
 /// Time without a change before a change is told. While a file is being copied, it is incomplete.
@@ -98,6 +99,24 @@ impl Watcher {
         self.roots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Watches the folder of an app with its subfolders, except hidden ones and installed packages:
+    /// these have thousands of folders. Called again, it watches new subfolders.
+    pub(crate) fn watch_app(&mut self, folder: &Path) {
+        let is_watched = |entry: &Entry| {
+            entry.kind.is_dir() && !is_left_out(entry.path.file_name().unwrap_or_default())
+        };
+        let subfolders = file::entries(folder).unwrap_or_default();
+        let subfolders = subfolders.into_iter().filter(is_watched);
+        let subfolders = subfolders.map(|entry| (entry.path, RecursiveMode::Recursive));
+        let folders = [(folder.to_owned(), RecursiveMode::NonRecursive)].into_iter();
+        for (folder, mode) in folders.chain(subfolders) {
+            if let Err(error) = self.watch(&folder, mode) {
+                let folder = folder.display();
+                tracing::warn!(%folder, %error, "cannot watch a folder");
+            }
+        }
+    }
+
     /// Waits for a change.
     pub(crate) async fn changed(&mut self) {
         if self.changed.recv().await.is_none() {
@@ -107,22 +126,27 @@ impl Watcher {
     }
 }
 
+/// Returns true if a folder or file with this name is hidden, or contains installed packages.
+pub(crate) fn is_left_out(name: &OsStr) -> bool {
+    scan::is_skipped(name)
+}
+
 fn is_change(event: &DebouncedEvent, roots: &[Root]) -> bool {
-    let is_seen = |path: &PathBuf| !is_left_out(path, roots);
+    let is_seen = |path: &PathBuf| !is_below_left_out(path, roots);
     !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(is_seen))
 }
 
 /// Returns true if the path is below a watched folder, and below none whose changes of it are told:
 /// in each of them, it is another entry than the only one, or there is a hidden folder or an
 /// installed package in between.
-fn is_left_out(path: &Path, roots: &[Root]) -> bool {
+fn is_below_left_out(path: &Path, roots: &[Root]) -> bool {
     let below: Vec<_> = roots
         .iter()
         .filter_map(|root| Some((root, path.strip_prefix(&root.folder).ok()?)))
         .collect();
     let is_skipped = |(root, rest): &(&Root, &Path)| match &root.only {
         Some(only) => *rest != Path::new(only),
-        None => rest.iter().any(scan::is_skipped),
+        None => rest.iter().any(is_left_out),
     };
     !below.is_empty() && below.iter().all(is_skipped)
 }
@@ -135,7 +159,7 @@ mod tests {
     fn changes_in_hidden_folders_and_packages_are_left_out() {
         let roots = ["/tmp/.x/app", "/tmp/.x/app/.wattle/build"]
             .map(|folder| Root { folder: folder.into(), only: None });
-        let is_left_out = |path: &str| is_left_out(Path::new(path), &roots);
+        let is_left_out = |path: &str| is_below_left_out(Path::new(path), &roots);
         assert!(is_left_out("/tmp/.x/app/.wattle/data/wattle.redb"));
         assert!(is_left_out("/tmp/.x/app/node_modules/zod/index.js"));
         assert!(!is_left_out("/tmp/.x/app/src/app.py"));
@@ -150,7 +174,7 @@ mod tests {
             only: only.map(OsString::from),
         };
         let roots = [root("/etc/wattle", Some("wattle.toml")), root("/etc/wattle/plugins", None)];
-        let is_left_out = |path: &str| is_left_out(Path::new(path), &roots);
+        let is_left_out = |path: &str| is_below_left_out(Path::new(path), &roots);
         assert!(is_left_out("/etc/wattle/wattle.toml.swp"));
         assert!(!is_left_out("/etc/wattle/wattle.toml"));
         assert!(!is_left_out("/etc/wattle/plugins/a.wasm"));

@@ -33,6 +33,7 @@ fn help_screens() {
         &[],
         &["new"],
         &["build"],
+        &["dev"],
         &["test"],
         &["serve"],
         &["run"],

@@ -7,31 +7,27 @@ use wattle_graph::id::AppName;
 use wattle_run::ports::Sandbox;
 
 use crate::cases::ports::CasePorts;
+use crate::command::app;
 use crate::config::{Config, SqlConfig, StoreKind, TelemetryTable};
-use crate::load;
 use crate::wire::Overrides;
 
 /// Returns the configuration for tests of an app. With `data`, databases are empty SQLite files in
 /// that folder, which have the migrations of the app.
 pub(super) fn config(
     mut config: Config,
-    app: &AppName,
+    name: &AppName,
     folder: &Path,
     data: Option<&Path>,
 ) -> Config {
-    let known = load::apps(&config).remove(app.as_str());
-    let is_known = known.is_some_and(|known| known.canonicalize().ok().as_deref() == Some(folder));
-    if !is_known {
-        config.apps.entry(app.clone()).or_default().path = Some(folder.to_owned());
-    }
+    app::include(&mut config, name, folder);
     config.store.kind = StoreKind::Memory;
     config.store.database = None;
     config.telemetry = TelemetryTable::default();
     if let Some(data) = data {
         config.data = data.to_owned();
-        for (name, database) in &mut config.sql {
+        for (own, database) in &mut config.sql {
             *database = SqlConfig {
-                url: format!("sqlite:{name}.db"),
+                url: format!("sqlite:{own}.db"),
                 password_env: None,
                 migrate: database.migrate.clone(),
                 migration_timeout: database.migration_timeout,

@@ -1,0 +1,137 @@
+//! A session: a server whose app is loaded and run again after each change.
+
+use std::convert::Infallible;
+
+use notify::RecursiveMode;
+use wattle_api::document::run::{RunDocument, StartDocument};
+use wattle_graph::event::RunStatus;
+use wattle_graph::id::AppName;
+
+use crate::cases::runner::next_answers;
+use crate::client::{Client, Needs, segment};
+use crate::command::dev::builder::Builder;
+use crate::command::dev::input::{Input, Source};
+use crate::command::{follow, trace};
+use crate::error::Error;
+use crate::load::Change;
+use crate::load::watcher::Watcher;
+use crate::output::Output;
+use crate::server::RunningServer;
+
+/// A session.
+pub(super) struct Session<'s> {
+    server: &'s RunningServer,
+    client: Client,
+    app: AppName,
+    builder: Builder,
+    source: Source,
+    output: Output,
+    /// The input that was run last.
+    last: Option<Input>,
+}
+
+impl<'s> Session<'s> {
+    /// Begins a session with a server.
+    ///
+    /// # Errors
+    ///
+    /// Those of the client.
+    pub(super) async fn begin(
+        server: &'s RunningServer,
+        app: AppName,
+        builder: Builder,
+        source: Source,
+        output: Output,
+    ) -> Result<Self, Error> {
+        let client = Client::open(server.config().clone(), Needs::Apps).await?;
+        Output::note(&format!("wattle listens on {}", server.url()));
+        server.warnings().iter().for_each(|warning| Output::warning(warning));
+        server.changes.iter().for_each(tell);
+        Ok(Self { server, client, app, builder, source, output, last: None })
+    }
+
+    /// Runs the input once, and again after each change, until the future is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setup`] if the system cannot watch files. What is wrong with the app or with the
+    /// input is printed.
+    pub(super) async fn work(&mut self) -> Result<Infallible, Error> {
+        let mut watcher = Watcher::new()?;
+        let mut has_changed = true;
+        loop {
+            self.builder.watch(&mut watcher);
+            if let Some(folder) = self.source.folder() {
+                // A folder that does not exist cannot be watched; reading the file says so.
+                let _ = watcher.watch(folder, RecursiveMode::NonRecursive);
+            }
+            self.builder.build().await;
+            let changes = self.server.reload().await;
+            changes.iter().for_each(tell);
+            has_changed |= changes.iter().any(|change| self.is_of_app(change));
+            if let Err(error) = self.run(has_changed).await {
+                Output::error(&error.to_string());
+            }
+            has_changed = false;
+            watcher.changed().await;
+        }
+    }
+
+    fn is_of_app(&self, change: &Change) -> bool {
+        matches!(change, Change::App { name, .. } if *name == self.app)
+    }
+
+    /// Runs the input, unless neither the app nor the input has changed.
+    async fn run(&mut self, has_changed: bool) -> Result<(), Error> {
+        let catalog = self.server.engine.catalog();
+        if catalog.app(&self.app).is_none() && !catalog.is_loading(&self.app) {
+            // The reason was printed, and a change of the app may remove it.
+            return Ok(());
+        }
+        let input = self.source.read()?;
+        if !has_changed && self.last.as_ref() == Some(&input) {
+            return Ok(());
+        }
+        self.last = Some(input.clone());
+        self.follow(input).await
+    }
+
+    /// Runs the input, answers interrupts, and prints progress, outcome and trace.
+    async fn follow(&self, input: Input) -> Result<(), Error> {
+        let Input { graph, input, context, answers } = input;
+        let start = StartDocument { graph, input, context, ..StartDocument::default() };
+        let path = format!("/api/v1/apps/{}/runs", segment(self.app.as_str()));
+        let mut run: RunDocument = self.client.post(&path, &start).await?;
+        let (mut after, mut answers) = (0, answers.iter());
+        loop {
+            follow::follow(&self.client, &run, after, false, self.output).await?;
+            let path = format!("/api/v1/runs/{}/wait", segment(&run.run));
+            let ended: RunDocument = self.client.get(&path).await?;
+            let asks = ended.status == RunStatus::Interrupted;
+            let resume = asks.then(|| next_answers(&ended, &mut answers)).flatten();
+            let Some(resume) = resume else { break };
+            Output::note("answering as the case does");
+            after = follow::newest_event(&self.client, &run.thread).await?;
+            let path = format!("/api/v1/threads/{}/resume", segment(&run.thread));
+            run = self.client.post(&path, &resume).await?;
+        }
+        trace::trace(&self.client, &run.thread, self.output).await.map(drop)
+    }
+}
+
+fn tell(change: &Change) {
+    match change {
+        Change::App { name, notes } => {
+            Output::note(&format!("loaded app `{name}`"));
+            notes.iter().for_each(|note| Output::warning(note));
+        }
+        Change::Plugin { name } => Output::note(&format!("loaded plugin `{name}`")),
+        Change::Removed { path } => Output::note(&format!("removed `{}`", path.display())),
+        Change::Conflict { path, error } => {
+            Output::error(&format!("`{}` is not loaded: {error}", path.display()));
+        }
+        Change::Problem { path, message } => {
+            Output::error(&format!("`{}` is not loaded: {message}", path.display()));
+        }
+    }
+}
