@@ -99,6 +99,15 @@ pub async fn run_with_stdin(place: &Place, args: &[&str], stdin: &str) -> Ended 
     child.wait_with_output().await.expect("the binary ends").into()
 }
 
+/// Starts a command that runs until it is stopped.
+///
+/// # Panics
+///
+/// If it cannot be started.
+pub fn start(place: &Place, args: &[&str]) -> Program {
+    Program::start(command(place, args)).expect("the binary starts")
+}
+
 /// A server in a process of its own.
 pub struct Served {
     /// The process.

@@ -2,6 +2,7 @@
 
 mod agents;
 mod api;
+mod app_dev;
 mod app_tests;
 mod cli;
 mod control;

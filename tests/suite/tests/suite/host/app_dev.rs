@@ -1,0 +1,60 @@
+//! `wattle dev`: an app is built and run again after each change.
+
+use wattle_suite::binary;
+use wattle_suite::guests;
+use wattle_suite::place::{HEAD_TOML, MISDEEDS, Place};
+
+/// A graph of one node that counts.
+const COUNT: &str = "[graphs.main]\nentry = \"counter\"\nchannels.number = {}\n\
+                     nodes.counter = {}\n";
+
+/// The graph with a second node that counts.
+const COUNT_TWICE: &str = "nodes.again = { node = \"counter\" }\n\
+                           [[graphs.main.edges]]\nfrom = \"counter\"\nto = \"again\"\n";
+
+/// Returns the manifest of an app whose component a script makes from a guest.
+fn manifest() -> String {
+    let guest = guests::path(MISDEEDS).display().to_string();
+    format!(
+        "[app]\nname = \"counts\"\nversion = \"0.1.0\"\n[components]\ncounts = \"counts.wasm\"\n\
+         [build]\nenv = {{ GUEST = \"{guest}\", PATH = \"/usr/local/bin:/usr/bin:/bin\" }}\n\
+         commands = [[\"sh\", \"src/build.sh\"]]\noutputs = {{ counts = \".wattle/made.wasm\" }}\n"
+    )
+}
+
+fn script(said: &str) -> String {
+    format!("echo {said}\nmkdir -p .wattle\ncp \"$GUEST\" .wattle/made.wasm\n")
+}
+
+#[tokio::test]
+async fn an_app_is_built_and_run_again_after_each_change() {
+    let place = Place::new();
+    place.share_compiled_code();
+    place.write("wattle.toml", HEAD_TOML);
+    place.write("counts/app.toml", manifest());
+    place.write("counts/graph.toml", COUNT);
+    place.write("counts/src/build.sh", script("first"));
+    let mut dev = binary::start(&place, &["dev", "counts", "--input", "@input.json"]);
+    let mut sees = async |part: &str| dev.ready(|line| line.contains(part)).await.unwrap();
+
+    // The component is built, and what is wrong with the input is told.
+    sees("first").await;
+    sees("nodes").await;
+    sees("cannot read `input.json`").await;
+    place.write("input.json", "{\"number\": 5}");
+    sees("\"number\": 6").await;
+    sees("counter finished").await;
+
+    place.write("counts/graph.toml", format!("{COUNT}{COUNT_TWICE}"));
+    sees("\"number\": 7").await;
+
+    // After a build that fails, the app stays as it was.
+    place.write("counts/src/build.sh", "echo second; exit 3");
+    sees("`sh src/build.sh` failed: exit status: 3").await;
+    place.write("input.json", "{\"number\": 10}");
+    sees("\"number\": 12").await;
+
+    place.write("counts/src/build.sh", script("third"));
+    sees("third").await;
+    sees("as before").await;
+}
