@@ -102,6 +102,22 @@ pub fn page(app: &str) -> Result<PathBuf, Missing> {
     Err(Missing::new(format!("the page of `{app}`"), BUILD))
 }
 
+/// Returns the folder with the packages of the TypeScript SDK and of the pages.
+///
+/// # Errors
+///
+/// [`Missing`] if they are not installed, or if Node.js or npm is missing.
+pub fn packages() -> Result<PathBuf, Missing> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/node_modules");
+    for program in [Program::Node, Program::Npm] {
+        program.find()?;
+    }
+    if folder.join("componentize-qjs").is_dir() {
+        return Ok(folder);
+    }
+    Err(Missing::new("the packages of the TypeScript SDK", BUILD))
+}
+
 fn not_installed(name: &str) -> Missing {
     let install = if name == PEERS { INSTALL_PEERS } else { INSTALL };
     Missing::new(format!("the client `{name}`"), install)

@@ -83,10 +83,7 @@ impl Place {
     ///
     /// If the link cannot be created.
     pub fn share_compiled_code(&self) {
-        let cache = compiled_code();
-        create(&cache);
-        std::os::unix::fs::symlink(&cache, self.data().join("cache")).expect("a link");
-        fs::write(self.data().join("cache.key"), CODE_KEY).expect("the key can be written");
+        share_compiled_code(&self.data());
     }
 
     /// Writes an app of the misdeeds guest with these graphs into the plugins folder.
@@ -101,6 +98,19 @@ impl Default for Place {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Lets the real binary use the compiled code of other tests with another data folder.
+///
+/// # Panics
+///
+/// If the link cannot be created.
+pub fn share_compiled_code(data: &Path) {
+    let cache = compiled_code();
+    create(&cache);
+    create(data);
+    std::os::unix::fs::symlink(&cache, data.join("cache")).expect("a link");
+    fs::write(data.join("cache.key"), CODE_KEY).expect("the key can be written");
 }
 
 fn create(folder: &Path) {

@@ -1,5 +1,6 @@
 //! Plugins in other languages: what toolchains build with their default settings, and what the SDKs
-//! for TypeScript, Python and C build. `cargo xtask clients` builds the guests.
+//! for TypeScript, Python and C build, and new apps in each language. `cargo xtask clients` builds the
+//! guests.
 
 use std::fs;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use wattle_suite::server;
 mod conformance;
 mod defaults;
 mod hostile;
+mod new;
 
 /// Loads a guest that `cargo xtask clients` built, as a plugin with a name. The compiled code is
 /// cached.

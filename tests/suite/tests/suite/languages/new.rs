@@ -1,0 +1,138 @@
+//! New apps in each language: their components are built from the SDKs in the binary, and their cases
+//! pass. The packages that builds need are those that are installed for other tests, so no network
+//! is used.
+
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use wattle_kit::need;
+use wattle_kit::needs::clients;
+use wattle_suite::binary::{self, Ended};
+use wattle_suite::guests;
+use wattle_suite::place::{self, Place};
+
+/// Variables of the test that builds need: where programs are, and what cargo and rustup use.
+const PASSED_ON: [&str; 5] = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
+
+/// A new app.
+struct New {
+    place: Place,
+    env: Vec<(String, String)>,
+}
+
+impl New {
+    /// Makes an app in a language with the binary.
+    #[expect(clippy::disallowed_methods, reason = "a build runs programs of the machine")]
+    async fn make(language: &str, kind: &str) -> Self {
+        let place = Place::new();
+        let made = binary::run(&place, &["new", "hello", "--lang", language, "--kind", kind]).await;
+        assert_eq!(made.code, 0, "{}", made.text());
+        let variable = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+        let env = PASSED_ON.iter().filter_map(|name| variable(name)).collect();
+        let new = Self { place, env };
+        place::share_compiled_code(&new.folder().join(".wattle/data"));
+        new
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.place.root().join("hello")
+    }
+
+    fn set(&mut self, name: &str, value: impl Display) {
+        self.env.push((name.to_owned(), value.to_string()));
+    }
+
+    /// Removes the commands that install packages, sets the environment of the others, and replaces
+    /// a path in them.
+    fn prepared(&self, from: &str, to: &Path) {
+        let file = self.folder().join("app.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        let (head, build) = text.split_once("[build]\n").unwrap();
+        assert!(build.contains(from), "{build}");
+        let (before, rest) = build.split_once("prepare").unwrap_or((build, ""));
+        let after = rest.find("\ncommands").map_or("", |at| &rest[at + 1..]);
+        let env: Vec<String> =
+            self.env.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
+        let build = format!("{before}{after}").replace(from, &to.display().to_string());
+        let text = format!("{head}[build]\nenv = {{ {} }}\n{build}", env.join(", "));
+        fs::write(&file, text).unwrap();
+        fs::create_dir_all(self.folder().join(".wattle/build")).unwrap();
+    }
+
+    async fn wattle(&self, args: &[&str]) -> Ended {
+        binary::run(&self.place, args).await
+    }
+
+    /// Builds the app and runs its cases, and then a graph of it.
+    async fn works(&self) {
+        let tested = self.wattle(&["test", "hello", "--json"]).await;
+        assert_eq!(tested.code, 0, "{}", tested.text());
+        assert!(tested.json()["passed"].as_u64() > Some(0), "{}", tested.text());
+        let config = self.folder().join("wattle.toml").display().to_string();
+        let graph = fs::read_to_string(self.folder().join("graph.toml")).unwrap();
+        let input = if graph.contains("channels.name") {
+            r#"{"name": "Ada"}"#
+        } else {
+            r#"{"text": "two words"}"#
+        };
+        let args = ["run", "hello", "--json", "--quiet", "--config", &config, "--input", input];
+        let ran = self.wattle(&args).await;
+        assert!([0, 5].contains(&ran.code), "{}", ran.text());
+        assert_eq!(ran.json()["failure"], json!(null), "{}", ran.text());
+    }
+}
+
+#[tokio::test]
+async fn a_new_app_in_rust_runs() {
+    let mut new = New::make("rust", "app").await;
+    // The packages that the workspace has, in the same versions and with what cargo has compiled.
+    fs::copy(guests::root().join("Cargo.lock"), new.folder().join("Cargo.lock")).unwrap();
+    let built = guests::path("hello");
+    new.set("CARGO_TARGET_DIR", built.ancestors().nth(3).unwrap().display());
+    new.set("CARGO_NET_OFFLINE", true);
+    new.prepared(".wattle/target/wasm32-unknown-unknown/guest/hello.wasm", &built);
+    new.works().await;
+}
+
+#[tokio::test]
+async fn a_new_tool_in_typescript_runs() {
+    let packages = need!(clients::packages());
+    let new = New::make("typescript", "tool").await;
+    // What `npm install` makes of `package.json`: packages, and a link to the SDK.
+    let own = new.folder().join("node_modules");
+    fs::create_dir(&own).unwrap();
+    for entry in fs::read_dir(packages).unwrap().map(Result::unwrap) {
+        let name = entry.file_name();
+        if !name.to_string_lossy().starts_with('.') && name != "wattle-plugin" {
+            std::os::unix::fs::symlink(entry.path().canonicalize().unwrap(), own.join(name))
+                .unwrap();
+        }
+    }
+    std::os::unix::fs::symlink("../.wattle/sdk", own.join("wattle-plugin")).unwrap();
+    new.prepared("node_modules", &own);
+    new.works().await;
+}
+
+#[tokio::test]
+async fn a_new_node_in_python_runs() {
+    let python = need!(clients::python("toolchains-py", "python"));
+    let mut new = New::make("python", "node").await;
+    let sources = new.folder().join(".wattle/sdk/src");
+    new.set("PYTHONPATH", sources.display());
+    new.prepared(".wattle/venv/bin/python", &python);
+    new.works().await;
+}
+
+#[tokio::test]
+async fn a_new_tool_in_c_runs() {
+    let python = need!(clients::python("toolchains-py", "python"));
+    let mut new = New::make("c", "tool").await;
+    // The library of C that the compiler has built for other tests.
+    let environment = python.ancestors().nth(2).unwrap();
+    let cache = environment.with_file_name(clients::TOOLCHAINS).join("zig");
+    new.set("ZIG_GLOBAL_CACHE_DIR", cache.display());
+    new.prepared(".wattle/venv/bin/python", &python);
+    new.works().await;
+}
