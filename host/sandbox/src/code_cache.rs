@@ -25,7 +25,7 @@ use crate::load::prepare::Outline;
 use crate::load::{Rejection, encode, rejection};
 
 /// Version of the file format.
-const FORMAT_VERSION: &str = "wattle-code-2";
+const FORMAT_VERSION: &str = "wattle-code-3";
 
 /// Length of the digest at the beginning of a file, in bytes.
 const DIGEST_BYTES: usize = 32;

@@ -30,17 +30,18 @@ use wasmtime::component::{Component, ComponentExportIndex, Type};
 use wattle_graph::schema::Schema;
 use wattle_run::ports::sandbox::{RefusedFunction, ToolHints, ToolInfo};
 
-use crate::load::description::{MAX_DOC_CHARS, MAX_ITEMS, Schemas};
+use crate::load::description::{MAX_ITEMS, Schemas};
 use crate::load::rejection::{Rejection, too_large};
 use crate::load::text::sanitize;
-use crate::typed::docs::{DocsOfTypes, PackageDocs};
+use crate::typed::docs::{DocsIndex, DocsOfTypes, PackageDocs};
 use crate::typed::export_name::{FunctionName, is_candidate, short_name};
 use crate::typed::reader::{MAX_FUNCTION_TYPES, TypeReader};
 use crate::typed::value_error::quoted;
 use crate::typed::wit_type::WitType;
 
 /// Maximum number of types, fields and cases of all functions together, and of all types with
-/// documentation. The host has those of functions in memory as long as the plugin is loaded.
+/// documentation; maximum number of names among which these types are searched. The host has those
+/// of functions in memory as long as the plugin is loaded.
 const MAX_TYPES: usize = 50_000;
 
 /// Maximum length of a function's type in the description of its tool, in characters. A longer one
@@ -76,15 +77,16 @@ pub(crate) fn describe(
     component: &Component,
     docs: Option<&PackageDocs>,
 ) -> Result<TypedExports, Rejection> {
-    let functions = exported_functions(component);
-    if functions.len() > MAX_ITEMS {
-        return Err(too_large("exported functions", functions.len() as u64, MAX_ITEMS as u64));
-    }
+    let functions = exported_functions(component)?;
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     for tool in functions.iter().filter_map(|function| function.name().tool().ok()) {
         *names.entry(tool).or_default() += 1;
     }
-    let docs = docs.map(|docs| (docs, docs_of_types(component, docs)));
+    let docs = docs.map(|docs| {
+        let docs = DocsIndex::new(docs);
+        let types = docs_of_types(component, &docs);
+        (docs, types)
+    });
     let (mut exports, mut schemas, mut types) = (TypedExports::default(), Schemas::new(), 0);
     for function in &functions {
         let mut reader = TypeReader::new(MAX_FUNCTION_TYPES);
@@ -94,7 +96,7 @@ pub(crate) fn describe(
             return Err(too_large("types of exported functions", types as u64, MAX_TYPES as u64));
         }
         let described = found.and_then(|found| {
-            let info = function.info(&found, docs.as_ref().map(|(docs, types)| (*docs, types)))?;
+            let info = function.info(&found, docs.as_ref())?;
             Ok((found, info))
         });
         match described {
@@ -121,30 +123,41 @@ struct ExportedFunction {
 }
 
 /// Returns the functions of a component and of the instances that it exports.
-fn exported_functions(component: &Component) -> Vec<ExportedFunction> {
+///
+/// # Errors
+///
+/// The rejection of more than [`MAX_ITEMS`] functions. The names of further ones are not copied: a
+/// small file can have one long name of an instance and many functions in it.
+fn exported_functions(component: &Component) -> Result<Vec<ExportedFunction>, Rejection> {
     let (ty, engine) = (component.component_type(), component.engine());
-    let mut found = Vec::new();
+    let (mut found, mut count) = (Vec::new(), 0);
+    let mut add = |interface: Option<&str>, function: &str, ty, index| {
+        count += 1;
+        if count <= MAX_ITEMS {
+            let (interface, function) = (interface.map(str::to_owned), function.to_owned());
+            found.push(ExportedFunction { interface, function, ty, index });
+        }
+    };
     for (export, item) in ty.exports(engine).filter(|(name, _)| is_candidate(name)) {
         let Some(index) = component.get_export_index(None, export) else { continue };
         match item.ty {
-            ComponentItem::ComponentFunc(ty) => {
-                let function = export.to_owned();
-                found.push(ExportedFunction { interface: None, function, ty, index });
-            }
+            ComponentItem::ComponentFunc(ty) => add(None, export, ty, index),
             ComponentItem::ComponentInstance(instance) => {
                 for (function, item) in instance.exports(engine) {
                     let index = component.get_export_index(Some(&index), function);
                     let (Some(index), ComponentItem::ComponentFunc(ty)) = (index, item.ty) else {
                         continue;
                     };
-                    let (interface, function) = (Some(export.to_owned()), function.to_owned());
-                    found.push(ExportedFunction { interface, function, ty, index });
+                    add(Some(export), function, ty, index);
                 }
             }
             _ => {}
         }
     }
-    found
+    if count > MAX_ITEMS {
+        return Err(too_large("exported functions", count as u64, MAX_ITEMS as u64));
+    }
+    Ok(found)
 }
 
 impl ExportedFunction {
@@ -181,7 +194,7 @@ impl ExportedFunction {
     fn info(
         &self,
         found: &TypedFunction,
-        docs: Option<(&PackageDocs, &DocsOfInterfaces<'_>)>,
+        docs: Option<&(DocsIndex<'_>, DocsOfInterfaces<'_>)>,
     ) -> Result<ToolInfo, String> {
         let none = DocsOfTypes::default();
         let types = docs.and_then(|(_, types)| types.get(&self.interface)).unwrap_or(&none);
@@ -191,10 +204,10 @@ impl ExportedFunction {
         let text = docs.and_then(|(docs, _)| {
             docs.of_function(self.interface.as_deref().map(short_name), &self.function)
         });
-        let text = sanitize(text.unwrap_or_default().trim(), MAX_DOC_CHARS);
+        let text = text.filter(|text| !text.is_empty());
         Ok(ToolInfo {
             name: found.tool.clone(),
-            description: if text.is_empty() { self.signature(found) } else { text },
+            description: text.map_or_else(|| self.signature(found), str::to_owned),
             arguments_schema,
             // The conversion checks arguments as well, and says exactly where they are wrong.
             accepts_invalid: true,
@@ -226,7 +239,8 @@ impl ExportedFunction {
 /// The documentation of types, by the interface that names them; `None` for the component itself.
 type DocsOfInterfaces<'d> = BTreeMap<Option<String>, DocsOfTypes<'d>>;
 
-fn docs_of_types<'d>(component: &Component, docs: &'d PackageDocs) -> DocsOfInterfaces<'d> {
+/// Finds the documentation of types. After [`MAX_TYPES`] names, further types have none.
+fn docs_of_types<'d>(component: &Component, docs: &DocsIndex<'d>) -> DocsOfInterfaces<'d> {
     let (ty, engine) = (component.component_type(), component.engine());
     let mut found = DocsOfInterfaces::new();
     let mut reader = TypeReader::new(MAX_TYPES);
@@ -234,19 +248,21 @@ fn docs_of_types<'d>(component: &Component, docs: &'d PackageDocs) -> DocsOfInte
         // To the engine, `type price = u32` is `u32`, whose documentation it is not.
         let is_distinct =
             matches!(ty, Type::Record(_) | Type::Variant(_) | Type::Enum(_) | Type::Flags(_));
-        let text = docs.of_type(interface.map(short_name), name).filter(|_| is_distinct);
-        if let Some(text) = text
+        if is_distinct
+            && let Some(text) = docs.of_type(interface.map(short_name), name)
             && let Ok(read) = reader.read(ty)
         {
             found.entry(interface.map(str::to_owned)).or_default().insert(read, text);
         }
     };
+    let mut left = MAX_TYPES;
     // A component imports the types that it names itself.
-    for (name, item) in ty.imports(engine).chain(ty.exports(engine)) {
+    for (name, item) in ty.imports(engine).chain(ty.exports(engine)).take(MAX_TYPES) {
         match item.ty {
             ComponentItem::Type(ty) => add(None, name, &ty),
             ComponentItem::ComponentInstance(instance) if is_candidate(name) => {
-                for (own, item) in instance.exports(engine) {
+                for (own, item) in instance.exports(engine).take(left) {
+                    left -= 1;
                     if let ComponentItem::Type(ty) = item.ty {
                         add(Some(name), own, &ty);
                     }

@@ -4,10 +4,13 @@
 //! format. That library refuses a section that names more than the component has, as the sections
 //! of published components do. The host looks documentation up by name and ignores the rest.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ptr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::load::description::MAX_DOC_CHARS as MAX_FUNCTION_CHARS;
+use crate::load::text::sanitize;
 use crate::typed::wit_type::WitType;
 
 /// Name of the custom section.
@@ -18,6 +21,10 @@ const VERSIONS: &[u8] = &[0, 1];
 
 /// Maximum size of the section, in bytes. A longer one is ignored.
 const MAX_BYTES: usize = 1 << 20;
+
+/// Maximum length of the documentation of a type, a field or a case, in characters. Each use of a
+/// type has its own copy.
+pub(super) const MAX_DOC_CHARS: usize = 1_000;
 
 /// The documentation of a package.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +65,7 @@ enum FunctionDocs {
 }
 
 /// The documentation of a type.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct TypeDocs {
     /// Documentation of the type itself.
@@ -73,53 +80,142 @@ impl FunctionDocs {
             Self::Text(text) | Self::Object { docs: text } => text.as_deref(),
         }
     }
+
+    fn cut(&mut self) {
+        let (Self::Text(text) | Self::Object { docs: text }) = self;
+        if let Some(text) = text {
+            cut(text, MAX_FUNCTION_CHARS);
+        }
+    }
+}
+
+impl InterfaceDocs {
+    fn cut(&mut self) {
+        self.funcs.values_mut().for_each(FunctionDocs::cut);
+        self.types.values_mut().for_each(TypeDocs::cut);
+    }
+}
+
+impl TypeDocs {
+    fn cut(&mut self) {
+        for text in self.docs.iter_mut().chain(self.items.values_mut()) {
+            cut(text, MAX_DOC_CHARS);
+        }
+    }
+}
+
+/// Sanitizes and truncates a text once, whatever the number of its uses.
+fn cut(text: &mut String, max_chars: usize) {
+    *text = sanitize(text.trim(), max_chars);
 }
 
 impl PackageDocs {
-    /// Parses the content of the section; `None` if it is too long or cannot be read.
+    /// Parses the content of the section, and cuts its texts; `None` if it is too long or cannot be
+    /// read.
     pub(crate) fn parse(section: &[u8]) -> Option<Self> {
         let (version, json) = section.split_first()?;
-        let is_known = VERSIONS.contains(version) && section.len() <= MAX_BYTES;
-        is_known.then(|| serde_json::from_slice(json).ok()).flatten()
+        if !VERSIONS.contains(version) || section.len() > MAX_BYTES {
+            return None;
+        }
+        let mut docs: Self = serde_json::from_slice(json).ok()?;
+        docs.interfaces.values_mut().for_each(InterfaceDocs::cut);
+        for world in docs.worlds.values_mut() {
+            world
+                .funcs
+                .values_mut()
+                .chain(world.func_exports.values_mut())
+                .for_each(FunctionDocs::cut);
+            let inline = world.interfaces.values_mut().chain(world.interface_exports.values_mut());
+            inline.for_each(InterfaceDocs::cut);
+            world.types.values_mut().for_each(TypeDocs::cut);
+        }
+        Some(docs)
+    }
+}
+
+/// The name of a function or a type, after the short name of its interface; `None` for one of the
+/// component itself.
+type Place<'d> = (Option<&'d str>, &'d str);
+
+/// The documentation of a package, by name. Neither the number of worlds nor that of interfaces
+/// delays a search.
+#[derive(Debug, Default)]
+pub(crate) struct DocsIndex<'d> {
+    functions: HashMap<Place<'d>, Option<&'d str>>,
+    types: HashMap<Place<'d>, &'d TypeDocs>,
+    /// Types of the interfaces of the package; `None` for a name that several of them have.
+    unplaced_types: HashMap<&'d str, Option<&'d TypeDocs>>,
+}
+
+impl<'d> DocsIndex<'d> {
+    /// Of several texts for one place, the first one counts: that of an interface of the package,
+    /// and then those of its worlds, of which exports come before imports.
+    pub(crate) fn new(docs: &'d PackageDocs) -> Self {
+        let mut index = Self::default();
+        let mut known = HashSet::new();
+        for (name, interface) in &docs.interfaces {
+            index.add_functions(Some(name), &interface.funcs);
+            index.add_types(Some(name), &interface.types, &mut known);
+            for type_name in interface.types.keys() {
+                let docs = index.types.get(&(Some(name.as_str()), type_name.as_str())).copied();
+                let unplaced = index.unplaced_types.entry(type_name);
+                unplaced.and_modify(|docs| *docs = None).or_insert(docs);
+            }
+        }
+        for world in docs.worlds.values() {
+            index.add_functions(None, &world.func_exports);
+            index.add_functions(None, &world.funcs);
+            index.add_types(None, &world.types, &mut known);
+            for (name, interface) in world.interface_exports.iter().chain(&world.interfaces) {
+                index.add_functions(Some(name), &interface.funcs);
+                index.add_types(Some(name), &interface.types, &mut known);
+            }
+        }
+        index
+    }
+
+    fn add_functions(
+        &mut self,
+        interface: Option<&'d str>,
+        functions: &'d BTreeMap<String, FunctionDocs>,
+    ) {
+        for (name, docs) in functions {
+            self.functions.entry((interface, name.as_str())).or_insert(docs.text());
+        }
+    }
+
+    /// Adds types. Of equal documentation, all places have the same reference, which is in `known`.
+    fn add_types(
+        &mut self,
+        interface: Option<&'d str>,
+        types: &'d BTreeMap<String, TypeDocs>,
+        known: &mut HashSet<&'d TypeDocs>,
+    ) {
+        for (name, docs) in types {
+            let docs = known.get(docs).copied().unwrap_or(docs);
+            known.insert(docs);
+            self.types.entry((interface, name.as_str())).or_insert(docs);
+        }
     }
 
     /// Returns the documentation of a function of an interface, by the short name of the interface,
     /// or of the component itself.
-    pub(crate) fn of_function(&self, interface: Option<&str>, function: &str) -> Option<&str> {
-        let found = match interface {
-            Some(name) => self.interfaces_named(name).find_map(|docs| docs.funcs.get(function)),
-            None => self.worlds.values().find_map(|world| {
-                world.func_exports.get(function).or_else(|| world.funcs.get(function))
-            }),
-        };
-        found?.text()
+    pub(crate) fn of_function(&self, interface: Option<&str>, function: &str) -> Option<&'d str> {
+        self.functions.get(&(interface, function)).copied().flatten()
     }
 
     /// Returns the documentation of a type that an interface, or the component itself, gives a
     /// name. If that has none, it is the one of the only interface that has: an interface can use
     /// types of another one under the same name.
-    pub(crate) fn of_type(&self, interface: Option<&str>, name: &str) -> Option<&TypeDocs> {
-        let own = match interface {
-            Some(interface) => {
-                self.interfaces_named(interface).find_map(|docs| docs.types.get(name))
-            }
-            None => self.worlds.values().find_map(|world| world.types.get(name)),
-        };
-        own.or_else(|| {
-            let mut others = self.interfaces.values().filter_map(|docs| docs.types.get(name));
-            others.next().filter(|_| others.next().is_none())
-        })
-    }
-
-    fn interfaces_named(&self, name: &str) -> impl Iterator<Item = &InterfaceDocs> {
-        let inline = self.worlds.values().flat_map(move |world| {
-            [world.interface_exports.get(name), world.interfaces.get(name)].into_iter().flatten()
-        });
-        self.interfaces.get(name).into_iter().chain(inline)
+    pub(crate) fn of_type(&self, interface: Option<&str>, name: &str) -> Option<&'d TypeDocs> {
+        let own = self.types.get(&(interface, name)).copied();
+        own.or_else(|| self.unplaced_types.get(name).copied().flatten())
     }
 }
 
 /// The documentation of types, by their structure: the engine knows types without their names.
+/// Documentation is told apart by its reference, since texts can be long: [`DocsIndex`] returns the
+/// same one for equal documentation.
 #[derive(Debug, Default)]
 pub(crate) struct DocsOfTypes<'a> {
     /// `None` for a type that has several names with different documentation.
@@ -129,7 +225,7 @@ pub(crate) struct DocsOfTypes<'a> {
 impl<'a> DocsOfTypes<'a> {
     pub(crate) fn insert(&mut self, ty: WitType, docs: &'a TypeDocs) {
         let known = self.by_type.entry(ty).or_insert(Some(docs));
-        if *known != Some(docs) {
+        if known.is_some_and(|known| !ptr::eq(known, docs)) {
             *known = None;
         }
     }
@@ -141,6 +237,8 @@ impl<'a> DocsOfTypes<'a> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const JSON: &str = r#"{
@@ -169,6 +267,7 @@ mod tests {
     #[test]
     fn documentation_is_found_by_name() {
         let docs = PackageDocs::parse(&section(1, JSON)).unwrap();
+        let docs = DocsIndex::new(&docs);
         assert_eq!(docs.of_function(None, "pay"), Some("Pays."));
         assert_eq!(docs.of_function(Some("orders"), "close"), Some("Closes."));
         assert_eq!(docs.of_function(Some("ops"), "run"), Some("Runs."));
@@ -190,15 +289,76 @@ mod tests {
         assert_eq!(PackageDocs::parse(&section(1, &" ".repeat(MAX_BYTES))), None);
     }
 
+    /// Each use of a text reads the whole of it.
+    #[test]
+    fn texts_are_cut_once_when_they_are_read() {
+        let long = "x\u{7}".repeat(10_000);
+        let ty = json!({ "docs": long, "items": { "sku": long } });
+        let docs = json!({
+            "worlds": { "shop": {
+                "func_exports": { "pay": { "docs": long } },
+                "interfaces": { "ops": { "funcs": { "run": long } } },
+                "types": { "coin": ty },
+            } },
+            "interfaces": { "orders": { "funcs": { "close": " Closes.\n" }, "types": { "line": ty } } },
+        });
+        let docs = PackageDocs::parse(&section(1, &docs.to_string())).unwrap();
+        let docs = DocsIndex::new(&docs);
+        for (interface, function) in [(None, "pay"), (Some("ops"), "run")] {
+            let text = docs.of_function(interface, function);
+            assert_eq!(text, Some("x".repeat(MAX_FUNCTION_CHARS).as_str()), "{function}");
+        }
+        assert_eq!(docs.of_function(Some("orders"), "close"), Some("Closes."));
+        let cut = "x".repeat(MAX_DOC_CHARS);
+        for (interface, name) in [(None, "coin"), (Some("orders"), "line")] {
+            let ty = docs.of_type(interface, name).unwrap();
+            assert_eq!(
+                (ty.docs.as_deref(), &ty.items["sku"]),
+                (Some(cut.as_str()), &cut),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_first_text_of_a_place_counts() {
+        let json = r#"{
+            "worlds": {
+                "a": {
+                    "funcs": { "run": "Import.", "stop": "Import." },
+                    "func_exports": { "run": "Export." },
+                    "interfaces": { "ops": { "funcs": { "do": "Import." } } },
+                    "interface_exports": { "ops": { "funcs": { "do": "Export." } } }
+                },
+                "b": {
+                    "func_exports": { "run": "Later.", "stop": "Later." },
+                    "interface_exports": { "orders": { "funcs": { "close": "Inline." } } }
+                }
+            },
+            "interfaces": { "orders": { "funcs": { "close": "Package." } } }
+        }"#;
+        let docs = PackageDocs::parse(&section(1, json)).unwrap();
+        let docs = DocsIndex::new(&docs);
+        assert_eq!(docs.of_function(None, "run"), Some("Export."));
+        assert_eq!(docs.of_function(None, "stop"), Some("Import."));
+        assert_eq!(docs.of_function(Some("ops"), "do"), Some("Export."));
+        assert_eq!(docs.of_function(Some("orders"), "close"), Some("Package."));
+    }
+
     #[test]
     fn types_with_two_names_have_no_documentation() {
-        let docs = |text: &str| TypeDocs { docs: Some(text.to_owned()), items: BTreeMap::new() };
-        let (one, same, other) = (docs("one"), docs("one"), docs("other"));
+        let json = r#"{ "interfaces": { "i": { "types": {
+            "one": { "docs": "One." }, "same": { "docs": "One." }, "other": { "docs": "Other." }
+        } } } }"#;
+        let docs = PackageDocs::parse(&section(1, json)).unwrap();
+        let docs = DocsIndex::new(&docs);
+        let [one, same, other] =
+            ["one", "same", "other"].map(|name| docs.of_type(Some("i"), name).unwrap());
         let mut found = DocsOfTypes::default();
-        found.insert(WitType::Bool, &one);
-        found.insert(WitType::Bool, &same);
-        assert_eq!(found.get(&WitType::Bool), Some(&one));
-        found.insert(WitType::Bool, &other);
+        found.insert(WitType::Bool, one);
+        found.insert(WitType::Bool, same);
+        assert_eq!(found.get(&WitType::Bool), Some(one));
+        found.insert(WitType::Bool, other);
         assert_eq!(found.get(&WitType::Bool), None);
         assert_eq!(found.get(&WitType::Char), None);
     }

